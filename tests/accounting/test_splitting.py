@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import discreet as dc
 from discreet._base.numerics import stated_decimal
 from discreet.accounting import BoxProfile, compose, equal_share, keeps_together
-from discreet.families._laws import Bounds
+from discreet.families._bands_and_laws import Bounds
 from discreet.privacy import Privacy
 from tests.soaking import wide
 

@@ -17,9 +17,8 @@ from discreet.audit import certificate
 from discreet.errors import DiscreetError, ImpossibleError
 from discreet.estimation import outlook, population
 from discreet.estimation._inversion import inversion_of
-from discreet.families import HistogramFit, KernelFit
-from discreet.mechanisms._line_cells import LineCells
-from discreet.mechanisms._worst_case import risk_on_atoms
+from discreet.families import HistogramFit, KernelFit, LineCells
+from discreet.projection._worst_case import risk_on_atoms
 from discreet.release import TOTAL
 from discreet.tables import sample
 from tests.soaking import wide

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 import discreet as dc
 from discreet.design._minimax import _bound_by_random_vertices
 from discreet.errors import DiscreetError
-from discreet.families._worst_members import vertices
+from discreet.families._bands_and_laws import vertices
 from tests.design.mechanisms import best_worst_tv
 from tests.soaking import examples
 

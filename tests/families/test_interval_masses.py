@@ -12,9 +12,9 @@ from scipy import stats
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.families import BoundedDensity, HistogramFit, Tabulated
+from discreet.families._continuous import known_interval_masses, panel_masses
 from discreet.families._densities import _CDF_ERRORS, as_density
 from discreet.families._integration import IntervalMasses
-from discreet.families._membership import known_interval_masses, panel_masses
 from tests.design.lines import gaussian, laplace, mixture_client, table_client
 
 Real = Any

@@ -11,7 +11,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet import families
-from discreet.mechanisms import MECHANISMS, _discretisation as densities, nearest_member
+from discreet.mechanisms import MECHANISMS, _atoms as densities, nearest_member
 from tests.soaking import wide
 
 BAND = dc.Band([1, 2, 3], lower=0.5, upper=1.5)

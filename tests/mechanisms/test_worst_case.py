@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import discreet as dc
-from discreet.mechanisms._worst_case import mollifier_epsilon_for
+from discreet.projection._worst_case import mollifier_epsilon_for
 from tests.mechanisms.continuous.clients import random_mixture
 from tests.soaking import examples, wide
 

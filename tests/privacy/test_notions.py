@@ -10,7 +10,7 @@ import pytest
 
 from discreet._base.numerics import exp_lower
 from discreet.errors import DiscreetError
-from discreet.families._laws import Bounds
+from discreet.families._bands_and_laws import Bounds
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure, extreme_masses
 from discreet.privacy.tradeoff import optimal_constants
 from tests.needed import needed_module

@@ -14,8 +14,7 @@ import pytest
 import discreet as dc
 from discreet import release
 from discreet._base.numerics import exp_lower
-from discreet.families import Tabulated
-from discreet.mechanisms._line_cells import LineCells
+from discreet.families import LineCells, Tabulated
 from discreet.release._keyed import Question, draw_words, uniform_integer
 from discreet.tables import Request, sample, sample_file
 from discreet.tables._coding import Coding

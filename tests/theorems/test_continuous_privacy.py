@@ -19,7 +19,7 @@ from scipy import stats
 import discreet as dc
 from discreet._base.numerics import exp_lower
 from discreet.families._continuous import ContinuousFamily
-from discreet.mechanisms._cells_and_points import Discretisation
+from discreet.mechanisms._atoms import Discretisation
 from discreet.release import TOTAL
 from tests.exact import assert_private
 from tests.mechanisms.continuous.clients import interval_family, random_mixture

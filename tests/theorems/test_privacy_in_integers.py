@@ -141,7 +141,7 @@ def test_randomised_response_is_private_and_is_the_linear_sampler(k: int, epsilo
         for start, stop in zip(edges, [*edges[1:], TOTAL], strict=True):
             stop = min(stop, TOTAL)
             if stop > start:
-                answers = sampler._respond(np.array([record, record]), np.array([start, stop - 1]))
+                answers = sampler._randomise_records(np.array([record, record]), np.array([start, stop - 1]))
                 assert answers[0] == answers[1]
                 counted[answers[0]] += stop - start
         assert int(counted.sum()) == TOTAL

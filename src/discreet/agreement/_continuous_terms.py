@@ -182,7 +182,7 @@ def _atoms_document(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
         raise DiscreetError(
             f"discretisation = {how!r} releases nothing, so nobody can agree on it; take Cells(...) or Points(seed=...)"
         )
-    carrier.check_shared("an agreement")
+    carrier.check_shared_atoms()
     atoms: dict[str, Any] = {"by": type(how).__name__.lower(), "count": how.count, "digest": carrier.digest}
     return atoms if isinstance(how, Cells) else {**atoms, "seed": how.seed}
 

@@ -20,7 +20,7 @@ estimated error, so `bound` is an estimate too, `is_certified` is False, and the
 The band makes no claim about clients (`any_client=True`): a client outside it is projected too, and its release is epsilon-LDP. `output`
 describes a density by its own shape. `sampler` releases by the design's own cells, so a client that is a list of values is served by the
 design on cells itself, and `worst` bounds its loss. That worst case is over all distributions that are uniform inside cells. Over all
-distributions on a line every sampler has the largest possible worst case (`discreet.mechanisms._worst_case`), which `sampler.risk` reports.
+distributions on a line every sampler has the largest possible worst case (`discreet.projection._worst_case`), which `sampler.risk` reports.
 """
 
 from __future__ import annotations
@@ -277,14 +277,14 @@ def _masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMasses:
             f"{name} holds {found[int(np.argmin(inside))]:g}, which is not in [{edges[0]:g}, {edges[-1]:g}]; clip it, or take a wider box"
         )
     shares = np.histogram(found, edges)[0] / found.size
-    return IntervalMasses.around(shares, 2.0**-52 * shares)
+    return IntervalMasses.with_error(shares, 2.0**-52 * shares)
 
 
 def _masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
     """The shares of a density in the cells of the interval: enclosed if it knows its distribution function, else estimated."""
     density = as_density(client, 1, name)
     known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
-    if known is not None and known.enough:
+    if known is not None and known.has_enough_mass:
         return known.as_shares()
     plain = density.plain_masses(edges) if hasattr(density, "plain_masses") else None
     if plain is not None and plain.sum() > 0.0:

@@ -143,9 +143,9 @@ class FDivergence:
         if below <= 0.0 or above <= 0.0:
             return 0.0
         weight = below / (below + above)
-        return weight * self._excess(above) + above / (below + above) * self._excess(-below)
+        return weight * self._excess_over_tangent(above) + above / (below + above) * self._excess_over_tangent(-below)
 
-    def _excess(self, t: float) -> float:
+    def _excess_over_tangent(self, t: float) -> float:
         """f(1 + t) - c t for t >= -1, with c the generator's slope at 1."""
         generator = self._generator
         if t <= -1.0:
@@ -283,7 +283,7 @@ def alpha(order: float) -> FDivergence:
         The divergence.
 
     Raises:
-        DiscreetError: for what is not a number.
+        DiscreetError: for an argument that is not a number.
     """
     order = _REAL.check("order", order)
     at_zero = 1.0 / order if order > 0 else math.inf
@@ -303,7 +303,7 @@ def hockey_stick(gamma: float) -> FDivergence:
         The divergence.
 
     Raises:
-        DiscreetError: for what is not a positive number.
+        DiscreetError: for an argument that is not a positive number.
     """
     gamma = POSITIVE.check("gamma", gamma)
     generator = _Generator(HockeyStickPerspective(gamma), 1.0 if gamma < 1 else 0.0)
@@ -354,7 +354,7 @@ class RenyiDivergence(FDivergence):
             terms = self.order * np.log(first) + (1.0 - self.order) * np.log(second)
             terms = terms if nodes is None else terms + np.log(nodes)
         terms[(first == 0.0) | np.isnan(terms)] = -np.inf  # 0^a q^(1-a) = 0
-        return _float_or_array(self._from_alpha(found, np.logaddexp.reduce(terms, axis=-1)))
+        return _float_or_array(self._renyi_from_alpha(found, np.logaddexp.reduce(terms, axis=-1)))
 
     def chord_at_one(self, below: float, above: float) -> float:
         """The same function of the height at 1 of the chord of the alpha generator: the paper's risk."""
@@ -363,9 +363,9 @@ class RenyiDivergence(FDivergence):
         high = math.log(below) + self.order * math.log1p(above)
         low = math.log(above) + self.order * math.log1p(-below) if below < 1.0 else -math.inf
         log_sum = np.logaddexp(high, low) - math.log(below + above)
-        return float(self._from_alpha(np.asarray(self.alpha.chord_at_one(below, above)), np.asarray(log_sum)))
+        return float(self._renyi_from_alpha(np.asarray(self.alpha.chord_at_one(below, above)), np.asarray(log_sum)))
 
-    def _from_alpha(self, found: FloatArray, log_sum: FloatArray) -> FloatArray:
+    def _renyi_from_alpha(self, found: FloatArray, log_sum: FloatArray) -> FloatArray:
         """log(1 + a (a-1) found)/(a - 1) where that keeps its digits; elsewhere from `log_sum`, since the sum may overflow."""
         with np.errstate(all="ignore"):  # on overflow log_sum is used
             grown = self.order * (self.order - 1.0) * found
@@ -384,7 +384,7 @@ def renyi(order: float) -> FDivergence:
         The divergence.
 
     Raises:
-        DiscreetError: for what is not a positive number.
+        DiscreetError: for an argument that is not a positive number.
     """
     order = POSITIVE.check("order", order, "a Renyi divergence has a positive order; 1 is 'kl'")
     return kl if order == 1.0 else RenyiDivergence(order)

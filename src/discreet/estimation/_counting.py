@@ -206,7 +206,7 @@ def _counted_on_points(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None
     carrier = sampler.carrier
     if not isinstance(carrier, PointAtoms) or carrier.discretisation.seed is None or carrier.family.dim != 1:
         return None
-    points = carrier.at(np.arange(carrier.size), carrier.discretisation.seed)[:, 0]
+    points = carrier.points_of_numbers(np.arange(carrier.size), carrier.discretisation.seed)[:, 0]
     inside = points[(points >= bins.edges[0]) & (points <= bins.edges[-1])]
     return np.asarray(np.bincount(bins.cells_of(inside), minlength=bins.size) / len(points))
 

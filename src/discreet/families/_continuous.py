@@ -1,11 +1,15 @@
-"""Continuous families {P : c1 h <= p <= c2 h} on R^dim, with h a probability density [paper, eq. (possibleDensityAssumption)].
+"""Continuous families {P : c1 h <= p <= c2 h} on R^dim, with h a probability density, and which clients are outside.
 
-The reference has no atoms, so it is alpha-decomposable for every alpha and the risk formula is exact for the band [paper, Thm 3.3]. If the
-class contains infinitely many mutually singular distributions, every epsilon-LDP sampler has the largest possible risk [paper, Prop. 3.2],
-and the constructor raises an error.
+See [paper, eq. (possibleDensityAssumption)]. The reference has no atoms, so it is alpha-decomposable for every alpha and the risk formula is
+exact for the band [paper, Thm 3.3]. If the class contains infinitely many mutually singular distributions, every epsilon-LDP sampler has the
+largest possible risk [paper, Prop. 3.2], and the constructor raises an error.
 
 A family provides its reference as a density, as public quadrature nodes (up to `LARGEST_CHARTED` dimensions), as a partition into cells of
 known mass, and as a distribution to draw from. None of these depend on any client.
+
+**Outsiders.** Continuous clients are one density or a list of them. Nodes give p/h of each client, whether it leaves the band, and how much
+of the mass that it reports was missed. They find outsiders but cannot establish membership, since a function is known only where it was
+evaluated. No guarantee depends on it.
 """
 
 from __future__ import annotations
@@ -22,58 +26,38 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.doors import OldName
-from discreet._base.quadrature import ORDER, Panels
-from discreet._base.showing import notebook_table, short_repr, with_short_repr
-from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count
-from discreet.families._densities import FunctionDensity, LogDensity, as_points, point_text, shape_of_points
+from discreet._base.quadrature import ORDER, Panels, integrate_parts
+from discreet._base.showing import notebook_table, short_repr
+from discreet.errors import LENGTH, DiscreetError, ImpossibleError, UnresolvedWarning, check_count, warn_caller
+from discreet.families._bands_and_laws import BandFamily, Bounds, Outsiders, describe_bounds, name_clients
+from discreet.families._densities import (
+    FunctionDensity,
+    LogDensity,
+    as_density,
+    as_points,
+    format_point,
+    shape_of_points,
+)
 from discreet.families._fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
-from discreet.families._integration import Chart, features_of, split_at
-from discreet.families._laws import BandFamily, Bounds, describe_bounds
-from discreet.families._membership import as_clients, look_at_clients, seen_outsiders
+from discreet.families._integration import CellPartition, Chart, Nodes, features_of, split_panels_at, sum_by_cell
+from discreet.families._kernel_mixtures import Mixture, kernel_rows, log_densities, masses_between
 
 Floats = NDArray[np.float64]
-
 ANY = 2.0**900  # an upper bound on p/h that is no constraint; a power of two, so that products are exact
 MOST_CELLS = 1 << 20
 LARGEST_CHARTED = 3
-_CELLS_IN_A_ROUND = 1 << 22
-_MOST_NODES = 1 << 20
-_FAR = 1e150  # stands for infinity, in maps that square
-
-
-@with_short_repr
-@dataclass(frozen=True, eq=False)
-class Nodes:
-    """Quadrature nodes of every panel, and the reference there: x (n, m, dim), weights and element (n, m).
-
-    `element` is h J, the reference's density in the chart's coordinates; `weights * element` are reference masses.
-    """
-
-    panels: Panels
-    x: Floats
-    log_reference: Floats
-    weights: Floats
-    element: Floats
-
-    @property
-    def masses(self) -> Floats:
-        """(n, m) reference masses; they sum to one up to the error of the quadrature."""
-        return self.weights * self.element
-
-    def __getitem__(self, which: NDArray[np.bool_]) -> Nodes:
-        return Nodes(
-            self.panels[which], self.x[which], self.log_reference[which], self.weights[which], self.element[which]
-        )
-
-    def concat(self, other: Nodes) -> Nodes:
-        """These nodes and then the others."""
-        return Nodes(
-            self.panels.concat(other.panels),
-            np.concatenate([self.x, other.x]),
-            np.concatenate([self.log_reference, other.log_reference]),
-            np.concatenate([self.weights, other.weights]),
-            np.concatenate([self.element, other.element]),
-        )
+LEAST_MASS = 1e-290
+BAND_SLACK = 1e-6
+_FAINT = 1e-4  # differences of a distribution function give such a mass to 12 digits
+_LEAST_SLACK = 1e-6  # of a mass that is known: rounding
+_MISSED = {1: 1e-7, 2: 1e-5, 3: 1e-3}  # share of a known mass that nodes may miss without a warning
+_MISSED_BY_POINTS = 0.05
+_MISSED_AT_MOST = 1e-2  # for every estimated error
+_MOST_PLACES = 4096
+_MOST_NODES = 1 << 18
+_POINTS = 1 << 16
+_RESOLVED = {1: 1e-9, 2: 1e-5, 3: 1e-3}  # target relative error of a client's total mass on the cells
+_COARSE = 1e-2  # the relative error that causes a warning
 
 
 class ContinuousFamily(BandFamily, abc.ABC):
@@ -148,7 +132,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
             DiscreetError: for an argument that is not a density, or a density without mass in the family's space.
         """
         clients = as_clients(p, self)
-        return seen_outsiders(self, clients, look_at_clients(self, clients)) is None
+        return outsiders_at_nodes(self, clients, summarise_clients(self, clients)) is None
 
     def law(
         self,
@@ -190,11 +174,11 @@ class ContinuousFamily(BandFamily, abc.ABC):
         outside[~outside] = ~np.isfinite(self.log_reference(points[~outside]))
         if outside.any():
             first = int(np.argmax(outside))
-            raise DiscreetError(f"records[{first}] = {point_text(points[first])} is outside the space of {self!r}")
+            raise DiscreetError(f"records[{first}] = {format_point(points[first])} is outside the space of {self!r}")
         if fit is None:
             few = self.dim <= LARGEST_CHARTED
             fit = MixtureFit() if as_mixture_family(self) else HistogramFit() if few else KernelFit()
-        if not _has_fit_law(fit):
+        if not _is_fit(fit):
             raise DiscreetError(f"fit = {fit!r} is not a fit; use HistogramFit(), KernelFit() or MixtureFit()")
         return fit.law(self, points)
 
@@ -226,154 +210,33 @@ class ContinuousFamily(BandFamily, abc.ABC):
             element = np.exp(log_reference) * self.chart.jacobian(t)
         return Nodes(panels, x, log_reference, weights, np.nan_to_num(element, nan=0.0))
 
-    def panels_at(self, panels: Panels, clients: Sequence[Any], most: int) -> tuple[Panels, NDArray[np.intp]]:
+    def refine_panels(self, panels: Panels, clients: Sequence[Any], most: int) -> tuple[Panels, NDArray[np.intp]]:
         """Panels refined near the narrow places that clients report, so that nodes cannot miss them, and the parent of each panel.
 
         There are at most `most` nodes; with more features than that, some may be missed.
         """
         order = ORDER[self.dim]
         features = features_of(clients, self.dim)
-        return split_at(features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim)
+        return split_panels_at(features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim)
 
     def cells(self, count: int) -> CellPartition:
         """A partition into at least `count` cells of about equal reference mass; the same for all clients."""
         count = check_count("cells", count, most=MOST_CELLS)
-        if count not in self._partitions:
-            self._partitions[count] = CellPartition.of(self, count)
-        return self._partitions[count]
+        if count not in self._known_partitions:
+            self._known_partitions[count] = CellPartition.of(self, count)
+        return self._known_partitions[count]
 
     @cached_property
-    def _partitions(self) -> dict[int, CellPartition]:
+    def _known_partitions(self) -> dict[int, CellPartition]:
         return {}
 
     given = OldName("given_densities")
 
 
-def _has_fit_law(fit: Any) -> bool:
+def _is_fit(fit: Any) -> bool:
     """Whether it has a method `law(family, records)`; families and samplers have other methods of that name."""
     method = getattr(fit, "law", None)
     return callable(method) and list(inspect.signature(method).parameters) == ["family", "records"]
-
-
-@with_short_repr
-@dataclass(frozen=True, eq=False)
-class CellPartition:
-    """Cells: boxes of coordinates that cover the family's space, with their reference masses (which sum to one).
-
-    A point of a cell is drawn from h restricted to it, by rejection from uniform coordinates below `ceilings`. This is exact for the built-in
-    families, where h J has its largest value at a corner. For a density given as a function the ceiling is the largest value seen. Privacy
-    depends on neither: the point depends on the client through the cell alone.
-    """
-
-    family: ContinuousFamily
-    panels: Panels
-    masses: Floats
-    ceilings: Floats
-
-    @classmethod
-    def of(cls, family: ContinuousFamily, count: int) -> CellPartition:
-        """Cells halved along their longest side until none exceeds mass 1/count; cells of mass 0 stay only if the family serves everybody."""
-        panels = Panels.from_edges(family.chart.breaks)
-        masses = _panel_masses(family, panels)
-        while True:
-            heavy = masses > masses.sum() / count * (1.0 + 1e-9)
-            if not heavy.any() or len(panels) > 64 * count:
-                break
-            halves = panels[heavy].halve(_longest_side(family, panels[heavy]))
-            panels = panels[~heavy].concat(halves)
-            masses = np.concatenate([masses[~heavy], _panel_masses(family, halves)])
-        held = masses > (0.0 if family.any_client else 1e-15 * masses.max())
-        panels, masses = panels[held], masses[held]
-        return cls(family, panels, masses / masses.sum(), _density_ceilings(family, panels))
-
-    def __len__(self) -> int:
-        return len(self.panels)
-
-    def nodes(self, order: int) -> Nodes:
-        """Nodes in every cell, for a client's mass there."""
-        return self.family.nodes_of(self.panels, order)
-
-    def points(self, numbers: NDArray[np.int64], rng: np.random.Generator) -> Floats:
-        """One point of the reference from each of the numbered cells: (n, dim)."""
-        low, width = self.panels.lower[numbers], (self.panels.upper - self.panels.lower)[numbers]
-        ceilings, chart, dim = self.ceilings[numbers], self.family.chart, self.family.dim
-        t = low + width * rng.random((len(numbers), dim))
-        waiting = np.arange(len(numbers))
-        for _ in range(1000):
-            element = np.exp(self.family.log_reference(chart.points(t[waiting]))) * chart.jacobian(t[waiting])
-            waiting = waiting[rng.random(len(waiting)) * ceilings[waiting] > element]
-            if not len(waiting):
-                break
-            t[waiting] = low[waiting] + width[waiting] * rng.random((len(waiting), dim))
-        return chart.points(t)
-
-    def pieces_between(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-        """The cells of a line cut at edges: the cell of each piece, its interval between the edges, and its share of the cell."""
-        key = edges.tobytes()
-        if key not in self._pieces:
-            self._pieces.clear()  # usually one list of edges is used many times
-            self._pieces[key] = self._cut_at_edges(edges)
-        return self._pieces[key]
-
-    @cached_property
-    def _pieces(self) -> dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
-        return {}
-
-    def _cut_at_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-        order = np.argsort(self.panels.lower[:, 0])
-        start, stop = self.panels.lower[order, 0], self.panels.upper[order, 0]
-        places = self.family.chart.coordinates(np.clip(edges, -_FAR, _FAR)[:, None])[:, 0]
-        grid = np.unique(np.concatenate([start, stop, np.clip(places, start[0], stop[-1])]))
-        middle = 0.5 * (grid[:-1] + grid[1:])
-        cell = np.clip(np.searchsorted(start, middle, side="right") - 1, 0, start.size - 1)
-        mass = self.family.nodes_of(Panels(grid[:-1, None], grid[1:, None]), ORDER[1]).masses.sum(axis=1)
-        mass[middle >= stop[cell]] = 0.0  # between cells, where the reference has no mass
-        whole = np.bincount(cell, mass, minlength=start.size)[cell]
-        share = np.divide(mass, whole, out=np.zeros_like(mass), where=whole > 0.0)
-        falling = places[-1] < places[0]
-        owner = np.searchsorted(places[::-1] if falling else places, middle, side="right") - 1
-        inside = (owner >= 0) & (owner < edges.size - 1)
-        owner = edges.size - 2 - owner if falling else owner
-        return order[cell[inside]], owner[inside], share[inside]
-
-    def numbers(self, x: Floats) -> NDArray[np.int64]:
-        """The cell of each point (n, dim); -1 outside all cells."""
-        t = self.family.chart.coordinates(x)
-        found = np.full(len(x), -1, dtype=np.int64)
-        step = max(1, _CELLS_IN_A_ROUND // max(len(self.panels), 1))
-        for rows in (slice(start, start + step) for start in range(0, len(x), step)):
-            inside = np.all((t[rows, None, :] >= self.panels.lower) & (t[rows, None, :] <= self.panels.upper), axis=2)
-            found[rows] = np.where(inside.any(axis=1), np.argmax(inside, axis=1), -1)
-        return found
-
-
-def _panel_masses(family: ContinuousFamily, panels: Panels) -> Floats:
-    """(n,) reference masses of panels, with nodes where the reference reports narrow features."""
-    fine, owner = family.panels_at(panels, family.given_densities, _MOST_NODES)
-    masses = family.nodes_of(fine, ORDER[family.dim]).masses.sum(axis=1)
-    return np.asarray(np.bincount(owner, masses, minlength=len(panels)), dtype=np.float64)
-
-
-def _longest_side(family: ContinuousFamily, panels: Panels) -> NDArray[np.intp]:
-    """The axis along which each cell is longest in the space itself, not in coordinates."""
-    middle, half = 0.5 * (panels.lower + panels.upper), 0.45 * (panels.upper - panels.lower)
-    lengths = []
-    for axis in range(panels.dim):
-        step = half * (np.arange(panels.dim) == axis)
-        ends = family.chart.points(middle + step) - family.chart.points(middle - step)
-        lengths.append(np.sqrt(np.square(ends).sum(axis=1)))
-    return np.asarray(np.argmax(lengths, axis=0))
-
-
-def _density_ceilings(family: ContinuousFamily, panels: Panels) -> Floats:
-    """The largest h J seen at the corners and nodes of each cell, a little above rounding."""
-    dim = panels.dim
-    corners = np.stack(np.meshgrid(*[(1e-9, 1.0 - 1e-9)] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
-    t = panels.lower[:, None, :] + (panels.upper - panels.lower)[:, None, :] * corners
-    x = family.chart.points(t)
-    at_corners = np.exp(family.log_reference(x.reshape(-1, dim))).reshape(t.shape[:2]) * family.chart.jacobian(t)
-    inside = family.nodes_of(panels, 3).element
-    return np.asarray(np.maximum(at_corners.max(axis=1), inside.max(axis=1)) * (1.0 + 1e-6))
 
 
 def check_charted(dim: int) -> None:
@@ -408,3 +271,290 @@ def as_box(box: Any, dim: int) -> list[tuple[float, float]]:
         if (np.abs(ends) > LENGTH.high).any() or (pairs[:, 1] - pairs[:, 0] < LENGTH.low).any():
             raise DiscreetError(f"box = {pairs.tolist()}: ends and sides are not in {LENGTH}; measure in other units")
     return [(float(low), float(high)) for low, high in pairs]
+
+
+def is_list_of_clients(p: Any) -> bool:
+    """Whether p is a list of clients."""
+    return isinstance(p, (list, tuple))
+
+
+def as_clients(p: Any, family: ContinuousFamily) -> tuple[LogDensity, ...]:
+    """One density or a list of them, behind the common interface."""
+    if not is_list_of_clients(p):
+        return (as_density(p, family.dim),)
+    if not p:
+        raise DiscreetError("p is an empty list of clients")
+    return tuple(as_density(one, family.dim, f"p[{i}]") for i, one in enumerate(p))
+
+
+def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
+    """log p/h of every client at every node: (n, panels, nodes); minus infinity where p or h is zero."""
+    x = nodes.x.reshape(-1, nodes.x.shape[-1])
+    mixtures = mixtures_of_one_kernel(clients) if len(clients) > 1 else None
+    found = log_densities(mixtures, x) if mixtures else np.stack([p.log_density(x) for p in clients])
+    with np.errstate(invalid="ignore"):
+        found -= nodes.log_reference.ravel()
+    found[:, nodes.element.ravel() <= 0.0] = -np.inf
+    return found.reshape(len(clients), *nodes.weights.shape)
+
+
+def known_interval_masses(clients: Sequence[LogDensity], edges: Floats) -> list[Floats | None]:
+    """The masses of each client between consecutive edges of a line; None if they are unknown or nearly zero."""
+    mixtures = mixtures_of_one_kernel(clients)
+    if mixtures is not None:
+        rows: list[Floats | None] = list(kernel_rows(mixtures, edges))
+    else:
+        rows = [p.plain_masses(edges) if hasattr(p, "plain_masses") else None for p in clients]
+    for place, (p, row) in enumerate(zip(clients, rows, strict=True)):
+        if (row is None or row.sum() < _FAINT) and hasattr(p, "interval_masses"):  # tails need differences of tails
+            known = p.interval_masses(edges)
+            rows[place] = known.mass if known is not None and known.has_enough_mass else None
+    return rows
+
+
+def largest_log_ratios(log_ratio: Floats) -> Floats:
+    """(n,) the largest log p/h of each client (n, ...), subtracted before exponentials so that normalisation cannot overflow."""
+    largest = log_ratio.reshape(len(log_ratio), -1).max(axis=1)
+    zero = np.isneginf(largest)
+    if zero.any():
+        raise unseen_error("p" if len(largest) == 1 else f"p[{int(np.argmax(zero))}]")
+    return np.asarray(largest)
+
+
+def unseen_error(who: str) -> DiscreetError:
+    """The error for a client that is zero at every evaluated point."""
+    return DiscreetError(
+        f"{who} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
+    )
+
+
+def check_masses(masses: Floats | float) -> None:
+    """Reject clients whose mass, relative to their largest p/h, is lost in rounding."""
+    smallest = np.atleast_1d(masses)
+    if not (smallest > LEAST_MASS).all():
+        which = "p" if len(smallest) == 1 else f"p[{int(np.argmin(smallest > LEAST_MASS))}]"
+        raise DiscreetError(
+            f"{which} has nearly all of its mass where the reference has almost none (less than {LEAST_MASS:g} of it), which "
+            "cannot be resolved; take a smaller box, or a reference with heavier tails"
+        )
+
+
+def mixtures_of_one_kernel(clients: Sequence[LogDensity]) -> list[Mixture] | None:
+    """The clients if all of them are mixtures of the same kernel, else None."""
+    mixtures = [p for p in clients if isinstance(p, Mixture) and p.kernel.separable]
+    return mixtures if len(mixtures) == len(clients) and len({p.kernel for p in mixtures}) == 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class NodeSummary:
+    """Summary of some clients at nodes: log of their mass, of the smallest and of the largest p/h (n,).
+
+    `slack` is the allowed relative error of a member's mass: one number, or one for each client.
+    """
+
+    log_mass: Floats
+    log_smallest: Floats
+    log_largest: Floats
+    slack: float | Floats
+
+
+def reported_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Floats:
+    """(n,) the mass that each client reports in the family's space; NaN if it does not know."""
+    mixtures = mixtures_of_one_kernel(clients)
+    if mixtures is not None:
+        found = masses_between(mixtures, *family.space)
+    else:
+        said = (p.mass_between(*family.space) if hasattr(p, "mass_between") else None for p in clients)
+        found = np.array([np.nan if mass is None else mass for mass in said], dtype=np.float64)
+    return np.where(found > LEAST_MASS, found, np.nan)
+
+
+def missed_clients(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> list[int]:
+    """The clients for which nodes saw no mass, or too little of the mass that they report."""
+    gap = np.abs(seen.log_mass - np.log(reported_masses(family, clients)))
+    much = gap > np.minimum(seen.slack, _MISSED_AT_MOST)
+    return [int(i) for i in np.flatnonzero(np.isneginf(seen.log_mass) | much)]
+
+
+@dataclass(frozen=True, eq=False)
+class PanelMasses:
+    """One client on panels, by nodes: masses (n,) up to a common factor, the log of the factor, the extreme log p/h, the relative error.
+
+    The error is an ESTIMATE from values at nodes: a feature between the nodes escapes it.
+    """
+
+    masses: Floats
+    log_factor: float
+    log_smallest: float
+    log_largest: float
+    error: float
+
+    @property
+    def log_mass(self) -> float:
+        """log of the mass on all panels together."""
+        return self.log_factor + math.log(self.masses.sum())
+
+
+def panel_masses(
+    p: LogDensity, panels: Panels, chart: Chart, log_reference: Callable[[Floats], Floats] | None = None
+) -> PanelMasses | None:
+    """The masses of a density on panels of a chart's coordinates, with nodes refined where it reports narrow features or is not resolved.
+
+    None if it is zero at all nodes.
+    """
+    order, dim = ORDER[panels.dim], panels.dim
+    features = features_of([p], dim)
+    fine, owner = split_panels_at(features, panels, chart, widest=0.5 * order, most=_MOST_NODES // order**dim)
+    extremes = [math.inf, -math.inf]
+
+    def log_values(t: Floats) -> Floats:
+        x = chart.points(t).reshape(-1, dim)
+        found = p.log_density(x)
+        if log_reference is not None:
+            below = log_reference(x)
+            held = np.isfinite(below)
+            ratio = found[held] - below[held]
+            extremes[0], extremes[1] = ratio.min(initial=extremes[0]), ratio.max(initial=extremes[1])
+            found = np.where(held, found, -np.inf)
+        return np.asarray(found.reshape(t.shape[:-1]))
+
+    waiting = [log_values(fine.nodes(order)[0])]  # reused in the first evaluation below
+    shift = float(waiting[0].max())
+    if math.isinf(shift):
+        return None
+
+    def mass_element(t: Floats) -> Floats:
+        values = np.exp((waiting.pop() if waiting else log_values(t)) - shift)
+        return np.where(values > 0.0, values * chart.jacobian(t), 0.0)
+
+    _, part, integrals, errors = integrate_parts(fine, mass_element, _RESOLVED[dim], 0.1, ends=dim == 1)
+    masses = sum_by_cell(integrals, owner[part], len(panels))
+    most = np.finfo(np.float64).max / (4.0 * len(masses))  # no distribution has such a mass
+    finite = np.minimum(np.nan_to_num(masses, nan=most, posinf=most), most)
+    if not finite.any():
+        return None
+    error = float(errors.sum() / finite.sum()) if np.isfinite(masses).all() else math.inf
+    return PanelMasses(finite, shift, extremes[0], extremes[1], error)
+
+
+def warn_of_coarse_masses(who: str, error: float) -> None:
+    """Warn of a client whose masses on cells are inaccurate."""
+    if error > _COARSE:
+        warn_caller(
+            f"{who} changes faster than nodes can follow: its masses on cells have an error of about {error:.1g} of the total. A release "
+            "is equally private, but follows those masses, and so do estimates from it; give a distribution function, "
+            "BoundedDensity(p, cdf=...), or a smoother density",
+            UnresolvedWarning,
+        )
+
+
+def sampling_deviation(bounds: Bounds, count: int) -> float:
+    """How far the average of p/h over that many draws of h is from 1, relatively, for all members except with probability 1e-9.
+
+    (Bernstein's inequality, for p/h between the bounds with variance at most (upper - 1)(1 - lower).) Infinite if it gives no bound.
+    """
+    log_odds = math.log(2e9)
+    variance, width = (bounds.upper - 1.0) * (1.0 - bounds.lower), bounds.upper - bounds.lower
+    far = width * log_odds / (3.0 * count)
+    off = far + math.sqrt(far * far + 2.0 * variance * log_odds / count)
+    return off / (1.0 - off) if off < 1.0 else math.inf
+
+
+def outsiders_at_nodes(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> Outsiders | None:
+    """The clients seen to be outside the band; None if there are none.
+
+    p is divided by its own mass if it knows it, else by the mass that nodes saw.
+    """
+    bounds = family.bounds
+    known = reported_masses(family, clients)
+    unknown = np.isnan(known)
+    log_mass = np.where(unknown, seen.log_mass, np.log(known))
+    slack = np.where(unknown, seen.slack, np.minimum(seen.slack, _LEAST_SLACK))
+    log_smallest, log_largest = seen.log_smallest.copy(), seen.log_largest.copy()
+    for i in {*map(int, np.flatnonzero(unknown)), *missed_clients(family, clients, seen)}:
+        found = _log_ratios_at_places(family, clients[i])
+        log_smallest[i], log_largest[i] = found.min(initial=log_smallest[i]), found.max(initial=log_largest[i])
+    with np.errstate(over="ignore", invalid="ignore"):
+        smallest, largest = np.exp(log_smallest - log_mass), np.exp(log_largest - log_mass)
+        bad = (largest > bounds.upper * (1.0 + slack)) | (smallest < bounds.lower * (1.0 - slack))
+    outside = [i for i in map(int, np.flatnonzero(bad)) if not is_member(family, clients[i])]
+    if not outside:
+        return None
+    return Outsiders(outside, len(clients), float(smallest[outside[0]]), float(largest[outside[0]]))
+
+
+def find_outsiders(
+    family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary, members: ContinuousFamily | None
+) -> Outsiders | None:
+    """The clients seen to be outside the band; none for a band that serves everybody.
+
+    `members`: the clients' family, if the nodes are those of another reference; clients are then evaluated again on its own nodes.
+    """
+    if (family if members is None else members).any_client:
+        return None
+    if members is not None and clients:
+        family, seen = members, summarise_clients(members, clients)
+    return outsiders_at_nodes(family, clients, seen)
+
+
+def summarise_clients(family: ContinuousFamily, clients: Sequence[LogDensity]) -> NodeSummary:
+    """A summary of clients on the family's public nodes, refined where a client reports narrow features."""
+    if family.dim not in ORDER:
+        x = family.draw(_POINTS, np.random.default_rng(0))
+        log_reference = family.log_reference(x)
+        log_ratio = np.stack([p.log_density(x) - log_reference for p in clients])
+        shift = largest_log_ratios(log_ratio)
+        log_mass = shift + np.log(np.exp(log_ratio - shift[:, None]).mean(axis=1))
+        return NodeSummary(log_mass, log_ratio.min(axis=1), shift, sampling_deviation(family.bounds, _POINTS))
+    each = [_summarise_client(family, p) for p in clients]
+    return NodeSummary(*(np.array(column) for column in zip(*each, strict=True)))
+
+
+def _summarise_client(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
+    order = ORDER[family.dim]
+    panels, _ = family.refine_panels(family.panels, [p], _MOST_NODES)
+    nodes = family.nodes if len(panels) == len(family.panels) else family.nodes_of(panels, order)
+    log_ratio = log_ratios([p], nodes)
+    shift = float(largest_log_ratios(log_ratio)[0])
+    density = np.exp(log_ratio[0] - shift) * nodes.element
+    mass = float((density * nodes.weights).sum())
+    check_masses(mass)
+    smallest = float(log_ratio[0].min(where=nodes.masses > 0.0, initial=np.inf))
+    error = float(nodes.panels.errors(density, order).sum()) / mass
+    return shift + math.log(mass), smallest, shift, BAND_SLACK + error
+
+
+def warn_of_unresolved_masses(
+    family: ContinuousFamily, clients: Sequence[LogDensity], log_mass: Floats, errors: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Errors (n,) that include the part of the reported masses that nodes missed, and which masses are known; warns of large errors."""
+    known = reported_masses(family, clients)
+    gap = np.abs(np.expm1(log_mass - np.log(known)))
+    if family.dim in _MISSED:
+        much = np.flatnonzero(gap > np.minimum(_MISSED[family.dim] + 10.0 * errors, _MISSED_AT_MOST))
+    else:
+        much = np.flatnonzero(gap > _MISSED_BY_POINTS + 10.0 * errors)
+    if much.size:
+        first = int(much[0])
+        warn_caller(
+            f"{name_clients(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which nodes saw "
+            f"{math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the reference has no mass. Divergences and scale "
+            "may be off by as much; a release is equally private",
+            UnresolvedWarning,
+        )
+    return np.fmax(errors, gap), ~np.isnan(known)
+
+
+def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
+    """log p/h at the narrow places that p reports, which nodes may have missed; empty if it reports none."""
+    places = features_of([p], family.dim).places[:_MOST_PLACES]
+    if not len(places):
+        return np.empty(0)
+    log_reference = family.log_reference(places)
+    inside = np.isfinite(log_reference)
+    return np.asarray(p.log_density(places[inside]) - log_reference[inside]) if inside.any() else np.empty(0)
+
+
+def is_member(family: ContinuousFamily, p: Any) -> bool:
+    """Whether p is in the band by its parameters, or because it was clipped (`certainly_in`)."""
+    return family.certainly_contains(p) or (hasattr(p, "certainly_in") and bool(p.certainly_in(family)))

@@ -19,17 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.showing import short_repr
 from discreet.domain import digest
 from discreet.errors import LENGTH, NON_NEGATIVE, DiscreetError, Range
+from discreet.families._bands_and_laws import as_floats
 from discreet.families._integration import (
     TINY,
     Features,
     IntervalMasses,
     distribution_masses,
     features_of,
-    kernel_masses,
     lipschitz_masses,
     table_masses,
 )
-from discreet.families._laws import as_floats
 
 Floats = NDArray[np.float64]
 
@@ -80,7 +79,11 @@ def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
         return KernelEstimate(p, dim, name)
     if callable(getattr(p, "logpdf", None)):
         _check_dimension(p, dim, name)
-        return ScipyDensity(p, dim, name) if _can_draw(p) else FunctionDensity(p.logpdf, dim, f"{name}.logpdf", True)
+        return (
+            ScipyDensity(p, dim, name)
+            if _has_draw_method(p)
+            else FunctionDensity(p.logpdf, dim, f"{name}.logpdf", True)
+        )
     if callable(getattr(p, "pdf", None)):
         return FunctionDensity(p.pdf, dim, f"{name}.pdf")
     owner = getattr(p, "__self__", None)
@@ -109,19 +112,19 @@ class FunctionDensity:
 
     def log_density(self, x: Floats) -> Floats:
         if self.dim > 1:
-            return self._check_and_log(self._evaluate(x), x)
+            return self._checked_logarithms(self._evaluate_function(x), x)
         try:
-            return self._check_and_log(self._evaluate(x[:, 0]), x)
+            return self._checked_logarithms(self._evaluate_function(x[:, 0]), x)
         except _WrongShapeError:
             try:
-                values = self._evaluate(x)
+                values = self._evaluate_function(x)
             except _WrongShapeError:
                 values = None
             if values is None:
                 raise
-            return self._check_and_log(values, x)
+            return self._checked_logarithms(values, x)
 
-    def _evaluate(self, points: Floats) -> Floats:
+    def _evaluate_function(self, points: Floats) -> Floats:
         """One value for each point; otherwise an error that describes what was returned."""
         try:
             with np.errstate(all="ignore"):
@@ -139,7 +142,7 @@ class FunctionDensity:
             )
         return values
 
-    def _check_and_log(self, values: Floats, x: Floats) -> Floats:
+    def _checked_logarithms(self, values: Floats, x: Floats) -> Floats:
         self._refuse_values(np.isnan(values), values, x, "is not a number")
         if not self._logarithmic:
             self._refuse_values(values < 0.0, values, x, "is negative; a density is at least 0")
@@ -152,7 +155,7 @@ class FunctionDensity:
     def _refuse_values(self, bad: NDArray[np.bool_], values: Floats, x: Floats, why: str) -> None:
         if bad.any():
             first = int(np.argmax(bad))
-            raise DiscreetError(f"{self._name}({point_text(x[first])}) = {values[first]:g} {why}")
+            raise DiscreetError(f"{self._name}({format_point(x[first])}) = {values[first]:g} {why}")
 
 
 class ScipyDensity(FunctionDensity):
@@ -172,7 +175,10 @@ class ScipyDensity(FunctionDensity):
     def narrow_places(self) -> Features:
         """Its quantiles, with the gaps between them; in more dimensions some draws."""
         return Features.concat(
-            (_narrow_places(one, self.dim) for one in getattr(self.distribution, "components", [self.distribution])),
+            (
+                _scipy_narrow_places(one, self.dim)
+                for one in getattr(self.distribution, "components", [self.distribution])
+            ),
             self.dim,
         )
 
@@ -198,7 +204,7 @@ class ScipyDensity(FunctionDensity):
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
         """Its masses between consecutive edges of a line, by its distribution function; None if it has none of its own."""
-        return _scipy_masses(self.distribution, edges) if self.dim == 1 else None
+        return _scipy_interval_masses(self.distribution, edges) if self.dim == 1 else None
 
 
 class KernelEstimate(FunctionDensity):
@@ -223,7 +229,7 @@ class KernelEstimate(FunctionDensity):
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
         """Its masses between consecutive edges of a line: those of a mixture of Gaussians at its data."""
-        from discreet.families._kernel_mixtures import GAUSSIAN  # a circular import
+        from discreet.families._kernel_mixtures import GAUSSIAN, kernel_masses  # a circular import
 
         if self.dim > 1:
             return None
@@ -293,7 +299,7 @@ class BoundedDensity:
                     f"cdf falls from {edges[place]:g} to {edges[place + 1]:g} by more than error = {self._error:g}; a distribution "
                     "function is non-decreasing"
                 )
-            return IntervalMasses.around(np.maximum(rise, 0.0), 2.0 * self._error + 2.0**-52 * np.abs(values).max())
+            return IntervalMasses.with_error(np.maximum(rise, 0.0), 2.0 * self._error + 2.0**-52 * np.abs(values).max())
         if not np.isfinite(edges).all():
             return None
         parts = np.ceil(_PIECES * np.diff(edges) / (edges[-1] - edges[0])).astype(np.int64)
@@ -432,7 +438,7 @@ def shape_of_points(x: ArrayLike, dim: int) -> tuple[int, ...]:
     return shape if dim == 1 and (len(shape) < 2 or shape[-1] != 1) else shape[:-1]
 
 
-def point_text(point: Floats) -> str:
+def format_point(point: Floats) -> str:
     """A point as text: 0.5, or [0.5, 1]; long ones cut short."""
     entries = [f"{entry:g}" for entry in point[:4]] + (["..."] if len(point) > 4 else [])
     return entries[0] if len(point) == 1 else f"[{', '.join(entries)}]"
@@ -448,7 +454,7 @@ def _axis_overlaps(axis: Floats, start: float, stop: float, constant: bool) -> F
     return np.asarray(np.append(lengths - towards_end, 0.0) + np.insert(towards_end, 0, 0.0))
 
 
-def _narrow_places(distribution: Any, dim: int) -> Features:
+def _scipy_narrow_places(distribution: Any, dim: int) -> Features:
     """The places of a scipy distribution's mass: between its quantiles, or around draws if it has no quantiles."""
     if not _is_of_scipy(distribution):
         return Features(np.empty((0, dim)), np.empty(0))
@@ -482,12 +488,12 @@ def _shapes_are_checked(distribution: Any, base: Any) -> bool:
     return all(float(shape) in _CHECKED_SHAPES for shape in (*given, *(named[name] for name in names if name in named)))
 
 
-def _scipy_masses(distribution: Any, edges: Floats) -> IntervalMasses | None:
+def _scipy_interval_masses(distribution: Any, edges: Floats) -> IntervalMasses | None:
     """The masses of a scipy distribution between edges, by its distribution function; None if it has none of its own."""
     if not _has_distribution_function(distribution):
         return None
     if hasattr(distribution, "components"):
-        parts = [_scipy_masses(one, edges) for one in distribution.components]
+        parts = [_scipy_interval_masses(one, edges) for one in distribution.components]
         known = [part for part in parts if part is not None]
         weights = np.asarray(distribution.weights, dtype=np.float64)
         mass, low, high = (
@@ -524,7 +530,7 @@ def _check_dimension(p: Any, dim: int, name: str) -> None:
         raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
 
 
-def _can_draw(p: Any) -> bool:
+def _has_draw_method(p: Any) -> bool:
     """Whether it has one of scipy's two methods for drawing."""
     return callable(getattr(p, "rvs", None)) or callable(getattr(p, "sample", None))
 

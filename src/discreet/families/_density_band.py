@@ -10,7 +10,7 @@ for (c1, c2, h) and (c1/t, c2/t, t h), so `lower` and `upper` are relative to h 
 
 This is the band mu = P0, c1 = 1/factor, c2 = factor (Ghoukasian, Lee and Asoodeh, NeurIPS 2025, Theorem 5.1), on finitely many outcomes or on
 a continuous space; alpha = 1/(factor + 1). If factor^2 <= e^epsilon a raw draw is private already, and nothing is lost. On outcomes the
-smallest P0 may make a bound unattainable: then the band is that of the attained ones (`discreet.families._laws`).
+smallest P0 may make a bound unattainable: then the band is that of the attained ones (`discreet.families._bands_and_laws`).
 """
 
 from __future__ import annotations
@@ -28,28 +28,21 @@ from discreet._base.labelled import labelled_values
 from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import DiscreetError, Range
-from discreet.families._continuous import (
-    ANY,
-    LARGEST_CHARTED,
-    CellPartition,
-    ContinuousFamily,
-    as_box,
-    check_charted,
-    singular_error,
-)
+from discreet.families._bands_and_laws import check_any_client, normalised_bounds
+from discreet.families._continuous import ANY, LARGEST_CHARTED, ContinuousFamily, as_box, check_charted, singular_error
 from discreet.families._densities import Drawable, LogDensity, Tabulated, as_density
 from discreet.families._finite import Band
-from discreet.families._integration import AxisMap, Cartesian, Chart, HalfLine, Identity, WholeLine
-from discreet.families._laws import check_any_client, normalised_bounds
+from discreet.families._integration import AxisMap, Cartesian, CellPartition, Chart, HalfLine, Identity, WholeLine
 
 Floats = NDArray[np.float64]
-
 _LEAST_MASS = 1e-250  # smaller numbers lose their digits
 _PANELS = {1: 32, 2: 12, 3: 6}  # along each axis to start with
 _MOST_NODES = 1 << 17  # for the narrow places that the density reports
 _MISSED = 1e-4  # share of a known mass that the integral may miss
 _INTEGRABLE = 1e-2  # relative error of the integral above which h counts as not integrable
 _CELLS_TO_DRAW_FROM = {1: 4096, 2: 4096, 3: 8192}
+_FACTOR = Range(1.0, math.inf, low_open=True, high_open=True)
+_DENSITY = ("log_density", "logpdf", "pdf")
 
 
 @final
@@ -62,7 +55,7 @@ class DensityBand(ContinuousFamily):
     from itself (a scipy distribution or a `Mixture`).
 
     With `any_client=True` the bounds only choose the box and make no claim about clients. Every density is served without a warning, and
-    risks hold for all of them, so they are the largest possible (`discreet.mechanisms._worst_case`). Designs are such bands.
+    risks hold for all of them, so they are the largest possible (`discreet.projection._worst_case`). Designs are such bands.
 
     Args:
         density: h, up to a factor: a function, a scipy.stats distribution, an object with `logpdf`, a `Mixture` or a `Tabulated` grid.
@@ -81,7 +74,7 @@ class DensityBand(ContinuousFamily):
         self.any_client = check_any_client(any_client, lower)
         if isinstance(upper, (int, float)) and upper == math.inf:
             raise singular_error("upper = inf", "take a finite upper bound on p/h")
-        self.box: list[tuple[float, float]] = _box_of(density, box)
+        self.box: list[tuple[float, float]] = _box_of_density(density, box)
         self.dim = len(self.box)
         self.density: LogDensity = as_density(density, self.dim, "density")
         self._given = (density, lower, upper)
@@ -106,7 +99,7 @@ class DensityBand(ContinuousFamily):
         return cls(density, box, lower=1.0 / (factor * mass), upper=factor / mass)
 
     @property
-    def says_something(self) -> bool:
+    def constrains_clients(self) -> bool:
         """Whether `upper` constrains clients at all."""
         return not self.any_client and self._given[2] < ANY
 
@@ -132,8 +125,8 @@ class DensityBand(ContinuousFamily):
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if isinstance(self.density, Drawable):
             return self._draw_inside(self.density, count, rng)
-        numbers = rng.choice(len(self._own_cells), size=count, p=self._own_cells.masses)
-        return self._own_cells.points(numbers, rng)
+        numbers = rng.choice(len(self._cells_to_draw_from), size=count, p=self._cells_to_draw_from.masses)
+        return self._cells_to_draw_from.points(numbers, rng)
 
     def _draw_inside(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
         low, high = np.array(self.box).T
@@ -148,7 +141,7 @@ class DensityBand(ContinuousFamily):
         raise DiscreetError(f"box = {self.box} holds almost nothing of the density; widen it")
 
     @cached_property
-    def _own_cells(self) -> CellPartition:
+    def _cells_to_draw_from(self) -> CellPartition:
         return self.cells(_CELLS_TO_DRAW_FROM[self.dim])
 
     @cached_property
@@ -192,13 +185,13 @@ class DensityBand(ContinuousFamily):
     def _integrate_density(self) -> tuple[Panels, float]:
         """Panels that resolve h, and its integral."""
 
-        def element(t: Floats) -> Floats:
+        def mass_element(t: Floats) -> Floats:
             x = self.chart.points(t).reshape(-1, self.dim)
             values = np.exp(self.density.log_density(x)).reshape(t.shape[:-1])
             return np.where(values > 0.0, values * self.chart.jacobian(t), 0.0)
 
-        start, _ = self.panels_at(Panels.from_edges(self.chart.edges), self.given_densities, _MOST_NODES)
-        panels, mass, error = integrate_reference(start, element)
+        start, _ = self.refine_panels(Panels.from_edges(self.chart.edges), self.given_densities, _MOST_NODES)
+        panels, mass, error = integrate_reference(start, mass_element)
         if mass < _LEAST_MASS:
             raise DiscreetError(
                 f"density has zero mass in box = {self.box}; check the box, or give the density's own support"
@@ -233,7 +226,7 @@ class DensityBand(ContinuousFamily):
         return (same, tuple(self.box), lower, upper, self.any_client)
 
 
-def _box_of(density: Any, box: Any) -> list[tuple[float, float]]:
+def _box_of_density(density: Any, box: Any) -> list[tuple[float, float]]:
     """The given box, or the one that the density knows."""
     if box is not None:
         dim = getattr(density, "dim", None)
@@ -252,10 +245,6 @@ def _box_of(density: Any, box: Any) -> list[tuple[float, float]]:
     if isinstance(dim, int):
         return [(-math.inf, math.inf)] * dim
     raise DiscreetError("box is missing: a density given as a function needs a (low, high) for each axis")
-
-
-_FACTOR = Range(1.0, math.inf, low_open=True, high_open=True)
-_DENSITY = ("log_density", "logpdf", "pdf")
 
 
 def Near(P0: Any, *, factor: float, box: Any = None, labels: Sequence[Any] | None = None) -> Band | DensityBand:

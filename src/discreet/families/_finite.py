@@ -15,11 +15,12 @@ spread the rest in proportion to q.
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Generic, Protocol, overload
+from typing import Any, Generic, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,25 +30,23 @@ from discreet._base.labelled import LawLike, labelled_values
 from discreet._base.showing import notebook_table, short_repr
 from discreet.domain import Domain, Interval, Labels, Numbers, Outcome, as_domain
 from discreet.errors import DiscreetError, Range
-from discreet.families._laws import (
+from discreet.families._bands_and_laws import (
+    LARGEST_ENUMERATED,
     BandFamily,
     Bounds,
+    WorstMembers,
     as_floats,
     as_laws,
     attained_bounds,
     check_any_client,
     check_laws,
+    covers_evenly,
     describe_bounds,
-    is_outside,
+    divides_evenly,
+    is_outside_band,
     law_of_counts,
     law_of_logits,
     normalised_bounds,
-)
-from discreet.families._worst_members import (
-    LARGEST_ENUMERATED,
-    WorstMembers,
-    covers_evenly,
-    divides_evenly,
     uniform_vertex,
     vertices,
 )
@@ -55,38 +54,8 @@ from discreet.families._worst_members import (
 LARGEST_DOMAIN = 2**40  # outcomes, so that each gets a share of 2^62
 
 
-class FiniteFamily(Protocol[Outcome]):
-    """The interface of a family on finitely many outcomes."""
-
-    @property
-    def domain(self) -> Domain[Outcome]: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def labels(self) -> tuple[Outcome, ...] | None: ...
-    @property
-    def bounds(self) -> Bounds: ...
-    @property
-    def reference(self) -> float | NDArray[np.float64]:
-        """mu_x for every outcome; one number when mu is uniform."""
-
-    @property
-    def served_bounds(self) -> Bounds:
-        """Bounds of dP/dmu for the clients that risks hold for."""
-
-    @property
-    def decomposable(self) -> bool: ...
-    @property
-    def fills_band(self) -> bool: ...
-    def contains(self, p: LawLike) -> bool: ...
-    def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any: ...
-    def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]: ...
-    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]: ...
-    def as_rows(self, p: Any, name: str = "p") -> NDArray[np.float64]: ...
-
-
-class FiniteFamilyBase(BandFamily, Generic[Outcome]):
-    """The common parts of finite families."""
+class FiniteFamily(BandFamily, abc.ABC, Generic[Outcome]):
+    """A family on finitely many outcomes. Subclasses define the reference."""
 
     def __init__(self, domain: Domain[Outcome]) -> None:
         if domain.size > LARGEST_DOMAIN:
@@ -107,6 +76,16 @@ class FiniteFamilyBase(BandFamily, Generic[Outcome]):
     def labels(self) -> tuple[Outcome, ...] | None:
         """Names of the outcomes, or None when they are the numbers 0..size-1 or cells."""
         return self.domain.labels
+
+    @property
+    @abc.abstractmethod
+    def reference(self) -> float | NDArray[np.float64]:
+        """mu_x for every outcome; one number when mu is uniform."""
+
+    @property
+    @abc.abstractmethod
+    def decomposable(self) -> bool:
+        """Whether mu is known to be alpha-decomposable, so that the risk formula is exact and not only an upper bound."""
 
     def law(
         self,
@@ -162,9 +141,9 @@ class FiniteFamilyBase(BandFamily, Generic[Outcome]):
         """
         laws = self.as_rows(p)
         check_laws(laws)
-        return self._are_members(laws)
+        return self._are_all_members(laws)
 
-    def _are_members(self, laws: NDArray[np.float64]) -> bool:
+    def _are_all_members(self, laws: NDArray[np.float64]) -> bool:
         return True
 
     def _repr_html_(self) -> str:
@@ -225,7 +204,7 @@ def _describe_domain(domain: Domain) -> str:
             return domain_argument(domain)
 
 
-class Simplex(FiniteFamilyBase[Outcome]):
+class Simplex(FiniteFamily[Outcome]):
     """All distributions on k outcomes: mu uniform, 0 <= dP/dmu <= k, alpha = 1/k [paper, Section 3.1].
 
     `Simplex(10)` has the outcomes 0..9; `Simplex(["red", "green"])` names them; those of `Simplex(Interval(0, 60, cells=12))` are cells.
@@ -292,7 +271,7 @@ class Simplex(FiniteFamilyBase[Outcome]):
         return hash((Simplex, self.domain))
 
 
-class Band(FiniteFamilyBase[Outcome]):
+class Band(FiniteFamily[Outcome]):
     """The distributions with lower mu <= P <= upper mu, where mu is `weights` normalised [paper, Def. C.1].
 
     `lower` and `upper` bound dP/dmu for the normalised mu, so lower < 1 < upper. A bound that no distribution attains is moved in to the
@@ -433,8 +412,8 @@ class Band(FiniteFamilyBase[Outcome]):
         """Bounds of dP/dmu for the clients that risks hold for: the members, or all distributions."""
         return Bounds(0.0, 1.0 / self.least_mass) if self.any_client else self.bounds
 
-    def _are_members(self, laws: NDArray[np.float64]) -> bool:
-        return not is_outside(laws, self._mu, self.bounds).any()
+    def _are_all_members(self, laws: NDArray[np.float64]) -> bool:
+        return not is_outside_band(laws, self._mu, self.bounds).any()
 
     def __repr__(self) -> str:
         served = ", any_client=True" if self.any_client else ""

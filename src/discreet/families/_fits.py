@@ -1,4 +1,4 @@
-"""Fits of records to a member of the family: histogram, kernel estimate, mixture; and the member of a band nearest to a density.
+"""Fits of records to a member of the family: histogram, kernel estimate, mixture; the member nearest to a density; and `LineCells`.
 
 **The cost of a fit.** TV(Q(P), Q(P_hat)) <= (2/r) TV(P, P_hat) [paper, Prop. 4.1]. So an error of the estimate reaches the output multiplied
 by at most 2/r (`sampler.sensitivity`), and in total never exceeds the diameter min(1 - b, B - 1) of the box. TV(P, P_hat) has two parts:
@@ -16,34 +16,42 @@ Records never choose the domain: a record outside the family's box is an error.
 **The nearest member** of a band to p, for every f-divergence, is clip(p/r, c1 h, c2 h) with r normalising [paper, Prop. C.8]. At every point
 it lies between the bounds, for every p and every choice of nodes. Only r is numerical: the mass is one up to the error of an integral, and
 its users divide by that mass.
+
+**`LineCells`** are the cells of a continuous family on a line, as a domain for columns of numbers. A value is read as the number of its cell,
+and a released number is a point of its cell. A client that is a list of values is its empirical distribution on the cells. It is released
+like a client of a finite family, with the integers of the family's own sampler. The point of a cell is uniform in the family's coordinate,
+and depends on the cell alone.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.quadrature import ORDER, integrate_element
+from discreet._base.quadrature import ORDER, Panels, integrate_element
+from discreet.domain import CellDomain, cell_middles, cell_names
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
-from discreet.families._densities import LogDensity, as_points, point_text, shape_of_points
-from discreet.families._integration import Features, features_of, sum_by_cell
+from discreet.families._bands_and_laws import Bounds
+from discreet.families._densities import LogDensity, as_points, format_point, shape_of_points
+from discreet.families._integration import CellPartition, Features, features_of, sum_by_cell
 from discreet.families._kernel_mixtures import Mixture, MixtureKernel
-from discreet.families._laws import Bounds
 
 if TYPE_CHECKING:
-    from discreet.families._continuous import CellPartition, ContinuousFamily
+    from discreet.families._continuous import ContinuousFamily
 
 Floats = NDArray[np.float64]
-
+Integers = NDArray[np.int64]
 _TOLERANCE = {1: 1e-6, 2: 1e-3, 3: 5e-3}  # relative, of the mass
 _MOST_NODES = 1 << 18
 _POINTS = 1 << 14  # public draws, where there are too many dimensions for nodes
 _ROUNDS = 4  # of finding r, and then nodes that resolve where it clips
 _HALVINGS = 80
+_END = 1e-12  # of a cell, kept clear at its ends: one of them may be at infinity
 
 
 class ClippedLaw:
@@ -81,7 +89,7 @@ class ClippedLaw:
         return features_of([self.p], self.dim)
 
 
-def nearest_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
+def clip_to_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
     """p itself if it is a member by its parameters, or if the family serves everybody; else the member nearest to it."""
     if family.any_client or family.certainly_contains(p):
         return p
@@ -89,16 +97,16 @@ def nearest_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
         x = family.draw(_POINTS, np.random.default_rng(0))
         return _clip_to_band(family, p, x, np.full(len(x), 1.0 / len(x)))
     chart = family.chart
-    panels, _ = family.panels_at(family.panels, [p], _MOST_NODES)
+    panels, _ = family.refine_panels(family.panels, [p], _MOST_NODES)
     for _ in range(_ROUNDS):
         nodes = family.nodes_of(panels, ORDER[family.dim])
         law = _clip_to_band(family, p, nodes.x[nodes.masses > 0.0], nodes.masses[nodes.masses > 0.0])
 
-        def element(t: Floats, law: ClippedLaw = law) -> Floats:
+        def mass_element(t: Floats, law: ClippedLaw = law) -> Floats:
             density = np.exp(law.log_density(chart.points(t).reshape(-1, family.dim))).reshape(t.shape[:-1])
             return np.where(density > 0.0, density * chart.jacobian(t), 0.0)
 
-        finer, mass, _ = integrate_element(panels, element, _TOLERANCE[family.dim], 0.0)
+        finer, mass, _ = integrate_element(panels, mass_element, _TOLERANCE[family.dim], 0.0)
         if len(finer) == len(panels) or abs(mass - 1.0) <= _TOLERANCE[family.dim]:
             break
         panels = finer
@@ -212,7 +220,7 @@ class HistogramFit:
         cell = partition.numbers(records)
         if (cell < 0).any():
             first = int(np.argmax(cell < 0))
-            raise DiscreetError(f"records[{first}] = {point_text(records[first])} is outside the space of {family!r}")
+            raise DiscreetError(f"records[{first}] = {format_point(records[first])} is outside the space of {family!r}")
         heights = np.bincount(cell, minlength=len(partition)) / len(records) / partition.masses
         share = share_towards_reference(float(heights.min()), float(heights.max()), family)
         return HistogramLaw(partition, (1.0 - share) * heights + share)
@@ -243,13 +251,13 @@ class KernelFit:
         mixtures = as_mixture_family(family)
         if mixtures is not None:
             width = mixtures.scale if self.bandwidth is None else float(self.bandwidth)
-            return nearest_member(
-                family, Mixture(weights, pull_inside(mixtures, records), width, kernel=mixtures.kernel)
+            return clip_to_member(
+                family, Mixture(weights, pull_inside_radius(mixtures, records), width, kernel=mixtures.kernel)
             )
         spread = float(np.mean(np.std(records, axis=0))) or 1.0
         scott = spread * len(records) ** (-1.0 / (family.dim + 4))
         width = scott if self.bandwidth is None else float(self.bandwidth)
-        return nearest_member(family, Mixture(weights, records, width))
+        return clip_to_member(family, Mixture(weights, records, width))
 
 
 @dataclass(frozen=True)
@@ -275,7 +283,7 @@ class MixtureFit:
         mixtures = as_mixture_family(family)
         if mixtures is None:
             raise DiscreetError(f"MixtureFit needs a family of mixtures, not {family!r}; use HistogramFit or KernelFit")
-        inside = pull_inside(mixtures, records)
+        inside = pull_inside_radius(mixtures, records)
         apart = inside[np.argsort(inside[:, 0], kind="stable")]  # every m-th along the first axis: spread over the data
         places = np.linspace(0, len(apart) - 1, min(len(apart), self.components))
         centres = np.unique(apart[np.round(places).astype(int)], axis=0)
@@ -293,9 +301,9 @@ def as_mixture_family(family: object) -> MixtureFamily | None:
     return family if hasattr(family, "kernel") and hasattr(family, "radius") else None  # type: ignore[return-value]
 
 
-def pull_inside(family: MixtureFamily, records: Floats) -> Floats:
+def pull_inside_radius(family: MixtureFamily, records: Floats) -> Floats:
     """Records moved along their rays until they are within the family's radius of the origin."""
-    size = family.kernel.size(records)
+    size = family.kernel.norm(records)
     factor = np.divide(family.radius, size, out=np.ones_like(size), where=size > family.radius)
     return np.asarray(records * factor[:, None])
 
@@ -306,3 +314,110 @@ def share_towards_reference(smallest: float, largest: float, family: ContinuousF
     from_above = (largest - upper) / (largest - 1.0) if largest > upper else 0.0
     from_below = (lower - smallest) / (1.0 - smallest) if smallest < lower else 0.0
     return max(from_above, from_below)
+
+
+class LineCells(CellDomain):
+    """The cells of a partition of a line. Numbers are those of the cells, which need not go up along the line.
+
+    Args:
+        partition: that of a continuous family in one dimension.
+    """
+
+    def __init__(self, partition: CellPartition) -> None:
+        self._partition = partition
+        self.order: Integers = np.argsort(partition.panels.lower[:, 0])
+
+    @classmethod
+    def of(cls, sampler: Any) -> LineCells:
+        """The cells by which a sampler releases on a line; any other sampler is an error."""
+        partition = getattr(sampler.carrier, "partition", None)
+        if partition is None or partition.family.dim != 1:
+            raise DiscreetError(
+                f"{sampler!r} does not release by the cells of a line, as a column of numbers needs; release its clients "
+                "one by one, sampler.release(family.law(records=...))"
+            )
+        return cls(partition)
+
+    def __repr__(self) -> str:
+        return f"LineCells(<{self.size:,} cells of {self._partition.family!r}>)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LineCells):
+            return False
+        return np.array_equal(self.order, other.order) and np.array_equal(self.edges, other.edges)
+
+    def __hash__(self) -> int:
+        return hash((LineCells, self.edges.tobytes()))
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return len(self._partition)
+
+    @cached_property
+    def masses(self) -> Floats:
+        """The reference masses of the cells along the line."""
+        return np.asarray(self._partition.masses[self.order])
+
+    def share_below(self, places: Integers, values: Floats) -> Floats:
+        """The share of the reference in each of these cells along the line that lies below a value: 0 and 1 past its ends."""
+        family, cells = self._partition.family, self._partition.panels[self.order[places]]
+        inside = np.clip(values, self.edges[places], self.edges[places + 1])[:, None]
+        t = np.clip(family.chart.coordinates(inside), cells.lower, cells.upper)
+        below, above = (
+            family.nodes_of(part, ORDER[1]).masses.sum(axis=1)
+            for part in (Panels(cells.lower, t), Panels(t, cells.upper))
+        )
+        return np.asarray(np.divide(below, below + above, out=np.zeros_like(below), where=below + above > 0.0))
+
+    @cached_property
+    def edges(self) -> Floats:
+        """The size + 1 ends of the cells along the line."""
+        panels = self._partition.panels
+        starts, last = panels.lower[self.order], panels.upper[self.order[-1:]]
+        with np.errstate(divide="ignore"):  # an end at infinity
+            return np.asarray(self._partition.family.chart.points(np.concatenate([starts, last]))[:, 0])
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The ends of every cell."""
+        along = cell_names(self.edges)
+        return [along[place] for place in np.argsort(self.order)]
+
+    @cached_property
+    def values(self) -> Floats:
+        """The middles of the cells."""
+        return cell_middles(self.edges)[np.argsort(self.order)]
+
+    def cells_of(self, values: Floats) -> Integers:
+        """The cell of each value; values lie between the ends."""
+        place = np.searchsorted(self.edges[1:-1], values, side="right")  # NaN: past them all
+        return np.asarray(self.order[place])
+
+    @cached_property
+    def _upper_ends(self) -> Floats:
+        """The upper end of each cell along the line; the next cell begins later where the reference has no mass in between."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(self._partition.family.chart.points(self._partition.panels.upper[self.order])[:, 0])
+
+    def between_cells(self, values: Floats) -> NDArray[np.bool_]:
+        """Whether each value, between the ends, is in no cell, because the reference has no mass there."""
+        place = np.searchsorted(self.edges[1:-1], values, side="right")
+        apart = self.edges[1:] > self._upper_ends
+        return np.asarray(apart[place] & (values > self._upper_ends[place]) & (values <= self.edges[-1]))
+
+    def find_cells(self, values: Floats) -> Integers:
+        """The cell of each value, -1 for NaN and for a value past the ends or between cells."""
+        return np.where(self.between_cells(values), -1, super().find_cells(values))
+
+    def within(self, numbers: Integers, place: Floats) -> Floats:
+        """Points of the cells; `place` in [0, 1) is the position in each, in the family's coordinate."""
+        panels = self._partition.panels
+        low, high = panels.lower[numbers, 0], panels.upper[numbers, 0]
+        t = low + (high - low) * (_END + (1.0 - 2.0 * _END) * place)
+        return np.asarray(self._partition.family.chart.points(t[:, None])[:, 0])
+
+    @property
+    def terms(self) -> NoReturn:
+        """Raises an error: an agreement states the family and its atoms instead."""
+        raise DiscreetError("cells of a family cannot stand in an agreement; agree on the family")

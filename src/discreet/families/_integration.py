@@ -1,4 +1,4 @@
-"""Tools to integrate a density: coordinates that suit it, the places where it is narrow, and its masses between the edges of a line.
+"""Tools to integrate a density: coordinates that suit it, the places where it is narrow, cells, and its masses between the edges of a line.
 
 **Charts.** x = x(t) with volume element J(t) dt. Every integral of a continuous family is over panels of coordinates t, so a chart decides
 what is smooth and what is finite. `Cartesian` keeps finite intervals and maps infinite ones to (0, 1) by rational maps, under which every
@@ -12,14 +12,13 @@ scales, a distribution quantiles, a table cells. Panels are split there until no
 reports is compared with the mass that the nodes saw. For a bare function the results from nodes may be wrong, and say so. No privacy
 guarantee depends on this.
 
+**Cells.** A `CellPartition` cuts the space of a family into boxes of coordinates of about equal reference mass, the same for all clients.
+
 **Masses between consecutive edges of a line**, as enclosing intervals. A lower bound proved for clients on cells holds for the clients
 themselves only if their masses on the cells are right. So a density with a distribution function in closed form gives two numbers for each
 cell, low <= mass <= high, which include the errors of floating point:
 
-* Kernels (Gaussian, Laplace): with T(t) the mass beyond t >= 0, the mass between two edges is a difference of two values of T, or 1 less both
-if the centre lies between them. A rounded argument t (1 + d) changes T by at most a factor 1 + |d| (t^2 + 2), and T itself is computed by an
-exponential of an argument that errs by a few units in the last place of t^2. So each value of T errs by at most (16 + 8 t^2) 2^-53 of itself,
-and the difference by the sum of both.
+* Kernels (Gaussian, Laplace): `discreet.families._kernel_mixtures`.
 * Tables: integrals of constant or linear pieces are sums of products of non-negative numbers, each right up to a few units in its last place.
 * Other distribution functions: they are non-decreasing, so their values a little to both sides of an edge enclose the value at the edge, for
 any rounding of the edge. Each value is assumed right up to the relative error stated for it.
@@ -32,17 +31,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.quadrature import Panels, subdivide_breaks
+from discreet._base.quadrature import ORDER, Panels, subdivide_breaks
+from discreet._base.showing import with_short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from discreet.families._continuous import ContinuousFamily
 
 Floats = NDArray[np.float64]
+_REACH = 4.0  # in scales: a feature has nearly all of its mass within this distance
+_LARGEST_BLOCK = 1 << 20  # panels times features held at a time
+_UNIT = 2.0**-53
+TINY = 1e-300  # below it floats lose digits
+LEAST_KNOWN = 1e-200  # total mass of the cells below which shares of it are inaccurate
+_CELLS_IN_A_ROUND = 1 << 22
+_MOST_NODES = 1 << 20
+_FAR = 1e150  # stands for infinity, in maps that square
 
 
 class Chart(Protocol):
@@ -65,7 +74,7 @@ class Chart(Protocol):
         """|dx/dt_i| along each axis for coordinates (n, dim): their product is the jacobian."""
 
     @property
-    def turn(self) -> float:
+    def period(self) -> float:
         """The period of the last coordinate; 0 where it has none."""
 
 
@@ -136,6 +145,7 @@ class Cartesian:
     maps: tuple[AxisMap, ...]
     breaks: tuple[Floats, ...]
     edges: tuple[Floats, ...]
+    period: ClassVar[float] = 0.0
 
     def points(self, t: Floats) -> Floats:
         return np.stack([axis.forward(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
@@ -152,10 +162,6 @@ class Cartesian:
 
     def stretches(self, t: Floats) -> Floats:
         return np.stack([axis.slope(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
-
-    @property
-    def turn(self) -> float:
-        return 0.0
 
 
 def cartesian_chart(box: list[tuple[float, float]], edges: Floats, breaks: Floats, width: float) -> Cartesian:
@@ -179,6 +185,7 @@ class Polar:
 
     breaks: tuple[Floats, ...]
     edges: tuple[Floats, ...]
+    period: ClassVar[float] = 2.0 * math.pi
 
     def points(self, t: Floats) -> Floats:
         radius, angle = t[..., 0], t[..., 1]
@@ -194,10 +201,6 @@ class Polar:
     def stretches(self, t: Floats) -> Floats:
         return np.stack([np.ones_like(t[..., 0]), t[..., 0]], axis=-1)
 
-    @property
-    def turn(self) -> float:
-        return 2.0 * math.pi
-
 
 @dataclass(frozen=True, eq=False)
 class Spherical:
@@ -205,6 +208,7 @@ class Spherical:
 
     breaks: tuple[Floats, ...]
     edges: tuple[Floats, ...]
+    period: ClassVar[float] = 2.0 * math.pi
 
     def points(self, t: Floats) -> Floats:
         radius, angle, longitude = t[..., 0], t[..., 1], t[..., 2]
@@ -222,14 +226,6 @@ class Spherical:
     def stretches(self, t: Floats) -> Floats:
         radius = t[..., 0]
         return np.stack([np.ones_like(radius), radius, radius * np.sin(t[..., 1])], axis=-1)
-
-    @property
-    def turn(self) -> float:
-        return 2.0 * math.pi
-
-
-_REACH = 4.0  # in scales: a feature has nearly all of its mass within this distance
-_LARGEST_BLOCK = 1 << 20  # panels times features held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +250,7 @@ def features_of(clients: Iterable[Any], dim: int) -> Features:
     return Features.concat((p.narrow_places() for p in clients if hasattr(p, "narrow_places")), dim)
 
 
-def split_at(
+def split_panels_at(
     features: Features, panels: Panels, chart: Chart, *, widest: float, most: int
 ) -> tuple[Panels, NDArray[np.intp]]:
     """Panels halved until none near a feature is wider than `widest` of its scales, with the parent of each.
@@ -266,8 +262,10 @@ def split_at(
         widths = features.scales[:, None] / chart.stretches(middles)
     good = np.isfinite(middles).all(axis=1) & (widths > 0.0).all(axis=1)
     middles, widths = middles[good], widths[good]
-    if chart.turn:  # the last coordinate is periodic
-        middles = np.concatenate([middles + shift * np.eye(panels.dim)[-1] for shift in (-chart.turn, 0.0, chart.turn)])
+    if chart.period:  # the last coordinate is periodic
+        middles = np.concatenate(
+            [middles + shift * np.eye(panels.dim)[-1] for shift in (-chart.period, 0.0, chart.period)]
+        )
         widths = np.tile(widths, (3, 1))
     done, owners = panels[np.zeros(len(panels), dtype=bool)], np.empty(0, dtype=np.intp)
     active, owner = panels, np.arange(len(panels))
@@ -297,10 +295,160 @@ def _sides_in_feature_widths(panels: Panels, middles: Floats, widths: Floats) ->
     return found
 
 
-_UNIT = 2.0**-53
-TINY = 1e-300  # below it floats lose digits
-_BLOCK = 1 << 18  # components times edges held at a time
-LEAST_KNOWN = 1e-200  # total mass of the cells below which shares of it are inaccurate
+@with_short_repr
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Quadrature nodes of every panel, and the reference there: x (n, m, dim), weights and element (n, m).
+
+    `element` is h J, the reference's density in the chart's coordinates; `weights * element` are reference masses.
+    """
+
+    panels: Panels
+    x: Floats
+    log_reference: Floats
+    weights: Floats
+    element: Floats
+
+    @property
+    def masses(self) -> Floats:
+        """(n, m) reference masses; they sum to one up to the error of the quadrature."""
+        return self.weights * self.element
+
+    def __getitem__(self, which: NDArray[np.bool_]) -> Nodes:
+        return Nodes(
+            self.panels[which], self.x[which], self.log_reference[which], self.weights[which], self.element[which]
+        )
+
+    def concat(self, other: Nodes) -> Nodes:
+        """These nodes and then the others."""
+        return Nodes(
+            self.panels.concat(other.panels),
+            np.concatenate([self.x, other.x]),
+            np.concatenate([self.log_reference, other.log_reference]),
+            np.concatenate([self.weights, other.weights]),
+            np.concatenate([self.element, other.element]),
+        )
+
+
+@with_short_repr
+@dataclass(frozen=True, eq=False)
+class CellPartition:
+    """Cells: boxes of coordinates that cover the family's space, with their reference masses (which sum to one).
+
+    A point of a cell is drawn from h restricted to it, by rejection from uniform coordinates below `ceilings`. This is exact for the built-in
+    families, where h J has its largest value at a corner. For a density given as a function the ceiling is the largest value seen. Privacy
+    depends on neither: the point depends on the client through the cell alone.
+    """
+
+    family: ContinuousFamily
+    panels: Panels
+    masses: Floats
+    ceilings: Floats
+
+    @classmethod
+    def of(cls, family: ContinuousFamily, count: int) -> CellPartition:
+        """Cells halved along their longest side until none exceeds mass 1/count; cells of mass 0 stay only if the family serves everybody."""
+        panels = Panels.from_edges(family.chart.breaks)
+        masses = _reference_masses(family, panels)
+        while True:
+            heavy = masses > masses.sum() / count * (1.0 + 1e-9)
+            if not heavy.any() or len(panels) > 64 * count:
+                break
+            halves = panels[heavy].halve(_longest_axes(family, panels[heavy]))
+            panels = panels[~heavy].concat(halves)
+            masses = np.concatenate([masses[~heavy], _reference_masses(family, halves)])
+        held = masses > (0.0 if family.any_client else 1e-15 * masses.max())
+        panels, masses = panels[held], masses[held]
+        return cls(family, panels, masses / masses.sum(), _density_ceilings(family, panels))
+
+    def __len__(self) -> int:
+        return len(self.panels)
+
+    def nodes(self, order: int) -> Nodes:
+        """Nodes in every cell, for a client's mass there."""
+        return self.family.nodes_of(self.panels, order)
+
+    def points(self, numbers: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+        """One point of the reference from each of the numbered cells: (n, dim)."""
+        low, width = self.panels.lower[numbers], (self.panels.upper - self.panels.lower)[numbers]
+        ceilings, chart, dim = self.ceilings[numbers], self.family.chart, self.family.dim
+        t = low + width * rng.random((len(numbers), dim))
+        waiting = np.arange(len(numbers))
+        for _ in range(1000):
+            element = np.exp(self.family.log_reference(chart.points(t[waiting]))) * chart.jacobian(t[waiting])
+            waiting = waiting[rng.random(len(waiting)) * ceilings[waiting] > element]
+            if not len(waiting):
+                break
+            t[waiting] = low[waiting] + width[waiting] * rng.random((len(waiting), dim))
+        return chart.points(t)
+
+    def pieces_between(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+        """The cells of a line cut at edges: the cell of each piece, its interval between the edges, and its share of the cell."""
+        key = edges.tobytes()
+        if key not in self._known_pieces:
+            self._known_pieces.clear()  # usually one list of edges is used many times
+            self._known_pieces[key] = self._cut_at_edges(edges)
+        return self._known_pieces[key]
+
+    @cached_property
+    def _known_pieces(self) -> dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
+        return {}
+
+    def _cut_at_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+        order = np.argsort(self.panels.lower[:, 0])
+        start, stop = self.panels.lower[order, 0], self.panels.upper[order, 0]
+        places = self.family.chart.coordinates(np.clip(edges, -_FAR, _FAR)[:, None])[:, 0]
+        grid = np.unique(np.concatenate([start, stop, np.clip(places, start[0], stop[-1])]))
+        middle = 0.5 * (grid[:-1] + grid[1:])
+        cell = np.clip(np.searchsorted(start, middle, side="right") - 1, 0, start.size - 1)
+        mass = self.family.nodes_of(Panels(grid[:-1, None], grid[1:, None]), ORDER[1]).masses.sum(axis=1)
+        mass[middle >= stop[cell]] = 0.0  # between cells, where the reference has no mass
+        whole = np.bincount(cell, mass, minlength=start.size)[cell]
+        share = np.divide(mass, whole, out=np.zeros_like(mass), where=whole > 0.0)
+        falling = places[-1] < places[0]
+        owner = np.searchsorted(places[::-1] if falling else places, middle, side="right") - 1
+        inside = (owner >= 0) & (owner < edges.size - 1)
+        owner = edges.size - 2 - owner if falling else owner
+        return order[cell[inside]], owner[inside], share[inside]
+
+    def numbers(self, x: Floats) -> NDArray[np.int64]:
+        """The cell of each point (n, dim); -1 outside all cells."""
+        t = self.family.chart.coordinates(x)
+        found = np.full(len(x), -1, dtype=np.int64)
+        step = max(1, _CELLS_IN_A_ROUND // max(len(self.panels), 1))
+        for rows in (slice(start, start + step) for start in range(0, len(x), step)):
+            inside = np.all((t[rows, None, :] >= self.panels.lower) & (t[rows, None, :] <= self.panels.upper), axis=2)
+            found[rows] = np.where(inside.any(axis=1), np.argmax(inside, axis=1), -1)
+        return found
+
+
+def _reference_masses(family: ContinuousFamily, panels: Panels) -> Floats:
+    """(n,) reference masses of panels, with nodes where the reference reports narrow features."""
+    fine, owner = family.refine_panels(panels, family.given_densities, _MOST_NODES)
+    masses = family.nodes_of(fine, ORDER[family.dim]).masses.sum(axis=1)
+    return np.asarray(np.bincount(owner, masses, minlength=len(panels)), dtype=np.float64)
+
+
+def _longest_axes(family: ContinuousFamily, panels: Panels) -> NDArray[np.intp]:
+    """The axis along which each cell is longest in the space itself, not in coordinates."""
+    middle, half = 0.5 * (panels.lower + panels.upper), 0.45 * (panels.upper - panels.lower)
+    lengths = []
+    for axis in range(panels.dim):
+        step = half * (np.arange(panels.dim) == axis)
+        ends = family.chart.points(middle + step) - family.chart.points(middle - step)
+        lengths.append(np.sqrt(np.square(ends).sum(axis=1)))
+    return np.asarray(np.argmax(lengths, axis=0))
+
+
+def _density_ceilings(family: ContinuousFamily, panels: Panels) -> Floats:
+    """The largest h J seen at the corners and nodes of each cell, a little above rounding."""
+    dim = panels.dim
+    corners = np.stack(np.meshgrid(*[(1e-9, 1.0 - 1e-9)] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+    t = panels.lower[:, None, :] + (panels.upper - panels.lower)[:, None, :] * corners
+    x = family.chart.points(t)
+    at_corners = np.exp(family.log_reference(x.reshape(-1, dim))).reshape(t.shape[:2]) * family.chart.jacobian(t)
+    inside = family.nodes_of(panels, 3).element
+    return np.asarray(np.maximum(at_corners.max(axis=1), inside.max(axis=1)) * (1.0 + 1e-6))
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +461,7 @@ class IntervalMasses:
     proved: bool = True
 
     @classmethod
-    def around(cls, mass: Floats, error: Floats | float) -> IntervalMasses:
+    def with_error(cls, mass: Floats, error: Floats | float) -> IntervalMasses:
         """Masses with a known error bound."""
         return cls(mass, np.maximum(mass - error, 0.0), mass + error)
 
@@ -323,7 +471,7 @@ class IntervalMasses:
         return cls(mass, mass, mass, proved=False)
 
     @property
-    def enough(self) -> bool:
+    def has_enough_mass(self) -> bool:
         """Whether the total mass of the intervals is large enough for shares of it."""
         return bool(self.mass.sum() > LEAST_KNOWN)
 
@@ -336,40 +484,6 @@ class IntervalMasses:
             low = np.where(self.low > 0.0, self.low / (self.low + high_others), 0.0) * (1.0 - rounding)
             high = np.where(self.high > 0.0, self.high / (self.high + low_others), 0.0) * (1.0 + rounding)
         return IntervalMasses(self.mass / self.mass.sum(), low, np.minimum(high, 1.0), self.proved)
-
-
-def kernel_masses(kernel: Any, weights: Floats, centres: Floats, scales: Floats, edges: Floats) -> IntervalMasses:
-    """The masses of a mixture of kernels on a line: weights, centres and scales (k,)."""
-    mass, off = _component_masses(kernel, centres, scales, edges)
-    whole = weights @ mass
-    rounding = 2.0 * (len(weights) + 8) * _UNIT
-    return IntervalMasses.around(whole, (weights @ off) * (1.0 + rounding) + rounding * whole + TINY)
-
-
-def kernel_rows(mixtures: Sequence[Any], edges: Floats) -> Floats:
-    """(n, cells) masses of n mixtures of one kernel, to within rounding of each one's total, in blocks."""
-    rows = np.empty((len(mixtures), edges.size - 1))
-    step = max(1, _BLOCK // (edges.size * max(len(p.weights) for p in mixtures)))
-    for first in range(0, len(mixtures), step):
-        some = mixtures[first : first + step]
-        weights, scales = (np.concatenate([getattr(p, name) for p in some]) for name in ("weights", "scales"))
-        centres = np.concatenate([p.means[:, 0] for p in some])
-        below = some[0].kernel.cdf((edges - centres[:, None]) / scales[:, None])
-        below *= weights[:, None]
-        starts = np.cumsum([0, *(len(p.weights) for p in some[:-1])])
-        rows[first : first + step] = np.diff(np.add.reduceat(below, starts, axis=0), axis=1)
-    return np.maximum(rows, 0.0, out=rows)
-
-
-def _component_masses(kernel: Any, centres: Floats, scales: Floats, edges: Floats) -> tuple[Floats, Floats]:
-    """(k, cells) masses of kernels, and bounds of their errors."""
-    t = (edges - centres[:, None]) / scales[:, None]
-    tail, error = kernel.tail(np.abs(t))
-    rising = t[:, 1:] <= 0.0
-    across = (t[:, :-1] < 0.0) & ~rising
-    change = tail[:, 1:] - tail[:, :-1]
-    mass = np.where(across, (1.0 - tail[:, :-1]) - tail[:, 1:], np.where(rising, change, -change))
-    return np.maximum(mass, 0.0), error[:, 1:] + error[:, :-1] + 4.0 * _UNIT * (np.abs(mass) + across)
 
 
 def table_masses(axis: Floats, values: Floats, edges: Floats, *, constant: bool) -> IntervalMasses:
@@ -388,7 +502,7 @@ def table_masses(axis: Floats, values: Floats, edges: Floats, *, constant: bool)
     owner = np.searchsorted(edges, start, side="right") - 1  # before the first edge: -1
     held = (owner >= 0) & (owner < edges.size - 1)
     mass = sum_by_cell(pieces[held], owner[held], edges.size - 1)
-    return IntervalMasses.around(mass, mass * (2.0 * (grid.size + 16) * _UNIT))
+    return IntervalMasses.with_error(mass, mass * (2.0 * (grid.size + 16) * _UNIT))
 
 
 def distribution_masses(
@@ -403,11 +517,6 @@ def distribution_masses(
     return IntervalMasses(0.5 * (low + high), low, high, proved)
 
 
-def sum_by_cell(values: Floats, owner: NDArray[np.intp], cells: int) -> Floats:
-    """Sums of values over the cells that own them."""
-    return np.asarray(np.bincount(owner, values, minlength=cells), dtype=np.float64)
-
-
 def lipschitz_masses(
     heights: Floats, widths: Floats, owner: NDArray[np.intp], cells: int, constant: float
 ) -> IntervalMasses:
@@ -418,3 +527,8 @@ def lipschitz_masses(
     high = sum_by_cell(heights * widths + reach, owner, cells)
     mass = sum_by_cell(heights * widths, owner, cells)
     return IntervalMasses(mass, low * (1.0 - rounding), high * (1.0 + rounding))
+
+
+def sum_by_cell(values: Floats, owner: NDArray[np.intp], cells: int) -> Floats:
+    """Sums of values over the cells that own them."""
+    return np.asarray(np.bincount(owner, values, minlength=cells), dtype=np.float64)

@@ -5,6 +5,11 @@ Gaussian: K(u) = (2 pi)^(-dim/2) exp(-|u|^2/2). Laplace: K(u) = 2^(-dim) exp(-|u
 Gaussian components may have covariances of their own: N(c_i, C_i) = s_i^(-dim) K(L_i^-1 (x - c_i)/s_i) with C_i = s_i^2 L_i L_i', det L_i =
 1. So a mixture of them is one of the kernel K along axes L_i. Its heights are those of the scale s_i = det(C_i)^(1/(2 dim)), and only
 distances and draws depend on the axes.
+
+**Masses between the edges of a line**, enclosed. With T(t) the mass of a kernel beyond t >= 0, the mass between two edges is a difference of
+two values of T, or 1 less both if the centre lies between them. A rounded argument t (1 + d) changes T by at most a factor 1 + |d| (t^2 + 2),
+and T itself is computed by an exponential of an argument that errs by a few units in the last place of t^2. So each value of T errs by at
+most (16 + 8 t^2) 2^-53 of itself, and the difference by the sum of both.
 """
 
 from __future__ import annotations
@@ -19,18 +24,157 @@ import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import LENGTH, DiscreetError
+from discreet.families._bands_and_laws import as_floats, refuse_bad_entries
 from discreet.families._densities import as_points, shape_of_points
-from discreet.families._integration import Features, IntervalMasses, kernel_masses
-from discreet.families._laws import as_floats, refuse_bad_entries
+from discreet.families._integration import TINY, Features, IntervalMasses
 
 Floats = NDArray[np.float64]
-
 _CORRELATED = (
     "the axes of a correlated component are not independent: none of them has a distribution function of its own"
 )
 _ROUNDING = 1e-9  # relative difference of entries that count as equal
 _REACH = 4.0  # in standard deviations: a component has nearly all of its mass within this distance
 _PLACES = {2: 65, 3: 13}  # along each axis of a component; not used in more dimensions
+_UNIT = 2.0**-53
+_BLOCK = 1 << 18  # components times points or edges that are held at a time, so that they stay in cache
+
+
+class MixtureKernel(Protocol):
+    """A distribution around the origin, of unit scale."""
+
+    @property
+    def name(self) -> str: ...
+    def log_scale_factor(self, dim: int) -> float:
+        """log K(0)."""
+
+    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+        """log K((x - c)/s) - log K(0) for every point (n, dim) and centre (k, dim): (k, n)."""
+
+    @property
+    def separable(self) -> bool:
+        """Whether the axes are independent, so that masses of boxes are products."""
+
+    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        """One point (n, dim) for each of the components drawn."""
+
+    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        """log of the mass of one axis of K between low and high."""
+
+    def cdf(self, x: Floats) -> Floats:
+        """The distribution function of one axis of K."""
+
+    def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
+        """The mass of one axis of K beyond a distance of at least 0, and a bound of its error."""
+
+    def norm(self, x: Floats) -> Floats:
+        """The norm that bounds a mixture family's centres: (n,) of (n, dim)."""
+
+
+@dataclass(frozen=True)
+class _GaussianKernel:
+    name: str = "gaussian"
+    separable: bool = True
+
+    def log_scale_factor(self, dim: int) -> float:
+        return -0.5 * dim * math.log(2.0 * math.pi)
+
+    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+        if x.shape[1] <= 3:  # differences avoid cancellation
+            squared = np.zeros((len(centres), len(x)))
+            for axis in range(x.shape[1]):
+                difference = x[:, axis] - centres[:, axis, None]
+                squared += np.square(difference, out=difference)
+        else:
+            squared = np.asarray(np.square(centres).sum(1)[:, None] - 2.0 * (centres @ x.T) + np.square(x).sum(1))
+        squared *= (-0.5 / np.square(scales))[:, None]
+        return squared
+
+    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        return rng.standard_normal((len(which), dim))
+
+    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        left, right = _mirror_left(low, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            above, below = scipy.special.log_ndtr(right), scipy.special.log_ndtr(left)
+            return np.asarray(above + np.log1p(-np.exp(below - above)))
+
+    def cdf(self, x: Floats) -> Floats:
+        return np.asarray(scipy.special.ndtr(x))
+
+    def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
+        beyond = np.asarray(scipy.special.ndtr(-distance))
+        with np.errstate(invalid="ignore"):  # at infinity mass and error are 0
+            error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * np.square(distance)) * _UNIT, 0.0)
+        return beyond, error
+
+    def norm(self, x: Floats) -> Floats:
+        return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
+
+
+@dataclass(frozen=True)
+class _LaplaceKernel:
+    name: str = "laplace"
+    separable: bool = True
+
+    def log_scale_factor(self, dim: int) -> float:
+        return -dim * math.log(2.0)
+
+    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+        distance = np.empty((len(centres), len(x)))
+        for row, centre in enumerate(centres):
+            np.sum(np.abs(x - centre), axis=1, out=distance[row])
+        distance *= (-1.0 / scales)[:, None]
+        return distance
+
+    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        return rng.laplace(size=(len(which), dim))
+
+    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        left, right = _mirror_left(low, high)
+        with np.errstate(divide="ignore"):
+            end = np.minimum(right, 0.0)
+            one_sided = end + np.log(-np.expm1(left - end)) - math.log(2.0)
+            return np.where(right <= 0.0, one_sided, np.log(laplace_cdf(right) - laplace_cdf(left)))
+
+    def cdf(self, x: Floats) -> Floats:
+        return laplace_cdf(x)
+
+    def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
+        beyond = 0.5 * np.exp(-distance)
+        with np.errstate(invalid="ignore"):
+            error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * distance) * _UNIT, 0.0)
+        return beyond, error
+
+    def norm(self, x: Floats) -> Floats:
+        return np.asarray(np.abs(x).sum(axis=-1))
+
+
+def laplace_cdf(x: Floats) -> Floats:
+    """The distribution function of the unit Laplace distribution."""
+    with np.errstate(over="ignore"):
+        return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(x, 0.0)))
+
+
+def _mirror_left(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
+    """The interval or its mirror image, whichever lies further left, where masses are small and do not cancel."""
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # the whole line is its own mirror image
+        flip = low + high > 0
+    return np.where(flip, -high, low), np.where(flip, -low, high)
+
+
+GAUSSIAN: MixtureKernel = _GaussianKernel()
+LAPLACE: MixtureKernel = _LaplaceKernel()
+_KERNELS = {kernel.name: kernel for kernel in (GAUSSIAN, LAPLACE)}
+
+
+def kernel_by_name(name: str | MixtureKernel) -> MixtureKernel:
+    """The kernel called "gaussian" or "laplace"; a kernel is returned unchanged."""
+    if not isinstance(name, str):
+        return name
+    if name not in _KERNELS:
+        raise DiscreetError(f"kernel = {name!r} is not one of {', '.join(_KERNELS)}")
+    return _KERNELS[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +206,10 @@ class CorrelatedGaussian:
     def cdf(self, x: Floats) -> Floats:
         raise DiscreetError(_CORRELATED)
 
-    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+    def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
         raise DiscreetError(_CORRELATED)
 
-    def size(self, x: Floats) -> Floats:
+    def norm(self, x: Floats) -> Floats:
         return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
 
     def narrow_places(self, means: Floats, scales: Floats) -> Features:
@@ -120,148 +264,6 @@ def _factor_covariance(matrix: Floats, where: str) -> tuple[float, Floats]:
     factor = deviations[:, None] * factor
     log_scale = float(np.log(np.diag(factor)).mean())
     return math.exp(log_scale), factor / math.exp(log_scale)
-
-
-_UNIT = 2.0**-53
-_BLOCK = 1 << 18  # entries of a block of points times components, so that it stays in cache
-
-
-class MixtureKernel(Protocol):
-    """A distribution around the origin, of unit scale."""
-
-    @property
-    def name(self) -> str: ...
-    def log_scale_factor(self, dim: int) -> float:
-        """log K(0)."""
-
-    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
-        """log K((x - c)/s) - log K(0) for every point (n, dim) and centre (k, dim): (k, n)."""
-
-    @property
-    def separable(self) -> bool:
-        """Whether the axes are independent, so that masses of boxes are products."""
-
-    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
-        """One point (n, dim) for each of the components drawn."""
-
-    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
-        """log of the mass of one axis of K between low and high."""
-
-    def cdf(self, x: Floats) -> Floats:
-        """The distribution function of one axis of K."""
-
-    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
-        """The mass of one axis of K beyond a distance of at least 0, and a bound of its error (`discreet.families._integration`)."""
-
-    def size(self, x: Floats) -> Floats:
-        """The norm that bounds a mixture family's centres: (n,) of (n, dim)."""
-
-
-@dataclass(frozen=True)
-class _GaussianKernel:
-    name: str = "gaussian"
-    separable: bool = True
-
-    def log_scale_factor(self, dim: int) -> float:
-        return -0.5 * dim * math.log(2.0 * math.pi)
-
-    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
-        if x.shape[1] <= 3:  # differences avoid cancellation
-            squared = np.zeros((len(centres), len(x)))
-            for axis in range(x.shape[1]):
-                difference = x[:, axis] - centres[:, axis, None]
-                squared += np.square(difference, out=difference)
-        else:
-            squared = np.asarray(np.square(centres).sum(1)[:, None] - 2.0 * (centres @ x.T) + np.square(x).sum(1))
-        squared *= (-0.5 / np.square(scales))[:, None]
-        return squared
-
-    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
-        return rng.standard_normal((len(which), dim))
-
-    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
-        left, right = _mirror_left(low, high)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            above, below = scipy.special.log_ndtr(right), scipy.special.log_ndtr(left)
-            return np.asarray(above + np.log1p(-np.exp(below - above)))
-
-    def cdf(self, x: Floats) -> Floats:
-        return np.asarray(scipy.special.ndtr(x))
-
-    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
-        beyond = np.asarray(scipy.special.ndtr(-distance))
-        with np.errstate(invalid="ignore"):  # at infinity mass and error are 0
-            error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * np.square(distance)) * _UNIT, 0.0)
-        return beyond, error
-
-    def size(self, x: Floats) -> Floats:
-        return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
-
-
-@dataclass(frozen=True)
-class _LaplaceKernel:
-    name: str = "laplace"
-    separable: bool = True
-
-    def log_scale_factor(self, dim: int) -> float:
-        return -dim * math.log(2.0)
-
-    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
-        distance = np.empty((len(centres), len(x)))
-        for row, centre in enumerate(centres):
-            np.sum(np.abs(x - centre), axis=1, out=distance[row])
-        distance *= (-1.0 / scales)[:, None]
-        return distance
-
-    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
-        return rng.laplace(size=(len(which), dim))
-
-    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
-        left, right = _mirror_left(low, high)
-        with np.errstate(divide="ignore"):
-            end = np.minimum(right, 0.0)
-            one_sided = end + np.log(-np.expm1(left - end)) - math.log(2.0)
-            return np.where(right <= 0.0, one_sided, np.log(laplace_cdf(right) - laplace_cdf(left)))
-
-    def cdf(self, x: Floats) -> Floats:
-        return laplace_cdf(x)
-
-    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
-        beyond = 0.5 * np.exp(-distance)
-        with np.errstate(invalid="ignore"):
-            error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * distance) * _UNIT, 0.0)
-        return beyond, error
-
-    def size(self, x: Floats) -> Floats:
-        return np.asarray(np.abs(x).sum(axis=-1))
-
-
-def laplace_cdf(x: Floats) -> Floats:
-    """The distribution function of the unit Laplace distribution."""
-    with np.errstate(over="ignore"):
-        return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(x, 0.0)))
-
-
-def _mirror_left(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
-    """The interval or its mirror image, whichever lies further left, where masses are small and do not cancel."""
-    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-    with np.errstate(invalid="ignore"):  # the whole line is its own mirror image
-        flip = low + high > 0
-    return np.where(flip, -high, low), np.where(flip, -low, high)
-
-
-GAUSSIAN: MixtureKernel = _GaussianKernel()
-LAPLACE: MixtureKernel = _LaplaceKernel()
-_KERNELS = {kernel.name: kernel for kernel in (GAUSSIAN, LAPLACE)}
-
-
-def kernel_by_name(name: str | MixtureKernel) -> MixtureKernel:
-    """The kernel called "gaussian" or "laplace"; a kernel is returned unchanged."""
-    if not isinstance(name, str):
-        return name
-    if name not in _KERNELS:
-        raise DiscreetError(f"kernel = {name!r} is not one of {', '.join(_KERNELS)}")
-    return _KERNELS[name]
 
 
 class Mixture:
@@ -340,7 +342,7 @@ class Mixture:
             rows = slice(start, start + step)
             terms = self.kernel.exponents(x[rows], self.means, self.scales)
             terms += heights[:, None]
-            out[rows] = log_sum(terms)
+            out[rows] = log_sum_of_exponentials(terms)
         return out
 
     def mass_between(self, low: Floats, high: Floats) -> float:
@@ -371,7 +373,7 @@ class Mixture:
         return f"Mixture(<{len(self.weights)} {self.kernel.name} components in dimension {self.dim}>)"
 
 
-def log_sum(terms: Floats) -> Floats:
+def log_sum_of_exponentials(terms: Floats) -> Floats:
     """log sum exp over the first axis; minus infinity if every term is."""
     largest = terms.max(axis=0)
     shift = np.where(np.isfinite(largest), largest, 0.0)
@@ -412,3 +414,39 @@ def log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
         np.add.reduceat(terms, starts[first:last] - starts[first], axis=0, out=out[first:last])
     with np.errstate(divide="ignore"):
         return np.log(out, out=out)
+
+
+def kernel_masses(
+    kernel: MixtureKernel, weights: Floats, centres: Floats, scales: Floats, edges: Floats
+) -> IntervalMasses:
+    """The masses of a mixture of kernels on a line: weights, centres and scales (k,)."""
+    mass, off = _component_masses(kernel, centres, scales, edges)
+    whole = weights @ mass
+    rounding = 2.0 * (len(weights) + 8) * _UNIT
+    return IntervalMasses.with_error(whole, (weights @ off) * (1.0 + rounding) + rounding * whole + TINY)
+
+
+def kernel_rows(mixtures: Sequence[Mixture], edges: Floats) -> Floats:
+    """(n, cells) masses of n mixtures of one kernel, to within rounding of each one's total, in blocks."""
+    rows = np.empty((len(mixtures), edges.size - 1))
+    step = max(1, _BLOCK // (edges.size * max(len(p.weights) for p in mixtures)))
+    for first in range(0, len(mixtures), step):
+        some = mixtures[first : first + step]
+        weights, scales = (np.concatenate([getattr(p, name) for p in some]) for name in ("weights", "scales"))
+        centres = np.concatenate([p.means[:, 0] for p in some])
+        below = some[0].kernel.cdf((edges - centres[:, None]) / scales[:, None])
+        below *= weights[:, None]
+        starts = _component_starts(some)[:-1]
+        rows[first : first + step] = np.diff(np.add.reduceat(below, starts, axis=0), axis=1)
+    return np.maximum(rows, 0.0, out=rows)
+
+
+def _component_masses(kernel: MixtureKernel, centres: Floats, scales: Floats, edges: Floats) -> tuple[Floats, Floats]:
+    """(k, cells) masses of kernels, and bounds of their errors."""
+    t = (edges - centres[:, None]) / scales[:, None]
+    tail, error = kernel.tail_mass(np.abs(t))
+    rising = t[:, 1:] <= 0.0
+    across = (t[:, :-1] < 0.0) & ~rising
+    change = tail[:, 1:] - tail[:, :-1]
+    mass = np.where(across, (1.0 - tail[:, :-1]) - tail[:, 1:], np.where(rising, change, -change))
+    return np.maximum(mass, 0.0), error[:, 1:] + error[:, :-1] + 4.0 * _UNIT * (np.abs(mass) + across)

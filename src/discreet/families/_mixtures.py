@@ -15,11 +15,30 @@ Laplace(0, s) the band is e^(-rho/s) <= p/h <= e^(rho/s) in every dimension alik
 
 Mixtures are only a part of that band. The paper's formula is an upper bound for them, and no closed form of their minimax risk is known
 [paper, Section 5]. `worst_members` is the kernel that the optimal sampler serves worst, where that is proved.
+
+**Worst members.** The worst member is a single kernel, and more spread of R = dP/dmu is worse (`discreet.families._bands_and_laws`). So it
+remains to show where G(t) = integral of (p - t h)_+ is largest, for every t at once.
+
+*Gaussian kernels N(c, s^2 I) on R^n, or on an interval symmetric about 0 in one dimension*: h is symmetric and non-increasing in |x|. Move c
+outwards along e = c/|c|. By the envelope theorem dG/dc is the integral of the score (x - c) e/s^2 times p over A = {p > t h}. Reflect each
+line along e at c: p is the same at c + w e and c - w e while h is no larger at the first. So if c - w e is in A then so is c + w e, and the
+integral is not negative. On an interval [-a, a] the score is x - m with m the mean of the truncated kernel, m <= c for c >= 0. A is an
+interval [l, u], and either u = a, or u - c >= c - l; in both cases the mean of P over A is at least m. Hence G grows with |c|: **the worst
+member is one kernel at distance `radius`.**
+
+*Laplace kernels with |c|_1 <= radius on R^n*: along one axis the same reflection shows that G grows with |c_i|, so |c|_1 = radius. Shift mass
+from c_2 to c_1 >= c_2. With y = x - c, dG is proportional to P(A, y_1 > 0 > y_2) - P(A, y_2 > 0 > y_1). On the first event A says that -2 y_2
+<= c_1 + c_2 - t' or t' <= c_1 - c_2, on the second the same of y_1 with t' <= c_2 - c_1, which is rarer. So G grows: **the worst member is
+one kernel at a corner of the ball**, and R depends on one coordinate alone, in every dimension.
+
+In other cases (boxes in several dimensions, intervals off centre, Laplace kernels on a box) nothing is proved, and the family names no worst
+member.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, final
 
@@ -30,17 +49,22 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
+from discreet.families._bands_and_laws import MembersOnAtoms, WorstMembers, members_from_ratios, normalised_bounds
 from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, as_box, check_charted, singular_error
 from discreet.families._integration import Chart, Polar, Spherical, cartesian_chart
 from discreet.families._kernel_mixtures import GAUSSIAN, LAPLACE, Mixture, MixtureKernel, laplace_cdf
-from discreet.families._laws import normalised_bounds
-from discreet.families._worst_members import WorstMembers, gaussian_in_space, gaussian_on_line, laplace_on_line
 
 Floats = NDArray[np.float64]
-
 _TAIL = np.array([0.0, 1.0, 2.0, 3.0, 4.5, 6.5, 9.5])  # in standard deviations; the rest has mass 1e-21
 _EXPONENTIAL_TAIL = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 11.0, 16.0, 22.0, 30.0, 40.0])  # in scales; mass 1e-18 is left
 _ROUNDING = 1e-12
+_NEAR = np.concatenate(
+    [np.arange(0.0, 10.0, 0.5), [10.0, 12.0, 16.0, 24.0, 40.0]]
+)  # in scales, from where kernels vary
+_FARTHEST = 10.0  # in scales; the rest has mass 1e-23
+_TINY = 1e-300
+_ACROSS = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.5, 12.0])  # in widths of an angle's distribution
+_LINE_NODES, _RADIAL_NODES, _ANGLE_NODES = 16, 8, 8
 
 
 class _Mixtures(ContinuousFamily):
@@ -74,7 +98,7 @@ class _Mixtures(ContinuousFamily):
         """The member with these weights and centres, restricted to the family's box if it has one."""
         member = Mixture(weights, means, self.scale, kernel=self.kernel)
         if not self.certainly_contains(member):
-            largest = float(self.kernel.size(member.means).max())
+            largest = float(self.kernel.norm(member.means).max())
             raise DiscreetError(
                 f"means reach a distance of {largest:g} from the origin in dimension {member.dim}; "
                 f"{self!r} allows {self.radius:g} in dimension {self.dim}"
@@ -87,7 +111,7 @@ class _Mixtures(ContinuousFamily):
             and p.dim == self.dim
             and p.kernel == self.kernel
             and bool((np.abs(p.scales / self.scale - 1.0) <= _ROUNDING).all())
-            and bool((self.kernel.size(p.means) <= self.radius * (1.0 + _ROUNDING)).all())
+            and bool((self.kernel.norm(p.means) <= self.radius * (1.0 + _ROUNDING)).all())
         )
 
     def _is_inside_box(self, x: Floats) -> NDArray[np.bool_]:
@@ -148,12 +172,12 @@ class GaussianMixtures(_Mixtures):
         radius = self.radius / self.scale
         if self.box is None:
             if self.dim == 1:
-                return gaussian_on_line(radius, self._log_upper, None)
-            return gaussian_in_space(self.dim, radius, self._log_upper)
+                return worst_gaussian_on_line(radius, self._log_upper, None)
+            return worst_gaussian_in_space(self.dim, radius, self._log_upper)
         low, high = self.box[0]
         if self.dim > 1 or low != -high or high < self.radius:
             return None
-        return gaussian_on_line(radius, self._log_upper, (low / self.scale, high / self.scale))
+        return worst_gaussian_on_line(radius, self._log_upper, (low / self.scale, high / self.scale))
 
     def log_reference(self, x: Floats) -> Floats:
         found = self._log_envelope(x) - self._log_upper
@@ -161,7 +185,7 @@ class GaussianMixtures(_Mixtures):
 
     def _log_envelope(self, x: Floats) -> Floats:
         """log h~, not cut off at the box."""
-        beyond = np.maximum(0.0, GAUSSIAN.size(x) - self.radius) / self.scale
+        beyond = np.maximum(0.0, GAUSSIAN.norm(x) - self.radius) / self.scale
         return np.asarray(self._log_height - 0.5 * np.square(beyond))
 
     @property
@@ -176,20 +200,20 @@ class GaussianMixtures(_Mixtures):
             return 0.0
         low, high = np.array(self.box).T / self.scale
 
-        def log_mass(direction: Floats) -> float:
+        def log_mass_towards(direction: Floats) -> float:
             centre = self.radius / self.scale * direction / np.linalg.norm(direction)
             return float(GAUSSIAN.log_mass(low - centre, high - centre).sum())
 
         # log mass is concave in the centre, so its minimum over the ball lies on the sphere
         corners = np.stack(np.meshgrid(*[(-1.0, 0.0, 1.0)] * self.dim, indexing="ij"), axis=-1).reshape(-1, self.dim)
         starts = corners[np.any(corners != 0.0, axis=1)]
-        best = min(starts, key=log_mass)
+        best = min(starts, key=log_mass_towards)
         if self.dim == 1:
-            return log_mass(best)
+            return log_mass_towards(best)
         found = scipy.optimize.minimize(
-            lambda v: log_mass(v) if np.any(v) else 0.0, best, method="Nelder-Mead", options={"xatol": 1e-10}
+            lambda v: log_mass_towards(v) if np.any(v) else 0.0, best, method="Nelder-Mead", options={"xatol": 1e-10}
         )
-        return min(log_mass(best), float(found.fun))
+        return min(log_mass_towards(best), float(found.fun))
 
     def _log_mass_of_envelope(self) -> float:
         if self.box is None:
@@ -198,10 +222,10 @@ class GaussianMixtures(_Mixtures):
             return self._log_height + math.log(self._envelope_integrals.sum())
         start = Panels.from_edges(self.chart.edges)
 
-        def element(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
+        def mass_element(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
             return np.exp(self._log_envelope(t.reshape(-1, self.dim)) - self._log_height).reshape(t.shape[:-1])
 
-        self.panels, total, _ = integrate_reference(start, element)
+        self.panels, total, _ = integrate_reference(start, mass_element)
         return self._log_height + math.log(total)
 
     @cached_property
@@ -232,7 +256,7 @@ class GaussianMixtures(_Mixtures):
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if self.box is None:
-            return self._draw_freely(count, rng)
+            return self._draw_on_whole_space(count, rng)
         if self.dim == 1:
             return self._draw_on_interval(count, rng)
         kept: list[Floats] = []
@@ -251,19 +275,19 @@ class GaussianMixtures(_Mixtures):
         assert self.box is not None
         low, high = np.array(self.box).T
         if np.log(high - low).sum() >= scipy.special.logsumexp(self._log_radial_terms):
-            x = self._draw_freely(tries, rng)
+            x = self._draw_on_whole_space(tries, rng)
             return x[self._is_inside_box(x)]
         x = low + (high - low) * rng.random((tries, self.dim))
         return np.asarray(x[np.log(rng.random(tries)) < self._log_envelope(x) - self._log_height])
 
-    def _draw_freely(self, count: int, rng: np.random.Generator) -> Floats:
+    def _draw_on_whole_space(self, count: int, rng: np.random.Generator) -> Floats:
         """The radius by its terms, the direction uniform."""
         shares = np.exp(self._log_radial_terms - scipy.special.logsumexp(self._log_radial_terms))
         term = rng.choice(self.dim + 1, size=count, p=shares / shares.sum())
         inside = self.radius * rng.random(count) ** (1.0 / self.dim)
         outside = self.radius + self.scale * np.sqrt(rng.chisquare(np.maximum(term, 1)))
         direction = rng.standard_normal((count, self.dim))
-        direction *= (np.where(term == 0, inside, outside) / GAUSSIAN.size(direction))[:, None]
+        direction *= (np.where(term == 0, inside, outside) / GAUSSIAN.norm(direction))[:, None]
         return direction
 
     def _draw_on_interval(self, count: int, rng: np.random.Generator) -> Floats:
@@ -273,8 +297,8 @@ class GaussianMixtures(_Mixtures):
         piece = rng.choice(3, size=count, p=self._envelope_integrals / self._envelope_integrals.sum())
         uniform = rng.random(count)
         middle = max(low, -rho) + uniform * max(0.0, min(high, rho) - max(low, -rho))
-        left = -rho + s * _normal_between((low + rho) / s, min(0.0, (high + rho) / s), uniform)
-        right = rho - s * _normal_between((rho - high) / s, min(0.0, (rho - low) / s), uniform)
+        left = -rho + s * _truncated_normal((low + rho) / s, min(0.0, (high + rho) / s), uniform)
+        right = rho - s * _truncated_normal((rho - high) / s, min(0.0, (rho - low) / s), uniform)
         return np.asarray(np.clip(np.choose(piece, [left, middle, right]), low, high)[:, None])
 
     @cached_property
@@ -345,10 +369,10 @@ class LaplaceMixtures(_Mixtures):
     @property
     def worst_members(self) -> WorstMembers | None:
         """One kernel at a corner of the ball, on all of R^dim; None on a box."""
-        return laplace_on_line(self.radius / self.scale) if self.box is None else None
+        return worst_laplace(self.radius / self.scale) if self.box is None else None
 
     def log_reference(self, x: Floats) -> Floats:
-        found = self._log_reference_height - LAPLACE.size(x) / self.scale
+        found = self._log_reference_height - LAPLACE.norm(x) / self.scale
         return found if self.box is None else np.where(self._is_inside_box(x), found, -np.inf)
 
     @cached_property
@@ -378,8 +402,107 @@ class LaplaceMixtures(_Mixtures):
         return cartesian_chart(self.box or whole, both, np.array([0.0]), self.scale)
 
 
-def _normal_between(low: float, high: float, uniform: Floats) -> Floats:
+def _truncated_normal(low: float, high: float, uniform: Floats) -> Floats:
     """Standard normal draws restricted to [low, high] with high <= 0, by inversion."""
     return np.asarray(
         scipy.special.ndtri(scipy.special.ndtr(low) + uniform * (scipy.special.ndtr(high) - scipy.special.ndtr(low)))
     )
+
+
+def worst_gaussian_on_line(radius: float, log_upper: float, box: tuple[float, float] | None) -> WorstMembers:
+    """N(radius, 1) on the line, or on an interval about 0; lengths in scales. `log_upper` is the largest log dP/dmu."""
+    low, high = (-radius - _FARTHEST, radius + _FARTHEST) if box is None else box
+
+    def log_ratio(x: Floats) -> Floats:
+        beyond = np.maximum(0.0, np.abs(x) - radius)
+        return log_upper - 0.5 * (np.square(x - radius) - np.square(beyond))
+
+    def place_of_level(level: float) -> float:
+        depth = 2.0 * max(0.0, log_upper - level)
+        return radius - depth**0.5 if depth <= 4.0 * radius * radius else -depth / (4.0 * radius)
+
+    def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
+        edges = np.concatenate([radius - _NEAR, radius + _NEAR, -radius - _NEAR, -radius + _NEAR, [-radius, radius]])
+        x, weights = _gauss_nodes(
+            _edges_within(np.append(edges, [place_of_level(level) for level in levels]), low, high), _LINE_NODES
+        )
+        return members_from_ratios(
+            weights * np.exp(-0.5 * np.square(np.maximum(0.0, np.abs(x) - radius))), np.exp(log_ratio(x))[None, :]
+        )
+
+    return members_at_levels
+
+
+def worst_laplace(radius: float) -> WorstMembers:
+    """A Laplace kernel at a corner of the ball, by the one coordinate that matters; lengths in scales."""
+
+    def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
+        places = [0.5 * (level + radius) for level in levels]
+        x, weights = _gauss_nodes(_edges_within(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES)
+        reference = np.concatenate([[0.5], 0.5 * np.exp(-x) * weights, [0.5 * np.exp(-radius)]])
+        return members_from_ratios(reference, np.exp(np.concatenate([[-radius], 2.0 * x - radius, [radius]]))[None, :])
+
+    return members_at_levels
+
+
+def worst_gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers:
+    """N(radius e, I) on R^dim, dim >= 2, by the distance r from the origin and the angle to e; lengths in scales.
+
+    log dP/dmu = log_upper - (|x - radius e|^2 - (r - radius)_+^2)/2 falls with the angle, so each level is one angle for each r.
+    """
+    mode = 0.5 * (radius + (radius * radius + 4.0 * (dim - 1)) ** 0.5)  # of r under mu
+    middle = (radius * radius + dim) ** 0.5  # of r under P
+    highest = max(mode, middle) + _FARTHEST
+
+    def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
+        depths = [2.0 * max(0.0, log_upper - level) for level in levels]
+        turns = [turn for depth in depths for turn in _level_exit_distances(depth, radius)]
+        edges = np.concatenate([*(at + side * _NEAR for at in (mode, middle) for side in (-1.0, 1.0)), [radius], turns])
+        r, outer = _gauss_nodes(_edges_within(edges, 0.0, highest), _RADIAL_NODES)
+        beyond = np.square(np.maximum(0.0, r - radius))
+        cosines = [(np.square(r) + radius**2 - beyond - depth) / (2.0 * radius * r) for depth in depths]
+        angle, inner = _angle_nodes(dim, radius * r, [np.arccos(np.clip(cosine, -1.0, 1.0)) for cosine in cosines])
+        with np.errstate(divide="ignore"):
+            log_weight = (dim - 1) * np.log(r) - 0.5 * beyond + np.log(outer)
+            log_sine = np.log(np.maximum(np.sin(angle), _TINY))  # an empty panel may end at 0
+            log_reference = log_weight[:, None] + (dim - 2) * log_sine + np.log(inner)
+        distance = np.square(r)[:, None] + radius**2 - 2.0 * radius * r[:, None] * np.cos(angle)
+        log_ratio = log_upper - 0.5 * (distance - beyond[:, None])
+        reference = np.exp(log_reference - log_reference.max()).ravel()
+        held = reference > 0.0
+        return members_from_ratios(reference[held], np.exp(log_ratio.ravel()[held])[None, :])
+
+    return members_at_levels
+
+
+def _level_exit_distances(depth: float, radius: float) -> list[float]:
+    """Distances at which a level passes the angle 0 or pi."""
+    root = depth**0.5
+    return [abs(radius - root), radius + root, depth / (4.0 * radius)]
+
+
+def _angle_nodes(dim: int, pull: Floats, cuts: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Angles (n, m) and their weights, for each r, dense where sin^(dim-2) and sin^(dim-2) exp(pull cos) have their bulk."""
+    power = dim - 2.0
+    cosine = 2.0 * pull / (power + np.hypot(power, 2.0 * pull))  # power cos = pull sin^2, where the second has its peak
+    peaks = (np.full_like(pull, 0.5 * np.pi), np.arccos(np.clip(cosine, -1.0, 1.0)))
+    widths = (np.full_like(pull, (power + 1.0) ** -0.5), (power + pull + 1.0) ** -0.5)
+    edges = [np.zeros_like(pull), np.full_like(pull, np.pi), *peaks, *cuts]
+    for peak, width in zip(peaks, widths, strict=True):
+        edges += [peak + side * across * width for side in (-1.0, 1.0) for across in _ACROSS]
+    ends = np.sort(np.clip(np.stack(edges, axis=1), 0.0, np.pi), axis=1)
+    nodes, weights = np.polynomial.legendre.leggauss(_ANGLE_NODES)
+    half = 0.5 * np.diff(ends, axis=1)[:, :, None]
+    angle = ends[:, :-1, None] + half * (1.0 + nodes)
+    return angle.reshape(len(pull), -1), (half * weights).reshape(len(pull), -1)
+
+
+def _edges_within(edges: Floats, low: float, high: float) -> Floats:
+    return np.unique(np.clip(np.append(edges, [low, high]), low, high))
+
+
+def _gauss_nodes(edges: Floats, order: int) -> tuple[Floats, Floats]:
+    """Gauss-Legendre nodes and weights between neighbouring edges."""
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    half = 0.5 * np.diff(edges)[:, None]
+    return (edges[:-1, None] + half * (1.0 + nodes)).ravel(), (half * weights).ravel()

@@ -231,7 +231,7 @@ class Ledger:
         if not isinstance(sampler, JointSampler):
             check_sampler(sampler)
         held: Any = p
-        shape = sampler.carrier.read(held).shape
+        shape = sampler.carrier.read_clients(held).shape
         if shape:
             raise DiscreetError(
                 f"p holds {math.prod(shape)} distributions; a ledger belongs to one client, with one distribution"

@@ -1,19 +1,13 @@
 """Private samplers: from a client's distribution to its output distribution, and the exact release of one sample."""
 
-from typing import TYPE_CHECKING
-
-from discreet._base.doors import lazy_names
-from discreet.mechanisms._cells_and_points import (
+from discreet.families import LineCells as LineCells
+from discreet.mechanisms._atoms import (
     DEFAULT_CELLS as DEFAULT_CELLS,
     CellAtoms as CellAtoms,
     Cells,
-    Density,
+    DensityAtoms as DensityAtoms,
     Discretisation as Discretisation,
-    PointAtoms as PointAtoms,
-    Points,
 )
-from discreet.mechanisms._discretisation import DensityAtoms as DensityAtoms
-from discreet.mechanisms._linear import MEMBERS_ALONE as MEMBERS_ALONE, LinearSampler
 from discreet.mechanisms._mechanism_names import (
     MECHANISM_NAMES as MECHANISM_NAMES,
     MECHANISMS,
@@ -28,12 +22,19 @@ from discreet.mechanisms._mechanism_names import (
     population_mechanism,
     sampler_named,
 )
-from discreet.mechanisms._mollifier import MollifierSampler, normalised_law as normalised_law
 from discreet.mechanisms._multisets import MOST_TOGETHER as MOST_TOGETHER, SAMPLES_ARE as SAMPLES_ARE, Multisets
-from discreet.mechanisms._optimal import OptimalSampler, ProjectingSampler as ProjectingSampler, nearest_member
-from discreet.mechanisms._output_law import OutputLaw
+from discreet.mechanisms._optimal_linear_mollifier import (
+    MEMBERS_ALONE as MEMBERS_ALONE,
+    LinearSampler,
+    MollifierSampler,
+    OptimalSampler,
+    ProjectingSampler as ProjectingSampler,
+    nearest_member,
+    normalised_law as normalised_law,
+)
 from discreet.mechanisms._own import OwnSampler
 from discreet.mechanisms._own_weights import draw_from_weights as draw_from_weights
+from discreet.mechanisms._points import Density, PointAtoms as PointAtoms, Points
 from discreet.mechanisms._report_blocks import (
     BLOCK_KINDS as BLOCK_KINDS,
     AffineBlocks as AffineBlocks,
@@ -51,10 +52,9 @@ from discreet.mechanisms._report_counts import ReportCounts
 from discreet.mechanisms._report_sampler import (
     LARGEST_OUTPUT as LARGEST_OUTPUT,
     ReportSampler,
-    check_total as check_total,
+    check_record_total as check_record_total,
     draw_reports as draw_reports,
-    least_weight as least_weight,
-    randomness_from as randomness_from,
+    least_uniform_weight as least_uniform_weight,
     report_bound as report_bound,
 )
 from discreet.mechanisms._sampler import (
@@ -65,16 +65,14 @@ from discreet.mechanisms._sampler import (
 )
 from discreet.mechanisms._several_samples import AROUND as AROUND, ComposedSampler, JointSampler
 from discreet.mechanisms._transport_sampler import TransportSampler
-from discreet.mechanisms._worst_case import (
+from discreet.projection import (
+    OutputLaw,
     epsilon_for as epsilon_for,
     mollifier_epsilon_for as mollifier_epsilon_for,
     nu_for as nu_for,
     risk_on_atoms as risk_on_atoms,
     singular_risk as singular_risk,
 )
-
-if TYPE_CHECKING:
-    from discreet.mechanisms._line_cells import LineCells as LineCells
 
 __all__ = [
     "MECHANISMS",
@@ -101,10 +99,3 @@ __all__ = [
     "population_mechanism",
     "sampler_named",
 ]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "_line_cells": "LineCells",
-    },
-)

@@ -1,9 +1,9 @@
 """The mechanisms by name: ours, those that installed packages offer, and `Mechanism`, what others need to know of any.
 
-To estimate the population take linear: its samples give every share back without bias. Where nothing but the population matters, reports give
-the same shares from fewer clients (`population_mechanism`). To have each sample look like its own client
-take optimal, which is at least as close to every client; the samples then tell a share of the population only up to a range
-(`discreet.estimation._inversion`). Most tables are sampled to learn about all of their clients, so that is what is meant unless said.
+To estimate the population, take linear: its samples estimate every share without bias. Where only the population matters, reports give the
+same shares from fewer clients (`population_mechanism`). To have each sample look like its own client, take optimal, which is at least as
+close to every client. Its samples determine a share of the population only up to a range (`discreet.estimation._inversion`). Most tables are
+sampled to learn about all of their clients, so the population is the default goal.
 
 A package offers a class of `OwnSampler` under the entry points `discreet.mechanisms`. An agreement names the package and its version.
 Whether these are installed is decided by metadata alone: code of another package or version is never loaded for an agreement.
@@ -16,10 +16,8 @@ import numpy as np
 
 from discreet.errors import DiscreetError
 from discreet.families import Simplex, check_family
-from discreet.mechanisms._cells_and_points import Discretisation
-from discreet.mechanisms._linear import LinearSampler
-from discreet.mechanisms._mollifier import MollifierSampler
-from discreet.mechanisms._optimal import OptimalSampler
+from discreet.mechanisms._atoms import Discretisation
+from discreet.mechanisms._optimal_linear_mollifier import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms._own import OwnSampler
 from discreet.mechanisms._report_blocks import LARGEST_TABLE
 from discreet.mechanisms._report_sampler import ReportSampler
@@ -72,7 +70,7 @@ def mechanism_for(goal: str | None, mechanism: str | None) -> str:
 def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
     """The mechanism from which a population's shares are known with the fewest clients: "reports" where their variance is smaller.
 
-    Values stay where k-ary randomised response is as good, on families that are no `Simplex`, under notions other than pure epsilon, and
+    Values stay where k-ary randomised response is as good, on families other than `Simplex`, under notions other than pure epsilon, and
     where the blocks have more points than can be counted in memory.
 
     Args:
@@ -99,7 +97,7 @@ def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
 
 
 def check_mechanism(name: Any, argument: str = "mechanism") -> str:
-    """The name of a mechanism; anything else is refused, with the names there are.
+    """The name of a mechanism; anything else is an error that lists the names.
 
     Args:
         name: "linear", "optimal", "mollifier" or "reports".
@@ -217,7 +215,7 @@ def installed_mechanism(name: str, agreed: tuple[str, str] | None = None) -> Ins
         DiscreetError: if there is none, or several, or another package or version, or if it is not an `OwnSampler` of that name.
     """
     if name in BUILT_IN:
-        _check_agreed(name, BUILT_IN[name][1:], agreed)
+        _check_agreed_version(name, BUILT_IN[name][1:], agreed)
         return BUILT_IN[name]
     found: list[EntryPoint] = [each for each in entry_points(group=ENTRY_POINTS) if each.name == name]
     if len({(each.value, each.dist and each.dist.name) for each in found}) != 1 or found[0].dist is None:
@@ -232,7 +230,7 @@ def installed_mechanism(name: str, agreed: tuple[str, str] | None = None) -> Ins
         raise DiscreetError(f"no installed package offers the mechanism {name!r}; {fix}")
     point = found[0]
     assert point.dist is not None
-    _check_agreed(name, (point.dist.name, point.dist.version), agreed)
+    _check_agreed_version(name, (point.dist.name, point.dist.version), agreed)
     try:
         kind = point.load()
     except Exception as error:  # somebody's module may raise anything while it is imported
@@ -247,7 +245,7 @@ def installed_mechanism(name: str, agreed: tuple[str, str] | None = None) -> Ins
     return InstalledMechanism(kind, point.dist.name, point.dist.version)
 
 
-def _check_agreed(name: str, here: tuple[str, ...], agreed: tuple[str, str] | None) -> None:
+def _check_agreed_version(name: str, here: tuple[str, ...], agreed: tuple[str, str] | None) -> None:
     if agreed is not None and here != agreed:
         raise DiscreetError(
             f"mechanism {name!r} was agreed on as that of {' '.join(agreed)}, and {' '.join(here)} is installed; install {'=='.join(agreed)}"

@@ -40,8 +40,7 @@ Integers = NDArray[np.int64]
 MOST_MULTISETS = 1 << 18
 MOST_TOGETHER = 64  # draws of one multiset
 _RUN_ENTRIES = 1 << 21  # pairs of members that are compared at once
-
-
+_ROUNDING = 1e-12  # of a band's envelope, whose bounds are moved outwards by it
 SAMPLES_ARE = "give the number of samples released together for each client"
 
 
@@ -147,9 +146,6 @@ class Multisets:
         return np.take_along_axis(self.members[numbers], np.argsort(keys, axis=1, kind="stable"), axis=1)
 
 
-_ROUNDING = 1e-12  # of a band's envelope, whose bounds are moved outwards by it
-
-
 @dataclass(frozen=True, eq=False)
 class Envelope:
     """A reference on multisets, and bounds of dP^J/dmu for the clients of a family.
@@ -184,14 +180,14 @@ def _simplex_envelope(multisets: Multisets) -> Envelope:
         kinds, places, times = np.unique(np.sort(often, axis=1), axis=0, return_inverse=True, return_counts=True)
         found = []
         for kind, number in zip(map(tuple, kinds.tolist()), times.tolist(), strict=True):
-            value = known.setdefault(kind, _largest_probability(kind))
+            value = known.setdefault(kind, _largest_multiset_probability(kind))
             total += number * value
             found.append(float(value))
         values[rows] = np.array(found)[places.ravel()]
     return Envelope(values / float(total), Bounds(0.0, float(total)))
 
 
-def _largest_probability(often: tuple[int, ...]) -> Fraction:
+def _largest_multiset_probability(often: tuple[int, ...]) -> Fraction:
     """J!/(c_1! ... c_k!) (c_1/J)^c_1 ... (c_k/J)^c_k."""
     samples = sum(often)
     top, bottom = math.factorial(samples), samples**samples
@@ -208,7 +204,7 @@ def _band_envelope(family: FiniteFamily, multisets: Multisets) -> Envelope:
         held = often > 0
         floor, ceiling = (np.where(held, bound[distinct], 0.0) for bound in (lower, upper))
         elsewhere = family.bounds.lower * (1.0 - np.where(held, reference[distinct], 0.0).sum(axis=1))
-        most = _most_likely(often, floor, ceiling, 1.0 - np.maximum(elsewhere, 0.0))
+        most = _most_likely_members(often, floor, ceiling, 1.0 - np.maximum(elsewhere, 0.0))
         values[rows] = multisets.orders[rows] * _power_product(most, often)
         if family.bounds.lower:
             ratios = np.divide(floor, most, out=np.ones_like(floor), where=held & (most > 0.0))
@@ -218,7 +214,7 @@ def _band_envelope(family: FiniteFamily, multisets: Multisets) -> Envelope:
     return Envelope(values / total, Bounds(bottom, total * (1.0 + _ROUNDING)))
 
 
-def _most_likely(often: Integers, floor: Floats, ceiling: Floats, mass: Floats) -> Floats:
+def _most_likely_members(often: Integers, floor: Floats, ceiling: Floats, mass: Floats) -> Floats:
     """clip(a c, floor, ceiling) with a such that it sums to `mass`, row by row; `ceiling` where that leaves mass over.
 
     The sum is non-decreasing and linear in a between the places where an entry meets a bound, so a is found without a tolerance.

@@ -16,7 +16,7 @@ the sampler is made.
 
 The theorem is about one release. A law that remembers one client and uses it for another releases that client twice, and a law is code that
 sees the data: it can send them elsewhere, never return, or end the program. Neither is prevented here. Two draws with the same uniform
-integer from rows that differ would have no common bound either: whoever repeats a keyed draw compares the samples (`discreet.tables`).
+integer from rows that differ would have no common bound either: code that repeats a keyed draw compares the samples (`discreet.tables`).
 
 `output` is the row of integers over 2^62, so that it describes what is released. Classes that override it, or another method that a release
 rests on, are refused, and so are instances that set one. That is a guard against mistakes. Code that works around it on purpose (by
@@ -47,25 +47,23 @@ from discreet.families import (
     check_family,
     check_laws,
 )
-from discreet.mechanisms._discretisation import LawsOnAtoms
-from discreet.mechanisms._linear import OneByOneSampler
+from discreet.mechanisms._atoms import LawsOnAtoms
+from discreet.mechanisms._optimal_linear_mollifier import OneByOneSampler
 from discreet.mechanisms._own_weights import (
-    check_lattice,
-    check_public_answer,
+    check_public_law,
+    checked_lattice_weights,
     draw_from_weights,
     floor_of_matrix,
-    is_outside,
     law_or_problem,
     matrix_of_law,
+    outcomes_outside_box,
     public_clients,
-    stated_bounds,
-    weights_as_given,
+    read_floor_and_ceiling,
 )
-from discreet.mechanisms._sampler import bounds_around, budget_argument
-from discreet.mechanisms._worst_case import point_mass_risk
+from discreet.mechanisms._sampler import bounds_around_reference, budget_argument
 from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import Constants, Risk
-from discreet.projection import Box
+from discreet.projection import Box, point_mass_risk
 from discreet.release import TOTAL, Randomness
 
 Floats = NDArray[np.float64]
@@ -103,7 +101,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
 
     name: str = "own"
 
-    linear: ClassVar[bool] = False
+    linear: bool = False
     """Whether the law is linear in p. If so it is read off at point masses once, and is p times that matrix from then on."""
 
     checked_clients: ClassVar[int] = 64
@@ -112,8 +110,8 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     _SEALED: ClassVar[frozenset[str]] = frozenset(
         {
             *("output", "box", "constants", "reference", "bounds", "mixing", "matrix"),
-            *("can_draw_in_constant_time", "_weights_of_rows", "_numbers", "_number_in_constant_time"),
-            *("reference_weights", "_reference_number", "_laws_in_box", "_answer"),
+            *("can_draw_in_constant_time", "_weights_of_rows", "_draw_numbers", "_draw_number_in_constant_time"),
+            *("reference_weights", "_draw_reference_number", "_laws_in_box", "_ask_for_law"),
         }
     )
 
@@ -134,14 +132,15 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
             )
         super().__init__(family, epsilon=epsilon, privacy=privacy)
         self._matrix: Floats | None = None
-        self._prepare()
+        self._check_stated_law()
 
-    def _prepare(self) -> None:
+    def _check_stated_law(self) -> None:
         """Read what the class states, and refuse what is not private or fails for public clients."""
         if self.linear:
-            answer = partial(self._answer, public=True)
+            answer = partial(self._ask_for_law, public=True)
             self._matrix = matrix_of_law(type(self).__name__, self.carrier.size, answer)
-        check_lattice(self.lattice, self.privacy)
+        if not self.lattice.keeps_privacy(self.privacy):  # decided in rationals
+            raise DiscreetError(f"the floor and the ceiling do not keep {self.privacy}; nothing can be drawn")
         self._check_public_clients()
 
     @abc.abstractmethod
@@ -212,11 +211,11 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     @cached_property
     def box(self) -> Box:
         """{Q : floor <= Q <= ceiling}, in floating point."""
-        return Box(self.carrier.size, *self._own_bounds)
+        return Box(self.carrier.size, *self._floor_and_ceiling)
 
     @cached_property
     def constants(self) -> Constants:
-        lower, upper = self._own_bounds
+        lower, upper = self._floor_and_ceiling
         b, ratio = float(lower.sum()), float(np.max(upper / lower))
         return Constants(
             (1.0 - b) / (b * ratio - b) if ratio > 1.0 else 1.0, b, b * ratio, 0.0, math.inf, 0.0, 1.0, math.inf
@@ -225,13 +224,13 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     @cached_property
     def reference(self) -> Floats:
         """The floor, normalised: the law of a client about whom nothing is known."""
-        found = np.array(self._own_bounds[0] / self._own_bounds[0].sum())
+        found = np.array(self._floor_and_ceiling[0] / self._floor_and_ceiling[0].sum())
         found.setflags(write=False)
         return found
 
     @property
     def bounds(self) -> Bounds:
-        return bounds_around(self.reference, self.family.served_bounds, self.family.reference)
+        return bounds_around_reference(self.reference, self.family.served_bounds, self.family.reference)
 
     @property
     def can_draw_in_constant_time(self) -> bool:
@@ -268,7 +267,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         if self._matrix is not None:  # D_f(P || P K) is convex in P, so a point mass is worst
             kept = np.diagonal(self.output(np.eye(self.family.size)))
         else:
-            lower, upper = self._own_bounds
+            lower, upper = self._floor_and_ceiling
             kept = np.maximum(lower, 1.0 - (upper.sum() - upper))
         least = float(np.min(kept))
         exact = self._matrix is not None and isinstance(self.family, Simplex)
@@ -312,14 +311,13 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         Raises:
             DiscreetError: as for `OwnSampler(...)`, and for a function without a floor.
         """
-        kind = _FunctionSampler if callable(law) else _MatrixSampler
-        return kind(family, law, floor, ceiling, name, epsilon=epsilon, privacy=privacy)
+        return _LawGivenSampler(family, law, floor, ceiling, name, epsilon=epsilon, privacy=privacy)
 
     @cached_property
-    def _own_bounds(self) -> tuple[Floats, Floats]:
+    def _floor_and_ceiling(self) -> tuple[Floats, Floats]:
         """The floor and the ceiling, read once and checked."""
         try:
-            return stated_bounds(self.floor, self.ceiling, self.carrier.size, self.privacy)
+            return read_floor_and_ceiling(self.floor, self.ceiling, self.carrier.size, self.privacy)
         except AttributeError as error:
             raise DiscreetError(
                 f"the floor of {type(self).__name__} cannot be read: {error}; set parameters of your own before super().__init__(...)"
@@ -351,9 +349,9 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     def _check_public_clients(self) -> None:
         """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
         for name, p in zip(*self._public_clients(), strict=True):
-            check_public_answer(name, self._answer(p, public=True), *self._own_bounds)
+            check_public_law(name, self._ask_for_law(p, public=True), *self._floor_and_ceiling)
 
-    def _answer(self, p: Floats, *, public: bool = False) -> Floats | str:
+    def _ask_for_law(self, p: Floats, *, public: bool = False) -> Floats | str:
         """The law of one client, normalised; or what is wrong with it, which shows no value unless p is public. It is asked for once."""
         if self._matrix is not None:
             return np.asarray(p @ self._matrix)
@@ -362,18 +360,15 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     def _laws_in_box(self, rows: Floats) -> Floats:
         """The laws of clients (n, k) in the box: as answered, projected where they leave it, the reference where there is none."""
         if self._matrix is None:
-            answers = [self._answer(p) for p in rows]
+            answers = [self._ask_for_law(p) for p in rows]
             problems = [each for each in answers if isinstance(each, str)]
-            found = np.array([self.reference if isinstance(each, str) else each for each in answers]).reshape(
-                rows.shape
-            )
+            laws = [self.reference if isinstance(each, str) else each for each in answers]
         else:
             problems = []
-            found = np.array([p @ self._matrix for p in rows]).reshape(
-                rows.shape
-            )  # row by row: the same in every batch
+            laws = [p @ self._matrix for p in rows]  # row by row: the same in every batch
+        found = np.array(laws).reshape(rows.shape)
         with np.errstate(all="ignore"):  # the law may have asked numpy to raise
-            outside = is_outside(found, *self._own_bounds).any(axis=1)
+            outside = outcomes_outside_box(found, *self._floor_and_ceiling).any(axis=1)
             found[outside] = self.box.project(found[outside])
         if problems:
             _warn_of_clients(
@@ -389,13 +384,13 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
 
     def _weights_of_rows(self, rows: Floats) -> Integers:
         return np.concatenate(
-            [weights_as_given(self.lattice, self._laws_in_box(some)) for some in self._row_blocks(rows)]
+            [checked_lattice_weights(self.lattice, self._laws_in_box(some)) for some in self._row_blocks(rows)]
         )
 
-    def _numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
+    def _draw_numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
         found = []
         for rows in self._row_blocks(held.rows):
-            weights = weights_as_given(self.lattice, self._laws_in_box(rows))
+            weights = checked_lattice_weights(self.lattice, self._laws_in_box(rows))
             found.append(draw_from_weights(weights, randomness.integers(len(weights))))
         return np.concatenate(found)
 
@@ -405,7 +400,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         step = max(1, _BLOCK // self.box.size)
         return (rows[start : start + step] for start in range(0, max(1, len(rows)), step))
 
-    def _number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
+    def _draw_number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
         raise DiscreetError(
             "constant_time is not for a mechanism of your own: the time that its law takes may depend on the client"
         )
@@ -413,26 +408,27 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     @cached_property
     def reference_weights(self) -> Integers:
         """The integers (k,) that a client without data is drawn with; its law is not asked for."""
-        found = np.array(weights_as_given(self.lattice, self.reference[None, :])[0])
+        found = np.array(checked_lattice_weights(self.lattice, self.reference[None, :])[0])
         found.setflags(write=False)
         return found
 
-    def _reference_number(self, law: Floats, uniform: int) -> int:
+    def _draw_reference_number(self, law: Floats, uniform: int) -> int:
         return int(draw_from_weights(self.reference_weights[None, :], np.array([uniform]))[0])
 
     def __repr__(self) -> str:
         more = "".join(f", {name}={value!r}" for name, value in self.parameters.items())
         return f"{type(self).__name__}({self.family!r}, {budget_argument(self.privacy)}{more})"
 
-    def _identity(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         return (
-            *super()._identity(),
+            *super()._comparison_key(),
             repr(sorted(self.parameters.items())),
-            *(bound.tobytes() for bound in self._own_bounds),
+            *(bound.tobytes() for bound in self._floor_and_ceiling),
         )
 
 
-class _GivenSampler(OwnSampler):
+@final
+class _LawGivenSampler(OwnSampler):
     """A sampler of a function or a matrix that was given, for one budget."""
 
     def __init__(
@@ -449,11 +445,26 @@ class _GivenSampler(OwnSampler):
         check_kind("name", name, str, "pass a name for legends and tables")
         if not name or name in RESERVED:
             raise DiscreetError(f"name = {name!r} is taken; choose another than {', '.join(RESERVED)}")
-        self._given, self._floor, self._ceiling, self.name = law, floor, ceiling, name
+        self.linear = not callable(law)
+        self._given: Any = _copy_square_matrix(law) if self.linear else law
+        self._floor, self._ceiling, self.name = floor, ceiling, name
         super().__init__(family, epsilon=epsilon, privacy=privacy)
+
+    def law(self, p: Floats) -> ArrayLike:
+        if not self.linear:
+            found: ArrayLike = self._given(p)
+            return found
+        if self._given.shape != (len(p), len(p)):
+            raise DiscreetError(f"law has shape {self._given.shape}, and there are {len(p)} outcomes")
+        return np.asarray(p @ self._given)
 
     @property
     def floor(self) -> ArrayLike:
+        if self._floor is None and not self.linear:
+            raise DiscreetError(
+                "floor is not given; pass floor=, the least probability of each outcome for any client (the law is private only if it "
+                "stays between a floor and e^epsilon times it)"
+            )
         return super().floor if self._floor is None else self._floor
 
     @property
@@ -468,45 +479,21 @@ class _GivenSampler(OwnSampler):
     def __repr__(self) -> str:
         return f"OwnSampler.of({self.family!r}, <{self.name}>, {budget_argument(self.privacy)})"
 
-    def _identity(self) -> tuple[Any, ...]:
-        return (*super()._identity(), self.name, id(self._given))
+    def _comparison_key(self) -> tuple[Any, ...]:
+        return (*super()._comparison_key(), self.name, id(self._given))
+
+
+def _copy_square_matrix(law: Any) -> Floats:
+    """A copy of a matrix with a row and a column for each outcome."""
+    matrix = as_floats(law, "law")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise DiscreetError(
+            f"law has shape {matrix.shape}; a matrix has a row and a column for each outcome, anything else is a function of p"
+        )
+    return matrix.copy()
 
 
 def _warn_of_clients(message: str) -> None:
     """Warn of what some clients' laws are, without an error even where warnings are errors: a missing sample would tell of the data."""
     with suppress(OutsideBoxWarning):
         warn_caller(message, OutsideBoxWarning)
-
-
-@final
-class _FunctionSampler(_GivenSampler):
-    def law(self, p: Floats) -> ArrayLike:
-        found: ArrayLike = self._given(p)
-        return found
-
-    @property
-    def floor(self) -> ArrayLike:
-        if self._floor is None:
-            raise DiscreetError(
-                "floor is not given; pass floor=, the least probability of each outcome for any client (the law is private only if it "
-                "stays between a floor and e^epsilon times it)"
-            )
-        return self._floor
-
-
-@final
-class _MatrixSampler(_GivenSampler):
-    linear = True
-
-    def __init__(self, family: FiniteFamily, law: Any, *given: Any, **keywords: Any) -> None:
-        matrix = as_floats(law, "law")
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise DiscreetError(
-                f"law has shape {matrix.shape}; a matrix has a row and a column for each outcome, anything else is a function of p"
-            )
-        super().__init__(family, matrix.copy(), *given, **keywords)
-
-    def law(self, p: Floats) -> ArrayLike:
-        if self._given.shape != (len(p), len(p)):
-            raise DiscreetError(f"law has shape {self._given.shape}, and there are {len(p)} outcomes")
-        return np.asarray(p @ self._given)

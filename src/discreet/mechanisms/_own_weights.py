@@ -17,13 +17,13 @@ from discreet._base.numerics import exp_nearest
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, as_floats, extreme_laws, refuse_bad_entries
 from discreet.privacy import Privacy, Pure
+from discreet.projection import STEEPEST_EXPONENT
 from discreet.release import TOTAL, Lattice
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 ROUNDING = 1e-9  # by which a law may leave its box before it counts as outside; the integers stay inside in any case
 _SUM_ROUNDING = 1e-6  # of a law's sum; laws are normalised
-_LARGEST_EXPONENT = 554.0
 _TRIED = 16  # laws at which a linear law is compared with its matrix
 _HALF = 31
 _MASK = (1 << _HALF) - 1
@@ -34,29 +34,18 @@ def draw_from_weights(weights: Integers, uniform: Integers) -> Integers:
     return np.asarray((np.cumsum(weights, axis=1) <= uniform[:, None]).sum(axis=1))
 
 
-def weights_as_given(lattice: Lattice, laws: Floats) -> Integers:
-    """Laws (n, k) as integers of the lattice, checked."""
+def checked_lattice_weights(lattice: Lattice, laws: Floats) -> Integers:
+    """Laws (n, k) as integers of the lattice: every weight is compared with its bounds, and every sum with 2^62, in integers."""
     weights = lattice.weights(laws, np.ones(len(laws)), np.zeros(len(laws)))
-    _check_weights(lattice, weights)
-    return weights
-
-
-def _check_weights(lattice: Lattice, weights: Integers) -> None:
-    """Compare rows of weights (n, k) with the lattice: every weight with its bounds, every sum with 2^62, in integers."""
     inside = (weights >= lattice.lower) & (weights <= lattice.upper)
     low = (weights & _MASK).sum(axis=1)
     high = (weights >> _HALF).sum(axis=1) + (low >> _HALF)
     if not (inside.all() and (low & _MASK == 0).all() and (high == TOTAL >> _HALF).all()):
         raise DiscreetError("the integers of a draw are not in their box; nothing was drawn: please report this")
+    return weights
 
 
-def check_lattice(lattice: Lattice, privacy: Privacy) -> None:
-    """Refuse a lattice that does not certainly keep the privacy, in rationals."""
-    if not lattice.keeps_privacy(privacy):
-        raise DiscreetError(f"the floor and the ceiling do not keep {privacy}; nothing can be drawn")
-
-
-def is_outside(laws: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+def outcomes_outside_box(laws: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
     """At which outcomes laws (..., k) leave the box by more than rounding."""
     return np.asarray((laws < lower * (1.0 - ROUNDING) - ROUNDING**2) | (laws > upper * (1.0 + ROUNDING) + ROUNDING**2))
 
@@ -119,11 +108,11 @@ def public_clients(family: FiniteFamily, number: int, *, linear: bool) -> tuple[
     return ("the reference", *names), np.vstack([mu / mu.sum(), laws])
 
 
-def check_public_answer(name: str, found: Floats | str, lower: Floats, upper: Floats) -> None:
+def check_public_law(name: str, found: Floats | str, lower: Floats, upper: Floats) -> None:
     """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
     if isinstance(found, str):
         raise DiscreetError(f"law of a public client ({name}): {found}")
-    outside = is_outside(found, lower, upper)
+    outside = outcomes_outside_box(found, lower, upper)
     if outside.any():
         place = int(np.argmax(outside))
         raise DiscreetError(
@@ -133,13 +122,16 @@ def check_public_answer(name: str, found: Floats | str, lower: Floats, upper: Fl
         )
 
 
-def stated_bounds(floor: Any, ceiling: Any, size: int, privacy: Privacy) -> tuple[Floats, Floats]:
+def read_floor_and_ceiling(floor: Any, ceiling: Any, size: int, privacy: Privacy) -> tuple[Floats, Floats]:
     """The floor and the ceiling that a class states, with a law between them; without a ceiling e^epsilon times the floor."""
-    lower, given = _positive_numbers("floor", _value_of(floor), size), _value_of(ceiling)
+    lower, given = (
+        _positive_numbers("floor", _property_or_method_value(floor), size),
+        _property_or_method_value(ceiling),
+    )
     if given is not None:
         upper = _positive_numbers("ceiling", given, size)
     elif isinstance(privacy, Pure):
-        upper = lower * exp_nearest(min(privacy.epsilon, _LARGEST_EXPONENT))
+        upper = lower * exp_nearest(min(privacy.epsilon, STEEPEST_EXPONENT))
     else:
         raise DiscreetError(
             f"privacy = {privacy!r} is kept by a floor and a ceiling; state the ceiling too (the default is for pure epsilon)"
@@ -158,7 +150,7 @@ def stated_bounds(floor: Any, ceiling: Any, size: int, privacy: Privacy) -> tupl
     return lower, upper
 
 
-def _value_of(stated: Any) -> Any:
+def _property_or_method_value(stated: Any) -> Any:
     """What a property states, or a method without arguments in its place."""
     return stated() if callable(stated) else stated
 

@@ -14,13 +14,12 @@ another given point with probability (w - 1)/(K - 1), whichever the two are, and
 
 Every report is below 2^62, a mask below 2^64; reports are held as uint64.
 
-Which blocks a report names: those with the smallest variance, or as good as that and cheaper to count.
-
-With probability beta a report is a uniform block, else a uniform block that holds a draw x of the client. Write f = w/K and
-g = (w - 1)/(K - 1). An outcome that is no client's is in a report with probability p_out = beta f + (1 - beta) g, one that is every
-client's with p_in = beta f + (1 - beta). Of n clients S_x report a block with x, and (S_x/n - p_out)/(p_in - p_out) estimates the share
-of x without bias. The sum of the variances over outcomes is largest for the uniform population, where each is q(1 - q)/(n (p_in - p_out)^2)
-with q = p_out + (p_in - p_out)/k: `worst_variance`. It is what choices minimise.
+**The choice of blocks.** A report names blocks with the smallest variance, or nearly as good ones that are cheaper to count. With probability
+beta a report is a uniform block, else a uniform block that holds a draw x of the client. Write f = w/K and g = (w - 1)/(K - 1). A report
+holds an outcome that the client does not have with probability p_out = beta f + (1 - beta) g, and one that it has for certain with p_in =
+beta f + (1 - beta). Of n clients S_x report a block with x, and (S_x/n - p_out)/(p_in - p_out) estimates the share of x without bias. The sum
+of the variances over outcomes is largest for the uniform population, where each is q(1 - q)/(n (p_in - p_out)^2) with q = p_out + (p_in -
+p_out)/k: `worst_variance`. It is what choices minimise.
 
 All subsets of w of k outcomes (subset selection) with the best w, near k/(e^epsilon + 1), have the smallest one of any epsilon-LDP report
 on a record (`discreet.estimation._planning` has the proof; Ye and Barg 2018 to leading order for any population). Masks and ranks are
@@ -54,10 +53,22 @@ LARGEST_COUNT = 1 << 62  # blocks of a family at most
 LARGEST_TABLE = 2 * 10**7  # points whose counts are held in memory
 _ONE = np.uint64(1)
 _MOST_ENTRIES = 10**7  # of tables of binomial coefficients
+_WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # of composite numbers; they suffice below 3.3e24
+_FEW_RANKED = 4  # members of subsets that are always written as ranks
+_MOST_RANKED = 12  # members of subsets that are written as ranks where affine blocks are too far from the best
+_TOO_FAR = 1.004  # times the best variance
+_LARGEST_RANKED = 2 * 10**6  # outcomes of which a table of binomial coefficients is held
+_AS_GOOD = 1.001  # times the smallest variance
+_WIDEST = 10**4  # windows of blocks that can be counted
+_MOST_POINTS = 2  # times the outcomes, where there is a choice
+_PRIMES, _MORE_PRIMES = 6, 60  # that are tried on a line, and in more dimensions
+_LEAST_PRIME = 5
+_Candidate = tuple[float, int, int, int, int]  # variance, c, K, q, t
+BLOCK_KINDS: dict[str, tuple[str, ...]] = {"values": (), "masks": ("w",), "ranks": ("w",), "affine": ("q", "t", "c")}
 
 
 class Reporting(Protocol):
-    """So many ranks of reports, of which equally many hold each outcome: all that a private draw needs."""
+    """Reports by rank, equally many of which hold each outcome: all that a private draw needs."""
 
     @property
     def blocks(self) -> int: ...
@@ -127,17 +138,17 @@ class BlockFamily(abc.ABC):
         """The probability that a uniform block which holds one point holds another given one."""
         return Fraction(self.width - 1, self.points - 1) if self.points > 1 else Fraction(0)
 
-    @abc.abstractmethod
     def report(self, rank: Integers) -> Reports:
-        """The block of each rank below `blocks`; different ranks give different blocks."""
+        """The block of each rank below `blocks`, which is the rank itself unless a report says it otherwise."""
+        return rank.astype(np.uint64)
 
     @abc.abstractmethod
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
         """The block of each rank below `holding` among those that hold an outcome."""
 
-    @abc.abstractmethod
     def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
         """Which numbers are reports."""
+        return np.asarray(reports < np.uint64(self.blocks))
 
     @abc.abstractmethod
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
@@ -154,7 +165,7 @@ class BlockFamily(abc.ABC):
         return everything[self.holds(np.array([report], dtype=np.uint64), everything)]
 
     def check_reports(self, reports: Any) -> Reports:
-        """Reports as uint64, if they are some; else an error that shows the first that is none."""
+        """Reports as uint64, or an error that shows the first number that is not a report."""
         found = read_report_numbers(reports, self.layout)
         good = self.are_blocks(found)
         if not good.all():
@@ -186,14 +197,8 @@ class Values(BlockFamily):
     def blocks(self) -> int:
         return self.size
 
-    def report(self, rank: Integers) -> Reports:
-        return rank.astype(np.uint64)
-
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
         return outcomes.astype(np.uint64)
-
-    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
-        return np.asarray(reports < np.uint64(self.size))
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
         return np.asarray(reports == outcomes.astype(np.uint64))
@@ -207,8 +212,15 @@ class Values(BlockFamily):
         return f"a report is an outcome number below {self.size:,}"
 
 
+@dataclass(frozen=True)
 class _Subsets(BlockFamily):
-    """What subsets have in common, however they are written."""
+    """All subsets of `members` outcomes, however they are written."""
+
+    members: int
+
+    @property
+    def width(self) -> int:
+        return self.members
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -228,16 +240,11 @@ class _Subsets(BlockFamily):
 class MaskedSubsets(_Subsets):
     """All subsets of `members` outcomes out of at most 64, as bit masks."""
 
-    members: int
     name = "masks"
 
     def __post_init__(self) -> None:
         if not 2 <= self.size <= LARGEST_MASK or not 1 <= self.members < self.size:
             raise DiscreetError(f"subsets of {self.members} of {self.size} outcomes are no masks of 64 bits")
-
-    @property
-    def width(self) -> int:
-        return self.members
 
     @property
     def largest(self) -> int:
@@ -293,17 +300,12 @@ class MaskedSubsets(_Subsets):
 class RankedSubsets(_Subsets):
     """All subsets of `members` out of many outcomes, as ranks in the combinatorial number system."""
 
-    members: int
     name = "ranks"
 
     def __post_init__(self) -> None:
         good = 1 <= self.members < self.size and (self.members + 1) * self.size <= _MOST_ENTRIES
         if not good or self.blocks > LARGEST_COUNT:
             raise DiscreetError(f"subsets of {self.members} of {self.size:,} outcomes have no rank of 62 bits")
-
-    @property
-    def width(self) -> int:
-        return self.members
 
     @cached_property
     def binomials(self) -> Integers:
@@ -323,9 +325,6 @@ class RankedSubsets(_Subsets):
             found.append(x)
         return found
 
-    def report(self, rank: Integers) -> Reports:
-        return rank.astype(np.uint64)
-
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
         others = self.members_of(rank, self.members - 1)
         total = np.zeros(rank.shape, dtype=np.int64)
@@ -339,9 +338,6 @@ class RankedSubsets(_Subsets):
         for i in range(1, self.members + 1):
             total += np.where(order == i, self.binomials[i][outcomes], 0)
         return total.astype(np.uint64)
-
-    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
-        return np.asarray(reports < np.uint64(self.blocks))
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
         members = self.members_of(reports.astype(np.int64), self.members)
@@ -396,18 +392,12 @@ class AffineBlocks(BlockFamily):
             vectors, outcomes = next_a, next_x
         return np.asarray(total - (total // q) * q)
 
-    def report(self, rank: Integers) -> Reports:
-        return rank.astype(np.uint64)
-
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
         vector = rank // self.window
         place = rank - vector * self.window
         shift = place - self.inner_product(vector + 1, outcomes)
         shift += self.prime * (shift < 0)
         return (vector * self.prime + shift).astype(np.uint64)
-
-    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
-        return np.asarray(reports < np.uint64(self.blocks))
 
     def vectors_and_shifts(self, reports: Reports) -> tuple[Integers, Integers]:
         """a, as a number, and s."""
@@ -429,9 +419,6 @@ class AffineBlocks(BlockFamily):
         return f"a report is (a - 1) q + s with q = {self.prime:,}, below {self.blocks:,}"
 
 
-BLOCK_KINDS: dict[str, tuple[str, ...]] = {"values": (), "masks": ("w",), "ranks": ("w",), "affine": ("q", "t", "c")}
-
-
 def blocks_named(kind: str, size: int, parameters: Mapping[str, int]) -> BlockFamily:
     """The blocks of one of the `BLOCK_KINDS` on so many outcomes, with the parameters that it has; others are refused."""
     match kind:
@@ -450,7 +437,7 @@ def read_report_numbers(reports: Any, layout: str) -> Reports:
     """Whole numbers from 0 to 2^64 - 1 as uint64; an error for others, which ends with `layout`, what a report is."""
     try:  # in a list numpy makes floats of whole numbers on both sides of 2^63
         given = np.array(reports, dtype=object) if isinstance(reports, (list, tuple, int)) else np.asarray(reports)
-        if given.dtype.kind == "O" and given.size and all(map(_is_whole, given.ravel().tolist())):
+        if given.dtype.kind == "O" and given.size and all(map(_is_whole_number, given.ravel().tolist())):
             given = given.astype(np.uint64) if min(given.flat) >= 0 else given.astype(np.int64)
     except (OverflowError, ValueError):
         raise DiscreetError(f"reports holds what is no whole number from 0 to 2^64 - 1; {layout}") from None
@@ -463,11 +450,8 @@ def read_report_numbers(reports: Any, layout: str) -> Reports:
     return given.astype(np.uint64)
 
 
-def _is_whole(number: object) -> bool:
+def _is_whole_number(number: object) -> bool:
     return isinstance(number, (int, np.integer)) and not isinstance(number, (bool, np.bool_))
-
-
-_WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # they suffice below 3.3e24
 
 
 @lru_cache(maxsize=1 << 16)
@@ -494,22 +478,9 @@ def is_prime(number: int) -> bool:
     return True
 
 
-_FEW_RANKED, _MOST_RANKED = (
-    4,
-    12,
-)  # members of subsets that are written as ranks: always, and where affine blocks are too far from the best
-_TOO_FAR = 1.004  # times the best variance
-_LARGEST_RANKED = 2 * 10**6  # outcomes of which a table of binomial coefficients is held
-_AS_GOOD = 1.001  # times the smallest variance
-_WIDEST = 10**4  # windows of blocks that can be counted
-_MOST_POINTS = 2  # times the outcomes, where there is a choice
-_PRIMES, _MORE_PRIMES = 6, 60  # that are tried on a line, and in more dimensions
-_LEAST_PRIME = 5
-
-
 @dataclass(frozen=True)
 class Chances:
-    """What a report says of an outcome: the probability that it holds one that the client has for certain, or has not at all."""
+    """The probabilities that a report holds an outcome that the client has for certain (`inside`), or does not have (`outside`)."""
 
     inside: float
     outside: float
@@ -521,30 +492,21 @@ class Chances:
 
     def variance(self, share: float) -> float:
         """Of the estimate of a share, times the number of clients, who are drawn from a population with that share."""
-        return _share_variance(self.inside, self.outside, share)
+        held = self.outside + self.gap * share
+        return held * (1.0 - held) / (self.gap * self.gap)
 
 
-def chances(points: int, width: int, growth: float) -> Chances:
-    """p_in and p_out of blocks of so many out of so many points, at e^epsilon."""
-    return Chances(*_chances(points, width, growth))
-
-
-def _chances(points: int, width: int, growth: float) -> tuple[float, float]:
+def block_chances(points: int, width: int, growth: float) -> Chances:
+    """p_in and p_out of blocks of `width` out of so many points, at e^epsilon = growth."""
     fraction = width / points
     own = (growth - 1.0) * fraction / (1.0 + (growth - 1.0) * fraction)  # 1 - beta
     uniform, together = (1.0 - own) * fraction, (width - 1) / (points - 1)
-    return uniform + own, uniform + own * together
-
-
-def _share_variance(inside: float, outside: float, share: float) -> float:
-    gap = inside - outside
-    held = outside + gap * share
-    return held * (1.0 - held) / (gap * gap)
+    return Chances(uniform + own, uniform + own * together)
 
 
 def worst_variance(size: int, points: int, width: int, growth: float) -> float:
     """The variance of a share in the uniform population, times the number of clients."""
-    return _share_variance(*_chances(points, width, growth), 1.0 / size)
+    return block_chances(points, width, growth).variance(1.0 / size)
 
 
 def best_subset(size: int, growth: float) -> tuple[int, float]:
@@ -559,7 +521,7 @@ def affine_fields(size: int) -> tuple[tuple[int, int], ...]:
     """(q, t) of affine blocks on at least so many points, and not many more. They do not depend on epsilon."""
     found: list[tuple[int, int]] = []
     for digits in range(1, size.bit_length() + 1):
-        prime = _root_up(size, digits)
+        prime = _least_root(size, digits)
         if digits > 1 and prime < _LEAST_PRIME:
             break
         tried, most = 0, _PRIMES if digits == 1 else _MORE_PRIMES
@@ -571,9 +533,6 @@ def affine_fields(size: int) -> tuple[tuple[int, int], ...]:
                 found.append((prime, digits))
             prime += 1
     return tuple(found)
-
-
-_Candidate = tuple[float, int, int, int, int]  # variance, c, K, q, t
 
 
 def affine_candidates(size: int, growth: float) -> Iterator[_Candidate]:
@@ -601,15 +560,15 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
     found = list(affine_candidates(size, growth))
     if ranks and min(found)[0] > best * _TOO_FAR:
         return RankedSubsets(size, width)
-    chosen = _narrowest(found, best)
+    chosen = _narrowest_candidate(found, best)
     counted = [each for each in found if _can_be_counted(each)]
     if counted and not _can_be_counted(chosen):
-        chosen = _narrowest(counted, best)
+        chosen = _narrowest_candidate(counted, best)
     _, window, _, prime, digits = chosen
     return AffineBlocks(size, prime, digits, window)
 
 
-def _narrowest(found: Sequence[_Candidate], best: float) -> _Candidate:
+def _narrowest_candidate(found: Sequence[_Candidate], best: float) -> _Candidate:
     """The blocks with the smallest window among those that are as good as the best of them."""
     enough = max(best, min(found)[0]) * _AS_GOOD
     return min((each for each in found if each[0] <= enough), key=lambda each: each[1:])
@@ -620,7 +579,7 @@ def _can_be_counted(candidate: _Candidate) -> bool:
     return points <= LARGEST_TABLE and window <= _WIDEST
 
 
-def _root_up(size: int, digits: int) -> int:
+def _least_root(size: int, digits: int) -> int:
     """The least q with q^digits >= size."""
     root: int = round(math.exp(math.log(size) / digits))
     while root**digits >= size:

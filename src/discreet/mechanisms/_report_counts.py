@@ -60,7 +60,7 @@ class ReportCounts:
         sampler: what released the reports.
 
     Raises:
-        DiscreetError: for something else than a `ReportSampler`, and for more than 20 million points.
+        DiscreetError: for an argument that is not a `ReportSampler`, and for more than 20 million points.
 
     Example:
         >>> sampler = ReportSampler(Simplex(100), epsilon=1.0)
@@ -126,7 +126,7 @@ class ReportCounts:
         return found
 
     def add(self, reports: ArrayLike) -> Self:
-        """Count some more reports. Nothing is counted if one of them is none.
+        """Count some more reports, or none of them if one of the numbers is not a report.
 
         Args:
             reports: whole numbers, as `release` gives them.
@@ -135,11 +135,11 @@ class ReportCounts:
             This object.
 
         Raises:
-            DiscreetError: for numbers that are no reports.
+            DiscreetError: for numbers that are not reports.
         """
         given = self._sampler.check_reports(reports).ravel()
-        self._check_room(len(given))
-        _count(self._sampler.blocks, given, self._table)
+        self._check_report_total(len(given))
+        _count_reports(self._sampler.blocks, given, self._table)
         self._reports += len(given)
         return self
 
@@ -158,7 +158,7 @@ class ReportCounts:
         check_kind("other", other, ReportCounts, "pass counts of the same sampler")
         if other.sampler != self.sampler:
             raise DiscreetError(f"other counts reports of {other.sampler!r}, not of {self.sampler!r}")
-        self._check_room(other.reports)
+        self._check_report_total(other.reports)
         self._table += other._table
         self._reports += other.reports
         return self
@@ -174,9 +174,9 @@ class ReportCounts:
             return self._table.copy()
         if blocks.digits == 1:  # one direction, whose values are the points
             return self._table[: blocks.size].copy()
-        return _sums_along(self._table, directions_of(blocks))[: blocks.size]
+        return _sums_along_directions(self._table, directions_of(blocks))[: blocks.size]
 
-    def _check_room(self, more: int) -> None:
+    def _check_report_total(self, more: int) -> None:
         if self._reports + more > MOST_REPORTS:
             raise DiscreetError(f"there are more than {MOST_REPORTS:,} reports, past which counts are no longer exact")
 
@@ -211,7 +211,7 @@ class Directions:
         return found
 
     @cached_property
-    def _by_vector(self) -> tuple[NDArray[np.int32], Integers]:
+    def _direction_of_every_vector(self) -> tuple[NDArray[np.int32], Integers]:
         """The direction of every vector, as a number, and its factor j; both 0 for 0."""
         q, points = self.blocks.prime, self.blocks.points
         direction, factor = np.zeros(points, dtype=np.int32), np.zeros(points, dtype=np.int64)
@@ -231,18 +231,18 @@ class Directions:
             place *= q
         return total
 
-    def of(self, vectors: Integers) -> tuple[Integers, Integers]:
+    def directions_and_factors(self, vectors: Integers) -> tuple[Integers, Integers]:
         """The numbers of the directions of vectors, and their factors."""
         if self.blocks.digits == 1:
             return np.zeros_like(vectors), vectors
-        direction, factor = self._by_vector
+        direction, factor = self._direction_of_every_vector
         return direction[vectors].astype(np.int64), factor[vectors]
 
     def spectrum(self, table: NDArray[np.float64]) -> NDArray[np.complex128]:
         """G, as an array over all vectors, from one row of q values for each direction. G[0] is 0."""
         q = self.blocks.prime
         rows = scipy.fft.fft(table.reshape(-1, q), axis=1) / q
-        direction, factor = self._by_vector
+        direction, factor = self._direction_of_every_vector
         found = rows.ravel()[direction.astype(np.int64) * q + factor]
         found[0] = 0.0
         return np.asarray(found)
@@ -260,7 +260,7 @@ def _table_size(blocks: BlockFamily) -> int:
     return blocks.size
 
 
-def _count(blocks: BlockFamily, reports: Reports, table: Integers) -> None:
+def _count_reports(blocks: BlockFamily, reports: Reports, table: Integers) -> None:
     """Add reports to a table."""
     match blocks:
         case MaskedSubsets():
@@ -274,25 +274,25 @@ def _count(blocks: BlockFamily, reports: Reports, table: Integers) -> None:
                 for members in blocks.members_of(reports[start : start + step].astype(np.int64), blocks.members):
                     table += np.bincount(members, minlength=len(table))
         case AffineBlocks():
-            _count_affine(blocks, reports, table)
+            _count_affine_reports(blocks, reports, table)
         case _:
             table += np.bincount(reports.astype(np.int64), minlength=len(table))
 
 
-def _count_affine(blocks: AffineBlocks, reports: Reports, table: Integers) -> None:
+def _count_affine_reports(blocks: AffineBlocks, reports: Reports, table: Integers) -> None:
     """Add the c values of every report to H; of many reports that are alike, all at once."""
     directions = directions_of(blocks)
     if blocks.blocks <= min(len(reports) * blocks.window // 4, _LARGEST_GROUPED):
-        _count_grouped(directions, reports, table)
+        _count_repeated_reports(directions, reports, table)
         return
     additions = len(reports) * blocks.window
     flushed = -(-len(reports) // MOST_IN_16_BITS) * len(table)
     if flushed < additions and compiled_for(additions * _SECONDS_AN_ADDITION):
-        _count_compiled(directions, reports, table)
+        _count_with_compiled_code(directions, reports, table)
         return
     step = max(1, _TOGETHER // blocks.window)
     for start in range(0, len(reports), step):
-        row, value, stride = _progressions(directions, reports[start : start + step])
+        row, value, stride = _report_progressions(directions, reports[start : start + step])
         places = np.empty((blocks.window, len(row)), dtype=np.int64)
         for i in range(blocks.window):
             np.add(row, value, out=places[i])
@@ -301,24 +301,24 @@ def _count_affine(blocks: AffineBlocks, reports: Reports, table: Integers) -> No
         table += np.bincount(places.ravel(), minlength=len(table))
 
 
-def _progressions(directions: Directions, reports: Reports) -> tuple[Integers, Integers, Integers]:
+def _report_progressions(directions: Directions, reports: Reports) -> tuple[Integers, Integers, Integers]:
     """Where the row of each report's direction starts in H, and the first and the stride of the c values that it adds 1 to there."""
     q = directions.blocks.prime
     vectors, shifts = directions.blocks.vectors_and_shifts(reports)
-    direction, factor = directions.of(vectors)
+    direction, factor = directions.directions_and_factors(vectors)
     stride = directions.inverses[factor]
     return direction * q, (q - shifts) * stride % q, stride
 
 
-def _count_compiled(directions: Directions, reports: Reports, table: Integers) -> None:
-    """As `_count_affine` without compiled code, in several threads."""
+def _count_with_compiled_code(directions: Directions, reports: Reports, table: Integers) -> None:
+    """As `_count_affine_reports` without compiled code, in several threads."""
     add_progressions = import_module("discreet.release._blocks").add_progressions
     blocks, adding = directions.blocks, Lock()
 
     def count_part(part: Reports) -> None:
         counts = np.zeros(len(table), dtype=np.uint16)
         for start in range(0, len(part), MOST_IN_16_BITS):
-            progressions = _progressions(directions, part[start : start + MOST_IN_16_BITS])
+            progressions = _report_progressions(directions, part[start : start + MOST_IN_16_BITS])
             add_progressions(*progressions, blocks.prime, blocks.window, counts)
             with adding:
                 np.add(table, counts, out=table)
@@ -328,19 +328,19 @@ def _count_compiled(directions: Directions, reports: Reports, table: Integers) -
     if threads == 1:
         count_part(reports)
         return
-    directions.of(np.zeros(1, dtype=np.int64))  # the tables are worked out once
+    directions.directions_and_factors(np.zeros(1, dtype=np.int64))  # the tables are worked out once
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(count_part, np.array_split(reports, threads)))
 
 
-def _count_grouped(directions: Directions, reports: Reports, table: Integers) -> None:
+def _count_repeated_reports(directions: Directions, reports: Reports, table: Integers) -> None:
     """The same by way of how often each report came: sums over windows of shifts, then over the vectors of a direction."""
     blocks = directions.blocks
     q, c, vectors = blocks.prime, blocks.window, np.arange(1, blocks.points)
     often = np.bincount(reports.astype(np.int64), minlength=blocks.blocks).reshape(-1, q)
     sums = np.zeros((len(vectors), q + c + 1), dtype=np.int64)
     np.cumsum(np.concatenate([often, often[:, :c]], axis=1), axis=1, out=sums[:, 1:])
-    direction, factor = directions.of(vectors)
+    direction, factor = directions.directions_and_factors(vectors)
     lines, rows = table.reshape(-1, q), np.arange(len(vectors))
     for u in range(q):
         first = (q - factor * u % q) % q  # shifts from here on, c of them, take the value into the window
@@ -348,7 +348,7 @@ def _count_grouped(directions: Directions, reports: Reports, table: Integers) ->
         lines[:, u] += np.rint(np.bincount(direction, weights=held, minlength=len(lines))).astype(np.int64)
 
 
-def _sums_along(table: Integers, directions: Directions) -> Integers:
+def _sums_along_directions(table: Integers, directions: Directions) -> Integers:
     """The sum over directions d of H[d, <d, x>] for every point x, exactly, whatever whole numbers H has."""
     blocks = directions.blocks
     q, shape = blocks.prime, (blocks.prime,) * blocks.digits
@@ -369,4 +369,8 @@ def _sums_along(table: Integers, directions: Directions) -> Integers:
     bits = max(1, int(np.abs(rest).max()).bit_length() // 2)
     upper = rest >> bits
     lower = rest - (upper << bits)
-    return (_sums_along(upper, directions) << bits) + _sums_along(lower, directions) + int(base.sum())
+    return (
+        (_sums_along_directions(upper, directions) << bits)
+        + _sums_along_directions(lower, directions)
+        + int(base.sum())
+    )

@@ -1,18 +1,18 @@
-"""Reports: blocks of outcomes that hold the client's own draw more often than another outcome, for whoever wants the population alone.
+"""`ReportSampler`: reports of blocks of outcomes, which hold the client's own draw more often than other outcomes; for populations alone.
 
     Q(B) = beta/b + (1 - beta) P(B)/r,      beta = N/2^62,   N = ceil(2^62 b/(b + (E - 1) r)),   E a rational at most e^epsilon
 
-b blocks, r of which hold a given outcome; P(B) is the client's mass on B. The draw takes exactly three steps: a uniform word of 62 bits is
-compared with N; if it is smaller the report is a uniform block, else x is drawn from P and the report is a uniform block that holds x.
+There are b blocks, r of which hold a given outcome; P(B) is the client's mass on B. The draw takes three steps. A uniform word of 62 bits is
+compared with N. If it is smaller, the report is a uniform block. Else x is drawn from P, and the report is a uniform block that holds x.
 
-**Privacy, in rationals, for any draw of x.** Let p(B) in [0, 1] be the probability that x lies in B, *however* x is drawn, by whatever
-floating point. Then Q(B) = beta/b + (1 - beta) p(B)/r, exactly: uniform integers are drawn by rejection (`discreet.release._keyed`), and
+**Privacy, in rationals, for any draw of x.** Let p(B) in [0, 1] be the probability that x lies in B, *however* x is drawn, also in floating
+point. Then Q(B) = beta/b + (1 - beta) p(B)/r, exactly: uniform integers are drawn by rejection (`discreet.release._keyed`), and
 ranks are mapped to blocks one to one. So beta/b <= Q(B) <= beta/b + (1 - beta)/r, and for any two clients and any report the ratio is at
 most 1 + (1 - beta) b/(beta r). By the choice of N, beta >= b/(b + (E - 1) r), that is (1 - beta) b <= beta (E - 1) r, so it is at most
 1 + (E - 1) = E <= e^epsilon.   QED
 
-x may also be padding or anything else that the blocks know; a client that holds it is as private as any other, and is refused because
-estimates would be wrong. The mechanism is linear in P: it is the linear mechanism on blocks [paper, App. C.2.1].
+x may also be padding. A client that holds padding keeps its privacy, and is refused because estimates would be wrong. The mechanism is linear
+in P: it is the linear mechanism on blocks [paper, App. C.2.1].
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ from discreet.release import (
     TOTAL,
     Randomness,
     RunKey,
-    SystemEntropy,
     client_message,
     draw_below,
     integer_law_of_counts,
     keyed_word_rows,
     keyed_words,
     next_below,
+    randomness_from,
 )
 
 Floats = NDArray[np.float64]
@@ -74,8 +74,8 @@ _TOGETHER = 1 << 16  # clients that are drawn at once: what they need stays in c
 class ReportSampler:
     """The private report from which a population is estimated with the fewest clients: a block of outcomes, as one whole number.
 
-    A report says little of a client and is no sample of its records: it names many outcomes at once, of which one may be the client's.
-    Where epsilon is large for the number of outcomes a block is a single outcome, and a report its number.
+    A report is not a sample of the client's records: it names many outcomes at once, and one of them may be the client's. Where epsilon is
+    large for the number of outcomes, a block is a single outcome, and a report is its number.
 
     Args:
         family: which outcomes there are: `Simplex(...)`, or a `Domain`.
@@ -84,7 +84,7 @@ class ReportSampler:
         blocks: those that were agreed on (`agreement.sampler()` passes them). By default those with the smallest variance.
 
     Raises:
-        DiscreetError: for a family that is no simplex, an epsilon that is none or so small that a report says nothing, another notion
+        DiscreetError: for a family that is not a simplex, an epsilon out of range or so small that a report says nothing, another notion
             of privacy, and blocks on another number of outcomes.
 
     Example:
@@ -113,7 +113,7 @@ class ReportSampler:
         if blocks is not None and blocks.size != self._family.size:
             raise DiscreetError(f"blocks are on {blocks.size:,} outcomes, the family has {self._family.size:,}")
         self._blocks = choose_blocks(self._family.size, self._bound) if blocks is None else blocks
-        self._uniform_weight = least_weight(self._blocks, self._bound)
+        self._uniform_weight = least_uniform_weight(self._blocks, self._bound)
         warn_of_weak_privacy(promise)
 
     @property
@@ -138,12 +138,12 @@ class ReportSampler:
 
     @property
     def uniform_weight(self) -> int:
-        """N: of 2^62 words so many give a block that has nothing to do with the client."""
+        """N: how many of the 2^62 words give a block that does not depend on the client."""
         return self._uniform_weight
 
     @cached_property
     def exact_chances(self) -> tuple[Fraction, Fraction]:
-        """The probabilities that a report holds an outcome that the client has for certain, and one that it has not, as they are drawn."""
+        """The exact probabilities that a report holds an outcome: one that the client has for certain, and one that it does not have."""
         beta = Fraction(self._uniform_weight, TOTAL)
         uniform = beta * self._blocks.fraction
         return uniform + (1 - beta), uniform + (1 - beta) * self._blocks.together
@@ -205,38 +205,38 @@ class ReportSampler:
         """One private report for each client, from the operating system's entropy. Each call spends epsilon anew.
 
         Args:
-            p: what one client or many hold: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
-            rng: a seeded generator, for experiments; then it is NOT private, and warns so.
+            p: the distribution of one client or of many: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+            rng: a seeded generator, for experiments; the release is then NOT private, and warns so.
 
         Returns:
             A whole number, or an array of uint64 with one for each client. `outcomes_of` says what it stands for.
 
         Raises:
-            DiscreetError: for what is no law, before anything is drawn.
+            DiscreetError: if p is not a distribution, before anything is drawn.
         """
         laws = self._family.as_rows(p)
         check_laws(laws)
         rows, randomness = laws.reshape(-1, self._family.size), randomness_from(rng)
         step = max(1, _TOGETHER // 8)
         parts = (rows[start : start + step] for start in range(0, len(rows), step))
-        drawn = [self._draw(draw_outcomes(part, randomness), randomness) for part in parts]
+        drawn = [self._draw_for_outcomes(draw_outcomes(part, randomness), randomness) for part in parts]
         reports = np.concatenate(drawn) if drawn else np.zeros(0, dtype=np.uint64)
         return reports.reshape(laws.shape[:-1]) if laws.ndim > 1 else int(reports[0])
 
     def release_number(self, p: LawLike) -> int:
-        """One report of one client, by the same steps whatever it holds and whichever block is taken: the time it takes tells neither.
+        """One report of one client, by the same steps for every client and every block, so that its time reveals neither.
 
-        A block that is uniform and one that holds the client's outcome are both drawn, and one of them is forgotten. A device whose
-        collector sees when a report comes draws like this: who knew which of the two it is would know more than epsilon allows.
+        A uniform block and one that holds the client's outcome are both drawn, and one of them is dropped. Devices draw like this, because
+        their collector sees when a report arrives: to know which of the two was sent is to know more than epsilon allows.
 
         Args:
-            p: what the client holds, as for `release`.
+            p: the distribution of the client, as for `release`.
 
         Returns:
             The report.
 
         Raises:
-            DiscreetError: for what is no law of one client, before anything is drawn.
+            DiscreetError: if p is not the distribution of one client, before anything is drawn.
         """
         laws, randomness = self._family.as_rows(p), randomness_from(None)
         check_laws(laws)
@@ -249,11 +249,11 @@ class ReportSampler:
         return int(np.where(own, holding, uniform)[0])
 
     def release_records(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Reports:
-        """One private report for each record, which a client drew from its own law: the fast way for millions of clients.
+        """One private report for each record, which a client drew from its own distribution: the fast way for millions of clients.
 
         Args:
             records: one record of each client, as labels or outcome numbers.
-            rng: a seeded generator, for experiments; then it is NOT private.
+            rng: a seeded generator, for experiments; the release is then NOT private.
 
         Returns:
             An array (n,) of uint64.
@@ -265,7 +265,7 @@ class ReportSampler:
         reports = np.empty(len(numbers), dtype=np.uint64)
         for start in range(0, len(numbers), _TOGETHER):
             part = slice(start, start + _TOGETHER)
-            reports[part] = self._draw(numbers[part], randomness)
+            reports[part] = self._draw_for_outcomes(numbers[part], randomness)
         return reports
 
     def release_keyed(self, key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> int:
@@ -284,7 +284,7 @@ class ReportSampler:
             The report.
 
         Raises:
-            DiscreetError: for outcomes out of range and counts that are none.
+            DiscreetError: for outcomes or counts out of range.
         """
         for outcome in outcomes:
             check_count("outcome", outcome, least=0, most=self._family.size - 1)
@@ -293,14 +293,14 @@ class ReportSampler:
         law = integer_law_of_counts(outcomes, counts)
         if not sum(law.values()):
             raise DiscreetError("the client has no records; leave it out")
-        return self._draw_keyed(key, client_message(client, outcomes, counts), list(law), list(law.values()))
+        return self._draw_keyed_report(key, client_message(client, outcomes, counts), list(law), list(law.values()))
 
     def release_messages(
         self, key: RunKey, messages: list[bytes], laws: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
     ) -> Reports:
         """The reports of many clients that `release_keyed` gives one by one, from their canonical inputs and laws in whole numbers.
 
-        A client that holds nothing reports a uniform block: its first word decides nothing, the next ones which block.
+        A client without records reports a uniform block: its first word decides nothing, the next ones which block.
 
         Args:
             key: of one question in one round of one agreement.
@@ -313,7 +313,7 @@ class ReportSampler:
         words = keyed_word_rows(key, messages)
         outcomes, totals = np.zeros(len(laws), dtype=np.int64), np.zeros(len(laws), dtype=np.int64)
         for row, (_, numbers) in enumerate(laws):
-            totals[row] = check_total(int(numbers.sum(dtype=np.uint64)))
+            totals[row] = check_record_total(int(numbers.sum(dtype=np.uint64)))
         own = (words[:, 0] >= self._uniform_weight) & (totals > 0)
         again = np.zeros(len(laws), dtype=np.bool_)  # of which words of the first hash are drawn anew
         reports, mine, others = np.empty(len(laws), dtype=np.uint64), np.flatnonzero(own), np.flatnonzero(~own)
@@ -328,24 +328,24 @@ class ReportSampler:
         reports[mine] = self._blocks.report_holding(outcomes[mine], words[mine, 2] % r)
         for row in np.flatnonzero(again).tolist():
             held, numbers = laws[row]
-            reports[row] = self._draw_keyed(key, messages[row], held.tolist(), numbers.tolist())
+            reports[row] = self._draw_keyed_report(key, messages[row], held.tolist(), numbers.tolist())
         return reports
 
-    def _draw_keyed(self, key: RunKey, message: bytes, outcomes: list[int], numbers: list[int]) -> int:
+    def _draw_keyed_report(self, key: RunKey, message: bytes, outcomes: list[int], numbers: list[int]) -> int:
         """One report from the words of a client."""
-        words, total = keyed_words(key, message), check_total(sum(numbers))
+        words, total = keyed_words(key, message), check_record_total(sum(numbers))
         if next(words) < self._uniform_weight or not total:
-            return int(self._blocks.report(_single(next_below(words, self._blocks.blocks)))[0])
+            return int(self._blocks.report(_single_entry(next_below(words, self._blocks.blocks)))[0])
         outcome = outcomes[bisect_right(list(accumulate(numbers)), next_below(words, total))]
         rank = next_below(words, self._blocks.holding)
-        return int(self._blocks.report_holding(_single(outcome), _single(rank))[0])
+        return int(self._blocks.report_holding(_single_entry(outcome), _single_entry(rank))[0])
 
-    def _draw(self, outcomes: Integers, randomness: Randomness) -> Reports:
+    def _draw_for_outcomes(self, outcomes: Integers, randomness: Randomness) -> Reports:
         """A report for each drawn outcome."""
         return draw_reports(self._blocks, self._uniform_weight, outcomes, randomness)
 
     def probability(self, report: int, outcome: Any) -> Fraction:
-        """The probability of a report from a client that holds one outcome for certain, as it is drawn.
+        """The exact probability of a report from a client that has one outcome for certain.
 
         Args:
             report: a report.
@@ -355,7 +355,7 @@ class ReportSampler:
             A rational.
 
         Raises:
-            DiscreetError: for what is no report or no outcome.
+            DiscreetError: for numbers that are not reports, and for unknown outcomes.
         """
         beta = Fraction(self._uniform_weight, TOTAL)
         own = (1 - beta) / self._blocks.holding if self.holds([report], [outcome])[0] else Fraction(0)
@@ -365,19 +365,19 @@ class ReportSampler:
         """Every report there is, in order, if they are at most 2^20."""
         if self._blocks.blocks > LARGEST_OUTPUT:
             raise DiscreetError(f"there are {self._blocks.blocks:,} reports; they are listed up to {LARGEST_OUTPUT:,}")
-        return np.sort(self._blocks.report(np.arange(self._blocks.blocks)))
+        return self._blocks.every_report()
 
     def output(self, p: LawLike) -> Floats:
         """The law of a report, in the order of `reports()`.
 
         Args:
-            p: what one client or many hold, as for `release`.
+            p: the distribution of one client or of many, as for `release`.
 
         Returns:
             Probabilities (..., b).
 
         Raises:
-            DiscreetError: for what is no law, or where there are more than 2^20 reports.
+            DiscreetError: if p is not a distribution, and for more than 2^20 reports.
         """
         laws, reports = self._family.as_rows(p), self.reports()
         check_laws(laws)
@@ -388,7 +388,7 @@ class ReportSampler:
         return beta / self._blocks.blocks + (1.0 - beta) * masses / self._blocks.holding
 
     def check_reports(self, reports: ArrayLike) -> Reports:
-        """Reports as uint64, or an error that shows the first number that is none.
+        """Reports as uint64, or an error that shows the first number that is not a report.
 
         Args:
             reports: whole numbers.
@@ -412,7 +412,7 @@ class ReportSampler:
             An array of booleans.
 
         Raises:
-            DiscreetError: for what is no report or no outcome.
+            DiscreetError: for numbers that are not reports, and for unknown outcomes.
         """
         return self._blocks.holds(self.check_reports(reports), self._family.numbers(outcomes))
 
@@ -426,7 +426,7 @@ class ReportSampler:
             An array of outcomes.
 
         Raises:
-            DiscreetError: for what is no report.
+            DiscreetError: for a number that is not a report.
         """
         return np.asarray(self._family.to_samples(self._blocks.outcomes_of(int(self.check_reports([report])[0]))))
 
@@ -440,13 +440,12 @@ class ReportSampler:
         return notebook_table(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ReportSampler) and self._terms == other._terms
+        return isinstance(other, ReportSampler) and self._comparison_key() == other._comparison_key()
 
     def __hash__(self) -> int:
-        return hash((ReportSampler, self._terms))
+        return hash((ReportSampler, self._comparison_key()))
 
-    @property
-    def _terms(self) -> tuple[Simplex[Any], Pure, BlockFamily]:
+    def _comparison_key(self) -> tuple[Simplex[Any], Pure, BlockFamily]:
         return self._family, self._privacy, self._blocks
 
 
@@ -467,7 +466,7 @@ def report_bound(promise: Pure) -> Fraction:
     return bound
 
 
-def least_weight(blocks: Reporting, bound: Fraction) -> int:
+def least_uniform_weight(blocks: Reporting, bound: Fraction) -> int:
     """N: the least integer with N/2^62 >= b/(b + (E - 1) r)."""
     beta = Fraction(blocks.blocks) / (blocks.blocks + (bound - 1) * blocks.holding)
     return -(-TOTAL * beta.numerator // beta.denominator)
@@ -484,16 +483,12 @@ def draw_reports(blocks: Reporting, weight: int, outcomes: Integers, randomness:
     return reports
 
 
-def check_total(total: int) -> int:
+def check_record_total(total: int) -> int:
     """How many records a client holds, if a word of 62 bits can choose among them."""
     if total > TOTAL:
         raise DiscreetError("the counts of a client add up to more than 2^62; divide them by a common number")
     return total
 
 
-def _single(number: int) -> Integers:
+def _single_entry(number: int) -> Integers:
     return np.array([number], dtype=np.int64)
-
-
-def randomness_from(rng: np.random.Generator | None) -> Randomness:
-    return SystemEntropy() if rng is None else release.seeded_randomness(rng)

@@ -4,7 +4,7 @@ A sampler has finitely many atoms, a box around their reference masses, the inte
 frozen value, validated once. Its privacy guarantee rests on the lattice alone (`discreet.release._lattice`).
 
 Samplers vary along two axes. The mechanism chooses the box, and either projects a client's distribution onto it or mixes it in; each
-mechanism is a class. The carrier says what an atom is (`discreet.mechanisms._discretisation`). On a finite family an atom is an outcome and a
+mechanism is a class. The carrier says what an atom is (`discreet.mechanisms._atoms`). On a finite family an atom is an outcome and a
 client is a row of probabilities. On a continuous family an atom is a cell or a point, a client is a density, and `output` describes the
 distribution on the whole space.
 """
@@ -28,21 +28,22 @@ from discreet.divergences import FDivergence
 from discreet.domain import Outcome
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import Bounds, ContinuousFamily, FiniteFamily, HasLogPdf, LogDensity, as_floats, check_family
-from discreet.mechanisms._cells_and_points import (
-    Density,
+from discreet.mechanisms._atoms import (
+    Atoms,
     Discretisation,
+    LawsOnAtoms,
+    Outputs,
     chosen_discretisation,
     default_discretisation,
     make_atoms,
 )
-from discreet.mechanisms._discretisation import Atoms, LawsOnAtoms, Outputs
 from discreet.mechanisms._multisets import SAMPLES_ARE
-from discreet.mechanisms._output_law import OutputLaw
+from discreet.mechanisms._points import Density
 from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
 from discreet.privacy import Privacy, Pure, chosen_privacy
-from discreet.privacy.tradeoff import Constants, Risk, box_epsilon, refuse_raw, warn_of_weak_privacy
-from discreet.projection import Affine, Box
-from discreet.release import Lattice, Randomness, SystemEntropy
+from discreet.privacy.tradeoff import Constants, Risk, box_epsilon, refuse_raw_draws, warn_of_weak_privacy
+from discreet.projection import Affine, Box, OutputLaw
+from discreet.release import Lattice, Randomness
 
 Client = LogDensity | HasLogPdf | Callable[..., Any]
 AnyFamily = FiniteFamily | ContinuousFamily
@@ -53,6 +54,8 @@ Rng = np.random.Generator | None
 OneLaw = Sequence[float] | Mapping[Any, float]
 """One client's distribution on a finite family, as a list or a dict by label; an array may hold many clients."""
 ManyLaws = Sequence[Sequence[float]] | Sequence[Mapping[Any, float]] | Sequence[Floats]
+_SET_ONCE = ("_family", "_privacy", "_carrier", "_discretisation")  # what the box is made of, by `__init__`
+_OWN = "for a mechanism of your own, subclass OwnSampler and define law(p), or use OwnSampler.of(family, law, ...)"
 
 
 class Sampler(abc.ABC, Generic[F]):
@@ -85,7 +88,13 @@ class Sampler(abc.ABC, Generic[F]):
                 "points",
             ),
             *("box", "lattice", "privacy", "epsilon", "carrier", "can_draw_in_constant_time", "_outputs"),
-            *("_laws_on_atoms", "_weights_of_rows", "_numbers", "_number_in_constant_time", "_reference_number"),
+            *(
+                "_laws_on_atoms",
+                "_weights_of_rows",
+                "_draw_numbers",
+                "_draw_number_in_constant_time",
+                "_draw_reference_number",
+            ),
         }
     )
     """What describes the mechanism and what releases by it: both rest on the box, so that neither changes without the other."""
@@ -201,7 +210,7 @@ class Sampler(abc.ABC, Generic[F]):
             raise DiscreetError(
                 f"discretisation = {self.discretisation!r} is for pure epsilon only; leave it out for privacy={self.privacy!r}"
             )
-        refuse_raw(self.privacy, self.family.bounds)
+        refuse_raw_draws(self.privacy, self.family.bounds)
 
     @property
     def calibrated_epsilon(self) -> float:
@@ -245,7 +254,8 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: if p is not a distribution; the message says which entry, and why.
         """
-        return self._outputs.law(self.carrier.read(p))
+        given = self.carrier.read_clients(p)
+        return self._outputs.output_law(given.clients, given.shape)
 
     def weights(self, p: LawLike | Client | Sequence[Client]) -> Integers:
         """The output distribution as the integers that a sample is drawn with.
@@ -263,7 +273,7 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        given = self.carrier.read(p)
+        given = self.carrier.read_clients(p)
         rows = self._weights_of_rows(self._laws_on_atoms(given.clients).rows)
         return rows.reshape(*given.shape, self.box.size)
 
@@ -279,7 +289,7 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: for rows that are not distributions.
         """
-        rows = self.carrier.rows(laws)
+        rows = self.carrier.as_laws_on_atoms(laws)
         return self._weights_of_rows(rows.reshape(-1, self.box.size)).reshape(rows.shape)
 
     def with_privacy(self, privacy: Privacy) -> Self:
@@ -361,13 +371,15 @@ class Sampler(abc.ABC, Generic[F]):
             if constant_time:
                 raise DiscreetError("constant_time is for one sample; leave out size")
             return self.with_samples(size).release(p, rng=rng)
-        randomness, places = _randomness(rng), release.generator(rng)
+        randomness, places = release.randomness_from(rng), release.generator(rng)
         if constant_time:
-            return self.carrier.as_released(np.asarray([self._number_in_constant_time(p, randomness)]), ())
-        given = self.carrier.read(p)
+            return self.carrier.format_samples(np.asarray([self._draw_number_in_constant_time(p, randomness)]), ())
+        given = self.carrier.read_clients(p)
         blocks = self.carrier.laws_in_blocks(given.clients, refuse=self.mixing is not None)
-        found = [held.samples(self._numbers(held, randomness), places) for held in blocks]
-        return self.carrier.as_released(np.concatenate(found), given.shape)
+        found = [
+            self.carrier.samples_of_atoms(self._draw_numbers(held, randomness), places, held.seed) for held in blocks
+        ]
+        return self.carrier.format_samples(np.concatenate(found), given.shape)
 
     @overload
     def release_number(self: Sampler[ContinuousFamily], p: Client, *, rng: Rng = None) -> int: ...
@@ -397,14 +409,16 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: if p is not a distribution, and where every client draws points of its own.
         """
-        self.carrier.check_shared("release_number")
+        self.carrier.check_shared_atoms()
         if constant_time:
-            return self._number_in_constant_time(p, _randomness(rng))
-        given = self.carrier.read(p)
-        numbers = self._numbers(self._laws_on_atoms(given.clients), _randomness(rng)).reshape(given.shape)
+            return self._draw_number_in_constant_time(p, release.randomness_from(rng))
+        given = self.carrier.read_clients(p)
+        numbers = self._draw_numbers(self._laws_on_atoms(given.clients), release.randomness_from(rng)).reshape(
+            given.shape
+        )
         return numbers if given.shape else int(numbers)
 
-    def _number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
+    def _draw_number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
         law = self._laws_on_atoms(self.carrier.single_law(p)[None, :]).rows[0]
         return release.outcome_in_constant_time(self.lattice, law, self.mixing, int(randomness.integers(1)[0]))
 
@@ -419,11 +433,11 @@ class Sampler(abc.ABC, Generic[F]):
         Returns:
             The number of an outcome, a cell or a shared point.
         """
-        self.carrier.check_shared("release_reference_number")
+        self.carrier.check_shared_atoms()
         law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), (self.carrier.size,))
-        return self._reference_number(law / law.sum(), int(_randomness(rng).integers(1)[0]))
+        return self._draw_reference_number(law / law.sum(), int(release.randomness_from(rng).integers(1)[0]))
 
-    def _reference_number(self, law: Floats, uniform: int) -> int:
+    def _draw_reference_number(self, law: Floats, uniform: int) -> int:
         return release.outcome_in_constant_time(self.lattice, law, self.mixing, uniform)
 
     @overload
@@ -449,7 +463,7 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: for numbers out of range.
         """
-        self.carrier.check_shared("points")
+        self.carrier.check_shared_atoms()
         wanted = np.atleast_1d(as_floats(numbers, "numbers"))
         good = (wanted >= 0) & (wanted < self.carrier.size) & (wanted == np.floor(wanted))
         if not good.all():
@@ -457,8 +471,8 @@ class Sampler(abc.ABC, Generic[F]):
                 f"numbers holds {wanted[~good][0]:g}; it takes whole numbers between 0 and {self.carrier.size - 1}, as "
                 "release_number gives them"
             )
-        found = self.carrier.samples(wanted.astype(np.int64).ravel(), release.generator(rng))
-        return self.carrier.as_released(found, np.shape(numbers))
+        found = self.carrier.samples_of_atoms(wanted.astype(np.int64).ravel(), release.generator(rng))
+        return self.carrier.format_samples(found, np.shape(numbers))
 
     @property
     def can_draw_in_constant_time(self) -> bool:
@@ -466,7 +480,7 @@ class Sampler(abc.ABC, Generic[F]):
         return not isinstance(self.family, ContinuousFamily)
 
     @cached_property
-    def _outputs(self) -> Outputs[Any]:
+    def _outputs(self) -> Outputs:
         return self.carrier.outputs(self)
 
     def _laws_on_atoms(self, clients: Any) -> LawsOnAtoms:
@@ -476,7 +490,7 @@ class Sampler(abc.ABC, Generic[F]):
         """The integers (n, size) that atoms are drawn with, for clients' laws (n, size) on the atoms."""
         return release.weights(self.lattice, rows, self.mixing)
 
-    def _numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
+    def _draw_numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
         """One atom for each client, drawn with its integer weights."""
         return release.outcomes(self.lattice, held.rows, self.mixing, randomness.integers(len(held.rows)))
 
@@ -498,12 +512,16 @@ class Sampler(abc.ABC, Generic[F]):
         return notebook_table(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sampler) and type(self) is type(other) and self._identity() == other._identity()
+        return (
+            isinstance(other, Sampler)
+            and type(self) is type(other)
+            and self._comparison_key() == other._comparison_key()
+        )
 
     def __hash__(self) -> int:
-        return hash((type(self), *self._identity()))
+        return hash((type(self), *self._comparison_key()))
 
-    def _identity(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         return (self.family, self.privacy, self.discretisation)
 
 
@@ -512,11 +530,11 @@ def _refuse_changed_seals(kind: type) -> None:
 
     A class of this package that seals a name itself may define it anew: `OwnSampler` does, for both together.
     """
-    if "_SEALED" in vars(kind) and not _is_ours(kind):
+    if "_SEALED" in vars(kind) and not _is_of_this_package(kind):
         raise DiscreetError(f"{kind.__name__} defines _SEALED, which says what no subclass may change; {_OWN}")
     for name in (*_sealed_names(kind), *_SET_ONCE):
         definer = next((each for each in kind.__mro__ if name in vars(each)), None)
-        if definer is not None and not (_is_ours(definer) and name in vars(definer).get("_SEALED", ())):
+        if definer is not None and not (_is_of_this_package(definer) and name in vars(definer).get("_SEALED", ())):
             raise DiscreetError(
                 f"{kind.__name__} overrides {name}, and would describe one mechanism and release another; {_OWN}"
             )
@@ -526,17 +544,13 @@ class _SealedError(DiscreetError, AttributeError):
     """The error for setting what describes or releases a mechanism; an AttributeError too, as of any property that cannot be set."""
 
 
-def _is_ours(kind: type) -> bool:
+def _is_of_this_package(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _sealed_names(kind: type) -> set[str]:
     """What no subclass outside this package may define, and no instance set."""
-    return {name for base in kind.__mro__ if _is_ours(base) for name in vars(base).get("_SEALED", ())}
-
-
-_SET_ONCE = ("_family", "_privacy", "_carrier", "_discretisation")  # what the box is made of, by `__init__`
-_OWN = "for a mechanism of your own, subclass OwnSampler and define law(p), or use OwnSampler.of(family, law, ...)"
+    return {name for base in kind.__mro__ if _is_of_this_package(base) for name in vars(base).get("_SEALED", ())}
 
 
 def check_sampler(sampler: object) -> None:
@@ -554,11 +568,7 @@ def budget_argument(privacy: Privacy) -> str:
     return f"epsilon={privacy.epsilon:g}" if isinstance(privacy, Pure) else f"privacy={privacy!r}"
 
 
-def bounds_around(reference: Floats, bounds: Bounds, own: float | Floats) -> Bounds:
+def bounds_around_reference(reference: Floats, bounds: Bounds, own: float | Floats) -> Bounds:
     """Bounds of a family around its `own` reference, as bounds around another one."""
     ratio = own / reference
     return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))
-
-
-def _randomness(rng: Rng) -> Randomness:
-    return SystemEntropy() if rng is None else release.seeded_randomness(rng)

@@ -38,7 +38,7 @@ which is the most possible. For other notions it follows from the exact composit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -62,9 +62,8 @@ from discreet.families import (
     check_laws,
     serves_everybody,
 )
-from discreet.mechanisms._discretisation import OutcomeAtoms
+from discreet.mechanisms._atoms import OutcomeAtoms
 from discreet.mechanisms._multisets import SAMPLES_ARE, Envelope, Multisets, envelope_of
-from discreet.mechanisms._worst_case import point_mass_risk, sampler_risk
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy, extreme_masses
 from discreet.privacy.tradeoff import (
     Constants,
@@ -74,8 +73,8 @@ from discreet.privacy.tradeoff import (
     optimal_constants,
     warn_of_weak_privacy,
 )
-from discreet.projection import Box
-from discreet.release import TOTAL, Lattice, SystemEntropy
+from discreet.projection import Box, point_mass_risk, sampler_risk
+from discreet.release import TOTAL, Lattice
 
 if TYPE_CHECKING:
     from discreet.mechanisms._sampler import Sampler
@@ -87,6 +86,7 @@ Around = Literal["envelope", "product"]
 AROUND: tuple[Around, ...] = ("envelope", "product")
 _TINY = 1e-18  # share of the reference that is added for clients with few outcomes
 _ENTRIES = 1 << 22  # of laws on multisets that are held at once
+_STEPS = 60  # of lowering a share until the integers keep it
 
 
 class JointSampler:
@@ -207,7 +207,7 @@ class JointSampler:
         return self._carrier
 
     @property
-    def _share(self) -> Constants:
+    def _constants_of_one_draw(self) -> Constants:
         """The constants of one draw at an equal share of the budget."""
         return optimal_constants(self.family.bounds, self.epsilon / self.samples)
 
@@ -219,8 +219,11 @@ class JointSampler:
         if self.around == "envelope":
             return optimal_constants(self._envelope.bounds, self.epsilon)
         if self.samples == 1:
-            return self._share
-        b, top = self._share.b**self.samples, _power_or_infinity(self._share.B, self.samples)
+            return self._constants_of_one_draw
+        b, top = (
+            self._constants_of_one_draw.b**self.samples,
+            _power_or_infinity(self._constants_of_one_draw.B, self.samples),
+        )
         alpha = (1.0 - b) / (top - b) if top > b else 1.0
         return Constants(alpha, b, top, 0.0, math.inf, 0.0, 1.0, math.inf)
 
@@ -246,9 +249,7 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        given = self._carrier.read(p)
-        found = [self.multisets.laws(rows) for rows in self._blocks(given.clients)]
-        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
+        return self._rows_on_multisets(p, self.multisets.laws)
 
     def output(self, p: LawLike) -> Floats:
         """The output distribution Q(.|P) on multisets.
@@ -262,9 +263,7 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        given = self._carrier.read(p)
-        found = [self.box.project(self._laws_to_project(rows)) for rows in self._blocks(given.clients)]
-        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
+        return self._rows_on_multisets(p, lambda rows: self.box.project(self._laws_to_project(rows)))
 
     def output_of_each(self, p: LawLike) -> Floats:
         """The output distribution of any single one of the samples.
@@ -299,11 +298,7 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        given = self._carrier.read(p)
-        found = [
-            release.weights(self.lattice, self._laws_to_project(rows), None) for rows in self._blocks(given.clients)
-        ]
-        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
+        return self._rows_on_multisets(p, lambda rows: release.weights(self.lattice, self._laws_to_project(rows), None))
 
     def release(self, p: LawLike, *, rng: Rng = None) -> NDArray[Any]:
         """The samples of each client: outcome numbers, or their labels. All samples of a client together spend epsilon, once.
@@ -318,10 +313,10 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution, before anything is drawn.
         """
-        given = self._carrier.read(p)
-        numbers = self._numbers(given.clients, rng)
+        given = self._carrier.read_clients(p)
+        numbers = self._draw_numbers(given.clients, rng)
         drawn = self.multisets.sequences(numbers, release.generator(rng))
-        return np.asarray(self._carrier.as_released(drawn, (*given.shape, self.samples)))
+        return np.asarray(self._carrier.format_samples(drawn, (*given.shape, self.samples)))
 
     def release_number(self, p: LawLike, *, rng: Rng = None) -> int | Integers:
         """As `release`, but only the number of the multiset. A client needs to send no more; `points` turns it into samples.
@@ -336,8 +331,8 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution, before anything is drawn.
         """
-        given = self._carrier.read(p)
-        numbers = self._numbers(given.clients, rng).reshape(given.shape)
+        given = self._carrier.read_clients(p)
+        numbers = self._draw_numbers(given.clients, rng).reshape(given.shape)
         return numbers if given.shape else int(numbers)
 
     def numbers_of_integers(self, p: LawLike | None, uniform: Integers) -> Integers:
@@ -353,15 +348,15 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution, or there are not n integers.
         """
-        clients = None if p is None else self._carrier.read(p).clients
+        clients = None if p is None else self._carrier.read_clients(p).clients
         many = np.shape(uniform)[:1] if clients is None else clients.shape[:1]
         if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != many:
             raise DiscreetError("uniform does not hold one 64-bit integer for each client; pass Randomness.integers(n)")
         if clients is not None:
-            return self._numbers_by_blocks(map(self._laws_to_project, self._blocks(clients)), uniform)
+            return self._numbers_of_laws(map(self._laws_to_project, self._law_blocks(clients)), uniform)
         law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), len(self.multisets))
         rows = np.broadcast_to(law / law.sum(), (len(uniform), law.size))
-        return self._numbers_by_blocks((rows[part] for part in self._parts(len(rows))), uniform)
+        return self._numbers_of_laws((rows[part] for part in self._row_slices(len(rows))), uniform)
 
     def points(self, numbers: ArrayLike, *, rng: Rng = None) -> NDArray[Any]:
         """The samples that released multisets stand for, in a random order. It spends no budget.
@@ -382,18 +377,20 @@ class JointSampler:
                 f"numbers = {numbers!r} are not whole numbers between 0 and {len(self.multisets) - 1}, as release_number gives them"
             )
         found = self.multisets.sequences(wanted.ravel().astype(np.int64), release.generator(rng))
-        return np.asarray(self._carrier.as_released(found, (*wanted.shape, self.samples)))
+        return np.asarray(self._carrier.format_samples(found, (*wanted.shape, self.samples)))
 
-    def _numbers(self, clients: Floats, rng: Rng) -> Integers:
+    def _draw_numbers(self, clients: Floats, rng: Rng) -> Integers:
         """One multiset for each client, drawn with its integer weights."""
-        randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
-        found = [
-            release.outcomes(self.lattice, self._laws_to_project(rows), None, randomness.integers(len(rows)))
-            for rows in self._blocks(clients)
-        ]
-        return np.concatenate(found)
+        uniform = release.randomness_from(rng).integers(len(clients))
+        return self._numbers_of_laws(map(self._laws_to_project, self._law_blocks(clients)), uniform)
 
-    def _numbers_by_blocks(self, blocks: Iterable[Floats], uniform: Integers) -> Integers:
+    def _rows_on_multisets(self, p: LawLike, on_multisets: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
+        """What a function makes of clients' distributions on the outcomes, block by block: an array (..., multisets)."""
+        given = self._carrier.read_clients(p)
+        found = [on_multisets(rows) for rows in self._law_blocks(given.clients)]
+        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
+
+    def _numbers_of_laws(self, blocks: Iterable[Floats], uniform: Integers) -> Integers:
         """The multisets that integers fall on, for laws on multisets that come in blocks of rows."""
         found, start = [], 0
         for laws in blocks:
@@ -425,32 +422,31 @@ class JointSampler:
             identity = is_identity(self._envelope.bounds, self.epsilon)
             return Risk(formula_risk(self.constants, f), tight=identity, attained=everybody or identity)
         everybody = everybody or serves_everybody(self.family)
-        value = point_mass_risk(f, *self._kept_and_lost())
+        value = point_mass_risk(f, *self._least_kept_and_lost())
         return Risk(value, tight=False, attained=everybody and self._band is None and value < f.maximum)
 
-    def _kept_and_lost(self) -> tuple[float, float]:
+    def _least_kept_and_lost(self) -> tuple[float, float]:
         """The least probability t with which a sure client gets its own multiset, and 1 - t to all its digits."""
         b, top = self.constants.b, self.constants.B
         least = float(np.min(self.reference))
         past = 1.0 - top * least
-        if self._band is None and self._share.above > 0.0:
-            one, rarest = self._share, float(np.min(self.family.reference))
-            missed = (one.alpha - rarest) * one.B + (
-                1.0 - one.alpha
-            ) * one.b  # 1 - B mu, since alpha B + (1 - alpha) b = 1
+        if self._band is None and self._constants_of_one_draw.above > 0.0:
+            one, rarest = self._constants_of_one_draw, float(np.min(self.family.reference))
+            # 1 - B mu, since alpha B + (1 - alpha) b = 1
+            missed = (one.alpha - rarest) * one.B + (1.0 - one.alpha) * one.b
             past = -math.expm1(self.samples * math.log1p(-missed)) if missed < 1.0 else 1.0
         elif self._band is not None:
             past = (self.constants.alpha - least) * top + (1.0 - self.constants.alpha) * b
         return min(top * least, 1.0 - b * (1.0 - least), 1.0), max(past, b * (1.0 - least))
 
-    def _blocks(self, clients: Floats) -> Iterator[Floats]:
+    def _law_blocks(self, clients: Floats) -> Iterator[Floats]:
         """Clients' distributions on the outcomes, checked, as many at a time as fit on multisets."""
         rows = self._carrier.laws_on_atoms(clients, refuse=False).rows
         check_laws(rows)
-        for part in self._parts(len(rows)):
+        for part in self._row_slices(len(rows)):
             yield rows[part]
 
-    def _parts(self, rows: int) -> Iterator[slice]:
+    def _row_slices(self, rows: int) -> Iterator[slice]:
         """At least one part of so many rows, of as many rows as are held at once on multisets."""
         many = max(1, _ENTRIES // len(self.multisets))
         for start in range(0, max(1, rows), many):
@@ -472,12 +468,12 @@ class JointSampler:
         return f"JointSampler({self.family!r}, samples={self.samples}, epsilon={self.epsilon:g}{given})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, JointSampler) and self._identity() == other._identity()
+        return isinstance(other, JointSampler) and self._comparison_key() == other._comparison_key()
 
     def __hash__(self) -> int:
-        return hash((JointSampler, *self._identity()))
+        return hash((JointSampler, *self._comparison_key()))
 
-    def _identity(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         return (self.family, self.samples, self.privacy, self._around, self._band)
 
 
@@ -506,9 +502,6 @@ def _choose_box_centre(around: Any, family: FiniteFamily, samples: int, band: Ba
     if samples == 1 or everybody:  # for one sample the product is the family's own box
         return "product"
     return "envelope" if around != "product" else "product"
-
-
-_STEPS = 60
 
 
 class ComposedSampler:
@@ -558,12 +551,12 @@ class ComposedSampler:
                 raise DiscreetError(
                     f"{sampler!r} promises {sampler.privacy}, not the share {notion}; mend with_privacy"
                 )
-            if not isinstance(notion, Pure) or self._is_certain(sampler):
+            if not isinstance(notion, Pure) or self._keeps_privacy_together(sampler):
                 return sampler
             notion, less = Pure(float(notion.epsilon * (1 - less))), 2 * less
         raise AssertionError("the integer boxes do not keep the share that was found")
 
-    def _is_certain(self, sampler: Sampler[Any]) -> bool:
+    def _keeps_privacy_together(self, sampler: Sampler[Any]) -> bool:
         """Whether that many draws with this sampler's integers keep the notion. Shares of epsilon add up; those of nu add up as squares."""
         if isinstance(self.privacy, Pure):
             return True
@@ -602,11 +595,11 @@ class ComposedSampler:
         Raises:
             DiscreetError: if p is not a distribution, before anything is drawn.
         """
-        shape = self._whole.carrier.read(p).shape
+        shape = self._whole.carrier.read_clients(p).shape
         if isinstance(self.family, ContinuousFamily):
             return np.stack([self.share.release(p, rng=rng) for _ in range(self.samples)], axis=len(shape))
         drawn = [self.share.release_number(p, rng=rng) for _ in range(self.samples)]
-        return np.asarray(self._whole.carrier.as_released(np.stack(drawn, axis=-1), (*shape, self.samples)))
+        return np.asarray(self._whole.carrier.format_samples(np.stack(drawn, axis=-1), (*shape, self.samples)))
 
     def __repr__(self) -> str:
         return f"ComposedSampler(<{self.samples} samples>, {self._whole!r})"

@@ -53,6 +53,21 @@ Places = NDArray[np.intp]
 _SYMMETRY_ROUNDING = 1e-12  # share of the largest extent, plus some units in the last place of the coordinates
 _ULPS = 2.0**-49
 _MOST_AXES = 4  # 384 maps; more axes are too many to try
+MOST_ON_A_LINE = 2_000
+MOST = 1_024  # elsewhere, such as 32 by 32
+_NORMS: dict[float, Callable[[Floats], Floats]] = {
+    1: lambda apart: np.asarray(apart.sum(axis=2)),
+    2: lambda apart: np.sqrt(np.square(apart).sum(axis=2)),
+    math.inf: lambda apart: np.asarray(apart.max(axis=2)),
+}
+_METRIC_ROUNDING = 1e-9  # of a distance relative to the largest
+_FEW = 200  # points for which simplex steps are few
+_KINK = 1e-7  # of a change of slope, which is rounding below it
+GAP = 1e-6  # relative, between the attained worst case and the lower bound
+_TINY = 1e-9  # of the largest distance, below which a worst case is lost in the solver's rounding
+_ROUNDS = 200
+_AT_A_TIME = 50  # dense rows added in one round; few of them matter in the end
+_AT_ONCE = 4_000_000  # entries of g that are held together
 
 
 def orbit_numbers(points: Floats) -> Places:
@@ -75,16 +90,6 @@ def orbit_numbers(points: Floats) -> Places:
     return np.asarray(scipy.sparse.csgraph.connected_components(links, directed=False)[1], dtype=np.intp)
 
 
-MOST_ON_A_LINE = 2_000
-MOST = 1_024  # elsewhere, such as 32 by 32
-_NORMS: dict[float, Callable[[Floats], Floats]] = {
-    1: lambda apart: np.asarray(apart.sum(axis=2)),
-    2: lambda apart: np.sqrt(np.square(apart).sum(axis=2)),
-    math.inf: lambda apart: np.asarray(apart.max(axis=2)),
-}
-_METRIC_ROUNDING = 1e-9  # of a distance relative to the largest
-
-
 @dataclass(frozen=True, eq=False)
 class MetricSpace:
     """Distances between all points, in an order in which neighbours on a line are neighbours; `order` maps back.
@@ -102,7 +107,7 @@ class MetricSpace:
         return len(self.distances)
 
 
-def line_space(points: Floats) -> MetricSpace:
+def make_line_space(points: Floats) -> MetricSpace:
     """Points on a line, in any order, all different."""
     _check_size(len(points), MOST_ON_A_LINE)
     order = np.argsort(points, kind="stable")
@@ -125,18 +130,18 @@ def make_metric_space(points: ArrayLike | None, metric: ArrayLike | None, norm: 
             raise DiscreetError(
                 f"norm = {norm!r} is for points; metric= has all distances already: leave one of them out"
             )
-        distances = _finite_array(metric, "metric")
+        distances = _read_finite_array(metric, "metric")
         _check_metric(distances)
         return MetricSpace(distances, np.arange(len(distances)), None, np.arange(len(distances)))
     length = _NORMS.get(2 if norm is None else norm) if norm is None or isinstance(norm, (int, float)) else None
     if length is None:
         raise DiscreetError(f"norm = {norm!r} is not one of 1 (along the axes), 2 (Euclidean), inf (the longest axis)")
     given: Any = points
-    places = _finite_array(given, "points")
+    places = _read_finite_array(given, "points")
     if places.ndim == 2 and places.shape[1] == 1:
         places = places[:, 0]
     if places.ndim == 1:
-        return line_space(places)
+        return make_line_space(places)
     if places.ndim != 2:
         raise DiscreetError(f"points has shape {places.shape}; give numbers (n,) or rows of coordinates (n, dim)")
     _check_size(len(places), MOST)
@@ -145,7 +150,7 @@ def make_metric_space(points: ArrayLike | None, metric: ArrayLike | None, norm: 
     return MetricSpace(distances, np.arange(len(places)), None, orbit_numbers(places))
 
 
-def _finite_array(values: ArrayLike, name: str) -> Floats:
+def _read_finite_array(values: ArrayLike, name: str) -> Floats:
     found = as_floats(values, name)
     if not np.isfinite(found).all():
         raise DiscreetError(
@@ -197,10 +202,6 @@ def _refuse_equal_points(distances: Floats, name: str, what: str) -> None:
         raise DiscreetError(f"{name} has {same[0][0]} and {same[0][1]} {what}")
 
 
-_FEW = 200
-_KINK = 1e-7  # of a change of slope, which is rounding below it
-
-
 class FloorProgramme(abc.ABC):
     """The linear programme of a floor, for the rows known so far."""
 
@@ -208,32 +209,32 @@ class FloorProgramme(abc.ABC):
         self._ratio = ratio
 
     @abc.abstractmethod
-    def _in_variables(self, slopes: Floats) -> Any:
+    def _rows_in_variables(self, slopes: Floats) -> Any:
         """Rows over all points, as sparse rows over the variables."""
 
     @abc.abstractmethod
-    def _masses(self, variables: Floats) -> Floats:
+    def _point_masses(self, variables: Floats) -> Floats:
         """The ceiling, point by point."""
 
     @property
     @abc.abstractmethod
-    def _members(self) -> Floats:
+    def _points_of_variables(self) -> Floats:
         """How many points each variable stands for; 0 for auxiliary variables."""
 
     @property
-    def _definitions(self) -> Any:
+    def _variable_equations(self) -> Any:
         """Equations with right-hand side 0 between the variables and t, or None."""
         return None
 
     @property
-    def _method(self) -> str:
+    def _solver_method(self) -> str:
         """The name of scipy's method."""
         return "highs"
 
     def solve(self, slopes: Floats, ends: Floats) -> tuple[Floats, Floats]:
         """The floor m, point by point, with the least t >= ends + slopes m, and the multipliers of these rows."""
-        sparse, members, equations = scipy.sparse, self._members, self._definitions
-        rows = self._in_variables(slopes / self._ratio)
+        sparse, members, equations = scipy.sparse, self._points_of_variables, self._variable_equations
+        rows = self._rows_in_variables(slopes / self._ratio)
         mass = np.append(members, 0.0)[None, :]
         found = scipy.optimize.linprog(
             np.append(np.zeros(len(members)), 1.0),
@@ -242,12 +243,12 @@ class FloorProgramme(abc.ABC):
             A_eq=equations,
             b_eq=None if equations is None else np.zeros(equations.shape[0]),
             bounds=(0.0, None),
-            method=self._method,
+            method=self._solver_method,
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
         if found.status != 0:
             raise DiscreetError(f"the linear programme of the floor was not solved: {found.message}; take fewer points")
-        masses = np.maximum(self._masses(found.x[:-1]), 0.0) / self._ratio
+        masses = np.maximum(self._point_masses(found.x[:-1]), 0.0) / self._ratio
         return masses, -np.asarray(found.ineqlin.marginals[: rows.shape[0]])
 
 
@@ -260,14 +261,14 @@ class OrbitProgramme(FloorProgramme):
         size = len(orbits)
         self._sums = scipy.sparse.csr_matrix((np.ones(size), (np.arange(size), orbits)))
 
-    def _in_variables(self, slopes: Floats) -> Any:
+    def _rows_in_variables(self, slopes: Floats) -> Any:
         return scipy.sparse.csr_matrix(slopes @ self._sums)
 
-    def _masses(self, variables: Floats) -> Floats:
+    def _point_masses(self, variables: Floats) -> Floats:
         return np.asarray(variables[self._orbits])
 
     @property
-    def _members(self) -> Floats:
+    def _points_of_variables(self) -> Floats:
         return np.bincount(self._orbits).astype(np.float64)
 
 
@@ -278,7 +279,7 @@ class LineProgramme(FloorProgramme):
         super().__init__(ratio)
         self._gaps, self._size = gaps, len(gaps) + 1
 
-    def _in_variables(self, slopes: Floats) -> Any:
+    def _rows_in_variables(self, slopes: Floats) -> Any:
         """sum m g = g_k M_k - s_(k-1) T_(k-1) + sum_j (s_(j+1) - s_j) T_j, where s_j is the slope of g from point j to the next."""
         steps = np.diff(slopes, axis=1) / self._gaps
         kinks = np.diff(steps, axis=1)
@@ -288,15 +289,15 @@ class LineProgramme(FloorProgramme):
         nothing = scipy.sparse.csr_matrix((len(slopes), 2 * self._size - 1))
         return scipy.sparse.hstack([nothing, ends, along])
 
-    def _masses(self, variables: Floats) -> Floats:
+    def _point_masses(self, variables: Floats) -> Floats:
         return variables[: self._size]
 
     @property
-    def _members(self) -> Floats:
+    def _points_of_variables(self) -> Floats:
         return np.repeat([1.0, 0.0], [self._size, 2 * self._size - 1])
 
     @property
-    def _definitions(self) -> Any:
+    def _variable_equations(self) -> Any:
         """M_j = M_(j-1) + m_j and T_j = T_(j-1) + h_j M_j, over the variables m, M, T and t."""
         size, sparse = self._size, scipy.sparse
         sums = sparse.identity(size) - sparse.eye(size, k=-1)
@@ -309,15 +310,8 @@ class LineProgramme(FloorProgramme):
         return sparse.vstack([first, second]).tocsr()
 
     @property
-    def _method(self) -> str:
+    def _solver_method(self) -> str:
         return "highs" if self._size <= _FEW else "highs-ipm"  # simplex steps are many where optima are
-
-
-GAP = 1e-6  # relative, between the attained worst case and the lower bound
-_TINY = 1e-9  # of the largest distance, below which a worst case is lost in the solver's rounding
-_ROUNDS = 200
-_AT_A_TIME = 50  # dense rows added in one round; few of them matter in the end
-_AT_ONCE = 4_000_000  # entries of g that are held together
 
 
 @dataclass(frozen=True)
@@ -350,11 +344,11 @@ def best_transport_floor(space: MetricSpace, ratio: float) -> Floor:
             return Floor(best.masses, worst * scale, min(bound, worst) * scale)
         worse = np.argsort(-costs, kind="stable")[:most]
         worse = worse[costs[worse] > bound + 0.1 * GAP * best.value]
-        rows = rows.with_new(worse, used_up[worse])
+        rows = rows.with_new_rows(worse, used_up[worse])
         masses, shares = programme.solve(_client_slopes(own[rows.clients], rows.ends, ratio), rows.ends)
         certain = _certified_bound(shares, clients[rows.clients], rows.ends, space.orbits, distances, ratio)
         if certain > bound:  # rows are dropped only then, so that they cannot return for ever
-            bound, rows = certain, rows.where((shares > 0.0) | rows.new)
+            bound, rows = certain, rows.select((shares > 0.0) | rows.new)
     raise DiscreetError(
         f"no floor within {GAP:g} of the best was found for {size} points; take fewer or more evenly spaced ones"
     )
@@ -382,12 +376,12 @@ class _FloorRows:
     ends: Floats
     new: NDArray[np.bool_]
 
-    def with_new(self, clients: NDArray[np.intp], ends: Floats) -> _FloorRows:
+    def with_new_rows(self, clients: NDArray[np.intp], ends: Floats) -> _FloorRows:
         """These rows and new ones."""
         new = np.repeat([False, True], [len(self.ends), len(ends)])
         return _FloorRows(np.append(self.clients, clients), np.append(self.ends, ends), new)
 
-    def where(self, kept: NDArray[np.bool_]) -> _FloorRows:
+    def select(self, kept: NDArray[np.bool_]) -> _FloorRows:
         """The selected rows."""
         return _FloorRows(self.clients[kept], self.ends[kept], self.new[kept])
 

@@ -44,7 +44,7 @@ from discreet._base.labelled import LawLike, in_outcome_order
 from discreet.domain import first_few
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex, as_floats, check_laws, refuse_bad_entries
-from discreet.mechanisms._discretisation import ClientBatch, OutcomeAtoms
+from discreet.mechanisms._atoms import ClientBatch, OutcomeAtoms
 from discreet.mechanisms._mechanism_names import BUILT_IN, InstalledMechanism
 from discreet.mechanisms._own import OwnSampler
 from discreet.mechanisms._sampler import Client, ManyLaws, OneLaw, Rng
@@ -57,28 +57,40 @@ from discreet.mechanisms._transport_floor import (
     make_metric_space,
 )
 from discreet.privacy import Privacy, Pure, chosen_privacy
+from discreet.projection import STEEPEST_EXPONENT
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Places = NDArray[np.intp]
+_GAP = 1e-9  # share of the largest distance, between the distance reached and the lower bound
+_NOTHING = 1e-12  # share of the largest distance that counts as 0, to keep the solver stable
+_NEIGHBOURS = 8
+_FEW = 8  # a client with at most this many points gets all its edges at once
+_ROUNDS = 100
+_ADDED = 8  # edges for each point in one round, at most and on average
+_LEAST = 2.0**-61  # below which a floor is one integer of the lattice
+_LARGE = 30.0  # epsilon past which the numbers of a linear programme are too small for its solver
+_MOST_AGREED = 1 << 16  # numbers that an agreement lists
 
 
 def nearest_on_line(law: Floats, gaps: Floats, low: Floats, high: Floats) -> Floats:
     """The distribution nearest to one client's, on points in increasing order."""
     below, above = _Kinks(-1.0), _Kinks(1.0)  # left and right of the bottom; f_0 is infinite on both sides of 0
-    below.push(0.0, math.inf)
-    above.push(0.0, math.inf)
+    below.push_kink(0.0, math.inf)
+    above.push_kink(0.0, math.inf)
     bottoms = []
     for aim, gap, least, most in zip(
         np.cumsum(law)[:-1].tolist(), gaps.tolist(), low.tolist(), high.tolist(), strict=False
     ):
         below.moved += least
         above.moved += most
-        below.push(aim, gap)
-        for place, change in below.pop(gap):
-            above.push(place, change)
-        above.push(aim, gap)
-        for place, change in above.pop(gap):
-            below.push(place, change)
-        bottoms.append(below.first)
+        below.push_kink(aim, gap)
+        for place, change in below.pop_slope(gap):
+            above.push_kink(place, change)
+        above.push_kink(aim, gap)
+        for place, change in above.pop_slope(gap):
+            below.push_kink(place, change)
+        bottoms.append(below.nearest_place)
     found, end = np.empty(len(law)), 1.0
     for j in range(len(law) - 1, 0, -1):
         start = min(max(bottoms[j - 1], end - high[j]), end - low[j])
@@ -94,14 +106,14 @@ class _Kinks:
         self._sign, self.moved = sign, 0.0
         self._heap: list[tuple[float, float]] = []
 
-    def push(self, place: float, change: float) -> None:
+    def push_kink(self, place: float, change: float) -> None:
         heapq.heappush(self._heap, (self._sign * (place - self.moved), change))
 
     @property
-    def first(self) -> float:
+    def nearest_place(self) -> float:
         return self._sign * self._heap[0][0] + self.moved
 
-    def pop(self, change: float) -> list[tuple[float, float]]:
+    def pop_slope(self, change: float) -> list[tuple[float, float]]:
         """Remove this much change of slope, from the nearest kinks on."""
         taken = []
         while change > 0.0:
@@ -114,15 +126,6 @@ class _Kinks:
                 heapq.heappop(self._heap)
             change -= part
         return taken
-
-
-Places = NDArray[np.intp]
-_GAP = 1e-9  # share of the largest distance, between the distance reached and the lower bound
-_NOTHING = 1e-12  # share of the largest distance that counts as 0, to keep the solver stable
-_NEIGHBOURS = 8
-_FEW = 8  # a client with at most this many points gets all its edges at once
-_ROUNDS = 100
-_ADDED = 8  # edges for each point in one round, at most and on average
 
 
 @dataclass(frozen=True)
@@ -203,13 +206,6 @@ def _cheapest_transport(
     return np.clip(found.x[:size], low, high), float(found.fun), np.asarray(found.eqlin.marginals)
 
 
-Integers = NDArray[np.int64]
-_LEAST = 2.0**-61  # below which a floor is one integer of the lattice
-_LARGE = 30.0  # epsilon past which the numbers of a linear programme are too small for its solver
-_LARGEST_EXPONENT = 554.0
-_MOST_AGREED = 1 << 16  # numbers that an agreement lists
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class TransportAtoms(OutcomeAtoms):
@@ -218,36 +214,36 @@ class TransportAtoms(OutcomeAtoms):
     points: Floats | None = field(default=None, kw_only=True)
 
     @cached_property
-    def _numbers(self) -> dict[Any, int]:
+    def _number_of_point(self) -> dict[Any, int]:
         """The number of each point."""
         points: Any = () if self.points is None else self.points.tolist()
         return {tuple(point) if isinstance(point, list) else point: number for number, point in enumerate(points)}
 
-    def _places(self, labels: Sequence[Any]) -> Integers:
+    def _outcome_numbers(self, labels: Sequence[Any]) -> Integers:
         """The outcome numbers of the keys of a dict: points, in the form in which they are released, or outcome numbers."""
         if self.points is None:
             return self.family.domain.places(labels)
-        unknown = [label for label in labels if label not in self._numbers]
+        unknown = [label for label in labels if label not in self._number_of_point]
         if unknown:
             raise DiscreetError(
-                f"unknown outcomes: {first_few(unknown)}; outcomes are the points {first_few(self._numbers)}"
+                f"unknown outcomes: {first_few(unknown)}; outcomes are the points {first_few(self._number_of_point)}"
             )
-        return np.array([self._numbers[label] for label in labels], dtype=np.int64)
+        return np.array([self._number_of_point[label] for label in labels], dtype=np.int64)
 
-    def laws(self, p: LawLike, name: str = "p") -> Floats:
+    def read_laws(self, p: LawLike, name: str = "p") -> Floats:
         """Distributions (..., k) in the order of the outcomes, checked."""
-        found = self.family.as_rows(in_outcome_order(p, self.size, self._places, name), name)
+        found = self.family.as_rows(in_outcome_order(p, self.size, self._outcome_numbers, name), name)
         check_laws(found)
         return found
 
-    def read(self, p: Any) -> ClientBatch[Floats]:
-        laws = self.laws(p)
+    def read_clients(self, p: Any) -> ClientBatch[Floats]:
+        laws = self.read_laws(p)
         return ClientBatch(laws.reshape(-1, self.size), laws.shape[:-1])
 
     def single_law(self, p: Any) -> Floats:
-        return self.laws(p)
+        return self.read_laws(p)
 
-    def as_released(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
+    def format_samples(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
         numbers = samples.reshape(shape)
         found: NDArray[Any] = np.asarray(numbers if self.points is None else self.points[numbers])
         return found if found.ndim else found.item()
@@ -278,7 +274,7 @@ class TransportSampler(OwnSampler):
 
     name = "transport"
 
-    _SEALED: ClassVar[frozenset[str]] = frozenset({"with_samples", "release", "_own_bounds"})
+    _SEALED: ClassVar[frozenset[str]] = frozenset({"with_samples", "release", "_floor_and_ceiling"})
 
     def __init__(
         self,
@@ -303,11 +299,11 @@ class TransportSampler(OwnSampler):
         self._points = None if points is None else np.array(plain, dtype=np.float64)
         self._metric = None if metric is None else as_floats(metric, "metric").copy()
         self._norm = norm
-        self._given_floor = None if floor is None else _checked_floor(floor, self._space.size)
+        self._given_floor = None if floor is None else _read_floor(floor, self._space.size)
         super().__init__(Simplex(self._space.size), privacy=notion)
         object.__setattr__(self, "_carrier", TransportAtoms(self.family, points=self._points))
 
-    def _prepare(self) -> None:
+    def _check_stated_law(self) -> None:
         """Nothing yet: the floor takes seconds to find, and is found when it is needed."""
 
     @property
@@ -383,19 +379,19 @@ class TransportSampler(OwnSampler):
     @cached_property
     def _best_floor(self) -> Floor:
         if self.epsilon > _LARGE:
-            return even_floor(self._space, self._ratio, _LEAST)
-        return best_transport_floor(self._space, self._ratio)
+            return even_floor(self._space, self._growth_factor, _LEAST)
+        return best_transport_floor(self._space, self._growth_factor)
 
     @cached_property
     def _floor(self) -> Floor:
         if self._given_floor is None:
             return self._best_floor
-        return floor_with_worst_case(self._given_floor[self._space.order], self._space, self._ratio)
+        return floor_with_worst_case(self._given_floor[self._space.order], self._space, self._growth_factor)
 
     @property
-    def _ratio(self) -> float:
+    def _growth_factor(self) -> float:
         """e^epsilon, up to an epsilon of 554, where its reciprocal still differs from 0."""
-        return math.exp(min(self.epsilon, _LARGEST_EXPONENT))
+        return math.exp(min(self.epsilon, STEEPEST_EXPONENT))
 
     @property
     def floor(self) -> Floats:
@@ -417,9 +413,9 @@ class TransportSampler(OwnSampler):
         return self._best_floor.bound
 
     @cached_property
-    def _own_bounds(self) -> tuple[Floats, Floats]:
+    def _floor_and_ceiling(self) -> tuple[Floats, Floats]:
         lower = np.maximum(self.floor, _LEAST)
-        upper = np.minimum(np.maximum(self.floor * self._ratio, lower), 1.0)
+        upper = np.minimum(np.maximum(self.floor * self._growth_factor, lower), 1.0)
         return lower, upper
 
     def law(self, p: Floats) -> Floats:
@@ -434,7 +430,7 @@ class TransportSampler(OwnSampler):
         Raises:
             DiscreetError: if it was not found. A release is then a draw of the reference.
         """
-        low, high = (bound[self._space.order] for bound in self._own_bounds)
+        low, high = (bound[self._space.order] for bound in self._floor_and_ceiling)
         row = p[self._space.order]
         if self._space.gaps is None:
             found = nearest_between(row / row.sum(), self._space.distances, low, high).law
@@ -456,7 +452,7 @@ class TransportSampler(OwnSampler):
             DiscreetError: if p or q is not a distribution.
         """
         assert isinstance(self._carrier, TransportAtoms)
-        first, second = self._carrier.laws(p), self._carrier.laws(q, "q")
+        first, second = self._carrier.read_laws(p), self._carrier.read_laws(q, "q")
         try:
             first, second = np.broadcast_arrays(first, second)
         except ValueError:
@@ -477,7 +473,7 @@ class TransportSampler(OwnSampler):
         kind = "metric on" if self._points is None else "points on a line," if self._points.ndim == 1 else "points,"
         return f"TransportSampler(<{kind} {self._space.size}>, epsilon={self.epsilon:g})"
 
-    def _identity(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         where = (self._points, self._metric, self._given_floor)
         return (self.privacy, self._norm, *(None if each is None else each.tobytes() for each in where))
 
@@ -485,7 +481,7 @@ class TransportSampler(OwnSampler):
 BUILT_IN[TransportSampler.name] = InstalledMechanism(TransportSampler, "discreet", "1")
 
 
-def _checked_floor(floor: ArrayLike, size: int) -> Floats:
+def _read_floor(floor: ArrayLike, size: int) -> Floats:
     """A floor for each outcome, with a mass of at most 1."""
     found = as_floats(floor, "floor")
     if found.shape != (size,):

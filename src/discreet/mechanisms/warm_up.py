@@ -11,8 +11,7 @@ import numpy as np
 
 from discreet._base.kernels import Code, use_only
 from discreet.families import Band, Simplex
-from discreet.mechanisms._linear import LinearSampler
-from discreet.mechanisms._optimal import OptimalSampler
+from discreet.mechanisms._optimal_linear_mollifier import LinearSampler, OptimalSampler
 from discreet.mechanisms._report_counts import ReportCounts
 from discreet.mechanisms._report_sampler import ReportSampler
 

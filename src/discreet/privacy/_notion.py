@@ -57,7 +57,7 @@ A box keeps it if and only if m (B - e^eps b) <= delta: the definition itself, a
     lambda = min(1, (e^eps - 1 + delta/m)/((1 - c1) e^eps + c2 - 1))
 
 A box has b > 0 as long as lambda < 1. So delta here is not the probability of total disclosure: the sampler is purely log(B/b)-LDP as well. A
-delta so large that it would allow the raw draw itself is an error (`refuse_raw`).
+delta so large that it would allow the raw draw itself is an error (`refuse_raw_draws`).
 
 **The constants of a box.** For the band c1 <= dP/dmu <= c2 with alpha = (1 - c1)/(c2 - c1), the optimal box is
 
@@ -99,7 +99,13 @@ from discreet.families import Bounds
 
 EXPONENT = Range(0.0, 1e6)
 ERROR = Range(0.0, 1.0)
+DELTA = Range(0.0, 1.0, high_open=True)
+DELTA_IS = "by how much an event may be likelier still; 1e-6 is usual"
+LARGE_EPSILON = 10.0  # odds shift by a factor of 22,000
+ROUNDED_UP = 1.0 + 1e-14  # above the rounding of a dozen operations
+_LARGE_DELTA = 1e-3
 _HALF = 0.5
+_MAKERS = "privacy", "mechanisms", "agreement", "design", "torch"  # the rooms through which samplers are made
 
 
 def check_budget(allowed: Range, name: str, given: float, fix: str) -> float:
@@ -190,10 +196,10 @@ def extreme_masses(shared: Fraction, ratio: Fraction) -> tuple[Fraction, Fractio
         ratio: at least 1.
 
     Returns:
-        l and u; both 0 where the box holds one law alone.
+        l and u; both 0 where the box holds a single law.
 
     Raises:
-        DiscreetError: for what is not a number.
+        DiscreetError: for an argument that is not a number.
     """
     shared, ratio = check_rational("shared", shared), check_rational("ratio", ratio)
     if ratio == 1 or shared == 1:
@@ -241,9 +247,6 @@ def _float_of_rank(ordinal: int) -> float:
     return -found if ordinal < 0 else found
 
 
-ROUNDED_UP = 1.0 + 1e-14  # above the rounding of a dozen operations
-
-
 @dataclass(frozen=True)
 class Pure(Privacy):
     """epsilon-LDP. `OptimalSampler(family, epsilon=1.0)` is short for `privacy=Pure(1.0)`.
@@ -289,10 +292,6 @@ def check_epsilon(epsilon: float) -> float:
 def at_most_exp(epsilon: float) -> Fraction:
     """A rational of at most e^epsilon, both for the float and for the decimal as written."""
     return min(exp_lower(epsilon), exp_lower(stated_decimal(epsilon)))
-
-
-DELTA = Range(0.0, 1.0, high_open=True)
-DELTA_IS = "by how much an event may be likelier still; 1e-6 is usual"
 
 
 @dataclass(frozen=True)
@@ -356,7 +355,7 @@ def chosen_privacy(epsilon: float | None, privacy: Privacy | None) -> Privacy:
         The notion.
 
     Raises:
-        DiscreetError: for both or neither, and for what is neither.
+        DiscreetError: for both or neither, and for an argument that is not a notion.
     """
     if (epsilon is None) == (privacy is None):
         raise DiscreetError(
@@ -439,10 +438,6 @@ def constants_for_privacy(privacy: Privacy, bounds: Bounds) -> Constants:
     return Constants(bounds.alpha, *map(float, found))
 
 
-LARGE_EPSILON = 10.0  # odds shift by a factor of 22,000
-_LARGE_DELTA = 1e-3
-
-
 def large_epsilon_warning(epsilon: float) -> str | None:
     """The warning for a release at that epsilon; None if it is not too large."""
     if not LARGE_EPSILON < epsilon < math.inf:  # an invalid epsilon has an error of its own
@@ -451,9 +446,6 @@ def large_epsilon_warning(epsilon: float) -> str | None:
         f"epsilon = {epsilon:g} hides next to nothing: already at {LARGE_EPSILON:g} a sample may shift the odds between two versions of a "
         "client's data by a factor of 22,000; 0.5 to 4 is usual, and epsilon is not a percentage"
     )
-
-
-_MAKERS = "privacy", "mechanisms", "agreement", "design", "torch"  # the rooms through which samplers are made
 
 
 def warn_of_large_epsilon(epsilon: float) -> None:

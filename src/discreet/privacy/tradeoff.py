@@ -8,7 +8,7 @@ the chord of f between r1 and r2, read at 1 [paper, Lemma C.7 (Rukhin)]:
 For the optimal box lambda = gamma, r1 = c1/b, r2 = c2/B, and the value is the minimax risk if mu is alpha-decomposable and the family
 contains the whole band. For Husain's mollifier b = e^(-eps/2), B = e^(eps/2) it is then that mechanism's exact worst case [paper, App. F.1].
 Boxes for other notions of privacy have the same formula. If c2 <= c1 e^eps the identity is eps-LDP and the risk is 0. For any other family or
-reference the formula is an upper bound, and `discreet.mechanisms._worst_case` computes the sampler's actual worst case.
+reference the formula is an upper bound, and `discreet.projection._worst_case` computes the sampler's actual worst case.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def box_epsilon(constants: Constants) -> float:
     return float_up(most * (1 + Fraction(1, 10**15)) + Fraction(1, 10**15))  # above the rounding of the box's bounds
 
 
-def refuse_raw(privacy: Privacy, bounds: Bounds) -> None:
+def refuse_raw_draws(privacy: Privacy, bounds: Bounds) -> None:
     """Reject a notion that allows no information, and a delta (or an f(0) < 1) so large that it alone allows raw draws."""
     weight = privacy.mixing(bounds)
     if weight == 0:

@@ -1,4 +1,4 @@
-"""The box around a reference measure, and the projection onto it that is optimal for every f-divergence at once."""
+"""The box around a reference measure, and the projection onto it that is optimal for every f-divergence, of laws and of densities."""
 
 from typing import TYPE_CHECKING
 
@@ -7,6 +7,7 @@ from discreet._base.kernels import first_bad_row as first_bad_row, processor_cou
 from discreet.projection._box import (
     NARROW as NARROW,
     NEGLIGIBLE as NEGLIGIBLE,
+    STEEPEST_EXPONENT as STEEPEST_EXPONENT,
     Affine,
     Box,
     blocks as blocks,
@@ -18,6 +19,17 @@ from discreet.projection._box import (
     solve_listed as solve_listed,
     solve_rows as solve_rows,
     solve_uniform as solve_uniform,
+)
+from discreet.projection._output_law import OutputLaw as OutputLaw, OutputProblem as OutputProblem
+from discreet.projection._output_solver import OutputSolver as OutputSolver
+from discreet.projection._worst_case import (
+    epsilon_for as epsilon_for,
+    mollifier_epsilon_for as mollifier_epsilon_for,
+    nu_for as nu_for,
+    point_mass_risk as point_mass_risk,
+    risk_on_atoms as risk_on_atoms,
+    sampler_risk as sampler_risk,
+    singular_risk as singular_risk,
 )
 
 if TYPE_CHECKING:

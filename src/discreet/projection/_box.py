@@ -55,7 +55,7 @@ NARROW = 1 << 12  # up to this length a vector pass is faster than filtering
 _ENTRIES = 1 << 20  # in a block of rows
 _IMPROVING_STEPS = 12
 _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
-_LARGEST_EXPONENT = 554.0  # above it the floor stays e^-554 of the ceiling, since smaller floats would lose its shape
+STEEPEST_EXPONENT = 554.0  # above it the floor stays e^-554 of the ceiling, since smaller floats would lose its shape
 
 
 def estimated_numpy_seconds(entries: int) -> float:
@@ -98,7 +98,7 @@ class Box:
             upper = np.minimum(np.where(np.asarray(reference) > 0.0, constants.B * np.asarray(reference), 0.0), 1.0)
         lower = np.maximum(constants.b * np.asarray(reference), _SMALLEST_NORMAL)
         lower = np.maximum(
-            lower, np.nextafter(upper / math.nextafter(exp_nearest(min(epsilon, _LARGEST_EXPONENT)), 0.0), 1.0)
+            lower, np.nextafter(upper / math.nextafter(exp_nearest(min(epsilon, STEEPEST_EXPONENT)), 0.0), 1.0)
         )
         lower = np.minimum(lower, upper)
         if upper.ndim == 0:
@@ -120,21 +120,21 @@ class Box:
 
     def project(self, p: ArrayLike) -> NDArray[np.float64]:
         """The projection of each distribution (..., k) onto the box."""
-        rows, shape = self._law_rows(p)
+        rows, shape = self._as_law_rows(p)
         law = np.empty_like(rows)
         self._solve_and_fill(rows, None, law)
         return law.reshape(shape)
 
     def mix(self, p: ArrayLike, mixing: Affine) -> NDArray[np.float64]:
         """clip(slope p + lift lower): the linear mechanism, kept in the box."""
-        rows, shape = self._law_rows(p)
+        rows, shape = self._as_law_rows(p)
         law = np.empty_like(rows)
         self._solve_and_fill(rows, mixing, law)
         return law.reshape(shape)
 
     def scale(self, p: ArrayLike) -> NDArray[np.float64]:
         """r_P for each distribution (...,): one of them if several exist, 0 if P sits on too small a set and none exists."""
-        rows, shape = self._law_rows(p)
+        rows, shape = self._as_law_rows(p)
         slope, _ = self._solve_and_fill(rows, None, np.empty((0, self.size)))
         return (1.0 / slope).reshape(shape[:-1])
 
@@ -156,7 +156,7 @@ class Box:
             refuse_bad_law(rows, bad)
         return slope, lift
 
-    def _law_rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+    def _as_law_rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         laws = as_laws(p, "p", self.size)
         return laws.reshape(-1, self.size), laws.shape
 
@@ -376,8 +376,8 @@ def _lift_off_support(mass: Floats, unheld: Floats, lower: Bound, upper: Bound, 
     return np.asarray(np.divide(1.0 - on, off, out=np.zeros(len(mass)), where=off > 0.0))
 
 
-def _newton_step(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> tuple[Floats, NDArray[np.bool_]]:
-    """(1 - clipped mass) / unclipped mass of each row; on a flat piece at height one, its near end, and True."""
+def _newton_step(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> Floats:
+    """(1 - clipped mass) / unclipped mass of each row; on a flat piece at height one, its near end."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value = laws * slope[:, None]
         low, high = value < lower, value > upper
@@ -388,13 +388,13 @@ def _newton_step(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> tup
         if flat.any():
             near = np.where(high[flat], np.broadcast_to(upper, laws.shape)[flat] / laws[flat], 0.0).max(axis=1)
             step[flat] = np.where(near > 0.0, near, slope[flat])
-    return step, flat
+    return step
 
 
 def improve_slopes(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> Floats:
     """Newton's method from nearly right slopes (n,), where the bounds may differ from row to row (n, k)."""
     for _ in range(_IMPROVING_STEPS):
-        step, _ = _newton_step(laws, slope, lower, upper)
+        step = _newton_step(laws, slope, lower, upper)
         usable = (step > 0.0) & np.isfinite(step)
         settled = np.abs(step - slope) <= SETTLED * slope
         slope = np.where(usable, step, slope)

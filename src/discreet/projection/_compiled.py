@@ -35,6 +35,8 @@ from discreet.projection._box import (
     SETTLED,
 )
 
+Floats = NDArray[np.float64]
+Bound = float | Floats
 cgutils: Any = numba.core.cgutils  # without types of their own
 _types: Any = numba.core.types
 _DOUBLE = ir.DoubleType()
@@ -66,7 +68,7 @@ def _build_sums(
     for vector in vectors:
         builder.store(_NOTHING, vector)
 
-    def operands(place: Any) -> list[Any]:
+    def load_operands(place: Any) -> list[Any]:
         found = []
         for number, value in enumerate(values):
             if number in lines:
@@ -79,7 +81,7 @@ def _build_sums(
     rest = builder.srem(builder.sub(stop, start), ir.Constant(stop.type, LANES))
     whole = builder.sub(stop, rest)
     with cgutils.for_range_slice(builder, start, whole, ir.Constant(start.type, LANES)) as (place, _):
-        for vector, more in zip(vectors, terms(builder, operands(place)), strict=True):
+        for vector, more in zip(vectors, terms(builder, load_operands(place)), strict=True):
             builder.store(builder.fadd(builder.load(vector), more), vector)
     with builder.if_then(builder.icmp_signed(">", rest, ir.Constant(rest.type, 0))):
         there = builder.icmp_signed("<", _PLACES, _repeat_in_vector(builder, builder.trunc(rest, _PLACE), _PLACE))
@@ -118,12 +120,12 @@ def _add_lanes(builder: Any, vector: Any) -> Any:
 def _sum_code_generator(kinds: Any, number: int, terms: Any) -> Any:
     """What generates the code of so many sums over mass[start:stop]."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate_sums(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values, first, end = [arguments[0], *arguments[3:]], arguments[1], arguments[2]
         found = _build_sums(context, builder, kinds, values, first, end, number, terms)
         return context.make_tuple(builder, signature.return_type, found)
 
-    return generate
+    return generate_sums
 
 
 def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any, upper: Any) -> Any:
@@ -149,14 +151,14 @@ def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slo
 def _sums_over_mass(number: int, terms: Terms) -> Any:
     """An intrinsic of (mass, start, stop, first, second): so many sums over mass[start:stop], beside two numbers."""
 
-    def build(typing: Any, mass: Any, start: Any, stop: Any, first: Any, second: Any) -> Any:
+    def build_sums_over_mass(typing: Any, mass: Any, start: Any, stop: Any, first: Any, second: Any) -> Any:
         if not _is_contiguous_array(mass):
             return None
         kinds = (mass, _types.float64, _types.float64)
         signature = _types.UniTuple(_types.float64, number)(mass, _types.intp, _types.intp, *kinds[1:])
         return signature, _sum_code_generator(kinds, number, terms)
 
-    return intrinsic(build)
+    return intrinsic(build_sums_over_mass)
 
 
 def _terms_above(builder: Any, operands: list[Any]) -> list[Any]:
@@ -180,40 +182,36 @@ mass_above: Any = _sums_over_mass(2, _terms_above)
 law_sums: Any = _sums_over_mass(5, _terms_of_law)
 
 
-Floats = NDArray[np.float64]
-Bound = float | Floats
-
-
 def bound_at(bound: Any, place: Any) -> Any:
     """bound[place], or the bound itself if it is one number (a uniform reference)."""
     return bound[place] if np.ndim(bound) else bound
 
 
 @overload(bound_at, inline="always")
-def _bound_at(bound: Any, place: Any) -> Any:
-    def entry(bound: Any, place: Any) -> Any:
+def _bound_at_overload(bound: Any, place: Any) -> Any:
+    def bound_of_place(bound: Any, place: Any) -> Any:
         return bound[place]
 
-    def constant(bound: Any, place: Any) -> Any:
+    def same_bound(bound: Any, place: Any) -> Any:
         return bound
 
-    return entry if isinstance(bound, types.Array) else constant
+    return bound_of_place if isinstance(bound, types.Array) else same_bound
 
 
-def _one_bound(bound: Any) -> Any:
+def _bound_or_infinity(bound: Any) -> Any:
     """The bound if it is one number; infinity if there is one for each outcome."""
-    raise TypeError("_one_bound is called from compiled code")
+    raise TypeError("_bound_or_infinity is called from compiled code")
 
 
-@overload(_one_bound, inline="always")
-def _one_bound_of(bound: Any) -> Any:
-    def none(bound: Any) -> Any:
+@overload(_bound_or_infinity, inline="always")
+def _bound_or_infinity_overload(bound: Any) -> Any:
+    def infinite_bound(bound: Any) -> Any:
         return np.inf
 
-    def constant(bound: Any) -> Any:
+    def same_bound(bound: Any) -> Any:
         return bound
 
-    return none if isinstance(bound, types.Array) else constant
+    return infinite_bound if isinstance(bound, types.Array) else same_bound
 
 
 @kernel(error_model="numpy")
@@ -223,7 +221,7 @@ def inspect_law(p: Any, lower: Any) -> tuple[int, float, float]:
 
     A distribution has no negative entry and sums to one; NaN fails this.
     """
-    least = _one_bound(lower)
+    least = _bound_or_infinity(lower)
     total, negative, held, above, number = law_sums(p, 0, min(p.size, BLOCK), NEGLIGIBLE, least)
     for start in range(BLOCK, p.size, BLOCK):
         more = law_sums(p, start, min(start + BLOCK, p.size), NEGLIGIBLE, least)
@@ -374,8 +372,10 @@ def solve(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any
 
 
 @overload(solve)
-def _solve(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any:
-    def uniform(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> tuple[float, float]:
+def _solve_overload(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any:
+    def solve_over_uniform_reference(
+        p: Any, seen: tuple[int, float, float], lower: Any, upper: Any
+    ) -> tuple[float, float]:
         held, above, total = seen
         if held == p.size and upper == np.inf:
             return _solve_convex(p, 0, lower, above, total), 0.0
@@ -389,10 +389,10 @@ def _solve(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> An
                 filled += 1
         return solve_uniform_compiled(mass, p.size - held, lower, upper)
 
-    def general(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> tuple[float, float]:
+    def solve_over_any_reference(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> tuple[float, float]:
         return solve_held(p, 0.0, lower, upper)
 
-    return general if isinstance(lower, types.Array) else uniform
+    return solve_over_any_reference if isinstance(lower, types.Array) else solve_over_uniform_reference
 
 
 @kernel(error_model="numpy")
@@ -428,9 +428,9 @@ def fill_affine_laws(
 ) -> int:
     """As `discreet.projection._box.fill_affine_laws`."""
 
-    def work(rows: slice) -> int:
+    def solve_and_fill(rows: slice) -> int:
         return int(
             _solve_and_fill_rows(laws[rows], lower, upper, ceiling, projecting, slope[rows], lift[rows], out[rows])
         )
 
-    return first_bad_row(work, len(laws), laws.size)
+    return first_bad_row(solve_and_fill, len(laws), laws.size)

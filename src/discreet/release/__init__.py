@@ -32,6 +32,7 @@ from discreet.release._randomness import (
     SystemEntropy,
     entropy_bytes as entropy_bytes,
     generator,
+    randomness_from as randomness_from,
     seeded_randomness,
 )
 

@@ -140,3 +140,8 @@ def seeded_randomness(rng: np.random.Generator) -> Randomness:
         NotPrivateWarning,
     )
     return _SeededRandomness(rng)
+
+
+def randomness_from(rng: np.random.Generator | None) -> Randomness:
+    """The operating system's entropy; or for experiments reproducible randomness from a generator, which warns so."""
+    return SystemEntropy() if rng is None else seeded_randomness(rng)

@@ -42,7 +42,7 @@ from discreet.families import (
     Nodes,
     as_clients,
     as_points,
-    is_many,
+    is_list_of_clients,
     largest_log_ratios,
     log_ratios,
     shape_of_points,
@@ -459,7 +459,7 @@ class BoostedSampler:
         if len(chosen) != len(clients):
             raise DiscreetError(f"seeds has {len(chosen)} entries for {len(clients)} clients; give one for each")
         weights = np.tile(self.weights, (len(clients), 1))
-        return self.law(clients, self.learner.networks(clients, weights, chosen), many=is_many(p))
+        return self.law(clients, self.learner.networks(clients, weights, chosen), many=is_list_of_clients(p))
 
     def law(self, clients: Sequence[LogDensity], networks: Singles, *, many: bool = True) -> BoostedLaw:
         """The distributions of given networks (n, rounds, parameters)."""

@@ -35,10 +35,9 @@ from discreet.mechanisms import (
     LARGEST_OUTPUT,
     BlockFamily,
     Reports,
-    check_total,
+    check_record_total,
     draw_reports,
-    least_weight,
-    randomness_from,
+    least_uniform_weight,
     read_report_numbers,
     report_bound,
 )
@@ -54,6 +53,7 @@ from discreet.release import (
     keyed_word_rows,
     keyed_words,
     next_below,
+    randomness_from,
 )
 from discreet.survey._coin import (
     LARGEST_REPORT,
@@ -116,7 +116,7 @@ class SurveySampler:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
         units = list(accumulate(part.share_units for part in self.parts))
         self._share_ends = tuple(TOTAL * end // units[-1] for end in units)  # n_1, n_1 + n_2, ...
-        self.uniform_weights = tuple(least_weight(part.blocks, bound) for part in self.parts)
+        self.uniform_weights = tuple(least_uniform_weight(part.blocks, bound) for part in self.parts)
         warn_of_weak_privacy(promise)
 
     @property
@@ -326,13 +326,13 @@ class SurveySampler:
         if len(given) != len(often):
             raise DiscreetError(f"there are {len(given)} rows and {len(often)} counts; give one count for each row")
         law = integer_law_of_counts(given, often)
-        if not check_total(sum(law.values())):
+        if not check_record_total(sum(law.values())):
             raise DiscreetError("the client has no rows; leave it out")
         return self._draw_keyed(key, client_message(client, given, often), list(law), list(law.values()))
 
     def _draw_keyed(self, key: RunKey, message: bytes, rows: list[int], numbers: list[int]) -> int:
         """One report from the words of a client; without rows a uniform one."""
-        words, total = keyed_words(key, self.context + message), check_total(sum(numbers))
+        words, total = keyed_words(key, self.context + message), check_record_total(sum(numbers))
         place = bisect_right(self._share_ends, next(words))
         part = self.parts[place]
         if next(words) < self.uniform_weights[place] or not total:
@@ -365,7 +365,7 @@ class SurveySampler:
         words = keyed_word_rows(key, [self.context + message for message in messages])
         rows, states = np.zeros(len(laws), dtype=np.int64), np.zeros(len(laws), dtype=np.int8)
         for client, (held, numbers) in enumerate(laws):
-            total = check_total(int(numbers.sum(dtype=np.uint64)))
+            total = check_record_total(int(numbers.sum(dtype=np.uint64)))
             if total:
                 word = int(words[client, _ROW_WORD])
                 states[client] = ROW_DRAWN if word < (TOTAL // total) * total else DRAW_ANEW

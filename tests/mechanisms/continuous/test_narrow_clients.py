@@ -12,10 +12,10 @@ import pytest
 from scipy import integrate, stats
 
 import discreet as dc
+from discreet.families._continuous import sampling_deviation
 from discreet.families._densities import as_density
-from discreet.families._integration import Features, split_at
-from discreet.families._membership import sampling_deviation
-from discreet.mechanisms._cells_and_points import CellAtoms
+from discreet.families._integration import Features, split_panels_at
+from discreet.mechanisms._atoms import CellAtoms
 from discreet.research import BoostedSampler, Training
 from tests.mechanisms.continuous.clients import interval_family
 from tests.soaking import wide
@@ -229,7 +229,7 @@ def test_panels_are_split_where_features_are(family: Any) -> None:
     """The parts fill the panels they are parts of, and a panel that holds a feature's place is no wider than a few of its scales."""
     rng = np.random.default_rng(0)
     features = Features(rng.uniform(-0.9, 0.9, (5, family.dim)), np.array([1e-6, 1e-4, 0.01, 0.5, 3.0]))
-    panels, owner = split_at(features, family.panels, family.chart, widest=4.0, most=10**6)
+    panels, owner = split_panels_at(features, family.panels, family.chart, widest=4.0, most=10**6)
     shares = np.bincount(owner, panels.volume, minlength=len(family.panels))
     assert shares == pytest.approx(family.panels.volume, rel=1e-12)
     places = family.chart.coordinates(features.places)
@@ -238,7 +238,7 @@ def test_panels_are_split_where_features_are(family: Any) -> None:
         assert holding.any()
         sides = (panels.upper - panels.lower)[holding] * family.chart.stretches(place)
         assert (sides <= 4.0 * scale).all()
-    few, _ = split_at(features, family.panels, family.chart, widest=4.0, most=len(family.panels) + 3)
+    few, _ = split_panels_at(features, family.panels, family.chart, widest=4.0, most=len(family.panels) + 3)
     assert len(few) <= len(family.panels) + 3
 
 
@@ -246,7 +246,7 @@ def test_members_need_no_finer_panels() -> None:
     """So that what they cost does not change."""
     for family in (interval_family(), dc.GaussianMixtures(2), dc.LaplaceMixtures(1), dc.GaussianMixtures(3)):
         member = family.mixture([0.5, 0.5], np.stack([np.zeros(family.dim), np.full(family.dim, 0.3)]))
-        assert len(family.panels_at(family.panels, [member], 10**7)[0]) == len(family.panels)
+        assert len(family.refine_panels(family.panels, [member], 10**7)[0]) == len(family.panels)
 
 
 # a reference may be narrow too
@@ -284,7 +284,7 @@ def test_masses_on_the_cells_of_a_square(width: float, bare: bool) -> None:
     for centre in np.random.default_rng(1).uniform(0.3, 0.7, (5, 2)):
         law = dc.Mixture([1.0], centre[None, :], width / 16)
         density = as_density((lambda x, law=law: law.pdf(x)) if bare else law, 2)
-        rows = carrier.put((density,))[0].rows[0]
+        rows = carrier.put_on_atoms((density,))[0].rows[0]
         exact = np.prod(
             np.diff(stats.norm.cdf(np.stack([panels.lower, panels.upper]), centre, width / 16), axis=0)[0], axis=1
         )

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 import discreet as dc
 from discreet._base.quadrature import ORDER
 from discreet.families._continuous import ContinuousFamily
-from discreet.mechanisms import _output_solver as one_client
+from discreet.projection import _output_solver as one_client
 from tests.mechanisms.continuous.clients import fine_grid, interval_family, published_envelope, random_mixture, ring
 from tests.soaking import examples
 

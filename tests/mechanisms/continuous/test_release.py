@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import discreet as dc
-from discreet.mechanisms import _cells_and_points as by_cells
+from discreet.mechanisms import _atoms as by_cells
 from discreet.release import TOTAL
 from tests.mechanisms.continuous.clients import fine_grid, interval_family
 

@@ -15,7 +15,7 @@ from discreet.mechanisms._report_blocks import (
     MaskedSubsets,
     RankedSubsets,
     Values,
-    chances,
+    block_chances,
     is_prime,
 )
 
@@ -107,7 +107,7 @@ def test_blocks_over_a_ring_that_is_no_field_would_bias_estimates() -> None:
     held = incidence(family).astype(np.int64)
     beside_the_first = (held.T @ held)[0, 1:] / family.holding  # probabilities to lie in a block that holds point 0
     assert len(set(beside_the_first.tolist())) > 1
-    found = chances(family.points, family.width, math.e)
+    found = block_chances(family.points, family.width, math.e)
     own = 1.0 - 1.0 / (1.0 + (math.e - 1.0) * family.width / family.points)
     bias = own * (beside_the_first - float(family.together)) / found.gap
     assert bias[[2, 5]] == pytest.approx(0.1)  # points that differ by a multiple of 3 get a tenth each

@@ -15,7 +15,7 @@ from discreet.mechanisms._report_blocks import (
     RankedSubsets,
     Values,
     best_subset,
-    chances,
+    block_chances,
     choose_blocks,
     worst_variance,
 )
@@ -117,7 +117,7 @@ def test_blocks_are_of_the_kind_that_fits() -> None:
 
 def test_the_uniform_population_has_the_largest_variance() -> None:
     """The sum over outcomes of q(1 - q) is concave in the shares and symmetric; here for a few populations."""
-    found = chances(107, 28, math.e)
+    found = block_chances(107, 28, math.e)
     uniform = 104 * found.variance(1 / 104)
     for shares in ([1.0] + [0.0] * 103, [0.5, 0.5] + [0.0] * 102, [0.02] * 26 + [0.48 / 78] * 78):
         assert sum(shares) == pytest.approx(1.0)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.families._laws import Bounds
+from discreet.families._bands_and_laws import Bounds
 from discreet.privacy import Approximate, Functional, Gaussian, Pure
 from discreet.research.experiments._follow_up import (
     FOLLOW_UP_BUDGETS,

@@ -41,7 +41,8 @@ from discreet.families import (
     log_ratios,
     sampling_deviation,
 )
-from discreet.mechanisms._output_law import (
+from discreet.projection._box import improve_slopes
+from discreet.projection._output_law import (
     CutLines,
     OutputLaw,
     OutputProblem,
@@ -50,12 +51,11 @@ from discreet.mechanisms._output_law import (
     density_ratio,
     end_value_map,
     kink_levels,
+    legendre_coefficient_map,
     legendre_values,
     line_segments,
     row_blocks,
-    to_coefficients,
 )
-from discreet.projection import improve_slopes
 
 Floats = NDArray[np.float64]
 RatioAt = Callable[[Floats, Floats], Floats]
@@ -69,6 +69,13 @@ _MOVED = 1e-6  # relative change of the slope past which kinks are no longer whe
 _BEYOND_NODES = 0.2  # share of its range on the nodes by which a function may pass it on the rest of a panel
 _ROUNDING = 1e-11
 _MOST_BREAKS = {1: 2048, 2: 24, 3: 6}
+SHARED_SPLIT = {1: 1, 2: 2, 3: 1}  # how much finer the nodes are that many clients share, where they are not cut
+SHARED_TOLERANCE = {1: 1e-8, 2: 1e-6, 3: 1e-4}
+MOST_SHARED_NODES = {1: 1 << 12, 2: 1 << 16, 3: 1 << 18}
+MONTE_CARLO_NODES = 1 << 16
+_SHARED_ROUNDS = 12
+_LARGEST_LOG = 690.0
+_SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +90,7 @@ class Solution:
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class CutPanels:
     """Nodes (m,) of some panels, cut or uncut, with p/h before normalisation, the panel of each node, and the error of each panel."""
 
     panels: Panels
@@ -92,17 +99,17 @@ class Pieces:
     owner: NDArray[np.intp]
     errors: Floats
 
-    def without(self, gone: NDArray[np.bool_]) -> Pieces:
+    def without_panels(self, gone: NDArray[np.bool_]) -> CutPanels:
         """The panels that are not gone, with their nodes."""
         kept = ~gone[self.owner]
         renumbered = np.cumsum(~gone) - 1
-        return Pieces(
+        return CutPanels(
             self.panels[~gone], self.masses[kept], self.ratio[kept], renumbered[self.owner[kept]], self.errors[~gone]
         )
 
-    def concat(self, other: Pieces) -> Pieces:
+    def concat(self, other: CutPanels) -> CutPanels:
         """These and then the others."""
-        return Pieces(
+        return CutPanels(
             self.panels.concat(other.panels),
             np.concatenate([self.masses, other.masses]),
             np.concatenate([self.ratio, other.ratio]),
@@ -129,7 +136,7 @@ class OneClient:
 
     problem: OutputProblem
 
-    def law(self, p: LogDensity) -> OutputLaw:
+    def output_law(self, p: LogDensity) -> OutputLaw:
         """The output law of p."""
         refined = self.refine(p)
         found = refined.solution
@@ -137,13 +144,13 @@ class OneClient:
         with np.errstate(divide="ignore"):
             inside = np.log(found.ratio[found.masses > 0.0])
         seen = NodeSummary(log_mass, log_mass + inside.min(), log_mass + inside.max(), BAND_SLACK + refined.error)
-        self.problem.tell_outside([p], seen)
+        self.problem.report_outside_clients([p], seen)
         client = (found.masses * found.ratio)[None, :]
         law = OutputLaw(
             self.problem.family, self.problem.constants, self.problem.mixing, (p,), False, found.masses, client, log_mass,
             np.array([found.slope]), np.array([found.lift]), np.array([refined.error]),
         )  # fmt: skip
-        return self.problem.with_known_masses(law)
+        return self.problem.with_reported_masses(law)
 
     def refine(self, p: LogDensity) -> RefinedSolution:
         """The solution on nodes that resolve p and the kinks of q."""
@@ -156,52 +163,52 @@ class OneClient:
         def ratio_at(x: Floats, log_reference: Floats) -> Floats:
             return density_ratio(p.log_density(x), log_reference + shift)
 
-        def pieces_of(some: Nodes, ratio: Floats | None = None) -> Pieces:
+        def cut_into_pieces(some: Nodes, ratio: Floats | None = None) -> CutPanels:
             if ratio is None:
                 ratio = ratio_at(some.x.reshape(-1, dim), some.log_reference.ravel()).reshape(some.weights.shape)
-            return self._pieces(some, ratio, found, ratio_at)
+            return self._cut_panels(some, ratio, found, ratio_at)
 
-        found = self._solution(nodes.masses.ravel(), ratio.ravel())
-        kinked, lines = self._cut(nodes, ratio, found, ratio_at)
-        found = self._solution(*_join_cut_nodes(nodes, ratio, kinked, lines))
-        cut_at, pieces = found.slope, pieces_of(nodes, ratio)  # now the cuts are where the kinks are
-        found = self._solution(pieces.masses, pieces.ratio)
+        found = self._solve_on_nodes(nodes.masses.ravel(), ratio.ravel())
+        kinked, lines = self._cut_kinked_panels(nodes, ratio, found, ratio_at)
+        found = self._solve_on_nodes(*_join_cut_nodes(nodes, ratio, kinked, lines))
+        cut_at, pieces = found.slope, cut_into_pieces(nodes, ratio)  # now the cuts are where the kinks are
+        found = self._solve_on_nodes(pieces.masses, pieces.ratio)
         for _ in range(_ROUNDS):
             bad = worst_panels(pieces.errors, 0.5 * tolerance) & pieces.panels.divisible
             if pieces.errors.sum() > tolerance and pieces.masses.size < MOST_NODES[dim] and bad.any():
                 fresh = self.problem.family.nodes_of(pieces.panels[bad].split(_SPLIT[dim]), ORDER[dim])
-                pieces = pieces.without(bad).concat(pieces_of(fresh))
+                pieces = pieces.without_panels(bad).concat(cut_into_pieces(fresh))
             elif abs(found.slope - cut_at) > _MOVED * cut_at and math.isfinite(found.slope):
                 cut_at = found.slope
-                pieces = pieces_of(self.problem.family.nodes_of(pieces.panels, ORDER[dim]))
+                pieces = cut_into_pieces(self.problem.family.nodes_of(pieces.panels, ORDER[dim]))
             else:
                 break
-            found = self._solution(pieces.masses, pieces.ratio)
+            found = self._solve_on_nodes(pieces.masses, pieces.ratio)
         return RefinedSolution(found, shift, float(pieces.errors.sum()))
 
-    def _pieces(self, nodes: Nodes, ratio: Floats, at: Solution, ratio_at: RatioAt) -> Pieces:
+    def _cut_panels(self, nodes: Nodes, ratio: Floats, at: Solution, ratio_at: RatioAt) -> CutPanels:
         """The nodes of some panels, cut along the kinks of the solution that cross them, with every panel's error."""
         order = ORDER[self.problem.family.dim]
-        kinked, lines = self._cut(nodes, ratio, at, ratio_at)
-        p, q = self._both(ratio, at)
+        kinked, lines = self._cut_kinked_panels(nodes, ratio, at, ratio_at)
+        p, q = self._client_and_output_ratios(ratio, at)
         errors = nodes.panels.errors(p * nodes.element, order)
         if self.problem.family.dim == 1:
             errors += self._errors_at_ends(nodes, ratio, ratio_at) / at.mass
         errors[~kinked] += nodes.panels[~kinked].errors((_relative_entropy_terms(p, q) * nodes.element)[~kinked], order)
         owner = np.repeat(np.flatnonzero(~kinked), ratio.shape[1])
         if lines is not None:
-            p, q = self._both(lines.ratio, at)
+            p, q = self._client_and_output_ratios(lines.ratio, at)
             errors[kinked] += (
                 lines.errors(q) + lines.errors(np.minimum(p, q)) + lines.errors(_relative_entropy_terms(p, q))
             )
-            owner = np.concatenate([owner, np.repeat(np.flatnonzero(kinked)[lines.panel], order)])
-        return Pieces(nodes.panels, *_join_cut_nodes(nodes, ratio, kinked, lines), owner, errors)
+            owner = np.concatenate([owner, np.repeat(np.flatnonzero(kinked)[lines.panel_of_segment], order)])
+        return CutPanels(nodes.panels, *_join_cut_nodes(nodes, ratio, kinked, lines), owner, errors)
 
-    def _cut(
+    def _cut_kinked_panels(
         self, nodes: Nodes, ratio: Floats, at: Solution, ratio_at: RatioAt
     ) -> tuple[NDArray[np.bool_], CutLines | None]:
         """Which panels a kink of the solution crosses, and the lines they are cut into."""
-        places = self._levels(at)
+        places = self._kink_levels(at)
         kinked = _crossed_panels(ratio, places)
         if not kinked.any():
             return kinked, None
@@ -217,12 +224,12 @@ class OneClient:
         missed = np.abs(found - ratio @ end_value_map(order)) * nodes.element[:, [0, -1]]
         return np.asarray(missed.sum(axis=1) * width[:, 0] * gauss_rule(order)[0][0])
 
-    def _both(self, ratio: Floats, at: Solution) -> tuple[Floats, Floats]:
+    def _client_and_output_ratios(self, ratio: Floats, at: Solution) -> tuple[Floats, Floats]:
         """Normalised p/h, and q/h, from p/h on the nodes."""
         p = _normalised_ratio(ratio, at.mass)
         return p, affine_clip(p, at.slope, at.lift, self.problem.constants)
 
-    def _solution(self, masses: Floats, ratio: Floats) -> Solution:
+    def _solve_on_nodes(self, masses: Floats, ratio: Floats) -> Solution:
         client = masses * ratio
         mass = float(client.sum())
         check_masses(mass)
@@ -234,7 +241,7 @@ class OneClient:
         box = self.problem.box(masses)
         return Solution(masses, _normalised_ratio(ratio, mass), mass, *box.slope_and_lift(client))
 
-    def _levels(self, at: Solution) -> list[float]:
+    def _kink_levels(self, at: Solution) -> list[float]:
         """The levels at which p/h, before normalisation, meets a bound of the clip, and at which p meets q."""
         found = kink_levels(self.problem.constants, np.array([at.slope]), np.array([at.lift]))[:, 0]
         return [level * at.mass for level in found if 0.0 < level < math.inf]
@@ -261,7 +268,7 @@ def nodes_for(family: ContinuousFamily, p: LogDensity) -> Nodes:
     panels = family.panels
     for axis, places in enumerate(_axis_breaks(family, p) or ()):
         panels = panels.cut(axis, np.unique(places))
-    panels, _ = family.panels_at(panels, [p], MOST_NODES[family.dim] // 2)
+    panels, _ = family.refine_panels(panels, [p], MOST_NODES[family.dim] // 2)
     unchanged = len(panels) == len(family.panels)
     return family.nodes if unchanged else family.nodes_of(panels, ORDER[family.dim])
 
@@ -302,31 +309,25 @@ def _crossed_panels(ratio: Floats, levels: list[float]) -> NDArray[np.bool_]:
     return crossed
 
 
-SHARED_SPLIT = {1: 1, 2: 2, 3: 1}  # how much finer the nodes are that many clients share, where they are not cut
-SHARED_TOLERANCE = {1: 1e-8, 2: 1e-6, 3: 1e-4}
-MOST_SHARED_NODES = {1: 1 << 12, 2: 1 << 16, 3: 1 << 18}
-_SHARED_ROUNDS = 12
-_LARGEST_LOG = 690.0
-_SMALLEST = 1e-300
-
-
 @dataclass(frozen=True, eq=False)
 class ManyClients:
     """Output laws of many clients in up to three dimensions, on nodes that they share."""
 
     problem: OutputProblem
 
-    def law(self, clients: Sequence[LogDensity]) -> OutputLaw:
+    def output_law(self, clients: Sequence[LogDensity]) -> OutputLaw:
         """The output laws of all of them."""
         nodes, log_ratio, errors = self._resolve_shared_nodes(clients)
         slack = BAND_SLACK + errors
-        law = self.problem.solve(clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1), slack)
+        law = self.problem.solve_on_nodes(
+            clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1), slack
+        )
         if self.problem.family.dim == 1:
-            return self.problem.with_known_masses(self._cut_along_line(law, nodes, errors))
+            return self.problem.with_reported_masses(self._cut_along_line(law, nodes, errors))
         for rows in row_blocks(*law.client_masses.shape):
             density = law.output_masses_of(rows).reshape(-1, *nodes.weights.shape) / nodes.weights
             errors[rows] += nodes.panels.errors(density, ORDER[self.problem.family.dim]).sum(axis=1)
-        return self.problem.with_known_masses(replace(law, errors=errors))
+        return self.problem.with_reported_masses(replace(law, errors=errors))
 
     def _resolve_shared_nodes(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
         """Nodes on which every client is resolved, log p/h there (n, panels, nodes), and the remaining errors (n,)."""
@@ -378,7 +379,7 @@ class ManyClients:
     def _shared_nodes_for(self, clients: Sequence[LogDensity]) -> Nodes:
         """Nodes as fine as the narrowest client asks for, where it asks for them."""
         dim, panels = self.problem.family.dim, self._shared_nodes.panels
-        fine, _ = self.problem.family.panels_at(panels, clients, MOST_SHARED_NODES[dim] // 2)
+        fine, _ = self.problem.family.refine_panels(panels, clients, MOST_SHARED_NODES[dim] // 2)
         return self._shared_nodes if len(fine) == len(panels) else self.problem.family.nodes_of(fine, ORDER[dim])
 
     @cached_property
@@ -432,11 +433,8 @@ def _interpolate_ratio(values: Floats, inner: Floats) -> Floats:
     logarithm = np.log(np.maximum(values, _SMALLEST))
     low, high = logarithm.min(axis=1), logarithm.max(axis=1)
     beyond = _BEYOND_NODES * (high - low)
-    found = legendre_values(logarithm @ to_coefficients(values.shape[1]), inner)
+    found = legendre_values(logarithm @ legendre_coefficient_map(values.shape[1]), inner)
     return np.exp(np.clip(found, (low - beyond)[:, None], np.minimum(high + beyond, _LARGEST_LOG)[:, None]))
-
-
-MONTE_CARLO_NODES = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -445,11 +443,11 @@ class PublicPoints:
 
     problem: OutputProblem
 
-    def law(self, clients: Sequence[LogDensity], many: bool) -> OutputLaw:
+    def output_law(self, clients: Sequence[LogDensity], many: bool) -> OutputLaw:
         """The output law of a single client, or those of many."""
         x, log_reference = self._public_points
         log_ratio = np.stack([p.log_density(x) - log_reference for p in clients])
-        law = self.problem.solve(
+        law = self.problem.solve_on_nodes(
             clients,
             many,
             np.full(len(x), 1.0 / len(x)),
@@ -457,7 +455,7 @@ class PublicPoints:
             sampling_deviation(self.problem.family.bounds, len(x)),
         )
         relative = law.output_masses_of(slice(None)) * len(x)
-        return self.problem.with_known_masses(replace(law, errors=relative.std(axis=1) / math.sqrt(len(x))))
+        return self.problem.with_reported_masses(replace(law, errors=relative.std(axis=1) / math.sqrt(len(x))))
 
     @cached_property
     def _public_points(self) -> tuple[Floats, Floats]:
@@ -471,14 +469,22 @@ class OutputSolver:
 
     problem: OutputProblem
 
-    def law(self, clients: Sequence[LogDensity], *, many: bool) -> OutputLaw:
-        """The output law of a single client, or those of a list (`many`, also where it has one entry)."""
+    def output_law(self, clients: Sequence[LogDensity], shape: tuple[int, ...]) -> OutputLaw:
+        """The output law of a single client, where the shape is (), or those of a list, also where it has one entry."""
         if self.problem.family.dim > LARGEST_CHARTED:
-            return self._solver_on_public_points.law(clients, many)
-        return self._together.law(clients) if many else OneClient(self.problem).law(clients[0])
+            return self._solver_on_public_points.output_law(clients, bool(shape))
+        return (
+            self._solver_on_shared_nodes.output_law(clients)
+            if shape
+            else OneClient(self.problem).output_law(clients[0])
+        )
+
+    def scale(self, clients: Sequence[LogDensity], shape: tuple[int, ...]) -> float | Floats:
+        """The paper's r_P of each client."""
+        return self.output_law(clients, shape).scale
 
     @cached_property
-    def _together(self) -> ManyClients:
+    def _solver_on_shared_nodes(self) -> ManyClients:
         return ManyClients(self.problem)
 
     @cached_property

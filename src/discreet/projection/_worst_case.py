@@ -2,7 +2,7 @@
 
 On the simplex, on a `DensityBand`, and on a `Band` whose reference is alpha-decomposable, the paper's formula gives the worst case. There it
 is the smallest of any epsilon-LDP sampler. On other families the formula is an upper bound. Where the worst members are known
-(`discreet.families._worst_members`), the sampler is applied to them instead, with the box that it draws from.
+(`discreet.families._bands_and_laws`, `discreet.families._mixtures`), the sampler is applied to them instead, with the box that it draws from.
 
 **Everybody on a line.** A `DensityBand` with `any_client=True` makes no claim about clients. Over all densities every epsilon-LDP sampler has
 the largest possible worst case, M_f = f(0) + f*(0) [paper, Prop. 3.2]. *Proof.* Its outputs lie between m and e^eps m for a measure m of mass
@@ -43,7 +43,7 @@ from discreet.privacy.tradeoff import (
     mollifier_constants,
     optimal_constants,
 )
-from discreet.projection import Affine, Box
+from discreet.projection._box import Affine, Box
 
 _ROUNDS = 8  # of moving the atoms' ends to the kinks; two or three are enough
 _SETTLED = 1e-13
@@ -216,13 +216,13 @@ def _round_up_budget(
 ) -> float:
     """The budget, increased by as many units in the last place as it takes to meet the risk."""
 
-    def lost(at: float) -> float:
+    def risk_at_budget(at: float) -> float:
         privacy = notion(at)
         constants = constants_for_privacy(privacy, family.bounds)
         return float(sampler_risk(family, constants, box_epsilon(constants), divergence, privacy))
 
     step = math.ulp(budget)
-    while lost(budget) > risk:
+    while risk_at_budget(budget) > risk:
         budget, step = budget + step, 2.0 * step
     return budget
 
@@ -250,40 +250,40 @@ def _epsilon_reaching_risk(
     target = NON_NEGATIVE.check("risk", risk, "a divergence is at least 0")
     f, bounds = divergences.divergence(divergence), family.bounds
 
-    def at(epsilon: float) -> float:
+    def risk_at(epsilon: float) -> float:
         return float(sampler_risk(family, constants(bounds, epsilon), epsilon, f, Pure(epsilon)))
 
-    if at(_TINY) <= target:
+    if risk_at(_TINY) <= target:
         return 0.0
     if isinstance(family, ContinuousFamily) and family.any_client:
         raise ImpossibleError(
             f"no epsilon reaches {f.name} = {target:g} for everybody: over all densities every epsilon-LDP sampler has the "
             f"largest possible risk, {f.maximum:g}; choose a family that contains the clients, such as a DensityBand without any_client=True"
         )
-    if bounds.lower == 0.0 and math.isinf(f.at_zero) and math.isinf(at(1.0)):
+    if bounds.lower == 0.0 and math.isinf(f.at_zero) and math.isinf(risk_at(1.0)):
         raise ImpossibleError(
             f"no epsilon reaches {f.name} = {target:g}: f(0) is infinite and the family holds laws with disjoint supports, "
             "so every epsilon-LDP sampler has infinite risk; use a bounded divergence such as 'tv', or a Band with lower > 0"
         )
     if math.isfinite(identity_at):
-        return _smallest_float(at, target, identity_at)
+        return _smallest_sufficient_float(risk_at, target, identity_at)
     if target == 0.0:
         raise ImpossibleError(
             f"no epsilon reaches {f.name} = 0 on a family with lower = 0; ask for a positive risk, or use a Band with lower > 0"
         )
     high = 1.0
-    while at(high) > target:
+    while risk_at(high) > target:
         high *= 2.0
-    return _smallest_float(at, target, high)
+    return _smallest_sufficient_float(risk_at, target, high)
 
 
-def _smallest_float(at: Callable[[float], float], target: float, high: float) -> float:
-    """The smallest float up to `high` with at(x) <= target, for a non-increasing function with at(high) <= target."""
+def _smallest_sufficient_float(risk_at: Callable[[float], float], target: float, high: float) -> float:
+    """The smallest float up to `high` with risk_at(x) <= target, for a non-increasing function with risk_at(high) <= target."""
     from scipy.optimize import brentq  # here, because importing it costs more than most commands do
 
-    if at(high) < target:
-        high = float(brentq(lambda x: at(x) - target, _TINY, high, xtol=1e-300, rtol=1e-15))
+    if risk_at(high) < target:
+        high = float(brentq(lambda x: risk_at(x) - target, _TINY, high, xtol=1e-300, rtol=1e-15))
     step = math.ulp(high)
-    while at(high) > target:  # the root finder may stop a few units short
+    while risk_at(high) > target:  # the root finder may stop a few units short
         high, step = high + step, 2.0 * step
     return high

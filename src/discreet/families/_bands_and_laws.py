@@ -1,4 +1,4 @@
-"""The bounds c1 <= dP/dmu <= c2 that make a family, distributions as arrays, and the message about clients outside.
+"""The band {P : c1 <= dP/dmu <= c2} that makes a family, its worst members, distributions as arrays, and clients outside.
 
 **Bounds.** alpha = (1 - c1)/(c2 - c1) determines the box and the risk. The class is the same for (c1, c2, h) and (c1/t, c2/t, t h), so the
 reference is always normalised to a probability measure [paper, eq. (normalizationCond)]. With c1 >= 1 or c2 <= 1 the class is empty or
@@ -7,6 +7,25 @@ contains mu alone; both are errors.
 If mu has atoms, no member may attain a bound. If all other outcomes are at c1, an outcome of mass m has density at most c1 + (1 - c1)/m;
 likewise its density is at least c2 - (c2 - 1)/m. The class is the same for the attained bounds, and the answers must be. Both are extreme at
 the smallest atom. It has mass at most 1/2, so moving one bound in never makes the other one move.
+
+**Decomposable references** [paper, Thm C.4, is exact for them]. Sets of mass exactly alpha cover the space evenly: the constant vector alpha
+is a mixture of indicators of sets A with mu(A) = alpha. For a uniform mu on k outcomes this holds exactly when alpha k is a whole number
+(sets of alpha k outcomes, chosen cyclically), so it holds for the simplex. For other references it is decided on up to `LARGEST_ENUMERATED`
+outcomes, finally by whole numbers; beyond that it is not claimed. Masses within a factor 1 +- `_SAME_MASS` of alpha count as alpha; otherwise
+weights such as 0.1 could never be divided evenly. The risk differs by no more than that.
+
+**Worst members**, where they are known. The divergence F(P) = D_f(P || project P) is convex in P [D_f is jointly convex, the box is convex].
+So on any family its maximum lies at extreme members: the vertices of a band, the single kernels of mixtures. Two facts select among them.
+
+*Only the distribution of R = dP/dmu under mu matters, and more spread is worse.* Let R' be R averaged by a Markov kernel that preserves mu.
+Then P' and every distribution of the box are such averages too, the averaged box lies in the box, and averaging does not increase D_f: F(P')
+<= F(P). By Blackwell's theorem this holds as soon as G(t) = integral of (p - t h)_+ is at least as large for P as for P', at every t (R
+exceeds R' in convex order). The same holds for gamma P + (1 - gamma) mu in place of the projection.
+
+*Uniform bands*: all vertices have the same R, up to the order of the outcomes: upper on j of them, lower on the others, one between.
+
+`discreet.families._mixtures` has the worst members of mixtures. Where nothing is proved (bands with many unequal weights), the family names
+no worst member.
 
 **Distributions** have shape (..., k), are non-negative and finite, and each row sums to one within `SUM_TOLERANCE`. A row passed as a
 distribution must be one. Declare counts and logits with `family.law(counts=...)` and `family.law(logits=...)`.
@@ -22,10 +41,12 @@ mechanism that mixes raises an error: its output would not be linear in p, and i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +58,6 @@ if TYPE_CHECKING:
     from discreet.families._finite import FiniteFamily
 
 Floats = NDArray[np.float64]
-
 SUM_TOLERANCE = 1e-9
 _HINTS = {  # for what other packages compute with
     "torch": "; for a tensor that records gradients use discreet.torch.output, or pass p.detach()",
@@ -48,6 +68,10 @@ _HINTS = {  # for what other packages compute with
 }
 _MOST_ROUNDING = 0.01  # of a sum: a larger error is a mistake in any precision
 _PAST = Fraction(2**1023)  # where floats end, nearly
+_BAND_ROUNDING = 1e-9
+LARGEST_ENUMERATED = 12
+_SAME_MASS = 1e-12
+_LARGEST_DENOMINATOR = 1 << 16  # vertices of 0/1 systems in 12 unknowns have denominators of at most 3,645
 
 
 @dataclass(frozen=True)
@@ -152,12 +176,128 @@ def serves_everybody(family: Any) -> bool:
     return isinstance(family, BandFamily) and family.any_client
 
 
-def as_floats(values: ArrayLike, name: str, size: int | None = None) -> NDArray[np.float64]:
+def divides_evenly(size: int, alpha: float) -> bool:
+    """Whether alpha k is a whole number: the uniform reference on k outcomes is then decomposable."""
+    return math.isclose(alpha * size, round(alpha * size), rel_tol=_SAME_MASS)
+
+
+def splits_evenly(mu: Floats, alpha: float) -> bool:
+    """Whether the outcomes can be divided into n groups of mass 1/n each, for some n of which alpha n is a whole number.
+
+    Then mu is decomposable. Moreover, seen through the groups it is uniform on n exchangeable outcomes.
+    """
+    return any(
+        math.isclose(alpha * n, round(alpha * n), rel_tol=_SAME_MASS)
+        and _can_fill_bins(sorted(mu, reverse=True), [1.0 / n] * n)
+        for n in range(2, mu.size + 1)
+    )
+
+
+def _can_fill_bins(masses: list[float], bins: list[float]) -> bool:
+    """Whether masses, the largest first, fill bins of equal size; each is tried in every bin where it fits."""
+    if not masses:
+        return all(abs(left) <= _SAME_MASS for left in bins)
+    tried = set()
+    for place, left in enumerate(bins):
+        if masses[0] <= left + _SAME_MASS and round(left, 12) not in tried:
+            tried.add(round(left, 12))
+            if _can_fill_bins(masses[1:], [*bins[:place], left - masses[0], *bins[place + 1 :]]):
+                return True
+    return False
+
+
+def covers_evenly(mu: Floats, alpha: float) -> bool:
+    """Whether sets of mass alpha can be mixed so that every outcome is covered equally often (then with probability alpha).
+
+    First the sets of that mass are found. Then the question is whether (1, ..., 1) is in the cone of their indicators. The solver proposes a
+    vertex, and fractions check it, since a solver's tolerance proves nothing.
+    """
+    from scipy.optimize import linprog  # imported here because it is slow
+
+    members = np.array(list(itertools.product((0.0, 1.0), repeat=mu.size)))
+    sets = members[np.abs(members @ mu - alpha) <= _SAME_MASS * alpha]
+    if not len(sets):
+        return False
+    found = linprog(np.zeros(len(sets)), A_eq=sets.T, b_eq=np.ones(mu.size), method="highs-ds")
+    if found.status != 0:
+        return False
+    shares = [Fraction(float(share)).limit_denominator(_LARGEST_DENOMINATOR) for share in found.x]
+    covered = [sum(share for share, members in zip(shares, column, strict=True) if members) for column in sets.T]
+    return min(shares) >= 0 and all(times == 1 for times in covered)
+
+
+class MembersOnAtoms(NamedTuple):
+    """Distributions (n, m) on atoms with reference masses (m,)."""
+
+    reference: Floats
+    laws: Floats
+
+
+WorstMembers = Callable[[Sequence[float]], MembersOnAtoms]
+"""The worst members on atoms that end where log dP/dmu has the given levels, at which a projection has its kinks."""
+
+
+def uniform_vertex(size: int, lower: float, upper: float) -> MembersOnAtoms:
+    """A vertex of a band around the uniform distribution: three kinds of outcomes, as three atoms."""
+    whole = (1.0 - lower) / (upper - lower) * size
+    full = min(int(whole), size - 1)
+    between = lower + (whole - full) * (upper - lower)
+    reference = np.array([full, 1.0, size - full - 1.0]) / size
+    held = reference > 0.0
+    return members_from_ratios(reference[held], np.array([upper, between, lower])[None, held])
+
+
+def vertices(mu: Floats, lower: float, upper: float) -> MembersOnAtoms:
+    """Every vertex of a band: each outcome but one at a bound."""
+    rows = []
+    for free in range(mu.size):
+        ratio = np.array(list(itertools.product((lower, upper), repeat=mu.size - 1)))
+        ratio = np.insert(ratio, free, 0.0, axis=1)
+        with np.errstate(over="ignore"):  # a very rare outcome would overflow: no vertex
+            ratio[:, free] = (1.0 - ratio @ mu) / mu[free]
+        slack = 1e-9 * upper
+        rows.append(ratio[(ratio[:, free] >= lower - slack) & (ratio[:, free] <= upper + slack)])
+    return members_from_ratios(mu, np.clip(np.concatenate(rows), lower, upper))
+
+
+def extreme_laws(mu: Floats, bounds: Bounds, most: int) -> tuple[tuple[str, ...], Floats]:
+    """Extreme points of a band around mu: for each of several outcomes, a distribution that maximises it and one that minimises it.
+
+    An extreme distribution is at a bound everywhere except at one outcome. On the simplex these are the point masses.
+    """
+    size = len(mu)
+    chosen = sorted({int(x) for x in np.linspace(0, size - 1, max(1, min(size, most // 2)))})
+    names, laws = [], []
+    for outcome in chosen:
+        for liked in (True, False):
+            order = np.roll(np.arange(size), -outcome if liked else -outcome - 1)
+            names.append(f"{'most' if liked else 'least'} of outcome {outcome}")
+            laws.append(_fill_in_order(mu, bounds.lower, bounds.upper, order))
+    return tuple(names), np.array(laws)
+
+
+def _fill_in_order(mu: Floats, lower: float, upper: float, order: NDArray[np.int64]) -> Floats:
+    """Raise outcomes from lower mu to upper mu in order until the mass is used up."""
+    left = (upper - lower) * mu[order]
+    ends = np.minimum(np.cumsum(left), 1.0 - lower)
+    law = lower * mu
+    law[order] += np.diff(ends, prepend=0.0)
+    return np.asarray(law / law.sum())
+
+
+def members_from_ratios(reference: Floats, ratio: Floats) -> MembersOnAtoms:
+    """The distributions with dP/dmu in proportion to `ratio` (n, m) on atoms of reference masses (m,), both normalised."""
+    reference = reference / reference.sum()
+    laws = reference * ratio
+    return MembersOnAtoms(reference, laws / laws.sum(axis=1, keepdims=True))
+
+
+def as_floats(values: ArrayLike, name: str, size: int | None = None) -> Floats:
     """The values as a contiguous float64 array whose last axis has length `size`; contents are not checked."""
     return _as_float64_rows(_as_numbers(values, name), name, size)
 
 
-def as_laws(values: ArrayLike, name: str, size: int) -> NDArray[np.float64]:
+def as_laws(values: ArrayLike, name: str, size: int) -> Floats:
     """As `as_floats`, but rows of float32 or float16 whose own rounding explains their sum are normalised; other rows are unchanged."""
     given = _as_numbers(values, name)
     laws = _as_float64_rows(given, name, size)
@@ -171,7 +311,7 @@ def sum_rounding(size: int, spacing: float) -> float:
     return min((size + 4) * spacing / 2, _MOST_ROUNDING)
 
 
-def renormalise_laws(laws: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
+def renormalise_laws(laws: Floats, spacing: float) -> Floats:
     """The rows (..., k); those whose sum is explained by floats with this spacing at one are normalised again, others unchanged."""
     rounding = sum_rounding(laws.shape[-1], spacing)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -197,7 +337,7 @@ def _as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def _as_float64_rows(array: NDArray[Any], name: str, size: int | None) -> NDArray[np.float64]:
+def _as_float64_rows(array: NDArray[Any], name: str, size: int | None) -> Floats:
     floats = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
     if size is not None and (floats.ndim == 0 or floats.shape[-1] != size):
         shape = f"has shape {floats.shape}" if floats.ndim else "is a single number"
@@ -205,14 +345,14 @@ def _as_float64_rows(array: NDArray[Any], name: str, size: int | None) -> NDArra
     return floats
 
 
-def is_law(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
+def is_law(rows: Floats) -> NDArray[np.bool_]:
     """For each row of an (n, k) array, whether it is a distribution."""
     with np.errstate(invalid="ignore", over="ignore"):
         total = rows.sum(axis=1)
         return np.asarray((np.abs(total - 1.0) <= SUM_TOLERANCE) & (rows.min(axis=1) >= 0.0))
 
 
-def check_laws(laws: NDArray[np.float64]) -> None:
+def check_laws(laws: Floats) -> None:
     """Raise an error that names the first invalid row of (..., k) and the reason."""
     rows = laws.reshape(-1, laws.shape[-1])
     good = is_law(rows)
@@ -220,7 +360,7 @@ def check_laws(laws: NDArray[np.float64]) -> None:
         refuse_bad_law(rows, int(np.argmin(good)))
 
 
-def refuse_bad_law(rows: NDArray[np.float64], row: int, name: str = "p") -> None:
+def refuse_bad_law(rows: Floats, row: int, name: str = "p") -> None:
     """Raise an error that says why one row of an (n, k) array is not a distribution."""
     law = rows[row]
     where = name if len(rows) == 1 else f"{name}[{row}]"
@@ -233,7 +373,7 @@ def refuse_bad_law(rows: NDArray[np.float64], row: int, name: str = "p") -> None
     )
 
 
-def refuse_bad_entries(row: NDArray[np.float64], where: str) -> None:
+def refuse_bad_entries(row: Floats, where: str) -> None:
     """Raise for the first NaN, infinite or negative entry of a row."""
     for problem, mask in (("NaN", np.isnan(row)), ("infinite", np.isinf(row)), ("negative", row < 0)):
         if mask.any():
@@ -241,7 +381,7 @@ def refuse_bad_entries(row: NDArray[np.float64], where: str) -> None:
             raise DiscreetError(f"{where}[{place}] = {row[place]:g} is {problem}; entries are finite and at least 0")
 
 
-def law_of_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
+def law_of_counts(counts: ArrayLike, size: int) -> Floats:
     """Relative frequencies count/total of counts (..., size); every client needs at least one record.
 
     Whole numbers are added up exactly (below 2^53), so the result does not depend on their order or on zeros in between.
@@ -266,7 +406,7 @@ def law_of_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
     return np.asarray((rows / total).reshape(array.shape))
 
 
-def law_of_logits(logits: ArrayLike, size: int, name: str = "logits") -> NDArray[np.float64]:
+def law_of_logits(logits: ArrayLike, size: int, name: str = "logits") -> Floats:
     """softmax(logits) of logits (..., size), in float64: e^(logit - largest), normalised. Minus infinity is a probability of 0."""
     array = as_floats(logits, name, size)
     rows = array.reshape(-1, size)
@@ -285,9 +425,6 @@ def law_of_logits(logits: ArrayLike, size: int, name: str = "logits") -> NDArray
     return np.asarray((shares / shares.sum(axis=1, keepdims=True)).reshape(array.shape))
 
 
-_BAND_ROUNDING = 1e-9
-
-
 @dataclass(frozen=True)
 class Outsiders:
     """The clients that are outside, and the smallest and largest density relative to the reference of the first of them."""
@@ -297,7 +434,7 @@ class Outsiders:
     least: float
     most: float
 
-    def among(self, clients: int, first: int) -> Outsiders:
+    def as_part_of(self, clients: int, first: int) -> Outsiders:
         """The same as part of a longer list of clients, with `first` before it."""
         return replace(self, numbers=[first + number for number in self.numbers], clients=clients)
 
@@ -306,7 +443,7 @@ class Outsiders:
         return replace(self, numbers=[*self.numbers, *later.numbers])
 
 
-def is_outside(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:
+def is_outside_band(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:
     """For each of the distributions (..., k) around mu, whether it leaves the bounds by more than rounding explains."""
     slack = _BAND_ROUNDING * bounds.upper
     return np.asarray(((laws < (bounds.lower - slack) * mu) | (laws > (bounds.upper + slack) * mu)).any(axis=-1))
@@ -317,7 +454,7 @@ def outsiders_on_outcomes(family: FiniteFamily, rows: Floats) -> Outsiders | Non
     bounds, mu = family.served_bounds, family.reference
     if bounds.lower == 0.0 and bounds.upper * float(np.min(mu)) >= 1.0 - _BAND_ROUNDING:
         return None  # the bounds contain all distributions
-    numbers = np.flatnonzero(is_outside(rows, mu, bounds))
+    numbers = np.flatnonzero(is_outside_band(rows, mu, bounds))
     if not numbers.size:
         return None
     check_laws(rows)
@@ -331,11 +468,11 @@ def name_clients(numbers: Sequence[int] | NDArray[np.intp], clients: int) -> str
     return "p" if clients == 1 else f"p[{numbers[0]}]" + (f" and {len(numbers) - 1} more" if len(numbers) > 1 else "")
 
 
-def report_outsiders(family: Any, bounds: Bounds, outsiders: Outsiders, *, refuse: bool) -> None:
+def report_outsiders(family: BandFamily, outsiders: Outsiders, *, refuse: bool) -> None:
     """Warn about clients outside the family, or raise an error if a mechanism is only for members."""
     what = (
         f"{name_clients(outsiders.numbers, outsiders.clients)} is outside {family!r}: relative to the reference it runs from "
-        f"{outsiders.least:g} to {outsiders.most:g}, the band from {bounds.lower:g} to {bounds.upper:g}"
+        f"{outsiders.least:g} to {outsiders.most:g}, the band from {family.bounds.lower:g} to {family.bounds.upper:g}"
     )
     if refuse:
         raise OutsideFamilyError(

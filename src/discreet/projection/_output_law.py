@@ -2,17 +2,16 @@
 
 The output density is q = clip(slope p + lift b h, b h, B h). On nodes with reference masses mu_i and client masses p_i, the scale r = 1/slope
 is the finite weighted problem of `discreet.projection`, solved exactly. Only the nodes are approximate: they see a bare function only at
-their own places. `OneClient`, `ManyClients` and `PublicPoints` choose them (`discreet.mechanisms._output_solver`).
+their own places. `OneClient`, `ManyClients` and `PublicPoints` choose them (`discreet.projection._output_solver`).
 
-An `OutputLaw` is for inspection. Releases are drawn from integer weights (`discreet.mechanisms._discretisation`), whose guarantee does not
+An `OutputLaw` is for inspection. Releases are drawn from integer weights (`discreet.mechanisms._atoms`), whose guarantee does not
 depend on this module.
 
-Quadrature nodes that end where the output density has a kink.
-
-q = clip(slope p/h + lift b, b, B) h is as smooth as p and h except where p/h passes a level. Panels that a kink crosses are cut into lines,
-and every line is cut at its roots. Along one axis of a panel the roots are those of a polynomial through known values; between them
-Gauss-Legendre nodes converge as fast as p and h allow. The integrand over the other axes is then smooth except at the ends of the kink, and
-its own Legendre coefficients show how well it is resolved. The roots need not be exact: a cut that misses a kink by d costs O(d^2).
+**Quadrature nodes end where the output density has a kink.** q = clip(slope p/h + lift b, b, B) h is as smooth as p and h except where p/h
+passes a level. Panels that a kink crosses are cut into lines, and every line is cut at its roots. Along one axis of a panel the roots are
+those of a polynomial through known values; between them Gauss-Legendre nodes converge as fast as p and h allow. The integrand over the other
+axes is then smooth except at the ends of the kink, and its own Legendre coefficients show how well it is resolved. The roots need not be
+exact: a cut that misses a kink by d costs O(d^2).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import divergences
 from discreet._base.quadrature import Panels, errors_on_unit_cube, gauss_rule, tensor_rule
 from discreet.divergences import FDivergence
-from discreet.errors import DiscreetError, NotPrivateWarning, check_count, warn_caller
+from discreet.errors import DiscreetError, NotPrivateWarning, check_count, check_kind, warn_caller
 from discreet.families import (
     BAND_SLACK,
     ContinuousFamily,
@@ -38,19 +37,21 @@ from discreet.families import (
     NodeSummary,
     as_points,
     features_of,
+    find_outsiders,
     largest_log_ratios,
-    outsiders_of,
     report_outsiders,
     shape_of_points,
     warn_of_unresolved_masses,
 )
 from discreet.privacy.tradeoff import Constants
-from discreet.projection import NEGLIGIBLE, Affine, Box
-from discreet.release import generator
+from discreet.projection._box import NEGLIGIBLE, Affine, Box
 
 Floats = NDArray[np.float64]
 
+Evaluate = Callable[[Floats, Floats], Floats]
 _BLOCK = 1 << 20
+_SMALLEST = 1e-300
+_STEPS = 5  # of regula falsi, each on all roots at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +101,13 @@ class OutputLaw:
         if self.mixing is not None:
             raise DiscreetError("the linear mechanism has no scale: its law is gamma p + (1 - gamma) h")
         with np.errstate(divide="ignore"):  # inf where the reference has none of p's mass that a float can hold
-            return self._each(1.0 / self.slope)
+            return self._float_if_single(1.0 / self.slope)
 
     @property
     def mass(self) -> float | Floats:
         """The integral of the density before normalisation, as the nodes see it; the output is that of p divided by it."""
         with np.errstate(over="ignore"):  # inf where it is more than a float can hold; the law does not depend on it
-            return self._each(np.exp(self.log_mass))
+            return self._float_if_single(np.exp(self.log_mass))
 
     @property
     def mass_error(self) -> float | Floats:
@@ -116,7 +117,7 @@ class OutputLaw:
         mass that the nodes missed. Of a bare function only the values at the nodes are known. A feature between them escapes the estimate,
         and affects `scale` and `divergence` too. Privacy does not depend on it.
         """
-        return self._each(self.errors)
+        return self._float_if_single(self.errors)
 
     @property
     def mass_checked(self) -> bool:
@@ -127,18 +128,18 @@ class OutputLaw:
         """The density q at points (n,) in one dimension or (n, dim)."""
         points = as_points(x, self.dim)
         log_reference = self.family.log_reference(points)
-        values = np.stack([self._relative(i, points, log_reference) for i in range(len(self.clients))])
+        values = np.stack([self._relative_density(i, points, log_reference) for i in range(len(self.clients))])
         values *= np.exp(log_reference)
         shape = shape_of_points(x, self.dim)
         return values.reshape((len(self.clients), *shape)) if self.many else values.reshape(shape)
 
     def log_density(self, x: Floats) -> Floats:
         """log q of a single client's output, so that the output can be a client in its turn."""
-        self._need_one()
+        self._check_single_client()
         points = as_points(x, self.dim)
         log_reference = self.family.log_reference(points)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._relative(0, points, log_reference)) + log_reference)
+            return np.asarray(np.log(self._relative_density(0, points, log_reference)) + log_reference)
 
     def divergence(self, name: str | FDivergence) -> float | Floats:
         """D_f(P||Q) on the same nodes."""
@@ -146,7 +147,7 @@ class OutputLaw:
         found = np.empty(len(self.client_masses))
         for rows in row_blocks(*self.client_masses.shape):
             found[rows] = f(self.client_masses[rows], self.output_masses_of(rows))
-        return self._each(found)
+        return self._float_if_single(found)
 
     def sample(self, count: int, *, rng: np.random.Generator | None = None) -> Floats:
         """Points drawn from q by rejection from h: (count,) in one dimension, else (count, dim).
@@ -155,14 +156,17 @@ class OutputLaw:
         epsilon for that. `release` is the private draw.
         """
         count = check_count("count", count)
-        self._need_one()
-        rng = generator(rng)
+        self._check_single_client()
+        rng = np.random.default_rng() if rng is None else rng
+        check_kind("rng", rng, np.random.Generator, "pass numpy.random.default_rng(seed), or leave it out")
         warn_caller("output(p).sample(n) is for experiments and NOT private; release(p) is", NotPrivateWarning)
         kept: list[Floats] = []
         missing = count
         while missing:
             x = self.family.draw(max(64, math.ceil(1.2 * missing * self.constants.B)), rng)
-            accepted = rng.random(len(x)) * self.constants.B < self._relative(0, x, self.family.log_reference(x))
+            accepted = rng.random(len(x)) * self.constants.B < self._relative_density(
+                0, x, self.family.log_reference(x)
+            )
             kept.append(x[accepted][:missing])
             missing -= len(kept[-1])
         drawn = np.concatenate(kept)
@@ -170,11 +174,11 @@ class OutputLaw:
 
     def relative(self, x: Floats) -> Floats:
         """q/h at points (m, dim) for a single client: in [b, B]."""
-        self._need_one()
+        self._check_single_client()
         points = as_points(x, self.dim)
-        return self._relative(0, points, self.family.log_reference(points))
+        return self._relative_density(0, points, self.family.log_reference(points))
 
-    def _relative(self, client: int, x: Floats, log_reference: Floats) -> Floats:
+    def _relative_density(self, client: int, x: Floats, log_reference: Floats) -> Floats:
         ratio = density_ratio(self.clients[client].log_density(x), log_reference + self.log_mass[client])
         return affine_clip(ratio, float(self.slope[client]), float(self.lift[client]), self.constants)
 
@@ -207,11 +211,11 @@ class OutputLaw:
         checked = "checked against the mass that p knows" if self.mass_checked else "estimated: nodes can miss a spike"
         return f"OutputLaw(<{who} of {self.family!r}>, mass_error={float(np.max(self.errors)):.1g} ({checked}))"
 
-    def _need_one(self) -> None:
+    def _check_single_client(self) -> None:
         if self.many:
             raise DiscreetError(f"these are the output laws of {len(self.clients)} clients; ask for the output of one")
 
-    def _each(self, values: Floats) -> float | Floats:
+    def _float_if_single(self, values: Floats) -> float | Floats:
         return values if self.many else float(values[0])
 
 
@@ -252,14 +256,14 @@ class OutputProblem:
         """The box on nodes of these reference masses (m,)."""
         return Box.around(masses, masses.size, self.constants, self.epsilon)
 
-    def tell_outside(self, clients: Sequence[LogDensity], seen: NodeSummary) -> None:
+    def report_outside_clients(self, clients: Sequence[LogDensity], seen: NodeSummary) -> None:
         """Warn about clients outside the band; reject them if the mechanism is linear."""
-        outsiders = outsiders_of(self.family, clients, seen, self.members)
+        outsiders = find_outsiders(self.family, clients, seen, self.members)
         if outsiders is not None:
             whose = self.family if self.members is None else self.members
-            report_outsiders(whose, whose.bounds, outsiders, refuse=self.mixing is not None)
+            report_outsiders(whose, outsiders, refuse=self.mixing is not None)
 
-    def solve(
+    def solve_on_nodes(
         self,
         clients: Sequence[LogDensity],
         many: bool,
@@ -275,7 +279,7 @@ class OutputProblem:
         mass = client.sum(axis=1)
         client /= mass[:, None]
         seen = NodeSummary(shift + np.log(mass), smallest, shift, slack)
-        self.tell_outside(clients, seen)
+        self.report_outside_clients(clients, seen)
         if self.mixing is not None:
             slope, lift = np.full(len(clients), self.mixing.slope), np.full(len(clients), self.mixing.lift)
         else:
@@ -289,16 +293,10 @@ class OutputProblem:
             slope, lift, np.zeros(len(clients)),
         )  # fmt: skip
 
-    def with_known_masses(self, law: OutputLaw) -> OutputLaw:
+    def with_reported_masses(self, law: OutputLaw) -> OutputLaw:
         """The law with errors corrected for clients that know their mass."""
         errors, known = warn_of_unresolved_masses(self.family, law.clients, law.log_mass, law.errors)
         return replace(law, errors=errors, mass_known=known)
-
-
-_SMALLEST = 1e-300
-Evaluate = Callable[[Floats, Floats], Floats]
-
-_STEPS = 5  # of regula falsi, each on all roots at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,14 +312,16 @@ class CutLines:
     dim: int
 
     @property
-    def panel(self) -> NDArray[np.intp]:
+    def panel_of_segment(self) -> NDArray[np.intp]:
         """(s,) the panel each segment belongs to."""
         return self.line // len(self.line_weights)
 
     def errors(self, values: Floats) -> Floats:
         """(panels,) estimated errors of the integrals of values (s, order) times h: along the segments, then across the lines."""
         inside = errors_on_unit_cube(self.masses * values / gauss_rule(self.order)[1], self.order, 1)
-        errors = np.bincount(self.panel, inside, minlength=self.lines // len(self.line_weights)).astype(np.float64)
+        errors = np.bincount(self.panel_of_segment, inside, minlength=self.lines // len(self.line_weights)).astype(
+            np.float64
+        )
         if self.dim > 1:
             along = np.bincount(self.line, (self.masses * values).sum(axis=1), minlength=self.lines)
             heights = along.reshape(-1, len(self.line_weights)) / self.line_weights
@@ -407,7 +407,7 @@ def _level_crossings(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], 
     above = sampled > levels[:, :, None]
     which, line, gap = np.nonzero(above[:, :, :-1] != above[:, :, 1:])
     level = np.broadcast_to(levels, (len(levels), len(values)))[which, line]
-    held = values[line] @ to_coefficients(order)
+    held = values[line] @ legendre_coefficient_map(order)
     low, high = places[gap], places[gap + 1]
     at_low, at_high = sampled[line, gap] - level, sampled[line, gap + 1] - level
     place, went_left, went_right = low, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
@@ -436,7 +436,7 @@ def legendre_values(coefficients: Floats, place: Floats) -> Floats:
 
 
 @cache
-def to_coefficients(order: int) -> Floats:
+def legendre_coefficient_map(order: int) -> Floats:
     """(order, order): values at the Gauss-Legendre places to the Legendre coefficients of the polynomial through them."""
     nodes, weights = gauss_rule(order)
     basis = np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1)
@@ -447,4 +447,4 @@ def to_coefficients(order: int) -> Floats:
 def end_value_map(order: int) -> Floats:
     """(order, 2): the map from values at the Gauss-Legendre places to the polynomial's values at 0 and 1."""
     signs = (-1.0) ** np.arange(order)
-    return np.ascontiguousarray(to_coefficients(order) @ np.stack([signs, np.ones(order)], axis=1))
+    return np.ascontiguousarray(legendre_coefficient_map(order) @ np.stack([signs, np.ones(order)], axis=1))

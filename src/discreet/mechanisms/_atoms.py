@@ -1,0 +1,500 @@
+"""Atoms: how clients are put on finitely many outcomes or cells, and how a drawn atom becomes a sample.
+
+A carrier puts clients on finitely many atoms with public reference masses, and turns a drawn atom into a sample:
+
+    p --read_clients--> clients --put_on_atoms--> laws (n, size) --integers--> numbers --samples_of_atoms, format_samples--> release
+
+The middle step is the same for every release, and privacy rests on it alone. The atoms are fixed before a client is read, and the weights are
+integers within one box. A release is therefore epsilon-LDP even if the laws on the atoms are inaccurate. Outcomes, cells and points differ in
+the two ends only.
+
+On a finite family the atoms are the outcomes, a client is a row of probabilities, and a sample is an outcome or its label. On a continuous
+family a client is a density or a list of them, `output` is a distribution on the whole space, and a sample is a point.
+
+`Cells`. The atoms are the cells of a public partition, of reference mass mu_i, with p_i = P(cell_i). The finite mechanism draws a cell; a
+point of the cell is then drawn from h, independently of the client. Estimates from samples are estimates of the p_i that were used. On a line
+p_i therefore comes from the client's distribution function if it has one. (`discreet.mechanisms._points` has the other discretisations.)
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Iterator, Sized
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain import digest
+from discreet.errors import DiscreetError, check_count
+from discreet.families import (
+    LARGEST_CHARTED,
+    CellPartition,
+    ContinuousFamily,
+    FiniteFamily,
+    HistogramLaw,
+    LogDensity,
+    Nodes,
+    NodeSummary,
+    Outsiders,
+    as_clients,
+    as_laws,
+    find_outsiders,
+    is_list_of_clients,
+    is_member,
+    known_interval_masses,
+    log_ratios,
+    missed_clients,
+    outsiders_on_outcomes,
+    panel_masses,
+    report_outsiders,
+    unseen_error,
+    warn_of_coarse_masses,
+)
+from discreet.projection import Affine, Box, OutputLaw, OutputProblem, OutputSolver
+
+if TYPE_CHECKING:
+    from discreet.mechanisms._sampler import Sampler
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Clients = TypeVar("Clients", bound=Sized)
+"""Some clients as a carrier reads them: rows of probabilities, or densities."""
+Densities = tuple[LogDensity, ...]
+DEFAULT_CELLS = {1: 1024, 2: 8192, 3: 16384}
+_BLOCK = 1 << 22  # clients times atoms held at a time
+_NODES_IN_A_CELL = {1: 1, 2: 2, 3: 2}  # along each axis
+_CELL_SLACK = 1e-3
+_MUCH = 4.0  # by which p/h changes inside a cell before more nodes are needed there
+
+
+@dataclass(frozen=True, eq=False)
+class ClientBatch(Generic[Clients]):
+    """The clients that a caller passed, and the shape of their axes: () for a single one."""
+
+    clients: Clients
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LawsOnAtoms:
+    """The distributions (n, size) of some clients on atoms, and the seed of the atoms where these clients have atoms of their own."""
+
+    rows: Floats
+    seed: int | None = None
+
+
+class Outputs(Protocol):
+    """The output distributions of one mechanism, for inspection."""
+
+    def output_law(self, clients: Any, shape: tuple[int, ...]) -> Floats | OutputLaw:
+        """The output distribution Q(.|P) of each client."""
+
+    def scale(self, clients: Any, shape: tuple[int, ...]) -> float | Floats:
+        """The paper's r_P of each client."""
+
+
+class Atoms(abc.ABC, Generic[Clients]):
+    """Finitely many atoms, on which the clients of a family are put. Subclasses define the atoms."""
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """Number of atoms."""
+
+    @property
+    @abc.abstractmethod
+    def reference(self) -> float | Floats:
+        """mu of every atom; one number where it is uniform."""
+
+    @abc.abstractmethod
+    def read_clients(self, p: Any) -> ClientBatch[Clients]:
+        """One client or many, checked."""
+
+    @abc.abstractmethod
+    def client_blocks(self, clients: Clients) -> Iterator[Clients]:
+        """The clients in blocks that fit in memory on the atoms."""
+
+    @property
+    @abc.abstractmethod
+    def client_family(self) -> FiniteFamily | ContinuousFamily:
+        """The family of client distributions."""
+
+    @abc.abstractmethod
+    def put_on_atoms(self, clients: Clients) -> tuple[LawsOnAtoms, Outsiders | None]:
+        """The clients on the atoms, and those that are seen to be outside the family."""
+
+    def laws_on_atoms(self, clients: Clients, *, refuse: bool) -> LawsOnAtoms:
+        """The clients on the atoms. `refuse`: raise for a client outside the family instead of warning."""
+        found, outsiders = self.put_on_atoms(clients)
+        if outsiders is not None:
+            report_outsiders(self.client_family, outsiders, refuse=refuse)
+        return found
+
+    def laws_in_blocks(self, clients: Clients, *, refuse: bool) -> Iterator[LawsOnAtoms]:
+        """The same in blocks; one warning at the end covers the outsiders of all blocks."""
+        seen: Outsiders | None = None
+        first = 0
+        for block in self.client_blocks(clients):
+            found, outsiders = self.put_on_atoms(block)
+            if outsiders is not None:
+                these = outsiders.as_part_of(len(clients), first)
+                if refuse:
+                    report_outsiders(self.client_family, these, refuse=True)
+                seen = these if seen is None else seen.concat(these)
+            first += len(block)
+            yield found
+        if seen is not None:
+            report_outsiders(self.client_family, seen, refuse=False)
+
+    @abc.abstractmethod
+    def as_laws_on_atoms(self, laws: Any) -> Floats:
+        """Check distributions (..., size) given on the atoms themselves."""
+
+    @abc.abstractmethod
+    def outputs(self, sampler: Sampler[Any]) -> Outputs:
+        """The output distributions of a sampler on these atoms."""
+
+    @abc.abstractmethod
+    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> NDArray[Any]:
+        """The samples (n, ...) of atoms (n,), for anybody who knows the atoms; `seed`: of atoms that only these clients have."""
+
+    @abc.abstractmethod
+    def format_samples(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
+        """Samples in the form users get, for clients of this shape."""
+
+    @abc.abstractmethod
+    def single_law(self, p: Any) -> Floats:
+        """One client on the atoms, by the same instructions for every client; an error where that is impossible."""
+
+    @abc.abstractmethod
+    def bin_count(self, p: Any) -> int:
+        """The number of bins of the empirical distribution p."""
+
+    def calibrated_epsilon(self, epsilon: float) -> float:
+        """The part of epsilon that is left for the box."""
+        return epsilon
+
+    def check_shared_atoms(self) -> None:
+        """Reject a method that needs atoms known to both client and curator."""
+
+
+@dataclass(frozen=True, eq=False)
+class OutputRows:
+    """Output laws as rows of probabilities."""
+
+    carrier: OutcomeAtoms
+    box: Box
+    mixing: Affine | None
+
+    def output_law(self, clients: Floats, shape: tuple[int, ...]) -> Floats:
+        rows = self.carrier.laws_on_atoms(clients, refuse=self.mixing is not None).rows
+        found = self.box.project(rows) if self.mixing is None else self.box.mix(rows, self.mixing)
+        return found.reshape(*shape, self.box.size)
+
+    def scale(self, clients: Floats, shape: tuple[int, ...]) -> float | Floats:
+        found = self.box.scale(self.carrier.laws_on_atoms(clients, refuse=False).rows)
+        return found.reshape(shape) if shape else float(found[0])
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeAtoms(Atoms[Floats]):
+    """The outcomes of one family."""
+
+    family: FiniteFamily
+
+    @property
+    def size(self) -> int:
+        return self.family.size
+
+    @property
+    def reference(self) -> float | Floats:
+        return self.family.reference
+
+    def read_clients(self, p: Any) -> ClientBatch[Floats]:
+        laws = self.family.as_rows(p)
+        return ClientBatch(laws.reshape(-1, self.size), laws.shape[:-1])
+
+    def client_blocks(self, clients: Floats) -> Iterator[Floats]:
+        yield clients  # the draw works in blocks itself
+
+    @property
+    def client_family(self) -> FiniteFamily:
+        return self.family
+
+    def put_on_atoms(self, clients: Floats) -> tuple[LawsOnAtoms, Outsiders | None]:
+        return LawsOnAtoms(clients), outsiders_on_outcomes(self.family, clients)
+
+    def as_laws_on_atoms(self, laws: Any) -> Floats:
+        return self.family.as_rows(laws, "laws")
+
+    def outputs(self, sampler: Sampler[Any]) -> OutputRows:
+        return OutputRows(self, sampler.box, sampler.mixing)
+
+    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> NDArray[Any]:
+        return numbers
+
+    def format_samples(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
+        return self.family.to_samples(samples.reshape(shape))
+
+    def single_law(self, p: Any) -> Floats:
+        law = self.family.as_rows(p)
+        if law.ndim != 1:
+            raise DiscreetError(f"p has shape {law.shape}; constant_time is for one client: release one law at a time")
+        return law
+
+    def bin_count(self, p: Any) -> int:
+        return self.size
+
+
+@dataclass(frozen=True, eq=False)
+class DensityAtoms(Atoms[Densities]):
+    """Atoms of the reference of one family.
+
+    `whose` is the clients' family, if the reference is that of another family.
+    """
+
+    family: ContinuousFamily
+    whose: ContinuousFamily | None = field(default=None, kw_only=True)
+
+    @property
+    def client_family(self) -> ContinuousFamily:
+        return self.family if self.whose is None else self.whose
+
+    @property
+    @abc.abstractmethod
+    def digest(self) -> str:
+        """The digest of the atoms in single precision, so that it does not depend on the last bits."""
+
+    def read_clients(self, p: Any) -> ClientBatch[Densities]:
+        clients = as_clients(p, self.family)
+        return ClientBatch(clients, (len(clients),) if is_list_of_clients(p) else ())
+
+    def client_blocks(self, clients: Densities) -> Iterator[Densities]:
+        step = max(1, _BLOCK // self.size)
+        return (clients[start : start + step] for start in range(0, len(clients), step))
+
+    def as_laws_on_atoms(self, laws: Any) -> Floats:
+        return as_laws(laws, "laws", self.size)
+
+    def outputs(self, sampler: Sampler[Any]) -> OutputSolver:
+        return OutputSolver(
+            OutputProblem(self.family, sampler.constants, sampler.calibrated_epsilon, sampler.mixing, self.whose)
+        )
+
+    def format_samples(self, samples: Floats, shape: tuple[int, ...]) -> float | Floats:
+        if self.family.dim > 1:
+            return samples.reshape(*shape, self.family.dim)
+        return samples.reshape(shape) if shape else float(samples[0, 0])
+
+    def single_law(self, p: Any) -> Floats:
+        raise DiscreetError(
+            f"constant_time is for finite families: the time to evaluate a density depends on the client; {self.family!r} is "
+            "continuous: bin its clients, and release on a Simplex"
+        )
+
+    def bin_count(self, p: Any) -> int:
+        if not isinstance(p, HistogramLaw):
+            raise DiscreetError("estimation_cost needs a histogram: p = family.law(records=..., fit=HistogramFit())")
+        return p.bins
+
+
+class Discretisation(abc.ABC):
+    """How a continuous client is released: `Cells(...)`, `Points(...)`, or not at all (`Density(...)`)."""
+
+    @abc.abstractmethod
+    def atoms_of(self, family: ContinuousFamily, members: ContinuousFamily | None) -> DensityAtoms:
+        """The atoms of a family. `members`: the clients' family, if the reference is that of another family."""
+
+
+@final
+@dataclass(frozen=True)
+class Cells(Discretisation):
+    """Release by cells of about equal reference mass, in up to three dimensions.
+
+    Args:
+        count: how many cells at least; 1,024, 8,192 or 16,384 by default in one, two or three dimensions.
+
+    Raises:
+        DiscreetError: for a count below 2.
+    """
+
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None:
+            check_count("count", self.count, 2)
+
+    def atoms_of(self, family: ContinuousFamily, members: ContinuousFamily | None) -> CellAtoms:
+        return CellAtoms(family, self, whose=members)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CellAtoms(DensityAtoms):
+    """The cells of one family."""
+
+    discretisation: Cells
+
+    @cached_property
+    def partition(self) -> CellPartition:
+        """The public partition."""
+        if self.family.dim > LARGEST_CHARTED:
+            raise DiscreetError(
+                f"cells are for dimension at most {LARGEST_CHARTED}, not {self.family.dim}: their number would grow "
+                "exponentially; use Points"
+            )
+        assert self.discretisation.count is not None
+        return self.family.cells(self.discretisation.count)
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of the cells' edges in the family's coordinates."""
+        panels = self.partition.panels
+        return digest(np.stack([panels.lower, panels.upper]).astype("<f4").tobytes())
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.partition)
+
+    @property
+    def reference(self) -> Floats:
+        """Their reference masses."""
+        return self.partition.masses
+
+    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
+        """A point of h in each of the numbered cells."""
+        return self.partition.points(numbers, rng)
+
+    @cached_property
+    def _nodes_in_cells(self) -> Nodes:
+        return self.partition.nodes(_NODES_IN_A_CELL[self.family.dim])
+
+    def put_on_atoms(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
+        """P(cell_i) of every client, as accurately as it can be found.
+
+        On a line it comes from the client's distribution function, or from an integral over each cell, refined as far as the values show. In
+        more dimensions it comes from nodes. A client gets more nodes if it reports that they missed it, or if p/h changes much inside cells.
+        """
+        rows, seen = self._masses_on_line(clients) if self.family.dim == 1 else self._masses_at_nodes(clients)
+        held = LawsOnAtoms(rows / rows.sum(axis=1, keepdims=True))
+        return held, find_outsiders(self.family, clients, seen, self.whose)
+
+    @cached_property
+    def _edges_and_intervals(self) -> tuple[Floats, Integers]:
+        """The increasing ends of the cells on a line, and for each cell the number of its interval between them."""
+        panels = self.partition.panels
+        with np.errstate(divide="ignore"):  # an end at infinity
+            ends = self.family.chart.points(np.stack([panels.lower, panels.upper]))[..., 0]
+        edges = np.unique(ends)
+        return edges, np.searchsorted(edges, ends.min(axis=0))
+
+    def _masses_on_line(self, clients: Densities) -> tuple[Floats, NodeSummary]:
+        """Masses on the cells of a line up to a factor, and a summary of p/h."""
+        edges, cells = self._edges_and_intervals
+        rows = np.empty((len(clients), self.size))
+        log_mass, smallest, largest = np.zeros((3, len(clients)))
+        asked = []
+        for i, known in enumerate(known_interval_masses(clients, edges)):
+            if known is None:
+                rows[i], log_mass[i], smallest[i], largest[i] = self._masses_by_fine_nodes(
+                    clients[i], client_name(i, clients)
+                )
+                continue
+            rows[i] = known[cells]
+            smallest[i] = largest[i] = log_mass[i] = math.log(rows[i].sum())
+            if not (self.client_family.any_client or is_member(self.client_family, clients[i])):
+                asked.append(i)
+        seen = NodeSummary(log_mass, smallest, largest, _CELL_SLACK)
+        if asked:
+            some = tuple(clients[i] for i in asked)
+            looked = self._masses_at_nodes(some, resolve=False)[1]
+            for i, mass, low, high in zip(asked, looked.log_mass, looked.log_smallest, looked.log_largest, strict=True):
+                log_mass[i], smallest[i], largest[i] = mass, low, high
+        return rows, seen
+
+    def _masses_at_nodes(self, clients: Densities, *, resolve: bool = True) -> tuple[Floats, NodeSummary]:
+        """mu_i times the average of p/h over the cell's nodes. `resolve`: whether the masses have to be accurate, or only the extreme p/h."""
+        log_ratio = log_ratios(clients, self._nodes_in_cells)
+        largest = log_ratio.max(axis=(1, 2))
+        shift = np.where(np.isneginf(largest), 0.0, largest)
+        ratio = np.exp(log_ratio - shift[:, None, None])
+        within = self._nodes_in_cells.masses
+        total = within.sum(axis=1)
+        share = np.divide(
+            within, total[:, None], out=np.full(within.shape, 1.0 / within.shape[1]), where=total[:, None] > 0
+        )
+        rows = np.einsum("nij,ij->ni", ratio, share) * self.reference
+        smallest = log_ratio.min(axis=(1, 2), where=within > 0.0, initial=np.inf)
+        with np.errstate(divide="ignore"):
+            seen = NodeSummary(shift + np.log(rows.sum(axis=1)), smallest, largest, _CELL_SLACK)
+        for i in sorted(
+            {*missed_clients(self.family, clients, seen), *(_unresolved_clients(ratio, rows) if resolve else ())}
+        ):
+            found = self._masses_by_fine_nodes(clients[i], client_name(i, clients), needed=resolve)
+            rows[i], seen.log_mass[i], smallest[i], largest[i] = found
+        return rows, seen
+
+    def _masses_by_fine_nodes(
+        self, p: LogDensity, who: str, *, needed: bool = True
+    ) -> tuple[Floats | float, float, float, float]:
+        """p on the cells, with extra nodes where it is narrow or unresolved: row, log mass, extreme log p/h."""
+        found = panel_masses(p, self.partition.panels, self.family.chart, self.family.log_reference)
+        if found is None:
+            if needed:
+                raise unseen_error(who)
+            return math.nan, 0.0, 0.0, math.inf  # all its mass lies between the nodes, so p/h exceeds any bound there
+        if needed and self.family.dim == 1:
+            warn_of_coarse_masses(who, found.error)
+        return found.masses, found.log_mass, found.log_smallest, found.log_largest
+
+
+def _unresolved_clients(ratio: Floats, rows: Floats) -> list[int]:
+    """The clients with more than a small share of their mass in cells inside which p/h (clients, cells, nodes) changes much."""
+    changes = ratio.max(axis=2) > _MUCH * ratio.min(axis=2)
+    return [int(i) for i in np.flatnonzero((rows * changes).sum(axis=1) > _CELL_SLACK * rows.sum(axis=1))]
+
+
+def client_name(i: int, clients: Densities) -> str:
+    """The name of a client in messages."""
+    return "p" if len(clients) == 1 else f"p[{i}]"
+
+
+def default_discretisation(family: FiniteFamily | ContinuousFamily) -> Discretisation | None:
+    """Cells up to three dimensions, points above; None on finitely many outcomes."""
+    if not isinstance(family, ContinuousFamily):
+        return None
+    from discreet.mechanisms._points import Points  # a circular import
+
+    return Cells(DEFAULT_CELLS[family.dim]) if family.dim <= LARGEST_CHARTED else Points()
+
+
+def chosen_discretisation(
+    family: FiniteFamily | ContinuousFamily, discretisation: Discretisation | None
+) -> Discretisation | None:
+    """The discretisation with its numbers filled in: the default for None, and the default count for cells without one."""
+    unsaid = isinstance(discretisation, Cells) and discretisation == Cells()
+    if discretisation is None or (unsaid and isinstance(family, ContinuousFamily) and family.dim <= LARGEST_CHARTED):
+        return default_discretisation(family)
+    return discretisation
+
+
+def make_atoms(
+    family: FiniteFamily | ContinuousFamily,
+    discretisation: Discretisation | None,
+    members: ContinuousFamily | None = None,
+) -> Atoms[Any]:
+    """The atoms of a discretisation. `members`: the clients' family, if the reference is that of another family."""
+    if not isinstance(family, ContinuousFamily):
+        if discretisation is not None:
+            raise DiscreetError(
+                f"discretisation = {discretisation!r} is for continuous families; {family!r} is released outcome by outcome"
+            )
+        return OutcomeAtoms(family)
+    if not isinstance(discretisation, Discretisation):
+        raise DiscreetError(f"discretisation = {discretisation!r} is not one of Cells(...), Points(...), Density(...)")
+    return discretisation.atoms_of(family, members)
