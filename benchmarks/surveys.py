@@ -32,8 +32,8 @@ from discreet.survey import (
     quantiles,
     shares,
 )
-from discreet.survey._optimised import optimise_blocks
 from discreet.survey._strategies import blocks_for
+from discreet.survey._weighted_blocks import optimise_blocks
 
 EPSILONS = (0.1, 0.5, 1.0, 1.3, 2.0, 3.0, 4.0, 6.0, 8.0)
 PEOPLE = 149_000

@@ -14,9 +14,14 @@ from discreet.mechanisms import best_subset
 from discreet.privacy import at_most_exp
 from discreet.release import Question, fresh_secret
 from discreet.survey import Survey, SurveySampler, WeightedBlocks, linear, shares
-from discreet.survey._optimised import _optimise_known, all_blocks, least_sum_variance, optimise_blocks
 from discreet.survey._strategies import _sum_variances, blocks_for
-from discreet.survey._weighted_blocks import block_directions
+from discreet.survey._weighted_blocks import (
+    _optimise_known,
+    all_blocks,
+    block_directions,
+    least_sum_variance,
+    optimise_blocks,
+)
 from tests.soaking import examples, wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")

@@ -38,7 +38,7 @@ from discreet.survey import (
     quantiles,
     shares,
 )
-from discreet.survey._coin import NO_QUESTION, Marginals, choose_coin, survey_order
+from discreet.survey._parts import NO_QUESTION, Marginals, choose_coin, survey_order
 from discreet.survey._strategies import blocks_for, choose_windows, level_variance
 from tests.soaking import examples, wide
 

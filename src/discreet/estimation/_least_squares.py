@@ -1,7 +1,7 @@
 """Least squares over all reports on a survey: tables of shares that agree, sums of shares, and distribution functions by levels of a tree.
 
 **Tables.** Two tables that have columns in common both tell the marginal of these. Weighted least squares over all tables at once is, by
-orthogonality, the weighted mean of each effect over the tables that see it (`discreet.survey._coin`). The effect of no column is the
+orthogonality, the weighted mean of each effect over the tables that see it (`discreet.survey._parts`). The effect of no column is the
 total, which is 1. So a consistent share is 1/K plus a sum over tables of coefficients of their shares, and each report on table i gives the
 sum V of its coefficients over its block: n/(n_i gap_i) V has the mean of that table's part, over n_i of n clients.
 

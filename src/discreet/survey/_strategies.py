@@ -1,10 +1,10 @@
 """What a client may be asked, and how often: the reports that answer each question with the smallest variance.
 
 A survey puts one question to each client, with the whole budget; a public coin chooses which, and is part of the report
-(`discreet.survey._coin`).
+(`discreet.survey._parts`).
 
 **Shares, histograms, own sums.** Blocks of outcomes (`discreet.mechanisms`), whose variance is within 1 % of the best subset selection's.
-For own sums of up to 200 outcomes also blocks that are optimised for them (`discreet.survey._optimised`), kept where they are better.
+For own sums of up to 200 outcomes also blocks that are optimised for them (`discreet.survey._weighted_blocks`), kept where they are better.
 
 **A mean.** The value u in [0, 1] is rounded at random to one of the points 0 .. N - 1, without bias. A report is one of M = N - 1 + w
 numbers j: with probability beta = M/(M + (e^eps - 1) w) a uniform one, else uniform among the w numbers s .. s + w - 1 from the point s on.
@@ -28,7 +28,7 @@ comparison. (Noise of blocks has the same variance in every direction but the co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -39,8 +39,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.mechanisms import BlockFamily, MaskedSubsets, RankedSubsets, Reports, choose_blocks, worst_variance
-from discreet.survey._columns import Integers, SurveyColumns
-from discreet.survey._optimised import MOST_ENTRIES, MOST_OUTCOMES, least_sum_variance, optimise_blocks
+from discreet.survey._columns import CellOf, Integers, PointOf, Projection, SurveyColumns, Together
 from discreet.survey._questions import (
     HistogramQuestion,
     LinearQuestion,
@@ -49,10 +48,15 @@ from discreet.survey._questions import (
     ShareQuestion,
     SurveyQuestion,
 )
-from discreet.survey._weighted_blocks import WeightedBlocks
+from discreet.survey._weighted_blocks import (
+    MOST_ENTRIES,
+    MOST_OUTCOMES,
+    WeightedBlocks,
+    least_sum_variance,
+    optimise_blocks,
+)
 
 Floats = NDArray[np.float64]
-Uniform = Callable[[int, int], Integers]  # a bound and a count: so many integers, uniform below the bound
 SHARE_UNITS = 1 << 30  # in which shares of clients are stated
 _LARGEST_MASK = 56  # outcomes whose masks leave room for other questions in 64 bits
 _TREES = ((2, 9), (3, 6), (4, 5), (8, 3))
@@ -134,78 +138,15 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Together:
-    """The outcome of some columns together."""
+class ReportClass:
+    """Reports that some clients send equally likely: their chance together for each client, and the least and the most for any."""
 
-    columns: tuple[str, ...]
-
-    def size(self, columns: SurveyColumns) -> int:
-        """How many outcomes there are."""
-        return math.prod(columns.sizes(self.columns))
-
-    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
-        """The outcome of each row."""
-        return columns.project(rows, self.columns)
-
-    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
-        """The outcome of a row, for certain."""
-        return {int(columns.project(np.array([row]), self.columns)[0]): Fraction(1)}
+    chances: tuple[Fraction, ...]
+    least: Fraction
+    most: Fraction
 
 
-@dataclass(frozen=True)
-class CellOf:
-    """The cell of a number, of `count` equal ones (but for rounding to its resolution)."""
-
-    column: str
-    count: int
-
-    def size(self, columns: SurveyColumns) -> int:
-        """How many cells there are."""
-        return self.count
-
-    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
-        """The cell of each row."""
-        return columns.outcomes(rows, self.column) * self.count // columns[self.column].size
-
-    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
-        """The cell of a row, for certain."""
-        return {int(self.outcomes(columns, np.array([row]), _no_draw)[0]): Fraction(1)}
-
-
-@dataclass(frozen=True)
-class PointOf:
-    """A point of an equal grid on the range of a number, to which it is rounded at random and without bias."""
-
-    column: str
-    points: int
-
-    def size(self, columns: SurveyColumns) -> int:
-        """How many points there are."""
-        return self.points
-
-    def _points_around(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
-        """The point below the middle of each row's cell, how far the middle is beyond it, and the distance of points."""
-        whole = 2 * columns[self.column].size
-        beyond = (2 * columns.outcomes(rows, self.column) + 1) * (self.points - 1)
-        return beyond // whole, beyond % whole, whole
-
-    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
-        """A point next to each row's number: the upper one with the probability that makes the mean right."""
-        lower, beyond, whole = self._points_around(columns, rows)
-        return lower + (below(whole, len(rows)) < beyond)
-
-    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
-        """The two points next to a row's number, and their probabilities."""
-        lower, beyond, whole = (int(np.ravel(each)[0]) for each in self._points_around(columns, np.array([row])))
-        upper = Fraction(beyond, whole)
-        return {lower: 1 - upper, lower + 1: upper} if upper else {lower: Fraction(1)}
-
-
-Projection = Together | CellOf | PointOf
-
-
-def _no_draw(bound: int, count: int) -> Integers:
-    raise AssertionError("nothing is drawn here")
+Blocks = BlockFamily | Windows | WeightedBlocks
 
 
 @dataclass(frozen=True)
@@ -221,7 +162,7 @@ class Part:
 
     question: int
     projection: Projection
-    blocks: BlockFamily | Windows | WeightedBlocks
+    blocks: Blocks
     share: float
 
     @cached_property
@@ -233,6 +174,43 @@ class Part:
     def share_units(self) -> int:
         """The share as a whole number of units of 2^-30, at least one."""
         return max(1, round(self.share * SHARE_UNITS))
+
+    def chance_of_holding(self, report: Reports, law: dict[int, Fraction]) -> Fraction:
+        """The probability that the outcome of a client with this law is one that a report (1,) holds."""
+        inside = (chance for outcome, chance in law.items() if self.blocks.holds(report, np.array([outcome]))[0])
+        return sum(inside, Fraction(0))
+
+    def report_classes(
+        self, columns: SurveyColumns, rows: Sequence[int], share: Fraction, beta: Fraction
+    ) -> list[ReportClass]:
+        """Its reports in classes that two clients with these rows do not tell apart; `share`: asked it, `beta`: uniform."""
+        least, own = share * beta / self.blocks.blocks, share * (1 - beta) / self.blocks.holding
+        counts = self._count_by_membership([self.projection.law(columns, row) for row in rows])
+        return [
+            ReportClass(tuple(many * (least + own * inside) for inside in held), many * least, many * (least + own))
+            for held, many in counts.items()
+        ]
+
+    def _count_by_membership(self, laws: Sequence[dict[int, Fraction]]) -> dict[tuple[Fraction, ...], int]:
+        """How many reports hold the outcomes of two clients with these laws, by the two probabilities that they do."""
+        blocks, found = self.blocks, dict[tuple[Fraction, ...], int]()
+        if isinstance(blocks, BlockFamily):  # so many that they are counted, not listed; outcomes are certain
+            (first,), (second,) = laws
+            both = blocks.holding if first == second else blocks.holding_both
+            alone = blocks.holding - both
+            one, none = Fraction(1), Fraction(0)
+            found = {
+                (one, one): both,
+                (one, none): alone,
+                (none, one): alone,
+                (none, none): blocks.blocks - both - 2 * alone,
+            }
+        else:
+            for report in blocks.every_report():
+                given = np.array([report], dtype=np.uint64)
+                held = tuple(self.chance_of_holding(given, law) for law in laws)
+                found[held] = found.get(held, 0) + int(blocks.copies_of(given)[0])
+        return {held: many for held, many in found.items() if many}
 
 
 @dataclass(frozen=True)
@@ -409,17 +387,10 @@ def _quantile_strategy(column: str, place: int, bound: Fraction, size: int) -> S
     return best
 
 
-def level_variance(blocks: BlockFamily, growth: float) -> float:
-    """n times the variance of the nodes of a level in each direction but the constant one."""
+def level_variance(blocks: Blocks, growth: float) -> float:
+    """n times the variance of a table, or of the nodes of a level, in each direction but the constant one."""
+    assert isinstance(blocks, BlockFamily)
     return share_variance(blocks, growth) * blocks.size / (blocks.size - 1)
-
-
-def cell_edges(columns: SurveyColumns, column: str, count: int) -> Floats:
-    """The ends of the cells of `CellOf(column, count)`: of unions of the cells that a number is read to."""
-    edges = columns[column].edges
-    assert edges is not None
-    size = len(edges) - 1
-    return np.asarray(edges[-(-np.arange(count + 1) * size // count)])
 
 
 def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fraction) -> Strategy:
@@ -445,7 +416,6 @@ def _tree_variance(parts: Sequence[Part], growth: float) -> float:
     tree = Tree.on_cells(parts[-1].blocks.size)
     amounts = np.zeros(tree.depth)
     for part in parts:
-        assert isinstance(part.blocks, BlockFamily)
         level = round(math.log(part.blocks.size, tree.branching))
         amounts[level - 1] = part.share / level_variance(part.blocks, growth)
     return float((tree.costs / tree.precisions(amounts)).sum())
