@@ -13,7 +13,7 @@ from discreet.design import design
 from discreet.design._compiled import CompiledSteps
 from discreet.design._floors import ExampleClients, as_examples
 from discreet.design._interior import FloorBounds, InteriorPoint, PlainSteps
-from discreet.design._solving import Objective
+from discreet.design._newton import Objective
 from tests.design.mechanisms import clients
 
 interior = sys.modules[InteriorPoint.__module__]

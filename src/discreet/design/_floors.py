@@ -4,6 +4,11 @@ Example clients are stored by their non-zeros, so that work and memory grow with
 exchangeable for every client, so the best floor (convex, hence symmetrised for free) has one value on all of them. They need no variables.
 Below, `outcome` numbers the K outcomes in some support; `seen` are their numbers in the domain.
 
+**On an interval** clients are distributions on its cells (`cell_laws`). A bound holds for them only if their masses on the cells are right.
+A mixture, a table, a `BoundedDensity` and a scipy distribution with a checked distribution function enclose their masses
+(`discreet.families._integration`). The certificate then holds for every distribution within the enclosures. A bare function is unknown
+between the points of evaluation. Its masses are integrals with an estimated error, so `bound` is an estimate, without a certificate.
+
 The theorems below make the best sampler for given clients a convex problem. Outcomes are finite, E = e^eps, |m| is the mass of a measure m,
 and F(P; m) = min D_f(P||q) over distributions q with m <= q <= E m.
 
@@ -76,12 +81,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.numerics import exp_lower, exp_upper
+from discreet._base.quadrature import Panels
 from discreet.design._curves import is_line_below
-from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
-from discreet.families import Band, FiniteFamily, as_floats, is_law, refuse_bad_entries, refuse_bad_law
+from discreet.families import (
+    Band,
+    Cartesian,
+    ContinuousFamily,
+    FiniteFamily,
+    Identity,
+    IntervalMasses,
+    as_density,
+    as_floats,
+    is_law,
+    panel_masses,
+    refuse_bad_entries,
+    refuse_bad_law,
+    unseen_error,
+    warn_of_coarse_masses,
+)
 from discreet.projection import NEGLIGIBLE
 
+_LEAST_OF_HIGH = 1e-6
+_SAME = 1e-12  # share of the interval: edges closer than that coincide
 _INSIDE = 2.0**-40  # distance of alpha from 0 and 1, where a box contains only one distribution
 
 
@@ -271,6 +293,93 @@ def _normalise_weights(weights: ArrayLike | None, number: int) -> Floats:
     return np.asarray(found / found.sum())
 
 
+def interval_cell_edges(family: ContinuousFamily, count: int) -> Floats:
+    """The edges of at least that many cells of about equal reference mass, which cover the family's interval."""
+    if family.dim != 1 or not np.isfinite(family.whole_box).all():
+        raise DiscreetError(
+            f"family = {family!r} is not on an interval; a design of a density is for one dimension and finite ends: "
+            "DensityBand(density, box=(low, high), ...)"
+        )
+    partition = family.cells(count)
+    (low, high), panels = family.whole_box[0], partition.panels
+    inner = np.concatenate([family.chart.points(panels.lower)[:, 0], family.chart.points(panels.upper)[:, 0]])
+    edges = np.unique(np.concatenate([[low, high], np.clip(inner, low, high)]))
+    apart = np.append(True, np.diff(edges) > _SAME * (high - low))
+    edges = edges[apart]
+    edges[-1] = high
+    return np.asarray(edges)
+
+
+@dataclass(frozen=True, eq=False)
+class CellLaws:
+    """Examples on cells (n, k), bounds of their masses, and the numbers of the examples whose masses are estimates."""
+
+    laws: Any
+    enclosed: tuple[Floats, Floats] | None = None
+    estimated: tuple[int, ...] = ()
+
+
+def cell_laws(clients: Any, edges: Floats) -> CellLaws:
+    """Clients as distributions on the cells: an array of masses (n, k), or a list whose entries are densities or records."""
+    if clients is None:
+        raise DiscreetError(
+            "clients is missing; give public examples: a list of densities or of arrays of points, or an array (n, cells) of masses"
+        )
+    if hasattr(clients, "tocsr") or (isinstance(clients, np.ndarray) and clients.ndim == 2):
+        return CellLaws(clients)
+    if not isinstance(clients, (list, tuple)):
+        raise DiscreetError(
+            f"clients = {type(clients).__name__} is not a list of densities or of arrays of points, nor an array (n, {edges.size - 1}) of "
+            "masses; put a single client into a list"
+        )
+    if not clients:
+        raise DiscreetError("clients is an empty list; give at least one example")
+    found = [
+        _masses_of_records(one, f"clients[{place}]", edges)
+        if isinstance(one, (list, tuple, np.ndarray))
+        else _masses_of_density(one, f"clients[{place}]", edges)
+        for place, one in enumerate(clients)
+    ]
+    mass, low, high = (np.stack([getattr(one, side) for one in found]) for side in ("mass", "low", "high"))
+    laws = np.maximum(mass, _LEAST_OF_HIGH * high)  # so that masses that count as zero are nearly zero
+    laws /= laws.sum(axis=1, keepdims=True)
+    return CellLaws(laws, (low, high), tuple(place for place, one in enumerate(found) if not one.proved))
+
+
+def _masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMasses:
+    """The relative frequencies of a client's records."""
+    try:
+        found = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DiscreetError(f"{name} is neither a density nor a list of numbers") from None
+    if found.ndim != 1 or not found.size:
+        raise DiscreetError(f"{name} has shape {found.shape}; give the client's records, (n,) with n at least 1")
+    inside = (found >= edges[0]) & (found <= edges[-1])
+    if not inside.all():
+        raise DiscreetError(
+            f"{name} holds {found[int(np.argmin(inside))]:g}, which is not in [{edges[0]:g}, {edges[-1]:g}]; clip it, or take a wider box"
+        )
+    shares = np.histogram(found, edges)[0] / found.size
+    return IntervalMasses.around(shares, 2.0**-52 * shares)
+
+
+def _masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
+    """The shares of a density in the cells of the interval: enclosed if it knows its distribution function, else estimated."""
+    density = as_density(client, 1, name)
+    known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
+    if known is not None and known.enough:
+        return known.as_shares()
+    plain = density.plain_masses(edges) if hasattr(density, "plain_masses") else None
+    if plain is not None and plain.sum() > 0.0:
+        return IntervalMasses.from_estimate(plain / plain.sum())
+    panels = Panels.from_edges([edges])
+    seen = panel_masses(density, panels, Cartesian((Identity(),), (edges,), (edges,)))
+    if seen is None:
+        raise unseen_error(name)
+    warn_of_coarse_masses(name, seen.error)
+    return IntervalMasses.from_estimate(seen.masses / seen.masses.sum())
+
+
 _STEPS = 200
 _ROUNDING = 1e-14
 
@@ -309,16 +418,6 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
     return q, np.where(lifted, np.maximum(1.0 - examples.by_client(q), 0.0), rest) * examples.leaves_out
 
 
-def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:
-    """F(P_j; m) of every client (n,), for a floor on the domain."""
-    found = []
-    for part in examples.parts():
-        q, rest = floor_outputs(part, floor[examples.seen], float(floor.sum()), ratio)
-        held = part.by_client(np.asarray(f.perspective(part.mass, q)))
-        found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
-    return np.concatenate(found)
-
-
 _UNIT = 2.0**-53
 PART = 1 << 17  # entries in one pass
 
@@ -339,6 +438,17 @@ class DesignCertificate:
     name: str
     constant: float = 0.0
     enclosure: tuple[Floats, Floats, Floats] | None = None
+
+    def __str__(self) -> str:
+        examples, floors = self.examples, self.floors
+        masses = "exact" if self.enclosure is None else "enclosed between bounds"
+        rows = {
+            "lower bound": f"{self.lower_bound():.8g}, of the mean {self.name} under every sampler",
+            "samplers": f"epsilon = {floors.epsilon:g}, at least {floors.keep:g} of the best worst case kept",
+            "clients": f"{len(examples):,} on {examples.size:,} outcomes; their masses are {masses}",
+            "proof": f"{self.multiplier.size:,} multipliers, {self.slope.size:,} lines below f; exact() checks it in rationals",
+        }
+        return "\n".join(f"{name:<13}{text}" for name, text in rows.items())
 
     def within(self, least: Floats, most: Floats, lost: float) -> "DesignCertificate":
         """The certificate for all examples with masses (entries,) between these bounds; `lost` pays for outcomes of nearly zero mass."""

@@ -19,6 +19,9 @@ makes little progress: at epsilon 8 most steps would be a fifth of the length po
 the floor alone. So where the common step is short, the floor moves as far as its own bounds allow and each entry as far as its own. Each
 client's distribution is then normalised by the room that its entries have left. For the few entries that were cut this is not a Newton step,
 and convergence is not proved. `cautious` takes only common steps, for problems that did not converge.
+
+**The largest cost** in place of the mean (`SmoothMinimax`), for smooth f: one more pair for each client, the slack of F_j <= T and its
+multiplier, the weight w_j.
 """
 
 import math
@@ -30,6 +33,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from discreet._base.kernels import compiled_alone
+from discreet.design._curves import ConvexCurve
 from discreet.design._floors import ExampleClients, Floats
 from discreet.design._newton import (
     LEAST_LEFT,
@@ -41,6 +45,7 @@ from discreet.design._newton import (
     NormalMatrix,
     SlackPair,
 )
+from discreet.divergences import FDivergence
 from discreet.projection import processor_count
 
 
@@ -172,6 +177,9 @@ _WORTH_SHARING = 4  # fewer blocks do not repay starting threads
 _LONGEST = 0.999
 _SHORTEST = 0.9
 _LONG = 0.9  # a common step of this length is taken
+_MINIMAX_STEPS = 100
+_SADDLE = 1e-6  # its power 3/2 is the gap, relative to the largest cost, at which they end
+_LEAST = 2.0**-30  # of Q*'s floor, at any outcome
 _NEARLY = 1e-3  # gap relative to the value below which every step is a common one
 
 One = TypeVar("One")
@@ -379,3 +387,136 @@ def _newton_steps(block: ClientBlock, compiled: bool) -> NewtonSteps:
     from discreet.design._compiled import CompiledSteps  # which imports numba
 
     return CompiledSteps(block)
+
+
+class SmoothMinimax:
+    """The interior point method: d_j in (0, (E - 1) m) and |m| + |d_j| = 1 for each client, and F_j + s_j = T with s_j w_j going to 0."""
+
+    def __init__(self, laws: Floats, f: FDivergence, curve: ConvexCurve, epsilon: float) -> None:
+        self.p, self.f, self.curve, self.growth = laws, f, curve, math.expm1(epsilon)
+        n, k = laws.shape
+        self.least = _LEAST / (self.growth + k)
+        total = math.exp(-epsilon / 2.0)
+        self.m = total * (laws.mean(axis=0) + 1.0 / k) / 2.0
+        share = (1.0 - total) / total
+        start = np.broadcast_to(self.m, (n, k))
+        self.low, self.high = (
+            SlackPair(share * start, np.zeros((n, k))),
+            SlackPair((self.growth - share) * start, np.zeros((n, k))),
+        )
+        self.bound = SlackPair(self.m - self.least, np.zeros(k))
+        costs = self._client_costs()
+        self.time = float(costs.max()) + 1.0
+        self.slack = SlackPair(self.time - costs, np.full(n, 1.0 / n))
+        mu = float(np.mean(self.slack.products()))
+        for pair in (self.low, self.high, self.bound):
+            pair.z = mu / pair.s
+        self.multiplier = np.full(n, curve.slope_at_one / n)
+
+    @property
+    def _pairs(self) -> tuple[SlackPair, ...]:
+        return self.low, self.high, self.bound, self.slack
+
+    @property
+    def gap(self) -> float:
+        return float(sum(pair.products().sum() for pair in self._pairs))
+
+    def solve(self) -> tuple[Floats, Floats]:
+        """Step until the products and the residuals are negligible."""
+        number = sum(pair.s.size for pair in self._pairs)
+        for _ in range(_MINIMAX_STEPS):
+            costs = self._client_costs()
+            off = np.abs(costs + self.slack.s - self.time).max()
+            if max(self.gap, off) <= _SADDLE**1.5 * max(abs(self.time), 1e-6):
+                break
+            try:
+                self._take_step(costs, number)
+            except np.linalg.LinAlgError:  # further progress is below rounding
+                break
+        return self.m, self.slack.z / self.slack.z.sum()
+
+    def _client_costs(self) -> Floats:
+        return np.asarray(np.asarray(self.f.perspective(self.p, self.m + self.low.s)).sum(axis=1))
+
+    def _take_step(self, costs: Floats, number: int) -> None:
+        q, weight = self.m + self.low.s, self.slack.z[:, None]
+        held = self.p > 0.0
+        t = np.where(held, self.p, 1.0) / q
+        self.first = np.where(
+            held, self.curve.tangent_intercept(t), self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0
+        )
+        bend = weight * np.where(held, self.curve.scaled_curvature(t), 0.0) / q
+        low, high, growth = self.low.stiffness, self.high.stiffness, self.growth
+        self.inverse = 1.0 / (bend + low + high)
+        self.coupling = (bend - growth * high) * self.inverse
+        diagonal = (bend * (low + (1.0 + growth) ** 2 * high) + growth**2 * low * high) * self.inverse
+        self.rows = 1.0 - self.coupling, (1.0 - self.coupling) * self.first
+        a, b, c = ((self.inverse * power).sum(axis=1) for power in (1.0, self.first, np.square(self.first)))
+        c = c + self.slack.s / self.slack.z
+        determinant = a * c - b * b
+        if not (determinant > 0.0).all():
+            raise np.linalg.LinAlgError("a client's weight is lost in rounding")
+        # the inverse of each client's own 2 by 2 system
+        self.small = (c / determinant, -b / determinant, a / determinant)
+        matrix = np.diag(np.append(diagonal.sum(axis=0) + self.bound.stiffness, 0.0))
+        first, second = self.rows
+        upper, cross, lower = self.small
+        matrix[:-1, :-1] += first.T @ (upper[:, None] * first) + second.T @ (lower[:, None] * second)
+        mixed = first.T @ (cross[:, None] * second)
+        matrix[:-1, :-1] += mixed + mixed.T
+        matrix[:-1, -1] = matrix[-1, :-1] = -(first.T @ cross + second.T @ lower)
+        matrix[-1, -1] = lower.sum()
+        self.residuals = self.low.s.sum(axis=1) + self.m.sum() - 1.0, costs + self.slack.s - self.time
+        gap = self.gap
+        for pair in self._pairs:
+            pair.predict_step()
+        primal, dual = (min(1.0, length) for length in self._follow_floor(matrix))
+        predicted = float(sum(pair.products(primal, dual).sum() for pair in self._pairs))
+        mu = gap / number * min(1.0, max(predicted / gap, 0.01)) ** 3
+        for pair in self._pairs:
+            pair.correct_step(mu, 2.0 * gap / number)
+        primal, dual = (min(1.0, 0.99 * length) for length in self._follow_floor(matrix))
+        length = min(primal, dual)
+        self.m = self.m + length * self.bound.ds
+        self.time += length * self.time_step
+        self.multiplier = self.multiplier + length * self.multiplier_step
+        for pair in self._pairs:
+            pair.move(length, length)
+
+    def _follow_floor(self, matrix: Floats) -> tuple[float, float]:
+        growth, weight = self.growth, self.slack.z
+        gradient = weight[:, None] * self.first
+        slack = gradient + self.multiplier[:, None] - self.low.aim + self.high.aim
+        normal, cost = self.residuals
+        one = (slack * self.inverse).sum(axis=1) - normal
+        two = (slack * self.first * self.inverse).sum(axis=1) - cost - (self.slack.aim - weight) * self.slack.s / weight
+        upper, cross, lower = self.small
+        shift, weight_shift = upper * one + cross * two, cross * one + lower * two
+        first, second = self.rows
+        right = -(gradient - growth * self.high.aim - self.coupling * slack).sum(axis=0) - self.multiplier.sum()
+        right += self.bound.aim + first.T @ shift + second.T @ weight_shift
+        found = _solve_scaled_system(matrix, np.append(right, weight.sum() - 1.0 - weight_shift.sum()))
+        step, self.time_step = found[:-1], float(found[-1])
+        pull, push = first @ step, second @ step - self.time_step
+        self.multiplier_step = upper * pull + cross * push - shift
+        weight_step = cross * pull + lower * push - weight_shift
+        moved = slack + self.multiplier_step[:, None] + self.first * weight_step[:, None]
+        d = -moved * self.inverse - self.coupling * step
+        slack_step = (self.slack.aim - weight - weight_step) * self.slack.s / weight
+        limits = [
+            self.low.follow(d),
+            self.high.follow(growth * step - d),
+            self.bound.follow(step),
+            self.slack.follow(slack_step),
+        ]
+        return min(one[0] for one in limits), min(one[1] for one in limits)
+
+
+def _solve_scaled_system(matrix: Floats, right: Floats) -> Floats:
+    diagonal = matrix.diagonal()
+    if not (diagonal > 0.0).all():
+        raise np.linalg.LinAlgError("a pivot is lost in rounding")
+    scale = 1.0 / np.sqrt(diagonal)
+    scaled = matrix * scale * scale[:, None]
+    scaled[np.diag_indices_from(scaled)] += 1e-14
+    return np.asarray(np.linalg.solve(scaled, right * scale)) * scale

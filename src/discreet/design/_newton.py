@@ -11,6 +11,7 @@ support sizes. For large supports o - 1_j may be nearly zero, which a difference
 products make as fast.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -19,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_alone
-from discreet.design._curves import ConvexCurve
+from discreet.design._curves import ConvexCurve, Edge, curve_of, hinge_gamma
 from discreet.design._floors import ExampleClients, Floats, Integers
+from discreet.divergences import FDivergence
 
 Booleans = NDArray[np.bool_]
 
@@ -428,3 +430,33 @@ def _add_squares(
     for root in (np.sqrt(rest)[of_client], np.sqrt(rank)[of_client] * beta):
         rows = sparse.csr_array((root, outcome, ends), shape=shape)
         out += (rows.T @ rows).toarray()
+
+
+@dataclass(frozen=True)
+class Objective:
+    """f in the solvers' form: a curve, its edge at gamma if it has one, and `constant`, which was left out of every client's cost."""
+
+    f: FDivergence
+    curve: ConvexCurve
+    gamma: float | None
+    constant: float
+
+    @classmethod
+    def of(cls, f: FDivergence) -> "Objective":
+        gamma = hinge_gamma(f)
+        if gamma is None:
+            return cls(f, curve_of(f), None, 0.0)
+        return cls(f, Edge(gamma), gamma, -max(1.0 - gamma, 0.0))
+
+    @property
+    def slope_at_one(self) -> float:
+        """The start of the multipliers of the interior point method."""
+        return self.curve.slope_at_one if self.gamma is None else self.gamma / 2.0
+
+    @property
+    def at_zero(self) -> float:
+        """f(0), or 0 if it is infinite: then every client has full support, and the value is not used."""
+        return self.curve.at_zero if math.isfinite(self.curve.at_zero) else 0.0
+
+    def cost(self, p: Floats, q: Floats, mu: float, part: Floats | float) -> EntryCost:
+        return SmoothCost(p, self.curve) if self.gamma is None else HingeCost(p, q, self.gamma, mu, part)

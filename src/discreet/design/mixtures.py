@@ -1,6 +1,6 @@
 """The minimax risk of Gaussian and Laplace mixtures with bounded centres on a line, as a certified bracket (T7).
 
-**T7 (mixtures are not their band).** The extreme members of the class are its single kernels. So by T6 (`discreet.design._convex_hulls`) its
+**T7 (mixtures are not their band).** The extreme members of the class are its single kernels. So by T6 (`discreet.design._solving`) its
 minimax value is min_m sup_c F(P_c; m) over centres |c| <= radius, and the formula for the enclosing band is only an upper bound. No closed
 form is known in general.
 
@@ -29,9 +29,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._convex_hulls import floor_for_tv
 from discreet.design._curves import curve_of, hinge_gamma
 from discreet.design._floors import as_examples, band_of_floor
+from discreet.design._linear_programmes import floor_for_tv
 from discreet.design._solving import best_floor
 from discreet.divergences import FDivergence, tv
 from discreet.errors import DiscreetError, check_count
