@@ -59,10 +59,11 @@ from discreet._base.quadrature import gauss_rule
 from discreet.audit import least_probability
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
+from discreet.estimation._from_releases import reported_statistic
 from discreet.estimation._intervals import Ends
-from discreet.estimation._inversion import invert_intervals, lower_ends_together
-from discreet.estimation._population import Estimate, Population, Shares
-from discreet.estimation._reports import AnyPopulation, ReportedPopulation, reported_statistic
+from discreet.estimation._inversion import lower_ends_together
+from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, Shares, merge_counts
+from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, answer_survey
 from discreet.survey import SurveySampler
 
@@ -223,10 +224,8 @@ class _ShareBounds:
         tails = scipy.special.ndtr(-scores)
         low = _least_released(pairs[:, :1], found.clients, tails)
         high = 1.0 - _least_released(found.clients - pairs[:, :1], found.clients, tails)
-        if isinstance(found, ReportedPopulation):
-            return cls(*found.share_intervals((low, high)), places.ravel())
         mu = np.broadcast_to(pairs[:, 1:], low.shape)
-        return cls(*invert_intervals(found.inversion, found.bounds, mu, (low, high)), places.ravel())
+        return cls(*found.share_intervals((low, high), mu), places.ravel())
 
 
 def _least_released(counts: Floats, clients: int, tails: Floats) -> Floats:
@@ -387,7 +386,7 @@ class PooledPopulation:
             if place is None:
                 found.append(stage)
             else:
-                found[place] = _join_stages(found[place], stage)
+                found[place] = merge_counts([found[place], stage])
         return tuple(found)
 
     def _weights(self, stages: Sequence[AnyPopulation]) -> list[float]:
@@ -413,13 +412,6 @@ class PooledPopulation:
         laws = [replace(each, confidence=1.0 - each_error).law for each in stages]
         low = sum((w * law.low for w, law in zip(weights, laws, strict=True)), np.zeros(1))
         return low, sum((w * law.high for w, law in zip(weights, laws, strict=True)), np.zeros(1))
-
-
-def _join_stages(one: AnyPopulation, other: AnyPopulation) -> AnyPopulation:
-    """Two stages of one sampler as one."""
-    if isinstance(one, ReportedPopulation):
-        return replace(one, counts=one.counts + other.counts, clients=one.clients + other.clients)
-    return replace(one, counts=one.counts + other.counts)
 
 
 def pooled_population(stages: Sequence[AnyPopulation], *, confidence: float | None = None) -> PooledPopulation:

@@ -12,7 +12,8 @@ distribution, the J samples of one client are independent, and so alike. The cli
 client's samples is one number Z_i in {0, 1/J, ..., 1} with mean Q_i(x), and n such numbers are averaged. The interval for their mean is
 Gaffke's bound (`discreet.estimation._intervals`), which for J = 1 has two values and is Clopper and Pearson's. The same holds for averages
 of any function. No assumption is made about the dependence between samples of one client, so the interval holds for several rounds, for
-joint draws, and for one release that was read twice.
+joint draws, and for one release that was read twice. Several reports of each client (`ReportRows`) are the same: the share of a client's
+reports that hold x is one number, and so is its mean of V (`discreet.estimation._statistics`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,18 @@ from discreet.audit import MOST_DRAWS
 from discreet.domain import LARGEST_VALUE, Bins, Domain, Interval
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._intervals import Ends, largest_average
-from discreet.mechanisms import DEFAULT_CELLS, AnyFamily, CellAtoms, DensityAtoms, LineCells, PointAtoms, Sampler
+from discreet.estimation._statistics import largest_sum, sums_over_blocks
+from discreet.mechanisms import (
+    DEFAULT_CELLS,
+    AnyFamily,
+    CellAtoms,
+    DensityAtoms,
+    LineCells,
+    PointAtoms,
+    Reports,
+    ReportSampler,
+    Sampler,
+)
 
 Floats = NDArray[np.float64]
 
@@ -310,3 +322,59 @@ def _mean_ends(often: Integers, confidence: float, among: int) -> Ends:
     share = distinct @ values / distinct.sum(axis=1)
     low, high = np.clip(np.minimum(low, share), 0.0, 1.0), np.clip(np.maximum(high, share), 0.0, 1.0)
     return low[places.ravel()], high[places.ravel()]
+
+
+@dataclass(frozen=True, eq=False)
+class ReportRows:
+    """Reports (n, J): J of each of n clients."""
+
+    sampler: ReportSampler
+    reports: Reports
+
+    @property
+    def clients(self) -> int:
+        """The number of clients."""
+        return len(self.reports)
+
+    @cached_property
+    def _repeat_counts(self) -> Integers:
+        """(k, J + 1): the number of clients of whom 0 to J reports hold each outcome."""
+        held = (self._reports_holding(outcome).sum(axis=1) for outcome in range(self.sampler.family.size))
+        return np.array([np.bincount(each, minlength=self.reports.shape[1] + 1) for each in held], dtype=np.int64)
+
+    def _reports_holding(self, outcome: int) -> NDArray[np.bool_]:
+        return self.sampler.blocks.holds(self.reports, np.array([outcome]))
+
+    def ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
+        """The ends of the intervals of the probabilities that a report holds each outcome; `liars` as for samples."""
+        return repeat_ends(self._repeat_counts, confidence, among=among, liars=liars)
+
+    def largest_mean(self, phi: Floats, miss: float) -> float:
+        """The largest average of phi under the average client, which is exceeded with probability at most `miss`."""
+        middle, size = float(phi.mean()), self.reports.shape
+        sums = sums_over_blocks(self.sampler.blocks, self.reports.ravel(), phi - middle).reshape(size).mean(axis=1)
+        return middle + self._largest_mean_of_sums(sums, largest_sum(self.sampler.blocks, phi - middle), miss)
+
+    def _largest_mean_of_sums(self, sums: Floats, most: float, miss: float) -> float:
+        """The largest mean of sums over blocks, in units of the average client."""
+        values, often = np.unique(sums, return_counts=True)
+        bound = largest_average(np.append(values, most), np.append(often, 0), 1.0 - 2.0 * miss)
+        return bound / self.sampler.chances.gap
+
+    def quantile_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
+        """The first and the last place in the order that the quantile may have."""
+        size, width = len(order), np.zeros(self.clients)
+        for outcome in range(size):
+            width += self._reports_holding(outcome).mean(axis=1)
+        below, first, last = np.zeros(self.clients), size - 1, 0
+        for place, outcome in enumerate(order[:-1].tolist()):
+            below += self._reports_holding(outcome).mean(axis=1)
+            share = (place + 1.0) / size
+            phi = np.full(size, -share)
+            phi[order[: place + 1]] += 1.0
+            sums = below - share * width
+            high = share + self._largest_mean_of_sums(sums, largest_sum(self.sampler.blocks, phi), miss)
+            low = share - self._largest_mean_of_sums(-sums, largest_sum(self.sampler.blocks, -phi), miss)
+            first = min(first, place) if high >= level else first
+            last = place + 1 if low < level else last
+        return first, last

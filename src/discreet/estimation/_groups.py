@@ -29,10 +29,10 @@ from discreet.agreement import Agreement
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
 from discreet.estimation._counting import LARGEST, column_as_list, line_of, usual_bin_count
-from discreet.estimation._from_samples import population
+from discreet.estimation._from_releases import population, reported_population, reported_statistic
 from discreet.estimation._intervals import Ends, clopper_pearson
-from discreet.estimation._population import Estimate, Population, Shares
-from discreet.estimation._reports import AnyPopulation, ReportedPopulation, reported_population, reported_statistic
+from discreet.estimation._population import AnyPopulation, Population, Shares, merge_counts
+from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswers, answer_survey
 from discreet.families import ContinuousFamily
 from discreet.mechanisms import AnyFamily, LineCells, ReportCounts, ReportSampler, Sampler
@@ -87,14 +87,7 @@ class GroupedPopulation:
     @cached_property
     def whole(self) -> AnyPopulation:
         """The estimate from the clients of all groups together."""
-        first, *others = self.groups.values()
-        counts = sum((each.counts for each in others), first.counts)
-        if isinstance(first, ReportedPopulation):
-            return replace(first, counts=counts, clients=self.clients)
-        if first.finest is None:
-            return replace(first, counts=counts)
-        finest = [each.finest.counts for each in self.groups.values() if isinstance(each.finest, Population)]
-        return replace(first, counts=counts, finest=replace(first.finest, counts=np.sum(finest, axis=0)))
+        return merge_counts(list(self.groups.values()))
 
     @cached_property
     def margins(self) -> dict[Any, float]:

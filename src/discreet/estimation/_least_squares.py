@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from discreet.estimation._intervals import largest_average, tail
 from discreet.estimation._population import Shares
-from discreet.estimation._report_statistics import held_outcomes, largest_sums, sums_over_blocks
+from discreet.estimation._statistics import held_outcomes, largest_sums, sums_over_blocks
 from discreet.families import Simplex
 from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
 from discreet.survey import (

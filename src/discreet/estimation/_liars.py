@@ -34,8 +34,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation._intervals import Ends, clopper_pearson
-from discreet.estimation._population import Population, Shares
-from discreet.estimation._reports import AnyPopulation, ReportedPopulation
+from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, Shares
 from discreet.mechanisms import AffineBlocks, BlockFamily
 
 _MOST_CHECKED = 10**7  # pairs of a block and an outcome that are looked at one by one

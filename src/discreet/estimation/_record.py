@@ -19,12 +19,12 @@ from discreet.agreement import Agreement
 from discreet.divergences import divergence
 from discreet.domain import Domain
 from discreet.estimation._change import Change, PooledPopulation, SurveyChange
-from discreet.estimation._from_samples import InvertedPopulation
+from discreet.estimation._from_releases import InvertedPopulation
 from discreet.estimation._groups import GroupedPopulation, shares_within
 from discreet.estimation._liars import Liars, ReportLiars, liars, liars_per_half_interval
 from discreet.estimation._planning import known_excess
-from discreet.estimation._population import Estimate, Population, Shares
-from discreet.estimation._reports import AnyPopulation, ReportedPopulation
+from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, Shares
+from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswers
 from discreet.estimation._ways import rounds_cost
 from discreet.families import serves_everybody

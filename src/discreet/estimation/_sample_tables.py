@@ -36,8 +36,7 @@ from discreet.estimation._client_tables import (
     rows_by_client,
 )
 from discreet.estimation._counting import LARGEST, line_of
-from discreet.estimation._population import Population
-from discreet.estimation._reports import AnyPopulation
+from discreet.estimation._population import AnyPopulation, Population
 from discreet.mechanisms import AnyFamily, JointSampler, ReportCounts, ReportSampler, Sampler
 from discreet.tables import (
     FEW,

@@ -1,4 +1,4 @@
-"""`population`: estimate the population from samples, or from counts of released outcomes, on outcomes or on bins of a line.
+"""Estimates from what was released: `population` from samples, `reported_population` from reports, `inverted_population` for own mechanisms.
 
 Samples are counted first, on the outcomes of a finite family or on the cells of a line. Nothing later depends on who sent what. Bins of a
 line are unions of whole cells (`discreet.estimation._counting`), or lie between public edges.
@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.labelled import LawLike
 from discreet.agreement import Agreement
 from discreet.domain import Bins, Domain
-from discreet.errors import OPEN_UNIT, DiscreetError, check_count
+from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._counting import (
+    ReportRows,
     SampleRows,
     bin_cells,
     cells_as_bins,
@@ -40,22 +41,35 @@ from discreet.estimation._inversion import (
     membership_bounds,
     nearest_law,
 )
-from discreet.estimation._population import Population, Shares
-from discreet.estimation._reweighting import example_laws, reweight_examples
-from discreet.families import ContinuousFamily
+from discreet.estimation._population import Population, ReportedPopulation, Shares
+from discreet.estimation._reweighting import (
+    example_laws,
+    reported_example_laws,
+    reweight_examples,
+    reweight_reported,
+)
+from discreet.estimation._statistics import (
+    Estimate,
+    first_moment,
+    largest_sum,
+    parse_parameter,
+    sums_over_blocks,
+    threshold_indicator,
+)
+from discreet.families import ContinuousFamily, as_floats
 from discreet.mechanisms import (
     AnyFamily,
     ComposedSampler,
     JointSampler,
     Mechanism,
     OwnSampler,
+    ReportCounts,
     ReportSampler,
     Sampler,
     check_protocol,
 )
 
 Floats = NDArray[np.float64]
-
 _WORST_CONDITION = 1e8  # of a matrix that is inverted
 _ONE_SAMPLE = "examples are for one sample of each client; give those of one round"
 _TRIED, _LINEAR = 64, 1e-9  # clients for whom a law is compared with its matrix, and how far it may be off
@@ -379,3 +393,129 @@ def _linear_matrix(mechanism: Any) -> Floats:
             f"the law of {mechanism.name!r} is not linear in p, so its samples tell no shares of the population"
         )
     return matrix
+
+
+def reported_population(
+    sampler: ReportSampler | Agreement,
+    *,
+    reports: ArrayLike | None = None,
+    counts: ReportCounts | None = None,
+    examples: Any = None,
+    confidence: float = 0.95,
+) -> ReportedPopulation:
+    """The population behind reports, one of each client, or of as many rounds from each.
+
+    Args:
+        sampler: what released them, or the agreement on it.
+        reports: the reports (n,); or (n, J), a row for each client with its reports of J rounds.
+        counts: instead: what counted them.
+        examples: the distributions of public clients (N, k), to be weighted so as to explain the reports; it needs `reports`, one of each
+            client.
+        confidence: of every interval.
+
+    Returns:
+        Shares of the average client, with intervals.
+
+    Raises:
+        DiscreetError: for numbers that are no reports of this sampler, counts of another, or nothing at all.
+    """
+    OPEN_UNIT.check("confidence", confidence)
+    if isinstance(sampler, Agreement):
+        sampler = sampler.report_sampler()
+    check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
+    rows = None
+    if counts is None and reports is not None:
+        given = sampler.check_reports(reports)
+        if given.ndim > 2:
+            raise DiscreetError(f"reports has shape {given.shape}; it is (n,), or (n, J) for reports of J rounds")
+        counts = ReportCounts(sampler).add(given)
+        rows = ReportRows(sampler, given) if given.ndim == 2 and given.shape[1] > 1 and given.size else None
+    elif counts is None or reports is not None:
+        raise DiscreetError("pass either reports= (what was released) or counts= (a ReportCounts)")
+    check_kind("counts", counts, ReportCounts, "pass what counted the reports")
+    if counts.sampler != sampler:
+        raise DiscreetError(f"counts are of reports of {counts.sampler!r}, not of {sampler!r}")
+    if not counts.reports:
+        raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
+    clients, supports, resting = counts.reports if rows is None else rows.clients, counts.supports(), None
+    if examples is not None:
+        if reports is None or rows is not None:
+            raise DiscreetError(
+                "examples are weighted to explain reports=, one of each client; counts and rounds do not tell them apart"
+            )
+        given = sampler.check_reports(reports).ravel()
+        resting = reweight_reported(sampler, given, reported_example_laws(sampler, examples), supports)
+    return ReportedPopulation(sampler.family.domain, supports, clients, sampler, float(confidence), rows, resting)
+
+
+def reported_average(
+    sampler: ReportSampler, *, reports: ArrayLike, values: ArrayLike, confidence: float = 0.95, name: str = "average"
+) -> Estimate:
+    """The population's average of a value of each outcome, behind reports: a mean, or the share of a set (values 1 and 0).
+
+    Args:
+        sampler: what released the reports.
+        reports: the reports, one of each client. Supports alone do not tell how reports spread, so these are needed again.
+        values: a finite number for each outcome.
+        confidence: of the interval.
+        name: what the average is called.
+
+    Returns:
+        An unbiased estimate and its interval, which lies between the least and the largest value.
+
+    Raises:
+        DiscreetError: for no reports, numbers that are none, and values that are not one for each outcome.
+    """
+    OPEN_UNIT.check("confidence", confidence)
+    check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
+    given, phi = sampler.check_reports(reports).ravel(), as_floats(values, "values")
+    if phi.shape != (sampler.family.size,) or not np.isfinite(phi).all():
+        raise DiscreetError(
+            f"values has shape {phi.shape}; it is one finite number for each of {sampler.family.size:,} outcomes"
+        )
+    if not given.size:
+        raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
+    least, most, middle = float(phi.min()), float(phi.max()), float(phi.mean())
+    centred = phi - middle  # a constant has no noise
+    distinct, often = np.unique(given, return_counts=True)
+    sums, chances = sums_over_blocks(sampler.blocks, distinct, centred), sampler.chances
+
+    def share(mean: float) -> float:
+        return middle + (mean - chances.outside * float(centred.sum())) / chances.gap
+
+    ends = []
+    for sign in (-1.0, 1.0):
+        possible = np.append(sign * sums, largest_sum(sampler.blocks, sign * centred))  # the last was not seen
+        found = sign * largest_average(possible, np.append(often, 0), confidence)
+        ends.append(min(max(share(found), least), most))
+    mean = float(often @ sums) / len(given)
+    return Estimate(name, share(mean), ends[0], ends[1], mean)
+
+
+def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike | None = None) -> Estimate:
+    """A statistic of outcomes that are numbers, behind reports: "mean", "variance", "median", "quantile:P" or "at-most:X".
+
+    Args:
+        found: the estimate.
+        name: which statistic.
+        reports: the reports that it was made from. With them means and shares of outcomes that are single numbers get Gaffke's interval;
+            without them all comes from the counts, as `found.statistic(name)`.
+
+    Returns:
+        An estimate and its interval.
+
+    Raises:
+        DiscreetError: for outcomes that are no numbers, and for names that are none.
+    """
+    check_kind("found", found, ReportedPopulation, "pass what reported_population(...) gave")
+    check_kind("name", name, str, 'pass "mean", "median" or "at-most:X"')
+    numbers, (kind, _, at) = found.domain.values, name.partition(":")
+    if reports is None or found.rows is not None or numbers is None or found.domain.edges is not None:
+        return found.statistic(name)
+    if kind == "mean" and not at:
+        phi = first_moment(found.domain)
+    elif kind == "at-most":
+        phi = threshold_indicator(found.domain, parse_parameter(name, at))
+    else:
+        return found.statistic(name)
+    return reported_average(found.sampler, reports=reports, values=phi.values, confidence=found.confidence, name=name)
