@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from discreet.estimation._shifts import _ends_despite_liars
 from scipy import stats
 
 from discreet import Simplex
 from discreet.estimation import report_liars, reported_average
-from discreet.estimation._liars import _ends_despite_liars
 from discreet.estimation._population import ReportedPopulation, Shares
 from discreet.mechanisms import ReportSampler
 from discreet.release import Randomness

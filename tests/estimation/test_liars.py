@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from discreet.estimation._shifts import liars_per_half_interval
 
 import discreet as dc
 from discreet.estimation import Population, inversion_of, liars, population
 from discreet.estimation._intervals import clopper_pearson
 from discreet.estimation._inversion import invert_intervals
-from discreet.estimation._liars import liars_per_half_interval
 from discreet.families import Band
 from tests.soaking import wide
 

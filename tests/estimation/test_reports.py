@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from discreet.estimation._shifts import overlaps
 
 from discreet import Simplex
 from discreet.errors import DiscreetError
 from discreet.estimation import nearest_law, report_liars, reported_average, reported_population
-from discreet.estimation._liars import overlaps
 from discreet.mechanisms import ReportCounts, ReportSampler
 from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
 from discreet.release._randomness import _SeededRandomness

@@ -50,6 +50,7 @@ from discreet.survey import (
     MeanQuestion,
     QuantileQuestion,
     ShareQuestion,
+    SurveyColumns,
     SurveyQuestion,
     SurveySampler,
     WeightedBlocks,
@@ -218,6 +219,14 @@ def _interval_count(sampler: SurveySampler, place: int) -> int:
     return next(part.blocks.size for part in sampler.parts if part.question == place)
 
 
+def joint_labels(columns: SurveyColumns, names: Sequence[str]) -> list[str]:
+    """The outcomes of some columns together, in words; those of the last column count fastest."""
+    labels = [""]
+    for name in names:
+        labels = [f"{before}, {each}" if before else str(each) for before in labels for each in columns[name].names]
+    return labels
+
+
 class _QuestionReports:
     """The reports on one question."""
 
@@ -269,10 +278,7 @@ class _QuestionReports:
             case HistogramQuestion(cells=cells):
                 edges = cell_edges(columns, column, cells)
                 return tuple(f"{low:g} to {high:g}" for low, high in pairwise(edges))
-        labels = [""]
-        for name in self.question.columns:
-            labels = [f"{before}, {each}" if before else str(each) for before in labels for each in columns[name].names]
-        return tuple(labels)
+        return tuple(joint_labels(columns, self.question.columns))
 
     def _answer_shares(self, confidence: float, among: int) -> SurveyAnswer:
         sampler = part_sampler(self.sampler, self.parts[0])
