@@ -47,7 +47,7 @@ from discreet.estimation._from_releases import population, reported_population, 
 from discreet.estimation._intervals import Ends, clopper_pearson
 from discreet.estimation._inversion import lower_ends_together
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, Shares, merge_counts
-from discreet.estimation._shifts import SPLITS, ShareBounds, SplitScores, usual_noise
+from discreet.estimation._shifts import SPLITS, ShareBounds, SplitScores, usual_standard_error
 from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswers, answer_survey
 from discreet.families import ContinuousFamily
@@ -94,7 +94,7 @@ class GroupedPopulation:
             if len(self.groups) > _MANY:  # Clopper and Pearson's ends take less time
                 alone = clopper_pearson(found.counts, found.clients, found.confidence)
                 all_ends = clopper_pearson(found.counts, found.clients, confidence, among=len(found.counts))
-                laws[name] = found.law_within(alone, all_ends)
+                laws[name] = found.law_from_intervals(alone, all_ends)
                 continue
             together = replace(found, confidence=confidence).law
             laws[name] = replace(found.law, all_low=together.all_low, all_high=together.all_high)
@@ -322,14 +322,14 @@ def shares_within(found: SurveyAnswers, place: int, column: str) -> dict[Any, Sh
         )
     axis, sizes = answer.question.columns.index(column), columns.sizes(answer.question.columns)
 
-    def by_group(values: Floats) -> Floats:
+    def group_rows(values: Floats) -> Floats:
         return np.moveaxis(values.reshape(sizes), axis, 0).reshape(sizes[axis], -1)
 
-    cells, low, high = (by_group(each) for each in (answer.nearest, answer.law.all_low, answer.law.all_high))
+    cells, low, high = (group_rows(each) for each in (answer.nearest, answer.law.all_low, answer.law.all_high))
     least, most = _group_share_ends(found, column, low, high)
     names = columns[column].names
     return {
-        names[group]: _shares_of_sum(cells[group], low[group], high[group], least[group], most[group])
+        names[group]: _shares_within_sum(cells[group], low[group], high[group], least[group], most[group])
         for group in range(len(cells))
     }
 
@@ -343,7 +343,7 @@ def _group_share_ends(found: SurveyAnswers, column: str, low: Floats, high: Floa
     return least, most
 
 
-def _shares_of_sum(cells: Floats, low: Floats, high: Floats, least: float, most: float) -> Shares:
+def _shares_within_sum(cells: Floats, low: Floats, high: Floats, least: float, most: float) -> Shares:
     """The shares of cells within their sum, which lies between `least` and `most`."""
     total = cells.sum()
     estimate = cells / total if total > 0.0 else np.full(len(cells), np.nan)
@@ -389,14 +389,14 @@ class PooledPopulation:
     @cached_property
     def law(self) -> Shares:
         """The average client: estimates, their intervals, and intervals that hold for all outcomes at once."""
-        weights = self._weights(self.stages)
+        weights = self._stage_weights(self.stages)
         estimate = sum((w * each.law.estimate for w, each in zip(weights, self.stages, strict=True)), np.zeros(1))
-        low, high = self._ends(1)
-        all_low, all_high = self._ends(len(estimate))
+        low, high = self._pooled_share_ends(1)
+        all_low, all_high = self._pooled_share_ends(len(estimate))
         return Shares(estimate, low, high, lower_ends_together(all_low), all_high)
 
     @cached_property
-    def _distinct_stages(self) -> tuple[AnyPopulation, ...]:
+    def _stages_by_sampler(self) -> tuple[AnyPopulation, ...]:
         """The stages, those of one sampler as one."""
         found: list[AnyPopulation] = []
         for stage in self.stages:
@@ -407,20 +407,21 @@ class PooledPopulation:
                 found[place] = merge_counts([found[place], stage])
         return tuple(found)
 
-    def _weights(self, stages: Sequence[AnyPopulation]) -> list[float]:
+    def _stage_weights(self, stages: Sequence[AnyPopulation]) -> list[float]:
         return [each.clients / self.clients for each in stages]
 
-    def _ends(self, among: int) -> Ends:
-        stages, weights = self._distinct_stages, self._weights(self._distinct_stages)
+    def _pooled_share_ends(self, among: int) -> Ends:
+        stages, weights = self._stages_by_sampler, self._stage_weights(self._stages_by_sampler)
         error = 0.5 * (1.0 - self.confidence) / among
         if len(stages) == 1:
             law = replace(stages[0], confidence=self.confidence).law
             return (law.low, law.high) if among == 1 else (law.all_low, law.all_high)
         if len(stages) == 2:
-            scaled = weights[0] * usual_noise(stages[0]), weights[1] * usual_noise(stages[1])
-            scores = SplitScores.of(scaled, error, SPLITS)
+            scaled = weights[0] * usual_standard_error(stages[0]), weights[1] * usual_standard_error(stages[1])
+            scores = SplitScores.for_noise(scaled, error, SPLITS)
             first, second = (
-                ShareBounds.of(each, steps) for each, steps in zip(stages, (scores.before, scores.after), strict=True)
+                ShareBounds.at_scores(each, steps)
+                for each, steps in zip(stages, (scores.before, scores.after), strict=True)
             )
             # of each step the ends on which both scores are larger: the first falls while the second grows
             low = weights[0] * first.low[first.places, :-1] + weights[1] * second.low[second.places, 1:]

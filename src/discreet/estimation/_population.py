@@ -30,14 +30,14 @@ from discreet._base.showing import with_short_repr
 from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import _planning as planning
-from discreet.estimation._counting import ReportRows, SampleRows, cut_cells
+from discreet.estimation._counting import ReportRows, SampleRows, count_cut_cells
 from discreet.estimation._intervals import (
     AT_LIMIT,
     Ends,
-    band_ends,
+    band_interval_ends,
     clopper_pearson,
-    exact_ends,
-    first_past_limit,
+    exact_interval_ends,
+    first_outcome_past_limit,
     largest_average,
     tail,
 )
@@ -51,15 +51,15 @@ from discreet.estimation._inversion import (
 from discreet.estimation._reweighting import Reweighted
 from discreet.estimation._statistics import (
     Estimate,
-    Phi,
+    OutcomeFunction,
     SupportStatistics,
-    callable_phi,
+    evaluate_on_outcomes,
     first_moment,
     numeric_outcomes,
     parse_parameter,
-    quantile_ends,
+    quantile_fields,
     quantile_of_law,
-    squares_around,
+    squared_deviations,
     threshold_indicator,
 )
 from discreet.families import Bounds, Simplex
@@ -130,7 +130,7 @@ class PopulationEstimate(ABC):
         """Intervals of the average client's shares from intervals of the released ones; `mu`: the reference masses of the events."""
 
     @abstractmethod
-    def _average(self, name: str, phi: Phi, *, among: int = 1) -> Estimate:
+    def _average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
         """The average of a function; `among`: the number of intervals that share the error."""
 
     @abstractmethod
@@ -141,18 +141,18 @@ class PopulationEstimate(ABC):
     def _frequencies(self) -> Floats:
         return self.counts / self.samples
 
-    def _released_ends(self, among: int) -> Ends:
+    def _released_share_ends(self, among: int) -> Ends:
         """Intervals of the released shares."""
         if self.rows is not None:
-            return self.rows.ends(self.confidence, among=among)
-        return exact_ends(self.counts, self.clients, self.confidence, among=among)
+            return self.rows.share_ends(self.confidence, among=among)
+        return exact_interval_ends(self.counts, self.clients, self.confidence, among=among)
 
     @cached_property
     def released_shares(self) -> Shares:
         """The estimate of the average output distribution; of reports, of the probabilities that one holds each outcome."""
-        return Shares(self._frequencies, *self._released_ends(1), *self._released_ends(len(self.counts)))
+        return Shares(self._frequencies, *self._released_share_ends(1), *self._released_share_ends(len(self.counts)))
 
-    def law_within(self, each: Ends, together: Ends) -> Shares:
+    def law_from_intervals(self, each: Ends, together: Ends) -> Shares:
         """The average client's distribution from intervals of the released shares: of each alone, and of all together."""
         all_low, all_high = self.share_intervals(together)
         all_low = lower_ends_together(all_low, self.share_bounds[0])
@@ -177,7 +177,7 @@ class PopulationEstimate(ABC):
             DiscreetError: for names that are none, and for named statistics of outcomes that are labels.
         """
         if callable(wanted):
-            return self._average(getattr(wanted, "__name__", "statistic"), callable_phi(self.domain, wanted))
+            return self._average(getattr(wanted, "__name__", "statistic"), evaluate_on_outcomes(self.domain, wanted))
         name, _, parameter = str(wanted).partition(":")
         match name:
             case "mean" if not parameter:
@@ -198,7 +198,7 @@ class PopulationEstimate(ABC):
         """E (x - c)^2 - (E x - c)^2, each with half of the error probability; c near the mean keeps both small."""
         first = self._average("mean", first_moment(self.domain), among=2)
         centre = 0.5 * (first.low + first.high)
-        second = self._average("squares", squares_around(self.domain, centre), among=2)
+        second = self._average("squares", squared_deviations(self.domain, centre), among=2)
         estimate = None
         if first.estimate is not None and second.estimate is not None:
             estimate = second.estimate - (first.estimate - centre) ** 2
@@ -211,7 +211,7 @@ class PopulationEstimate(ABC):
             second.blur,
         )
 
-    def _unexplained(self, released: str) -> tuple[str, ...]:
+    def _example_doubts(self, released: str) -> tuple[str, ...]:
         """The doubt that weighted examples raise, if there are any that do not explain the releases."""
         if self.reweighted is None or self.reweighted.explains:
             return ()
@@ -284,12 +284,14 @@ class Population(PopulationEstimate):
     def law(self) -> Shares:
         """The average client's distribution. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
         each, together = (
-            self.rows.ends(self.confidence, among=among)
+            self.rows.share_ends(self.confidence, among=among)
             if self.rows is not None
-            else band_ends(self.counts, self.clients, self.confidence, self.inversion, self.reference, among=among)
+            else band_interval_ends(
+                self.counts, self.clients, self.confidence, self.inversion, self.reference, among=among
+            )
             for among in (1, len(self.counts))
         )
-        return self.law_within(each, together)
+        return self.law_from_intervals(each, together)
 
     @property
     def share_bounds(self) -> Ends:
@@ -312,8 +314,8 @@ class Population(PopulationEstimate):
     @cached_property
     def margin_at_worst(self) -> float:
         """The longest reach of a share's interval from its estimate, for every population with that many clients."""
-        noise = planning.Noise(self.clients, self.confidence)
-        return planning.half_width(self.inversion, self.sampler, self.reference, noise)
+        noise = planning.SamplingNoise(self.clients, self.confidence)
+        return planning.longest_half_width(self.inversion, self.sampler, self.reference, noise)
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
@@ -324,7 +326,7 @@ class Population(PopulationEstimate):
             (True, constants.B * self.reference, "more than"),
             (False, constants.b * self.reference, "less than"),
         ):
-            place = self._first_impossible(limit, above=above)
+            place = self._first_impossible_outcome(limit, above=above)
             if place is not None:
                 said.append(
                     f"{self.domain.names[place]!r} makes up {self._frequencies[place]:.3g} of the samples, {word} the "
@@ -334,7 +336,9 @@ class Population(PopulationEstimate):
         width = self.margin_at_worst
         if width > _WIDE:
             try:
-                more = planning.clients_within(self.inversion, self.sampler, self.reference, _WIDE, self.confidence)
+                more = planning.clients_for_half_width(
+                    self.inversion, self.sampler, self.reference, _WIDE, self.confidence
+                )
                 fix = f"about {more:,} clients would tell it to +-{_WIDE:g}"
             except ImpossibleError:
                 fix = f"to tell it to +-{_WIDE:g} takes a larger epsilon" + (
@@ -352,32 +356,32 @@ class Population(PopulationEstimate):
             )
         cut = 0
         if isinstance(self.domain, Bins) and isinstance(self.sampler, Sampler):
-            cut = cut_cells(self.sampler, self.domain)
+            cut = count_cut_cells(self.sampler, self.domain)
         if cut:
             said.append(
                 f"edges lie inside {cut:,} of the cells that are released: inside a cell samples follow the reference, so shares beside "
                 "such an edge are those of clients that do so too; say bins= to keep to whole cells"
             )
-        return (*said, *self._unexplained("samples"))
+        return (*said, *self._example_doubts("samples"))
 
-    def _first_impossible(self, limits: Floats, *, above: bool) -> int | None:
+    def _first_impossible_outcome(self, limits: Floats, *, above: bool) -> int | None:
         """The first outcome whose share is almost surely beyond its limit."""
         among = len(self.counts)
         if self.rows is None:
-            return first_past_limit(
+            return first_outcome_past_limit(
                 self.counts, self.clients, limits, tail(1.0 - 2.0 * _IMPOSSIBLE, among), above=above
             )
-        low, high = self.rows.ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
+        low, high = self.rows.share_ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
         past = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
         return int(past[0]) if len(past) else None
 
-    def _cumulative_ends(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
+    def _cumulative_share_ends(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
         """Intervals of the cumulative shares of the outcomes in this order, with these cumulative counts."""
         if self.rows is not None:
-            return self.rows.ends_below(order, self.confidence)
+            return self.rows.cumulative_share_ends(order, self.confidence)
         return clopper_pearson(counts, self.clients, self.confidence)
 
-    def _average(self, name: str, phi: Phi, *, among: int = 1) -> Estimate:
+    def _average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
         least, most = float(phi.low.min()), float(phi.high.max())
         event = phi.low == most
         if self.rows is None and least < most and ((phi.low == phi.high) & (event | (phi.low == least))).all():
@@ -394,7 +398,7 @@ class Population(PopulationEstimate):
     def _event_interval(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
         """The interval of the share of an event: the average of a function with two values."""
         counts, mu = np.array([self.counts[event].sum()]), np.array([min(float(self.reference[event].sum()), 1.0)])
-        ends = band_ends(counts, self.clients, self.confidence, self.inversion, mu, among=among)
+        ends = band_interval_ends(counts, self.clients, self.confidence, self.inversion, mu, among=among)
         low, high = self.share_intervals(ends, mu)
         return float(low[0]), float(high[0])
 
@@ -423,7 +427,7 @@ class Population(PopulationEstimate):
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.counts[order])
         mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
-        low, high = self.share_intervals(self._cumulative_ends(order, below), mu)
+        low, high = self.share_intervals(self._cumulative_share_ends(order, below), mu)
         low[-1] = high[-1] = 1.0
         first = int(np.argmax(high >= level))
         last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0
@@ -433,7 +437,7 @@ class Population(PopulationEstimate):
             law = self.share_estimates if isinstance(self.domain, Bins) else self.nearest
             estimate = quantile_of_law(law[order], values[order], level)
         released = float(values[order][np.argmax(below / self.samples >= level)])
-        return Estimate(name, estimate, *quantile_ends(self.domain, values[order], first, last, released))
+        return Estimate(name, estimate, *quantile_fields(self.domain, values[order], first, last, released))
 
     released = OldName("released_shares")
 
@@ -483,7 +487,7 @@ class ReportedPopulation(PopulationEstimate):
     def law(self) -> Shares:
         """The average client's law. Its estimate is unbiased and may be negative; intervals lie in [0, 1]."""
         released = self.released_shares
-        return self.law_within((released.low, released.high), (released.all_low, released.all_high))
+        return self.law_from_intervals((released.low, released.high), (released.all_low, released.all_high))
 
     @property
     def share_bounds(self) -> Ends:
@@ -493,7 +497,7 @@ class ReportedPopulation(PopulationEstimate):
     @property
     def share_estimates(self) -> Floats:
         """The estimate of the average client's law, without intervals."""
-        return self._shares(self._frequencies)
+        return self._unbiased_shares(self._frequencies)
 
     @cached_property
     def standard_errors(self) -> Floats:
@@ -511,25 +515,25 @@ class ReportedPopulation(PopulationEstimate):
     @property
     def doubts(self) -> tuple[str, ...]:
         """Warnings to read before trusting the numbers; empty if there are none."""
-        return self._unexplained("reports")
+        return self._example_doubts("reports")
 
     def share_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of the probabilities that a report holds an outcome, as intervals of its share; no reference counts in them."""
-        low, high = (np.clip(self._shares(end), 0.0, 1.0) for end in released)
+        low, high = (np.clip(self._unbiased_shares(end), 0.0, 1.0) for end in released)
         return low, high
 
-    def _shares(self, held: Floats) -> Floats:
+    def _unbiased_shares(self, held: Floats) -> Floats:
         chances = self.sampler.chances
         return (held - chances.outside) / chances.gap
 
     @cached_property
-    def _statistics(self) -> SupportStatistics | ReportRows:
+    def _support_statistics(self) -> SupportStatistics | ReportRows:
         return SupportStatistics(self.sampler, self.counts, self.clients) if self.rows is None else self.rows
 
-    def _average(self, name: str, phi: Phi, *, among: int = 1) -> Estimate:
+    def _average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
         least, most, miss = float(phi.low.min()), float(phi.high.max()), tail(self.confidence, among)
-        low = min(max(-self._statistics.largest_mean(-phi.low, miss), least), most)
-        high = min(max(self._statistics.largest_mean(phi.high, miss), least), most)
+        low = min(max(-self._support_statistics.largest_mean(-phi.low, miss), least), most)
+        high = min(max(self._support_statistics.largest_mean(phi.high, miss), least), most)
         middle = float(phi.values.mean())
         held = float((phi.values - middle) @ self.counts) / self.samples
         blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
@@ -541,9 +545,9 @@ class ReportedPopulation(PopulationEstimate):
         """All thresholds whose share is not rejected; outcomes must be numbers."""
         values = numeric_outcomes(self.domain, name)
         order = np.argsort(values, kind="stable")
-        first, last = self._statistics.quantile_range(order, level, tail(self.confidence))
+        first, last = self._support_statistics.quantile_places(order, level, tail(self.confidence))
         estimate = quantile_of_law(self.nearest[order], values[order], level)
-        return Estimate(name, estimate, *quantile_ends(self.domain, values[order], first, last, estimate))
+        return Estimate(name, estimate, *quantile_fields(self.domain, values[order], first, last, estimate))
 
 
 AnyPopulation = Population | ReportedPopulation

@@ -111,7 +111,7 @@ class Change:
     def law(self) -> Shares:
         """The change of every share, between -1 and 1: an estimate, its interval, and intervals that hold all at once."""
         estimate = self.after.law.estimate - self.before.law.estimate
-        return Shares(estimate, *self._ends(1), *self._ends(len(estimate)))
+        return Shares(estimate, *self._change_ends(1), *self._change_ends(len(estimate)))
 
     def statistic(
         self, wanted: str | Callable[[Any], float], *, reports: tuple[ArrayLike, ArrayLike] | None = None
@@ -131,7 +131,7 @@ class Change:
         if isinstance(wanted, str) and wanted.partition(":")[0] not in ("mean", "at-most"):
             raise DiscreetError(f"statistic = {wanted!r} has no interval of its change; ask for mean or at-most:X")
 
-        def bounds(found: AnyPopulation, score: float, place: int) -> Estimate:
+        def statistic_at_score(found: AnyPopulation, score: float, place: int) -> Estimate:
             miss = float(scipy.special.ndtr(-max(score, _LEAST_SCORE)))
             if isinstance(found, Population):
                 ends = (
@@ -144,8 +144,8 @@ class Change:
             return reported_statistic(wide, str(wanted), reports[place])
 
         scores = self._split_scores(1, _STATISTIC_SPLITS)
-        before = [bounds(self.before, float(score), 0) for score in scores.before]
-        after = [bounds(self.after, float(score), 1) for score in scores.after]
+        before = [statistic_at_score(self.before, float(score), 0) for score in scores.before]
+        after = [statistic_at_score(self.after, float(score), 1) for score in scores.after]
         ends = list(zip(before[:-1], after[1:], strict=True))  # of each step, where both are widest
         low = min(later.low - earlier.high for earlier, later in ends)
         high = max(later.high - earlier.low for earlier, later in ends)
@@ -155,15 +155,16 @@ class Change:
         return Estimate(name, estimate, low, high, last.released - first.released, first.blur + last.blur)
 
     def _split_scores(self, among: int, steps: int) -> SplitScores:
-        noise = usual_noise(self.before), usual_noise(self.after)
-        return SplitScores.of(noise, 0.5 * (1.0 - self.confidence) / among, steps)
+        noise = usual_standard_error(self.before), usual_standard_error(self.after)
+        return SplitScores.for_noise(noise, 0.5 * (1.0 - self.confidence) / among, steps)
 
-    def _ends(self, among: int) -> Ends:
+    def _change_ends(self, among: int) -> Ends:
         scores = self._split_scores(among, SPLITS)
         before, after = (
-            ShareBounds.of(found, steps) for found, steps in ((self.before, scores.before), (self.after, scores.after))
+            ShareBounds.at_scores(found, steps)
+            for found, steps in ((self.before, scores.before), (self.after, scores.after))
         )
-        return _share_changes(before, after)
+        return _share_change_ends(before, after)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +178,7 @@ class SplitScores:
     after: Floats
 
     @classmethod
-    def of(cls, noise: tuple[float, float], error: float, steps: int) -> SplitScores:
+    def for_noise(cls, noise: tuple[float, float], error: float, steps: int) -> SplitScores:
         """`noise`: of what is told before and after. `error`: of one end."""
         u, w = noise[1] / math.hypot(*noise), noise[0] / math.hypot(*noise)
         cap = -float(scipy.special.ndtri(_CAPPED * error))
@@ -196,7 +197,7 @@ def critical_score(error: float, weights: tuple[float, float], cap: float) -> fl
         density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
         return np.asarray(density * scipy.special.ndtr(-np.minimum(cap, (c - u * z) / w)))
 
-    def excess(c: float) -> float:
+    def excess_probability(c: float) -> float:
         first, second = min(cap, c / u), min(cap, c / w)
         kink = min(max((c - w * cap) / u, 0.0), first)  # up to there the cap comes first
         inside = kink * float(masses @ exceeding_density(kink * nodes, c))
@@ -204,10 +205,10 @@ def critical_score(error: float, weights: tuple[float, float], cap: float) -> fl
         alone = float(scipy.special.ndtr(-first) + 0.5 * scipy.special.ndtr(-second))
         return (alone + inside) / error - 1.0
 
-    return float(scipy.optimize.brentq(excess, 0.0, 4.0 * cap, xtol=1e-12))
+    return float(scipy.optimize.brentq(excess_probability, 0.0, 4.0 * cap, xtol=1e-12))
 
 
-def usual_noise(found: AnyPopulation) -> float:
+def usual_standard_error(found: AnyPopulation) -> float:
     """The standard error of a share of one k-th, from public numbers alone."""
     if isinstance(found, ReportedPopulation):
         share, slope = found.sampler.chances.outside, 1.0 / found.sampler.chances.gap
@@ -225,19 +226,19 @@ class ShareBounds:
     places: NDArray[np.int64]
 
     @classmethod
-    def of(cls, found: AnyPopulation, scores: Floats) -> ShareBounds:
+    def at_scores(cls, found: AnyPopulation, scores: Floats) -> ShareBounds:
         masses = np.zeros(len(found.counts)) if isinstance(found, ReportedPopulation) else found.reference
         pairs, places = np.unique(
             np.stack([found.counts.astype(np.float64), masses], axis=1), axis=0, return_inverse=True
         )
         tails = scipy.special.ndtr(-scores)
-        low = _least_released(pairs[:, :1], found.clients, tails)
-        high = 1.0 - _least_released(found.clients - pairs[:, :1], found.clients, tails)
+        low = _least_released_shares(pairs[:, :1], found.clients, tails)
+        high = 1.0 - _least_released_shares(found.clients - pairs[:, :1], found.clients, tails)
         mu = np.broadcast_to(pairs[:, 1:], low.shape)
         return cls(*found.share_intervals((low, high), mu), places.ravel())
 
 
-def _least_released(counts: Floats, clients: int, tails: Floats) -> Floats:
+def _least_released_shares(counts: Floats, clients: int, tails: Floats) -> Floats:
     """The least q with z(x; q) at most the score of each tail; 0 for a count of 0."""
     exact = np.nan_to_num(least_probability(counts, clients, tails), nan=0.0)
     next_to_mean = np.maximum(counts - 1.0, 0.0) / clients  # z is 0 from there on
@@ -245,7 +246,7 @@ def _least_released(counts: Floats, clients: int, tails: Floats) -> Floats:
     return np.asarray(np.where(counts == 1.0, one, np.minimum(exact, next_to_mean)))
 
 
-def _share_changes(before: ShareBounds, after: ShareBounds) -> Ends:
+def _share_change_ends(before: ShareBounds, after: ShareBounds) -> Ends:
     """The least and the largest difference over all steps, for every outcome."""
     size = len(before.places)
     low, high = np.empty(size), np.empty(size)
@@ -402,7 +403,7 @@ class ReportLiars:
             DiscreetError: for outcomes outside the domain.
         """
         chosen = np.unique(self.found.sampler.family.numbers(list(outcomes)))
-        least, most = overlaps(self.found.sampler.blocks, chosen)
+        least, most = block_overlap_range(self.found.sampler.blocks, chosen)
         return self.shift * (most - least)
 
     @cached_property
@@ -463,7 +464,7 @@ def _law_despite_liars(found: AnyPopulation, number: int) -> Shares:
 def _ends_despite_liars(found: AnyPopulation, number: int, among: int) -> Ends:
     """The ends of the hull of all intervals that honest clients can give if `number` of the clients lie."""
     if found.rows is not None:
-        fewer, more = (found.rows.ends(found.confidence, among=among, liars=each) for each in (-number, number))
+        fewer, more = (found.rows.share_ends(found.confidence, among=among, liars=each) for each in (-number, number))
     else:
         changed = np.maximum(found.counts - number, 0), np.minimum(found.counts + number, found.clients)
         fewer, more = (clopper_pearson(each, found.clients, found.confidence, among=among) for each in changed)
@@ -488,7 +489,7 @@ def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:
     return ReportLiars(number, number / (found.sampler.chances.gap * found.clients), found)
 
 
-def overlaps(blocks: BlockFamily, outcomes: NDArray[np.int64]) -> tuple[int, int]:
+def block_overlap_range(blocks: BlockFamily, outcomes: NDArray[np.int64]) -> tuple[int, int]:
     """The least and the most of these outcomes that a block holds; for many affine blocks, bounds of them."""
     size, others = len(outcomes), blocks.points - len(outcomes)
     least, most = max(0, blocks.width - others), min(size, blocks.width)

@@ -1,6 +1,6 @@
-"""Statistics of a population: averages of functions of the outcome (`Phi`), and their intervals from how many reports hold each outcome.
+"""Statistics of a population: averages of an `OutcomeFunction`, and their intervals from how many reports hold each outcome.
 
-A statistic is the average of a function `Phi` of the outcome. If outcomes are cells, a client's values are known only up to a cell. `low`
+A statistic is the average of a function phi of the outcome. If outcomes are cells, a client's values are known only up to a cell. `low`
 and `high` are then the least and the largest value of phi inside each cell, so intervals hold wherever in its cells a client's values lie;
 `values` are the averages over the cells.
 
@@ -57,7 +57,7 @@ _MOST_REFINED = 10**8  # of these products for all thresholds of a quantile
 
 
 @dataclass(frozen=True)
-class Phi:
+class OutcomeFunction:
     """A statistic on the outcomes: its value (on a cell, its average), and its least and largest value there."""
 
     values: Floats
@@ -65,7 +65,7 @@ class Phi:
     high: Floats
 
     @classmethod
-    def sharp(cls, values: Floats) -> Phi:
+    def of_values(cls, values: Floats) -> OutcomeFunction:
         """One value for each outcome."""
         return cls(values, values, values)
 
@@ -104,40 +104,44 @@ def numeric_outcomes(domain: Domain, what: str) -> Floats:
     return domain.values
 
 
-def first_moment(domain: Domain) -> Phi:
+def first_moment(domain: Domain) -> OutcomeFunction:
     """phi(x) = x."""
     values = numeric_outcomes(domain, "mean")
-    return Phi.sharp(values) if domain.edges is None else Phi(values, domain.edges[:-1], domain.edges[1:])
+    return (
+        OutcomeFunction.of_values(values)
+        if domain.edges is None
+        else OutcomeFunction(values, domain.edges[:-1], domain.edges[1:])
+    )
 
 
-def squares_around(domain: Domain, centre: float) -> Phi:
+def squared_deviations(domain: Domain, centre: float) -> OutcomeFunction:
     """phi(x) = (x - centre)^2."""
     if domain.edges is None:
-        return Phi.sharp(np.square(numeric_outcomes(domain, "variance") - centre))
+        return OutcomeFunction.of_values(np.square(numeric_outcomes(domain, "variance") - centre))
     low, high = domain.edges[:-1] - centre, domain.edges[1:] - centre
     ends = np.square(low), np.square(high)
     least = np.where((low < 0.0) & (high > 0.0), 0.0, np.minimum(*ends))
-    return Phi((ends[0] + low * high + ends[1]) / 3.0, least, np.maximum(*ends))
+    return OutcomeFunction((ends[0] + low * high + ends[1]) / 3.0, least, np.maximum(*ends))
 
 
-def threshold_indicator(domain: Domain, threshold: float) -> Phi:
+def threshold_indicator(domain: Domain, threshold: float) -> OutcomeFunction:
     """phi(x) = 1 if x <= threshold, else 0. A cell that contains the threshold may count as either."""
     if domain.edges is None:
-        return Phi.sharp((numeric_outcomes(domain, "at-most") <= threshold).astype(np.float64))
+        return OutcomeFunction.of_values((numeric_outcomes(domain, "at-most") <= threshold).astype(np.float64))
     low, high = domain.edges[:-1], domain.edges[1:]
     inside = (np.clip(threshold, low, high) - low) / (high - low)
-    return Phi(inside, (high <= threshold).astype(np.float64), (low < threshold).astype(np.float64))
+    return OutcomeFunction(inside, (high <= threshold).astype(np.float64), (low < threshold).astype(np.float64))
 
 
-def callable_phi(domain: Domain, phi: Callable[[Any], float]) -> Phi:
+def evaluate_on_outcomes(domain: Domain, phi: Callable[[Any], float]) -> OutcomeFunction:
     """phi of every outcome; on cells, of the ends and of Gauss points of each, from which its average and extremes are estimated."""
     if domain.edges is None:
-        return Phi.sharp(np.array([_check_statistic_value(phi, name) for name in domain.names]))
+        return OutcomeFunction.of_values(np.array([_check_statistic_value(phi, name) for name in domain.names]))
     nodes, weights = gauss_rule(_NODES)
     low, width = domain.edges[:-1, None], np.diff(domain.edges)[:, None]
     points = np.concatenate([low, low + width * nodes, low + width], axis=1)
     values = np.array([[_check_statistic_value(phi, x) for x in row] for row in points.tolist()])
-    return Phi(values[:, 1:-1] @ weights, values.min(axis=1), values.max(axis=1))
+    return OutcomeFunction(values[:, 1:-1] @ weights, values.min(axis=1), values.max(axis=1))
 
 
 def _check_statistic_value(phi: Callable[[Any], float], outcome: Any) -> float:
@@ -170,7 +174,7 @@ def quantile_of_law(law: Floats, values: Floats, level: float) -> float:
     return float(values[reached[0] if reached.size else -1])
 
 
-def quantile_ends(
+def quantile_fields(
     domain: Domain, values: Floats, first: int, last: int, released: float
 ) -> tuple[float, float, float, float]:
     """The fields of an estimate from the interval of a quantile on: its ends, the `released` one, and what cells blur."""
@@ -206,15 +210,15 @@ def mean_tail(deviation: Floats, variance: Floats, reach: Floats, samples: int) 
 def block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     """The sums of centred values over blocks. Those that took long are kept: they do not depend on data."""
     is_long = isinstance(blocks, AffineBlocks) and blocks.points * blocks.size <= _MOST_PRODUCTS
-    return _cached_sums(blocks, phi.tobytes()) if is_long else _compute_sums(blocks, phi)
+    return _cached_block_sums(blocks, phi.tobytes()) if is_long else _compute_block_sums(blocks, phi)
 
 
 @lru_cache(maxsize=1024)
-def _cached_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
-    return _compute_sums(blocks, np.frombuffer(written))
+def _cached_block_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
+    return _compute_block_sums(blocks, np.frombuffer(written))
 
 
-def _compute_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
+def _compute_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     squares, together = float(phi @ phi), float(blocks.together)
     everywhere = float(blocks.fraction) * (1.0 - together) * squares
     most = largest_sum(blocks, phi)
@@ -270,7 +274,7 @@ def largest_sums(blocks: BlockFamily, columns: Floats) -> Floats:
     return np.asarray(np.sort(np.concatenate([columns, padding]), axis=0)[-blocks.width :].sum(axis=0))
 
 
-def held_outcomes(blocks: BlockFamily, reports: Reports) -> NDArray[np.float32]:
+def outcome_membership(blocks: BlockFamily, reports: Reports) -> NDArray[np.float32]:
     """A table of ones where the block of a report holds an outcome, and zeros elsewhere."""
     outcomes, found = np.arange(blocks.size, dtype=np.int64), np.empty((len(reports), blocks.size), dtype=np.float32)
     step = max(1, _ENTRIES // blocks.size)
@@ -284,7 +288,7 @@ def sums_over_blocks(blocks: BlockFamily, reports: Reports, phi: Floats) -> Floa
     found = np.empty((len(reports), *phi.shape[1:]))
     step = max(1, _ENTRIES // blocks.size)
     for start in range(0, len(reports), step):
-        found[start : start + step] = held_outcomes(blocks, reports[start : start + step]) @ phi
+        found[start : start + step] = outcome_membership(blocks, reports[start : start + step]) @ phi
     return found
 
 
@@ -303,48 +307,48 @@ class SupportStatistics:
         middle = float(phi.mean())
         centred = phi - middle
         if len(np.unique(phi)) == 2:
-            return middle + self._largest_centred(centred, miss, math.inf)
+            return middle + self._largest_centred_mean(centred, miss, math.inf)
         psi = block_sums(self.sampler.blocks, centred).given
         spread = float(psi.mean())
-        second = spread + self._largest_centred(psi - spread, _FOR_VARIANCE * miss, math.inf)
-        return middle + self._largest_centred(centred, (1.0 - _FOR_VARIANCE) * miss, second)
+        second = spread + self._largest_centred_mean(psi - spread, _FOR_VARIANCE * miss, math.inf)
+        return middle + self._largest_centred_mean(centred, (1.0 - _FOR_VARIANCE) * miss, second)
 
-    def _largest_centred(self, phi: Floats, miss: float, second: float) -> float:
+    def _largest_centred_mean(self, phi: Floats, miss: float, second: float) -> float:
         """The same for values with sum 0. `second`: a bound on P(psi), from elsewhere."""
-        least, most, observed = float(phi.min()), float(phi.max()), self._mean_sum(phi)
+        least, most, observed = float(phi.min()), float(phi.max()), self._mean_block_sum(phi)
         if least == most:
             return most
-        test = _Test.of(self.sampler, phi, self.clients, second)
+        test = _AverageTest.of_values(self.sampler, phi, self.clients, second)
 
-        def excess(mu: float) -> float:
-            return float(test.below(np.array([mu]), observed)[0]) - miss
+        def excess_probability(mu: float) -> float:
+            return float(test.probability_below(np.array([mu]), observed)[0]) - miss
 
-        if excess(most) >= 0.0:
+        if excess_probability(most) >= 0.0:
             return most
         low = min(max(observed / self.sampler.chances.gap, least), most)
-        if excess(low) < 0.0:  # the estimate lies below all values
+        if excess_probability(low) < 0.0:  # the estimate lies below all values
             return low
         narrow = 1e-12 * (most - least)
-        return min(float(scipy.optimize.brentq(excess, low, most, xtol=narrow)) + 2.0 * narrow, most)
+        return min(float(scipy.optimize.brentq(excess_probability, low, most, xtol=narrow)) + 2.0 * narrow, most)
 
-    def _mean_sum(self, phi: Floats) -> float:
+    def _mean_block_sum(self, phi: Floats) -> float:
         return float(phi @ self.supports) / self.clients
 
-    def quantile_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
+    def quantile_places(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
         """The first and the last place in the order that the quantile may have."""
         size = len(order)
         if size == 1:
             return 0, 0
-        step = _grid_step(self.sampler.blocks)
+        step = _threshold_step(self.sampler.blocks)
         grid = np.arange(step - 1, size - 1, step)  # the whole has share 1 for certain
         below = np.cumsum(self.supports[order])[grid] / self.clients
         width = (
             float(self.supports.sum()) / self.clients
         )  # outcomes of a report; fewer than its points where some are padding
         observed = below - (grid + 1) / size * width  # the mean of V for the centred set
-        tests = prefix_tests(self.sampler, grid + 1, self.clients, level)
+        tests = prefix_share_tests(self.sampler, grid + 1, self.clients, level)
         mu = level - (grid + 1) / size
-        small, large = (tail_of(mu, observed) < miss for tail_of in (tests.below, tests.above))
+        small, large = (tail_of(mu, observed) < miss for tail_of in (tests.probability_below, tests.probability_above))
         first = self._first_place_not_rejected(order, grid[~small], level, miss, below=True)
         last = self._first_place_not_rejected(order, grid[~large][::-1], level, miss, below=False)
         start = int(grid[-1]) + 1 if first is None else first - step + 1
@@ -360,15 +364,15 @@ class SupportStatistics:
         for place in places.tolist():
             phi = np.full(len(order), -(place + 1.0) / len(order))
             phi[order[: place + 1]] += 1.0
-            test = _Test.of(self.sampler, phi, self.clients, math.inf)
+            test = _AverageTest.of_values(self.sampler, phi, self.clients, math.inf)
             mu = np.array([level - (place + 1.0) / len(order)])
-            found = (test.below if below else test.above)(mu, self._mean_sum(phi))
+            found = (test.probability_below if below else test.probability_above)(mu, self._mean_block_sum(phi))
             if found[0] >= miss:
                 return int(place)
         return None
 
 
-def _grid_step(blocks: BlockFamily) -> int:
+def _threshold_step(blocks: BlockFamily) -> int:
     """How far apart the thresholds of a quantile are: 1, or as far as keeps their variances from taking seconds."""
     if not isinstance(blocks, AffineBlocks) or blocks.points * blocks.size > _MOST_PRODUCTS:
         return 1
@@ -376,39 +380,39 @@ def _grid_step(blocks: BlockFamily) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Test:
-    """Tests of the average mu of centred values, by the mean of V. `second`: E V^2 for an average mu, at most."""
+class _AverageTest:
+    """Tests of the average mu of centred values, by the mean of V. `second_moment`: E V^2 for an average mu, at most."""
 
     clients: int
     gap: float
     most: float | Floats
     least: float | Floats
-    second: Callable[[Floats], Floats]
+    second_moment: Callable[[Floats], Floats]
 
     @classmethod
-    def of(cls, sampler: ReportSampler, phi: Floats, clients: int, bound: float) -> _Test:
+    def of_values(cls, sampler: ReportSampler, phi: Floats, clients: int, bound: float) -> _AverageTest:
         """The tests of centred values; `bound`: on P(psi), from elsewhere."""
         sums, chances = block_sums(sampler.blocks, phi), sampler.chances
         own = chances.gap / (1.0 - float(sampler.blocks.together))  # 1 - beta
-        places, heights = upper_hull(phi, sums.given)
+        places, heights = concave_hull(phi, sums.given)
 
-        def second(mu: Floats) -> Floats:
+        def second_moment(mu: Floats) -> Floats:
             return (1.0 - own) * sums.everywhere + own * np.minimum(np.interp(mu, places, heights), bound)
 
-        return cls(clients, chances.gap, sums.most, -block_sums(sampler.blocks, -phi).most, second)
+        return cls(clients, chances.gap, sums.most, -block_sums(sampler.blocks, -phi).most, second_moment)
 
-    def below(self, mu: Floats, observed: float | Floats) -> Floats:
+    def probability_below(self, mu: Floats, observed: float | Floats) -> Floats:
         """The probability of so small a mean of V, or a smaller one."""
         expected = self.gap * mu
-        return mean_tail(expected - observed, self.second(mu) - expected**2, expected - self.least, self.clients)
+        return mean_tail(expected - observed, self.second_moment(mu) - expected**2, expected - self.least, self.clients)
 
-    def above(self, mu: Floats, observed: float | Floats) -> Floats:
+    def probability_above(self, mu: Floats, observed: float | Floats) -> Floats:
         """The probability of so large a mean of V, or a larger one."""
         expected = self.gap * mu
-        return mean_tail(observed - expected, self.second(mu) - expected**2, self.most - expected, self.clients)
+        return mean_tail(observed - expected, self.second_moment(mu) - expected**2, self.most - expected, self.clients)
 
 
-def prefix_tests(sampler: ReportSampler, sizes: Integers, clients: int, level: float) -> _Test:
+def prefix_share_tests(sampler: ReportSampler, sizes: Integers, clients: int, level: float) -> _AverageTest:
     """Tests of the shares of sets of 1, 2, ... outcomes at once, whichever these are, if all sets had the share `level`."""
     blocks, k = sampler.blocks, sampler.family.size
     w, padding, share, gap = blocks.width, blocks.points - k, sizes / k, sampler.chances.gap
@@ -424,7 +428,7 @@ def prefix_tests(sampler: ReportSampler, sizes: Integers, clients: int, level: f
     second = np.asarray(level * inside + (1.0 - level) * outside)
     most = _largest_set_sum(w, sizes, padding, share)
     least = -_largest_set_sum(w, k - sizes, padding, 1.0 - share)
-    return _Test(clients, gap, most, least, lambda _: second)
+    return _AverageTest(clients, gap, most, least, lambda _: second)
 
 
 def _largest_set_sum(width: int, sizes: Integers, padding: int, share: Floats) -> Floats:
@@ -433,7 +437,7 @@ def _largest_set_sum(width: int, sizes: Integers, padding: int, share: Floats) -
     return np.asarray(np.minimum(width, sizes) * (1.0 - share) - others * share)
 
 
-def upper_hull(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+def concave_hull(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """The corners of the concave hull of points from above, by increasing x."""
     order = np.lexsort((-y, x))
     corners: list[tuple[float, float]] = []

@@ -31,14 +31,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.domain import Interval
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
-from discreet.estimation._intervals import exact_ends, largest_average
+from discreet.estimation._intervals import exact_interval_ends, largest_average
 from discreet.estimation._inversion import nearest_law
 from discreet.estimation._least_squares import (
     ReportSums,
     ShareTables,
     TreeLevels,
     block_sums_of_reports,
-    part_sampler,
+    report_sampler_of_part,
     unbiased_shares,
 )
 from discreet.estimation._population import Shares
@@ -263,7 +263,9 @@ class _QuestionReports:
         if isinstance(self.question, LinearQuestion):
             low, high = self.question.matrix.min(axis=1), self.question.matrix.max(axis=1)
         unknown = np.full(len(names), np.nan)
-        return SurveyAnswer(self.question, 0, names, Shares(unknown, low, high, low, high), unknown, self._unit())
+        return SurveyAnswer(
+            self.question, 0, names, Shares(unknown, low, high, low, high), unknown, self._column_unit()
+        )
 
     def _number_names(self) -> tuple[str, ...]:
         """What each number of the answer is about."""
@@ -281,14 +283,14 @@ class _QuestionReports:
         return tuple(joint_labels(columns, self.question.columns))
 
     def _answer_shares(self, confidence: float, among: int) -> SurveyAnswer:
-        sampler = part_sampler(self.sampler, self.parts[0])
+        sampler = report_sampler_of_part(self.sampler, self.parts[0])
         supports = ReportCounts(sampler).add(self.reports[0]).supports()
 
-        def ends(count: int) -> Iterator[Floats]:
-            held = exact_ends(supports, self.clients, confidence, among=count)
+        def interval_ends(count: int) -> Iterator[Floats]:
+            held = exact_interval_ends(supports, self.clients, confidence, among=count)
             return (np.clip((end - sampler.chances.outside) / sampler.chances.gap, 0.0, 1.0) for end in held)
 
-        law = Shares(unbiased_shares(sampler, self.reports[0]), *ends(1), *ends(among))
+        law = Shares(unbiased_shares(sampler, self.reports[0]), *interval_ends(1), *interval_ends(among))
         even = law.estimate - (law.estimate.sum() - 1.0) / len(supports)  # the total is known
         return SurveyAnswer(self.question, self.clients, self._number_names(), law, even)
 
@@ -305,17 +307,17 @@ class _QuestionReports:
         low, width = domain.low, domain.high - domain.low
         half = 0.5 * width / domain.size
 
-        def ends(count: int) -> tuple[Floats, Floats]:
+        def interval_ends(count: int) -> tuple[Floats, Floats]:
             lower = -largest_average(-seen, often, confidence, among=count)
             upper = largest_average(seen, often, confidence, among=count)
             within = np.clip([low + width * lower - half, low + width * upper + half], low, low + width)
             return within[:1], within[1:]
 
         estimate = np.array([low + width * float(seen @ often) / self.clients])
-        law = Shares(estimate, *ends(1), *ends(among))
-        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimate, self._unit())
+        law = Shares(estimate, *interval_ends(1), *interval_ends(among))
+        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimate, self._column_unit())
 
-    def _unit(self) -> str:
+    def _column_unit(self) -> str:
         return self.sampler.survey.columns.unit(self.question.columns[0])
 
     def _answer_sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
@@ -324,11 +326,13 @@ class _QuestionReports:
         estimates = offset + sums.means
         least, most = matrix.min(axis=1), matrix.max(axis=1)
 
-        def ends(count: int) -> Iterator[Floats]:
-            sides = ([sums.end(place, confidence, count, end) for place in range(len(matrix))] for end in (0, 1))
+        def interval_ends(count: int) -> Iterator[Floats]:
+            sides = (
+                [sums.interval_end(place, confidence, count, end) for place in range(len(matrix))] for end in (0, 1)
+            )
             return (np.clip(offset + np.array(side), least, most) for side in sides)
 
-        law = Shares(estimates, *ends(1), *ends(among))
+        law = Shares(estimates, *interval_ends(1), *interval_ends(among))
         return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimates)
 
     def _report_sums(self, matrix: Floats) -> ReportSums:
@@ -340,18 +344,20 @@ class _QuestionReports:
             values = part.blocks.unbiased_values(matrix, gain)
             return ReportSums([values[distinct.astype(np.int64)]], [often], values.min(axis=0), values.max(axis=0))
         centred = matrix - matrix.mean(axis=1, keepdims=True)
-        return block_sums_of_reports([part_sampler(self.sampler, part)], [(None, distinct, often)], [centred.T])
+        return block_sums_of_reports(
+            [report_sampler_of_part(self.sampler, part)], [(None, distinct, often)], [centred.T]
+        )
 
     def _answer_quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:
         levels = TreeLevels(self.sampler, self.question.columns[0], self.parts, self.reports)
-        estimates = levels.values_at(np.asarray(at))
+        estimates = levels.quantiles_at(np.asarray(at))
 
-        def ends(count: int) -> Iterator[Floats]:
-            pairs = [levels.interval(level, confidence, count) for level in at]
+        def interval_ends(count: int) -> Iterator[Floats]:
+            pairs = [levels.quantile_interval(level, confidence, count) for level in at]
             return (np.array(side) for side in zip(*pairs, strict=True))
 
-        law = Shares(estimates, *ends(1), *ends(among))
-        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimates, self._unit())
+        law = Shares(estimates, *interval_ends(1), *interval_ends(among))
+        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimates, self._column_unit())
 
 
 @dataclass(frozen=True)
