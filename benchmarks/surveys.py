@@ -167,8 +167,8 @@ def sums(console: Console) -> None:
 def tree_variance(size: int, bound: Fraction) -> float:
     """The mean variance of the distribution function by a binary tree, at the inner edges of so many cells."""
     tree = Tree(2, round(math.log2(size)))
-    levels = [blocks_for(tree.nodes(level), bound) for level in range(1, tree.depth + 1)]
-    _, variance = tree.shares(np.array([level_variance(each, float(bound)) for each in levels]))
+    levels = [blocks_for(tree.node_count(level), bound) for level in range(1, tree.depth + 1)]
+    _, variance = tree.best_level_shares(np.array([level_variance(each, float(bound)) for each in levels]))
     return variance * size / (size - 1)
 
 

@@ -36,12 +36,12 @@ def test_a_step_is_the_same(name: str, alike: bool, cautious: bool, monkeypatch:
     apart: list[str] = []
     for steps in (PlainSteps, CompiledSteps):
 
-        def noticed(self: Any, primal: float, total: float, by: Any = steps, move: Any = steps.move_apart) -> None:
+        def noticed(self: Any, primal: float, total: float, by: Any = steps, move: Any = steps.take_step_apart) -> None:
             apart.append(by.__name__)
             move(self, primal, total)
 
-        monkeypatch.setattr(steps, "move_apart", noticed)
-    objective, ratio = Objective.of(divergence(name)), math.exp(EPSILON)
+        monkeypatch.setattr(steps, "take_step_apart", noticed)
+    objective, ratio = Objective.of_divergence(divergence(name)), math.exp(EPSILON)
     promise = FloorBounds(0.01 / (ratio + SIZE - 1), 1.0 - 0.01 / (1.0 + (SIZE - 1) / ratio))
     found = []
     for code in Code:

@@ -93,7 +93,7 @@ def test_the_proof_holds_whatever_the_multipliers_are() -> None:
     """The bound is a statement about numbers: wrong multipliers make it lower, and never higher than the optimum."""
     band = dc.Band([1, 1, 2], lower=0.3, upper=1.7)
     points = vertices(np.broadcast_to(band.reference, 3), 0.3, 1.7)
-    promises = notions.PairConstraints.of(dc.Approximate(0.5, delta=0.05), 1.0)
+    promises = notions.PairConstraints.for_notion(dc.Approximate(0.5, delta=0.05), 1.0)
     programme = notions.PairProgramme(points, promises, dc.divergence("tv"), 1.0)
     optimum = optimal_tv(points, [(math.exp(0.5), 0.05)])
     rows = programme.all_rows

@@ -16,7 +16,7 @@ from discreet.release import Question, fresh_secret
 from discreet.survey import Survey, SurveySampler, WeightedBlocks, linear, shares
 from discreet.survey._strategies import _sum_variances, blocks_for
 from discreet.survey._weighted_blocks import (
-    _optimise_known,
+    _optimise_cached,
     all_blocks,
     block_directions,
     least_sum_variance,
@@ -247,7 +247,7 @@ def test_ranks_are_mapped_to_blocks_by_their_copies() -> None:
 def test_blocks_are_the_same_after_they_were_written() -> None:
     found = optimise_blocks(prefixes(12), at_most_exp(1.0)).blocks
     assert WeightedBlocks.from_terms(12, found.terms) == found
-    _optimise_known.cache_clear()
+    _optimise_cached.cache_clear()
     assert optimise_blocks(prefixes(12), at_most_exp(1.0)).blocks == found  # the same machine finds the same
 
 

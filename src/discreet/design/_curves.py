@@ -185,19 +185,19 @@ class FiniteDifferences:
         with np.errstate(all="ignore"):  # a candidate that overflows is never the best
             touching = self._touching_places(intercept, t)
             places = t, touching, np.where(np.abs(touching - 1.0) < _NEAR_ONE, 1.0, touching)
-            found = [self._line_at(intercept, place, step) for place in places for step in _STEPS]
+            found = [self._lowered_line_at(intercept, place, step) for place in places for step in _STEPS]
             slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
             # a certificate multiplies by up to e^eps the amount by which an intercept is below the requested one
             worth = slopes * t + np.minimum(intercepts, intercept) - _MISSED * np.maximum(intercept - intercepts, 0.0)
         return _best_candidates(worth, slopes, intercepts)
 
-    def tangent(self, t: Floats) -> tuple[Floats, Floats]:
+    def best_tangent(self, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the line through (t, f(t)) with the slope that the chords determine best; it may exceed f by rounding."""
         with np.errstate(all="ignore"):
             found = []
             for step in _STEPS:
                 here, middle, _, _ = self._chord_slopes(t, step)
-                slope, intercept = self._line_at(here - middle * t, t, step)
+                slope, intercept = self._lowered_line_at(here - middle * t, t, step)
                 found.append((slope * t + intercept - here, middle, here - middle * t))
             lost, slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
             return _best_candidates(lost, slopes, intercepts)
@@ -212,7 +212,7 @@ class FiniteDifferences:
             low, high = np.where(above, np.log(middle), low), np.where(above, high, np.log(middle))
         return np.exp((low + high) / 2.0)
 
-    def _line_at(self, intercept: Floats, t: Floats, step: float) -> tuple[Floats, Floats]:
+    def _lowered_line_at(self, intercept: Floats, t: Floats, step: float) -> tuple[Floats, Floats]:
         """The line through (t, f(t)) with about that intercept, lowered until it is below f."""
         here, middle, before, after = self._chord_slopes(t, step)
         rounding = _OWN_ERROR * (np.abs(here) + np.abs(middle) * t + t)
@@ -234,7 +234,7 @@ def _best_candidates(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple
 def tangent_line(curve: ConvexCurve, t: Floats) -> tuple[Floats, Floats]:
     """(slope, intercept) of the tangent of f at t, up to rounding."""
     if isinstance(curve, FiniteDifferences):
-        return curve.tangent(t)
+        return curve.best_tangent(t)
     intercept = curve.tangent_intercept(t)
     return (curve.value(t) - intercept) / t, intercept
 
@@ -311,11 +311,11 @@ def is_line_below(name: str, slope: Fraction, intercept: Fraction) -> bool:
     raise DiscreetError(f"rationals can check kl, tv, hellinger and chi2, not {name}")
 
 
-def hinge_gamma(f: FDivergence) -> float | None:
+def hockey_stick_gamma(f: FDivergence) -> float | None:
     """gamma if f is max(t - gamma, 0) up to a multiple of t - 1 and a constant (total variation: gamma = 1), else None."""
     if f == divergence("tv"):
         return 1.0
-    return _shipped_parameter(f, "hockey_stick")
+    return _parameter_in_name(f, "hockey_stick")
 
 
 def curve_of(f: FDivergence) -> ConvexCurve:
@@ -323,14 +323,14 @@ def curve_of(f: FDivergence) -> ConvexCurve:
     for name, curve in SMOOTH.items():
         if f == divergence(name):
             return curve
-    order = _shipped_parameter(f, "alpha")
+    order = _parameter_in_name(f, "alpha")
     if order is None:
         return FiniteDifferences(f)
     # the same divergences between distributions
     return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or power_curve(order)
 
 
-def _shipped_parameter(f: FDivergence, stem: str) -> float | None:
+def _parameter_in_name(f: FDivergence, stem: str) -> float | None:
     """The number in the name of a built-in divergence of that name; None for a user's f of any name."""
     found, _, parameter = f.name.partition(":")
     try:

@@ -198,7 +198,7 @@ def _certify_enclosures(found: Design, laws: Floats, enclosed: tuple[Floats, Flo
     f, growth = found.divergence, float(examples.size) + math.exp(min(found.epsilon, _LARGEST_EXPONENT))
     fall = max(f.at_zero - float(f.f(np.array(_NEAR_ZERO))), 0.0)
     lost = 2.0 * growth * fall + _UNTOLD if hardly.any() else 0.0
-    certificate = found.certificate.within(least[entry], most[entry], lost)
+    certificate = found.certificate.for_enclosures(least[entry], most[entry], lost)
     bound = min(found.bound, max(certificate.lower_bound(), 0.0))
     return replace(found, bound=bound, certificate=certificate)
 

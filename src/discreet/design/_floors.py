@@ -127,7 +127,7 @@ class AllowedFloors:
         """A rational of at least e^eps."""
         return exp_upper(self.epsilon)
 
-    def least(self, spread: Fraction, everywhere: Fraction) -> Fraction:
+    def least_linear_value(self, spread: Fraction, everywhere: Fraction) -> Fraction:
         """A lower bound on spread |v| + everywhere y over the allowed floors, by the corners of their polygon."""
         k, high, low = self.size, self.growth, exp_lower(self.epsilon)
         keep = Fraction(self.keep)
@@ -190,20 +190,20 @@ class ExampleClients:
         """Sums of entries over each seen outcome (K,)."""
         return np.asarray(np.bincount(self.outcome, weights=values, minlength=self.seen.size), dtype=np.float64)
 
-    def rows(self, entries: int) -> list[slice]:
+    def client_slices(self, entries: int) -> list[slice]:
         """Slices of clients with about that many entries each."""
         cuts = np.searchsorted(self.starts, np.arange(entries, self.mass.size, entries))
         return [slice(a, b) for a, b in pairwise(np.unique([0, *cuts, len(self)]).tolist())]
 
-    def entries(self, rows: slice) -> slice:
+    def entry_slice(self, rows: slice) -> slice:
         """The entries of a slice of clients."""
         ends = self.starts[rows.stop] if rows.stop < len(self) else self.mass.size
         return slice(int(self.starts[rows.start]), int(ends))
 
-    def parts(self, entries: int = 1 << 17) -> "Iterator[ExampleClients]":
+    def split_clients(self, entries: int = 1 << 17) -> "Iterator[ExampleClients]":
         """The same clients in parts."""
-        for rows in self.rows(entries):
-            held = self.entries(rows)
+        for rows in self.client_slices(entries):
+            held = self.entry_slice(rows)
             starts = self.starts[rows] - held.start
             yield ExampleClients(self.size, starts, self.outcome[held], self.mass[held], self.weight[rows], self.seen)
 
@@ -213,7 +213,7 @@ class ExampleClients:
         laws[self.client, self.seen[self.outcome]] = self.mass
         return laws
 
-    def spread_out(self, on_seen: Floats, elsewhere: float) -> Floats:
+    def over_whole_domain(self, on_seen: Floats, elsewhere: float) -> Floats:
         """Values of the seen outcomes as a vector over the domain, with one value on all others."""
         whole = np.full(self.size, elsewhere)
         whole[self.seen] = on_seen
@@ -450,10 +450,10 @@ class DesignCertificate:
         }
         return "\n".join(f"{name:<13}{text}" for name, text in rows.items())
 
-    def within(self, least: Floats, most: Floats, lost: float) -> "DesignCertificate":
+    def for_enclosures(self, least: Floats, most: Floats, lost: float) -> "DesignCertificate":
         """The certificate for all examples with masses (entries,) between these bounds; `lost` pays for outcomes of nearly zero mass."""
         constant = math.nextafter(self.constant - lost, -math.inf) if lost else self.constant
-        centre = _filled_slopes(self.examples, self.slope, least, most)
+        centre = _slopes_where_mass_ends(self.examples, self.slope, least, most)
         return replace(self, constant=constant, enclosure=(least, most, centre))
 
     def lower_bound(self) -> float:
@@ -463,8 +463,8 @@ class DesignCertificate:
         kinds = examples.seen.size
         price, price_size = np.zeros(kinds), np.zeros(kinds)
         idle, idle_size, gain, gain_size = (0.0,) * 4
-        for rows, part in zip(examples.rows(PART), examples.parts(PART), strict=True):
-            entries, multiplier = examples.entries(rows), self.multiplier[rows]
+        for rows, part in zip(examples.client_slices(PART), examples.split_clients(PART), strict=True):
+            entries, multiplier = examples.entry_slice(rows), self.multiplier[rows]
             client, weight = part.client, part.weight
             held = _entry_prices(self.intercept[entries], multiplier[client], growth)
             rest = _entry_prices(np.full(len(part), self.at_zero), multiplier, growth)
@@ -472,7 +472,7 @@ class DesignCertificate:
             price_size += part.by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
             idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
             centre = 0.0 if self.enclosure is None else self.enclosure[2][rows]
-            gained, paid = weight[client] * self._gains(entries, client, rows), weight * (multiplier - centre)
+            gained, paid = weight[client] * self._entry_gains(entries, client, rows), weight * (multiplier - centre)
             gain += float(gained.sum() - paid.sum())
             gain_size += float(np.abs(gained).sum() + np.abs(paid).sum())
         unseen = float(_sum_lower_bound(idle, idle_size, terms))
@@ -481,11 +481,11 @@ class DesignCertificate:
         hidden = examples.size - kinds
         spread = min(float(seen.min()), unseen) if hidden else float(seen.min())
         everywhere = _sum_lower_bound(seen.sum() + hidden * unseen, np.abs(seen).sum() + hidden * abs(unseen), kinds)
-        bound = self.floors.least(Fraction(spread), Fraction(float(everywhere)))
+        bound = self.floors.least_linear_value(Fraction(spread), Fraction(float(everywhere)))
         bound += Fraction(float(_sum_lower_bound(gain, gain_size, terms))) + Fraction(self.constant)
         return math.nextafter(float(bound), -math.inf)
 
-    def _gains(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
+    def _entry_gains(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
         """A lower bound of p (s - c) of each entry, rounding aside, over all p within its enclosure."""
         if self.enclosure is None:
             return np.asarray(self.examples.mass[entries] * self.slope[entries])
@@ -517,10 +517,10 @@ class DesignCertificate:
             seen[x] += weight[j] * (_price_of_level(intercept + multiplier[j], growth) - rest[j])
         hidden = examples.size - len(seen)
         spread = min([*seen, unseen]) if hidden else min(seen)
-        return self.floors.least(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
+        return self.floors.least_linear_value(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
 
 
-def _filled_slopes(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
+def _slopes_where_mass_ends(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
     """(n,) the slope at which each example runs out of mass if it fills up its lowest slopes first, beyond the least of each entry."""
     order = np.lexsort((slope, examples.client))
     room = np.cumsum((most - least)[order])

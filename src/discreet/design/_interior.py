@@ -70,7 +70,7 @@ class PlainSteps:
         self._looseness = block.by_client(self._inverse) + block.for_all_clients(self._rest_inverse)
         self._alpha = 1.0 - block.for_all_clients(self._rest_coupling)
         self._residual = block.by_client(block.low.s) + block.for_all_clients(block.rest_low.s) + total - 1.0
-        share.add(
+        share.add_clients(
             block.starts,
             block.outcome,
             block.entry_weight * diagonal,
@@ -104,7 +104,7 @@ class PlainSteps:
         whole = float(np.sum(block.weight * (rest + block.multiplier + self._shift * self._alpha)))
         return -block.by_outcome(block.entry_weight * entries, seen), -whole
 
-    def follow(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
+    def follow_step(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         block = self._block
         held_step = floor_step[block.outcome]
         rest_step = total_step - block.by_client(held_step)[block.open]
@@ -116,11 +116,11 @@ class PlainSteps:
         rest = -(self._rest_slack + self._multiplier_step[block.open]) * self._rest_inverse
         rest -= self._rest_coupling * rest_step
         limits = [
-            block.low.follow(step),
-            block.high.follow(self._ceilings[0] - step),
-            block.rest_low.follow(rest),
-            block.rest_high.follow(self._ceilings[1] - rest),
-            block.cost.follow(held_step + step),
+            block.low.follow_step(step),
+            block.high.follow_step(self._ceilings[0] - step),
+            block.rest_low.follow_step(rest),
+            block.rest_high.follow_step(self._ceilings[1] - rest),
+            block.cost.follow_step(held_step + step),
         ]
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
@@ -134,12 +134,12 @@ class PlainSteps:
     def gap(self) -> float:
         return self._block.weighted_sum(lambda pair: pair.products())
 
-    def move(self, primal: float, dual: float) -> None:
+    def take_step(self, primal: float, dual: float) -> None:
         for pair, _ in self._block.weighted_pairs:
-            pair.move(primal, dual)
+            pair.take_step(primal, dual)
         self._block.multiplier += dual * self._multiplier_step
 
-    def move_apart(self, primal: float, total: float) -> None:
+    def take_step_apart(self, primal: float, total: float) -> None:
         block = self._block
         held = _slacks_moved_apart(block.low, block.high, primal, self._ceilings[0])
         rest = _slacks_moved_apart(block.rest_low, block.rest_high, primal, self._ceilings[1])
@@ -151,8 +151,8 @@ class PlainSteps:
             ((block.rest_low, block.rest_high), rest, share[block.open]),
         ):
             moved = each * np.minimum(low, high)
-            pairs[0].move_apart(low + moved)
-            pairs[1].move_apart(high - moved)
+            pairs[0].take_step_apart(low + moved)
+            pairs[1].take_step_apart(high - moved)
         block.multiplier += self._multiplier_step
 
 
@@ -209,7 +209,7 @@ class NewtonSteps(Protocol):
     def right_side(self, seen: int) -> tuple[Floats, float]:
         """Minus the gradient after elimination: of each outcome's floor, and of |m|."""
 
-    def follow(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
+    def follow_step(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         """The clients' steps for a step of the floor; how far primal and dual may go."""
 
     def predicted_gap(self, primal: float, dual: float) -> float:
@@ -222,10 +222,10 @@ class NewtonSteps(Protocol):
     def gap(self) -> float:
         """These products now."""
 
-    def move(self, primal: float, dual: float) -> None:
+    def take_step(self, primal: float, dual: float) -> None:
         """Take this much of the step, and clear it."""
 
-    def move_apart(self, primal: float, total: float) -> None:
+    def take_step_apart(self, primal: float, total: float) -> None:
         """Move each place by itself, for this step of the floor and this |m|, and normalise each client's distribution."""
 
 
@@ -250,7 +250,9 @@ class InteriorPoint:
         y = promise.least + min(max((usual / self.size - promise.least) / 2.0, room / 10.0), room / 2.0)
         low = max(0.0, least_total - self.size * y)
         high = min(promise.most - (self.size - 1) * y, 1.0 - self.size * y)
-        average = np.sum([part.by_outcome(part.mass * part.weight[part.client]) for part in examples.parts()], axis=0)
+        average = np.sum(
+            [part.by_outcome(part.mass * part.weight[part.client]) for part in examples.split_clients()], axis=0
+        )
         spread = min(max(usual - self.size * y, low + 0.1 * (high - low)), high - 0.1 * (high - low))
         v = spread * (_LIKE_CLIENTS * average / average.sum() + (1.0 - _LIKE_CLIENTS) / self.seen)
         self.y, self.v = y, v
@@ -260,15 +262,16 @@ class InteriorPoint:
         compiled = compiled_alone(_ENTRY_SECONDS * examples.mass.size)
         entries = min(_COMPILED_BLOCK, examples.mass.size // processor_count() + 1) if compiled else _BLOCK
         self.blocks = [
-            ClientBlock(examples, rows, self.floor, self.total, growth, slope) for rows in examples.rows(entries)
+            ClientBlock(examples, rows, self.floor, self.total, growth, slope)
+            for rows in examples.client_slices(entries)
         ]
         self._together = cautious or bool(cost(self.v, self.v, 1.0, 1.0).pairs)  # an edge has slacks of its own
-        mu = self._first_mu(cost)
+        mu = self._first_target(cost)
         for block in self.blocks:
             block.start(self.floor, mu, cost)
         for pair in (self.bounds, self.cap):
             pair.start(mu)
-        self._all_steps = [_newton_steps(block, compiled) for block in self.blocks]
+        self._all_steps = [_choose_newton_steps(block, compiled) for block in self.blocks]
         shared = len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
         self._shares = processor_count() if shared else 1
         self._pool = ThreadPoolExecutor(self._shares) if self._shares > 1 else None
@@ -299,11 +302,11 @@ class InteriorPoint:
         """One predictor and corrector step; `value` is the current value."""
         matrix, floor, total = NormalMatrix(self.size, self.seen, self._shares), self.floor, self.total
 
-        def eliminate(number: int) -> None:
+        def eliminate_share(number: int) -> None:
             for steps in self._all_steps[number :: self._shares]:
                 steps.eliminate(matrix.shares[number], floor, total)
 
-        self._map_in_threads(eliminate, list(range(self._shares)))
+        self._map_in_threads(eliminate_share, list(range(self._shares)))
         factored = matrix.factor(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
@@ -325,12 +328,12 @@ class InteriorPoint:
         self.v += primal * self.bounds.ds[:-1]
         self.y += primal * float(self.bounds.ds[-1])
         for pair in (self.bounds, self.cap):
-            pair.move(primal, dual)
+            pair.take_step(primal, dual)
         if apart:
             total = self.total
-            self._map_steps(lambda steps: steps.move_apart(primal, total))
+            self._map_steps(lambda steps: steps.take_step_apart(primal, total))
         else:
-            self._map_steps(lambda steps: steps.move(primal, dual))
+            self._map_steps(lambda steps: steps.take_step(primal, dual))
 
     def _follow_floor(
         self, factored: FactoredMatrix, aim: Callable[[SlackPair | NewtonSteps], None]
@@ -352,11 +355,11 @@ class InteriorPoint:
         right += self.bounds.aim - self._cap * self.cap.aim
         found = factored.solve(right)
         step, total_step = found[:-1] + found[-1], float(found[:-1].sum() + self.size * found[-1])
-        limits = [self.bounds.follow(found), self.cap.follow(-np.array([float(self._cap @ found)]))]
-        limits += self._map_steps(lambda steps: steps.follow(step, total_step))
+        limits = [self.bounds.follow_step(found), self.cap.follow_step(-np.array([float(self._cap @ found)]))]
+        limits += self._map_steps(lambda steps: steps.follow_step(step, total_step))
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
-    def _first_mu(self, cost: CostOf) -> float:
+    def _first_target(self, cost: CostOf) -> float:
         """A start from which the first steps are long: the average product of the clients' gradients and of the floor's."""
         products, entries, value = 0.0, 0.0, 0.0
         for block in self.blocks:
@@ -381,7 +384,7 @@ class InteriorPoint:
         return list(map(work, ones)) if self._pool is None else list(self._pool.map(work, ones))
 
 
-def _newton_steps(block: ClientBlock, compiled: bool) -> NewtonSteps:
+def _choose_newton_steps(block: ClientBlock, compiled: bool) -> NewtonSteps:
     if not compiled:
         return PlainSteps(block)
     from discreet.design._compiled import CompiledSteps  # which imports numba
@@ -414,16 +417,16 @@ class SmoothMinimax:
         self.multiplier = np.full(n, curve.slope_at_one / n)
 
     @property
-    def _pairs(self) -> tuple[SlackPair, ...]:
+    def _slack_pairs(self) -> tuple[SlackPair, ...]:
         return self.low, self.high, self.bound, self.slack
 
     @property
     def gap(self) -> float:
-        return float(sum(pair.products().sum() for pair in self._pairs))
+        return float(sum(pair.products().sum() for pair in self._slack_pairs))
 
     def solve(self) -> tuple[Floats, Floats]:
         """Step until the products and the residuals are negligible."""
-        number = sum(pair.s.size for pair in self._pairs)
+        number = sum(pair.s.size for pair in self._slack_pairs)
         for _ in range(_MINIMAX_STEPS):
             costs = self._client_costs()
             off = np.abs(costs + self.slack.s - self.time).max()
@@ -468,20 +471,20 @@ class SmoothMinimax:
         matrix[-1, -1] = lower.sum()
         self.residuals = self.low.s.sum(axis=1) + self.m.sum() - 1.0, costs + self.slack.s - self.time
         gap = self.gap
-        for pair in self._pairs:
+        for pair in self._slack_pairs:
             pair.predict_step()
         primal, dual = (min(1.0, length) for length in self._follow_floor(matrix))
-        predicted = float(sum(pair.products(primal, dual).sum() for pair in self._pairs))
+        predicted = float(sum(pair.products(primal, dual).sum() for pair in self._slack_pairs))
         mu = gap / number * min(1.0, max(predicted / gap, 0.01)) ** 3
-        for pair in self._pairs:
+        for pair in self._slack_pairs:
             pair.correct_step(mu, 2.0 * gap / number)
         primal, dual = (min(1.0, 0.99 * length) for length in self._follow_floor(matrix))
         length = min(primal, dual)
         self.m = self.m + length * self.bound.ds
         self.time += length * self.time_step
         self.multiplier = self.multiplier + length * self.multiplier_step
-        for pair in self._pairs:
-            pair.move(length, length)
+        for pair in self._slack_pairs:
+            pair.take_step(length, length)
 
     def _follow_floor(self, matrix: Floats) -> tuple[float, float]:
         growth, weight = self.growth, self.slack.z
@@ -504,10 +507,10 @@ class SmoothMinimax:
         d = -moved * self.inverse - self.coupling * step
         slack_step = (self.slack.aim - weight - weight_step) * self.slack.s / weight
         limits = [
-            self.low.follow(d),
-            self.high.follow(growth * step - d),
-            self.bound.follow(step),
-            self.slack.follow(slack_step),
+            self.low.follow_step(d),
+            self.high.follow_step(growth * step - d),
+            self.bound.follow_step(step),
+            self.slack.follow_step(slack_step),
         ]
         return min(one[0] for one in limits), min(one[1] for one in limits)
 

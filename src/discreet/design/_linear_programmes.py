@@ -70,7 +70,7 @@ class SparseRows:
     right: Floats
 
     @classmethod
-    def of(cls, right: Floats, *parts: tuple[Any, Any, Any]) -> "SparseRows":
+    def from_parts(cls, right: Floats, *parts: tuple[Any, Any, Any]) -> "SparseRows":
         """Rows with these right sides, from parts (row, column, value)."""
         row, column = (np.concatenate([np.asarray(part[k], dtype=np.int64) for part in parts]) for k in (0, 1))
         value = np.concatenate(
@@ -131,7 +131,7 @@ class CutProblem:
         rows = _CutProgramme(self)
         p = self.examples.mass
         lines = self._tangent_lines(np.ones(p.size), np.concatenate([_FIRST, [-_AT_ONE, _AT_ONE]]))
-        lines = lines.concat(self._tangent_lines(p / np.clip(q, 1e-12, 1.0), _FIRST))
+        lines = lines.with_lines(self._tangent_lines(p / np.clip(q, 1e-12, 1.0), _FIRST))
         reach = _REACH
         for _ in range(_ROUNDS):
             found = rows.solve(lines)
@@ -141,9 +141,9 @@ class CutProblem:
             yield solution
             touching = self._touching_places(solution)
             here = p / np.maximum(solution.q, 1e-300)
-            lines = lines.only(kept)
+            lines = lines.keep_lines(kept)
             for t in (here, touching):
-                lines = lines.concat(self._tangent_lines(t, np.array([-reach, 0.0, reach])))
+                lines = lines.with_lines(self._tangent_lines(t, np.array([-reach, 0.0, reach])))
             reach = max(_NEARER * reach, _NEAREST)
 
     def _tangent_lines(self, t: Floats, shifts: Floats) -> "_EntryLines":
@@ -175,14 +175,14 @@ class _EntryLines:
     slope: Floats
     intercept: Floats
 
-    def concat(self, other: "_EntryLines") -> "_EntryLines":
+    def with_lines(self, other: "_EntryLines") -> "_EntryLines":
         return _EntryLines(
             np.concatenate([self.entry, other.entry]),
             np.concatenate([self.slope, other.slope]),
             np.concatenate([self.intercept, other.intercept]),
         )
 
-    def only(self, kept: NDArray[np.bool_]) -> "_EntryLines":
+    def keep_lines(self, kept: NDArray[np.bool_]) -> "_EntryLines":
         return _EntryLines(self.entry[kept], self.slope[kept], self.intercept[kept])
 
 
@@ -206,23 +206,25 @@ class _CutProgramme:
         of_held = (whose, floor + examples.outcome[partial])
         seen, none, held, others = np.arange(kinds), np.zeros(rests), np.zeros(size), np.full(rests, total)
         self.fixed = [
-            SparseRows.of(held, (entries, q + entries, -1.0), (entries, floor + examples.outcome, 1.0 / ratio)),
-            SparseRows.of(held, (entries, q + entries, 1.0), (entries, floor + examples.outcome, -1.0)),
-            SparseRows.of(
+            SparseRows.from_parts(held, (entries, q + entries, -1.0), (entries, floor + examples.outcome, 1.0 / ratio)),
+            SparseRows.from_parts(held, (entries, q + entries, 1.0), (entries, floor + examples.outcome, -1.0)),
+            SparseRows.from_parts(
                 none, (clients, rest + clients, -1.0), (clients, others, 1.0 / ratio), (*of_held, -1.0 / ratio)
             ),
-            SparseRows.of(none, (clients, rest + clients, 1.0), (clients, others, -1.0), (*of_held, 1.0)),
-            SparseRows.of(
+            SparseRows.from_parts(none, (clients, rest + clients, 1.0), (clients, others, -1.0), (*of_held, 1.0)),
+            SparseRows.from_parts(
                 np.full(kinds, ratio * problem.most), (seen, np.full(kinds, total), 1.0), (seen, floor + seen, -1.0)
             ),
         ]
         if hidden:
             self.fixed.append(
-                SparseRows.of(np.full(1, ratio * problem.most), ([0], [total], 1.0), ([0], [other], -1.0))
+                SparseRows.from_parts(np.full(1, ratio * problem.most), ([0], [total], 1.0), ([0], [other], -1.0))
             )
-        normal = SparseRows.of(np.ones(n), (examples.client, q + entries, 1.0), (self.open, rest + clients, 1.0))
+        normal = SparseRows.from_parts(
+            np.ones(n), (examples.client, q + entries, 1.0), (self.open, rest + clients, 1.0)
+        )
         sums = (np.zeros(kinds), floor + seen, 1.0), ([0], [other], float(hidden)), ([0], [total], -1.0)
-        self.equal = SparseRows.stack([normal, SparseRows.of(np.zeros(1), *sums)])
+        self.equal = SparseRows.stack([normal, SparseRows.from_parts(np.zeros(1), *sums)])
         self.tilt = float(problem.curve.slope_at_one)
         at_zero = problem.curve.at_zero + self.tilt if rests else 0.0
         objective = np.zeros(wide)
@@ -230,7 +232,7 @@ class _CutProgramme:
             objective[time] = 1.0
             times = np.arange(n), np.full(n, time), -1.0
             costs = (examples.client, g + entries, 1.0), (self.open, rest + clients, at_zero), times
-            self.fixed.append(SparseRows.of(np.zeros(n), *costs))
+            self.fixed.append(SparseRows.from_parts(np.zeros(n), *costs))
         else:
             objective[g : g + size] = examples.weight[examples.client]
             objective[rest : rest + rests] = at_zero * examples.weight[self.open]
@@ -253,7 +255,7 @@ class _CutProgramme:
         scale = 1.0 / np.maximum(1.0, np.abs(intercept))
         each = np.arange(number)
         right = -scale * slope * p[lines.entry]
-        cuts = SparseRows.of(right, (each, g + lines.entry, -scale), (each, q + lines.entry, scale * intercept))
+        cuts = SparseRows.from_parts(right, (each, g + lines.entry, -scale), (each, q + lines.entry, scale * intercept))
         rows = SparseRows.stack([*self.fixed, cuts])
         found = linprog(
             self.objective, A_ub=rows.matrix(wide), b_ub=rows.right, A_eq=self.equal.matrix(wide), b_eq=self.equal.right,
@@ -345,7 +347,7 @@ class PairConstraints:
     delta: tuple[float, ...]
 
     @classmethod
-    def of(cls, notion: Privacy, epsilon: float) -> "PairConstraints":
+    def for_notion(cls, notion: Privacy, epsilon: float) -> "PairConstraints":
         """The constraints of a notion at some z; `epsilon` is the pure budget of a sampler that is known to keep it."""
         if isinstance(notion, Approximate):
             return cls((math.exp(notion.epsilon) * (1.0 + 1e-14),), (notion.delta,))  # E_z falls as z grows
@@ -361,7 +363,7 @@ def notion_bracket(laws: Floats, notion: Privacy, epsilon: float, f: FDivergence
 
     If there are too many pairs, a subset bounds it from below, and upper is inf.
     """
-    promises, (n, k) = PairConstraints.of(notion, epsilon), laws.shape
+    promises, (n, k) = PairConstraints.for_notion(notion, epsilon), laws.shape
     most = max(2, math.isqrt(LARGEST_PAIRS // (k * len(promises.z))))
     chosen = np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
     programme = PairProgramme(laws[chosen], promises, f, own)
@@ -376,7 +378,7 @@ def notion_bracket(laws: Floats, notion: Privacy, epsilon: float, f: FDivergence
             upper = min(upper, _risk_after_mixing(laws, q, notion, f))
         if min(upper - lower, gained) <= _NARROW * lower:
             break
-        programme.refine(q, reach)
+        programme.add_lines_near(q, reach)
     return max(0.0, lower * (1.0 - _LOST) - _LOST), upper
 
 
@@ -384,7 +386,7 @@ class PairProgramme:
     """The linear programme. Columns: q (n k), g (n k), h (z, pairs, k), T; all between 0 and known upper bounds."""
 
     def __init__(self, laws: Floats, promises: PairConstraints, f: FDivergence, own: float) -> None:
-        objective = Objective.of(f)
+        objective = Objective.of_divergence(f)
         self.p, self.curve, self.shift = laws, objective.curve, objective.constant
         self.tilt = float(objective.curve.slope_at_one)
         self.at_zero = objective.at_zero + self.tilt
@@ -399,19 +401,19 @@ class PairProgramme:
         x = np.arange(self.k)
         costs = np.repeat(np.arange(self.n), self.k), size + np.arange(size), 1.0
         times = np.arange(self.n), np.full(self.n, self.wide - 1), -1.0
-        self.fixed = [SparseRows.of(np.zeros(self.n), costs, times)]
+        self.fixed = [SparseRows.from_parts(np.zeros(self.n), costs, times)]
         for place, (z, delta) in enumerate(zip(promises.z, promises.delta, strict=True)):
             start = 2 * size + place * pairs * self.k
             each = np.arange(pairs * self.k)
             one, other = ((side[:, None] * self.k + x).ravel() for side in (first, second))
             apart = (each, one, 1.0), (each, other, -z), (each, start + each, -1.0)
-            self.fixed.append(SparseRows.of(np.zeros(each.size), *apart))
-            self.fixed.append(SparseRows.of(np.full(pairs, delta), (each // self.k, start + each, 1.0)))
+            self.fixed.append(SparseRows.from_parts(np.zeros(each.size), *apart))
+            self.fixed.append(SparseRows.from_parts(np.full(pairs, delta), (each // self.k, start + each, 1.0)))
         zeros = np.flatnonzero(laws.ravel() == 0.0)
         if zeros.size:
             each = np.arange(zeros.size)
             parts = (each, zeros, self.at_zero), (each, size + zeros, -1.0)
-            self.fixed.append(SparseRows.of(np.zeros(zeros.size), *parts))
+            self.fixed.append(SparseRows.from_parts(np.zeros(zeros.size), *parts))
         self.held = np.flatnonzero(laws.ravel() > 0.0)
         self.lines = self._tangent_rows(np.ones(self.held.size), _FIRST_PAIR_PLACES)
 
@@ -429,9 +431,9 @@ class PairProgramme:
         each = np.arange(int(usable.sum()))
         entry, slope, intercept, scale = entry[usable], slope[usable], intercept[usable], scale[usable]
         right = -scale * slope * self.p.ravel()[entry]
-        return SparseRows.of(right, (each, entry, scale * intercept), (each, self.size + entry, -scale))
+        return SparseRows.from_parts(right, (each, entry, scale * intercept), (each, self.size + entry, -scale))
 
-    def refine(self, q: Floats, reach: float) -> None:
+    def add_lines_near(self, q: Floats, reach: float) -> None:
         """Add lines near a solution."""
         t = self.p.ravel()[self.held] / np.maximum(q.ravel()[self.held], 1e-12)
         self.lines = SparseRows.stack([self.lines, self._tangent_rows(t, np.array([-reach, 0.0, reach]))])
@@ -446,7 +448,7 @@ class PairProgramme:
         from scipy.optimize import linprog
 
         whole = self.all_rows
-        sums = SparseRows.of(np.ones(self.n), (np.repeat(np.arange(self.n), self.k), np.arange(self.size), 1.0))
+        sums = SparseRows.from_parts(np.ones(self.n), (np.repeat(np.arange(self.n), self.k), np.arange(self.size), 1.0))
         cost = np.zeros(self.wide)
         cost[-1] = 1.0
         found = linprog(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_alone
-from discreet.design._curves import ConvexCurve, Edge, curve_of, hinge_gamma
+from discreet.design._curves import ConvexCurve, Edge, curve_of, hockey_stick_gamma
 from discreet.design._floors import ExampleClients, Floats, Integers
 from discreet.divergences import FDivergence
 
@@ -73,7 +73,7 @@ class SlackPair:
         """The multiplier's step."""
         return self.aim - self.z - self.stiffness * self.ds
 
-    def follow(self, ds: Floats) -> tuple[float, float]:
+    def follow_step(self, ds: Floats) -> tuple[float, float]:
         """Take the slack's step; return how far slack and multiplier may move before they vanish."""
         self.ds = ds
         return self.longest_steps
@@ -94,13 +94,13 @@ class SlackPair:
         """How far slack and multiplier may move along the step before they vanish."""
         return _longest_step(self.s, self.ds), _longest_step(self.z, self.dz)
 
-    def move(self, primal: float, dual: float) -> None:
+    def take_step(self, primal: float, dual: float) -> None:
         """Take this much of the step, and clear it."""
         self.z += dual * self.dz
         self.s += primal * self.ds
         self.ds, self.aim = np.zeros(0), 0.0
 
-    def move_apart(self, s: Floats) -> None:
+    def take_step_apart(self, s: Floats) -> None:
         """Take a slack that was found otherwise, and as much of the multiplier's step as leaves a share of it."""
         self.z = np.maximum(self.z + self.dz, LEAST_LEFT * self.z)
         self.s, self.ds, self.aim = s, np.zeros(0), 0.0
@@ -127,7 +127,7 @@ class EntryCost(Protocol):
     def multiplier(self) -> Floats:
         """The derivative of the cost according to the current multipliers."""
 
-    def follow(self, dq: Floats) -> tuple[float, float]: ...
+    def follow_step(self, dq: Floats) -> tuple[float, float]: ...
     def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of a line below f for each entry, with intercept `level` where a distribution between the bounds allows it."""
 
@@ -159,7 +159,7 @@ class SmoothCost:
     def multiplier(self) -> Floats:
         return self._gradient
 
-    def follow(self, dq: Floats) -> tuple[float, float]:
+    def follow_step(self, dq: Floats) -> tuple[float, float]:
         return np.inf, np.inf
 
     def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
@@ -195,10 +195,10 @@ class HingeCost:
     def multiplier(self) -> Floats:
         return -self.gamma * self.pairs[1].z
 
-    def follow(self, dq: Floats) -> tuple[float, float]:
+    def follow_step(self, dq: Floats) -> tuple[float, float]:
         first, second = self.pairs
         dg = -(self._residual + second.stiffness * self.gamma * dq) / self._stiffness
-        limits = first.follow(dg), second.follow(dg + self.gamma * dq)
+        limits = first.follow_step(dg), second.follow_step(dg + self.gamma * dq)
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
     def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
@@ -223,7 +223,7 @@ class ClientBlock:
     def __init__(
         self, examples: ExampleClients, rows: slice, floor: Floats, total: float, growth: float, slope: float
     ) -> None:
-        self.rows, self.entries = rows, examples.entries(rows)
+        self.rows, self.entries = rows, examples.entry_slice(rows)
         self.p, self.outcome = examples.mass[self.entries], examples.outcome[self.entries]
         self.starts: Integers = examples.starts[rows] - self.entries.start
         self.client = np.repeat(np.arange(len(self.starts), dtype=np.int32), examples.support_sizes[rows])
@@ -235,7 +235,7 @@ class ClientBlock:
         rest = total - self.by_client(held)[self.open]
         share = (1.0 - total) / total  # d = share m: strictly inside, and normalised
         self.part = np.minimum(_LARGEST_PART, 1.0 / (len(examples) * self.weight))  # of the common target of products
-        places = (held, self._for_entries(self.part)), (rest, self._for_rests(self.part))
+        places = (held, self._number_for_entries(self.part)), (rest, self._number_for_rests(self.part))
         self.low, self.rest_low = (SlackPair(share * m, np.zeros(m.size), part) for m, part in places)
         self.high, self.rest_high = (SlackPair((growth - share) * m, np.zeros(m.size), part) for m, part in places)
         self.multiplier = np.full(self.weight.size, slope)
@@ -246,17 +246,17 @@ class ClientBlock:
         for pair in (self.low, self.high, self.rest_low, self.rest_high):
             pair.start(mu)
 
-    def _for_entries(self, values: Floats) -> Floats | float:
+    def _number_for_entries(self, values: Floats) -> Floats | float:
         """A client's number for each of its entries; one number if all clients have equal weight."""
         return float(values[0]) if self._alike else values[self.client]
 
-    def _for_rests(self, values: Floats) -> Floats | float:
+    def _number_for_rests(self, values: Floats) -> Floats | float:
         return float(values[0]) if self._alike else values[self.open]
 
     @property
     def entry_weight(self) -> Floats | float:
         """The weight of every entry's client."""
-        return self._for_entries(self.weight)
+        return self._number_for_entries(self.weight)
 
     @property
     def weighted_pairs(self) -> Iterator[tuple[SlackPair, Floats | float]]:
@@ -264,7 +264,7 @@ class ClientBlock:
         for pair in (self.low, self.high, *self.cost.pairs):
             yield pair, self.entry_weight
         for pair in (self.rest_low, self.rest_high):
-            yield pair, self._for_rests(self.weight)
+            yield pair, self._number_for_rests(self.weight)
 
     def weighted_sum(self, values: Callable[[SlackPair], Floats]) -> float:
         """The weighted sum of some value of every pair."""
@@ -306,7 +306,7 @@ class MatrixShare:
         self.cross = np.zeros(seen)
         self.both = 0.0
 
-    def add(
+    def add_clients(
         self,
         starts: Integers,
         outcome: NDArray[np.int32],
@@ -322,14 +322,14 @@ class MatrixShare:
         if outcome.size > _DENSE * starts.size * seen:
             if self.whole is None:
                 self.whole = np.zeros((seen + 1, seen + 1))
-            self._add_written_out(self.whole, starts, outcome, rest, rank, alpha, pull)
+            self._add_dense_functionals(self.whole, starts, outcome, rest, rank, alpha, pull)
             return
         if self.squares is None:
             self.squares = np.zeros((seen, seen))
         _add_squares(self.squares, self.cross, starts, outcome, rest, rank, alpha, pull)
         self.both += float(np.sum(rest + rank * alpha**2))
 
-    def _add_written_out(
+    def _add_dense_functionals(
         self, out: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, alpha: Floats, pull: Floats
     ) -> None:
         """Each client's two functionals as rows over all outcomes and y, without a difference of large numbers."""
@@ -442,8 +442,8 @@ class Objective:
     constant: float
 
     @classmethod
-    def of(cls, f: FDivergence) -> "Objective":
-        gamma = hinge_gamma(f)
+    def of_divergence(cls, f: FDivergence) -> "Objective":
+        gamma = hockey_stick_gamma(f)
         if gamma is None:
             return cls(f, curve_of(f), None, 0.0)
         return cls(f, Edge(gamma), gamma, -max(1.0 - gamma, 0.0))

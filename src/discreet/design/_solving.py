@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._curves import curve_of, hinge_gamma
+from discreet.design._curves import curve_of, hockey_stick_gamma
 from discreet.design._floors import (
     AllowedFloors,
     DesignCertificate,
@@ -86,7 +86,7 @@ def interior_floor(
     """The narrowest bracket of the mean that the interior point method finds."""
     found: FloorBracket | None = None
     # an edge allows common steps only, and with very many clients steps apart leave a few behind, which delay the common steps
-    only_cautious = hinge_gamma(f) is not None or examples.mass.size > _MOST_APART
+    only_cautious = hockey_stick_gamma(f) is not None or examples.mass.size > _MOST_APART
     for cautious in (True,) if only_cautious else (False, True):
         with np.errstate(all="ignore"):  # overflow ends the iteration
             led = _solve_interior(examples, f, epsilon, keep, progress, cautious=cautious)
@@ -104,13 +104,13 @@ def cut_floor(
     """The bracket narrowed by linear programmes, until it is within a design's tolerance or stops getting narrower."""
     if examples.mass.size > LARGEST_CUT or keep > _MOST_KEEP:
         return found
-    objective, ratio, size = Objective.of(f), math.exp(epsilon), examples.size
+    objective, ratio, size = Objective.of_divergence(f), math.exp(epsilon), examples.size
     least, most = _floor_bounds(size, ratio, keep)
     problem = CutProblem(examples, objective.curve, epsilon, least, most, worst)
     start, _ = floor_outputs(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
     narrowest, waited = found.value - found.bound, 0
     for solution in problem.solutions(start):
-        floor = examples.spread_out(solution.floor, solution.elsewhere)
+        floor = examples.over_whole_domain(solution.floor, solution.elsewhere)
         value = worst_divergence(examples, f, floor, ratio) if worst else mean_divergence(examples, f, floor, ratio)
         proofs = _cut_certificates(solution, examples, objective, AllowedFloors(size, epsilon, keep))
         for proof in proofs:
@@ -164,7 +164,7 @@ def _restrict_to_clients(examples: ExampleClients, counted: NDArray[np.bool_], w
 
 def tangent_floor(examples: ExampleClients, f: FDivergence, epsilon: float, keep: float) -> FloorBracket:
     """The floor of Q*, and the bound by the tangents of f at 1, as the last resort."""
-    objective, ratio = Objective.of(f), math.exp(epsilon)
+    objective, ratio = Objective.of_divergence(f), math.exp(epsilon)
     floor = np.full(examples.size, 1.0 / (ratio + examples.size - 1))
     at_one = np.full(examples.mass.size, -objective.curve.slope_at_one)
     lines = objective.curve.line(at_one, np.ones(examples.mass.size))
@@ -184,7 +184,7 @@ def _solve_interior(
     examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, progress: Progress | None, *, cautious: bool
 ) -> FloorBracket | None:
     """A floor and the best of its certificates, once the two agree or no step is left; None on overflow."""
-    size, ratio, objective = examples.size, math.exp(epsilon), Objective.of(f)
+    size, ratio, objective = examples.size, math.exp(epsilon), Objective.of_divergence(f)
     promise = FloorBounds(*_floor_bounds(size, ratio, keep))
     point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.cost, cautious=cautious)
     floors = AllowedFloors(size, epsilon, keep)
@@ -210,7 +210,11 @@ def _solve_interior(
         found = interior_certificate(point, objective, floors)
         proofs = [(found.lower_bound(), found)]
     bound, certificate = max(proofs[0][0], 0.0), proofs[0][1]  # no divergence is negative
-    floor = np.full(size, 1.0 / (ratio + size - 1)) if keep > _MOST_KEEP else examples.spread_out(point.floor, point.y)
+    floor = (
+        np.full(size, 1.0 / (ratio + size - 1))
+        if keep > _MOST_KEEP
+        else examples.over_whole_domain(point.floor, point.y)
+    )
     del point  # it takes many times the memory of the examples
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), bound, certificate)
 
@@ -260,7 +264,7 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
         raise DiscreetError(
             f"clients has {laws.size:,} entries, more than {LARGEST_HULL:,}: give fewer laws, or a smaller domain, for over='worst'"
         )
-    everyone, gamma = as_examples(laws, None, size), hinge_gamma(f)
+    everyone, gamma = as_examples(laws, None, size), hockey_stick_gamma(f)
     if gamma is not None and gamma != 1.0 and everyone.mass.size > LARGEST_CUT:
         raise DiscreetError(
             f"clients has {everyone.mass.size:,} entries, more than {LARGEST_CUT:,}: give fewer laws, or a smaller domain, for "
@@ -299,7 +303,7 @@ def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, 
 
 def _near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
     """A floor (k,) and weights of the clients (n,), nearly a saddle point; None where none is found."""
-    if hinge_gamma(f) is None:
+    if hockey_stick_gamma(f) is None:
         with np.errstate(all="ignore"):  # overflow ends the iteration
             floor, weights = SmoothMinimax(laws, f, curve_of(f), epsilon).solve()
         return (floor, weights) if np.isfinite(floor).all() and np.isfinite(weights).all() else None
@@ -312,7 +316,7 @@ def _near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Fl
 def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:
     """F(P_j; m) of every client (n,), for a floor on the domain."""
     found = []
-    for part in examples.parts():
+    for part in examples.split_clients():
         q, rest = floor_outputs(part, floor[examples.seen], float(floor.sum()), ratio)
         held = part.by_client(np.asarray(f.perspective(part.mass, q)))
         found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))

@@ -38,15 +38,15 @@ from discreet.estimation._statistics import largest_sums, outcome_membership, su
 from discreet.families import Simplex
 from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
 from discreet.survey import (
+    JointColumns,
     Part,
     SurveyColumns,
     SurveySampler,
-    Together,
     Tree,
     cell_edges,
-    effects_of,
+    column_subsets,
+    in_survey_order,
     level_variance,
-    survey_order,
 )
 
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ class ShareTables:
         self._reports = [reports[number] for number in sampler.tables]
         self._clients = np.array([len(given) for given in self._reports])
         samplers = [report_sampler_of_part(sampler, part) for part in self._parts]
-        self._written = [part.projection.columns for part in self._parts if isinstance(part.projection, Together)]
+        self._written = [part.projection.columns for part in self._parts if isinstance(part.projection, JointColumns)]
         self._chances = [(each.chances.outside, each.chances.gap) for each in samplers]
         self._held: dict[int, NDArray[np.float32]] = {}
         self._shares: list[Floats] = []
@@ -82,12 +82,12 @@ class ShareTables:
 
     def consistent_shares(self, columns: Columns) -> Floats:
         """The shares of a question's outcomes by all tables."""
-        names = survey_order(self._columns, columns)
+        names = in_survey_order(self._columns, columns)
         return _reorder_columns(self._columns, self._consistent_table(names, self._clients), names, columns).ravel()
 
     def pooled_shares(self, columns: Columns, own: int, confidence: float, among: int) -> Shares | None:
         """The shares by the small tables, with intervals; None where a question's own reports, so many, do about as well."""
-        names = survey_order(self._columns, columns)
+        names = in_survey_order(self._columns, columns)
         used = self._tables_worth_using(names, own)
         if not used.any():
             return None
@@ -97,8 +97,8 @@ class ShareTables:
     def _consistent_table(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
         """The least-squares table over columns from the reports of these tables; an effect that nobody tells is 0."""
         sizes = self._columns.sizes(names)
-        weights, found = self._sampler.marginals.weights(clients), np.full(sizes, 1.0 / math.prod(sizes))
-        for effect in effects_of(names):
+        weights, found = self._sampler.marginals.table_weights(clients), np.full(sizes, 1.0 / math.prod(sizes))
+        for effect in column_subsets(names):
             place = self._sampler.marginals.places.get(effect)
             if place is None:
                 continue
@@ -120,13 +120,13 @@ class ShareTables:
             & np.array([each.size * cells <= _LARGEST_COEFFICIENTS for each in self._shares])
         )
         same = np.array([each == names for each in self._tables])
-        reached = marginals.variance(names, np.where(small, self._clients, 0))
-        alone = marginals.variance(names, np.where(same, self._clients, 0)) if own else math.inf
+        reached = marginals.cell_variance(names, np.where(small, self._clients, 0))
+        alone = marginals.cell_variance(names, np.where(same, self._clients, 0)) if own else math.inf
         if own and alone <= _NOT_WORTH * reached:
             return np.zeros(len(related), dtype=bool)
         if math.isfinite(reached):
             return np.asarray(small)
-        whole = marginals.variance(names, np.where(related, self._clients, 0))
+        whole = marginals.cell_variance(names, np.where(related, self._clients, 0))
         return np.asarray(related & (math.isfinite(whole) and not own))
 
     def _fewest_reports(self, names: Columns, related: NDArray[np.bool_]) -> int:
@@ -134,7 +134,7 @@ class ShareTables:
 
         def variance_with_at_least(fewest: int) -> float:
             used = related & (self._clients >= fewest)
-            return self._sampler.marginals.variance(names, np.where(used, self._clients, 0))
+            return self._sampler.marginals.cell_variance(names, np.where(used, self._clients, 0))
 
         return _FEWEST if variance_with_at_least(_FEWEST) <= _NOT_WORTH * variance_with_at_least(_FEW) else _FEW
 
@@ -143,7 +143,7 @@ class ShareTables:
     ) -> tuple[Floats, ...]:
         """The consistent shares by these tables alone, and the ends of their intervals: each alone, and all together."""
         clients = np.where(used, self._clients, 0)
-        weights, estimate = self._sampler.marginals.weights(clients), self._consistent_table(names, clients)
+        weights, estimate = self._sampler.marginals.table_weights(clients), self._consistent_table(names, clients)
         numbers, cells, everyone = np.flatnonzero(used), estimate.size, int(clients.sum())
         ends: list[list[float]] = [[], [], [], []]
         step = max(1, _LARGEST_HELD // (8 * sum(len(self._distinct_reports[number][0]) for number in numbers)))
@@ -211,7 +211,7 @@ class ShareTables:
             for name in set(names) & set(written)
         }
         found = np.zeros((self._shares[number].size, len(some)))
-        for effect in effects_of(tuple(name for name in names if name in written)):
+        for effect in column_subsets(tuple(name for name in names if name in written)):
             weight = weights[self._sampler.marginals.places[effect]]
             rest = math.prod(self._columns.sizes(name for name in names if name not in effect))
             found += weight / rest * np.prod([contrasts[name] for name in effect], axis=0)
@@ -317,7 +317,7 @@ class TreeLevels:
         self._parts, self._reports = parts, reports
         self._samplers = [report_sampler_of_part(sampler, part) for part in parts]
         self._levels = [part.blocks.size for part in parts]
-        self._tree = Tree.on_cells(self._levels[-1])
+        self._tree = Tree.finest_on_cells(self._levels[-1])
         growth = math.exp(sampler.epsilon)
         self._noise = [
             level_variance(part.blocks, growth) / len(given)
@@ -328,7 +328,7 @@ class TreeLevels:
 
     def _level_weights(self, depth: int) -> list[float]:
         """How much each level counts in the contrasts of a depth: by precision of the sums of its nodes; 0 for levels above."""
-        nodes = self._tree.nodes(depth)
+        nodes = self._tree.node_count(depth)
         precisions = [
             nodes / (count * noise) if count >= nodes else 0.0
             for count, noise in zip(self._levels, self._noise, strict=True)
@@ -340,7 +340,7 @@ class TreeLevels:
         found = [np.zeros((count, queries.shape[1])) for count in self._levels]
         parent = queries.mean(axis=0, keepdims=True)
         for depth in range(1, self._tree.depth + 1):
-            nodes = self._tree.nodes(depth)
+            nodes = self._tree.node_count(depth)
             averages = queries.reshape(nodes, -1, queries.shape[1]).mean(axis=1)
             contrasts = averages - np.repeat(parent, self._tree.branching, axis=0)
             for place, weight in enumerate(self._level_weights(depth)):
@@ -355,7 +355,7 @@ class TreeLevels:
         shares = [unbiased_shares(each, given) for each, given in zip(self._samplers, self._reports, strict=True)]
         found = np.ones(1)
         for depth in range(1, self._tree.depth + 1):
-            nodes = self._tree.nodes(depth)
+            nodes = self._tree.node_count(depth)
             sums = np.zeros(nodes)
             for weight, each in zip(self._level_weights(depth), shares, strict=True):
                 if weight:
@@ -386,7 +386,7 @@ class TreeLevels:
         cells = self._tree.cells
         variance = np.zeros(cells + 1)
         for depth in range(1, self._tree.depth + 1):
-            nodes, noise = self._tree.nodes(depth), 0.0
+            nodes, noise = self._tree.node_count(depth), 0.0
             for weight, count, each in zip(self._level_weights(depth), self._levels, self._noise, strict=True):
                 noise += weight * weight * each * count / nodes
             covered = np.arange(cells + 1) * nodes / cells  # nodes below an edge, with a part of one

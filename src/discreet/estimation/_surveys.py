@@ -55,8 +55,8 @@ from discreet.survey import (
     SurveySampler,
     WeightedBlocks,
     Windows,
+    asks_for_table,
     cell_edges,
-    is_table,
 )
 
 Floats = NDArray[np.float64]
@@ -196,7 +196,7 @@ def answer_survey(
     answers = [each.answer(confidence, intervals) for each in found]
     tables = ShareTables(sampler, parts)
     for place, answer in enumerate(answers):
-        if is_table(answer.question):
+        if asks_for_table(answer.question):
             columns = answer.question.columns
             law = tables.pooled_shares(columns, answer.clients, confidence, intervals) or answer.law
             consistent = tables.consistent_shares(columns)

@@ -1,21 +1,21 @@
 """Surveys: several public columns, several questions, one private report of each client."""
 
 from discreet.survey._columns import (
-    CellOf as CellOf,
     Dates,
     Integers as Integers,
+    JointColumns as JointColumns,
     Number,
+    NumberCell as NumberCell,
     SurveyColumns as SurveyColumns,
-    Together as Together,
     cell_edges as cell_edges,
     read_columns as read_columns,
 )
 from discreet.survey._parts import (
     Marginals as Marginals,
-    effects_of as effects_of,
-    is_table as is_table,
+    asks_for_table as asks_for_table,
+    column_subsets as column_subsets,
+    in_survey_order as in_survey_order,
     read_parts as read_parts,
-    survey_order as survey_order,
 )
 from discreet.survey._questions import (
     HistogramQuestion as HistogramQuestion,

@@ -305,10 +305,10 @@ def read_columns(terms: Any, where: str = "columns") -> SurveyColumns:
     """The columns of a survey file or an agreement."""
     if not isinstance(terms, dict):
         raise DiscreetError(f"{where} is not a JSON object with a column for each name")
-    return SurveyColumns({name: _column_of(f"{where}[{name!r}]", each) for name, each in terms.items()})
+    return SurveyColumns({name: _read_column(f"{where}[{name!r}]", each) for name, each in terms.items()})
 
 
-def _column_of(where: str, terms: Any) -> Any:
+def _read_column(where: str, terms: Any) -> Any:
     make = _FIELDS.get(frozenset(terms)) if isinstance(terms, dict) else None
     if make is None:
         raise DiscreetError(
@@ -324,7 +324,7 @@ Uniform = Callable[[int, int], Integers]  # a bound and a count: so many integer
 
 
 @dataclass(frozen=True)
-class Together:
+class JointColumns:
     """The outcome of some columns together."""
 
     columns: tuple[str, ...]
@@ -343,7 +343,7 @@ class Together:
 
 
 @dataclass(frozen=True)
-class CellOf:
+class NumberCell:
     """The cell of a number, of `count` equal ones (but for rounding to its resolution)."""
 
     column: str
@@ -359,11 +359,11 @@ class CellOf:
 
     def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The cell of a row, for certain."""
-        return {int(self.outcomes(columns, np.array([row]), _no_draw)[0]): Fraction(1)}
+        return {int(self.outcomes(columns, np.array([row]), _refuse_draw)[0]): Fraction(1)}
 
 
 @dataclass(frozen=True)
-class PointOf:
+class NumberPoint:
     """A point of an equal grid on the range of a number, to which it is rounded at random and without bias."""
 
     column: str
@@ -391,15 +391,15 @@ class PointOf:
         return {lower: 1 - upper, lower + 1: upper} if upper else {lower: Fraction(1)}
 
 
-Projection = Together | CellOf | PointOf
+Projection = JointColumns | NumberCell | NumberPoint
 
 
-def _no_draw(bound: int, count: int) -> Integers:
+def _refuse_draw(bound: int, count: int) -> Integers:
     raise AssertionError("nothing is drawn here")
 
 
 def cell_edges(columns: SurveyColumns, column: str, count: int) -> Floats:
-    """The ends of the cells of `CellOf(column, count)`: of unions of the cells that a number is read to."""
+    """The ends of the cells of `NumberCell(column, count)`: of unions of the cells that a number is read to."""
     edges = columns[column].edges
     assert edges is not None
     size = len(edges) - 1

@@ -45,7 +45,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.domain import CellDomain
 from discreet.errors import DiscreetError, check_choice, check_count, check_kind
 from discreet.mechanisms import BLOCK_KINDS, BlockFamily, RankedSubsets, blocks_named
-from discreet.survey._columns import CellOf, PointOf, Projection, SurveyColumns, Together
+from discreet.survey._columns import JointColumns, NumberCell, NumberPoint, Projection, SurveyColumns
 from discreet.survey._questions import (
     LARGEST_TOGETHER,
     MOST_CELLS,
@@ -86,13 +86,13 @@ _COPIES = re.compile("[1-9a-f][0-9a-f]{0,15}")
 _SEEN = {frozenset({"columns"}), frozenset({"column", "cells"}), frozenset({"column", "points"})}
 
 
-def survey_order(columns: SurveyColumns, names: Sequence[str]) -> Columns:
+def in_survey_order(columns: SurveyColumns, names: Sequence[str]) -> Columns:
     """Names in the order of the survey's columns."""
     chosen = set(names)
     return tuple(name for name in columns if name in chosen)
 
 
-def effects_of(names: Columns) -> list[Columns]:
+def column_subsets(names: Columns) -> list[Columns]:
     """The non-empty subsets of columns."""
     return list(chain.from_iterable(combinations(names, size) for size in range(1, len(names) + 1)))
 
@@ -108,45 +108,45 @@ class Marginals:
 
     def __init__(self, columns: SurveyColumns, tables: Sequence[Columns], noises: Sequence[float]) -> None:
         self._columns = columns
-        self.effects = sorted(set(chain.from_iterable(map(effects_of, tables))))
+        self.effects = sorted(set(chain.from_iterable(map(column_subsets, tables))))
         self.places = places = {effect: place for place, effect in enumerate(self.effects)}
         self._seen = np.zeros((len(tables), len(self.effects)))
         for number, (names, noise) in enumerate(zip(tables, noises, strict=True)):
-            for effect in effects_of(names):
+            for effect in column_subsets(names):
                 self._seen[number, places[effect]] = 1.0 / (noise * self._other_cells(names, effect))
 
     def _other_cells(self, names: Columns, effect: Columns) -> int:
         """r: how many outcomes the columns outside an effect have."""
         return math.prod(self._columns.sizes(name for name in names if name not in effect))
 
-    def precisions(self, amounts: ArrayLike) -> Floats:
+    def effect_precisions(self, amounts: ArrayLike) -> Floats:
         """Of each effect, for so many clients (or such shares) on each table."""
         return np.asarray(np.asarray(amounts, dtype=np.float64) @ self._seen)
 
-    def weights(self, amounts: ArrayLike) -> Floats:
+    def table_weights(self, amounts: ArrayLike) -> Floats:
         """How much each table counts in each effect, (tables, effects); 0 where nobody was asked."""
         seen = np.asarray(amounts, dtype=np.float64)[:, None] * self._seen
         total = seen.sum(axis=0)
         return np.asarray(seen / np.where(total > 0.0, total, 1.0))
 
-    def costs(self, names: Columns) -> Floats:
+    def effect_costs(self, names: Columns) -> Floats:
         """The mean variance of a cell of a table for a unit variance of each effect that is seen."""
         cells, found = math.prod(self._columns.sizes(names)), np.zeros(len(self.effects))
-        for effect in effects_of(names):
+        for effect in column_subsets(names):
             if effect in self.places:
                 dimension = math.prod(size - 1 for size in self._columns.sizes(effect))
                 found[self.places[effect]] = dimension / (self._other_cells(names, effect) * cells)
         return found
 
-    def variance(self, names: Columns, amounts: ArrayLike) -> float:
+    def cell_variance(self, names: Columns, amounts: ArrayLike) -> float:
         """The mean variance of a cell of the least-squares table; infinite where an effect is not seen."""
-        costs, precisions = self.costs(names), self.precisions(amounts)
+        costs, precisions = self.effect_costs(names), self.effect_precisions(amounts)
         needed = costs > 0.0
-        if not self.places.keys() >= set(effects_of(names)) or (precisions[needed] <= 0.0).any():
+        if not self.places.keys() >= set(column_subsets(names)) or (precisions[needed] <= 0.0).any():
             return math.inf
         return float((costs[needed] / precisions[needed]).sum())
 
-    def best_amounts(self, start: Floats, demands: Floats) -> tuple[Floats, float]:
+    def best_table_shares(self, start: Floats, demands: Floats) -> tuple[Floats, float]:
         """The shares of the tables with the smallest sum of demands over precisions, and this sum."""
         shares, needed = start / start.sum(), demands > 0.0
         seen, wanted = self._seen[:, needed].copy(), demands[needed]
@@ -169,7 +169,7 @@ class Marginals:
         return large
 
 
-def is_table(question: SurveyQuestion) -> bool:
+def asks_for_table(question: SurveyQuestion) -> bool:
     """Whether a question asks for a table of shares."""
     return type(question) is ShareQuestion
 
@@ -177,7 +177,7 @@ def is_table(question: SurveyQuestion) -> bool:
 def choose_parts(questions: Sequence[SurveyQuestion], columns: SurveyColumns, bound: Fraction) -> tuple[Part, ...]:
     """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
     strategies = [choose_strategy(question, place, columns, bound) for place, question in enumerate(questions)]
-    room = LARGEST_REPORT - sum(part.capacity for strategy in strategies for part in strategy.parts)
+    room = LARGEST_REPORT - sum(part.report_capacity for strategy in strategies for part in strategy.parts)
     chances, wider = choose_coin(questions, strategies, columns, bound, room)
     chosen = [
         replace(part, share=part.share * chance)
@@ -200,8 +200,8 @@ def choose_coin(
         for question, strategy in zip(questions, strategies, strict=True)
     ]
     alone = [root / sum(roots) for root in roots]  # the best shares if no answer helps another
-    places = [place for place, question in enumerate(questions) if is_table(question)]
-    asked = [survey_order(columns, questions[place].columns) for place in places]
+    places = [place for place, question in enumerate(questions) if asks_for_table(question)]
+    asked = [in_survey_order(columns, questions[place].columns) for place in places]
     blocks = [part.blocks for place in places for part in strategies[place].parts]
     wider = _wider_tables(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
     if len(set(chain.from_iterable(asked))) == sum(map(len, asked)) and not wider:
@@ -214,8 +214,8 @@ def choose_coin(
     for _ in range(2):  # again on the tables that are left
         noises = [level_variance(families[number], float(bound)) for number in kept]
         marginals = Marginals(columns, [tables[number] for number in kept], noises)
-        demands = np.sum([weight * marginals.costs(names) for names, weight in demanded], axis=0)
-        shares, loss = marginals.best_amounts(shares, demands)
+        demands = np.sum([weight * marginals.effect_costs(names) for names, weight in demanded], axis=0)
+        shares, loss = marginals.best_table_shares(shares, demands)
         large = marginals.needed_tables(shares, demands)
         kept, shares = [number for number, stays in zip(kept, large, strict=True) if stays], shares[large]
     shares = np.round(shares / shares.sum() * _ROUNDING) / _ROUNDING
@@ -228,7 +228,7 @@ def choose_coin(
     for number, place in enumerate(places):
         chances[place] = of_table.get(number, 0.0) * total[0] / sum(total)
     parts = [
-        Part(NO_QUESTION, Together(tables[number]), families[number], share * total[0] / sum(total))
+        Part(NO_QUESTION, JointColumns(tables[number]), families[number], share * total[0] / sum(total))
         for number, share in of_table.items()
         if number >= len(places)
     ]
@@ -237,39 +237,39 @@ def choose_coin(
 
 def _wider_tables(columns: SurveyColumns, asked: Sequence[Columns], bound: Fraction) -> dict[Columns, BlockFamily]:
     """Tables of at most three columns of the questions that none of them names, and their blocks."""
-    names = survey_order(columns, list(chain.from_iterable(asked)))
+    names = in_survey_order(columns, list(chain.from_iterable(asked)))
     found: dict[Columns, BlockFamily] = {}
     for size in range(2, LARGEST_TOGETHER + 1):
         if len(asked) + len(found) + math.comb(len(names), size) > _MOST_TABLES:
             break
         for table in combinations(names, size):
             cells = math.prod(columns.sizes(table))
-            if table in asked or not 2 <= cells <= _most_cells(bound):
+            if table in asked or not 2 <= cells <= _most_wider_cells(bound):
                 continue
-            blocks = _known_blocks(cells, bound)
+            blocks = _cached_blocks(cells, bound)
             if blocks.largest < _LARGEST_WIDER:
                 found[table] = blocks
     return found
 
 
-def _most_cells(bound: Fraction) -> int:
+def _most_wider_cells(bound: Fraction) -> int:
     """More outcomes than this are not worth a table that no question names: a report tells little of sums over many of them."""
     return math.ceil(16 * bound)
 
 
 @lru_cache(maxsize=1024)
-def _known_blocks(cells: int, bound: Fraction) -> BlockFamily:
+def _cached_blocks(cells: int, bound: Fraction) -> BlockFamily:
     return blocks_for(cells, bound)
 
 
 def part_terms(part: Part) -> dict[str, Any]:
     """A part as JSON values."""
     match part.projection:
-        case Together(columns):
+        case JointColumns(columns):
             sees: dict[str, Any] = {"columns": list(columns)}
-        case CellOf(column, count):
+        case NumberCell(column, count):
             sees = {"column": column, "cells": count}
-        case PointOf(column, points):
+        case NumberPoint(column, points):
             sees = {"column": column, "points": points}
     return {
         "question": part.question,
@@ -331,7 +331,7 @@ def check_parts(
 
 def _check_part(part: Part, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str) -> None:
     """Refuse blocks on another number of outcomes than the part sees: privacy rests on them. Refuse tables that nobody asked for."""
-    names = part.projection.columns if isinstance(part.projection, Together) else (part.projection.column,)
+    names = part.projection.columns if isinstance(part.projection, JointColumns) else (part.projection.column,)
     columns.check_names(names, where)
     if part.blocks.size != part.projection.size(columns):
         raise DiscreetError(
@@ -339,8 +339,8 @@ def _check_part(part: Part, questions: Sequence[SurveyQuestion], columns: Survey
         )
     if part.question != NO_QUESTION:
         return
-    asked = {name for question in questions if is_table(question) for name in question.columns}
-    table = isinstance(part.projection, Together) and isinstance(part.blocks, BlockFamily)
+    asked = {name for question in questions if asks_for_table(question) for name in question.columns}
+    table = isinstance(part.projection, JointColumns) and isinstance(part.blocks, BlockFamily)
     if not table or not 2 <= len(names) <= LARGEST_TOGETHER or not asked >= set(names):
         raise DiscreetError(
             f"{where}: a part without a question is a table of two or three columns whose shares are asked"
@@ -368,30 +368,30 @@ def _read_projection(terms: Any, columns: SurveyColumns, where: str) -> Projecti
         names = columns.check_names(terms["columns"], f"{where}.columns")
         if any(isinstance(columns[name], CellDomain) for name in names):
             raise DiscreetError(f"{where}.columns names a column of numbers; a table is one of labels or whole numbers")
-        return Together(names)
+        return JointColumns(names)
     (column,) = columns.check_names([terms["column"]], f"{where}.column")
     if "cells" in terms:
         most = min(columns[column].size, _LARGEST_PARAMETER)
-        return CellOf(column, check_count(f"{where}.cells", terms["cells"], least=2, most=most))
-    return PointOf(column, check_count(f"{where}.points", terms["points"], least=2, most=MOST_POINTS))
+        return NumberCell(column, check_count(f"{where}.cells", terms["cells"], least=2, most=most))
+    return NumberPoint(column, check_count(f"{where}.points", terms["points"], least=2, most=MOST_POINTS))
 
 
 def _read_blocks(terms: Any, projection: Projection, columns: SurveyColumns, where: str) -> Blocks:
     check_kind(where, terms, dict, "blocks are a JSON object")
-    if terms.get("kind") == WeightedBlocks.name and isinstance(projection, Together):
-        return _read_weighted(terms, projection.size(columns), where)
-    kinds = {Windows.name: ("w",)} if isinstance(projection, PointOf) else BLOCK_KINDS
+    if terms.get("kind") == WeightedBlocks.name and isinstance(projection, JointColumns):
+        return _read_weighted_blocks(terms, projection.size(columns), where)
+    kinds = {Windows.name: ("w",)} if isinstance(projection, NumberPoint) else BLOCK_KINDS
     kind = terms.get("kind")
     check_choice(f"{where}.kind", kind, kinds)
     if set(terms) != {"kind", *kinds[kind]}:
         raise DiscreetError(f"{where} has not the fields of {kind}: {', '.join(('kind', *kinds[kind]))}")
     numbers = {name: check_count(f"{where}.{name}", terms[name], most=_LARGEST_PARAMETER) for name in kinds[kind]}
-    if isinstance(projection, PointOf):
+    if isinstance(projection, NumberPoint):
         return Windows(projection.points, check_count(f"{where}.w", terms["w"], most=MOST_POINTS))
     return blocks_named(kind, projection.size(columns), numbers)
 
 
-def _read_weighted(terms: dict[str, Any], size: int, where: str) -> WeightedBlocks:
+def _read_weighted_blocks(terms: dict[str, Any], size: int, where: str) -> WeightedBlocks:
     """Weighted blocks, whose numbers of copies are hexadecimal texts."""
     if size > MOST_OUTCOMES:
         raise DiscreetError(f"{where}: weighted blocks are for {MOST_OUTCOMES} outcomes at most")
@@ -410,26 +410,26 @@ def _is_answered_by(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
     projections = [part.projection for part in parts]
     match question:
         case MeanQuestion():
-            return all(isinstance(each, PointOf) and each.column == question.columns[0] for each in projections)
+            return all(isinstance(each, NumberPoint) and each.column == question.columns[0] for each in projections)
         case QuantileQuestion():
-            counts = [each.count for each in projections if isinstance(each, CellOf)]
+            counts = [each.count for each in projections if isinstance(each, NumberCell)]
             base = next((prime for prime in (2, 3, 5, 7) if counts and counts[-1] % prime == 0), 0)
             levels = {base**level for level in range(1, 64)} if base else set()
             return (
                 len(counts) == len(parts)
-                and all(each.column == question.columns[0] for each in projections if isinstance(each, CellOf))
+                and all(each.column == question.columns[0] for each in projections if isinstance(each, NumberCell))
                 and counts == sorted(set(counts))
                 and set(counts) <= levels
                 and counts[-1] <= LARGEST_TREE
             )
         case HistogramQuestion():
-            return projections == [CellOf(question.columns[0], question.cells)]
+            return projections == [NumberCell(question.columns[0], question.cells)]
         case LinearQuestion(matrix=matrix):
-            if projections != [Together(question.columns)]:
+            if projections != [JointColumns(question.columns)]:
                 return False
             blocks = parts[0].blocks
-            return not isinstance(blocks, WeightedBlocks) or blocks.tells(matrix)
+            return not isinstance(blocks, WeightedBlocks) or blocks.determines_sums(matrix)
         case ShareQuestion():
             weighted = any(isinstance(part.blocks, WeightedBlocks) for part in parts)
-            return projections == [Together(question.columns)] and not weighted
+            return projections == [JointColumns(question.columns)] and not weighted
     return False

@@ -177,7 +177,7 @@ def shares(*columns: str, weight: float = 1.0) -> ShareQuestion:
     Raises:
         DiscreetError: for names that are no texts, or a weight that is not from 1e-6 to 1e6.
     """
-    return ShareQuestion(_names(columns), weight)
+    return ShareQuestion(_check_column_names(columns), weight)
 
 
 def histogram(column: str, *, cells: int = 20, weight: float = 1.0) -> HistogramQuestion:
@@ -194,7 +194,7 @@ def histogram(column: str, *, cells: int = 20, weight: float = 1.0) -> Histogram
     Raises:
         DiscreetError: for a name that is no text, a number of cells below 2, or a weight that is not from 1e-6 to 1e6.
     """
-    return HistogramQuestion(_names((column,)), weight, check_count("cells", cells, least=2, most=4096))
+    return HistogramQuestion(_check_column_names((column,)), weight, check_count("cells", cells, least=2, most=4096))
 
 
 def mean(column: str, *, weight: float = 1.0) -> MeanQuestion:
@@ -210,7 +210,7 @@ def mean(column: str, *, weight: float = 1.0) -> MeanQuestion:
     Raises:
         DiscreetError: for a name that is no text, or a weight that is not from 1e-6 to 1e6.
     """
-    return MeanQuestion(_names((column,)), weight)
+    return MeanQuestion(_check_column_names((column,)), weight)
 
 
 def quantiles(column: str, *, at: Sequence[float] = QUARTILES, weight: float = 1.0) -> QuantileQuestion:
@@ -231,7 +231,7 @@ def quantiles(column: str, *, at: Sequence[float] = QUARTILES, weight: float = 1
     levels = tuple(OPEN_UNIT.check("at", level) for level in at)
     if not levels:
         raise DiscreetError("at is empty; pass shares between 0 and 1, such as (0.5, 0.9)")
-    return QuantileQuestion(_names((column,)), weight, levels)
+    return QuantileQuestion(_check_column_names((column,)), weight, levels)
 
 
 def linear(matrix: Any, *columns: str, weight: float = 1.0) -> LinearQuestion:
@@ -253,10 +253,10 @@ def linear(matrix: Any, *columns: str, weight: float = 1.0) -> LinearQuestion:
         given.flags.writeable = False
     except (TypeError, ValueError, OverflowError):
         raise DiscreetError("matrix is not a table of numbers; pass a list of rows") from None
-    return LinearQuestion(_names(columns), weight, given)
+    return LinearQuestion(_check_column_names(columns), weight, given)
 
 
-def _names(columns: Sequence[str]) -> tuple[str, ...]:
+def _check_column_names(columns: Sequence[str]) -> tuple[str, ...]:
     for name in columns:
         check_kind("column", name, str, "pass the name of a column")
     if not columns:

@@ -53,16 +53,16 @@ from discreet.release import (
     keyed_words,
     next_below,
 )
-from discreet.survey._columns import Integers, Together
+from discreet.survey._columns import Integers, JointColumns
 from discreet.survey._parts import (
     LARGEST_REPORT,
     NO_QUESTION,
     Marginals,
+    asks_for_table,
     check_parts,
     choose_parts,
-    is_table,
+    in_survey_order,
     part_terms,
-    survey_order,
 )
 from discreet.survey._questions import Survey
 from discreet.survey._strategies import Part, ReportClass, Strategy, level_variance, strategy_of_parts
@@ -108,7 +108,7 @@ class SurveySampler:
             if parts is None
             else check_parts(parts, survey.questions, survey.columns)
         )
-        self._offsets = [0, *accumulate(part.capacity for part in self.parts)]
+        self._offsets = [0, *accumulate(part.report_capacity for part in self.parts)]
         if self._offsets[-1] > LARGEST_REPORT:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
         units = list(accumulate(part.share_units for part in self.parts))
@@ -138,13 +138,13 @@ class SurveySampler:
         return f"SurveySampler({self.survey!r}, epsilon={self.epsilon:g})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SurveySampler) and self._terms == other._terms
+        return isinstance(other, SurveySampler) and self._identity == other._identity
 
     def __hash__(self) -> int:
-        return hash(self._terms)
+        return hash(self._identity)
 
     @property
-    def _terms(self) -> tuple[Survey, Pure, tuple[Part, ...]]:
+    def _identity(self) -> tuple[Survey, Pure, tuple[Part, ...]]:
         return self.survey, self.privacy, self.parts
 
     @cached_property
@@ -192,19 +192,19 @@ class SurveySampler:
             function on average over its cells.
         """
         question = self.survey.questions[place]
-        if not is_table(question):
+        if not asks_for_table(question):
             return self.strategies[place].variance / self.question_share(place)
         shares = [float(self.exact_shares[number]) for number in self.tables]
-        return self.marginals.variance(survey_order(self.survey.columns, question.columns), shares)
+        return self.marginals.cell_variance(in_survey_order(self.survey.columns, question.columns), shares)
 
     @cached_property
     def tables(self) -> dict[int, tuple[str, ...]]:
         """The places of the parts that are tables of shares, and their columns in the order of the survey."""
         return {
-            number: survey_order(self.survey.columns, part.projection.columns)
+            number: in_survey_order(self.survey.columns, part.projection.columns)
             for number, part in enumerate(self.parts)
-            if isinstance(part.projection, Together)
-            and (part.question == NO_QUESTION or is_table(self.survey.questions[part.question]))
+            if isinstance(part.projection, JointColumns)
+            and (part.question == NO_QUESTION or asks_for_table(self.survey.questions[part.question]))
         }
 
     @cached_property
@@ -333,11 +333,11 @@ class SurveySampler:
             return self._offsets[place] + int(part.blocks.report(rank)[0])
         row = np.array([rows[bisect_right(list(accumulate(numbers)), next_below(words, total))]])
 
-        def below(bound: int, count: int) -> Integers:
+        def draw_next_below(bound: int, count: int) -> Integers:
             return np.array([next_below(words, bound) for _ in range(count)])
 
-        outcome = part.projection.outcomes(self.survey.columns, row, below)
-        rank = below(part.blocks.holding, 1)
+        outcome = part.projection.outcomes(self.survey.columns, row, draw_next_below)
+        rank = draw_next_below(part.blocks.holding, 1)
         return self._offsets[place] + int(part.blocks.report_holding(outcome, rank)[0])
 
     def release_messages(
@@ -393,10 +393,10 @@ class SurveySampler:
                 _WordReader(words, others, again, _ROW_WORD),
                 _WordReader(words, mine, again, _ROW_WORD + 1),
             )
-            found = part.blocks.report(uniform.below(part.blocks.blocks, len(others)))
+            found = part.blocks.report(uniform.draw_below(part.blocks.blocks, len(others)))
             reports[others] = found + np.uint64(self._offsets[place])
-            outcomes = part.projection.outcomes(self.survey.columns, rows[mine], chosen.below)
-            found = part.blocks.report_holding(outcomes, chosen.below(part.blocks.holding, len(mine)))
+            outcomes = part.projection.outcomes(self.survey.columns, rows[mine], chosen.draw_below)
+            found = part.blocks.report_holding(outcomes, chosen.draw_below(part.blocks.holding, len(mine)))
             reports[mine] = found + np.uint64(self._offsets[place])
         return reports, again
 
@@ -425,7 +425,7 @@ class SurveySampler:
             DiscreetError: for numbers that are no reports of this survey.
         """
         given = self.check_reports(reports)
-        asked = self._parts_of(given)
+        asked = self._part_places(given)
         return [given[asked == place] - np.uint64(self._offsets[place]) for place in range(len(self.parts))]
 
     def are_reports(self, reports: Reports) -> NDArray[np.bool_]:
@@ -437,13 +437,13 @@ class SurveySampler:
         Returns:
             An array of truth values.
         """
-        asked, good = self._parts_of(reports), np.zeros(len(reports), dtype=np.bool_)
+        asked, good = self._part_places(reports), np.zeros(len(reports), dtype=np.bool_)
         for place, part in enumerate(self.parts):
             own = asked == place
             good[own] = part.blocks.are_blocks(reports[own] - np.uint64(self._offsets[place]))
         return good
 
-    def _parts_of(self, reports: Reports) -> Integers:
+    def _part_places(self, reports: Reports) -> Integers:
         """The place of the part whose numbers each lies in; past the last part, how many there are."""
         limits = np.array([end - 1 for end in self._offsets[1:]], dtype=np.uint64)  # the last number of each part
         return np.searchsorted(limits, reports, side="left")
@@ -538,7 +538,7 @@ class _WordReader:
     def __init__(self, words: Integers, clients: Integers, again: NDArray[np.bool_], first: int) -> None:
         self._words, self._clients, self._again, self._next = words, clients, again, first
 
-    def below(self, bound: int, count: int) -> Integers:
+    def draw_below(self, bound: int, count: int) -> Integers:
         """The next word of each client, uniform below a bound."""
         assert count == len(self._clients)
         word = self._words[self._clients, self._next]

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.mechanisms import BlockFamily, MaskedSubsets, RankedSubsets, Reports, choose_blocks, worst_variance
-from discreet.survey._columns import CellOf, Integers, PointOf, Projection, SurveyColumns, Together
+from discreet.survey._columns import Integers, JointColumns, NumberCell, NumberPoint, Projection, SurveyColumns
 from discreet.survey._questions import (
     HistogramQuestion,
     LinearQuestion,
@@ -166,7 +166,7 @@ class Part:
     share: float
 
     @cached_property
-    def capacity(self) -> int:
+    def report_capacity(self) -> int:
         """More than the largest report."""
         return self.blocks.largest + 1
 
@@ -235,12 +235,12 @@ def choose_strategy(question: SurveyQuestion, place: int, columns: SurveyColumns
         case QuantileQuestion():
             return _quantile_strategy(question.columns[0], place, bound, columns[question.columns[0]].size)
         case HistogramQuestion():
-            cells = CellOf(question.columns[0], question.cells)
+            cells = NumberCell(question.columns[0], question.cells)
             return _share_strategy(cells, place, columns, bound)
         case LinearQuestion():
             return _sum_strategy(question, place, columns, bound)
         case ShareQuestion():
-            return _share_strategy(Together(question.columns), place, columns, bound)
+            return _share_strategy(JointColumns(question.columns), place, columns, bound)
     raise DiscreetError(f"questions holds {question!r}, which is no question; shares(...) makes one")
 
 
@@ -257,14 +257,16 @@ def share_variance(blocks: BlockFamily, growth: float) -> float:
     return worst_variance(blocks.size, blocks.points, blocks.width, growth)
 
 
-def _share_strategy(projection: Together | CellOf, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
+def _share_strategy(
+    projection: JointColumns | NumberCell, place: int, columns: SurveyColumns, bound: Fraction
+) -> Strategy:
     blocks = blocks_for(projection.size(columns), bound)
     return Strategy((Part(place, projection, blocks, 1.0),), share_variance(blocks, float(bound)))
 
 
 def _sum_strategy(question: LinearQuestion, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
     """Blocks of one width, or those that are optimised for the sums: if their mean variance is less, and the largest no more."""
-    projection, matrix = Together(question.columns), question.matrix
+    projection, matrix = JointColumns(question.columns), question.matrix
     size = projection.size(columns)
     blocks = blocks_for(size, bound)
     present = _sum_variances(matrix, blocks, float(bound))
@@ -301,9 +303,9 @@ def choose_windows(growth: float) -> tuple[Windows, float, float]:
 
 def _mean_strategy(column: str, place: int, growth: float) -> Strategy:
     windows, share, variance = choose_windows(growth)
-    parts = [Part(place, PointOf(column, windows.size), windows, share)]
+    parts = [Part(place, NumberPoint(column, windows.size), windows, share)]
     if share < 1.0:
-        parts.append(Part(place, PointOf(column, 2), Windows(2, 1), 1.0 - share))
+        parts.append(Part(place, NumberPoint(column, 2), Windows(2, 1), 1.0 - share))
     return Strategy(tuple(parts), variance)
 
 
@@ -320,7 +322,7 @@ class Tree:
     depth: int
 
     @classmethod
-    def on_cells(cls, cells: int) -> Tree:
+    def finest_on_cells(cls, cells: int) -> Tree:
         """The finest tree on so many cells: 4 children are 2 of 2 each."""
         branching = next(prime for prime in (2, 3, 5, 7) if cells % prime == 0)
         return cls(branching, round(math.log(cells, branching)))
@@ -330,42 +332,42 @@ class Tree:
         """K = B^L."""
         return int(self.branching**self.depth)
 
-    def nodes(self, level: int) -> int:
+    def node_count(self, level: int) -> int:
         """B^l."""
         return int(self.branching**level)
 
     @cached_property
-    def costs(self) -> Floats:
+    def depth_costs(self) -> Floats:
         """c_j: the mean variance of the distribution function for a unit variance of the cells in the directions of each depth."""
         found, middles = [], np.arange(self.cells, 0, -1)  # (T'T)[x, y] = K - max(x, y) for prefix sums T
         for depth in range(self.depth + 1):
-            nodes = self.nodes(depth)
+            nodes = self.node_count(depth)
             wide = self.cells // nodes
             largest = middles.reshape(nodes, wide)
             inside = (largest * (2 * np.arange(wide) + 1)).sum()  # sum of K - max(x, y) over pairs of one node
             found.append(inside / wide)
         return np.asarray(np.diff(found) / self.cells)
 
-    def precisions(self, amounts: Floats) -> Floats:
+    def depth_precisions(self, amounts: Floats) -> Floats:
         """lambda_j for amounts pi_l/v_l."""
-        per_cell = amounts * np.array([self.nodes(self.depth - level) for level in range(1, self.depth + 1)])
+        per_cell = amounts * np.array([self.node_count(self.depth - level) for level in range(1, self.depth + 1)])
         return np.asarray(np.cumsum(per_cell[::-1])[::-1])
 
-    def shares(self, variances: Floats) -> tuple[Floats, float]:
+    def best_level_shares(self, variances: Floats) -> tuple[Floats, float]:
         """The shares of clients on each level with the smallest mean variance, and that variance."""
         shares = np.full(self.depth, 1.0 / self.depth)
-        scale = np.array([self.nodes(self.depth - level) for level in range(1, self.depth + 1)]) / variances
+        scale = np.array([self.node_count(self.depth - level) for level in range(1, self.depth + 1)]) / variances
         for _ in range(500):
-            precision = self.precisions(shares / variances)
-            gains = scale * np.cumsum(self.costs / np.square(precision))
+            precision = self.depth_precisions(shares / variances)
+            gains = scale * np.cumsum(self.depth_costs / np.square(precision))
             shares = shares * np.sqrt(gains)
             shares /= shares.sum()
         shares = np.where(shares < _LEAST_SHARE, 0.0, shares)
         shares /= shares.sum()
-        return shares, float((self.costs / self.precisions(shares / variances)).sum())
+        return shares, float((self.depth_costs / self.depth_precisions(shares / variances)).sum())
 
 
-def _trees_on(size: int) -> list[Tree]:
+def _candidate_trees(size: int) -> list[Tree]:
     """The trees whose cells are unions of so many; a smaller one where all are too fine."""
     found = [Tree(*each) for each in _TREES if Tree(*each).cells <= size]
     return found or [Tree(2, size.bit_length() - 1)]
@@ -373,14 +375,16 @@ def _trees_on(size: int) -> list[Tree]:
 
 def _quantile_strategy(column: str, place: int, bound: Fraction, size: int) -> Strategy:
     best: Strategy | None = None
-    for tree in _trees_on(size):
+    for tree in _candidate_trees(size):
         levels = range(1, tree.depth + 1)
-        blocks = [blocks_for(tree.nodes(level), bound) for level in levels]
-        shares, variance = tree.shares(np.array([level_variance(each, float(bound)) for each in blocks]))
+        blocks = [blocks_for(tree.node_count(level), bound) for level in levels]
+        shares, variance = tree.best_level_shares(np.array([level_variance(each, float(bound)) for each in blocks]))
         if best is None or variance < best.variance:
             asked = zip(levels, blocks, shares.tolist(), strict=True)
             parts = (
-                Part(place, CellOf(column, tree.nodes(level)), each, share) for level, each, share in asked if share
+                Part(place, NumberCell(column, tree.node_count(level)), each, share)
+                for level, each, share in asked
+                if share
             )
             best = Strategy(tuple(parts), variance)
     assert best is not None
@@ -413,9 +417,9 @@ def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fr
 
 def _tree_variance(parts: Sequence[Part], growth: float) -> float:
     """The mean variance of a distribution function by the levels of a tree that some parts are."""
-    tree = Tree.on_cells(parts[-1].blocks.size)
+    tree = Tree.finest_on_cells(parts[-1].blocks.size)
     amounts = np.zeros(tree.depth)
     for part in parts:
         level = round(math.log(part.blocks.size, tree.branching))
         amounts[level - 1] = part.share / level_variance(part.blocks, growth)
-    return float((tree.costs / tree.precisions(amounts)).sum())
+    return float((tree.depth_costs / tree.depth_precisions(amounts)).sum())

@@ -186,23 +186,23 @@ class WeightedBlocks:
         return np.unpackbits(bits, axis=1, count=self.size, bitorder="little").astype(np.bool_)
 
     @cached_property
-    def _rank_ends(self) -> Integers:
+    def _copies_up_to_block(self) -> Integers:
         """The sums of copies of the blocks up to each."""
         return np.cumsum(self._copies)
 
     @cached_property
-    def _copies_by_outcome(self) -> tuple[Integers, Integers]:
+    def _blocks_by_outcome(self) -> tuple[Integers, Integers]:
         """The blocks with outcome 0, those with outcome 1 and so on in one list, and the sums of copies up to each place of it."""
         _, blocks = np.nonzero(self.members.T)
         return blocks, np.cumsum(self._copies[blocks])
 
     def report(self, rank: Integers) -> Reports:
         """The report of each rank below `blocks`; a block has as many ranks as copies."""
-        return np.searchsorted(self._rank_ends, rank, side="right").astype(np.uint64)
+        return np.searchsorted(self._copies_up_to_block, rank, side="right").astype(np.uint64)
 
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
         """The report of each rank below `holding` among the copies that hold an outcome."""
-        blocks, ends = self._copies_by_outcome
+        blocks, ends = self._blocks_by_outcome
         place = np.searchsorted(ends, outcomes * self.holding + rank, side="right")
         return blocks[place].astype(np.uint64)
 
@@ -239,7 +239,7 @@ class WeightedBlocks:
         coefficients = scipy.linalg.cho_solve(self._information_factor(gain), centred.T)
         return np.asarray(self.directions(gain) @ coefficients)
 
-    def tells(self, matrix: Floats) -> bool:
+    def determines_sums(self, matrix: Floats) -> bool:
         """Whether the blocks determine these sums of shares: their rows, less their means, lie in the span of the blocks."""
         centred = matrix - matrix.mean(axis=1, keepdims=True)
         members = self.members - self.members.mean(axis=1, keepdims=True)
@@ -260,7 +260,7 @@ def block_directions(members: Floats, gain: float) -> Floats:
     return np.asarray((members - widths / size) * ((1.0 + gain) * size / (size + gain * widths)))
 
 
-def mask_of(members: NDArray[np.bool_]) -> int:
+def block_mask(members: NDArray[np.bool_]) -> int:
     """A row of zeros and ones as a whole number, bit x for outcome x."""
     return int.from_bytes(np.packbits(members, bitorder="little").tobytes(), "little")
 
@@ -284,20 +284,20 @@ class OptimisedBlocks:
 
 def optimise_blocks(matrix: Floats, bound: Fraction) -> OptimisedBlocks:
     """A list of blocks with a small mean variance of the sums in the rows of a matrix, at a rational bound of e^epsilon."""
-    return _optimise_known(np.ascontiguousarray(matrix, dtype=np.float64).tobytes(), len(matrix), bound)
+    return _optimise_cached(np.ascontiguousarray(matrix, dtype=np.float64).tobytes(), len(matrix), bound)
 
 
 @lru_cache(maxsize=64)
-def _optimise_known(content: bytes, sums: int, bound: Fraction) -> OptimisedBlocks:
+def _optimise_cached(content: bytes, sums: int, bound: Fraction) -> OptimisedBlocks:
     matrix, gain = np.frombuffer(content).reshape(sums, -1), float(bound - 1)
-    centred, scale = _unit_sums(matrix)
+    centred, scale = _normalise_sums(matrix)
     found, least = _search_blocks(centred, gain)
     variances = found.variances(centred, gain) * scale**2
     least = max(least, least_sum_variance(centred, gain)) * scale**2
     return OptimisedBlocks(found, float(variances.mean()), float(variances.max()), least)
 
 
-def _unit_sums(matrix: Floats) -> tuple[Floats, float]:
+def _normalise_sums(matrix: Floats) -> tuple[Floats, float]:
     """Centred sums, the longest of which has length 1, and its length."""
     largest = float(np.abs(matrix).max()) or 1.0
     centred = matrix / largest
@@ -308,7 +308,7 @@ def _unit_sums(matrix: Floats) -> tuple[Floats, float]:
 
 def least_sum_variance(matrix: Floats, gain: float) -> float:
     """A lower bound on n times the mean variance of the sums in the uniform population, for every report with E = 1 + gain."""
-    centred, scale = _unit_sums(matrix)
+    centred, scale = _normalise_sums(matrix)
     size = centred.shape[1]
     squares = np.linalg.eigvalsh(centred.T @ centred / len(centred))
     roots = np.sqrt(np.maximum(squares - 1e-13 * squares[-1], 0.0))[::-1]  # rounding is not to raise the bound
@@ -329,9 +329,9 @@ def _search_blocks(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]
     size = centred.shape[1]
     target = centred.T @ centred / len(centred)
     if not target.any():  # constants
-        return _whole_copies(np.eye(size), np.full(size, 1.0 / size), gain), 0.0
+        return _round_to_copies(np.eye(size), np.full(size, 1.0 / size), gain), 0.0
     most = min(max(_PER_OUTCOME * size, _LEAST_BLOCKS), _MOST_BLOCKS)
-    blocks = all_blocks(size) if size <= _ALL_BLOCKS else _first_blocks(centred, target, gain, most)
+    blocks = all_blocks(size) if size <= _ALL_BLOCKS else _candidate_blocks(centred, target, gain, most)
     chances = np.full(len(blocks), 1.0 / len(blocks))
     rounds = 0 if size <= _ALL_BLOCKS else _MANY_ROUNDS if size <= _FEW_OUTCOMES else _FEW_ROUNDS
     barrier = _FIRST_GAP
@@ -342,8 +342,8 @@ def _search_blocks(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]
     found = _best_chances(blocks, gain, target, chances, barrier, _FINE, _LAST_STEPS)
     least = 0.0
     if size <= _MOST_BOUNDED:
-        least = (found.value * (1.0 + gain) / gain) ** 2 / float(found.worths(all_blocks(size), gain).max())
-    return _whole_copies(blocks, found.chances, gain), least
+        least = (found.value * (1.0 + gain) / gain) ** 2 / float(found.block_worths(all_blocks(size), gain).max())
+    return _round_to_copies(blocks, found.chances, gain), least
 
 
 def all_blocks(size: int) -> Floats:
@@ -351,7 +351,7 @@ def all_blocks(size: int) -> Floats:
     return np.asarray(np.arange(1, (1 << size) - 1)[:, None] >> np.arange(size) & 1, dtype=np.float64)
 
 
-def _first_blocks(centred: Floats, target: Floats, gain: float, most: int) -> Floats:
+def _candidate_blocks(centred: Floats, target: Floats, gain: float, most: int) -> Floats:
     """Thresholds of Gaussian vectors and of random combinations of neighbouring sums, single outcomes, and the sums themselves."""
     size = centred.shape[1]
     rng = np.random.default_rng(size)  # public and always the same
@@ -368,7 +368,7 @@ def _first_blocks(centred: Floats, target: Floats, gain: float, most: int) -> Fl
     times = _WIDTHS if gain > _LARGE_GAIN else (1,)
     for place, multiple in enumerate(times):
         width = min(max(multiple * size / (gain + 2.0), 1.0), size / 2.0)
-        found += [_largest_entries(sign * listed[place :: len(times)], width) for sign in (1.0, -1.0)]
+        found += [_threshold_blocks(sign * listed[place :: len(times)], width) for sign in (1.0, -1.0)]
     asked = np.unique(centred > 1e-9, axis=0).astype(np.float64)
     asked = asked[(asked.sum(axis=1) > 0) & (asked.sum(axis=1) < size)]
     asked = asked[np.linspace(0, len(asked) - 1, min(len(asked), size // 2)).round().astype(np.int64)]
@@ -397,7 +397,7 @@ def _unions_of_sums(centred: Floats, gain: float, most: int) -> Floats:
     return np.asarray(together[(together.sum(axis=1) > 0.0) & (together.sum(axis=1) < size)])
 
 
-def _largest_entries(rows: Floats, width: float) -> Floats:
+def _threshold_blocks(rows: Floats, width: float) -> Floats:
     """About so many of the largest entries of each row, as rows of zeros and ones; equal entries stay together."""
     order = np.argsort(-rows, axis=1, kind="stable")
     steps = -np.diff(np.take_along_axis(rows, order, axis=1), axis=1)
@@ -419,7 +419,7 @@ class _BlockChances:
     prices: Floats
     value: float
 
-    def worths(self, blocks: Floats, gain: float) -> Floats:
+    def block_worths(self, blocks: Floats, gain: float) -> Floats:
         """v'Kv - prices'v of each block."""
         points = block_directions(blocks, gain)
         return np.asarray((points @ self.worth * points).sum(axis=1) - points @ self.prices)
@@ -487,22 +487,26 @@ def _exchange_blocks(blocks: Floats, found: _BlockChances, gain: float, most: in
     kept = kept[found.chances[kept] > 0.03 / len(blocks)]
     present = {row.tobytes() for row in blocks[kept]}
     size = blocks.shape[1]
-    near = _best_blocks(size, found, gain, most) if size <= _LISTED else _worthy_blocks(blocks[kept], found, gain, most)
+    near = (
+        _best_of_all_blocks(size, found, gain, most)
+        if size <= _LISTED
+        else _blocks_by_local_search(blocks[kept], found, gain, most)
+    )
     offered = [row for row in near if row.tobytes() not in present]
     joined = np.array(offered[: most - len(kept)]).reshape(-1, blocks.shape[1])
     chances = np.append(found.chances[kept], np.full(len(joined), 0.2 / (len(kept) + len(joined))))
     return np.concatenate([blocks[kept], joined]), chances
 
 
-def _best_blocks(size: int, found: _BlockChances, gain: float, count: int) -> Floats:
+def _best_of_all_blocks(size: int, found: _BlockChances, gain: float, count: int) -> Floats:
     """Of all blocks of a few outcomes so many that are worth most."""
     blocks = all_blocks(size)
-    worth = found.worths(blocks, gain)
+    worth = found.block_worths(blocks, gain)
     order = np.argsort(-worth, kind="stable")[:count]
     return np.asarray(blocks[order[worth[order] > found.value]])
 
 
-def _worthy_blocks(blocks: Floats, found: _BlockChances, gain: float, count: int) -> Floats:
+def _blocks_by_local_search(blocks: Floats, found: _BlockChances, gain: float, count: int) -> Floats:
     """About so many blocks that are worth their price, of all those that a local search by flips of single outcomes comes across."""
     size, least = blocks.shape[1], found.value * (1.0 + _ROUGH)
     lengths = (1.0 + gain) * size / (size + gain * np.arange(size + 1.0))
@@ -544,10 +548,10 @@ def _worthy_blocks(blocks: Floats, found: _BlockChances, gain: float, count: int
     return np.unpackbits(packed[order], axis=1, count=size).astype(np.float64)
 
 
-def _whole_copies(blocks: Floats, chances: Floats, gain: float) -> WeightedBlocks:
+def _round_to_copies(blocks: Floats, chances: Floats, gain: float) -> WeightedBlocks:
     """Blocks with whole numbers of copies in about these probabilities; single outcomes fill up what outcomes lack."""
     size = blocks.shape[1]
-    masks = [mask_of(row) for row in blocks.astype(np.bool_)]
+    masks = [block_mask(row) for row in blocks.astype(np.bool_)]
     shares = np.where(chances > _DUST / len(blocks), chances, 0.0) / (size + gain * blocks.sum(axis=1))
     single = _SINGLE / (size * (size + gain))
     scale = _COVER / float((blocks.T @ shares).mean() + single)
