@@ -18,7 +18,8 @@ from scipy import stats
 
 from discreet import Simplex
 from discreet.estimation import report_liars, reported_average
-from discreet.estimation._population import ReportedPopulation, Shares
+from discreet.estimation._intervals import Shares
+from discreet.estimation._population import ReportedPopulation
 from discreet.estimation._shifts import _ends_despite_liars
 from discreet.mechanisms import ReportSampler
 from discreet.release import Randomness

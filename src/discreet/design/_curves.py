@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,29 +36,6 @@ _MISSED = 1e4  # cost of an intercept below the requested one, relative to the h
 _OWN_ERROR = 2.0**-50  # assumed accuracy of a user's f, relative to it, to t and to t f'(t)
 
 
-class ConvexCurve(Protocol):
-    """A convex f, as solvers and certificates use it."""
-
-    @property
-    def at_zero(self) -> float: ...
-    @property
-    def slope_at_one(self) -> float: ...
-    @property
-    def value(self) -> Formula:
-        """f(t)."""
-
-    @property
-    def tangent_intercept(self) -> Formula:
-        """f(t) - t f'(t), the intercept of the tangent at t; it falls as t grows."""
-
-    @property
-    def scaled_curvature(self) -> Formula:
-        """t^2 f''(t)."""
-
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        """(slope, intercept) of a line below f with that intercept, nearly the steepest; t is about where it touches."""
-
-
 @dataclass(frozen=True)
 class SmoothCurve:
     """A smooth convex f by its formulas. A line lies below it when its slope is at most `steepest` of its intercept.
@@ -68,7 +44,7 @@ class SmoothCurve:
         at_zero: f(0).
         slope_at_one: f'(1).
         value: f(t).
-        tangent_intercept: f(t) - t f'(t).
+        tangent_intercept: f(t) - t f'(t), the intercept of the tangent at t; it falls as t grows.
         scaled_curvature: t^2 f''(t).
         steepest: the slope, rounded down, of the steepest line with an intercept.
         highest: the largest intercept that a line gets; larger ones are lowered to it.
@@ -83,7 +59,7 @@ class SmoothCurve:
     highest: float = math.inf
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        """(slope, intercept) of the steepest line below f with that intercept."""
+        """(slope, intercept) of the steepest line below f with that intercept; t is about where it touches."""
         lowered = np.minimum(intercept, self.highest)
         return self.steepest(lowered), lowered
 
@@ -223,6 +199,9 @@ class FiniteDifferences:
         beyond = np.maximum(before + 2.0 * unsure - slope, 0.0) * t
         between = (after - before) * t * math.expm1(step)
         return slope, here - slope * t - beyond - between - 4.0 * rounding
+
+
+ConvexCurve = SmoothCurve | Edge | FiniteDifferences
 
 
 def _best_candidates(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:

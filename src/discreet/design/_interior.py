@@ -24,11 +24,13 @@ and convergence is not proved. `cautious` takes only common steps, for problems 
 multiplier, the weight w_j.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -48,14 +50,18 @@ from discreet.design._newton import (
 from discreet.divergences import FDivergence
 from discreet.projection import processor_count
 
+if TYPE_CHECKING:
+    from discreet.design._compiled import CompiledSteps
+
 
 class PlainSteps:
-    """The steps of one block."""
+    """A Newton step of one block of clients, in halves: entries and normalisations are eliminated, then they follow the floor."""
 
     def __init__(self, block: ClientBlock) -> None:
         self._block = block
 
     def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
+        """Add the reduced system of the clients to a share of the matrix."""
         block = self._block
         growth, bend = block.growth, block.cost.curvature_at(floor[block.outcome] + block.low.s)
         low, high, rest_low, rest_high = (
@@ -81,14 +87,17 @@ class PlainSteps:
         )
 
     def predict_step(self) -> None:
+        """Aim at products of zero."""
         for pair, _ in self._block.weighted_pairs:
             pair.predict_step()
 
     def correct_step(self, mu: float, largest: float) -> None:
+        """Aim at mu, less the prediction's second-order term."""
         for pair, _ in self._block.weighted_pairs:
             pair.correct_step(mu, largest)
 
     def right_side(self, seen: int) -> tuple[Floats, float]:
+        """Minus the gradient after elimination: of each outcome's floor, and of |m|."""
         block = self._block
         growth, gradient, at_zero = block.growth, block.cost.gradient(), block.cost.at_zero
         self._slack = gradient + block.multiplier[block.client] - block.low.aim + block.high.aim
@@ -105,6 +114,7 @@ class PlainSteps:
         return -block.by_outcome(block.entry_weight * entries, seen), -whole
 
     def follow_step(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
+        """The clients' steps for a step of the floor; how far primal and dual may go."""
         block = self._block
         held_step = floor_step[block.outcome]
         rest_step = total_step - block.by_client(held_step)[block.open]
@@ -125,21 +135,26 @@ class PlainSteps:
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
     def predicted_gap(self, primal: float, dual: float) -> float:
+        """The weighted products of slacks and multipliers after predicted steps of these lengths."""
         return self._block.weighted_sum(lambda pair: pair.products(primal, dual))
 
     def predicted_gap_apart(self) -> float:
+        """The same after whole steps of each place by itself."""
         return self._block.weighted_sum(lambda pair: pair.products_apart())
 
     @property
     def gap(self) -> float:
+        """These products now."""
         return self._block.weighted_sum(lambda pair: pair.products())
 
     def take_step(self, primal: float, dual: float) -> None:
+        """Take this much of the step, and clear it."""
         for pair, _ in self._block.weighted_pairs:
             pair.take_step(primal, dual)
         self._block.multiplier += dual * self._multiplier_step
 
     def take_step_apart(self, primal: float, total: float) -> None:
+        """Move each place by itself, for this step of the floor and this |m|, and normalise each client's distribution."""
         block = self._block
         held = _slacks_moved_apart(block.low, block.high, primal, self._ceilings[0])
         rest = _slacks_moved_apart(block.rest_low, block.rest_high, primal, self._ceilings[1])
@@ -182,6 +197,7 @@ _SADDLE = 1e-6  # its power 3/2 is the gap, relative to the largest cost, at whi
 _LEAST = 2.0**-30  # of Q*'s floor, at any outcome
 _NEARLY = 1e-3  # gap relative to the value below which every step is a common one
 
+NewtonSteps: TypeAlias = "PlainSteps | CompiledSteps"
 One = TypeVar("One")
 Result = TypeVar("Result")
 
@@ -192,41 +208,6 @@ class FloorBounds:
 
     least: float
     most: float
-
-
-class NewtonSteps(Protocol):
-    """A Newton step of one block of clients, in halves: entries and normalisations are eliminated, then they follow the floor."""
-
-    def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
-        """Add the reduced system of the clients to a share of the matrix."""
-
-    def predict_step(self) -> None:
-        """Aim at products of zero."""
-
-    def correct_step(self, mu: float, largest: float) -> None:
-        """Aim at mu, less the prediction's second-order term."""
-
-    def right_side(self, seen: int) -> tuple[Floats, float]:
-        """Minus the gradient after elimination: of each outcome's floor, and of |m|."""
-
-    def follow_step(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
-        """The clients' steps for a step of the floor; how far primal and dual may go."""
-
-    def predicted_gap(self, primal: float, dual: float) -> float:
-        """The weighted products of slacks and multipliers after predicted steps of these lengths."""
-
-    def predicted_gap_apart(self) -> float:
-        """The same after whole steps of each place by itself."""
-
-    @property
-    def gap(self) -> float:
-        """These products now."""
-
-    def take_step(self, primal: float, dual: float) -> None:
-        """Take this much of the step, and clear it."""
-
-    def take_step_apart(self, primal: float, total: float) -> None:
-        """Move each place by itself, for this step of the floor and this |m|, and normalise each client's distribution."""
 
 
 class InteriorPoint:

@@ -14,7 +14,7 @@ products make as fast.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,29 +112,9 @@ def _longest_step(value: Floats, step: Floats) -> float:
     return 1.0 / fastest if fastest > 0.0 else np.inf
 
 
-class EntryCost(Protocol):
-    """The cost of entries with masses p at q, in the solver's form."""
-
-    @property
-    def at_zero(self) -> float: ...
-    @property
-    def pairs(self) -> tuple[SlackPair, ...]: ...
-    def value(self, q: Floats) -> Floats: ...
-    def curvature_at(self, q: Floats) -> Floats:
-        """The curvature at q; `gradient` is then taken at the same q."""
-
-    def gradient(self) -> Floats: ...
-    def multiplier(self) -> Floats:
-        """The derivative of the cost according to the current multipliers."""
-
-    def follow_step(self, dq: Floats) -> tuple[float, float]: ...
-    def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
-        """(slope, intercept) of a line below f for each entry, with intercept `level` where a distribution between the bounds allows it."""
-
-
 @dataclass(eq=False)
 class SmoothCost:
-    """q f(p/q)."""
+    """q f(p/q): the cost of entries with masses p at q, in the solver's form."""
 
     p: Floats
     curve: ConvexCurve
@@ -149,6 +129,7 @@ class SmoothCost:
         return q * self.curve.value(self.p / q)
 
     def curvature_at(self, q: Floats) -> Floats:
+        """The curvature at q; `gradient` is then taken at the same q."""
         t = self.p / q
         self._gradient = self.curve.tangent_intercept(t)
         return self.curve.scaled_curvature(t) / q
@@ -157,12 +138,14 @@ class SmoothCost:
         return self._gradient
 
     def multiplier(self) -> Floats:
+        """The derivative of the cost according to the current multipliers."""
         return self._gradient
 
     def follow_step(self, dq: Floats) -> tuple[float, float]:
         return np.inf, np.inf
 
     def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
+        """(slope, intercept) of a line below f for each entry, with intercept `level` where a distribution between the bounds allows it."""
         at_floor, at_ceiling = (self.curve.tangent_intercept(self.p / bound) for bound in (floor, ceiling))
         intercept = np.clip(level, at_floor, at_ceiling)
         return self.curve.line(intercept, self.p / q)
@@ -209,6 +192,7 @@ class HingeCost:
 
 _LARGEST_PART = 1e6
 
+EntryCost = SmoothCost | HingeCost
 CostOf = Callable[[Floats, Floats, float, Floats | float], EntryCost]  # of masses, outputs, a target and its parts
 
 

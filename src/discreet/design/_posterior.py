@@ -26,7 +26,7 @@ All computations use released samples and constants only, so they cost no privac
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,20 +54,6 @@ def draw_model_clients(mean: Floats, concentration: Floats, rng: np.random.Gener
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
-class ClientShape(Protocol):
-    """How model clients differ from their mean."""
-
-    @property
-    def kind(self) -> str:
-        """The kind of clients, in a word or two."""
-
-    def draw_clients(self, mean: Floats, rng: np.random.Generator) -> Floats:
-        """One client for each row of means (n, k)."""
-
-    def mean_agreement(self, mean: Floats) -> float:
-        """The second probability of `concentration_law` for the average client around a mean distribution (k,)."""
-
-
 @dataclass(frozen=True)
 class Dirichlet:
     """Clients around the mean distribution, with a concentration."""
@@ -76,9 +62,11 @@ class Dirichlet:
     kind: str = "spread around a mean"
 
     def draw_clients(self, mean: Floats, rng: np.random.Generator) -> Floats:
+        """One client for each row of means (n, k)."""
         return draw_model_clients(mean, np.full(len(mean), self.concentration), rng)
 
     def mean_agreement(self, mean: Floats) -> float:
+        """The second probability of `concentration_law` for the average client around a mean distribution (k,)."""
         return expected_agreement(mean, self.concentration)
 
 
@@ -102,6 +90,9 @@ class Clusters:
     def mean_agreement(self, mean: Floats) -> float:
         laws = self.draw_clients(np.tile(mean, (_AVERAGED, 1)), np.random.default_rng(0))
         return float(concentration_law(laws)[:, 1].mean())
+
+
+ClientShape = Dirichlet | Clusters
 
 
 def concentration_law(laws: Floats) -> Floats:

@@ -27,6 +27,7 @@ from discreet.estimation._groups import (
     pooled_population,
     shares_within,
 )
+from discreet.estimation._intervals import Shares
 from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
 from discreet.estimation._planning import (
     LEAST_EPSILON as LEAST_EPSILON,
@@ -39,7 +40,7 @@ from discreet.estimation._planning import (
     outlook,
     variance_excess,
 )
-from discreet.estimation._population import AnyPopulation as AnyPopulation, Population, ReportedPopulation, Shares
+from discreet.estimation._population import AnyPopulation as AnyPopulation, Population, ReportedPopulation
 from discreet.estimation._record import (
     change_record as change_record,
     empty_survey_record as empty_survey_record,

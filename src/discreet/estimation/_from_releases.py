@@ -32,7 +32,7 @@ from discreet.estimation._counting import (
     read_sample_rows,
     reference_on,
 )
-from discreet.estimation._intervals import clopper_pearson, largest_average
+from discreet.estimation._intervals import Shares, clopper_pearson, largest_average
 from discreet.estimation._inversion import (
     Inversion,
     inversion_of,
@@ -41,7 +41,7 @@ from discreet.estimation._inversion import (
     membership_bounds,
     nearest_law,
 )
-from discreet.estimation._population import Population, ReportedPopulation, Shares
+from discreet.estimation._population import Population, ReportedPopulation
 from discreet.estimation._reweighting import (
     example_laws,
     reported_example_laws,

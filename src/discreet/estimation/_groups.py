@@ -44,9 +44,9 @@ from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
 from discreet.estimation._counting import LARGEST, column_as_list, line_of, usual_bin_count
 from discreet.estimation._from_releases import population, reported_population, reported_statistic
-from discreet.estimation._intervals import Ends, clopper_pearson
+from discreet.estimation._intervals import Ends, Shares, clopper_pearson
 from discreet.estimation._inversion import lower_ends_together
-from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, Shares, merge_counts
+from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, merge_counts
 from discreet.estimation._shifts import SPLITS, ShareBounds, SplitScores, usual_standard_error
 from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswers, answer_survey

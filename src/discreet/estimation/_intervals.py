@@ -45,6 +45,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
+from discreet._base.showing import with_short_repr
 from discreet.audit import least_probability, most_probability
 from discreet.estimation._inversion import Inversion
 
@@ -53,6 +54,26 @@ Ends = tuple[Floats, Floats]
 _NEAREST, _FARTHEST = math.log(1e-250), math.log(1e20)  # search range of the saddlepoint, beyond the largest value
 AT_LIMIT = 1e-9  # relative distance within which a share is at its limit
 _NO_DEVIATION = 1e-3  # in standard ones: below it the two terms of the approximation cancel
+
+
+@with_short_repr
+@dataclass(frozen=True)
+class Shares:
+    """For every outcome: an estimate, its own interval, and intervals that hold all at once.
+
+    Attributes:
+        estimate: of each share.
+        low: the lower end of each interval.
+        high: the upper end of each interval.
+        all_low: the lower ends of intervals that hold all at once; for a distribution they add up to at most 1.
+        all_high: the upper ends of intervals that hold all at once.
+    """
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    all_low: Floats
+    all_high: Floats
 
 
 def tail(confidence: float, among: int = 1) -> float:

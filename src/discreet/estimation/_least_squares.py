@@ -32,8 +32,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
-from discreet.estimation._intervals import largest_average, tail
-from discreet.estimation._population import Shares
+from discreet.estimation._intervals import Shares, largest_average, tail
 from discreet.estimation._statistics import largest_sums, outcome_membership, sums_over_blocks
 from discreet.families import Simplex
 from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler

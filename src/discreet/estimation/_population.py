@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.doors import OldName
-from discreet._base.showing import with_short_repr
 from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import _planning as planning
@@ -34,6 +33,7 @@ from discreet.estimation._counting import ReportRows, SampleRows, count_cut_cell
 from discreet.estimation._intervals import (
     AT_LIMIT,
     Ends,
+    Shares,
     band_interval_ends,
     clopper_pearson,
     exact_interval_ends,
@@ -69,26 +69,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _WIDE = 0.1  # half-width of a share's interval above which a note suggests more clients
 _IMPOSSIBLE = 1e-9  # probability of the samples below which their agreement is doubted
-
-
-@with_short_repr
-@dataclass(frozen=True)
-class Shares:
-    """For every outcome: an estimate, its own interval, and intervals that hold all at once.
-
-    Attributes:
-        estimate: of each share.
-        low: the lower end of each interval.
-        high: the upper end of each interval.
-        all_low: the lower ends of intervals that hold all at once; for a distribution they add up to at most 1.
-        all_high: the upper ends of intervals that hold all at once.
-    """
-
-    estimate: Floats
-    low: Floats
-    high: Floats
-    all_low: Floats
-    all_high: Floats
 
 
 class PopulationEstimate(ABC):

@@ -226,10 +226,7 @@ def reweight_examples(
     released = np.hstack([_output_laws(sampler, laws) for sampler, _ in rounds])
     number = float(counts.sum())
     shares = counts / number
-    path = list(best_mixtures(released, shares, _falling_pulls(laws.shape[1] if pull is None else pull, number)))
-    freedoms = [found.leave_one_out_falls(released, shares) for found in path]
-    chosen = len(path) - 1 if pull is not None else _choose_pull(path, freedoms, shares, number)
-    found, fitted = path[chosen], float(shares @ freedoms[chosen])
+    found, fitted = _fit_weights(released, shares, number, laws.shape[1], pull)
     law = np.asarray(found.weights @ laws)
     unexplained = (shares - found.law * _sample_share_of_rounds(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
     return Reweighted(
@@ -262,10 +259,7 @@ def reweight_reported(sampler: ReportSampler, reports: Reports, laws: Floats, su
         blocks.blocks / blocks.holding
     )  # times the number of blocks, which changes no weight
     shares = often / number
-    path = list(best_mixtures(released, shares, _falling_pulls(laws.shape[1], number)))
-    freedoms = [found.leave_one_out_falls(released, shares) for found in path]
-    chosen = _choose_pull(path, freedoms, shares, number)
-    found, fitted = path[chosen], float(shares @ freedoms[chosen])
+    found, fitted = _fit_weights(released, shares, number, laws.shape[1])
     law, chances = np.asarray(found.weights @ laws), sampler.chances
     expected = chances.outside + chances.gap * law
     beyond = supports / number - expected
@@ -273,6 +267,16 @@ def reweight_reported(sampler: ReportSampler, reports: Reports, laws: Floats, su
     freedom = max(len(law) - 1.0, 1.0)
     strain = (squares - max(freedom - fitted, 0.0)) / math.sqrt(2.0 * freedom)
     return Reweighted(law, nearest_law(law + beyond), found.weights, found.pull * number, found.gap, strain)
+
+
+def _fit_weights(
+    released: Floats, shares: Floats, number: float, outcomes: int, pull: float | None = None
+) -> tuple[ExampleMixture, float]:
+    """The best mixture at the pull that is given, or else chosen, and the optimism of its likelihood."""
+    path = list(best_mixtures(released, shares, _falling_pulls(outcomes if pull is None else pull, number)))
+    falls = [found.leave_one_out_falls(released, shares) for found in path]
+    chosen = len(path) - 1 if pull is not None else _choose_pull(path, falls, shares, number)
+    return path[chosen], float(shares @ falls[chosen])
 
 
 def _output_laws(sampler: Sampler[Any], laws: Floats) -> Floats:

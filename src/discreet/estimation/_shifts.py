@@ -67,8 +67,8 @@ from discreet._base.quadrature import gauss_rule
 from discreet.audit import least_probability
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._from_releases import reported_statistic
-from discreet.estimation._intervals import Ends, clopper_pearson
-from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, Shares
+from discreet.estimation._intervals import Ends, Shares, clopper_pearson
+from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
 from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, answer_survey
 from discreet.mechanisms import AffineBlocks, BlockFamily

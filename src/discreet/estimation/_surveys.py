@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.domain import Interval
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
-from discreet.estimation._intervals import exact_interval_ends, largest_average
+from discreet.estimation._intervals import Shares, exact_interval_ends, largest_average
 from discreet.estimation._inversion import nearest_law
 from discreet.estimation._least_squares import (
     ReportSums,
@@ -41,7 +41,6 @@ from discreet.estimation._least_squares import (
     report_sampler_of_part,
     unbiased_shares,
 )
-from discreet.estimation._population import Shares
 from discreet.mechanisms import ReportCounts, Reports
 from discreet.release import TOTAL
 from discreet.survey import (
@@ -62,6 +61,11 @@ from discreet.survey import (
 Floats = NDArray[np.float64]
 HOPELESS = 0.5  # total variation, or twice a standard error in parts of the range
 ENOUGH = 0.1
+
+
+def _asks_for_shares(question: SurveyQuestion) -> bool:
+    """Whether the numbers of the answer are shares that add up to 1."""
+    return isinstance(question, (ShareQuestion, HistogramQuestion)) and not isinstance(question, LinearQuestion)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +105,7 @@ class SurveyAnswer:
     @property
     def has_shares(self) -> bool:
         """Whether the numbers are shares that add up to 1."""
-        whole = isinstance(self.question, (ShareQuestion, HistogramQuestion))
-        return whole and not isinstance(self.question, LinearQuestion)
+        return _asks_for_shares(self.question)
 
     def rows(self) -> list[dict[str, Any]]:
         """The answer as a table: one dict for each number."""
@@ -402,7 +405,7 @@ def survey_outlook(sampler: SurveySampler, clients: int) -> list[SurveyOutlook]:
         error = math.sqrt(sampler.variance(place) / clients)
         variation = None
         lost = 2.0 * error
-        if isinstance(question, (ShareQuestion, HistogramQuestion)) and not isinstance(question, LinearQuestion):
+        if _asks_for_shares(question):
             outcomes = _interval_count(sampler, place)
             lost = 0.5 * outcomes * error * math.sqrt(2.0 / math.pi)  # of normal errors
             variation = min(lost, 1.0)
