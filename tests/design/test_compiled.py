@@ -47,7 +47,12 @@ def test_a_step_is_the_same(name: str, alike: bool, cautious: bool, monkeypatch:
     for code in Code:
         with use_only(code):
             point = InteriorPoint(
-                _examples(alike=alike), EPSILON, promise, objective.slope_at_one, objective.cost, cautious=cautious
+                _examples(alike=alike),
+                EPSILON,
+                promise,
+                objective.slope_at_one,
+                objective.entry_cost,
+                cautious=cautious,
             )
             for _ in range(6):
                 point.step(point.value)

@@ -326,7 +326,7 @@ class CompiledSteps:
         )
         self._products = block.weighted_sum(lambda pair: pair.products()) - self._cost_products(0.0, 0.0)
 
-    def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
+    def eliminate_clients(self, share: MatrixShare, floor: Floats, total: float) -> None:
         block, state = self._block, self._state
         bend = block.cost.curvature_at(floor[block.outcome] + block.low.s)
         diagonal, rest = np.empty(bend.size), np.empty(block.weight.size)

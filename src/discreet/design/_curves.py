@@ -58,7 +58,7 @@ class SmoothCurve:
     steepest: Formula
     highest: float = math.inf
 
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+    def line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the steepest line below f with that intercept; t is about where it touches."""
         lowered = np.minimum(intercept, self.highest)
         return self.steepest(lowered), lowered
@@ -113,7 +113,7 @@ class Edge:
     def scaled_curvature(self, t: Floats) -> Floats:
         return np.zeros_like(t)
 
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+    def line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         slope = np.clip(-intercept / self.gamma, 0.0, 1.0)
         return slope, -slope if self.gamma == 1.0 else np.nextafter(-self.gamma * slope, -np.inf)
 
@@ -157,7 +157,7 @@ class FiniteDifferences:
         slope = (high - low) / (2.0 * wide)  # in log t, where f_ss = t^2 f'' + t f'
         return np.asarray(np.maximum((high - 2.0 * here + low) / wide**2 - slope, 1e-12))
 
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+    def line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         with np.errstate(all="ignore"):  # a candidate that overflows is never the best
             touching = self._touching_places(intercept, t)
             places = t, touching, np.where(np.abs(touching - 1.0) < _NEAR_ONE, 1.0, touching)

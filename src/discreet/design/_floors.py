@@ -182,11 +182,11 @@ class ExampleClients:
         """1 for clients that leave outcomes out, 0 for clients with full support."""
         return np.asarray(self.support_sizes < self.size, dtype=np.float64)
 
-    def by_client(self, values: Floats) -> Floats:
+    def sum_by_client(self, values: Floats) -> Floats:
         """Sums of entries over each client (n,)."""
         return np.asarray(np.add.reduceat(values, self.starts))
 
-    def by_outcome(self, values: Floats) -> Floats:
+    def sum_by_outcome(self, values: Floats) -> Floats:
         """Sums of entries over each seen outcome (K,)."""
         return np.asarray(np.bincount(self.outcome, weights=values, minlength=self.seen.size), dtype=np.float64)
 
@@ -388,9 +388,9 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
     """q of every entry, and the output mass outside each client's support (n,), for a floor of the seen outcomes."""
     low = floor[examples.outcome]
     high = ratio * low
-    rest = np.maximum(total - examples.by_client(low), 0.0) * examples.leaves_out
+    rest = np.maximum(total - examples.sum_by_client(low), 0.0) * examples.leaves_out
     p, client = examples.mass, examples.client
-    at_most = examples.by_client(high) + rest
+    at_most = examples.sum_by_client(high) + rest
     lifted = at_most <= 1.0
     too_small = np.minimum.reduceat(low / p, examples.starts)  # all entries are at the floor, and |m| <= 1
     too_large = np.maximum.reduceat(high / p, examples.starts)  # all entries are at the ceiling
@@ -399,8 +399,8 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
     for _ in range(_STEPS):
         value = slope[client] * p
         q = np.clip(value, low, high)
-        middle = examples.by_client(np.where(q == value, p, 0.0))
-        excess = examples.by_client(q) + rest - 1.0
+        middle = examples.sum_by_client(np.where(q == value, p, 0.0))
+        excess = examples.sum_by_client(q) + rest - 1.0
         settled |= np.abs(excess) <= _ROUNDING
         if settled.all():
             break
@@ -415,7 +415,7 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
         settled |= stuck
         slope = np.where(settled, slope, moved)
     q = np.where(lifted[client], high, np.clip(slope[client] * p, low, high))
-    return q, np.where(lifted, np.maximum(1.0 - examples.by_client(q), 0.0), rest) * examples.leaves_out
+    return q, np.where(lifted, np.maximum(1.0 - examples.sum_by_client(q), 0.0), rest) * examples.leaves_out
 
 
 _UNIT = 2.0**-53
@@ -468,8 +468,8 @@ class DesignCertificate:
             client, weight = part.client, part.weight
             held = _entry_prices(self.intercept[entries], multiplier[client], growth)
             rest = _entry_prices(np.full(len(part), self.at_zero), multiplier, growth)
-            price += part.by_outcome(weight[client] * (held - rest[client]))
-            price_size += part.by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
+            price += part.sum_by_outcome(weight[client] * (held - rest[client]))
+            price_size += part.sum_by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
             idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
             centre = 0.0 if self.enclosure is None else self.enclosure[2][rows]
             gained, paid = weight[client] * self._entry_gains(entries, client, rows), weight * (multiplier - centre)
@@ -525,7 +525,7 @@ def _slopes_where_mass_ends(examples: ExampleClients, slope: Floats, least: Floa
     order = np.lexsort((slope, examples.client))
     room = np.cumsum((most - least)[order])
     before = np.append(0.0, room)[examples.starts]
-    left = before + 1.0 - examples.by_client(least)
+    left = before + 1.0 - examples.sum_by_client(least)
     ends = np.append(examples.starts[1:], slope.size) - 1
     place = np.clip(np.searchsorted(room, left), examples.starts, ends)
     return np.asarray(slope[order][place])

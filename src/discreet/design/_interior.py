@@ -60,7 +60,7 @@ class PlainSteps:
     def __init__(self, block: ClientBlock) -> None:
         self._block = block
 
-    def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
+    def eliminate_clients(self, share: MatrixShare, floor: Floats, total: float) -> None:
         """Add the reduced system of the clients to a share of the matrix."""
         block = self._block
         growth, bend = block.growth, block.cost.curvature_at(floor[block.outcome] + block.low.s)
@@ -72,10 +72,10 @@ class PlainSteps:
         self._rest_inverse = 1.0 / (rest_low + rest_high)
         self._rest_coupling = -growth * rest_high * self._rest_inverse
         diagonal = (bend * (low + (1.0 + growth) ** 2 * high) + growth**2 * low * high) * self._inverse
-        rest = block.for_all_clients(growth**2 * rest_low * rest_high * self._rest_inverse)
-        self._looseness = block.by_client(self._inverse) + block.for_all_clients(self._rest_inverse)
-        self._alpha = 1.0 - block.for_all_clients(self._rest_coupling)
-        self._residual = block.by_client(block.low.s) + block.for_all_clients(block.rest_low.s) + total - 1.0
+        rest = block.scatter_to_clients(growth**2 * rest_low * rest_high * self._rest_inverse)
+        self._looseness = block.sum_by_client(self._inverse) + block.scatter_to_clients(self._rest_inverse)
+        self._alpha = 1.0 - block.scatter_to_clients(self._rest_coupling)
+        self._residual = block.sum_by_client(block.low.s) + block.scatter_to_clients(block.rest_low.s) + total - 1.0
         share.add_clients(
             block.starts,
             block.outcome,
@@ -102,23 +102,23 @@ class PlainSteps:
         growth, gradient, at_zero = block.growth, block.cost.gradient(), block.cost.at_zero
         self._slack = gradient + block.multiplier[block.client] - block.low.aim + block.high.aim
         self._rest_slack = at_zero + block.multiplier[block.open] - block.rest_low.aim + block.rest_high.aim
-        moved = block.by_client(self._slack * self._inverse) + block.for_all_clients(
+        moved = block.sum_by_client(self._slack * self._inverse) + block.scatter_to_clients(
             self._rest_slack * self._rest_inverse
         )
         self._shift = (self._residual - moved) / self._looseness
         entries = gradient - growth * block.high.aim - self._coupling * self._slack
         entries += self._shift[block.client] * (1.0 - self._coupling) - (self._shift * self._alpha)[block.client]
-        rest = block.for_all_clients(at_zero - growth * block.rest_high.aim - self._rest_coupling * self._rest_slack)
+        rest = block.scatter_to_clients(at_zero - growth * block.rest_high.aim - self._rest_coupling * self._rest_slack)
         entries -= rest[block.client]
         whole = float(np.sum(block.weight * (rest + block.multiplier + self._shift * self._alpha)))
-        return -block.by_outcome(block.entry_weight * entries, seen), -whole
+        return -block.sum_by_outcome(block.entry_weight * entries, seen), -whole
 
     def follow_step(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         """The clients' steps for a step of the floor; how far primal and dual may go."""
         block = self._block
         held_step = floor_step[block.outcome]
-        rest_step = total_step - block.by_client(held_step)[block.open]
-        pull = block.by_client((1.0 - self._coupling) * held_step)
+        rest_step = total_step - block.sum_by_client(held_step)[block.open]
+        pull = block.sum_by_client((1.0 - self._coupling) * held_step)
         pull[block.open] += self._alpha[block.open] * rest_step
         self._multiplier_step = self._shift + pull / self._looseness
         self._ceilings = block.growth * held_step, block.growth * rest_step
@@ -158,8 +158,8 @@ class PlainSteps:
         block = self._block
         held = _slacks_moved_apart(block.low, block.high, primal, self._ceilings[0])
         rest = _slacks_moved_apart(block.rest_low, block.rest_high, primal, self._ceilings[1])
-        missing = 1.0 - total - block.by_client(held[0]) - block.for_all_clients(rest[0])
-        room = block.by_client(np.minimum(*held)) + block.for_all_clients(np.minimum(*rest))
+        missing = 1.0 - total - block.sum_by_client(held[0]) - block.scatter_to_clients(rest[0])
+        room = block.sum_by_client(np.minimum(*held)) + block.scatter_to_clients(np.minimum(*rest))
         share = np.clip(missing / room, -MOST_RENORMALISED, MOST_RENORMALISED)
         for pairs, (low, high), each in (
             ((block.low, block.high), held, share[block.client]),
@@ -232,7 +232,7 @@ class InteriorPoint:
         low = max(0.0, least_total - self.size * y)
         high = min(promise.most - (self.size - 1) * y, 1.0 - self.size * y)
         average = np.sum(
-            [part.by_outcome(part.mass * part.weight[part.client]) for part in examples.split_clients()], axis=0
+            [part.sum_by_outcome(part.mass * part.weight[part.client]) for part in examples.split_clients()], axis=0
         )
         spread = min(max(usual - self.size * y, low + 0.1 * (high - low)), high - 0.1 * (high - low))
         v = spread * (_LIKE_CLIENTS * average / average.sum() + (1.0 - _LIKE_CLIENTS) / self.seen)
@@ -249,9 +249,9 @@ class InteriorPoint:
         self._together = cautious or bool(cost(self.v, self.v, 1.0, 1.0).pairs)  # an edge has slacks of its own
         mu = self._first_target(cost)
         for block in self.blocks:
-            block.start(self.floor, mu, cost)
+            block.start_on_path(self.floor, mu, cost)
         for pair in (self.bounds, self.cap):
-            pair.start(mu)
+            pair.start_on_path(mu)
         self._all_steps = [_choose_newton_steps(block, compiled) for block in self.blocks]
         shared = len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
         self._shares = processor_count() if shared else 1
@@ -285,7 +285,7 @@ class InteriorPoint:
 
         def eliminate_share(number: int) -> None:
             for steps in self._all_steps[number :: self._shares]:
-                steps.eliminate(matrix.shares[number], floor, total)
+                steps.eliminate_clients(matrix.shares[number], floor, total)
 
         self._map_in_threads(eliminate_share, list(range(self._shares)))
         factored = matrix.factor(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))

@@ -47,7 +47,7 @@ class SlackPair:
     ds: Floats = field(default_factory=lambda: np.zeros(0))
     aim: Floats | float = 0.0  # the target divided by s
 
-    def start(self, mu: float) -> None:
+    def start_on_path(self, mu: float) -> None:
         """A multiplier on the central path of mu."""
         self.z = mu * self.part / self.s
 
@@ -144,11 +144,11 @@ class SmoothCost:
     def follow_step(self, dq: Floats) -> tuple[float, float]:
         return np.inf, np.inf
 
-    def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
+    def lines_below(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of a line below f for each entry, with intercept `level` where a distribution between the bounds allows it."""
         at_floor, at_ceiling = (self.curve.tangent_intercept(self.p / bound) for bound in (floor, ceiling))
         intercept = np.clip(level, at_floor, at_ceiling)
-        return self.curve.line(intercept, self.p / q)
+        return self.curve.line_below(intercept, self.p / q)
 
 
 class HingeCost:
@@ -184,7 +184,7 @@ class HingeCost:
         limits = first.follow_step(dg), second.follow_step(dg + self.gamma * dq)
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
-    def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
+    def lines_below(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
         # at an optimum many outputs sit on an edge, where the slope is any number between two; the multipliers tell which
         slope = np.clip(self.pairs[1].z, 0.0, 1.0)
         return slope, -self.gamma * slope if self.gamma == 1.0 else np.nextafter(-self.gamma * slope, -np.inf)
@@ -216,7 +216,7 @@ class ClientBlock:
         self.open = np.flatnonzero(examples.support_sizes[rows] < examples.size)
         self.growth = growth  # E - 1
         held = floor[self.outcome]
-        rest = total - self.by_client(held)[self.open]
+        rest = total - self.sum_by_client(held)[self.open]
         share = (1.0 - total) / total  # d = share m: strictly inside, and normalised
         self.part = np.minimum(_LARGEST_PART, 1.0 / (len(examples) * self.weight))  # of the common target of products
         places = (held, self._number_for_entries(self.part)), (rest, self._number_for_rests(self.part))
@@ -224,11 +224,11 @@ class ClientBlock:
         self.high, self.rest_high = (SlackPair((growth - share) * m, np.zeros(m.size), part) for m, part in places)
         self.multiplier = np.full(self.weight.size, slope)
 
-    def start(self, floor: Floats, mu: float, cost: CostOf) -> None:
+    def start_on_path(self, floor: Floats, mu: float, cost: CostOf) -> None:
         """Multipliers on the central path of mu."""
         self.cost = cost(self.p, floor[self.outcome] + self.low.s, mu, self.low.part)
         for pair in (self.low, self.high, self.rest_low, self.rest_high):
-            pair.start(mu)
+            pair.start_on_path(mu)
 
     def _number_for_entries(self, values: Floats) -> Floats | float:
         """A client's number for each of its entries; one number if all clients have equal weight."""
@@ -254,13 +254,13 @@ class ClientBlock:
         """The weighted sum of some value of every pair."""
         return sum(float(np.sum(weight * values(pair))) for pair, weight in self.weighted_pairs)
 
-    def by_client(self, values: Floats) -> Floats:
+    def sum_by_client(self, values: Floats) -> Floats:
         return np.asarray(np.add.reduceat(values, self.starts))
 
-    def by_outcome(self, values: Floats, seen: int) -> Floats:
+    def sum_by_outcome(self, values: Floats, seen: int) -> Floats:
         return np.asarray(np.bincount(self.outcome, weights=values, minlength=seen), dtype=np.float64)
 
-    def for_all_clients(self, values: Floats) -> Floats:
+    def scatter_to_clients(self, values: Floats) -> Floats:
         """Values of the clients that leave outcomes out, with zeros for the others."""
         out = np.zeros(self.weight.size)
         out[self.open] = values
@@ -269,8 +269,8 @@ class ClientBlock:
     def value(self, floor: Floats, total: float) -> float:
         """The clients' mean cost, times their weight."""
         held = floor[self.outcome]
-        costs = self.by_client(self.cost.value(held + self.low.s))
-        rest = self.for_all_clients(total - self.by_client(held)[self.open] + self.rest_low.s)
+        costs = self.sum_by_client(self.cost.value(held + self.low.s))
+        rest = self.scatter_to_clients(total - self.sum_by_client(held)[self.open] + self.rest_low.s)
         return float(np.sum(self.weight * (costs + self.cost.at_zero * rest)))
 
 
@@ -442,5 +442,5 @@ class Objective:
         """f(0), or 0 if it is infinite: then every client has full support, and the value is not used."""
         return self.curve.at_zero if math.isfinite(self.curve.at_zero) else 0.0
 
-    def cost(self, p: Floats, q: Floats, mu: float, part: Floats | float) -> EntryCost:
+    def entry_cost(self, p: Floats, q: Floats, mu: float, part: Floats | float) -> EntryCost:
         return SmoothCost(p, self.curve) if self.gamma is None else HingeCost(p, q, self.gamma, mu, part)

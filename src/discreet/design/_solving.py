@@ -137,7 +137,7 @@ def _cut_certificates(
             solution.intercept[entries],
             np.clip(level, curve.tangent_intercept(p / floor), curve.tangent_intercept(p / (ratio * floor))),
         )
-        found = [(one, *curve.line(one, p / q)) for one in wanted]
+        found = [(one, *curve.line_below(one, p / q)) for one in wanted]
     proofs = []
     for asked, slope, intercept in found:
         if np.isfinite(slope).all() and np.isfinite(intercept).all():
@@ -167,7 +167,7 @@ def tangent_floor(examples: ExampleClients, f: FDivergence, epsilon: float, keep
     objective, ratio = Objective.of_divergence(f), math.exp(epsilon)
     floor = np.full(examples.size, 1.0 / (ratio + examples.size - 1))
     at_one = np.full(examples.mass.size, -objective.curve.slope_at_one)
-    lines = objective.curve.line(at_one, np.ones(examples.mass.size))
+    lines = objective.curve.line_below(at_one, np.ones(examples.mass.size))
     multiplier = np.full(len(examples), objective.curve.slope_at_one)
     floors = AllowedFloors(examples.size, epsilon, keep)
     proof = DesignCertificate(examples, floors, multiplier, *lines, objective.at_zero, f.name, objective.constant)
@@ -186,7 +186,7 @@ def _solve_interior(
     """A floor and the best of its certificates, once the two agree or no step is left; None on overflow."""
     size, ratio, objective = examples.size, math.exp(epsilon), Objective.of_divergence(f)
     promise = FloorBounds(*_floor_bounds(size, ratio, keep))
-    point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.cost, cautious=cautious)
+    point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.entry_cost, cautious=cautious)
     floors = AllowedFloors(size, epsilon, keep)
     proofs: list[tuple[float, DesignCertificate]] = []
     spent, first = False, point.gap
@@ -241,7 +241,7 @@ def interior_certificate(point: InteriorPoint, objective: Objective, floors: All
     ratio = math.exp(floors.epsilon)
     for block in point.blocks:
         floor = point.floor[block.outcome]
-        slope[block.entries], intercept[block.entries] = block.cost.lines(
+        slope[block.entries], intercept[block.entries] = block.cost.lines_below(
             -block.multiplier[block.client], floor, floor + block.low.s, ratio * floor
         )
     multiplier = np.concatenate([block.multiplier for block in point.blocks])
@@ -318,6 +318,6 @@ def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, 
     found = []
     for part in examples.split_clients():
         q, rest = floor_outputs(part, floor[examples.seen], float(floor.sum()), ratio)
-        held = part.by_client(np.asarray(f.perspective(part.mass, q)))
+        held = part.sum_by_client(np.asarray(f.perspective(part.mass, q)))
         found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
     return np.concatenate(found)

@@ -117,7 +117,7 @@ def bracket_sides(
     counted = weights > 1e-6 * weights.max()
     mean = best_floor(as_examples(clients[counted], weights[counted], clients.shape[1]), tv, epsilon, 0.0)
     grid = np.linspace(-family.radius, family.radius, mixed)
-    basis = np.vstack([line.cell_laws(grid, scale) for scale in line.scales])
+    basis = np.vstack([line.cell_laws(grid, scale) for scale in line.kernel_scales])
     shares, _ = floor_for_tv(clients, epsilon, basis)
     floor = line.mix_kernels(shares, grid)
     upper = (
@@ -236,7 +236,7 @@ class FineCells:
         else:
             inside = (ends[:-1] < centres[:, None]) & (centres[:, None] < ends[1:])
             bent, reach = inside * width / scale, np.full(q.shape, half / scale)
-        reach = reach + half * line.steepness
+        reach = reach + half * line.log_mass_steepness
         low = np.exp(np.minimum(at_left, at_right) - reach)
         high = np.exp(np.maximum(at_left, at_right) + bent + reach)
         tails = np.isinf(self.edges[:-1]) | np.isinf(self.edges[1:])
@@ -281,18 +281,18 @@ class KernelsOnCells:
         """log p_c(x) of the kernel on all of the line, or on its interval."""
         t = np.abs(x - centres) / self.scale
         exponent = -0.5 * t * t if self.name == "gaussian" else -t
-        return np.asarray(exponent + math.log(self.height) - np.log(self.mass_inside(centres)))
+        return np.asarray(exponent + math.log(self.largest_density) - np.log(self.mass_inside(centres)))
 
     @property
-    def steepness(self) -> float:
+    def log_mass_steepness(self) -> float:
         """A bound on how fast the logarithm of the mass inside the interval changes with the centre."""
         if self.family.box is None:
             return 0.0
         radius = self.family.radius
-        return 2.0 * self.height / float(self.mass_inside(np.array([radius, -radius])).min())
+        return 2.0 * self.largest_density / float(self.mass_inside(np.array([radius, -radius])).min())
 
     @property
-    def height(self) -> float:
+    def largest_density(self) -> float:
         """The largest density of a kernel."""
         return 1.0 / (self.scale * (math.sqrt(2.0 * math.pi) if self.name == "gaussian" else 2.0))
 
@@ -304,7 +304,7 @@ class KernelsOnCells:
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
     @property
-    def scales(self) -> tuple[float, ...]:
+    def kernel_scales(self) -> tuple[float, ...]:
         """The scales of the kernels that a floor is mixed from. (Narrow Laplace kernels would be steeper than the members.)"""
         return (self.scale, 0.6 * self.scale) if self.name == "gaussian" else (self.scale,)
 
@@ -315,10 +315,10 @@ class KernelsOnCells:
             np.concatenate([fine, self.edges[-1:], grid[(grid > self.edges[0]) & (grid < self.edges[-1])]])
         )
         density = np.zeros(nodes.size)
-        for scale, part in zip(self.scales, shares.reshape(len(self.scales), -1), strict=True):
+        for scale, part in zip(self.kernel_scales, shares.reshape(len(self.kernel_scales), -1), strict=True):
             t = np.abs(nodes[:, None] - grid) / scale
             shape = np.exp(-0.5 * t * t) if self.name == "gaussian" else np.exp(-t)
-            density += (shape * (self.height * self.scale / scale) / self.mass_inside(grid, scale)) @ part
+            density += (shape * (self.largest_density * self.scale / scale) / self.mass_inside(grid, scale)) @ part
         logarithm = np.log(np.maximum(density, _TINY))
         slope = np.diff(logarithm) / np.diff(nodes)
         if self.name == "laplace":  # rounding aside, no mixture of kernels is steeper
@@ -337,7 +337,7 @@ class KernelsOnCells:
     def _excess_over_floor(self, floor: "LogLinear", times: float, centres: Floats, mass: Floats) -> Floats:
         """The integral of (p_c - times m)_+ over the pieces (n,): on each, over the interval where the difference is positive."""
         centre, tilt = centres[:, None], floor.slope * self.scale
-        height = np.log(self.height / mass)[:, None] - math.log(times) - floor.log_at(centre)
+        height = np.log(self.largest_density / mass)[:, None] - math.log(times) - floor.log_at(centre)
         if self.name == "gaussian":
             half = np.sqrt(np.maximum(tilt * tilt + 2.0 * height, 0.0))
             left, right = -tilt - half, -tilt + half
@@ -352,7 +352,7 @@ class KernelsOnCells:
     def worst_floor_cost(self, floor: "LogLinear", ratio: float, tolerance: float) -> float:
         """An upper bound on F(P_c; m) over all centres, at most 1 + tolerance times too large, unless too many centres are alike."""
         radius = self.family.radius
-        steep = self.height * (
+        steep = self.largest_density * (
             1.0 if self.family.box is None else 2.0 / float(self.mass_inside(np.array([radius, -radius])).min())
         )
         half = radius / 64.0

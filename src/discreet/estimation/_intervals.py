@@ -76,7 +76,7 @@ class Shares:
     all_high: Floats
 
 
-def tail(confidence: float, among: int = 1) -> float:
+def one_sided_error(confidence: float, among: int = 1) -> float:
     """The probability that one end of an interval misses; `among`: the number of intervals that share it (Bonferroni)."""
     return 0.5 * (1.0 - confidence) / among
 
@@ -95,7 +95,7 @@ def clopper_pearson(counts: NDArray[np.int64], samples: int, confidence: float, 
     `among`: the number of intervals that share the error (Bonferroni), so that the confidence holds for all of them together.
     """
     distinct, places = np.unique(counts, return_inverse=True)  # far fewer than outcomes
-    low, high = binomial_interval_ends(distinct, samples, tail(confidence, among))
+    low, high = binomial_interval_ends(distinct, samples, one_sided_error(confidence, among))
     return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
 
@@ -134,7 +134,7 @@ def largest_average(values: Floats, counts: NDArray[np.int64], confidence: float
     gaps, places = np.unique(np.append((most - values[seen]) / width, 0.0), return_inverse=True)
     weights = np.zeros(len(gaps))
     np.add.at(weights, places, np.append(counts[seen], 1))
-    return most - width * _gaffke_gap(gaps, weights, tail(confidence, among))
+    return most - width * _gaffke_gap(gaps, weights, one_sided_error(confidence, among))
 
 
 def _gaffke_gap(gaps: Floats, weights: Floats, miss: float) -> float:
@@ -245,7 +245,7 @@ def _probability_at_most(counts: Floats, samples: int, q: Floats) -> Floats:
     return np.where(counts < 0.0, 0.0, np.where(counts >= samples, 1.0, exact))
 
 
-def _least_share(counts: Floats, samples: int, tail: float) -> Floats:
+def _share_with_upper_tail(counts: Floats, samples: int, tail: float) -> Floats:
     """The q with U_x(q) = tail."""
     return np.where(counts == 1.0, tail / samples, least_probability(counts, samples, tail))
 
@@ -272,7 +272,7 @@ def _follow_lower_ends(counts: Floats, samples: int, level: float) -> Floats:
     the level at the beginning of its stretch, or once.
     """
     found = np.zeros_like(counts)
-    left, last = _least_share(counts, samples, 0.5 * level), _least_share(counts, samples, level)
+    left, last = _share_with_upper_tail(counts, samples, 0.5 * level), _share_with_upper_tail(counts, samples, level)
     opposite = np.floor(scipy.special.bdtrik(0.5 * level, samples, np.clip(left, 1e-300, 1.0)))
     opposite = np.where(np.isfinite(opposite), opposite, -1.0) + 1.0
     for _ in range(3):  # the quantile may be off by one at a step
@@ -345,7 +345,7 @@ def _find_root(values: Callable[[Floats], Floats], left: Floats, right: Floats) 
 
 def _band_lower_ends(counts: Floats, samples: int, level: float, inversion: Inversion, mu: Floats) -> Floats:
     """The least q_L whose share is not rejected: between where one tail is half of the level, and where it is all of it."""
-    low, high = _least_share(counts, samples, 0.5 * level), _least_share(counts, samples, level)
+    low, high = _share_with_upper_tail(counts, samples, 0.5 * level), _share_with_upper_tail(counts, samples, level)
     for _ in range(_HALVINGS):  # the lower end stays a rejected share
         q = 0.5 * (low + high)
         tail, other = (

@@ -32,7 +32,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
-from discreet.estimation._intervals import Shares, largest_average, tail
+from discreet.estimation._intervals import Shares, largest_average, one_sided_error
 from discreet.estimation._statistics import largest_sums, outcome_membership, sums_over_blocks
 from discreet.families import Simplex
 from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
@@ -422,7 +422,7 @@ class TreeLevels:
 
     def quantile_interval(self, level: float, confidence: float, among: int) -> tuple[float, float]:
         """An interval of a quantile, whose ends are edges of cells."""
-        deviation = -float(scipy.special.ndtri(tail(confidence, among)))
+        deviation = -float(scipy.special.ndtri(one_sided_error(confidence, among)))
         errors, largest = self.standard_errors[1:-1], self._largest_errors
         farthest = _FAR * deviation if sum(map(len, self._reports)) >= _MANY else _FARTHEST
         below = level - self.distribution_function[1:-1]  # at the inner edges, which have numbers from 1 on

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count, check_flag
 from discreet.estimation._counting import bin_cells
-from discreet.estimation._intervals import Ends, binomial_interval_ends, tail
+from discreet.estimation._intervals import Ends, binomial_interval_ends, one_sided_error
 from discreet.estimation._inversion import Inversion, Line, inversion_of, invert_intervals
 from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_floats, check_family
 from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, ReportSampler, Sampler, best_subset
@@ -61,7 +61,7 @@ class SamplingNoise:
     @property
     def miss_probability(self) -> float:
         """The probability that one end of an interval misses."""
-        return tail(self.confidence, self.among)
+        return one_sided_error(self.confidence, self.among)
 
     def intervals(self, released: Floats) -> Ends:
         """The intervals of released shares that are observed to be these."""

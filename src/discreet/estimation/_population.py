@@ -39,7 +39,7 @@ from discreet.estimation._intervals import (
     exact_interval_ends,
     first_outcome_past_limit,
     largest_average,
-    tail,
+    one_sided_error,
 )
 from discreet.estimation._inversion import (
     Inversion,
@@ -349,7 +349,7 @@ class Population(PopulationEstimate):
         among = len(self.counts)
         if self.rows is None:
             return first_outcome_past_limit(
-                self.counts, self.clients, limits, tail(1.0 - 2.0 * _IMPOSSIBLE, among), above=above
+                self.counts, self.clients, limits, one_sided_error(1.0 - 2.0 * _IMPOSSIBLE, among), above=above
             )
         low, high = self.rows.share_ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
         past = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
@@ -511,7 +511,7 @@ class ReportedPopulation(PopulationEstimate):
         return SupportStatistics(self.sampler, self.counts, self.clients) if self.rows is None else self.rows
 
     def _average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
-        least, most, miss = float(phi.low.min()), float(phi.high.max()), tail(self.confidence, among)
+        least, most, miss = float(phi.low.min()), float(phi.high.max()), one_sided_error(self.confidence, among)
         low = min(max(-self._support_statistics.largest_mean(-phi.low, miss), least), most)
         high = min(max(self._support_statistics.largest_mean(phi.high, miss), least), most)
         middle = float(phi.values.mean())
@@ -525,7 +525,7 @@ class ReportedPopulation(PopulationEstimate):
         """All thresholds whose share is not rejected; outcomes must be numbers."""
         values = numeric_outcomes(self.domain, name)
         order = np.argsort(values, kind="stable")
-        first, last = self._support_statistics.quantile_places(order, level, tail(self.confidence))
+        first, last = self._support_statistics.quantile_places(order, level, one_sided_error(self.confidence))
         estimate = quantile_of_law(self.nearest[order], values[order], level)
         return Estimate(name, estimate, *quantile_fields(self.domain, values[order], first, last, estimate))
 

@@ -116,7 +116,7 @@ def _best_uniform_sampler(counts: Any, epsilon: float, f: FDivergence) -> Sample
 
 def _client_divergences(sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Floats:
     """The divergence of every client (a row of counts) from its output distribution."""
-    found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _client_law_client_slices(counts)]
+    found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _client_law_blocks(counts)]
     return np.concatenate(found)
 
 
@@ -125,7 +125,7 @@ def _sampler_cost(name: str, sampler: Sampler[FiniteFamily], counts: Any, f: FDi
     return SamplerCost(name, float(found.mean()), float(np.median(found)), float(found.max()), float(sampler.risk(f)))
 
 
-def _client_law_client_slices(counts: Any) -> Iterator[Floats]:
+def _client_law_blocks(counts: Any) -> Iterator[Floats]:
     """Distributions (some, k) of the clients, in blocks that fit in memory."""
     step = max(1, _BLOCK // counts.shape[1])
     for start in range(0, counts.shape[0], step):
@@ -389,14 +389,14 @@ def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int
     share = OptimalSampler(family, epsilon=whole.epsilon / count)
     costs = _TotalVariations(laws, worst=examples is None)
     multisets = Multisets(family.size, count) if Multisets.fit(family.size, count) else None
-    error = _linear_error(family, whole.epsilon, clients)
+    error = _linear_estimate_error(family, whole.epsilon, clients)
     found = [Way("single", 1, whole.epsilon, costs.of_laws(laws, whole.output(laws)), None, error)]
     if multisets is not None:
         for name, around in (("joint", AROUND[0]), ("product", AROUND[1])):
             joint = JointSampler(family, samples=count, epsilon=whole.epsilon, around=around)
             found.append(Way(name, count, whole.epsilon, *costs.of_joint_draws(joint), None))
     together = None if multisets is None else costs.of_independent_draws(multisets, share.output(laws))
-    error = _linear_error(family, share.epsilon, clients * count)
+    error = _linear_estimate_error(family, share.epsilon, clients * count)
     found.append(Way("composed", count, share.epsilon, costs.of_laws(laws, share.output(laws)), together, error))
     return Ways(count, whole.epsilon, clients, examples is None, tuple(found))
 
@@ -438,7 +438,7 @@ def _evenly_spread_clients(size: int) -> Floats:
     return np.array([(np.arange(size) < s) / s for s in held])
 
 
-def _linear_error(family: FiniteFamily, epsilon: float, samples: int) -> float | None:
+def _linear_estimate_error(family: FiniteFamily, epsilon: float, samples: int) -> float | None:
     return outlook(LinearSampler(family, epsilon=epsilon), mechanism="linear", clients=samples).total
 
 

@@ -336,10 +336,10 @@ def _search_blocks(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]
     rounds = 0 if size <= _ALL_BLOCKS else _MANY_ROUNDS if size <= _FEW_OUTCOMES else _FEW_ROUNDS
     barrier = _FIRST_GAP
     for _ in range(rounds):
-        found = _best_chances(blocks, gain, target, chances, barrier, _ROUGH, _STEPS)
+        found = _best_block_chances(blocks, gain, target, chances, barrier, _ROUGH, _STEPS)
         blocks, chances = _exchange_blocks(blocks, found, gain, most)
         barrier = 3.0 * _ROUGH
-    found = _best_chances(blocks, gain, target, chances, barrier, _FINE, _LAST_STEPS)
+    found = _best_block_chances(blocks, gain, target, chances, barrier, _FINE, _LAST_STEPS)
     least = 0.0
     if size <= _MOST_BOUNDED:
         least = (found.value * (1.0 + gain) / gain) ** 2 / float(found.block_worths(all_blocks(size), gain).max())
@@ -425,7 +425,7 @@ class _BlockChances:
         return np.asarray((points @ self.worth * points).sum(axis=1) - points @ self.prices)
 
 
-def _best_chances(
+def _best_block_chances(
     blocks: Floats, gain: float, target: Floats, start: Floats, barrier: float, gap: float, steps: int
 ) -> _BlockChances:
     """min tr(G C^-1) over probabilities of given blocks with sum_B p_B v_B = 0, by a primal-dual interior-point method.
@@ -457,7 +457,9 @@ def _best_chances(
         hessian = 2.0 * (seen @ points.T) * (loads @ loads.T)
         hessian[np.diag_indices(count)] += slack / chances + 1e-13 * hessian.diagonal().max()
         try:
-            move, prices = _newton_step(hessian, np.square(loads).sum(axis=1) + centre / chances, equations, missing)
+            move, prices = _solve_block_step(
+                hessian, np.square(loads).sum(axis=1) + centre / chances, equations, missing
+            )
         except np.linalg.LinAlgError:
             break  # what was found so far is a strategy too
         turn = centre / chances - slack - slack / chances * move
@@ -466,7 +468,7 @@ def _best_chances(
     return _BlockChances(chances, spread @ target @ spread, prices, value)
 
 
-def _newton_step(hessian: Floats, slope: Floats, equations: Floats, missing: Floats) -> tuple[Floats, Floats]:
+def _solve_block_step(hessian: Floats, slope: Floats, equations: Floats, missing: Floats) -> tuple[Floats, Floats]:
     """The x with H x + A'y = slope and A x = missing, and y without its first entry."""
     size = len(missing) - 1
     lower = scipy.linalg.cholesky(hessian, lower=True, check_finite=False, overwrite_a=True)
