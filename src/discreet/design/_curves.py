@@ -273,6 +273,9 @@ SMOOTH: dict[str, SmoothCurve] = {
 }  # fmt: skip
 
 
+CHECKED_IN_RATIONALS = ("kl", "tv", "hellinger", "chi2")
+
+
 def is_line_below(name: str, slope: Fraction, intercept: Fraction) -> bool:
     """Whether f(t) >= intercept + slope t for all t >= 0, decided in rationals (of total variation, f(t) = max(t - 1, 0))."""
     match name:

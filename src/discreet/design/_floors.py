@@ -82,7 +82,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.numerics import exp_lower, exp_upper
 from discreet._base.quadrature import Panels
-from discreet.design._curves import is_line_below
+from discreet.design._curves import CHECKED_IN_RATIONALS, is_line_below
 from discreet.errors import DiscreetError
 from discreet.families import (
     Band,
@@ -442,11 +442,12 @@ class DesignCertificate:
     def __str__(self) -> str:
         examples, floors = self.examples, self.floors
         masses = "exact" if self.enclosure is None else "enclosed between bounds"
+        check = "; exact() checks it in rationals" if self.name in CHECKED_IN_RATIONALS else ""
         rows = {
             "lower bound": f"{self.lower_bound():.8g}, of the mean {self.name} under every sampler",
             "samplers": f"epsilon = {floors.epsilon:g}, at least {floors.keep:g} of the best worst case kept",
             "clients": f"{len(examples):,} on {examples.size:,} outcomes; their masses are {masses}",
-            "proof": f"{self.multiplier.size:,} multipliers, {self.slope.size:,} lines below f; exact() checks it in rationals",
+            "proof": f"{self.multiplier.size:,} multipliers, {self.slope.size:,} lines below f{check}",
         }
         return "\n".join(f"{name:<13}{text}" for name, text in rows.items())
 
