@@ -45,8 +45,11 @@ def hashed_client_names(name: pl.Expr) -> list[pl.Expr]:
     return [name.hash(seed=seed).alias(word) for seed, word in enumerate(_WORDS, start=1)]
 
 
-def _distinct_client_names(source: Source, column: str) -> pl.DataFrame:
-    """The different clients of a source, by the words of their names."""
+def _distinct_client_names(source: Source) -> pl.DataFrame | None:
+    """The different clients of a source, by the words of their names; None where it does not name them, or numbers them."""
+    column = client_column_name(source)
+    if source.numbered or column not in source.schema:
+        return None
     words = hashed_client_names(client_name_texts(source, column))
     parts = list(source.frames(lambda frame: frame.select(words), [column], client=column))
     return pl.concat(parts).unique() if parts else pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64))
@@ -128,19 +131,20 @@ class DistinctClients:
 
 def check_clients_apart(sources: Sequence[Source]) -> bool:
     """Raise an error for clients in several sources; return whether all sources name their clients. Numbered rows are no names."""
-    columns = [(source, client_column_name(source)) for source in sources if not source.numbered]
-    named = [(source, column) for source, column in columns if column in source.schema]
-    seen: pl.DataFrame | None = None
-    for source, column in named:
-        who = _distinct_client_names(source, column)
-        again = 0 if seen is None else who.join(seen, on=_WORDS, how="semi").height
+    seen, are_named = pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64)), True
+    for source in sources:
+        who = _distinct_client_names(source)
+        if who is None:
+            are_named = False
+            continue
+        again = who.join(seen, on=_WORDS, how="semi").height
         if again:
             raise DiscreetError(
                 f"{again:,} of the {who.height:,} clients in {source.name} occur in another file too: a client with "
                 f"two samples has spent two budgets; leave one of them out"
             )
-        seen = who if seen is None else pl.concat([seen, who])
-    return len(named) == len(sources)
+        seen = pl.concat([seen, who])
+    return are_named
 
 
 @dataclass(frozen=True)
@@ -154,16 +158,11 @@ class SharedClients:
 
 def shared_clients(before: Source, after: Source) -> SharedClients | None:
     """The clients of two files; None where one of them does not name its clients, or numbers them."""
-    names = []
-    for source in (before, after):
-        column = client_column_name(source)
-        if source.numbered or column not in source.schema:
-            return None
-        names.append(_distinct_client_names(source, column))
-    if not all(each.height for each in names):
+    earlier, later = _distinct_client_names(before), _distinct_client_names(after)
+    if earlier is None or later is None or not (earlier.height and later.height):
         return None
-    both = names[0].join(names[1], on=_WORDS, how="semi").height
-    return SharedClients(names[0].height - both, both, names[1].height - both)
+    both = earlier.join(later, on=_WORDS, how="semi").height
+    return SharedClients(earlier.height - both, both, later.height - both)
 
 
 @dataclass(frozen=True)
