@@ -32,8 +32,8 @@ from discreet.survey import (
     quantiles,
     shares,
 )
-from discreet.survey._optimised import optimise_blocks
 from discreet.survey._strategies import blocks_for
+from discreet.survey._weighted_blocks import optimise_blocks
 
 EPSILONS = (0.1, 0.5, 1.0, 1.3, 2.0, 3.0, 4.0, 6.0, 8.0)
 PEOPLE = 149_000
@@ -167,8 +167,8 @@ def sums(console: Console) -> None:
 def tree_variance(size: int, bound: Fraction) -> float:
     """The mean variance of the distribution function by a binary tree, at the inner edges of so many cells."""
     tree = Tree(2, round(math.log2(size)))
-    levels = [blocks_for(tree.nodes(level), bound) for level in range(1, tree.depth + 1)]
-    _, variance = tree.shares(np.array([level_variance(each, float(bound)) for each in levels]))
+    levels = [blocks_for(tree.node_count(level), bound) for level in range(1, tree.depth + 1)]
+    _, variance = tree.best_level_shares(np.array([level_variance(each, float(bound)) for each in levels]))
     return variance * size / (size - 1)
 
 

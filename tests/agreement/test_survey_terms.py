@@ -12,7 +12,8 @@ from discreet.domain import Labels
 from discreet.errors import DiscreetError
 from discreet.privacy import at_most_exp
 from discreet.survey import Dates, Number, Survey, SurveySampler, histogram, linear, mean, quantiles, shares
-from discreet.survey._strategies import Part, PointOf
+from discreet.survey._columns import NumberPoint
+from discreet.survey._strategies import Part
 from tests.soaking import wide
 
 COLUMNS: dict[str, Any] = {
@@ -227,7 +228,7 @@ def test_parts_of_another_survey_are_refused() -> None:
     with pytest.raises(DiscreetError, match="no column 'b'"):
         SurveySampler(large, epsilon=1.0, parts=other.parts)
     points = SurveySampler(Survey({"x": Number(0, 1)}, [mean("x")]), epsilon=3.0).parts
-    wrong = [Part(part.question, PointOf("x", 9), part.blocks, part.share) for part in points]
+    wrong = [Part(part.question, NumberPoint("x", 9), part.blocks, part.share) for part in points]
     with pytest.raises(DiscreetError, match="the part sees 9"):
         SurveySampler(Survey({"x": Number(0, 1)}, [mean("x")]), epsilon=3.0, parts=wrong)
 

@@ -30,7 +30,8 @@ from discreet.errors import BudgetError, StoreError
 from discreet.estimation import answer_survey
 from discreet.mechanisms._report_blocks import MaskedSubsets
 from discreet.survey import Dates, Number, Survey, SurveySampler, histogram, mean, quantiles, shares
-from discreet.survey._strategies import Part, Together
+from discreet.survey._columns import JointColumns
+from discreet.survey._strategies import Part
 from discreet.tables import read_secret, sample, write_secret
 from tests.collect.behaviour import DAY
 from tests.collect.running import one, running
@@ -73,7 +74,7 @@ def test_the_store_holds_every_report_as_often_as_it_came(either_store: Store) -
 
 
 def test_reports_past_2_63_are_stored_and_come_back(either_store: Store) -> None:
-    masks = Part(0, Together(("town",)), MaskedSubsets(64, 17), 1.0)
+    masks = Part(0, JointColumns(("town",)), MaskedSubsets(64, 17), 1.0)
     wide = SurveySampler(Survey({"town": 64}, [shares("town")]), epsilon=1.0, parts=[masks])
     agreement = Agreement.of(wide)
     either_store.add(agreement)

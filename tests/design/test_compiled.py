@@ -13,7 +13,7 @@ from discreet.design import design
 from discreet.design._compiled import CompiledSteps
 from discreet.design._floors import ExampleClients, as_examples
 from discreet.design._interior import FloorBounds, InteriorPoint, PlainSteps
-from discreet.design._solving import Objective
+from discreet.design._newton import Objective
 from tests.design.mechanisms import clients
 
 interior = sys.modules[InteriorPoint.__module__]
@@ -36,18 +36,23 @@ def test_a_step_is_the_same(name: str, alike: bool, cautious: bool, monkeypatch:
     apart: list[str] = []
     for steps in (PlainSteps, CompiledSteps):
 
-        def noticed(self: Any, primal: float, total: float, by: Any = steps, move: Any = steps.move_apart) -> None:
+        def noticed(self: Any, primal: float, total: float, by: Any = steps, move: Any = steps.take_step_apart) -> None:
             apart.append(by.__name__)
             move(self, primal, total)
 
-        monkeypatch.setattr(steps, "move_apart", noticed)
-    objective, ratio = Objective.of(divergence(name)), math.exp(EPSILON)
+        monkeypatch.setattr(steps, "take_step_apart", noticed)
+    objective, ratio = Objective.of_divergence(divergence(name)), math.exp(EPSILON)
     promise = FloorBounds(0.01 / (ratio + SIZE - 1), 1.0 - 0.01 / (1.0 + (SIZE - 1) / ratio))
     found = []
     for code in Code:
         with use_only(code):
             point = InteriorPoint(
-                _examples(alike=alike), EPSILON, promise, objective.slope_at_one, objective.cost, cautious=cautious
+                _examples(alike=alike),
+                EPSILON,
+                promise,
+                objective.slope_at_one,
+                objective.entry_cost,
+                cautious=cautious,
             )
             for _ in range(6):
                 point.step(point.value)

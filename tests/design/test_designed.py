@@ -38,6 +38,18 @@ def test_weights_count_clients_several_times() -> None:
     assert weighted.examples == 5
 
 
+def test_a_certificate_is_printed_in_a_few_lines() -> None:
+    found = some()
+    lines = str(found.certificate).splitlines()
+    assert len(lines) == 4
+    assert max(map(len, lines)) <= 100
+    assert f"{found.certificate.lower_bound():.8g}" in lines[0]
+    assert "epsilon = 1" in lines[1]
+    assert "20 on 6 outcomes" in lines[2]
+    assert "exact()" in lines[3]
+    assert "exact()" not in str(some(divergence="le_cam").certificate)
+
+
 def test_the_outcomes_keep_their_names() -> None:
     found = design(dc.Simplex(["a", "b", "c"]), epsilon=1.0, clients=[[0.2, 0.8, 0.0], [0.5, 0.5, 0.0]])
     assert found.family.labels == ("a", "b", "c")

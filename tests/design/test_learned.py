@@ -153,7 +153,7 @@ def test_the_response_of_the_linear_mechanism_is_exact_and_that_of_others_near()
     model = people(4_000, 3)
     for kind in (dc.LinearSampler, dc.OptimalSampler, dc.MollifierSampler):
         sampler = kind(FAMILY, epsilon=1.0)
-        matrix, offset = RoundCounts(sampler, np.zeros(K)).response(model)
+        matrix, offset = RoundCounts(sampler, np.zeros(K)).regress_response(model)
         for concentration in (3.0, 6.0, 12.0):
             others = people(4_000, 4, concentration)
             off = np.abs(matrix @ others.mean(axis=0) + offset - sampler.output(others).mean(axis=0)).max()
@@ -170,7 +170,7 @@ def test_the_posterior_covers_the_mean_of_the_clients() -> None:
         found = fit_posterior(
             K, [RoundCounts(linear, counts(linear, laws, seed).astype(float))], None, np.random.default_rng(seed)
         )
-        means, _ = found.hypotheses(300, np.random.default_rng(seed))
+        means, _ = found.draw_hypotheses(300, np.random.default_rng(seed))
         low, high = np.quantile(means, [0.025, 0.975], axis=0)
         truth = laws.mean(axis=0)
         inside.append(((low <= truth) & (truth <= high))[:8].mean())
@@ -282,12 +282,12 @@ def test_a_design_that_would_harm_a_possible_kind_is_not_published_and_it_says_s
 
 @pytest.mark.parametrize("groups", [1, 3, K])
 def test_clusters_have_the_mean_that_is_asked_for(groups: int) -> None:
-    laws = Clusters(groups, K).draw(np.tile(MEAN, (40_000, 1)), np.random.default_rng(0))
+    laws = Clusters(groups, K).draw_clients(np.tile(MEAN, (40_000, 1)), np.random.default_rng(0))
     assert np.abs(laws.mean(axis=0) - MEAN).max() < 0.01
     assert laws.sum(axis=1) == pytest.approx(np.ones(len(laws)))
     if groups == K:
         assert (laws.max(axis=1) == 1.0).all()
-        assert Clusters(K, K).agreement(MEAN) == pytest.approx(1.0)
+        assert Clusters(K, K).mean_agreement(MEAN) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("kind", [dc.LinearSampler, dc.MollifierSampler, dc.OptimalSampler])

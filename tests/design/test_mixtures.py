@@ -96,11 +96,11 @@ def test_no_kernel_costs_more_than_the_upper_side(family: Any, name: str) -> Non
     line, f, epsilon = KernelsOnCells(family, 40), dc.divergence(name), 1.0
     floor = line.cell_laws(np.array([-0.4, 0.1])).mean(axis=0) * 0.6
     worst = worst_kernel_divergence(line, floor, epsilon, f)
-    fine = FineCells.of(line, floor)
+    fine = FineCells.from_floor(line, floor)
     assert fine.masses.sum() == pytest.approx(0.6)
     sampler = dc.OptimalSampler(band_of_floor(fine.masses, epsilon, dc.Simplex(fine.masses.size)), epsilon=epsilon)
     centres = np.append(np.random.default_rng(0).uniform(-family.radius, family.radius, 5), [family.radius])
-    q = sampler.output(fine.laws(centres))
+    q = sampler.output(fine.kernel_laws(centres))
     x = np.linspace(float(line.edges[0]), float(line.edges[-1]), 200_001)
     x = 0.5 * (x[1:] + x[:-1])
     cell = np.searchsorted(fine.edges, x, side="right") - 1
@@ -112,7 +112,9 @@ def test_no_kernel_costs_more_than_the_upper_side(family: Any, name: str) -> Non
         assert released.sum() * (x[1] - x[0]) == pytest.approx(1.0, abs=1e-4)
         costs.append(float(np.sum(f.perspective(held, released)) * (x[1] - x[0])))
     assert max(costs) <= worst + 1e-5
-    reached = fine.costs(centres, 0.0, q, ShiftedDivergence(f, {"kl": 1.0, "hellinger": 0.0, "chi2": 2.0}[name]))
+    reached = fine.divergence_bounds(
+        centres, 0.0, q, ShiftedDivergence(f, {"kl": 1.0, "hellinger": 0.0, "chi2": 2.0}[name])
+    )
     assert (np.array(costs) <= reached + 1e-5).all()
     assert reached == pytest.approx(costs, rel=2e-3, abs=5e-4)  # chords on cells as coarse as these
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.design import _convex_hulls as notions
+from discreet.design import _linear_programmes as notions
 from tests.soaking import wide
 from tests.theorems.bands import vertices
 from tests.theorems.test_notions_over_all_mechanisms import generated, optimal_tv
@@ -93,10 +93,10 @@ def test_the_proof_holds_whatever_the_multipliers_are() -> None:
     """The bound is a statement about numbers: wrong multipliers make it lower, and never higher than the optimum."""
     band = dc.Band([1, 1, 2], lower=0.3, upper=1.7)
     points = vertices(np.broadcast_to(band.reference, 3), 0.3, 1.7)
-    promises = notions.PairConstraints.of(dc.Approximate(0.5, delta=0.05), 1.0)
+    promises = notions.PairConstraints.for_notion(dc.Approximate(0.5, delta=0.05), 1.0)
     programme = notions.PairProgramme(points, promises, dc.divergence("tv"), 1.0)
     optimum = optimal_tv(points, [(math.exp(0.5), 0.05)])
-    rows = programme.whole
+    rows = programme.all_rows
     rng = np.random.default_rng(1)
     for size in (1e-3, 0.1, 1.0):
         for _ in range(20):

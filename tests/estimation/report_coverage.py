@@ -18,9 +18,9 @@ from scipy import stats
 
 from discreet import Simplex
 from discreet.estimation import report_liars, reported_average
-from discreet.estimation._liars import _ends_despite_liars
-from discreet.estimation._population import Shares
-from discreet.estimation._reports import ReportedPopulation
+from discreet.estimation._intervals import Shares
+from discreet.estimation._population import ReportedPopulation
+from discreet.estimation._shifts import _ends_despite_liars
 from discreet.mechanisms import ReportSampler
 from discreet.release import Randomness
 from discreet.release._randomness import _SeededRandomness
@@ -74,7 +74,7 @@ def every_count(sampler: ReportSampler, clients: int) -> ReportedPopulation:
 
 def interval_kinds(found: ReportedPopulation, size: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """The ends of every kind of interval of a share. Those for all shares at once are for as many as there are outcomes."""
-    shares, together = found.law, found.share_intervals(found._ends(size))
+    shares, together = found.law, found.share_intervals(found._released_share_ends(size))
     return {"share": (shares.low, shares.high), "all shares": together}
 
 

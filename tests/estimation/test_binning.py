@@ -13,12 +13,12 @@ from discreet.estimation._counting import (
     FEWEST,
     MOST,
     bin_cells,
+    bin_masses,
     cells_as_bins,
     line_of,
-    masses_between,
     usual_bin_count,
 )
-from discreet.estimation._sample_tables import points_within
+from discreet.estimation._sample_tables import points_in_bins
 from discreet.families import Tabulated
 from discreet.release import TOTAL
 
@@ -30,13 +30,13 @@ BAND = dc.DensityBand(STEPS, lower=0.0, upper=5.0)
 def test_masses_between_any_edges_are_those_of_the_reference() -> None:
     """A table of steps and a kink, which a rule with nodes of its own in each bin would miss."""
     whole = STEPS.values / STEPS.values.sum()
-    found = masses_between(dc.OptimalSampler(BAND, epsilon=1.0), Bins(np.linspace(-3.0, 3.0, 4)))
+    found = bin_masses(dc.OptimalSampler(BAND, epsilon=1.0), Bins(np.linspace(-3.0, 3.0, 4)))
     assert found == pytest.approx(np.add.reduceat(whole, [0, 20, 40]), abs=1e-12)
-    inside = masses_between(dc.OptimalSampler(BAND, epsilon=1.0, discretisation=dc.Cells(7)), Bins([-3.0, -0.05, 3.0]))
+    inside = bin_masses(dc.OptimalSampler(BAND, epsilon=1.0, discretisation=dc.Cells(7)), Bins([-3.0, -0.05, 3.0]))
     assert inside[0] == pytest.approx(whole[:29].sum() + 0.5 * whole[29], abs=1e-12)
     edges = np.array([-60.0, -1.3, -0.2, 0.4, 3.0, 60.0])
     laplace = dc.LinearSampler(dc.LaplaceMixtures(1), epsilon=1.0)
-    assert masses_between(laplace, Bins(edges)) == pytest.approx(np.diff(stats.laplace.cdf(edges)), abs=1e-12)
+    assert bin_masses(laplace, Bins(edges)) == pytest.approx(np.diff(stats.laplace.cdf(edges)), abs=1e-12)
 
 
 def test_masses_of_points_are_counted_on_the_points() -> None:
@@ -44,7 +44,7 @@ def test_masses_of_points_are_counted_on_the_points() -> None:
     points = np.asarray(sampler.points(np.arange(50)))
     edges = np.array([-4.0, -1.0, 0.2, 4.0])
     expected = np.histogram(points, edges)[0] / 50
-    assert masses_between(sampler, Bins(edges)).tolist() == expected.tolist()
+    assert bin_masses(sampler, Bins(edges)).tolist() == expected.tolist()
     found = bin_cells(sampler, clients=10**6, count=5)
     assert found.reference.tolist() == pytest.approx(np.histogram(points, found.bins.edges)[0] / 50)
     assert found.reference.min() > 0.0
@@ -52,7 +52,7 @@ def test_masses_of_points_are_counted_on_the_points() -> None:
         INTERVAL, epsilon=1.0, discretisation=dc.Points(50)
     )  # whose points are those of the density, on average
     cells = dc.OptimalSampler(INTERVAL, epsilon=1.0)
-    assert masses_between(fresh, Bins(edges)) == pytest.approx(masses_between(cells, Bins(edges)))
+    assert bin_masses(fresh, Bins(edges)) == pytest.approx(bin_masses(cells, Bins(edges)))
 
 
 @pytest.mark.parametrize("family", [INTERVAL, BAND, dc.LaplaceMixtures(1, radius=0.2)])
@@ -63,11 +63,11 @@ def test_bins_are_whole_cells_of_about_equal_mass(family: Any, count: int) -> No
     assert found.bins.size == len(found.reference) == count
     assert set(found.bins.edges) <= set(cells.bins.edges)
     assert found.reference.sum() == pytest.approx(1.0)
-    assert found.reference == pytest.approx(masses_between(sampler, found.bins))
+    assert found.reference == pytest.approx(bin_masses(sampler, found.bins))
     assert np.abs(found.reference - 1.0 / count).max() <= 2.0 * cells.reference.max()
     each = np.random.default_rng(1).integers(0, 9, cells.bins.size)
     numbers = found.bins.numbers(cells.bins.values)
-    assert found.of(each).tolist() == np.bincount(numbers, each, minlength=count).tolist()
+    assert found.add_up(each).tolist() == np.bincount(numbers, each, minlength=count).tolist()
 
 
 def test_a_cell_that_is_worth_several_bins_is_one() -> None:
@@ -198,7 +198,7 @@ def test_synthetic_rows_spread_in_a_bin_as_the_reference_does() -> None:
     sampler = dc.LinearSampler(family, epsilon=2.0)
     found = population(sampler, samples=sampler.release([family.mixture([1.0], [0.1])] * 500))
     numbers = np.repeat(np.arange(found.domain.size), 2000)
-    rows = points_within(found, numbers, np.random.default_rng(0).random(len(numbers)))
+    rows = points_in_bins(found, numbers, np.random.default_rng(0).random(len(numbers)))
     assert (found.domain.numbers(rows) == numbers).all()
     edges = np.asarray(found.domain.edges)
     beyond = rows[numbers == found.domain.size - 1] - edges[-2]

@@ -11,7 +11,7 @@ from scipy import stats
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import Change, change, population, reported_population
-from discreet.estimation._change import critical_score
+from discreet.estimation._shifts import critical_score
 from tests.estimation.coverage import LEAST, chances_of, coin_sum
 from tests.soaking import wide
 

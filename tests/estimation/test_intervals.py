@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from discreet.estimation._intervals import AT_LIMIT, clopper_pearson, first_past_limit, tail
+from discreet.estimation._intervals import AT_LIMIT, clopper_pearson, first_outcome_past_limit, one_sided_error
 
 
 @given(
@@ -22,11 +22,13 @@ def test_the_first_interval_past_a_limit_is_found_among_all(
     low, high = clopper_pearson(counts, samples, confidence)
     for above, past in ((True, low > bounds * (1.0 + AT_LIMIT)), (False, high < bounds * (1.0 - AT_LIMIT))):
         expected = int(np.argmax(past)) if past.any() else None
-        assert first_past_limit(counts, samples, bounds, tail(confidence), above=above) == expected
+        assert first_outcome_past_limit(counts, samples, bounds, one_sided_error(confidence), above=above) == expected
 
 
 @pytest.mark.parametrize("above", [True, False])
 def test_a_share_past_its_limit_by_chance_alone_is_not_taken_for_more(above: bool) -> None:
     counts = np.array([501, 499])
-    assert first_past_limit(counts, 1000, np.array([0.5, 0.5]), tail(0.95), above=above) is None
-    assert first_past_limit(counts * 10**6, 10**9, np.array([0.5, 0.5]), tail(0.95), above=above) == (0 if above else 1)
+    assert first_outcome_past_limit(counts, 1000, np.array([0.5, 0.5]), one_sided_error(0.95), above=above) is None
+    assert first_outcome_past_limit(
+        counts * 10**6, 10**9, np.array([0.5, 0.5]), one_sided_error(0.95), above=above
+    ) == (0 if above else 1)

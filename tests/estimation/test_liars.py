@@ -11,7 +11,7 @@ import discreet as dc
 from discreet.estimation import Population, inversion_of, liars, population
 from discreet.estimation._intervals import clopper_pearson
 from discreet.estimation._inversion import invert_intervals
-from discreet.estimation._liars import liars_per_half_interval
+from discreet.estimation._shifts import liars_per_half_interval
 from discreet.families import Band
 from tests.soaking import wide
 
@@ -32,7 +32,7 @@ SAMPLERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def counts_of(samples: int) -> list[tuple[int, ...]]:
+def count_samples(samples: int) -> list[tuple[int, ...]]:
     """Every way in which so many samples can fall on three outcomes."""
     return [
         tuple(np.bincount(chosen, minlength=3).tolist()) for chosen in combinations_with_replacement(range(3), samples)
@@ -42,10 +42,10 @@ def counts_of(samples: int) -> list[tuple[int, ...]]:
 def honest(counts: tuple[int, ...], lies: int) -> Iterator[tuple[int, ...]]:
     """What honest clients can have sent if so many of these samples are lies: some added, the others in place of honest ones."""
     given = np.array(counts)
-    for left in counts_of(int(given.sum()) - lies):
+    for left in count_samples(int(given.sum()) - lies):
         if (np.array(left) <= given).all():
             for replaced in range(lies + 1):
-                for sent in counts_of(replaced):
+                for sent in count_samples(replaced):
                     yield tuple((np.array(left) + sent).tolist())
 
 
@@ -69,10 +69,10 @@ def test_no_lie_moves_a_share_or_an_end_further_than_is_said_and_some_move_it_as
     estimates = {
         counts: estimated(sampler, counts)
         for honest_samples in range(samples - lies, samples + 1)
-        for counts in counts_of(honest_samples)
+        for counts in count_samples(honest_samples)
     }
     moved = band_moved = 0.0
-    for counts in counts_of(samples):
+    for counts in count_samples(samples):
         found = estimates[counts]
         told = liars(found, lies)
         assert told.number == lies

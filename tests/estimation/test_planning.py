@@ -22,7 +22,7 @@ from discreet.estimation import (
 from discreet.estimation._counting import bin_cells
 from discreet.estimation._intervals import clopper_pearson
 from discreet.estimation._inversion import invert_intervals
-from discreet.estimation._reports import ReportedPopulation
+from discreet.estimation._population import ReportedPopulation
 from discreet.mechanisms import ReportSampler, best_subset
 from tests.soaking import wide
 

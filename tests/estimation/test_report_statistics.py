@@ -11,13 +11,13 @@ from discreet import Simplex
 from discreet.domain import Interval, Numbers
 from discreet.errors import DiscreetError
 from discreet.estimation import report_liars, reported_average, reported_population, reported_statistic
-from discreet.estimation._report_statistics import (
+from discreet.estimation._statistics import (
     SupportStatistics,
-    _PrefixTests,
     block_sums,
+    concave_hull,
     largest_sum,
     mean_tail,
-    upper_hull,
+    prefix_share_tests,
 )
 from discreet.mechanisms import ReportCounts, ReportSampler
 from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
@@ -81,7 +81,7 @@ def test_where_blocks_are_too_many_the_moment_is_a_bound(monkeypatch: pytest.Mon
     blocks = AffineBlocks(20, 5, 2, 3)
     phi = np.arange(20.0) - 9.5
     exact = block_sums(blocks, phi).given
-    monkeypatch.setattr("discreet.estimation._report_statistics._MOST_PRODUCTS", 0)
+    monkeypatch.setattr("discreet.estimation._statistics._MOST_PRODUCTS", 0)
     assert (block_sums(AffineBlocks(20, 5, 2, 3), phi * 1.0000001).given >= exact).all()
 
 
@@ -92,7 +92,7 @@ def test_the_tail_of_two_points_is_binomial_and_the_hull_lies_above_all_points()
         assert found[0] == pytest.approx(scipy.stats.binom.sf(count - 1, n, chance), rel=1e-9)
     rng = np.random.default_rng(3)
     x, y = rng.integers(0, 9, 60).astype(float), rng.normal(size=60)
-    places, heights = upper_hull(x, y)
+    places, heights = concave_hull(x, y)
     assert (np.interp(x, places, heights) >= y - 1e-12).all()
     slopes = np.diff(heights) / np.diff(places)
     assert (np.diff(slopes) <= 1e-12).all()
@@ -212,7 +212,7 @@ def test_a_quantile_is_where_shares_of_sets_up_to_it_are_not_rejected(blocks: Bl
     found = reported_population(sampler, reports=reports)
     for level in (0.1, 0.5, 0.9):
         counted, order = SupportStatistics(sampler, found.counts, 600), np.arange(size)
-        first, last = counted.quantile_range(order, level, 0.025)
+        first, last = counted.quantile_places(order, level, 0.025)
         shares = [(np.arange(size) <= place).astype(float) for place in range(size - 1)]
         low = [-counted.largest_mean(-each, 0.025) for each in shares]
         high = [counted.largest_mean(each, 0.025) for each in shares]
@@ -221,9 +221,10 @@ def test_a_quantile_is_where_shares_of_sets_up_to_it_are_not_rejected(blocks: Bl
         assert first == (accepted[0] if accepted else size - 1)
         assert last == (small[-1] + 1 if small else 0)
         below = found.counts.cumsum()[:-1] / 600 - np.arange(1, size) / size * found.counts.sum() / 600
-        loose = _PrefixTests(sampler, np.arange(1, size), 600)
-        assert all(loose.below(level, below)[place] >= 0.025 for place in accepted)
-        assert all(loose.above(level, below)[place] >= 0.025 for place in small)
+        loose = prefix_share_tests(sampler, np.arange(1, size), 600, level)
+        mu = level - np.arange(1, size) / size
+        assert all(loose.probability_below(mu, below)[place] >= 0.025 for place in accepted)
+        assert all(loose.probability_above(mu, below)[place] >= 0.025 for place in small)
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")
@@ -234,10 +235,10 @@ def test_on_a_grid_a_quantile_reaches_to_the_next_points(monkeypatch: pytest.Mon
         reports = sampler.release_records(held, rng=rng)
         counted = SupportStatistics(sampler, reported_population(sampler, reports=reports).counts, len(held))
         for level in (0.1, 0.5, 0.9):
-            monkeypatch.setattr("discreet.estimation._report_statistics._MOST_REFINED", 10**8)
-            first, last = counted.quantile_range(order, level, 0.025)
-            monkeypatch.setattr("discreet.estimation._report_statistics._MOST_REFINED", 3000)  # every fourth
-            start, end = counted.quantile_range(order, level, 0.025)
+            monkeypatch.setattr("discreet.estimation._statistics._MOST_REFINED", 10**8)
+            first, last = counted.quantile_places(order, level, 0.025)
+            monkeypatch.setattr("discreet.estimation._statistics._MOST_REFINED", 3000)  # every fourth
+            start, end = counted.quantile_places(order, level, 0.025)
             assert 0 <= start <= first
             assert first - start <= 4
             assert last <= end <= 19

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.estimation._intervals import band_ends, clopper_pearson, exact_ends
+from discreet.estimation._intervals import band_interval_ends, clopper_pearson, exact_interval_ends
 from discreet.estimation._inversion import inversion_of, invert_intervals
 from tests.estimation.coverage import EXPECTED, chances_of, coin_sum
 
@@ -24,7 +24,7 @@ def acceptability(count: int, n: int, shares: Any) -> Any:
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
 def test_they_are_blakers(n: int, confidence: float) -> None:
     shares = np.linspace(0.0, 1.0, 4001)
-    low, high = exact_ends(np.arange(n + 1), n, confidence)
+    low, high = exact_interval_ends(np.arange(n + 1), n, confidence)
     for count in range(n + 1):
         kept = shares[acceptability(count, n, shares) > 1.0 - confidence]
         least, most = (0.0 if count in (0, 1) else kept[0]), (1.0 if count in (n - 1, n) else kept[-1])
@@ -40,7 +40,7 @@ def test_they_are_blakers(n: int, confidence: float) -> None:
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
 def test_they_lie_inside_clopper_and_pearsons_and_hold_the_frequency(n: int, confidence: float) -> None:
     counts = np.unique(np.concatenate([np.arange(min(n, 30) + 1), n - np.arange(min(n, 30) + 1), [n // 2, n // 7]]))
-    low, high = exact_ends(counts, n, confidence)
+    low, high = exact_interval_ends(counts, n, confidence)
     outer = clopper_pearson(counts, n, confidence)
     assert np.all((outer[0] <= low) & (low <= counts / n) & (counts / n <= high) & (high <= outer[1]))
     if confidence > 0.75:
@@ -56,7 +56,9 @@ def test_they_hold_as_often_as_they_say_for_clients_alike_and_not(
     """Exactly, over all counts: clients that all hold one law, that are sure of one outcome each, and some of both."""
     sampler = kind(dc.Simplex(k), epsilon=epsilon)
     inversion, counts, mu = inversion_of(sampler), np.arange(n + 1), np.full(n + 1, 1.0 / k)
-    low, high = invert_intervals(inversion, sampler.bounds, mu, band_ends(counts, n, confidence, inversion, mu))
+    low, high = invert_intervals(
+        inversion, sampler.bounds, mu, band_interval_ends(counts, n, confidence, inversion, mu)
+    )
     wider = invert_intervals(inversion, sampler.bounds, mu, clopper_pearson(counts, n, confidence))
     lengths = []
     for share in [*np.linspace(0.0, 1.0, 9), *(expected / n for expected in EXPECTED)]:
@@ -73,7 +75,7 @@ def test_they_hold_as_often_as_they_say_for_clients_alike_and_not(
 def test_released_shares_that_are_hardly_expected_are_held() -> None:
     """Unequal coins with means from 0.001 on: one that is likely and many that cannot be, which binomial tails alone would not cover."""
     for n, confidence in [(20, 0.9), (50, 0.95)]:
-        low, high = exact_ends(np.arange(n + 1), n, confidence)
+        low, high = exact_interval_ends(np.arange(n + 1), n, confidence)
         for mean in (0.001, 0.01, 0.04, 0.049, 0.0499, 0.0501, 0.06, 0.09, 0.0999, 0.1001, 0.3, 0.9, 1.0, 1.5):
             for coins in range(int(np.ceil(mean)), n + 1):
                 chances = np.zeros(n)
@@ -88,9 +90,9 @@ def test_a_band_of_several_masses_takes_each_as_it_is(among: int) -> None:
     sampler = dc.OptimalSampler(dc.Band([4, 3, 2, 1], lower=0.0, upper=2.0), epsilon=2.0)
     inversion = inversion_of(sampler)
     counts, mu = np.array([40, 30, 20, 10]), np.array([0.4, 0.3, 0.2, 0.1])
-    together = band_ends(counts, 100, 0.9, inversion, mu, among=among)
+    together = band_interval_ends(counts, 100, 0.9, inversion, mu, among=among)
     for place in range(4):
-        alone = band_ends(counts[[place]], 100, 0.9, inversion, mu[[place]], among=among)
+        alone = band_interval_ends(counts[[place]], 100, 0.9, inversion, mu[[place]], among=among)
         assert (alone[0][0], alone[1][0]) == (together[0][place], together[1][place])
     outer = clopper_pearson(counts, 100, 0.9, among=among)
     assert np.all((outer[0] <= together[0]) & (together[1] <= outer[1]))

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import SurveyAnswer, answer_survey, survey_outlook
-from discreet.estimation._least_squares import TreeLevels, part_sampler, unbiased_shares
+from discreet.estimation._least_squares import TreeLevels, report_sampler_of_part, unbiased_shares
 from discreet.estimation._surveys import _QuestionReports
 from discreet.survey import Number, Survey, SurveySampler, WeightedBlocks, histogram, linear, mean, quantiles, shares
 from tests.soaking import examples, wide
@@ -208,19 +208,21 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     for place, count in enumerate(levels._levels):
         weight = 1.0 / math.sqrt(levels._noise[place])
         equations.append(weight * np.kron(np.eye(count), np.ones((1, cells // count))))
-        values.append(weight * unbiased_shares(part_sampler(sampler, asked.parts[place]), asked.reports[place]))
+        values.append(
+            weight * unbiased_shares(report_sampler_of_part(sampler, asked.parts[place]), asked.reports[place])
+        )
     equations.append(1e7 * np.ones((1, cells)))
     values.append(np.array([1e7]))
     solved = np.linalg.lstsq(np.vstack(equations), np.concatenate(values), rcond=None)[0]
     assert levels.cells == pytest.approx(solved, abs=1e-6)
     edges = np.array([1, cells // 3, cells - 1])
     queries = (np.arange(cells)[:, None] < edges[None, :]).astype(float)
-    coefficients = levels.coefficients(queries)
+    coefficients = levels.level_coefficients(queries)
     linear_form = edges / cells + sum(
-        each.T @ unbiased_shares(part_sampler(sampler, asked.parts[place]), asked.reports[place])
+        each.T @ unbiased_shares(report_sampler_of_part(sampler, asked.parts[place]), asked.reports[place])
         for place, each in enumerate(coefficients)
     )
-    assert linear_form == pytest.approx(levels.distribution[edges], abs=1e-10)
+    assert linear_form == pytest.approx(levels.distribution_function[edges], abs=1e-10)
     noise = sum(
         each * np.square(c - c.mean(axis=0)).sum(axis=0) for each, c in zip(levels._noise, coefficients, strict=True)
     )

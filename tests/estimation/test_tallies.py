@@ -223,13 +223,13 @@ def test_a_stream_of_unknown_length_is_told_apart_in_bounded_memory(
 
     monkeypatch.setattr(_client_tables, "MOST_TOLD_APART", 100)
     remembered = []
-    note = _client_tables.DistinctClients.note
+    note = _client_tables.DistinctClients.remember_clients
 
     def noted(self: _client_tables.DistinctClients, frame: pl.DataFrame) -> None:
         note(self, frame)
         remembered.append(sum(each.height for each in self._seen))
 
-    monkeypatch.setattr(_client_tables.DistinctClients, "note", noted)
+    monkeypatch.setattr(_client_tables.DistinctClients, "remember_clients", noted)
     assert tally(source_of(stream(samples)), agreement, domain).counts.sum() == 500
     assert len(remembered) >= 10
     assert max(remembered) <= 100

@@ -37,7 +37,8 @@ from discreet.survey import (
     quantiles,
     shares,
 )
-from discreet.survey._strategies import CellOf, Part, PointOf, Together, Windows
+from discreet.survey._columns import JointColumns, NumberCell, NumberPoint
+from discreet.survey._strategies import Part, Windows
 from discreet.survey._weighted_blocks import WeightedBlocks
 
 CLIENTS = 5  # of one survey
@@ -146,7 +147,7 @@ def _parts(survey: Survey, rng: np.random.Generator) -> list[Part]:
                 for _ in range(rng.integers(1, 3)):
                     points = int(rng.choice([2, 3, 24, 4096]))
                     windows = Windows(points, int(rng.choice([1, 2, 17, 4096])))
-                    found.append(Part(place, PointOf(question.columns[0], points), windows, share()))
+                    found.append(Part(place, NumberPoint(question.columns[0], points), windows, share()))
             case QuantileQuestion():
                 base = int(rng.choice([2, 3, 5, 7]))
                 room = min(4096, columns[question.columns[0]].size)
@@ -154,18 +155,18 @@ def _parts(survey: Survey, rng: np.random.Generator) -> list[Part]:
                 if not levels:
                     raise dc.DiscreetError("there are fewer cells than branches")
                 for cells in sorted(set(rng.choice(levels, rng.integers(1, len(levels) + 1)).tolist())):
-                    found.append(Part(place, CellOf(question.columns[0], cells), _blocks(cells, rng), share()))
+                    found.append(Part(place, NumberCell(question.columns[0], cells), _blocks(cells, rng), share()))
             case HistogramQuestion(cells=cells):
-                found.append(Part(place, CellOf(question.columns[0], cells), _blocks(cells, rng), share()))
+                found.append(Part(place, NumberCell(question.columns[0], cells), _blocks(cells, rng), share()))
             case _:
                 size = math.prod(columns.sizes(question.columns))
                 weighted = question.kind == "linear" and rng.random() < 0.7
                 blocks = _weighted(size, rng) if weighted else _blocks(size, rng)
-                found.append(Part(place, Together(question.columns), blocks, share()))
+                found.append(Part(place, JointColumns(question.columns), blocks, share()))
     asked = sorted({name for question in survey.questions if question.kind == "shares" for name in question.columns})
     if len(asked) > 1 and rng.random() < 0.5:
         wider = tuple(str(name) for name in rng.choice(asked, 2, replace=False))
-        found.append(Part(-1, Together(wider), _blocks(math.prod(columns.sizes(wider)), rng), share()))
+        found.append(Part(-1, JointColumns(wider), _blocks(math.prod(columns.sizes(wider)), rng), share()))
     return found
 
 
@@ -259,7 +260,7 @@ def _words(sampler: SurveySampler, total: int, rng: np.random.Generator) -> list
     ends, part = sampler._share_ends, sampler.parts[place]
     weight, first = sampler.uniform_weights[place], ends[place - 1] if place else 0
     coin = int(rng.choice(np.array([first, ends[place] - 1, rng.integers(first, ends[place])])))
-    whole = 2 * sampler.survey.columns[part.projection.column].size if isinstance(part.projection, PointOf) else 1
+    whole = 2 * sampler.survey.columns[part.projection.column].size if isinstance(part.projection, NumberPoint) else 1
     bounds = [check_bound(bound) for bound in (part.blocks.blocks, part.blocks.holding, max(total, 1), whole)]
     near = [each for edge in (0, TOTAL, *bounds) for each in (edge - 1, edge) if 0 <= each < TOTAL]
     chosen = [int(rng.choice(near)) if rng.random() < 0.5 else int(rng.integers(0, TOTAL)) for _ in range(98)]

@@ -14,9 +14,14 @@ from discreet.mechanisms import best_subset
 from discreet.privacy import at_most_exp
 from discreet.release import Question, fresh_secret
 from discreet.survey import Survey, SurveySampler, WeightedBlocks, linear, shares
-from discreet.survey._optimised import _optimise_known, all_blocks, least_sum_variance, optimise_blocks
 from discreet.survey._strategies import _sum_variances, blocks_for
-from discreet.survey._weighted_blocks import block_directions
+from discreet.survey._weighted_blocks import (
+    _optimise_cached,
+    all_blocks,
+    block_directions,
+    least_sum_variance,
+    optimise_blocks,
+)
 from tests.soaking import examples, wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")
@@ -242,7 +247,7 @@ def test_ranks_are_mapped_to_blocks_by_their_copies() -> None:
 def test_blocks_are_the_same_after_they_were_written() -> None:
     found = optimise_blocks(prefixes(12), at_most_exp(1.0)).blocks
     assert WeightedBlocks.from_terms(12, found.terms) == found
-    _optimise_known.cache_clear()
+    _optimise_cached.cache_clear()
     assert optimise_blocks(prefixes(12), at_most_exp(1.0)).blocks == found  # the same machine finds the same
 
 

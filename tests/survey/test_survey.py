@@ -25,11 +25,11 @@ from discreet.privacy import at_most_exp
 from discreet.release import Question, fresh_secret
 from discreet.survey import (
     Dates,
+    JointColumns,
     Number,
     Survey,
     SurveyColumns,
     SurveySampler,
-    Together,
     Tree,
     Windows,
     histogram,
@@ -38,7 +38,7 @@ from discreet.survey import (
     quantiles,
     shares,
 )
-from discreet.survey._coin import NO_QUESTION, Marginals, choose_coin, survey_order
+from discreet.survey._parts import NO_QUESTION, Marginals, choose_coin, in_survey_order
 from discreet.survey._strategies import blocks_for, choose_windows, level_variance
 from tests.soaking import examples, wide
 
@@ -74,7 +74,7 @@ def test_tables_that_no_question_names_are_as_private_and_answer_the_questions()
     survey = Survey({"a": 2, "b": 2, "c": 3}, [shares("a"), shares("b"), shares("c")])
     sampler = SurveySampler(survey, epsilon=4.0)
     wider = [part for part in sampler.parts if part.question == NO_QUESTION]
-    assert [part.projection for part in wider] == [Together(("a", "b", "c"))]
+    assert [part.projection for part in wider] == [JointColumns(("a", "b", "c"))]
     bound, rows = at_most_exp(4.0), range(12)
     totals = dict.fromkeys(rows, Fraction(0))
     for report in sampler.reports().tolist():
@@ -277,24 +277,26 @@ def test_windows_are_unbiased_and_have_the_stated_variance(size: int, width: int
 def test_a_tree_has_the_variance_of_dense_least_squares(branching: int, depth: int) -> None:
     tree, rng = Tree(branching, depth), np.random.default_rng(7)
     amounts = rng.uniform(0.5, 2.0, depth)
-    levels = [np.kron(np.eye(tree.nodes(d)), np.ones((1, tree.cells // tree.nodes(d)))) for d in range(1, depth + 1)]
+    levels = [
+        np.kron(np.eye(tree.node_count(d)), np.ones((1, tree.cells // tree.node_count(d)))) for d in range(1, depth + 1)
+    ]
     precision = sum(amount * level.T @ level for amount, level in zip(amounts, levels, strict=True))
     one = np.ones((tree.cells, 1)) / math.sqrt(tree.cells)
     basis = np.linalg.svd(np.eye(tree.cells) - one @ one.T)[0][:, :-1]  # the total is known
     covariance = basis @ np.linalg.inv(basis.T @ precision @ basis) @ basis.T
     prefix = np.tril(np.ones((tree.cells, tree.cells)))
     expected = np.trace(prefix @ covariance @ prefix.T) / tree.cells
-    assert (tree.costs / tree.precisions(amounts)).sum() == pytest.approx(expected, rel=1e-9)
+    assert (tree.depth_costs / tree.depth_precisions(amounts)).sum() == pytest.approx(expected, rel=1e-9)
 
 
 def test_shares_of_levels_are_the_best() -> None:
     tree, variances = Tree(2, 6), np.array([0.6, 0.9, 1.0, 1.1, 1.1, 1.1])
-    found, variance = tree.shares(variances)
+    found, variance = tree.best_level_shares(variances)
     rng = np.random.default_rng(3)
     for _ in range(300):
         others = np.abs(found + rng.normal(0, 0.02, 6)) + 1e-6
         others /= others.sum()
-        assert (tree.costs / tree.precisions(others / variances)).sum() >= variance * (1 - 1e-3)
+        assert (tree.depth_costs / tree.depth_precisions(others / variances)).sum() >= variance * (1 - 1e-3)
 
 
 def test_the_coin_minimises_the_weighted_sum_of_variances() -> None:
@@ -336,8 +338,8 @@ def test_tables_tell_each_other_as_much_as_dense_least_squares() -> None:
     marginals = Marginals(columns, tables, noises)
     for names in (*tables, ("b",), ("a", "c")):
         expected = dense_variance(columns, tables, noises, amounts, names)
-        assert marginals.variance(names, amounts) == pytest.approx(expected, rel=1e-5)
-    assert marginals.variance(("b", "c"), [1, 1, 0, 0, 1]) == math.inf
+        assert marginals.cell_variance(names, amounts) == pytest.approx(expected, rel=1e-5)
+    assert marginals.cell_variance(("b", "c"), [1, 1, 0, 0, 1]) == math.inf
 
 
 @pytest.mark.parametrize(
@@ -358,7 +360,7 @@ def test_no_other_coin_has_a_smaller_sum_of_variances(sizes: Sequence[int], epsi
         == widest
     )
     bound, rng = at_most_exp(epsilon), np.random.default_rng(1)
-    tables = [survey_order(columns, each) for size in (1, 2, 3) for each in itertools.combinations(columns, size)]
+    tables = [in_survey_order(columns, each) for size in (1, 2, 3) for each in itertools.combinations(columns, size)]
     blocks = [blocks_for(math.prod(columns.sizes(table)), bound) for table in tables]
     every = Marginals(columns, tables, [level_variance(each, float(bound)) for each in blocks])
     told = dict(zip(sampler.tables.values(), map(float, sampler.exact_shares), strict=True))
@@ -366,7 +368,8 @@ def test_no_other_coin_has_a_smaller_sum_of_variances(sizes: Sequence[int], epsi
 
     def loss(amounts: Any) -> float:
         return sum(
-            question.weight * every.variance(survey_order(columns, question.columns), amounts) for question in questions
+            question.weight * every.cell_variance(in_survey_order(columns, question.columns), amounts)
+            for question in questions
         )
 
     assert loss(coin) == pytest.approx(best, rel=1e-9)

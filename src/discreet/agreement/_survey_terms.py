@@ -92,7 +92,7 @@ class SurveyTerms(AgreementTerms):
 
     Args:
         questions: as a survey file lists them.
-        parts: what clients are asked, and how often (`discreet.survey._part_terms`).
+        parts: what clients are asked, and how often (`discreet.survey._parts`).
     """
 
     FIELDS = ("questions", "parts")

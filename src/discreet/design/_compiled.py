@@ -324,15 +324,17 @@ class CompiledSteps:
             multiplier_step=np.empty(number),
             rest_step=np.empty(number),
         )
-        self._products = block.weighted_sum(lambda pair: pair.products()) - self._of_cost(0.0, 0.0)
+        self._products = block.weighted_sum(lambda pair: pair.products()) - self._cost_products(0.0, 0.0)
 
-    def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
+    def eliminate_clients(self, share: MatrixShare, floor: Floats, total: float) -> None:
         block, state = self._block, self._state
         bend = block.cost.curvature_at(floor[block.outcome] + block.low.s)
         diagonal, rest = np.empty(bend.size), np.empty(block.weight.size)
         _eliminate_clients(state, total, bend, diagonal, rest)
         pull = 1.0 - state.held.coupling
-        share.add(block.starts, block.outcome, diagonal, rest, block.weight / state.looseness, state.alpha, pull)
+        share.add_clients(
+            block.starts, block.outcome, diagonal, rest, block.weight / state.looseness, state.alpha, pull
+        )
 
     def predict_step(self) -> None:
         for pair in self._block.cost.pairs:
@@ -348,7 +350,7 @@ class CompiledSteps:
         self._gradient = self._block.cost.gradient()
         return out, _add_right_sides(self._state, self._gradient, out)
 
-    def follow(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
+    def follow_step(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         self._floor_step = floor_step
         *shrinking, first, second, apart = _client_steps(self._state, self._gradient, floor_step, total_step)
         self._terms, self._apart = (first, second), apart
@@ -356,32 +358,32 @@ class CompiledSteps:
         cost = self._block.cost
         if not cost.pairs:
             return own[0], own[1]
-        others = cost.follow(floor_step[self._block.outcome] + self._state.held.step)
+        others = cost.follow_step(floor_step[self._block.outcome] + self._state.held.step)
         return min(own[0], others[0]), min(own[1], others[1])
 
     def predicted_gap(self, primal: float, dual: float) -> float:
         # s dz = -s z - z ds where the product aims at zero
         first, second = self._terms
         found = self._products + primal * first - dual * (self._products + first) - primal * dual * (first + second)
-        return found + self._of_cost(primal, dual)
+        return found + self._cost_products(primal, dual)
 
     def predicted_gap_apart(self) -> float:
         return self._apart
 
     @property
     def gap(self) -> float:
-        return self._products + self._of_cost(0.0, 0.0)
+        return self._products + self._cost_products(0.0, 0.0)
 
-    def _of_cost(self, primal: float, dual: float) -> float:
+    def _cost_products(self, primal: float, dual: float) -> float:
         weight = self._block.entry_weight
         return sum(float(np.sum(weight * pair.products(primal, dual))) for pair in self._block.cost.pairs)
 
-    def move(self, primal: float, dual: float) -> None:
+    def take_step(self, primal: float, dual: float) -> None:
         self._products = _move_all_slacks(self._state, self._floor_step, primal, dual)
         for pair in self._block.cost.pairs:
-            pair.move(primal, dual)
+            pair.take_step(primal, dual)
 
-    def move_apart(self, primal: float, total: float) -> None:
+    def take_step_apart(self, primal: float, total: float) -> None:
         self._products = _move_all_apart(self._state, self._floor_step, primal, total)
 
 

@@ -10,9 +10,9 @@ place, logarithms and powers by a few, and `_DOWN` covers more than that.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError
 
 Floats = NDArray[np.float64]
+Formula = Callable[[Floats], Floats]
 
 _DOWN = 2.0**-49
 _BELOW = 2.0**-40  # how far below f(0) a line starts: a line from f(0) itself would have infinite slope
@@ -35,171 +36,60 @@ _MISSED = 1e4  # cost of an intercept below the requested one, relative to the h
 _OWN_ERROR = 2.0**-50  # assumed accuracy of a user's f, relative to it, to t and to t f'(t)
 
 
-class ConvexCurve(Protocol):
-    """A smooth convex f."""
-
-    @property
-    def at_zero(self) -> float: ...
-    @property
-    def slope_at_one(self) -> float: ...
-    def value(self, t: Floats) -> Floats:
-        """f(t)."""
-
-    def tangent_intercept(self, t: Floats) -> Floats:
-        """f(t) - t f'(t), the intercept of the tangent at t; it falls as t grows."""
-
-    def scaled_curvature(self, t: Floats) -> Floats:
-        """t^2 f''(t)."""
-
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        """(slope, intercept) of a line below f with that intercept, nearly the steepest; t is about where it touches."""
-
-
-class Logarithmic:
-    """KL, f(t) = t log t. A line lies below it when slope <= 1 + log(-intercept)."""
-
-    at_zero, slope_at_one = 0.0, 1.0
-
-    def value(self, t: Floats) -> Floats:
-        return np.asarray(t * np.log(t))
-
-    def tangent_intercept(self, t: Floats) -> Floats:
-        return -t
-
-    def scaled_curvature(self, t: Floats) -> Floats:
-        return t
-
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        return _sum_rounded_down(1.0, np.log(-intercept)), intercept
-
-
-class ReverseLogarithmic:
-    """Reverse KL, f(t) = -log t."""
-
-    at_zero, slope_at_one = math.inf, -1.0
-
-    def value(self, t: Floats) -> Floats:
-        return np.asarray(-np.log(t))
-
-    def tangent_intercept(self, t: Floats) -> Floats:
-        return 1.0 - np.log(t)
-
-    def scaled_curvature(self, t: Floats) -> Floats:
-        return np.ones_like(t)
-
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        return _sum_rounded_down(0.0, -np.exp(intercept - 1.0) * (1.0 + _DOWN * np.abs(intercept))), intercept
-
-
-class SquareRoot:
-    """Squared Hellinger, f(t) = (1 - sqrt t)^2. A line lies below it when slope <= 1 - 1/(1 - intercept)."""
-
-    at_zero, slope_at_one = 1.0, 0.0
-
-    def value(self, t: Floats) -> Floats:
-        return np.asarray(np.square(1.0 - np.sqrt(t)))
-
-    def tangent_intercept(self, t: Floats) -> Floats:
-        return 1.0 - np.sqrt(t)
-
-    def scaled_curvature(self, t: Floats) -> Floats:
-        return np.sqrt(t) / 2.0
-
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        intercept = np.minimum(intercept, self.at_zero - _BELOW)
-        return _sum_rounded_down(1.0, -1.0 / (1.0 - intercept)), intercept
-
-
-class Quadratic:
-    """Chi-squared, f(t) = t^2 - 1. A line lies below it when slope <= 2 sqrt(-1 - intercept)."""
-
-    at_zero, slope_at_one = -1.0, 2.0
-
-    def value(self, t: Floats) -> Floats:
-        return np.asarray(t * t - 1.0)
-
-    def tangent_intercept(self, t: Floats) -> Floats:
-        return -1.0 - t * t
-
-    def scaled_curvature(self, t: Floats) -> Floats:
-        return 2.0 * t * t
-
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        low = np.minimum(intercept, -1.0)  # rounding of -1 - t^2 for small t
-        return 2.0 * np.sqrt(-1.0 - low) * (1.0 - _DOWN), low
-
-
-class Entropic:
-    """Jensen-Shannon, f(t) = (t log t - (1 + t) log((1 + t)/2))/2. A line lies below it when slope <= log(2 - exp(2 intercept))/2."""
-
-    at_zero, slope_at_one = math.log(2) / 2, 0.0
-
-    def value(self, t: Floats) -> Floats:
-        return np.asarray((t * np.log(t) - (1.0 + t) * np.log((1.0 + t) / 2.0)) / 2.0)
-
-    def tangent_intercept(self, t: Floats) -> Floats:
-        return -np.log((1.0 + t) / 2.0) / 2.0
-
-    def scaled_curvature(self, t: Floats) -> Floats:
-        return t / (1.0 + t) / 2.0
-
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        intercept = np.minimum(intercept, self.at_zero - _BELOW)
-        room = 2.0 - np.exp(2.0 * intercept)
-        return _sum_rounded_down(0.0, np.log(room) / 2.0) - 2.0 * _DOWN * (2.0 + room) / room, intercept
-
-
-class Triangular:
-    """Le Cam, f(t) = (t - 1)^2/(2 (t + 1)); with a = 1 - sqrt(1/4 - intercept/2) a line lies below it when slope <= 1/2 - 2 a^2."""
-
-    at_zero, slope_at_one = 0.5, 0.0
-
-    def value(self, t: Floats) -> Floats:
-        return np.asarray(np.square(t - 1.0) / (2.0 * (t + 1.0)))
-
-    def tangent_intercept(self, t: Floats) -> Floats:
-        return (1.0 - t) / (1.0 + t) * ((1.0 + 3.0 * t) / (1.0 + t)) / 2.0
-
-    def scaled_curvature(self, t: Floats) -> Floats:
-        return 4.0 * t / (1.0 + t) * (t / (1.0 + t)) / (1.0 + t)
-
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        intercept = np.minimum(intercept, self.at_zero - _BELOW)
-        a = 1.0 - np.sqrt(0.25 - intercept / 2.0)
-        return 0.5 - 2.0 * a * a - 8.0 * _DOWN, intercept
-
-
 @dataclass(frozen=True)
-class Power:
+class SmoothCurve:
+    """A smooth convex f by its formulas. A line lies below it when its slope is at most `steepest` of its intercept.
+
+    Attributes:
+        at_zero: f(0).
+        slope_at_one: f'(1).
+        value: f(t).
+        tangent_intercept: f(t) - t f'(t), the intercept of the tangent at t; it falls as t grows.
+        scaled_curvature: t^2 f''(t).
+        steepest: the slope, rounded down, of the steepest line with an intercept.
+        highest: the largest intercept that a line gets; larger ones are lowered to it.
+    """
+
+    at_zero: float
+    slope_at_one: float
+    value: Formula
+    tangent_intercept: Formula
+    scaled_curvature: Formula
+    steepest: Formula
+    highest: float = math.inf
+
+    def line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+        """(slope, intercept) of the steepest line below f with that intercept; t is about where it touches."""
+        lowered = np.minimum(intercept, self.highest)
+        return self.steepest(lowered), lowered
+
+
+def _entropic_slope(intercept: Floats) -> Floats:
+    """log(2 - exp(2 intercept))/2, rounded down."""
+    room = 2.0 - np.exp(2.0 * intercept)
+    return np.asarray(_sum_rounded_down(0.0, np.log(room) / 2.0) - 2.0 * _DOWN * (2.0 + room) / room)
+
+
+def power_curve(order: float) -> SmoothCurve:
     """The alpha divergences, f(t) = (t^a - a t + a - 1)/(a (a - 1)): slope <= ((1 - a intercept)^((a - 1)/a) - 1)/(a - 1)."""
 
-    order: float
-    slope_at_one: float = 0.0
-
-    @property
-    def at_zero(self) -> float:
-        return 1.0 / self.order if self.order > 0.0 else math.inf
-
-    def value(self, t: Floats) -> Floats:
-        return np.asarray((t**self.order - self.order * t + self.order - 1.0) / (self.order * (self.order - 1.0)))
-
-    def tangent_intercept(self, t: Floats) -> Floats:
-        return (1.0 - t**self.order) / self.order
-
-    def scaled_curvature(self, t: Floats) -> Floats:
-        return np.asarray(t**self.order)
-
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        intercept = np.minimum(intercept, self.at_zero - _BELOW)
-        base, power = 1.0 - self.order * intercept, (self.order - 1.0) / self.order
+    def steepest(intercept: Floats) -> Floats:
+        base, power = 1.0 - order * intercept, (order - 1.0) / order
         grown = base**power
-        error = (
-            8.0
-            * _DOWN
-            * (1.0 + np.abs(power) * ((1.0 + np.abs(1.0 - base)) / base + np.abs(np.log(base))))
-            * (1.0 + grown)
-        )
-        return (grown - 1.0) / (self.order - 1.0) - error / abs(self.order - 1.0), intercept
+        moved = (1.0 + np.abs(1.0 - base)) / base + np.abs(np.log(base))
+        error = 8.0 * _DOWN * (1.0 + np.abs(power) * moved) * (1.0 + grown)
+        return np.asarray((grown - 1.0) / (order - 1.0) - error / abs(order - 1.0))
+
+    at_zero = 1.0 / order if order > 0.0 else math.inf
+    return SmoothCurve(
+        at_zero,
+        0.0,
+        lambda t: np.asarray((t**order - order * t + order - 1.0) / (order * (order - 1.0))),
+        lambda t: (1.0 - t**order) / order,
+        lambda t: np.asarray(t**order),
+        steepest,
+        at_zero - _BELOW,
+    )
 
 
 @dataclass(frozen=True)
@@ -223,7 +113,7 @@ class Edge:
     def scaled_curvature(self, t: Floats) -> Floats:
         return np.zeros_like(t)
 
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+    def line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         slope = np.clip(-intercept / self.gamma, 0.0, 1.0)
         return slope, -slope if self.gamma == 1.0 else np.nextafter(-self.gamma * slope, -np.inf)
 
@@ -267,23 +157,23 @@ class FiniteDifferences:
         slope = (high - low) / (2.0 * wide)  # in log t, where f_ss = t^2 f'' + t f'
         return np.asarray(np.maximum((high - 2.0 * here + low) / wide**2 - slope, 1e-12))
 
-    def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+    def line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         with np.errstate(all="ignore"):  # a candidate that overflows is never the best
             touching = self._touching_places(intercept, t)
             places = t, touching, np.where(np.abs(touching - 1.0) < _NEAR_ONE, 1.0, touching)
-            found = [self._line_at(intercept, place, step) for place in places for step in _STEPS]
+            found = [self._lowered_line_at(intercept, place, step) for place in places for step in _STEPS]
             slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
             # a certificate multiplies by up to e^eps the amount by which an intercept is below the requested one
             worth = slopes * t + np.minimum(intercepts, intercept) - _MISSED * np.maximum(intercept - intercepts, 0.0)
         return _best_candidates(worth, slopes, intercepts)
 
-    def tangent(self, t: Floats) -> tuple[Floats, Floats]:
+    def best_tangent(self, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the line through (t, f(t)) with the slope that the chords determine best; it may exceed f by rounding."""
         with np.errstate(all="ignore"):
             found = []
             for step in _STEPS:
                 here, middle, _, _ = self._chord_slopes(t, step)
-                slope, intercept = self._line_at(here - middle * t, t, step)
+                slope, intercept = self._lowered_line_at(here - middle * t, t, step)
                 found.append((slope * t + intercept - here, middle, here - middle * t))
             lost, slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
             return _best_candidates(lost, slopes, intercepts)
@@ -298,7 +188,7 @@ class FiniteDifferences:
             low, high = np.where(above, np.log(middle), low), np.where(above, high, np.log(middle))
         return np.exp((low + high) / 2.0)
 
-    def _line_at(self, intercept: Floats, t: Floats, step: float) -> tuple[Floats, Floats]:
+    def _lowered_line_at(self, intercept: Floats, t: Floats, step: float) -> tuple[Floats, Floats]:
         """The line through (t, f(t)) with about that intercept, lowered until it is below f."""
         here, middle, before, after = self._chord_slopes(t, step)
         rounding = _OWN_ERROR * (np.abs(here) + np.abs(middle) * t + t)
@@ -311,6 +201,9 @@ class FiniteDifferences:
         return slope, here - slope * t - beyond - between - 4.0 * rounding
 
 
+ConvexCurve = SmoothCurve | Edge | FiniteDifferences
+
+
 def _best_candidates(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
     """Of candidates along the first axis, those worth the most."""
     best = np.argmax(np.where(np.isfinite(worth), worth, -np.inf), axis=0)[None]
@@ -320,7 +213,7 @@ def _best_candidates(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple
 def tangent_line(curve: ConvexCurve, t: Floats) -> tuple[Floats, Floats]:
     """(slope, intercept) of the tangent of f at t, up to rounding."""
     if isinstance(curve, FiniteDifferences):
-        return curve.tangent(t)
+        return curve.best_tangent(t)
     intercept = curve.tangent_intercept(t)
     return (curve.value(t) - intercept) / t, intercept
 
@@ -330,14 +223,57 @@ def _sum_rounded_down(one: float, other: Floats) -> Floats:
     return one + other - _DOWN * (one + np.abs(other))
 
 
-SMOOTH: dict[str, ConvexCurve] = {
-    "kl": Logarithmic(),
-    "reverse_kl": ReverseLogarithmic(),
-    "hellinger": SquareRoot(),
-    "chi2": Quadratic(),
-    "jensen_shannon": Entropic(),
-    "le_cam": Triangular(),
-}
+SMOOTH: dict[str, SmoothCurve] = {
+    "kl": SmoothCurve(  # t log t; slope <= 1 + log(-intercept)
+        0.0, 1.0,
+        lambda t: np.asarray(t * np.log(t)),
+        lambda t: -t,
+        lambda t: t,
+        lambda intercept: _sum_rounded_down(1.0, np.log(-intercept)),
+    ),
+    "reverse_kl": SmoothCurve(  # -log t
+        math.inf, -1.0,
+        lambda t: np.asarray(-np.log(t)),
+        lambda t: 1.0 - np.log(t),
+        np.ones_like,
+        lambda intercept: _sum_rounded_down(0.0, -np.exp(intercept - 1.0) * (1.0 + _DOWN * np.abs(intercept))),
+    ),
+    "hellinger": SmoothCurve(  # (1 - sqrt t)^2; slope <= 1 - 1/(1 - intercept)
+        1.0, 0.0,
+        lambda t: np.asarray(np.square(1.0 - np.sqrt(t))),
+        lambda t: 1.0 - np.sqrt(t),
+        lambda t: np.sqrt(t) / 2.0,
+        lambda intercept: _sum_rounded_down(1.0, -1.0 / (1.0 - intercept)),
+        1.0 - _BELOW,
+    ),
+    "chi2": SmoothCurve(  # t^2 - 1; slope <= 2 sqrt(-1 - intercept), where -1 - t^2 is rounded for small t
+        -1.0, 2.0,
+        lambda t: np.asarray(t * t - 1.0),
+        lambda t: -1.0 - t * t,
+        lambda t: 2.0 * t * t,
+        lambda intercept: 2.0 * np.sqrt(-1.0 - intercept) * (1.0 - _DOWN),
+        -1.0,
+    ),
+    "jensen_shannon": SmoothCurve(  # (t log t - (1 + t) log((1 + t)/2))/2
+        math.log(2) / 2, 0.0,
+        lambda t: np.asarray((t * np.log(t) - (1.0 + t) * np.log((1.0 + t) / 2.0)) / 2.0),
+        lambda t: -np.log((1.0 + t) / 2.0) / 2.0,
+        lambda t: t / (1.0 + t) / 2.0,
+        _entropic_slope,
+        math.log(2) / 2 - _BELOW,
+    ),
+    "le_cam": SmoothCurve(  # (t - 1)^2/(2 (t + 1)); slope <= 1/2 - 2 a^2 with a = 1 - sqrt(1/4 - intercept/2)
+        0.5, 0.0,
+        lambda t: np.asarray(np.square(t - 1.0) / (2.0 * (t + 1.0))),
+        lambda t: (1.0 - t) / (1.0 + t) * ((1.0 + 3.0 * t) / (1.0 + t)) / 2.0,
+        lambda t: 4.0 * t / (1.0 + t) * (t / (1.0 + t)) / (1.0 + t),
+        lambda intercept: 0.5 - 2.0 * np.square(1.0 - np.sqrt(0.25 - intercept / 2.0)) - 8.0 * _DOWN,
+        0.5 - _BELOW,
+    ),
+}  # fmt: skip
+
+
+CHECKED_IN_RATIONALS = ("kl", "tv", "hellinger", "chi2")
 
 
 def is_line_below(name: str, slope: Fraction, intercept: Fraction) -> bool:
@@ -357,11 +293,11 @@ def is_line_below(name: str, slope: Fraction, intercept: Fraction) -> bool:
     raise DiscreetError(f"rationals can check kl, tv, hellinger and chi2, not {name}")
 
 
-def hinge_gamma(f: FDivergence) -> float | None:
+def hockey_stick_gamma(f: FDivergence) -> float | None:
     """gamma if f is max(t - gamma, 0) up to a multiple of t - 1 and a constant (total variation: gamma = 1), else None."""
     if f == divergence("tv"):
         return 1.0
-    return _shipped_parameter(f, "hockey_stick")
+    return _parameter_in_name(f, "hockey_stick")
 
 
 def curve_of(f: FDivergence) -> ConvexCurve:
@@ -369,14 +305,14 @@ def curve_of(f: FDivergence) -> ConvexCurve:
     for name, curve in SMOOTH.items():
         if f == divergence(name):
             return curve
-    order = _shipped_parameter(f, "alpha")
+    order = _parameter_in_name(f, "alpha")
     if order is None:
         return FiniteDifferences(f)
     # the same divergences between distributions
-    return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or Power(order)
+    return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or power_curve(order)
 
 
-def _shipped_parameter(f: FDivergence, stem: str) -> float | None:
+def _parameter_in_name(f: FDivergence, stem: str) -> float | None:
     """The number in the name of a built-in divergence of that name; None for a user's f of any name."""
     found, _, parameter = f.name.partition(":")
     try:

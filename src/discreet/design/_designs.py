@@ -12,11 +12,6 @@ the floor |m| h, whose cells have the masses m. A client that is uniform inside 
 constant there too. So its output on the line is that on the cells, with the same divergence. The design's `value` is therefore the cost of
 its own sampler for the examples' histograms, and `value` and `bound` are as close as on outcomes.
 
-**Masses.** The bound holds for the examples only if their masses on the cells are right. A mixture, a table, a `BoundedDensity` and a scipy
-distribution with a checked distribution function enclose their masses (`discreet.families._integration`). The certificate then holds for
-every distribution within the enclosures. A bare function is unknown between the points of evaluation. Its masses are integrals with an
-estimated error, so `bound` is an estimate too, `is_certified` is False, and there is no certificate.
-
 The band makes no claim about clients (`any_client=True`): a client outside it is projected too, and its release is epsilon-LDP. `output`
 describes a density by its own shape. `sampler` releases by the design's own cells, so a client that is a list of values is served by the
 design on cells itself, and `worst` bounds its loss. That worst case is over all distributions that are uniform inside cells. Over all
@@ -36,17 +31,31 @@ from numpy.typing import ArrayLike
 
 from discreet import divergences
 from discreet._base.doors import OldName
-from discreet._base.quadrature import Panels
 from discreet._base.showing import pluralise
-from discreet.design._convex_hulls import minimax_floor
-from discreet.design._floors import DesignCertificate, ExampleClients, Floats, as_examples, band_of_floor
+from discreet.design._floors import (
+    DesignCertificate,
+    ExampleClients,
+    Floats,
+    as_examples,
+    band_of_floor,
+    cell_laws,
+    interval_cell_edges,
+)
 from discreet.design._smoothing import (
     KEEP_SMOOTHED as KEEP_SMOOTHED,
     LARGEST_SMOOTHED as LARGEST_SMOOTHED,
     Smoother,
     Smoothing,
 )
-from discreet.design._solving import NEGLIGIBLE, FloorBracket, Progress, best_floor, mean_divergence, worst_divergence
+from discreet.design._solving import (
+    NEGLIGIBLE,
+    FloorBracket,
+    Progress,
+    best_floor,
+    mean_divergence,
+    minimax_floor,
+    worst_divergence,
+)
 from discreet.divergences import FDivergence, RenyiDivergence
 from discreet.errors import (
     POSITIVE,
@@ -62,19 +71,12 @@ from discreet.errors import (
 from discreet.families import (
     LARGEST_ENUMERATED,
     Band,
-    Cartesian,
     ContinuousFamily,
     DensityBand,
     FiniteFamily,
-    Identity,
-    IntervalMasses,
     Simplex,
     Tabulated,
-    as_density,
-    panel_masses,
-    unseen_error,
     vertices,
-    warn_of_coarse_masses,
 )
 from discreet.mechanisms import Cells, OptimalSampler
 from discreet.privacy import check_epsilon
@@ -83,10 +85,8 @@ from discreet.privacy.tradeoff import Risk
 DESIGN_CELLS = 128
 LARGEST_CELLS = 4096
 _NEAR_ZERO = 1e-100  # where a line that begins a little below f(0) touches f
-_LEAST_OF_HIGH = 1e-6
 _UNTOLD = 1e-250  # more than the total of all masses that count as zero
 _LARGEST_EXPONENT = 700.0
-_SAME = 1e-12  # share of the interval: edges closer than that coincide
 
 
 @final
@@ -169,17 +169,15 @@ class LineDesign:
     certified = OldName("is_certified")
 
 
-def line_design(
-    family: ContinuousFamily, clients: Any, weights: Any, cells: int | None, designed: Callable[[Simplex, Any], Design]
-) -> LineDesign:
-    """The design on the cells of a family on an interval; `designed` makes the design for distributions on the cells."""
+def line_design(family: ContinuousFamily, clients: Any, cells: int | None, request: DesignRequest) -> LineDesign:
+    """The design on the cells of a family on an interval."""
     edges = interval_cell_edges(
         family, DESIGN_CELLS if cells is None else check_count("cells", cells, least=2, most=LARGEST_CELLS)
     )
     given = cell_laws(clients, edges)
-    found = designed(Simplex(edges.size - 1), given.laws)
+    found = request.design_outcomes(Simplex(edges.size - 1), given.laws)
     if given.enclosed is not None and not given.estimated:
-        found = _certify_enclosures(found, given.laws, given.enclosed, weights)
+        found = _certify_enclosures(found, given.laws, given.enclosed, request.weights)
     mu = np.broadcast_to(found.family.reference, edges.size - 1)
     table = Tabulated(edges, mu / np.diff(edges))
     band = DensityBand(table, lower=0.0, upper=found.family.bounds.upper, any_client=True)
@@ -200,7 +198,7 @@ def _certify_enclosures(found: Design, laws: Floats, enclosed: tuple[Floats, Flo
     f, growth = found.divergence, float(examples.size) + math.exp(min(found.epsilon, _LARGEST_EXPONENT))
     fall = max(f.at_zero - float(f.f(np.array(_NEAR_ZERO))), 0.0)
     lost = 2.0 * growth * fall + _UNTOLD if hardly.any() else 0.0
-    certificate = found.certificate.within(least[entry], most[entry], lost)
+    certificate = found.certificate.for_enclosures(least[entry], most[entry], lost)
     bound = min(found.bound, max(certificate.lower_bound(), 0.0))
     return replace(found, bound=bound, certificate=certificate)
 
@@ -208,93 +206,6 @@ def _certify_enclosures(found: Design, laws: Floats, enclosed: tuple[Floats, Flo
 def cells_of_masses(mu: Floats) -> Cells:
     """The cells of a table with these masses, unchanged; halved only where one of them is heavier than 1/2."""
     return Cells(max(2, math.floor(1.0 / float(mu.max()))))
-
-
-def interval_cell_edges(family: ContinuousFamily, count: int) -> Floats:
-    """The edges of at least that many cells of about equal reference mass, which cover the family's interval."""
-    if family.dim != 1 or not np.isfinite(family.whole_box).all():
-        raise DiscreetError(
-            f"family = {family!r} is not on an interval; a design of a density is for one dimension and finite ends: "
-            "DensityBand(density, box=(low, high), ...)"
-        )
-    partition = family.cells(count)
-    (low, high), panels = family.whole_box[0], partition.panels
-    inner = np.concatenate([family.chart.points(panels.lower)[:, 0], family.chart.points(panels.upper)[:, 0]])
-    edges = np.unique(np.concatenate([[low, high], np.clip(inner, low, high)]))
-    apart = np.append(True, np.diff(edges) > _SAME * (high - low))
-    edges = edges[apart]
-    edges[-1] = high
-    return np.asarray(edges)
-
-
-@dataclass(frozen=True, eq=False)
-class CellLaws:
-    """Examples on cells (n, k), bounds of their masses, and the numbers of the examples whose masses are estimates."""
-
-    laws: Any
-    enclosed: tuple[Floats, Floats] | None = None
-    estimated: tuple[int, ...] = ()
-
-
-def cell_laws(clients: Any, edges: Floats) -> CellLaws:
-    """Clients as distributions on the cells: an array of masses (n, k), or a list whose entries are densities or records."""
-    if clients is None:
-        raise DiscreetError(
-            "clients is missing; give public examples: a list of densities or of arrays of points, or an array (n, cells) of masses"
-        )
-    if hasattr(clients, "tocsr") or (isinstance(clients, np.ndarray) and clients.ndim == 2):
-        return CellLaws(clients)
-    if not isinstance(clients, (list, tuple)):
-        raise DiscreetError(
-            f"clients = {type(clients).__name__} is not a list of densities or of arrays of points, nor an array (n, {edges.size - 1}) of "
-            "masses; put a single client into a list"
-        )
-    if not clients:
-        raise DiscreetError("clients is an empty list; give at least one example")
-    found = [
-        _masses_of_records(one, f"clients[{place}]", edges)
-        if isinstance(one, (list, tuple, np.ndarray))
-        else _masses_of_density(one, f"clients[{place}]", edges)
-        for place, one in enumerate(clients)
-    ]
-    mass, low, high = (np.stack([getattr(one, side) for one in found]) for side in ("mass", "low", "high"))
-    laws = np.maximum(mass, _LEAST_OF_HIGH * high)  # so that masses that count as zero are nearly zero
-    laws /= laws.sum(axis=1, keepdims=True)
-    return CellLaws(laws, (low, high), tuple(place for place, one in enumerate(found) if not one.proved))
-
-
-def _masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMasses:
-    """The relative frequencies of a client's records."""
-    try:
-        found = np.asarray(points, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DiscreetError(f"{name} is neither a density nor a list of numbers") from None
-    if found.ndim != 1 or not found.size:
-        raise DiscreetError(f"{name} has shape {found.shape}; give the client's records, (n,) with n at least 1")
-    inside = (found >= edges[0]) & (found <= edges[-1])
-    if not inside.all():
-        raise DiscreetError(
-            f"{name} holds {found[int(np.argmin(inside))]:g}, which is not in [{edges[0]:g}, {edges[-1]:g}]; clip it, or take a wider box"
-        )
-    shares = np.histogram(found, edges)[0] / found.size
-    return IntervalMasses.with_error(shares, 2.0**-52 * shares)
-
-
-def _masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
-    """The shares of a density in the cells of the interval: enclosed if it knows its distribution function, else estimated."""
-    density = as_density(client, 1, name)
-    known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
-    if known is not None and known.has_enough_mass:
-        return known.as_shares()
-    plain = density.plain_masses(edges) if hasattr(density, "plain_masses") else None
-    if plain is not None and plain.sum() > 0.0:
-        return IntervalMasses.from_estimate(plain / plain.sum())
-    panels = Panels.from_edges([edges])
-    seen = panel_masses(density, panels, Cartesian((Identity(),), (edges,), (edges,)))
-    if seen is None:
-        raise unseen_error(name)
-    warn_of_coarse_masses(name, seen.error)
-    return IntervalMasses.from_estimate(seen.masses / seen.masses.sum())
 
 
 LARGEST_DOMAIN = 2**24
@@ -432,80 +343,163 @@ def design(
             outcomes, or a bracket wider than `tolerance`.
         ImpossibleError: if f(0) is infinite and an example leaves an outcome out: every epsilon-LDP sampler then has an infinite mean.
     """
-    epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
-    if isinstance(f, RenyiDivergence):
-        raise DiscreetError(
-            f"divergence = {f.name} is a function of {f.alpha.name}, whose mean and worst case a design makes small; use that one"
-        )
-    if not isinstance(over, str) or over not in ("mean", "worst"):
-        raise DiscreetError(f"over = {over!r} is not one of 'mean', 'worst'")
-    if smoothing is not None and not (isinstance(smoothing, str) and smoothing == "auto"):
-        raise DiscreetError(f"smoothing = {smoothing!r} is not one of None, 'auto'")
-    if smoothing and over == "worst":
-        raise DiscreetError("smoothing is for over='mean'; the worst case of given clients needs none")
-    if tolerance is not None:
-        POSITIVE.check("tolerance", tolerance)
-    if progress is not None:
-        check_callable("progress", progress, "pass a function of the share that is done, from 0 to 1")
+    request = DesignRequest(
+        check_epsilon(epsilon), divergences.divergence(divergence), weights, keep, over, smoothing, tolerance, progress
+    )
     if isinstance(family, ContinuousFamily):
-        return line_design(
-            family,
-            clients,
-            weights,
-            cells,
-            lambda outcomes, laws: design(
-                outcomes,
-                epsilon=epsilon,
-                clients=laws,
-                weights=weights,
-                divergence=f,
-                keep=keep,
-                over=over,
-                smoothing=smoothing,
-                tolerance=tolerance,
-                progress=progress,
-            ),
-        )
+        return line_design(family, clients, cells, request)
     if cells is not None:
         raise DiscreetError(f"cells = {cells!r} is for continuous families; {family!r} has its outcomes")
-    if not isinstance(family, (Simplex, Band)):
-        raise DiscreetError(
-            f"family = {family!r} is neither a Simplex nor a Band; give the public outcomes, as Simplex(outcomes)"
-        )
-    if not 2 <= family.size <= LARGEST_DOMAIN:
-        raise DiscreetError(f"family has {family.size:,} outcomes; a design is for 2 to {LARGEST_DOMAIN:,}")
-    if clients is not None and not hasattr(clients, "tocsr"):
-        clients = family.as_rows(clients, "clients")
-    if over == "worst":
-        return _worst_case_design(family, epsilon, clients, weights, f, keep, tolerance)
-    usual = KEEP_SMOOTHED if smoothing else _KEEP
-    kept = PROBABILITY.check(
-        "keep", usual if keep is None else keep, "give the share of the best worst case that must remain"
-    )
-    if isinstance(family, Band):
-        raise DiscreetError(
-            f"family = {family!r} is not a Simplex; a design over the mean serves everybody, so give the outcomes alone, as Simplex(outcomes)"
-        )
-    if clients is None:
-        raise DiscreetError(
-            "clients is missing; give public examples, one law a row, or see Simplex.spread where there are none"
-        )
-    examples = as_examples(clients, weights, family.size)
-    if examples.seen.size > LARGEST_SEEN:
-        raise DiscreetError(
-            f"clients hold {examples.seen.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
-            "or take fewer examples"
-        )
-    _refuse_infinite_divergence(f, bool(examples.leaves_out.any()))
-    found = best_floor(examples, f, _solver_epsilon(epsilon), kept, progress)
-    _check_bracket(found, f, tolerance)
-    if epsilon != _solver_epsilon(epsilon):
-        found = _move_floor(found, epsilon, lambda floor, ratio: mean_divergence(examples, f, floor, ratio))
-    made = _design_of_floor(found, family, epsilon, f, "mean", kept, len(examples))
-    return _smooth_design(made, examples) if smoothing else made
+    return request.design_outcomes(family, clients)
 
 
-def _smooth_design(made: Design, examples: ExampleClients) -> Design:
+@dataclass(frozen=True, eq=False)
+class DesignRequest:
+    """What `design` was asked for, but for the family and its clients; checked when it is made."""
+
+    epsilon: float
+    f: FDivergence
+    weights: ArrayLike | None
+    keep: float | None
+    over: str
+    smoothing: str | None
+    tolerance: float | None
+    progress: Progress | None
+
+    def __post_init__(self) -> None:
+        f, over, smoothing = self.f, self.over, self.smoothing
+        if isinstance(f, RenyiDivergence):
+            raise DiscreetError(
+                f"divergence = {f.name} is a function of {f.alpha.name}, whose mean and worst case a design makes small; use that one"
+            )
+        if not isinstance(over, str) or over not in ("mean", "worst"):
+            raise DiscreetError(f"over = {over!r} is not one of 'mean', 'worst'")
+        if smoothing is not None and not (isinstance(smoothing, str) and smoothing == "auto"):
+            raise DiscreetError(f"smoothing = {smoothing!r} is not one of None, 'auto'")
+        if smoothing and over == "worst":
+            raise DiscreetError("smoothing is for over='mean'; the worst case of given clients needs none")
+        if self.tolerance is not None:
+            POSITIVE.check("tolerance", self.tolerance)
+        if self.progress is not None:
+            check_callable("progress", self.progress, "pass a function of the share that is done, from 0 to 1")
+
+    @property
+    def solver_epsilon(self) -> float:
+        """The budget that the solver works at: where floats distinguish e^epsilon from 1, and 1 from e^-epsilon."""
+        return min(max(self.epsilon, _SMALLEST_EPSILON), _LARGEST_EPSILON)
+
+    def design_outcomes(self, family: Simplex | Band, clients: Any) -> Design:
+        """The design for clients on the outcomes of a finite family."""
+        if not isinstance(family, (Simplex, Band)):
+            raise DiscreetError(
+                f"family = {family!r} is neither a Simplex nor a Band; give the public outcomes, as Simplex(outcomes)"
+            )
+        if not 2 <= family.size <= LARGEST_DOMAIN:
+            raise DiscreetError(f"family has {family.size:,} outcomes; a design is for 2 to {LARGEST_DOMAIN:,}")
+        if clients is not None and not hasattr(clients, "tocsr"):
+            clients = family.as_rows(clients, "clients")
+        return self._design_worst(family, clients) if self.over == "worst" else self._design_mean(family, clients)
+
+    def _design_mean(self, family: Simplex | Band, clients: Any) -> Design:
+        usual = KEEP_SMOOTHED if self.smoothing else _KEEP
+        kept = PROBABILITY.check(
+            "keep",
+            usual if self.keep is None else self.keep,
+            "give the share of the best worst case that must remain",
+        )
+        if isinstance(family, Band):
+            raise DiscreetError(
+                f"family = {family!r} is not a Simplex; a design over the mean serves everybody, so give the outcomes alone, as "
+                "Simplex(outcomes)"
+            )
+        if clients is None:
+            raise DiscreetError(
+                "clients is missing; give public examples, one law a row, or see Simplex.spread where there are none"
+            )
+        examples = as_examples(clients, self.weights, family.size)
+        if examples.seen.size > LARGEST_SEEN:
+            raise DiscreetError(
+                f"clients hold {examples.seen.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
+                "or take fewer examples"
+            )
+        self._refuse_infinite_divergence(bool(examples.leaves_out.any()))
+        found = best_floor(examples, self.f, self.solver_epsilon, kept, self.progress)
+        made = self._design_of_floor(found, family, kept, examples, mean_divergence)
+        return _smooth_design(made, examples, self.solver_epsilon) if self.smoothing else made
+
+    def _design_worst(self, family: Simplex | Band, clients: Any) -> Design:
+        if self.keep:
+            raise DiscreetError(
+                f"keep = {self.keep!r} is for over='mean'; the worst case over the hull keeps nothing for others"
+            )
+        if self.weights is not None:
+            raise DiscreetError("weights are for over='mean'; the worst case finds its own")
+        if clients is None:
+            if not isinstance(family, Band) or family.any_client or family.size > LARGEST_ENUMERATED:
+                raise DiscreetError(
+                    f"clients is missing: {family!r} is not a Band of at most {LARGEST_ENUMERATED} outcomes, whose vertices could stand "
+                    "for it; give laws (n, k)"
+                )
+            mu = np.broadcast_to(family.reference, family.size)
+            clients = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
+        laws = as_examples(clients, None, family.size).dense()
+        self._refuse_infinite_divergence(bool((laws == 0.0).any()))
+        found = minimax_floor(laws, self.f, self.solver_epsilon)
+        return self._design_of_floor(found, family, 0.0, as_examples(laws, None, family.size), worst_divergence)
+
+    def _refuse_infinite_divergence(self, partial: bool) -> None:
+        if np.isinf(self.f.at_zero) and partial:
+            raise ImpossibleError(
+                f"{self.f.name} is infinite for a client that leaves an outcome out, under every epsilon-LDP sampler; use a divergence with "
+                "finite f(0), such as 'kl'"
+            )
+
+    def _design_of_floor(
+        self,
+        found: FloorBracket,
+        family: Simplex | Band,
+        keep: float,
+        examples: ExampleClients,
+        cost: Callable[[ExampleClients, FDivergence, Floats, float], float],
+    ) -> Design:
+        """The design of a floor for the solver's budget; its `cost` for the examples is computed anew at another budget."""
+        self._check_bracket(found)
+        if self.epsilon != self.solver_epsilon:
+            found = self._move_floor(found, lambda floor, ratio: cost(examples, self.f, floor, ratio))
+        band = band_of_floor(found.floor, min(self.epsilon, _LARGEST_EXPONENT), family)
+        sampler = OptimalSampler(band, epsilon=self.epsilon)
+        terms = (self.over, keep, len(examples), found.value, found.bound, found.certificate)
+        return Design(band, sampler, self.epsilon, self.f, *terms)
+
+    def _check_bracket(self, found: FloorBracket) -> None:
+        """Reject a bracket wider than the tolerance; without a tolerance, warn of a bracket that is wider than usual."""
+        sides = f"the {self.f.name} of the best sampler is at most {found.value:.8g} and at least {found.bound:.8g}"
+        if self.tolerance is None:
+            if not found.is_settled:
+                warn_caller(
+                    f"the design's bracket is wide: {sides}; tolerance= makes that an error", WideBracketWarning
+                )
+        elif found.value - found.bound > max(self.tolerance * found.value, NEGLIGIBLE):
+            raise DiscreetError(
+                f"the design's bracket is wider than tolerance = {self.tolerance:g} of its value: {sides}; leave tolerance out to get it "
+                "anyway"
+            )
+
+    def _move_floor(self, found: FloorBracket, value: Callable[[Floats, float], float]) -> FloorBracket:
+        """A floor for the solver's budget, as the floor of the same band at the requested budget.
+
+        A bound for a larger budget bounds all samplers of a smaller one; beyond the largest budget the bound is 0.
+        """
+        total = float(found.floor.sum())
+        alpha = (1.0 / total - 1.0) / math.expm1(self.solver_epsilon)
+        reach = min(self.epsilon, _LARGEST_EXPONENT)
+        floor = found.floor / total / (1.0 + alpha * math.expm1(reach))
+        reached = max(0.0, value(floor, math.exp(reach)))
+        bound = min(found.bound, reached) if self.epsilon < self.solver_epsilon else 0.0
+        return FloorBracket(floor, reached, bound, found.certificate)
+
+
+def _smooth_design(made: Design, examples: ExampleClients, epsilon: float) -> Design:
     """The sampler that the examples choose, with the bound of the design for the examples themselves."""
     if math.isinf(made.divergence.at_zero):
         raise DiscreetError(
@@ -517,7 +511,6 @@ def _smooth_design(made: Design, examples: ExampleClients) -> Design:
             "outcomes; merge rare outcomes, or take fewer examples: so many need hardly any smoothing"
         )
     laws = examples.dense()
-    epsilon = _solver_epsilon(made.epsilon)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LargeEpsilonWarning)  # `made` has warned of it
         choice = Smoother(epsilon, made.keep, made.divergence).choose(laws, examples.weight)
@@ -526,83 +519,3 @@ def _smooth_design(made: Design, examples: ExampleClients) -> Design:
     served = np.asarray(made.divergence(laws, sampler.output(laws)))
     value = max(0.0, float(examples.weight @ served))
     return replace(made, family=band, sampler=sampler, value=value, smoothing=choice.smoothing)
-
-
-def _worst_case_design(
-    family: Simplex | Band,
-    epsilon: float,
-    clients: Any,
-    weights: ArrayLike | None,
-    f: FDivergence,
-    keep: float | None,
-    tolerance: float | None,
-) -> Design:
-    if keep:
-        raise DiscreetError(
-            f"keep = {keep!r} is for over='mean'; the worst case over the hull keeps nothing for others"
-        )
-    if weights is not None:
-        raise DiscreetError("weights are for over='mean'; the worst case finds its own")
-    if clients is None:
-        if not isinstance(family, Band) or family.any_client or family.size > LARGEST_ENUMERATED:
-            raise DiscreetError(
-                f"clients is missing: {family!r} is not a Band of at most {LARGEST_ENUMERATED} outcomes, whose vertices could stand "
-                "for it; give laws (n, k)"
-            )
-        mu = np.broadcast_to(family.reference, family.size)
-        clients = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
-    laws = as_examples(clients, None, family.size).dense()
-    _refuse_infinite_divergence(f, bool((laws == 0.0).any()))
-    found = minimax_floor(laws, f, _solver_epsilon(epsilon))
-    _check_bracket(found, f, tolerance)
-    if epsilon != _solver_epsilon(epsilon):
-        everyone = as_examples(laws, None, family.size)
-        found = _move_floor(found, epsilon, lambda floor, ratio: worst_divergence(everyone, f, floor, ratio))
-    return _design_of_floor(found, family, epsilon, f, "worst", 0.0, len(laws))
-
-
-def _check_bracket(found: FloorBracket, f: FDivergence, tolerance: float | None) -> None:
-    """Reject a bracket wider than the tolerance; without a tolerance, warn of a bracket that is wider than usual."""
-    sides = f"the {f.name} of the best sampler is at most {found.value:.8g} and at least {found.bound:.8g}"
-    if tolerance is None:
-        if not found.is_settled:
-            warn_caller(f"the design's bracket is wide: {sides}; tolerance= makes that an error", WideBracketWarning)
-    elif found.value - found.bound > max(tolerance * found.value, NEGLIGIBLE):
-        raise DiscreetError(
-            f"the design's bracket is wider than tolerance = {tolerance:g} of its value: {sides}; leave tolerance out to get it anyway"
-        )
-
-
-def _solver_epsilon(epsilon: float) -> float:
-    """The budget that the solver works at: where floats distinguish e^epsilon from 1, and 1 from e^-epsilon."""
-    return min(max(epsilon, _SMALLEST_EPSILON), _LARGEST_EPSILON)
-
-
-def _move_floor(found: FloorBracket, epsilon: float, value: Callable[[Floats, float], float]) -> FloorBracket:
-    """A floor for the solver's budget, as the floor of the same band at the requested budget.
-
-    A bound for a larger budget bounds all samplers of a smaller one; beyond the largest budget the bound is 0.
-    """
-    worked = _solver_epsilon(epsilon)
-    total = float(found.floor.sum())
-    alpha = (1.0 / total - 1.0) / math.expm1(worked)
-    reach = min(epsilon, 700.0)
-    floor = found.floor / total / (1.0 + alpha * math.expm1(reach))
-    reached = max(0.0, value(floor, math.exp(reach)))
-    return FloorBracket(floor, reached, min(found.bound, reached) if epsilon < worked else 0.0, found.certificate)
-
-
-def _refuse_infinite_divergence(f: FDivergence, partial: bool) -> None:
-    if np.isinf(f.at_zero) and partial:
-        raise ImpossibleError(
-            f"{f.name} is infinite for a client that leaves an outcome out, under every epsilon-LDP sampler; use a divergence with "
-            "finite f(0), such as 'kl'"
-        )
-
-
-def _design_of_floor(
-    found: FloorBracket, family: Simplex | Band, epsilon: float, f: FDivergence, over: str, keep: float, examples: int
-) -> Design:
-    band = band_of_floor(found.floor, min(epsilon, 700.0), family)
-    sampler = OptimalSampler(band, epsilon=epsilon)
-    return Design(band, sampler, epsilon, f, over, keep, examples, found.value, found.bound, found.certificate)

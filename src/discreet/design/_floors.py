@@ -4,6 +4,11 @@ Example clients are stored by their non-zeros, so that work and memory grow with
 exchangeable for every client, so the best floor (convex, hence symmetrised for free) has one value on all of them. They need no variables.
 Below, `outcome` numbers the K outcomes in some support; `seen` are their numbers in the domain.
 
+**On an interval** clients are distributions on its cells (`cell_laws`). A bound holds for them only if their masses on the cells are right.
+A mixture, a table, a `BoundedDensity` and a scipy distribution with a checked distribution function enclose their masses
+(`discreet.families._integration`). The certificate then holds for every distribution within the enclosures. A bare function is unknown
+between the points of evaluation. Its masses are integrals with an estimated error, so `bound` is an estimate, without a certificate.
+
 The theorems below make the best sampler for given clients a convex problem. Outcomes are finite, E = e^eps, |m| is the mass of a measure m,
 and F(P; m) = min D_f(P||q) over distributions q with m <= q <= E m.
 
@@ -76,12 +81,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.numerics import exp_lower, exp_upper
-from discreet.design._curves import is_line_below
-from discreet.divergences import FDivergence
+from discreet._base.quadrature import Panels
+from discreet.design._curves import CHECKED_IN_RATIONALS, is_line_below
 from discreet.errors import DiscreetError
-from discreet.families import Band, FiniteFamily, as_floats, is_law, refuse_bad_entries, refuse_bad_law
+from discreet.families import (
+    Band,
+    Cartesian,
+    ContinuousFamily,
+    FiniteFamily,
+    Identity,
+    IntervalMasses,
+    as_density,
+    as_floats,
+    is_law,
+    panel_masses,
+    refuse_bad_entries,
+    refuse_bad_law,
+    unseen_error,
+    warn_of_coarse_masses,
+)
 from discreet.projection import NEGLIGIBLE
 
+_LEAST_OF_HIGH = 1e-6
+_SAME = 1e-12  # share of the interval: edges closer than that coincide
 _INSIDE = 2.0**-40  # distance of alpha from 0 and 1, where a box contains only one distribution
 
 
@@ -105,7 +127,7 @@ class AllowedFloors:
         """A rational of at least e^eps."""
         return exp_upper(self.epsilon)
 
-    def least(self, spread: Fraction, everywhere: Fraction) -> Fraction:
+    def least_linear_value(self, spread: Fraction, everywhere: Fraction) -> Fraction:
         """A lower bound on spread |v| + everywhere y over the allowed floors, by the corners of their polygon."""
         k, high, low = self.size, self.growth, exp_lower(self.epsilon)
         keep = Fraction(self.keep)
@@ -160,28 +182,28 @@ class ExampleClients:
         """1 for clients that leave outcomes out, 0 for clients with full support."""
         return np.asarray(self.support_sizes < self.size, dtype=np.float64)
 
-    def by_client(self, values: Floats) -> Floats:
+    def sum_by_client(self, values: Floats) -> Floats:
         """Sums of entries over each client (n,)."""
         return np.asarray(np.add.reduceat(values, self.starts))
 
-    def by_outcome(self, values: Floats) -> Floats:
+    def sum_by_outcome(self, values: Floats) -> Floats:
         """Sums of entries over each seen outcome (K,)."""
         return np.asarray(np.bincount(self.outcome, weights=values, minlength=self.seen.size), dtype=np.float64)
 
-    def rows(self, entries: int) -> list[slice]:
+    def client_slices(self, entries: int) -> list[slice]:
         """Slices of clients with about that many entries each."""
         cuts = np.searchsorted(self.starts, np.arange(entries, self.mass.size, entries))
         return [slice(a, b) for a, b in pairwise(np.unique([0, *cuts, len(self)]).tolist())]
 
-    def entries(self, rows: slice) -> slice:
+    def entry_slice(self, rows: slice) -> slice:
         """The entries of a slice of clients."""
         ends = self.starts[rows.stop] if rows.stop < len(self) else self.mass.size
         return slice(int(self.starts[rows.start]), int(ends))
 
-    def parts(self, entries: int = 1 << 17) -> "Iterator[ExampleClients]":
+    def split_clients(self, entries: int = 1 << 17) -> "Iterator[ExampleClients]":
         """The same clients in parts."""
-        for rows in self.rows(entries):
-            held = self.entries(rows)
+        for rows in self.client_slices(entries):
+            held = self.entry_slice(rows)
             starts = self.starts[rows] - held.start
             yield ExampleClients(self.size, starts, self.outcome[held], self.mass[held], self.weight[rows], self.seen)
 
@@ -191,7 +213,7 @@ class ExampleClients:
         laws[self.client, self.seen[self.outcome]] = self.mass
         return laws
 
-    def spread_out(self, on_seen: Floats, elsewhere: float) -> Floats:
+    def over_whole_domain(self, on_seen: Floats, elsewhere: float) -> Floats:
         """Values of the seen outcomes as a vector over the domain, with one value on all others."""
         whole = np.full(self.size, elsewhere)
         whole[self.seen] = on_seen
@@ -271,6 +293,93 @@ def _normalise_weights(weights: ArrayLike | None, number: int) -> Floats:
     return np.asarray(found / found.sum())
 
 
+def interval_cell_edges(family: ContinuousFamily, count: int) -> Floats:
+    """The edges of at least that many cells of about equal reference mass, which cover the family's interval."""
+    if family.dim != 1 or not np.isfinite(family.whole_box).all():
+        raise DiscreetError(
+            f"family = {family!r} is not on an interval; a design of a density is for one dimension and finite ends: "
+            "DensityBand(density, box=(low, high), ...)"
+        )
+    partition = family.cells(count)
+    (low, high), panels = family.whole_box[0], partition.panels
+    inner = np.concatenate([family.chart.points(panels.lower)[:, 0], family.chart.points(panels.upper)[:, 0]])
+    edges = np.unique(np.concatenate([[low, high], np.clip(inner, low, high)]))
+    apart = np.append(True, np.diff(edges) > _SAME * (high - low))
+    edges = edges[apart]
+    edges[-1] = high
+    return np.asarray(edges)
+
+
+@dataclass(frozen=True, eq=False)
+class CellLaws:
+    """Examples on cells (n, k), bounds of their masses, and the numbers of the examples whose masses are estimates."""
+
+    laws: Any
+    enclosed: tuple[Floats, Floats] | None = None
+    estimated: tuple[int, ...] = ()
+
+
+def cell_laws(clients: Any, edges: Floats) -> CellLaws:
+    """Clients as distributions on the cells: an array of masses (n, k), or a list whose entries are densities or records."""
+    if clients is None:
+        raise DiscreetError(
+            "clients is missing; give public examples: a list of densities or of arrays of points, or an array (n, cells) of masses"
+        )
+    if hasattr(clients, "tocsr") or (isinstance(clients, np.ndarray) and clients.ndim == 2):
+        return CellLaws(clients)
+    if not isinstance(clients, (list, tuple)):
+        raise DiscreetError(
+            f"clients = {type(clients).__name__} is not a list of densities or of arrays of points, nor an array (n, {edges.size - 1}) of "
+            "masses; put a single client into a list"
+        )
+    if not clients:
+        raise DiscreetError("clients is an empty list; give at least one example")
+    found = [
+        _masses_of_records(one, f"clients[{place}]", edges)
+        if isinstance(one, (list, tuple, np.ndarray))
+        else _masses_of_density(one, f"clients[{place}]", edges)
+        for place, one in enumerate(clients)
+    ]
+    mass, low, high = (np.stack([getattr(one, side) for one in found]) for side in ("mass", "low", "high"))
+    laws = np.maximum(mass, _LEAST_OF_HIGH * high)  # so that masses that count as zero are nearly zero
+    laws /= laws.sum(axis=1, keepdims=True)
+    return CellLaws(laws, (low, high), tuple(place for place, one in enumerate(found) if not one.proved))
+
+
+def _masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMasses:
+    """The relative frequencies of a client's records."""
+    try:
+        found = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DiscreetError(f"{name} is neither a density nor a list of numbers") from None
+    if found.ndim != 1 or not found.size:
+        raise DiscreetError(f"{name} has shape {found.shape}; give the client's records, (n,) with n at least 1")
+    inside = (found >= edges[0]) & (found <= edges[-1])
+    if not inside.all():
+        raise DiscreetError(
+            f"{name} holds {found[int(np.argmin(inside))]:g}, which is not in [{edges[0]:g}, {edges[-1]:g}]; clip it, or take a wider box"
+        )
+    shares = np.histogram(found, edges)[0] / found.size
+    return IntervalMasses.with_error(shares, 2.0**-52 * shares)
+
+
+def _masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
+    """The shares of a density in the cells of the interval: enclosed if it knows its distribution function, else estimated."""
+    density = as_density(client, 1, name)
+    known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
+    if known is not None and known.has_enough_mass:
+        return known.as_shares()
+    plain = density.plain_masses(edges) if hasattr(density, "plain_masses") else None
+    if plain is not None and plain.sum() > 0.0:
+        return IntervalMasses.from_estimate(plain / plain.sum())
+    panels = Panels.from_edges([edges])
+    seen = panel_masses(density, panels, Cartesian((Identity(),), (edges,), (edges,)))
+    if seen is None:
+        raise unseen_error(name)
+    warn_of_coarse_masses(name, seen.error)
+    return IntervalMasses.from_estimate(seen.masses / seen.masses.sum())
+
+
 _STEPS = 200
 _ROUNDING = 1e-14
 
@@ -279,9 +388,9 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
     """q of every entry, and the output mass outside each client's support (n,), for a floor of the seen outcomes."""
     low = floor[examples.outcome]
     high = ratio * low
-    rest = np.maximum(total - examples.by_client(low), 0.0) * examples.leaves_out
+    rest = np.maximum(total - examples.sum_by_client(low), 0.0) * examples.leaves_out
     p, client = examples.mass, examples.client
-    at_most = examples.by_client(high) + rest
+    at_most = examples.sum_by_client(high) + rest
     lifted = at_most <= 1.0
     too_small = np.minimum.reduceat(low / p, examples.starts)  # all entries are at the floor, and |m| <= 1
     too_large = np.maximum.reduceat(high / p, examples.starts)  # all entries are at the ceiling
@@ -290,8 +399,8 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
     for _ in range(_STEPS):
         value = slope[client] * p
         q = np.clip(value, low, high)
-        middle = examples.by_client(np.where(q == value, p, 0.0))
-        excess = examples.by_client(q) + rest - 1.0
+        middle = examples.sum_by_client(np.where(q == value, p, 0.0))
+        excess = examples.sum_by_client(q) + rest - 1.0
         settled |= np.abs(excess) <= _ROUNDING
         if settled.all():
             break
@@ -306,17 +415,7 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
         settled |= stuck
         slope = np.where(settled, slope, moved)
     q = np.where(lifted[client], high, np.clip(slope[client] * p, low, high))
-    return q, np.where(lifted, np.maximum(1.0 - examples.by_client(q), 0.0), rest) * examples.leaves_out
-
-
-def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:
-    """F(P_j; m) of every client (n,), for a floor on the domain."""
-    found = []
-    for part in examples.parts():
-        q, rest = floor_outputs(part, floor[examples.seen], float(floor.sum()), ratio)
-        held = part.by_client(np.asarray(f.perspective(part.mass, q)))
-        found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
-    return np.concatenate(found)
+    return q, np.where(lifted, np.maximum(1.0 - examples.sum_by_client(q), 0.0), rest) * examples.leaves_out
 
 
 _UNIT = 2.0**-53
@@ -340,10 +439,22 @@ class DesignCertificate:
     constant: float = 0.0
     enclosure: tuple[Floats, Floats, Floats] | None = None
 
-    def within(self, least: Floats, most: Floats, lost: float) -> "DesignCertificate":
+    def __str__(self) -> str:
+        examples, floors = self.examples, self.floors
+        masses = "exact" if self.enclosure is None else "enclosed between bounds"
+        check = "; exact() checks it in rationals" if self.name in CHECKED_IN_RATIONALS else ""
+        rows = {
+            "lower bound": f"{self.lower_bound():.8g}, of the mean {self.name} under every sampler",
+            "samplers": f"epsilon = {floors.epsilon:g}, at least {floors.keep:g} of the best worst case kept",
+            "clients": f"{len(examples):,} on {examples.size:,} outcomes; their masses are {masses}",
+            "proof": f"{self.multiplier.size:,} multipliers, {self.slope.size:,} lines below f{check}",
+        }
+        return "\n".join(f"{name:<13}{text}" for name, text in rows.items())
+
+    def for_enclosures(self, least: Floats, most: Floats, lost: float) -> "DesignCertificate":
         """The certificate for all examples with masses (entries,) between these bounds; `lost` pays for outcomes of nearly zero mass."""
         constant = math.nextafter(self.constant - lost, -math.inf) if lost else self.constant
-        centre = _filled_slopes(self.examples, self.slope, least, most)
+        centre = _slopes_where_mass_ends(self.examples, self.slope, least, most)
         return replace(self, constant=constant, enclosure=(least, most, centre))
 
     def lower_bound(self) -> float:
@@ -353,16 +464,16 @@ class DesignCertificate:
         kinds = examples.seen.size
         price, price_size = np.zeros(kinds), np.zeros(kinds)
         idle, idle_size, gain, gain_size = (0.0,) * 4
-        for rows, part in zip(examples.rows(PART), examples.parts(PART), strict=True):
-            entries, multiplier = examples.entries(rows), self.multiplier[rows]
+        for rows, part in zip(examples.client_slices(PART), examples.split_clients(PART), strict=True):
+            entries, multiplier = examples.entry_slice(rows), self.multiplier[rows]
             client, weight = part.client, part.weight
             held = _entry_prices(self.intercept[entries], multiplier[client], growth)
             rest = _entry_prices(np.full(len(part), self.at_zero), multiplier, growth)
-            price += part.by_outcome(weight[client] * (held - rest[client]))
-            price_size += part.by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
+            price += part.sum_by_outcome(weight[client] * (held - rest[client]))
+            price_size += part.sum_by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
             idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
             centre = 0.0 if self.enclosure is None else self.enclosure[2][rows]
-            gained, paid = weight[client] * self._gains(entries, client, rows), weight * (multiplier - centre)
+            gained, paid = weight[client] * self._entry_gains(entries, client, rows), weight * (multiplier - centre)
             gain += float(gained.sum() - paid.sum())
             gain_size += float(np.abs(gained).sum() + np.abs(paid).sum())
         unseen = float(_sum_lower_bound(idle, idle_size, terms))
@@ -371,11 +482,11 @@ class DesignCertificate:
         hidden = examples.size - kinds
         spread = min(float(seen.min()), unseen) if hidden else float(seen.min())
         everywhere = _sum_lower_bound(seen.sum() + hidden * unseen, np.abs(seen).sum() + hidden * abs(unseen), kinds)
-        bound = self.floors.least(Fraction(spread), Fraction(float(everywhere)))
+        bound = self.floors.least_linear_value(Fraction(spread), Fraction(float(everywhere)))
         bound += Fraction(float(_sum_lower_bound(gain, gain_size, terms))) + Fraction(self.constant)
         return math.nextafter(float(bound), -math.inf)
 
-    def _gains(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
+    def _entry_gains(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
         """A lower bound of p (s - c) of each entry, rounding aside, over all p within its enclosure."""
         if self.enclosure is None:
             return np.asarray(self.examples.mass[entries] * self.slope[entries])
@@ -407,15 +518,15 @@ class DesignCertificate:
             seen[x] += weight[j] * (_price_of_level(intercept + multiplier[j], growth) - rest[j])
         hidden = examples.size - len(seen)
         spread = min([*seen, unseen]) if hidden else min(seen)
-        return self.floors.least(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
+        return self.floors.least_linear_value(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
 
 
-def _filled_slopes(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
+def _slopes_where_mass_ends(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
     """(n,) the slope at which each example runs out of mass if it fills up its lowest slopes first, beyond the least of each entry."""
     order = np.lexsort((slope, examples.client))
     room = np.cumsum((most - least)[order])
     before = np.append(0.0, room)[examples.starts]
-    left = before + 1.0 - examples.by_client(least)
+    left = before + 1.0 - examples.sum_by_client(least)
     ends = np.append(examples.starts[1:], slope.size) - 1
     place = np.clip(np.searchsorted(room, left), examples.starts, ends)
     return np.asarray(slope[order][place])

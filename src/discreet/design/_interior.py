@@ -19,17 +19,23 @@ makes little progress: at epsilon 8 most steps would be a fifth of the length po
 the floor alone. So where the common step is short, the floor moves as far as its own bounds allow and each entry as far as its own. Each
 client's distribution is then normalised by the room that its entries have left. For the few entries that were cut this is not a Newton step,
 and convergence is not proved. `cautious` takes only common steps, for problems that did not converge.
+
+**The largest cost** in place of the mean (`SmoothMinimax`), for smooth f: one more pair for each client, the slack of F_j <= T and its
+multiplier, the weight w_j.
 """
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
 from discreet._base.kernels import compiled_alone
+from discreet.design._curves import ConvexCurve
 from discreet.design._floors import ExampleClients, Floats
 from discreet.design._newton import (
     LEAST_LEFT,
@@ -41,16 +47,21 @@ from discreet.design._newton import (
     NormalMatrix,
     SlackPair,
 )
+from discreet.divergences import FDivergence
 from discreet.projection import processor_count
+
+if TYPE_CHECKING:
+    from discreet.design._compiled import CompiledSteps
 
 
 class PlainSteps:
-    """The steps of one block."""
+    """A Newton step of one block of clients, in halves: entries and normalisations are eliminated, then they follow the floor."""
 
     def __init__(self, block: ClientBlock) -> None:
         self._block = block
 
-    def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
+    def eliminate_clients(self, share: MatrixShare, floor: Floats, total: float) -> None:
+        """Add the reduced system of the clients to a share of the matrix."""
         block = self._block
         growth, bend = block.growth, block.cost.curvature_at(floor[block.outcome] + block.low.s)
         low, high, rest_low, rest_high = (
@@ -61,11 +72,11 @@ class PlainSteps:
         self._rest_inverse = 1.0 / (rest_low + rest_high)
         self._rest_coupling = -growth * rest_high * self._rest_inverse
         diagonal = (bend * (low + (1.0 + growth) ** 2 * high) + growth**2 * low * high) * self._inverse
-        rest = block.for_all_clients(growth**2 * rest_low * rest_high * self._rest_inverse)
-        self._looseness = block.by_client(self._inverse) + block.for_all_clients(self._rest_inverse)
-        self._alpha = 1.0 - block.for_all_clients(self._rest_coupling)
-        self._residual = block.by_client(block.low.s) + block.for_all_clients(block.rest_low.s) + total - 1.0
-        share.add(
+        rest = block.scatter_to_clients(growth**2 * rest_low * rest_high * self._rest_inverse)
+        self._looseness = block.sum_by_client(self._inverse) + block.scatter_to_clients(self._rest_inverse)
+        self._alpha = 1.0 - block.scatter_to_clients(self._rest_coupling)
+        self._residual = block.sum_by_client(block.low.s) + block.scatter_to_clients(block.rest_low.s) + total - 1.0
+        share.add_clients(
             block.starts,
             block.outcome,
             block.entry_weight * diagonal,
@@ -76,34 +87,38 @@ class PlainSteps:
         )
 
     def predict_step(self) -> None:
+        """Aim at products of zero."""
         for pair, _ in self._block.weighted_pairs:
             pair.predict_step()
 
     def correct_step(self, mu: float, largest: float) -> None:
+        """Aim at mu, less the prediction's second-order term."""
         for pair, _ in self._block.weighted_pairs:
             pair.correct_step(mu, largest)
 
     def right_side(self, seen: int) -> tuple[Floats, float]:
+        """Minus the gradient after elimination: of each outcome's floor, and of |m|."""
         block = self._block
         growth, gradient, at_zero = block.growth, block.cost.gradient(), block.cost.at_zero
         self._slack = gradient + block.multiplier[block.client] - block.low.aim + block.high.aim
         self._rest_slack = at_zero + block.multiplier[block.open] - block.rest_low.aim + block.rest_high.aim
-        moved = block.by_client(self._slack * self._inverse) + block.for_all_clients(
+        moved = block.sum_by_client(self._slack * self._inverse) + block.scatter_to_clients(
             self._rest_slack * self._rest_inverse
         )
         self._shift = (self._residual - moved) / self._looseness
         entries = gradient - growth * block.high.aim - self._coupling * self._slack
         entries += self._shift[block.client] * (1.0 - self._coupling) - (self._shift * self._alpha)[block.client]
-        rest = block.for_all_clients(at_zero - growth * block.rest_high.aim - self._rest_coupling * self._rest_slack)
+        rest = block.scatter_to_clients(at_zero - growth * block.rest_high.aim - self._rest_coupling * self._rest_slack)
         entries -= rest[block.client]
         whole = float(np.sum(block.weight * (rest + block.multiplier + self._shift * self._alpha)))
-        return -block.by_outcome(block.entry_weight * entries, seen), -whole
+        return -block.sum_by_outcome(block.entry_weight * entries, seen), -whole
 
-    def follow(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
+    def follow_step(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
+        """The clients' steps for a step of the floor; how far primal and dual may go."""
         block = self._block
         held_step = floor_step[block.outcome]
-        rest_step = total_step - block.by_client(held_step)[block.open]
-        pull = block.by_client((1.0 - self._coupling) * held_step)
+        rest_step = total_step - block.sum_by_client(held_step)[block.open]
+        pull = block.sum_by_client((1.0 - self._coupling) * held_step)
         pull[block.open] += self._alpha[block.open] * rest_step
         self._multiplier_step = self._shift + pull / self._looseness
         self._ceilings = block.growth * held_step, block.growth * rest_step
@@ -111,43 +126,48 @@ class PlainSteps:
         rest = -(self._rest_slack + self._multiplier_step[block.open]) * self._rest_inverse
         rest -= self._rest_coupling * rest_step
         limits = [
-            block.low.follow(step),
-            block.high.follow(self._ceilings[0] - step),
-            block.rest_low.follow(rest),
-            block.rest_high.follow(self._ceilings[1] - rest),
-            block.cost.follow(held_step + step),
+            block.low.follow_step(step),
+            block.high.follow_step(self._ceilings[0] - step),
+            block.rest_low.follow_step(rest),
+            block.rest_high.follow_step(self._ceilings[1] - rest),
+            block.cost.follow_step(held_step + step),
         ]
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
     def predicted_gap(self, primal: float, dual: float) -> float:
+        """The weighted products of slacks and multipliers after predicted steps of these lengths."""
         return self._block.weighted_sum(lambda pair: pair.products(primal, dual))
 
     def predicted_gap_apart(self) -> float:
+        """The same after whole steps of each place by itself."""
         return self._block.weighted_sum(lambda pair: pair.products_apart())
 
     @property
     def gap(self) -> float:
+        """These products now."""
         return self._block.weighted_sum(lambda pair: pair.products())
 
-    def move(self, primal: float, dual: float) -> None:
+    def take_step(self, primal: float, dual: float) -> None:
+        """Take this much of the step, and clear it."""
         for pair, _ in self._block.weighted_pairs:
-            pair.move(primal, dual)
+            pair.take_step(primal, dual)
         self._block.multiplier += dual * self._multiplier_step
 
-    def move_apart(self, primal: float, total: float) -> None:
+    def take_step_apart(self, primal: float, total: float) -> None:
+        """Move each place by itself, for this step of the floor and this |m|, and normalise each client's distribution."""
         block = self._block
         held = _slacks_moved_apart(block.low, block.high, primal, self._ceilings[0])
         rest = _slacks_moved_apart(block.rest_low, block.rest_high, primal, self._ceilings[1])
-        missing = 1.0 - total - block.by_client(held[0]) - block.for_all_clients(rest[0])
-        room = block.by_client(np.minimum(*held)) + block.for_all_clients(np.minimum(*rest))
+        missing = 1.0 - total - block.sum_by_client(held[0]) - block.scatter_to_clients(rest[0])
+        room = block.sum_by_client(np.minimum(*held)) + block.scatter_to_clients(np.minimum(*rest))
         share = np.clip(missing / room, -MOST_RENORMALISED, MOST_RENORMALISED)
         for pairs, (low, high), each in (
             ((block.low, block.high), held, share[block.client]),
             ((block.rest_low, block.rest_high), rest, share[block.open]),
         ):
             moved = each * np.minimum(low, high)
-            pairs[0].move_apart(low + moved)
-            pairs[1].move_apart(high - moved)
+            pairs[0].take_step_apart(low + moved)
+            pairs[1].take_step_apart(high - moved)
         block.multiplier += self._multiplier_step
 
 
@@ -172,8 +192,12 @@ _WORTH_SHARING = 4  # fewer blocks do not repay starting threads
 _LONGEST = 0.999
 _SHORTEST = 0.9
 _LONG = 0.9  # a common step of this length is taken
+_MINIMAX_STEPS = 100
+_SADDLE = 1e-6  # its power 3/2 is the gap, relative to the largest cost, at which they end
+_LEAST = 2.0**-30  # of Q*'s floor, at any outcome
 _NEARLY = 1e-3  # gap relative to the value below which every step is a common one
 
+NewtonSteps: TypeAlias = "PlainSteps | CompiledSteps"
 One = TypeVar("One")
 Result = TypeVar("Result")
 
@@ -184,41 +208,6 @@ class FloorBounds:
 
     least: float
     most: float
-
-
-class NewtonSteps(Protocol):
-    """A Newton step of one block of clients, in halves: entries and normalisations are eliminated, then they follow the floor."""
-
-    def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
-        """Add the reduced system of the clients to a share of the matrix."""
-
-    def predict_step(self) -> None:
-        """Aim at products of zero."""
-
-    def correct_step(self, mu: float, largest: float) -> None:
-        """Aim at mu, less the prediction's second-order term."""
-
-    def right_side(self, seen: int) -> tuple[Floats, float]:
-        """Minus the gradient after elimination: of each outcome's floor, and of |m|."""
-
-    def follow(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
-        """The clients' steps for a step of the floor; how far primal and dual may go."""
-
-    def predicted_gap(self, primal: float, dual: float) -> float:
-        """The weighted products of slacks and multipliers after predicted steps of these lengths."""
-
-    def predicted_gap_apart(self) -> float:
-        """The same after whole steps of each place by itself."""
-
-    @property
-    def gap(self) -> float:
-        """These products now."""
-
-    def move(self, primal: float, dual: float) -> None:
-        """Take this much of the step, and clear it."""
-
-    def move_apart(self, primal: float, total: float) -> None:
-        """Move each place by itself, for this step of the floor and this |m|, and normalise each client's distribution."""
 
 
 class InteriorPoint:
@@ -242,7 +231,9 @@ class InteriorPoint:
         y = promise.least + min(max((usual / self.size - promise.least) / 2.0, room / 10.0), room / 2.0)
         low = max(0.0, least_total - self.size * y)
         high = min(promise.most - (self.size - 1) * y, 1.0 - self.size * y)
-        average = np.sum([part.by_outcome(part.mass * part.weight[part.client]) for part in examples.parts()], axis=0)
+        average = np.sum(
+            [part.sum_by_outcome(part.mass * part.weight[part.client]) for part in examples.split_clients()], axis=0
+        )
         spread = min(max(usual - self.size * y, low + 0.1 * (high - low)), high - 0.1 * (high - low))
         v = spread * (_LIKE_CLIENTS * average / average.sum() + (1.0 - _LIKE_CLIENTS) / self.seen)
         self.y, self.v = y, v
@@ -252,15 +243,16 @@ class InteriorPoint:
         compiled = compiled_alone(_ENTRY_SECONDS * examples.mass.size)
         entries = min(_COMPILED_BLOCK, examples.mass.size // processor_count() + 1) if compiled else _BLOCK
         self.blocks = [
-            ClientBlock(examples, rows, self.floor, self.total, growth, slope) for rows in examples.rows(entries)
+            ClientBlock(examples, rows, self.floor, self.total, growth, slope)
+            for rows in examples.client_slices(entries)
         ]
         self._together = cautious or bool(cost(self.v, self.v, 1.0, 1.0).pairs)  # an edge has slacks of its own
-        mu = self._first_mu(cost)
+        mu = self._first_target(cost)
         for block in self.blocks:
-            block.start(self.floor, mu, cost)
+            block.start_on_path(self.floor, mu, cost)
         for pair in (self.bounds, self.cap):
-            pair.start(mu)
-        self._all_steps = [_newton_steps(block, compiled) for block in self.blocks]
+            pair.start_on_path(mu)
+        self._all_steps = [_choose_newton_steps(block, compiled) for block in self.blocks]
         shared = len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
         self._shares = processor_count() if shared else 1
         self._pool = ThreadPoolExecutor(self._shares) if self._shares > 1 else None
@@ -291,11 +283,11 @@ class InteriorPoint:
         """One predictor and corrector step; `value` is the current value."""
         matrix, floor, total = NormalMatrix(self.size, self.seen, self._shares), self.floor, self.total
 
-        def eliminate(number: int) -> None:
+        def eliminate_share(number: int) -> None:
             for steps in self._all_steps[number :: self._shares]:
-                steps.eliminate(matrix.shares[number], floor, total)
+                steps.eliminate_clients(matrix.shares[number], floor, total)
 
-        self._map_in_threads(eliminate, list(range(self._shares)))
+        self._map_in_threads(eliminate_share, list(range(self._shares)))
         factored = matrix.factor(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
@@ -317,12 +309,12 @@ class InteriorPoint:
         self.v += primal * self.bounds.ds[:-1]
         self.y += primal * float(self.bounds.ds[-1])
         for pair in (self.bounds, self.cap):
-            pair.move(primal, dual)
+            pair.take_step(primal, dual)
         if apart:
             total = self.total
-            self._map_steps(lambda steps: steps.move_apart(primal, total))
+            self._map_steps(lambda steps: steps.take_step_apart(primal, total))
         else:
-            self._map_steps(lambda steps: steps.move(primal, dual))
+            self._map_steps(lambda steps: steps.take_step(primal, dual))
 
     def _follow_floor(
         self, factored: FactoredMatrix, aim: Callable[[SlackPair | NewtonSteps], None]
@@ -344,11 +336,11 @@ class InteriorPoint:
         right += self.bounds.aim - self._cap * self.cap.aim
         found = factored.solve(right)
         step, total_step = found[:-1] + found[-1], float(found[:-1].sum() + self.size * found[-1])
-        limits = [self.bounds.follow(found), self.cap.follow(-np.array([float(self._cap @ found)]))]
-        limits += self._map_steps(lambda steps: steps.follow(step, total_step))
+        limits = [self.bounds.follow_step(found), self.cap.follow_step(-np.array([float(self._cap @ found)]))]
+        limits += self._map_steps(lambda steps: steps.follow_step(step, total_step))
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
-    def _first_mu(self, cost: CostOf) -> float:
+    def _first_target(self, cost: CostOf) -> float:
         """A start from which the first steps are long: the average product of the clients' gradients and of the floor's."""
         products, entries, value = 0.0, 0.0, 0.0
         for block in self.blocks:
@@ -373,9 +365,142 @@ class InteriorPoint:
         return list(map(work, ones)) if self._pool is None else list(self._pool.map(work, ones))
 
 
-def _newton_steps(block: ClientBlock, compiled: bool) -> NewtonSteps:
+def _choose_newton_steps(block: ClientBlock, compiled: bool) -> NewtonSteps:
     if not compiled:
         return PlainSteps(block)
     from discreet.design._compiled import CompiledSteps  # which imports numba
 
     return CompiledSteps(block)
+
+
+class SmoothMinimax:
+    """The interior point method: d_j in (0, (E - 1) m) and |m| + |d_j| = 1 for each client, and F_j + s_j = T with s_j w_j going to 0."""
+
+    def __init__(self, laws: Floats, f: FDivergence, curve: ConvexCurve, epsilon: float) -> None:
+        self.p, self.f, self.curve, self.growth = laws, f, curve, math.expm1(epsilon)
+        n, k = laws.shape
+        self.least = _LEAST / (self.growth + k)
+        total = math.exp(-epsilon / 2.0)
+        self.m = total * (laws.mean(axis=0) + 1.0 / k) / 2.0
+        share = (1.0 - total) / total
+        start = np.broadcast_to(self.m, (n, k))
+        self.low, self.high = (
+            SlackPair(share * start, np.zeros((n, k))),
+            SlackPair((self.growth - share) * start, np.zeros((n, k))),
+        )
+        self.bound = SlackPair(self.m - self.least, np.zeros(k))
+        costs = self._client_costs()
+        self.time = float(costs.max()) + 1.0
+        self.slack = SlackPair(self.time - costs, np.full(n, 1.0 / n))
+        mu = float(np.mean(self.slack.products()))
+        for pair in (self.low, self.high, self.bound):
+            pair.z = mu / pair.s
+        self.multiplier = np.full(n, curve.slope_at_one / n)
+
+    @property
+    def _slack_pairs(self) -> tuple[SlackPair, ...]:
+        return self.low, self.high, self.bound, self.slack
+
+    @property
+    def gap(self) -> float:
+        return float(sum(pair.products().sum() for pair in self._slack_pairs))
+
+    def solve(self) -> tuple[Floats, Floats]:
+        """Step until the products and the residuals are negligible."""
+        number = sum(pair.s.size for pair in self._slack_pairs)
+        for _ in range(_MINIMAX_STEPS):
+            costs = self._client_costs()
+            off = np.abs(costs + self.slack.s - self.time).max()
+            if max(self.gap, off) <= _SADDLE**1.5 * max(abs(self.time), 1e-6):
+                break
+            try:
+                self._take_step(costs, number)
+            except np.linalg.LinAlgError:  # further progress is below rounding
+                break
+        return self.m, self.slack.z / self.slack.z.sum()
+
+    def _client_costs(self) -> Floats:
+        return np.asarray(np.asarray(self.f.perspective(self.p, self.m + self.low.s)).sum(axis=1))
+
+    def _take_step(self, costs: Floats, number: int) -> None:
+        q, weight = self.m + self.low.s, self.slack.z[:, None]
+        held = self.p > 0.0
+        t = np.where(held, self.p, 1.0) / q
+        self.first = np.where(
+            held, self.curve.tangent_intercept(t), self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0
+        )
+        bend = weight * np.where(held, self.curve.scaled_curvature(t), 0.0) / q
+        low, high, growth = self.low.stiffness, self.high.stiffness, self.growth
+        self.inverse = 1.0 / (bend + low + high)
+        self.coupling = (bend - growth * high) * self.inverse
+        diagonal = (bend * (low + (1.0 + growth) ** 2 * high) + growth**2 * low * high) * self.inverse
+        self.rows = 1.0 - self.coupling, (1.0 - self.coupling) * self.first
+        a, b, c = ((self.inverse * power).sum(axis=1) for power in (1.0, self.first, np.square(self.first)))
+        c = c + self.slack.s / self.slack.z
+        determinant = a * c - b * b
+        if not (determinant > 0.0).all():
+            raise np.linalg.LinAlgError("a client's weight is lost in rounding")
+        # the inverse of each client's own 2 by 2 system
+        self.small = (c / determinant, -b / determinant, a / determinant)
+        matrix = np.diag(np.append(diagonal.sum(axis=0) + self.bound.stiffness, 0.0))
+        first, second = self.rows
+        upper, cross, lower = self.small
+        matrix[:-1, :-1] += first.T @ (upper[:, None] * first) + second.T @ (lower[:, None] * second)
+        mixed = first.T @ (cross[:, None] * second)
+        matrix[:-1, :-1] += mixed + mixed.T
+        matrix[:-1, -1] = matrix[-1, :-1] = -(first.T @ cross + second.T @ lower)
+        matrix[-1, -1] = lower.sum()
+        self.residuals = self.low.s.sum(axis=1) + self.m.sum() - 1.0, costs + self.slack.s - self.time
+        gap = self.gap
+        for pair in self._slack_pairs:
+            pair.predict_step()
+        primal, dual = (min(1.0, length) for length in self._follow_floor(matrix))
+        predicted = float(sum(pair.products(primal, dual).sum() for pair in self._slack_pairs))
+        mu = gap / number * min(1.0, max(predicted / gap, 0.01)) ** 3
+        for pair in self._slack_pairs:
+            pair.correct_step(mu, 2.0 * gap / number)
+        primal, dual = (min(1.0, 0.99 * length) for length in self._follow_floor(matrix))
+        length = min(primal, dual)
+        self.m = self.m + length * self.bound.ds
+        self.time += length * self.time_step
+        self.multiplier = self.multiplier + length * self.multiplier_step
+        for pair in self._slack_pairs:
+            pair.take_step(length, length)
+
+    def _follow_floor(self, matrix: Floats) -> tuple[float, float]:
+        growth, weight = self.growth, self.slack.z
+        gradient = weight[:, None] * self.first
+        slack = gradient + self.multiplier[:, None] - self.low.aim + self.high.aim
+        normal, cost = self.residuals
+        one = (slack * self.inverse).sum(axis=1) - normal
+        two = (slack * self.first * self.inverse).sum(axis=1) - cost - (self.slack.aim - weight) * self.slack.s / weight
+        upper, cross, lower = self.small
+        shift, weight_shift = upper * one + cross * two, cross * one + lower * two
+        first, second = self.rows
+        right = -(gradient - growth * self.high.aim - self.coupling * slack).sum(axis=0) - self.multiplier.sum()
+        right += self.bound.aim + first.T @ shift + second.T @ weight_shift
+        found = _solve_scaled_system(matrix, np.append(right, weight.sum() - 1.0 - weight_shift.sum()))
+        step, self.time_step = found[:-1], float(found[-1])
+        pull, push = first @ step, second @ step - self.time_step
+        self.multiplier_step = upper * pull + cross * push - shift
+        weight_step = cross * pull + lower * push - weight_shift
+        moved = slack + self.multiplier_step[:, None] + self.first * weight_step[:, None]
+        d = -moved * self.inverse - self.coupling * step
+        slack_step = (self.slack.aim - weight - weight_step) * self.slack.s / weight
+        limits = [
+            self.low.follow_step(d),
+            self.high.follow_step(growth * step - d),
+            self.bound.follow_step(step),
+            self.slack.follow_step(slack_step),
+        ]
+        return min(one[0] for one in limits), min(one[1] for one in limits)
+
+
+def _solve_scaled_system(matrix: Floats, right: Floats) -> Floats:
+    diagonal = matrix.diagonal()
+    if not (diagonal > 0.0).all():
+        raise np.linalg.LinAlgError("a pivot is lost in rounding")
+    scale = 1.0 / np.sqrt(diagonal)
+    scaled = matrix * scale * scale[:, None]
+    scaled[np.diag_indices_from(scaled)] += 1e-14
+    return np.asarray(np.linalg.solve(scaled, right * scale)) * scale

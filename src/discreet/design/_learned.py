@@ -60,13 +60,13 @@ from discreet import divergences
 from discreet.design._designs import Design, design
 from discreet.design._posterior import (
     LEAST_SHARE,
+    ClientShape,
     Clusters,
     Mode,
     Posterior,
     Response,
     ResponseFit,
     RoundCounts,
-    Shape,
     agreement_bit_law,
     fit_posterior,
     softmax,
@@ -132,11 +132,11 @@ def judge_kinds(
         kinds.setdefault(mode.shape.kind, []).append((mode, weight))
     found, largest = {}, {}
     for kind, modes in kinds.items():
-        responses = [mode.responses(fitted, rng) for mode, _ in modes]
+        responses = [mode.round_responses(fitted, rng) for mode, _ in modes]
         found[kind] = _log_predictions(modes, responses, held)
         largest[kind] = _largest_log_likelihood([mode for mode, _ in modes], responses, held)
         if about is not None:
-            agree = sum(weight * mode.shape.agreement(softmax(mode.theta)) for mode, weight in modes)
+            agree = sum(weight * mode.shape.mean_agreement(softmax(mode.theta)) for mode, weight in modes)
             found[kind] += _log_likelihood(about[1], agreement_bit_law(about[1], agree))
             largest[kind] += _largest_bit_likelihood(about[1], modes[0][0].shape)
     found[PLAIN] = sum(_log_likelihood(kept, _smooth_shares(one)) for one, kept in parts)
@@ -189,11 +189,11 @@ def _largest_log_likelihood(
     bounds = []
     for mode, each in pairs:
         fit = ResponseFit(each, [one.trusted_counts for one in held], _WIDE)
-        bounds.append(fit.supremum(fit.climb(mode.theta)))
+        bounds.append(fit.likelihood_bound(fit.climb_to_mode(mode.theta)))
     return max(bounds)
 
 
-def _largest_bit_likelihood(held: RoundCounts, shape: Shape) -> float:
+def _largest_bit_likelihood(held: RoundCounts, shape: ClientShape) -> float:
     """The largest log-likelihood of held-out bits about spread: point masses always agree, other clients are unconstrained."""
     least = 1.0 if isinstance(shape, Clusters) and shape.groups >= shape.size else 0.0
     number = held.counts.sum()
@@ -300,8 +300,8 @@ def learn(
     epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
     OPEN_UNIT.check("confidence", confidence)
     listed = check_list("rounds", rounds, "give pairs (sampler, counts)")
-    told = [_checked_round(f"rounds[{place}]", family.size, one) for place, one in enumerate(listed)]
-    about = None if spread is None else _checked_round("spread", 2, spread)
+    told = [_check_round(f"rounds[{place}]", family.size, one) for place, one in enumerate(listed)]
+    about = None if spread is None else _check_round("spread", 2, spread)
     rng = np.random.default_rng(_SEED)
     merged = _merge_rounds(told)
     found = fit_posterior(family.size, merged, about, rng)
@@ -323,11 +323,11 @@ def _choose_sampler(
     told: Sequence[RoundCounts],
 ) -> Learned:
     safe = OptimalSampler(family, epsilon=epsilon), MollifierSampler(family, epsilon=epsilon)
-    cost = _MeanCosts(f, family.size)
+    cost = _HypothesisCosts(f, family.size)
     means, places = _design_hypotheses(found, rng)
-    clients = found.clients(means, places, _CLIENTS, rng)
-    costs = np.array([_costs_by_shape(cost(one, clients), places) for one in safe])
-    stays = _standing_sampler(safe, cost, found, rng, confidence)
+    clients = found.model_clients(means, places, _CLIENTS, rng)
+    costs = np.array([_average_costs_by_shape(cost(one, clients), places) for one in safe])
+    stays = _safe_sampler(safe, cost, found, rng, confidence)
     weight = 1.0 / costs.min(axis=0)
     made = design(
         family,
@@ -374,27 +374,27 @@ def _design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple[Floa
     numbers = {kind: max(1, round(_HYPOTHESES * share / sum(shares.values()))) for kind, share in shares.items()}
     largest = max(numbers, key=lambda kind: numbers[kind])
     numbers[largest] += _HYPOTHESES - sum(numbers.values())
-    drawn = [found.hypotheses(number, rng, kind) for kind, number in numbers.items()]
+    drawn = [found.draw_hypotheses(number, rng, kind) for kind, number in numbers.items()]
     return np.vstack([means for means, _ in drawn]), np.concatenate([places for _, places in drawn])
 
 
 def _relative_gains(
     sampler: Sampler[Any],
     safe: tuple[Sampler[Any], Sampler[Any]],
-    cost: "_MeanCosts",
+    cost: "_HypothesisCosts",
     found: Posterior,
     rng: np.random.Generator,
     kind: str | None = None,
 ) -> Floats:
     """The relative gain over the better of the safe samplers, under fresh hypotheses of one kind of clients or of all."""
-    means, places = found.hypotheses(_HYPOTHESES, rng, kind)
-    clients = found.clients(means, places, _CHECKED, rng)
+    means, places = found.draw_hypotheses(_HYPOTHESES, rng, kind)
+    clients = found.model_clients(means, places, _CHECKED, rng)
     return np.asarray(1.0 - cost(sampler, clients) / np.min([cost(one, clients) for one in safe], axis=0))
 
 
-def _standing_sampler(
+def _safe_sampler(
     safe: tuple[OptimalSampler[Simplex], MollifierSampler[Simplex]],
-    cost: "_MeanCosts",
+    cost: "_HypothesisCosts",
     believed: Posterior,
     rng: np.random.Generator,
     confidence: float,
@@ -406,15 +406,15 @@ def _standing_sampler(
     """
     optimal, mollifier = safe
     start = int(optimal.family.size > math.exp(optimal.epsilon / 2.0) + 1.0)
-    means, places = believed.hypotheses(_HYPOTHESES, rng)
-    clients = believed.clients(means, places, _CLIENTS, rng)
-    found = [_costs_by_shape(cost.of_model(one, clients), places) for one in (optimal, mollifier)]
+    means, places = believed.draw_hypotheses(_HYPOTHESES, rng)
+    clients = believed.model_clients(means, places, _CLIENTS, rng)
+    found = [_average_costs_by_shape(cost.model_costs(one, clients), places) for one in (optimal, mollifier)]
     other = float((found[1 - start] < found[start]).mean()) >= confidence
     return safe[1 - start if other else start]
 
 
 @dataclass(frozen=True)
-class _MeanCosts:
+class _HypothesisCosts:
     """The mean divergence of a sampler under each hypothesis, whose model clients are consecutive rows."""
 
     f: FDivergence
@@ -423,15 +423,15 @@ class _MeanCosts:
     def __call__(self, sampler: Sampler[Any], clients: Floats) -> Floats:
         sure = np.eye(self.size)
         anybody = float(np.mean(self.f(sure, sampler.output(sure))))
-        return np.asarray((1.0 - ANYBODY) * self.of_model(sampler, clients) + ANYBODY * anybody)
+        return np.asarray((1.0 - ANYBODY) * self.model_costs(sampler, clients) + ANYBODY * anybody)
 
-    def of_model(self, sampler: Sampler[Any], clients: Floats) -> Floats:
+    def model_costs(self, sampler: Sampler[Any], clients: Floats) -> Floats:
         """The same without the clients that may be sure of any outcome."""
         each = np.asarray(self.f(clients, sampler.output(clients)), dtype=np.float64)
         return np.asarray(each.reshape(_HYPOTHESES, -1).mean(axis=1))
 
 
-def _costs_by_shape(costs: Floats, places: NDArray[np.int64]) -> Floats:
+def _average_costs_by_shape(costs: Floats, places: NDArray[np.int64]) -> Floats:
     """Costs averaged over the hypotheses of the same shape, which differ more by chance than by their means."""
     smooth = np.empty_like(costs)
     for one in np.unique(places):
@@ -439,7 +439,7 @@ def _costs_by_shape(costs: Floats, places: NDArray[np.int64]) -> Floats:
     return np.maximum(smooth, 1e-300)
 
 
-def _checked_round(name: str, size: int, pair: Any) -> RoundCounts:
+def _check_round(name: str, size: int, pair: Any) -> RoundCounts:
     members = check_list(name, pair, "give pairs (sampler, counts)")
     if len(members) != 2:
         raise DiscreetError(f"{name} holds {len(members)} things; give pairs (sampler, counts)")

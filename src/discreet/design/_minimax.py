@@ -10,10 +10,10 @@ worse, and serves all vertices alike.   QED
 The k cyclic shifts of P suffice as a proof. Their mean under any m is at least that under the average of m over shifts, which is uniform too.
 So their best mean *is* that value, and the certificate of `discreet.design._floors` for it bounds the band from below.
 
-**Other bands.** With at most 12 outcomes the clients are all vertices (T6, `discreet.design._convex_hulls`), and the two sides agree to 1e-4.
+**Other bands.** With at most 12 outcomes the clients are all vertices (T6, `discreet.design._solving`), and the two sides agree to 1e-4.
 With more, a class is no easier than some of its members: a number of vertices bound it from below, Q* of the band from above.
 
-**Notions other than pure epsilon** are linear programmes over all pairs of vertices (`discreet.design._convex_hulls`).
+**Notions other than pure epsilon** are linear programmes over all pairs of vertices (`discreet.design._linear_programmes`).
 
 **Mixtures on a line.** Both sides are those of `discreet.design.mixtures` (T7). For divergences other than total variation some kernels on
 cells bound the class from below (data processing holds for every f). The sampler that serves those best, on finer cells, bounds it from
@@ -32,9 +32,9 @@ import math
 import numpy as np
 
 from discreet import divergences
-from discreet.design._convex_hulls import notion_bracket
 from discreet.design._designs import design
 from discreet.design._floors import Floats, as_examples
+from discreet.design._linear_programmes import notion_bracket
 from discreet.design._solving import worst_divergence
 from discreet.design.mixtures import BRACKET_CELLS, KernelsOnCells, bracket_sides, worst_kernel_divergence
 from discreet.divergences import FDivergence, RenyiDivergence, tv

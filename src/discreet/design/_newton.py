@@ -11,16 +11,18 @@ support sizes. For large supports o - 1_j may be nearly zero, which a difference
 products make as fast.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_alone
-from discreet.design._curves import ConvexCurve
+from discreet.design._curves import ConvexCurve, Edge, curve_of, hockey_stick_gamma
 from discreet.design._floors import ExampleClients, Floats, Integers
+from discreet.divergences import FDivergence
 
 Booleans = NDArray[np.bool_]
 
@@ -45,7 +47,7 @@ class SlackPair:
     ds: Floats = field(default_factory=lambda: np.zeros(0))
     aim: Floats | float = 0.0  # the target divided by s
 
-    def start(self, mu: float) -> None:
+    def start_on_path(self, mu: float) -> None:
         """A multiplier on the central path of mu."""
         self.z = mu * self.part / self.s
 
@@ -71,7 +73,7 @@ class SlackPair:
         """The multiplier's step."""
         return self.aim - self.z - self.stiffness * self.ds
 
-    def follow(self, ds: Floats) -> tuple[float, float]:
+    def follow_step(self, ds: Floats) -> tuple[float, float]:
         """Take the slack's step; return how far slack and multiplier may move before they vanish."""
         self.ds = ds
         return self.longest_steps
@@ -92,13 +94,13 @@ class SlackPair:
         """How far slack and multiplier may move along the step before they vanish."""
         return _longest_step(self.s, self.ds), _longest_step(self.z, self.dz)
 
-    def move(self, primal: float, dual: float) -> None:
+    def take_step(self, primal: float, dual: float) -> None:
         """Take this much of the step, and clear it."""
         self.z += dual * self.dz
         self.s += primal * self.ds
         self.ds, self.aim = np.zeros(0), 0.0
 
-    def move_apart(self, s: Floats) -> None:
+    def take_step_apart(self, s: Floats) -> None:
         """Take a slack that was found otherwise, and as much of the multiplier's step as leaves a share of it."""
         self.z = np.maximum(self.z + self.dz, LEAST_LEFT * self.z)
         self.s, self.ds, self.aim = s, np.zeros(0), 0.0
@@ -110,29 +112,9 @@ def _longest_step(value: Floats, step: Floats) -> float:
     return 1.0 / fastest if fastest > 0.0 else np.inf
 
 
-class EntryCost(Protocol):
-    """The cost of entries with masses p at q, in the solver's form."""
-
-    @property
-    def at_zero(self) -> float: ...
-    @property
-    def pairs(self) -> tuple[SlackPair, ...]: ...
-    def value(self, q: Floats) -> Floats: ...
-    def curvature_at(self, q: Floats) -> Floats:
-        """The curvature at q; `gradient` is then taken at the same q."""
-
-    def gradient(self) -> Floats: ...
-    def multiplier(self) -> Floats:
-        """The derivative of the cost according to the current multipliers."""
-
-    def follow(self, dq: Floats) -> tuple[float, float]: ...
-    def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
-        """(slope, intercept) of a line below f for each entry, with intercept `level` where a distribution between the bounds allows it."""
-
-
 @dataclass(eq=False)
 class SmoothCost:
-    """q f(p/q)."""
+    """q f(p/q): the cost of entries with masses p at q, in the solver's form."""
 
     p: Floats
     curve: ConvexCurve
@@ -147,6 +129,7 @@ class SmoothCost:
         return q * self.curve.value(self.p / q)
 
     def curvature_at(self, q: Floats) -> Floats:
+        """The curvature at q; `gradient` is then taken at the same q."""
         t = self.p / q
         self._gradient = self.curve.tangent_intercept(t)
         return self.curve.scaled_curvature(t) / q
@@ -155,15 +138,17 @@ class SmoothCost:
         return self._gradient
 
     def multiplier(self) -> Floats:
+        """The derivative of the cost according to the current multipliers."""
         return self._gradient
 
-    def follow(self, dq: Floats) -> tuple[float, float]:
+    def follow_step(self, dq: Floats) -> tuple[float, float]:
         return np.inf, np.inf
 
-    def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
+    def lines_below(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
+        """(slope, intercept) of a line below f for each entry, with intercept `level` where a distribution between the bounds allows it."""
         at_floor, at_ceiling = (self.curve.tangent_intercept(self.p / bound) for bound in (floor, ceiling))
         intercept = np.clip(level, at_floor, at_ceiling)
-        return self.curve.line(intercept, self.p / q)
+        return self.curve.line_below(intercept, self.p / q)
 
 
 class HingeCost:
@@ -193,13 +178,13 @@ class HingeCost:
     def multiplier(self) -> Floats:
         return -self.gamma * self.pairs[1].z
 
-    def follow(self, dq: Floats) -> tuple[float, float]:
+    def follow_step(self, dq: Floats) -> tuple[float, float]:
         first, second = self.pairs
         dg = -(self._residual + second.stiffness * self.gamma * dq) / self._stiffness
-        limits = first.follow(dg), second.follow(dg + self.gamma * dq)
+        limits = first.follow_step(dg), second.follow_step(dg + self.gamma * dq)
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
-    def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
+    def lines_below(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
         # at an optimum many outputs sit on an edge, where the slope is any number between two; the multipliers tell which
         slope = np.clip(self.pairs[1].z, 0.0, 1.0)
         return slope, -self.gamma * slope if self.gamma == 1.0 else np.nextafter(-self.gamma * slope, -np.inf)
@@ -207,6 +192,7 @@ class HingeCost:
 
 _LARGEST_PART = 1e6
 
+EntryCost = SmoothCost | HingeCost
 CostOf = Callable[[Floats, Floats, float, Floats | float], EntryCost]  # of masses, outputs, a target and its parts
 
 
@@ -221,7 +207,7 @@ class ClientBlock:
     def __init__(
         self, examples: ExampleClients, rows: slice, floor: Floats, total: float, growth: float, slope: float
     ) -> None:
-        self.rows, self.entries = rows, examples.entries(rows)
+        self.rows, self.entries = rows, examples.entry_slice(rows)
         self.p, self.outcome = examples.mass[self.entries], examples.outcome[self.entries]
         self.starts: Integers = examples.starts[rows] - self.entries.start
         self.client = np.repeat(np.arange(len(self.starts), dtype=np.int32), examples.support_sizes[rows])
@@ -230,31 +216,31 @@ class ClientBlock:
         self.open = np.flatnonzero(examples.support_sizes[rows] < examples.size)
         self.growth = growth  # E - 1
         held = floor[self.outcome]
-        rest = total - self.by_client(held)[self.open]
+        rest = total - self.sum_by_client(held)[self.open]
         share = (1.0 - total) / total  # d = share m: strictly inside, and normalised
         self.part = np.minimum(_LARGEST_PART, 1.0 / (len(examples) * self.weight))  # of the common target of products
-        places = (held, self._for_entries(self.part)), (rest, self._for_rests(self.part))
+        places = (held, self._number_for_entries(self.part)), (rest, self._number_for_rests(self.part))
         self.low, self.rest_low = (SlackPair(share * m, np.zeros(m.size), part) for m, part in places)
         self.high, self.rest_high = (SlackPair((growth - share) * m, np.zeros(m.size), part) for m, part in places)
         self.multiplier = np.full(self.weight.size, slope)
 
-    def start(self, floor: Floats, mu: float, cost: CostOf) -> None:
+    def start_on_path(self, floor: Floats, mu: float, cost: CostOf) -> None:
         """Multipliers on the central path of mu."""
         self.cost = cost(self.p, floor[self.outcome] + self.low.s, mu, self.low.part)
         for pair in (self.low, self.high, self.rest_low, self.rest_high):
-            pair.start(mu)
+            pair.start_on_path(mu)
 
-    def _for_entries(self, values: Floats) -> Floats | float:
+    def _number_for_entries(self, values: Floats) -> Floats | float:
         """A client's number for each of its entries; one number if all clients have equal weight."""
         return float(values[0]) if self._alike else values[self.client]
 
-    def _for_rests(self, values: Floats) -> Floats | float:
+    def _number_for_rests(self, values: Floats) -> Floats | float:
         return float(values[0]) if self._alike else values[self.open]
 
     @property
     def entry_weight(self) -> Floats | float:
         """The weight of every entry's client."""
-        return self._for_entries(self.weight)
+        return self._number_for_entries(self.weight)
 
     @property
     def weighted_pairs(self) -> Iterator[tuple[SlackPair, Floats | float]]:
@@ -262,19 +248,19 @@ class ClientBlock:
         for pair in (self.low, self.high, *self.cost.pairs):
             yield pair, self.entry_weight
         for pair in (self.rest_low, self.rest_high):
-            yield pair, self._for_rests(self.weight)
+            yield pair, self._number_for_rests(self.weight)
 
     def weighted_sum(self, values: Callable[[SlackPair], Floats]) -> float:
         """The weighted sum of some value of every pair."""
         return sum(float(np.sum(weight * values(pair))) for pair, weight in self.weighted_pairs)
 
-    def by_client(self, values: Floats) -> Floats:
+    def sum_by_client(self, values: Floats) -> Floats:
         return np.asarray(np.add.reduceat(values, self.starts))
 
-    def by_outcome(self, values: Floats, seen: int) -> Floats:
+    def sum_by_outcome(self, values: Floats, seen: int) -> Floats:
         return np.asarray(np.bincount(self.outcome, weights=values, minlength=seen), dtype=np.float64)
 
-    def for_all_clients(self, values: Floats) -> Floats:
+    def scatter_to_clients(self, values: Floats) -> Floats:
         """Values of the clients that leave outcomes out, with zeros for the others."""
         out = np.zeros(self.weight.size)
         out[self.open] = values
@@ -283,8 +269,8 @@ class ClientBlock:
     def value(self, floor: Floats, total: float) -> float:
         """The clients' mean cost, times their weight."""
         held = floor[self.outcome]
-        costs = self.by_client(self.cost.value(held + self.low.s))
-        rest = self.for_all_clients(total - self.by_client(held)[self.open] + self.rest_low.s)
+        costs = self.sum_by_client(self.cost.value(held + self.low.s))
+        rest = self.scatter_to_clients(total - self.sum_by_client(held)[self.open] + self.rest_low.s)
         return float(np.sum(self.weight * (costs + self.cost.at_zero * rest)))
 
 
@@ -304,7 +290,7 @@ class MatrixShare:
         self.cross = np.zeros(seen)
         self.both = 0.0
 
-    def add(
+    def add_clients(
         self,
         starts: Integers,
         outcome: NDArray[np.int32],
@@ -320,14 +306,14 @@ class MatrixShare:
         if outcome.size > _DENSE * starts.size * seen:
             if self.whole is None:
                 self.whole = np.zeros((seen + 1, seen + 1))
-            self._add_written_out(self.whole, starts, outcome, rest, rank, alpha, pull)
+            self._add_dense_functionals(self.whole, starts, outcome, rest, rank, alpha, pull)
             return
         if self.squares is None:
             self.squares = np.zeros((seen, seen))
         _add_squares(self.squares, self.cross, starts, outcome, rest, rank, alpha, pull)
         self.both += float(np.sum(rest + rank * alpha**2))
 
-    def _add_written_out(
+    def _add_dense_functionals(
         self, out: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, alpha: Floats, pull: Floats
     ) -> None:
         """Each client's two functionals as rows over all outcomes and y, without a difference of large numbers."""
@@ -428,3 +414,33 @@ def _add_squares(
     for root in (np.sqrt(rest)[of_client], np.sqrt(rank)[of_client] * beta):
         rows = sparse.csr_array((root, outcome, ends), shape=shape)
         out += (rows.T @ rows).toarray()
+
+
+@dataclass(frozen=True)
+class Objective:
+    """f in the solvers' form: a curve, its edge at gamma if it has one, and `constant`, which was left out of every client's cost."""
+
+    f: FDivergence
+    curve: ConvexCurve
+    gamma: float | None
+    constant: float
+
+    @classmethod
+    def of_divergence(cls, f: FDivergence) -> "Objective":
+        gamma = hockey_stick_gamma(f)
+        if gamma is None:
+            return cls(f, curve_of(f), None, 0.0)
+        return cls(f, Edge(gamma), gamma, -max(1.0 - gamma, 0.0))
+
+    @property
+    def slope_at_one(self) -> float:
+        """The start of the multipliers of the interior point method."""
+        return self.curve.slope_at_one if self.gamma is None else self.gamma / 2.0
+
+    @property
+    def at_zero(self) -> float:
+        """f(0), or 0 if it is infinite: then every client has full support, and the value is not used."""
+        return self.curve.at_zero if math.isfinite(self.curve.at_zero) else 0.0
+
+    def entry_cost(self, p: Floats, q: Floats, mu: float, part: Floats | float) -> EntryCost:
+        return SmoothCost(p, self.curve) if self.gamma is None else HingeCost(p, q, self.gamma, mu, part)

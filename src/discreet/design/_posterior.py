@@ -26,7 +26,7 @@ All computations use released samples and constants only, so they cost no privac
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,20 +54,6 @@ def draw_model_clients(mean: Floats, concentration: Floats, rng: np.random.Gener
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
-class Shape(Protocol):
-    """How model clients differ from their mean."""
-
-    @property
-    def kind(self) -> str:
-        """The kind of clients, in a word or two."""
-
-    def draw(self, mean: Floats, rng: np.random.Generator) -> Floats:
-        """One client for each row of means (n, k)."""
-
-    def agreement(self, mean: Floats) -> float:
-        """The second probability of `concentration_law` for the average client around a mean distribution (k,)."""
-
-
 @dataclass(frozen=True)
 class Dirichlet:
     """Clients around the mean distribution, with a concentration."""
@@ -75,10 +61,12 @@ class Dirichlet:
     concentration: float
     kind: str = "spread around a mean"
 
-    def draw(self, mean: Floats, rng: np.random.Generator) -> Floats:
+    def draw_clients(self, mean: Floats, rng: np.random.Generator) -> Floats:
+        """One client for each row of means (n, k)."""
         return draw_model_clients(mean, np.full(len(mean), self.concentration), rng)
 
-    def agreement(self, mean: Floats) -> float:
+    def mean_agreement(self, mean: Floats) -> float:
+        """The second probability of `concentration_law` for the average client around a mean distribution (k,)."""
         return expected_agreement(mean, self.concentration)
 
 
@@ -93,15 +81,18 @@ class Clusters:
     def kind(self) -> str:
         return "of one value each" if self.groups >= self.size else "in clusters"
 
-    def draw(self, mean: Floats, rng: np.random.Generator) -> Floats:
+    def draw_clients(self, mean: Floats, rng: np.random.Generator) -> Floats:
         group = np.argsort(rng.random(mean.shape), axis=1) % self.groups
         own = (np.cumsum(mean, axis=1) < rng.random((len(mean), 1))).sum(axis=1).clip(max=mean.shape[1] - 1)
         laws = mean * (group == np.take_along_axis(group, own[:, None], axis=1))
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
-    def agreement(self, mean: Floats) -> float:
-        laws = self.draw(np.tile(mean, (_AVERAGED, 1)), np.random.default_rng(0))
+    def mean_agreement(self, mean: Floats) -> float:
+        laws = self.draw_clients(np.tile(mean, (_AVERAGED, 1)), np.random.default_rng(0))
         return float(concentration_law(laws)[:, 1].mean())
+
+
+ClientShape = Dirichlet | Clusters
 
 
 def concentration_law(laws: Floats) -> Floats:
@@ -171,7 +162,7 @@ class RoundCounts:
         number = float(self.counts.sum())
         return self.counts if self.exact else self.counts / (1.0 + number / _TRUSTED)
 
-    def response(self, model: Floats) -> Response:
+    def regress_response(self, model: Floats) -> Response:
         """(A, c), regressed on model clients (n, k)."""
         k = model.shape[1]
         if self.exact or bool((model.max(axis=1) == 1.0).all()):  # for point masses the output is linear in the mean
@@ -189,12 +180,12 @@ class RoundCounts:
 class Mode:
     """The likeliest theta for one shape, the curvature there, and the logarithm of the evidence."""
 
-    shape: Shape
+    shape: ClientShape
     theta: Floats
     curvature: Floats
     evidence: float
 
-    def responses(self, rounds: Sequence[RoundCounts], rng: np.random.Generator) -> list[Response]:
+    def round_responses(self, rounds: Sequence[RoundCounts], rng: np.random.Generator) -> list[Response]:
         """(A, c) of each round, regressed on model clients of this shape."""
         return _model_responses(rounds, self.shape, self.theta, rng)
 
@@ -238,7 +229,7 @@ class Posterior:
             found[mode.shape.kind] = found.get(mode.shape.kind, 0.0) + weight
         return found
 
-    def hypotheses(
+    def draw_hypotheses(
         self, number: int, rng: np.random.Generator, kind: str | None = None
     ) -> tuple[Floats, NDArray[np.int64]]:
         """That many mean distributions (number, k) and the numbers of their modes (number,), of one kind of clients or of all."""
@@ -254,13 +245,13 @@ class Posterior:
             means[rows] = [softmax(theta) for theta in mode.theta + noise]
         return means, picked
 
-    def clients(self, means: Floats, places: NDArray[np.int64], each: int, rng: np.random.Generator) -> Floats:
+    def model_clients(self, means: Floats, places: NDArray[np.int64], each: int, rng: np.random.Generator) -> Floats:
         """That many model clients of each hypothesis, one hypothesis after the other."""
         laws = np.empty((len(means), each, means.shape[1]))
         for place in np.unique(places):
             rows = np.flatnonzero(places == place)
             repeated = np.repeat(means[rows], each, axis=0)
-            laws[rows] = self.modes[place].shape.draw(repeated, rng).reshape(rows.size, each, -1)
+            laws[rows] = self.modes[place].shape.draw_clients(repeated, rng).reshape(rows.size, each, -1)
         return laws.reshape(-1, means.shape[1])
 
 
@@ -290,17 +281,17 @@ def fit_posterior(
 
 
 def _best_mode(
-    rounds: Sequence[RoundCounts], shape: Shape, widths: Sequence[float], start: Floats, rng: np.random.Generator
+    rounds: Sequence[RoundCounts], shape: ClientShape, widths: Sequence[float], start: Floats, rng: np.random.Generator
 ) -> Mode:
     """The mode of a shape unlike the others: its mean distribution and width may differ from theirs."""
     tried = [_find_mode(rounds, shape, width, start, _FAR_REACH, rng) for width in widths]
     return max(tried, key=lambda one: one.evidence)
 
 
-def _shape_priors(size: int) -> dict[Shape, float]:
+def _shape_priors(size: int) -> dict[ClientShape, float]:
     """The possible shapes of clients on that many outcomes, with their prior probabilities."""
     likely = np.exp([-0.5 * ((math.log(s) - _USUAL) / _SPREAD) ** 2 for s in CONCENTRATIONS])
-    others: dict[Shape, float] = {Clusters(size, size): _POINTS}
+    others: dict[ClientShape, float] = {Clusters(size, size): _POINTS}
     if size >= 2 * _IN_CLUSTER:
         others[Clusters(-(-size // _IN_CLUSTER), size)] = _CLUSTERS
     left = 1.0 - sum(others.values())
@@ -316,14 +307,14 @@ def _equivalent_concentration(mode: Mode) -> float:
         return mode.shape.concentration
     law = softmax(mode.theta)
     k, alone = len(law), float(law @ law)
-    agree = mode.shape.agreement(law) * (1.0 - 1.0 / k) + 1.0 / k
+    agree = mode.shape.mean_agreement(law) * (1.0 - 1.0 / k) + 1.0 / k
     return max((1.0 - agree) / max(agree - alone, 1e-12), _LEAST_CONCENTRATION)
 
 
 def _spread_likelihood(mode: Mode, spread: RoundCounts | None) -> float:
     if spread is None:
         return 0.0
-    law = agreement_bit_law(spread, mode.shape.agreement(softmax(mode.theta)))
+    law = agreement_bit_law(spread, mode.shape.mean_agreement(softmax(mode.theta)))
     return float(spread.counts @ np.log(np.maximum(law, LEAST_SHARE)))
 
 
@@ -335,7 +326,7 @@ def agreement_bit_law(spread: RoundCounts, agree: float) -> Floats:
 
 def _find_mode(
     rounds: Sequence[RoundCounts],
-    shape: Shape,
+    shape: ClientShape,
     width: float,
     start: Floats,
     reach: Sequence[float],
@@ -346,18 +337,18 @@ def _find_mode(
     counts = [one.trusted_counts for one in rounds]
     for trusted in [math.inf] if all(one.exact for one in rounds) else reach:
         fit = ResponseFit(_model_responses(rounds, shape, theta, rng), counts, width)
-        theta = theta + np.clip(fit.climb(theta) - theta, -trusted, trusted)
-    _, curvature = fit.slopes(theta)
-    evidence = fit.density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
+        theta = theta + np.clip(fit.climb_to_mode(theta) - theta, -trusted, trusted)
+    _, curvature = fit.gradient_and_curvature(theta)
+    evidence = fit.log_density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
     return Mode(shape, theta, curvature, evidence)
 
 
 def _model_responses(
-    rounds: Sequence[RoundCounts], shape: Shape, theta: Floats, rng: np.random.Generator
+    rounds: Sequence[RoundCounts], shape: ClientShape, theta: Floats, rng: np.random.Generator
 ) -> list[Response]:
     number = max(_MODEL, _FOR_EACH * len(theta))
-    model = shape.draw(np.tile(softmax(theta), (number, 1)), rng)
-    return [one.response(model) for one in rounds]
+    model = shape.draw_clients(np.tile(softmax(theta), (number, 1)), rng)
+    return [one.regress_response(model) for one in rounds]
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,45 +359,45 @@ class ResponseFit:
     counts: Sequence[Floats]
     width: float
 
-    def shares(self, law: Floats) -> list[Floats]:
+    def released_shares(self, law: Floats) -> list[Floats]:
         return [np.maximum(matrix @ law + offset, LEAST_SHARE) for matrix, offset in self.responses]
 
-    def density(self, theta: Floats) -> float:
+    def log_density(self, theta: Floats) -> float:
         """Its logarithm, up to a constant."""
-        fits = zip(self.counts, self.shares(softmax(theta)), strict=True)
+        fits = zip(self.counts, self.released_shares(softmax(theta)), strict=True)
         return sum(float(c @ np.log(y)) for c, y in fits) - 0.5 * float(theta @ theta) / self.width**2
 
-    def slopes(self, theta: Floats) -> tuple[Floats, Floats]:
+    def gradient_and_curvature(self, theta: Floats) -> tuple[Floats, Floats]:
         """The gradient of the logarithm, and the expected curvature."""
         law = softmax(theta)
         tangent = np.diag(law) - np.outer(law, law)
         gradient, curvature = -theta / self.width**2, np.eye(len(theta)) / self.width**2
-        for (matrix, _), c, y in zip(self.responses, self.counts, self.shares(law), strict=True):
+        for (matrix, _), c, y in zip(self.responses, self.counts, self.released_shares(law), strict=True):
             moved = matrix @ tangent
             gradient = gradient + moved.T @ (c / y)
             curvature += moved.T @ ((c.sum() / y)[:, None] * moved)
         return gradient, curvature
 
-    def supremum(self, theta: Floats) -> float:
+    def likelihood_bound(self, theta: Floats) -> float:
         """An upper bound on the log-likelihood under every mean distribution: it is concave, so it stays below its tangent at theta."""
         law = softmax(theta)
-        shares = self.shares(law)
+        shares = self.released_shares(law)
         value = sum(float(c @ np.log(y)) for c, y in zip(self.counts, shares, strict=True))
         slope = sum(m.T @ (c / y) for (m, _), c, y in zip(self.responses, self.counts, shares, strict=True))
         return value + float(np.max(slope - slope @ law))
 
-    def climb(self, theta: Floats) -> Floats:
+    def climb_to_mode(self, theta: Floats) -> Floats:
         """The end of scoring steps from theta."""
-        value = self.density(theta)
+        value = self.log_density(theta)
         for _ in range(_STEPS):
-            gradient, curvature = self.slopes(theta)
+            gradient, curvature = self.gradient_and_curvature(theta)
             step, length = np.linalg.solve(curvature, gradient), 1.0
-            while length > 1e-4 and not self.density(theta + length * step) >= value:
+            while length > 1e-4 and not self.log_density(theta + length * step) >= value:
                 length *= 0.5
             if length <= 1e-4:
                 break
             theta = theta + length * step
-            gained, value = self.density(theta) - value, self.density(theta)
+            gained, value = self.log_density(theta) - value, self.log_density(theta)
             if gained < 1e-6:
                 break
         return theta

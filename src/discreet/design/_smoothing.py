@@ -108,10 +108,10 @@ class SmoothingChoice:
 def redraw_examples(examples: Floats, rng: np.random.Generator, weights: Floats | None = None) -> Floats:
     """Clients with the masses of the examples, on outcomes drawn without replacement by their popularity (plus half a client)."""
     popularity = examples.sum(axis=0) if weights is None else len(examples) * (weights @ examples)
-    return _move_masses(examples, popularity + 0.5, rng)
+    return _redraw_by_popularity(examples, popularity + 0.5, rng)
 
 
-def _move_masses(examples: Floats, popularity: Floats, rng: np.random.Generator) -> Floats:
+def _redraw_by_popularity(examples: Floats, popularity: Floats, rng: np.random.Generator) -> Floats:
     n, k = examples.shape
     masses = -np.sort(-examples, axis=1)
     found = np.zeros((-(-ENOUGH // n), n, k))
@@ -162,7 +162,7 @@ class Smoother:
         popularity = (1.0 - STRAY) * (weights @ examples) + STRAY / k
         sure = examples.max(axis=1) >= SURE
         others = examples[~sure]
-        drawn = _move_masses(others, popularity, np.random.default_rng(0)) if len(others) else others
+        drawn = _redraw_by_popularity(others, popularity, np.random.default_rng(0)) if len(others) else others
         copies = max(len(drawn) // max(len(others), 1), 1)
         point = ANYBODY * math.exp(-self.epsilon)
         counted = (
@@ -219,7 +219,7 @@ class Smoother:
         }
         best = min(bold, key=lambda one: float(weights @ bold[one]))
         stay = min(cautious, key=lambda one: float(weights @ cautious[one]))
-        if not _is_gain(cautious[stay] - bold[best], weights, 1.0):
+        if not _is_credible_gain(cautious[stay] - bold[best], weights, 1.0):
             return stay, (0.0, 0.0), float(weights @ cautious[stay]), safe[stay](examples, weights)
         return "parts", best, float(weights @ bold[best]), self._sampler_of_parts(best, examples, weights)
 
@@ -228,7 +228,7 @@ class Smoother:
         for parts in PARTS:
             found = self._held_out_costs(examples, weights, self._rule_of_parts(parts))
             gains = {name: stands[name] - found[name] for name in stands}
-            better = all(_is_gain(gain, weights, SURELY) for gain in gains.values())
+            better = all(_is_credible_gain(gain, weights, SURELY) for gain in gains.values())
             if better and np.count_nonzero(gains["kl"] < -PAYING) >= SEEN:
                 trusted[parts] = float(weights @ found[self.f.name])
         if trusted:
@@ -288,7 +288,7 @@ def _effective_number(weights: Floats) -> float:
     return float(1.0 / np.square(weights).sum())
 
 
-def _is_gain(gain: Floats, weights: Floats, errors: float) -> bool:
+def _is_credible_gain(gain: Floats, weights: Floats, errors: float) -> bool:
     """Whether the mean gain exceeds that many standard errors."""
     mean = float(weights @ gain)
     return mean > errors * math.sqrt(float(weights @ np.square(gain - mean)) / _effective_number(weights))

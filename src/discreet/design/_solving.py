@@ -1,263 +1,34 @@
 """The best floor with its certificate: interior point steps first, then linear programmes if value and bound still differ.
 
-Linear programmes handle f with kinks and values near rounding. A convex f is the largest of the lines below it. With finitely many lines for
-each entry, the least mean or the least largest cost over all epsilon-LDP samplers is a linear programme in the floor m, the output
-distributions q_j and their costs g:
-
-    g_jx >= i q_jx + s p_jx for each line (s, i),    m <= q_j <= E m,    |q_j| = 1,    E = e^eps.
-
-Each round adds the lines that touch f at the last solution and near it. The programme's own multipliers make a certificate
-(`discreet.design._floors`): that of |q_j| = 1 is l_j, those of an entry's lines mix them into one line, and over the worst case those of the
-clients are their weights. As with the interior point method, the certificate is computed from them independently.
+**T6.** For distributions P_1..P_n, the minimax divergence over their convex hull of eps-LDP samplers is min_m max_j F(P_j; m).
+*Proof.* F is convex in P (`discreet.design._floors`, T1), so the hull's worst member is one of the P_j. A sampler with floor m has at least
+F(P_j; m) at each, and projecting attains it.   QED
+The problem is convex in m. Any weights w give the lower bound min_m sum_j w_j F(P_j; m) <= min_m max_j F(P_j; m), which
+`discreet.design._floors` certifies. Any m gives the upper bound max_j F(P_j; m); at a saddle point the two meet (`minimax_floor`). The
+vertices of a band are such clients, so this gives the minimax value of bands whose reference is not decomposable.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from discreet.design._curves import ConvexCurve, Edge, curve_of, hinge_gamma, tangent_line
+from discreet.design._curves import curve_of, hockey_stick_gamma
 from discreet.design._floors import (
     AllowedFloors,
     DesignCertificate,
     ExampleClients,
     Floats,
-    client_divergences,
+    as_examples,
     floor_outputs,
 )
-from discreet.design._interior import FloorBounds, InteriorPoint
-from discreet.design._newton import EntryCost, HingeCost, SmoothCost
+from discreet.design._interior import FloorBounds, InteriorPoint, SmoothMinimax
+from discreet.design._linear_programmes import CutProblem, CutSolution, UnsettledError, floor_for_tv
+from discreet.design._newton import Objective
 from discreet.divergences import FDivergence
-
-LARGEST_CUT = 1 << 13  # entries of all clients together
-_ROUNDS = 30
-_SIDE = np.array([1e-3, 0.01, 0.05, 0.15, 0.4, 0.8, 1.5, 2.5, 4.0, 6.0, 9.0, 13.0])
-_FIRST = np.concatenate([-_SIDE[::-1], [0.0], _SIDE])  # log t of the first lines, around the distributions given
-_REACH, _NEARER, _NEAREST = 0.1, 0.4, 1e-8  # of log t: the first distance of neighbours, its factor, and its end
-_AT_ONE = 1e-6  # on both sides of t = 1, where most kinks are
-_SLACK = 1e-3  # of an entry's cost, past which a line is dropped
-_INSIDE = 2.0**-34  # the share of Q*'s floor in the one returned, so that the programme's tolerance breaks no bound
-_FINEST = 1e-10  # tolerance of a row
-_EXTREME = 1e290
-
-
-@dataclass(frozen=True, eq=False)
-class CutSolution:
-    """The solution of one programme.
-
-    Attributes:
-        floor: m of the seen outcomes.
-        elsewhere: m of each other outcome.
-        q: the output mass of every entry.
-        weights: of the clients (n,).
-        multiplier: l_j of every client (n,); meaningless where its weight is 0.
-        intercept: of the mixed line of every entry; that of its tangent where the client's weight is 0.
-    """
-
-    floor: Floats
-    elsewhere: float
-    q: Floats
-    weights: Floats
-    multiplier: Floats
-    intercept: Floats
-
-
-@dataclass(frozen=True)
-class CutProblem:
-    """The problem of the programmes: clients, f as `curve`, and the allowed floors. `worst`: minimise the largest cost, not the mean."""
-
-    examples: ExampleClients
-    curve: ConvexCurve
-    epsilon: float
-    least: float  # of m, at any outcome
-    most: float  # of |m| - m_x, at any outcome
-    worst: bool
-
-    def solutions(self, q: Floats) -> Iterator[CutSolution]:
-        """Solutions of finer and finer programmes; the first has lines around 1 and around the masses q of the entries."""
-        rows = _CutProgramme(self)
-        p = self.examples.mass
-        lines = self._tangent_lines(np.ones(p.size), np.concatenate([_FIRST, [-_AT_ONE, _AT_ONE]]))
-        lines = lines.concat(self._tangent_lines(p / np.clip(q, 1e-12, 1.0), _FIRST))
-        reach = _REACH
-        for _ in range(_ROUNDS):
-            found = rows.solve(lines)
-            if found is None:
-                return
-            solution, kept = found
-            yield solution
-            touching = self._touching_places(solution)
-            here = p / np.maximum(solution.q, 1e-300)
-            lines = lines.only(kept)
-            for t in (here, touching):
-                lines = lines.concat(self._tangent_lines(t, np.array([-reach, 0.0, reach])))
-            reach = max(_NEARER * reach, _NEAREST)
-
-    def _tangent_lines(self, t: Floats, shifts: Floats) -> "_EntryLines":
-        """The tangents at t e^shift for every entry, where a distribution can be: t = p/q is at least p."""
-        places = np.clip(t[:, None] * np.exp(shifts), self.examples.mass[:, None], 1e100)
-        with np.errstate(all="ignore"):
-            slope, intercept = tangent_line(self.curve, places)
-        usable = (np.abs(slope) < _EXTREME) & (np.abs(intercept) < _EXTREME)
-        entry = np.broadcast_to(np.arange(t.size)[:, None], places.shape)
-        return _EntryLines(entry[usable], slope[usable], intercept[usable])
-
-    def _touching_places(self, solution: CutSolution) -> Floats:
-        """t where a line whose intercept is the client's level touches f, within the bounds of the entry."""
-        p, floor = self.examples.mass, solution.floor[self.examples.outcome]
-        level = -solution.multiplier[self.examples.client]
-        low, high = np.log(p / floor) - self.epsilon, np.log(p / floor)
-        for _ in range(40):
-            middle = (low + high) / 2.0
-            above = self.curve.tangent_intercept(np.exp(middle)) > level  # the intercept falls as t grows
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        return np.exp((low + high) / 2.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _EntryLines:
-    """Lines below f, each for one entry."""
-
-    entry: NDArray[np.int64]
-    slope: Floats
-    intercept: Floats
-
-    def concat(self, other: "_EntryLines") -> "_EntryLines":
-        return _EntryLines(
-            np.concatenate([self.entry, other.entry]),
-            np.concatenate([self.slope, other.slope]),
-            np.concatenate([self.intercept, other.intercept]),
-        )
-
-    def only(self, kept: NDArray[np.bool_]) -> "_EntryLines":
-        return _EntryLines(self.entry[kept], self.slope[kept], self.intercept[kept])
-
-
-class _CutProgramme:
-    """The constant rows. Columns: the ceiling E m (K), that of every other outcome, E |m|, q, the rests, g and T."""
-
-    def __init__(self, problem: CutProblem) -> None:
-        from scipy import sparse  # imported here because it is slow
-
-        self.problem, self._sparse = problem, sparse
-        examples, ratio = problem.examples, math.exp(problem.epsilon)
-        n, kinds, size = len(examples), examples.seen.size, examples.mass.size
-        hidden = examples.size - kinds
-        self.open = np.flatnonzero(examples.leaves_out)
-        rests = self.open.size
-        self.start = np.cumsum([0, kinds, 1, 1, size, rests, size, 1])
-        floor, other, total, q, rest, g, time = self.start[:-1]
-        wide = int(self.start[-1])
-        entries, place = np.arange(size), np.full(n, -1)
-        place[self.open] = np.arange(rests)
-        partial = place[examples.client] >= 0
-
-        def matrix(height: int, *parts: tuple[ArrayLike, ArrayLike, float]) -> Any:
-            rows, columns = (np.concatenate([np.asarray(part[k], dtype=np.int64) for part in parts]) for k in (0, 1))
-            values = np.concatenate([np.full(np.size(part[0]), part[2]) for part in parts])
-            return sparse.csr_array((values, (rows, columns)), shape=(height, wide))
-
-        clients, whose = np.arange(rests), place[examples.client[partial]]
-        of_held = (whose, floor + examples.outcome[partial])
-        below = matrix(size, (entries, q + entries, -1.0), (entries, floor + examples.outcome, 1.0 / ratio))
-        above = matrix(size, (entries, q + entries, 1.0), (entries, floor + examples.outcome, -1.0))
-        rest_below = matrix(
-            rests,
-            (clients, rest + clients, -1.0),
-            (clients, np.full(rests, total), 1.0 / ratio),
-            (*of_held, -1.0 / ratio),
-        )
-        rest_above = matrix(
-            rests, (clients, rest + clients, 1.0), (clients, np.full(rests, total), -1.0), (*of_held, 1.0)
-        )
-        seen = np.arange(kinds)
-        kept = matrix(kinds, (seen, np.full(kinds, total), 1.0), (seen, floor + seen, -1.0))
-        self.fixed, self.right = [below, above, rest_below, rest_above, kept], [np.zeros(2 * size + 2 * rests)]
-        self.right.append(np.full(kinds, ratio * problem.most))
-        if hidden:
-            self.fixed.append(matrix(1, ([0], [total], 1.0), ([0], [other], -1.0)))
-            self.right.append(np.full(1, ratio * problem.most))
-        normal = matrix(n, (examples.client, q + entries, 1.0), (self.open, rest + clients, 1.0))
-        sums = matrix(1, (np.zeros(kinds), floor + seen, 1.0), ([0], [other], float(hidden)), ([0], [total], -1.0))
-        self.equal, self.equal_right = sparse.vstack([normal, sums]), np.append(np.ones(n), 0.0)
-        self.tilt = float(problem.curve.slope_at_one)
-        at_zero = problem.curve.at_zero + self.tilt if rests else 0.0
-        objective = np.zeros(wide)
-        if problem.worst:
-            objective[time] = 1.0
-            self.fixed.append(
-                matrix(
-                    n,
-                    (examples.client, g + entries, 1.0),
-                    (self.open, rest + clients, at_zero),
-                    (np.arange(n), np.full(n, time), -1.0),
-                )
-            )
-            self.right.append(np.zeros(n))
-        else:
-            objective[g : g + size] = examples.weight[examples.client]
-            objective[rest : rest + rests] = at_zero * examples.weight[self.open]
-        self.objective = objective
-        least = ratio * problem.least
-        self.bounds = np.vstack([
-            np.tile([least, np.inf], (kinds, 1)), [[least, np.inf]], [[1.0, ratio]],
-            np.tile([0.0, 1.0], (size + rests, 1)), np.tile([-np.inf, np.inf], (size + 1, 1)),
-        ])  # fmt: skip
-
-    def solve(self, lines: _EntryLines) -> tuple[CutSolution, NDArray[np.bool_]] | None:
-        """The solution with these lines, and which of them matter; None if the solver finds none."""
-        from scipy.optimize import linprog
-
-        examples, sparse = self.problem.examples, self._sparse
-        p, number = examples.mass, lines.entry.size
-        floor, other, _, q, _, g, _ = self.start[:-1]
-        # of f less its tangent at 1, whose costs are small
-        slope, intercept = (lines.slope - self.tilt, lines.intercept + self.tilt)
-        scale = 1.0 / np.maximum(1.0, np.abs(intercept))
-        each = np.arange(number)
-        cuts = sparse.csr_array(
-            (
-                np.concatenate([-scale, scale * intercept]),
-                (np.concatenate([each, each]), np.concatenate([g + lines.entry, q + lines.entry])),
-            ),
-            shape=(number, int(self.start[-1])),
-        )
-        right = -scale * slope * p[lines.entry]
-        found = linprog(
-            self.objective, A_ub=sparse.vstack([*self.fixed, cuts]), b_ub=np.concatenate([*self.right, right]),
-            A_eq=self.equal, b_eq=self.equal_right, bounds=self.bounds, method="highs",
-            options={"primal_feasibility_tolerance": _FINEST, "dual_feasibility_tolerance": _FINEST},
-        )  # fmt: skip
-        if found.status != 0:
-            return None
-        x, n = found.x, len(examples)
-        marginals = -np.asarray(found.ineqlin.marginals)
-        mixing = np.maximum(marginals[-number:], 0.0) * scale
-        weights = np.maximum(marginals[-number - n : -number], 0.0) if self.problem.worst else examples.weight
-        mixed = np.bincount(lines.entry, weights=mixing, minlength=p.size)
-        masses = np.maximum(x[q : q + p.size], 1e-300)
-        with np.errstate(all="ignore"):
-            own = np.bincount(lines.entry, weights=mixing * lines.intercept, minlength=p.size) / mixed
-            multiplier = -np.asarray(found.eqlin.marginals)[:n] / weights + self.tilt
-            tangent = self.problem.curve.tangent_intercept(p / masses)
-        ratio, size = math.exp(self.problem.epsilon), examples.size
-        inside = _INSIDE / (ratio + size - 1)
-        low = np.maximum(x / ratio, self.problem.least) * (1.0 - _INSIDE) + inside
-        solution = CutSolution(
-            low[floor : floor + examples.seen.size],
-            float(low[other]),
-            masses,
-            weights / weights.sum(),
-            np.where(weights > 0.0, multiplier, 0.0),
-            np.where(np.isfinite(own), own, tangent),
-        )
-        cost = x[g : g + p.size][lines.entry]
-        excess = cost - (slope * p[lines.entry] + intercept * masses[lines.entry])
-        return solution, (mixing > 0.0) | (excess <= _SLACK * (np.abs(cost) + float(found.fun)))
-
+from discreet.errors import DiscreetError
 
 Progress = Callable[[float], None]  # called with the share of the work that is done
 
@@ -271,6 +42,10 @@ _SPENT = 1e-14  # products so small that further steps are rounding
 _LEAST_KEEP = 2.0**-30  # so that every outcome keeps a positive probability, at negligible cost
 _MOST_KEEP = 1.0 - 2.0**-24  # above it only the floor of Q* remains
 _PATIENCE = 5  # programmes in a row that narrow a bracket by less than a tenth
+LARGEST_CUT = 1 << 13  # entries of all clients together, for linear programmes
+LARGEST_HULL = 1 << 19  # the same, whose worst case is minimised
+_FEW = 64  # clients to begin with; those that are served worst join them
+_SADDLE_TOLERANCE = 1e-6
 _COUNTED = 1e-7  # a client's weight, against the largest, below which it is left out of a certificate
 
 
@@ -294,36 +69,6 @@ class FloorBracket:
         return FloorBracket(found.floor, found.value, proof.bound, proof.certificate)
 
 
-@dataclass(frozen=True)
-class Objective:
-    """f in the solvers' form: a curve, its edge at gamma if it has one, and `constant`, which was left out of every client's cost."""
-
-    f: FDivergence
-    curve: ConvexCurve
-    gamma: float | None
-    constant: float
-
-    @classmethod
-    def of(cls, f: FDivergence) -> "Objective":
-        gamma = hinge_gamma(f)
-        if gamma is None:
-            return cls(f, curve_of(f), None, 0.0)
-        return cls(f, Edge(gamma), gamma, -max(1.0 - gamma, 0.0))
-
-    @property
-    def slope_at_one(self) -> float:
-        """The start of the multipliers of the interior point method."""
-        return self.curve.slope_at_one if self.gamma is None else self.gamma / 2.0
-
-    @property
-    def at_zero(self) -> float:
-        """f(0), or 0 if it is infinite: then every client has full support, and the value is not used."""
-        return self.curve.at_zero if math.isfinite(self.curve.at_zero) else 0.0
-
-    def cost(self, p: Floats, q: Floats, mu: float, part: Floats | float) -> EntryCost:
-        return SmoothCost(p, self.curve) if self.gamma is None else HingeCost(p, q, self.gamma, mu, part)
-
-
 def best_floor(
     examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, progress: Progress | None = None
 ) -> FloorBracket:
@@ -341,7 +86,7 @@ def interior_floor(
     """The narrowest bracket of the mean that the interior point method finds."""
     found: FloorBracket | None = None
     # an edge allows common steps only, and with very many clients steps apart leave a few behind, which delay the common steps
-    only_cautious = hinge_gamma(f) is not None or examples.mass.size > _MOST_APART
+    only_cautious = hockey_stick_gamma(f) is not None or examples.mass.size > _MOST_APART
     for cautious in (True,) if only_cautious else (False, True):
         with np.errstate(all="ignore"):  # overflow ends the iteration
             led = _solve_interior(examples, f, epsilon, keep, progress, cautious=cautious)
@@ -359,13 +104,13 @@ def cut_floor(
     """The bracket narrowed by linear programmes, until it is within a design's tolerance or stops getting narrower."""
     if examples.mass.size > LARGEST_CUT or keep > _MOST_KEEP:
         return found
-    objective, ratio, size = Objective.of(f), math.exp(epsilon), examples.size
+    objective, ratio, size = Objective.of_divergence(f), math.exp(epsilon), examples.size
     least, most = _floor_bounds(size, ratio, keep)
     problem = CutProblem(examples, objective.curve, epsilon, least, most, worst)
     start, _ = floor_outputs(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
     narrowest, waited = found.value - found.bound, 0
     for solution in problem.solutions(start):
-        floor = examples.spread_out(solution.floor, solution.elsewhere)
+        floor = examples.over_whole_domain(solution.floor, solution.elsewhere)
         value = worst_divergence(examples, f, floor, ratio) if worst else mean_divergence(examples, f, floor, ratio)
         proofs = _cut_certificates(solution, examples, objective, AllowedFloors(size, epsilon, keep))
         for proof in proofs:
@@ -392,7 +137,7 @@ def _cut_certificates(
             solution.intercept[entries],
             np.clip(level, curve.tangent_intercept(p / floor), curve.tangent_intercept(p / (ratio * floor))),
         )
-        found = [(one, *curve.line(one, p / q)) for one in wanted]
+        found = [(one, *curve.line_below(one, p / q)) for one in wanted]
     proofs = []
     for asked, slope, intercept in found:
         if np.isfinite(slope).all() and np.isfinite(intercept).all():
@@ -419,10 +164,10 @@ def _restrict_to_clients(examples: ExampleClients, counted: NDArray[np.bool_], w
 
 def tangent_floor(examples: ExampleClients, f: FDivergence, epsilon: float, keep: float) -> FloorBracket:
     """The floor of Q*, and the bound by the tangents of f at 1, as the last resort."""
-    objective, ratio = Objective.of(f), math.exp(epsilon)
+    objective, ratio = Objective.of_divergence(f), math.exp(epsilon)
     floor = np.full(examples.size, 1.0 / (ratio + examples.size - 1))
     at_one = np.full(examples.mass.size, -objective.curve.slope_at_one)
-    lines = objective.curve.line(at_one, np.ones(examples.mass.size))
+    lines = objective.curve.line_below(at_one, np.ones(examples.mass.size))
     multiplier = np.full(len(examples), objective.curve.slope_at_one)
     floors = AllowedFloors(examples.size, epsilon, keep)
     proof = DesignCertificate(examples, floors, multiplier, *lines, objective.at_zero, f.name, objective.constant)
@@ -439,9 +184,9 @@ def _solve_interior(
     examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, progress: Progress | None, *, cautious: bool
 ) -> FloorBracket | None:
     """A floor and the best of its certificates, once the two agree or no step is left; None on overflow."""
-    size, ratio, objective = examples.size, math.exp(epsilon), Objective.of(f)
+    size, ratio, objective = examples.size, math.exp(epsilon), Objective.of_divergence(f)
     promise = FloorBounds(*_floor_bounds(size, ratio, keep))
-    point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.cost, cautious=cautious)
+    point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.entry_cost, cautious=cautious)
     floors = AllowedFloors(size, epsilon, keep)
     proofs: list[tuple[float, DesignCertificate]] = []
     spent, first = False, point.gap
@@ -465,7 +210,11 @@ def _solve_interior(
         found = interior_certificate(point, objective, floors)
         proofs = [(found.lower_bound(), found)]
     bound, certificate = max(proofs[0][0], 0.0), proofs[0][1]  # no divergence is negative
-    floor = np.full(size, 1.0 / (ratio + size - 1)) if keep > _MOST_KEEP else examples.spread_out(point.floor, point.y)
+    floor = (
+        np.full(size, 1.0 / (ratio + size - 1))
+        if keep > _MOST_KEEP
+        else examples.over_whole_domain(point.floor, point.y)
+    )
     del point  # it takes many times the memory of the examples
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), bound, certificate)
 
@@ -492,7 +241,7 @@ def interior_certificate(point: InteriorPoint, objective: Objective, floors: All
     ratio = math.exp(floors.epsilon)
     for block in point.blocks:
         floor = point.floor[block.outcome]
-        slope[block.entries], intercept[block.entries] = block.cost.lines(
+        slope[block.entries], intercept[block.entries] = block.cost.lines_below(
             -block.multiplier[block.client], floor, floor + block.low.s, ratio * floor
         )
     multiplier = np.concatenate([block.multiplier for block in point.blocks])
@@ -506,3 +255,69 @@ def interior_certificate(point: InteriorPoint, objective: Objective, floors: All
         objective.f.name,
         objective.constant,
     )
+
+
+def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
+    """The floor with the smallest worst case over the convex hull of distributions (n, k): its value, and a lower bound for every sampler."""
+    size = laws.shape[1]
+    if laws.size > LARGEST_HULL:
+        raise DiscreetError(
+            f"clients has {laws.size:,} entries, more than {LARGEST_HULL:,}: give fewer laws, or a smaller domain, for over='worst'"
+        )
+    everyone, gamma = as_examples(laws, None, size), hockey_stick_gamma(f)
+    if gamma is not None and gamma != 1.0 and everyone.mass.size > LARGEST_CUT:
+        raise DiscreetError(
+            f"clients has {everyone.mass.size:,} entries, more than {LARGEST_CUT:,}: give fewer laws, or a smaller domain, for "
+            f"over='worst' with {f.name}"
+        )
+    found = _bracket_by_saddles(everyone, laws, f, epsilon) if gamma is None or gamma == 1.0 else None
+    if found is not None and found.is_settled:
+        return found
+    easy = tangent_floor(everyone, f, epsilon, 0.0)
+    largest = worst_divergence(everyone, f, easy.floor, math.exp(epsilon))
+    easy = FloorBracket(easy.floor, largest, easy.bound, easy.certificate)  # no mean is above the largest
+    return cut_floor(easy if found is None else easy.best_of_both(found), everyone, f, epsilon, 0.0, worst=True)
+
+
+def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket | None:
+    """The bracket by saddle points for some clients, which those that are served worst join; None if no saddle point is found."""
+    ratio, order = math.exp(epsilon), np.lexsort(laws.T)
+    chosen = np.unique(
+        order[np.linspace(0, len(laws) - 1, min(len(laws), _FEW)).astype(np.int64)]
+    )  # clients that differ
+    while True:
+        saddle = _near_saddle_point(laws[chosen], f, epsilon)
+        if saddle is None:
+            return None
+        floor, weights = saddle
+        served = np.maximum(client_divergences(everyone, f, floor, ratio), 0.0)
+        value = float(served.max())
+        worse = np.flatnonzero(served > served[chosen].max() + _SADDLE_TOLERANCE * value)
+        if not worse.size:
+            break
+        chosen = np.union1d(chosen, worse[np.argsort(-served[worse])[:_FEW]])
+    counted = weights > _SADDLE_TOLERANCE * weights.max()
+    mean = interior_floor(as_examples(laws[chosen][counted], weights[counted], laws.shape[1]), f, epsilon, 0.0)
+    return FloorBracket(floor, value, min(mean.bound, value), mean.certificate)
+
+
+def _near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
+    """A floor (k,) and weights of the clients (n,), nearly a saddle point; None where none is found."""
+    if hockey_stick_gamma(f) is None:
+        with np.errstate(all="ignore"):  # overflow ends the iteration
+            floor, weights = SmoothMinimax(laws, f, curve_of(f), epsilon).solve()
+        return (floor, weights) if np.isfinite(floor).all() and np.isfinite(weights).all() else None
+    try:
+        return floor_for_tv(laws, epsilon)
+    except UnsettledError:
+        return None
+
+
+def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:
+    """F(P_j; m) of every client (n,), for a floor on the domain."""
+    found = []
+    for part in examples.split_clients():
+        q, rest = floor_outputs(part, floor[examples.seen], float(floor.sum()), ratio)
+        held = part.sum_by_client(np.asarray(f.perspective(part.mass, q)))
+        found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
+    return np.concatenate(found)

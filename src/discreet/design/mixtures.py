@@ -1,6 +1,6 @@
 """The minimax risk of Gaussian and Laplace mixtures with bounded centres on a line, as a certified bracket (T7).
 
-**T7 (mixtures are not their band).** The extreme members of the class are its single kernels. So by T6 (`discreet.design._convex_hulls`) its
+**T7 (mixtures are not their band).** The extreme members of the class are its single kernels. So by T6 (`discreet.design._solving`) its
 minimax value is min_m sup_c F(P_c; m) over centres |c| <= radius, and the formula for the enclosing band is only an upper bound. No closed
 form is known in general.
 
@@ -29,9 +29,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._convex_hulls import floor_for_tv
-from discreet.design._curves import curve_of, hinge_gamma
+from discreet.design._curves import curve_of, hockey_stick_gamma
 from discreet.design._floors import as_examples, band_of_floor
+from discreet.design._linear_programmes import floor_for_tv
 from discreet.design._solving import best_floor
 from discreet.divergences import FDivergence, tv
 from discreet.errors import DiscreetError, check_count
@@ -117,10 +117,12 @@ def bracket_sides(
     counted = weights > 1e-6 * weights.max()
     mean = best_floor(as_examples(clients[counted], weights[counted], clients.shape[1]), tv, epsilon, 0.0)
     grid = np.linspace(-family.radius, family.radius, mixed)
-    basis = np.vstack([line.cell_laws(grid, scale) for scale in line.scales])
+    basis = np.vstack([line.cell_laws(grid, scale) for scale in line.kernel_scales])
     shares, _ = floor_for_tv(clients, epsilon, basis)
-    floor = line.mixture(shares, grid)
-    upper = line.worst(floor, ratio, WIDTH / 5.0) + _ROUNDING if 1.0 / ratio <= floor.total <= 1.0 else math.inf
+    floor = line.mix_kernels(shares, grid)
+    upper = (
+        line.worst_floor_cost(floor, ratio, WIDTH / 5.0) + _ROUNDING if 1.0 / ratio <= floor.total <= 1.0 else math.inf
+    )
     return max(0.0, mean.bound - _ROUNDING), upper, floor
 
 
@@ -131,20 +133,20 @@ def worst_kernel_divergence(
 
     `known`: the bound of another sampler; the result is inf as soon as this sampler is seen to be no better.
     """
-    if not math.isfinite(f.at_zero) or hinge_gamma(f) is not None:
+    if not math.isfinite(f.at_zero) or hockey_stick_gamma(f) is not None:
         return math.inf
-    fine = FineCells.of(line, floor)
+    fine = FineCells.from_floor(line, floor)
     sampler = OptimalSampler(band_of_floor(fine.masses, epsilon, Simplex(fine.masses.size)), epsilon=epsilon)
     shape, radius = ShiftedDivergence(f, curve_of(f).slope_at_one), line.family.radius
     half = radius / _BLOCKS
     centres = np.linspace(-radius + half, radius - half, _BLOCKS)
     reached, found = 0.0, 0.0
     while True:
-        q = np.asarray(sampler.output(fine.laws(centres)))
-        reached = max(reached, float(fine.costs(centres, 0.0, q, shape).max()))
+        q = np.asarray(sampler.output(fine.kernel_laws(centres)))
+        reached = max(reached, float(fine.divergence_bounds(centres, 0.0, q, shape).max()))
         if reached > known:
             return math.inf
-        each = fine.costs(centres, half, q, shape)
+        each = fine.divergence_bounds(centres, half, q, shape)
         open_ones = each > reached * (1.0 + _SHARP) + _NOTHING * _SHARP
         found = max(found, float(each[~open_ones].max(initial=0.0)))
         if not open_ones.any():
@@ -179,7 +181,7 @@ class FineCells:
     right: Floats
 
     @classmethod
-    def of(cls, line: "KernelsOnCells", floor: Floats) -> "FineCells":
+    def from_floor(cls, line: "KernelsOnCells", floor: Floats) -> "FineCells":
         """Masses on the cells of a line, spread over finer cells along a density whose logarithm is linear between the middles."""
         coarse, widths = line.edges, np.diff(line.edges)
         inner = np.concatenate([np.linspace(a, b, _PARTS, endpoint=False) for a, b in pairwise(coarse)])
@@ -207,12 +209,12 @@ class FineCells:
             left, right = (np.concatenate([log_tail, side, log_tail]) for side in (left, right))
         return cls(line, edges, masses, left, right)
 
-    def laws(self, centres: Floats) -> Floats:
+    def kernel_laws(self, centres: Floats) -> Floats:
         """The kernels on the cells (n, cells)."""
         laws = np.diff(self.line.kernel_mass_below(self.edges, centres[:, None]), axis=1)
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
-    def costs(self, centres: Floats, half: float, q: Floats, shape: ShiftedDivergence) -> Floats:
+    def divergence_bounds(self, centres: Floats, half: float, q: Floats, shape: ShiftedDivergence) -> Floats:
         """(n,) upper bounds on D_f over all kernels with a centre within `half` of these, for samplers with masses q (n, cells)."""
         line, scale = self.line, self.line.scale
         ends = self.edges.copy()
@@ -234,12 +236,12 @@ class FineCells:
         else:
             inside = (ends[:-1] < centres[:, None]) & (centres[:, None] < ends[1:])
             bent, reach = inside * width / scale, np.full(q.shape, half / scale)
-        reach = reach + half * line.steepness
+        reach = reach + half * line.log_mass_steepness
         low = np.exp(np.minimum(at_left, at_right) - reach)
         high = np.exp(np.maximum(at_left, at_right) + bent + reach)
         tails = np.isinf(self.edges[:-1]) | np.isinf(self.edges[1:])
         low[:, tails] = 0.0
-        laws = self.laws(centres)
+        laws = self.kernel_laws(centres)
         if tails.any():  # there p_c/g falls outwards for every c
             reach[:, tails] = math.inf
         most = np.clip(laws * np.exp(np.minimum(reach, 700.0)), low, high)
@@ -269,7 +271,7 @@ class KernelsOnCells:
         """P_c(-inf, x) of the kernel on all of the line, of the family's scale or another."""
         return self.family.kernel.cdf((x - centres) / (self.scale if scale is None else scale))
 
-    def mass(self, centres: Floats, scale: float | None = None) -> Floats:
+    def mass_inside(self, centres: Floats, scale: float | None = None) -> Floats:
         """The mass of each kernel inside the interval."""
         return self.kernel_mass_below(np.array(self.high), centres, scale) - self.kernel_mass_below(
             np.array(self.low), centres, scale
@@ -279,18 +281,18 @@ class KernelsOnCells:
         """log p_c(x) of the kernel on all of the line, or on its interval."""
         t = np.abs(x - centres) / self.scale
         exponent = -0.5 * t * t if self.name == "gaussian" else -t
-        return np.asarray(exponent + math.log(self.height) - np.log(self.mass(centres)))
+        return np.asarray(exponent + math.log(self.largest_density) - np.log(self.mass_inside(centres)))
 
     @property
-    def steepness(self) -> float:
+    def log_mass_steepness(self) -> float:
         """A bound on how fast the logarithm of the mass inside the interval changes with the centre."""
         if self.family.box is None:
             return 0.0
         radius = self.family.radius
-        return 2.0 * self.height / float(self.mass(np.array([radius, -radius])).min())
+        return 2.0 * self.largest_density / float(self.mass_inside(np.array([radius, -radius])).min())
 
     @property
-    def height(self) -> float:
+    def largest_density(self) -> float:
         """The largest density of a kernel."""
         return 1.0 / (self.scale * (math.sqrt(2.0 * math.pi) if self.name == "gaussian" else 2.0))
 
@@ -302,40 +304,40 @@ class KernelsOnCells:
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
     @property
-    def scales(self) -> tuple[float, ...]:
+    def kernel_scales(self) -> tuple[float, ...]:
         """The scales of the kernels that a floor is mixed from. (Narrow Laplace kernels would be steeper than the members.)"""
         return (self.scale, 0.6 * self.scale) if self.name == "gaussian" else (self.scale,)
 
-    def mixture(self, shares: Floats, grid: Floats) -> "LogLinear":
+    def mix_kernels(self, shares: Floats, grid: Floats) -> "LogLinear":
         """A mixture of kernels, first all of one scale, then of the next, with its logarithm made linear between many nodes."""
         fine = np.concatenate([np.linspace(a, b, _NODES_IN_A_CELL, endpoint=False) for a, b in pairwise(self.edges)])
         nodes = np.unique(
             np.concatenate([fine, self.edges[-1:], grid[(grid > self.edges[0]) & (grid < self.edges[-1])]])
         )
         density = np.zeros(nodes.size)
-        for scale, part in zip(self.scales, shares.reshape(len(self.scales), -1), strict=True):
+        for scale, part in zip(self.kernel_scales, shares.reshape(len(self.kernel_scales), -1), strict=True):
             t = np.abs(nodes[:, None] - grid) / scale
             shape = np.exp(-0.5 * t * t) if self.name == "gaussian" else np.exp(-t)
-            density += (shape * (self.height * self.scale / scale) / self.mass(grid, scale)) @ part
+            density += (shape * (self.largest_density * self.scale / scale) / self.mass_inside(grid, scale)) @ part
         logarithm = np.log(np.maximum(density, _TINY))
         slope = np.diff(logarithm) / np.diff(nodes)
         if self.name == "laplace":  # rounding aside, no mixture of kernels is steeper
             slope = np.clip(slope, -_STEEPEST / self.scale, _STEEPEST / self.scale)
         return LogLinear(nodes, logarithm[:-1], slope)
 
-    def costs(self, floor: "LogLinear", centres: Floats, ratio: float) -> Floats:
+    def floor_costs(self, floor: "LogLinear", centres: Floats, ratio: float) -> Floats:
         """F(P_c; m) of each centre."""
-        mass = self.mass(centres)
+        mass = self.mass_inside(centres)
         inside = np.diff(self.kernel_mass_below(self.edges[[0, -1]], centres[:, None]), axis=1)[:, 0] / mass
         # nothing is released beyond the outermost edges
-        over = self._excess(floor, ratio, centres, mass) + (1.0 - inside)
-        under = self._excess(floor, 1.0, centres, mass) - inside + floor.total
+        over = self._excess_over_floor(floor, ratio, centres, mass) + (1.0 - inside)
+        under = self._excess_over_floor(floor, 1.0, centres, mass) - inside + floor.total
         return np.maximum(over, under)
 
-    def _excess(self, floor: "LogLinear", times: float, centres: Floats, mass: Floats) -> Floats:
+    def _excess_over_floor(self, floor: "LogLinear", times: float, centres: Floats, mass: Floats) -> Floats:
         """The integral of (p_c - times m)_+ over the pieces (n,): on each, over the interval where the difference is positive."""
         centre, tilt = centres[:, None], floor.slope * self.scale
-        height = np.log(self.height / mass)[:, None] - math.log(times) - floor.at(centre)
+        height = np.log(self.largest_density / mass)[:, None] - math.log(times) - floor.log_at(centre)
         if self.name == "gaussian":
             half = np.sqrt(np.maximum(tilt * tilt + 2.0 * height, 0.0))
             left, right = -tilt - half, -tilt + half
@@ -347,17 +349,17 @@ class KernelsOnCells:
         gained = (self.kernel_mass_below(high, centre) - self.kernel_mass_below(low, centre)) / mass[:, None]
         return np.asarray((gained - times * floor.masses_between(low, high)).sum(axis=1))
 
-    def worst(self, floor: "LogLinear", ratio: float, tolerance: float) -> float:
+    def worst_floor_cost(self, floor: "LogLinear", ratio: float, tolerance: float) -> float:
         """An upper bound on F(P_c; m) over all centres, at most 1 + tolerance times too large, unless too many centres are alike."""
         radius = self.family.radius
-        steep = self.height * (
-            1.0 if self.family.box is None else 2.0 / float(self.mass(np.array([radius, -radius])).min())
+        steep = self.largest_density * (
+            1.0 if self.family.box is None else 2.0 / float(self.mass_inside(np.array([radius, -radius])).min())
         )
         half = radius / 64.0
         centres = np.linspace(-radius + half, radius - half, 64)
-        best = float(self.costs(floor, np.array([-radius, 0.0, radius]), ratio).max())
+        best = float(self.floor_costs(floor, np.array([-radius, 0.0, radius]), ratio).max())
         while True:
-            costs = self.costs(floor, centres, ratio)
+            costs = self.floor_costs(floor, centres, ratio)
             best = max(best, float(costs.max()))
             enough = best + max(best * tolerance, 0.1 * _NOTHING)
             near = costs + steep * half > enough
@@ -378,7 +380,7 @@ class LogLinear:
     value: Floats
     slope: Floats
 
-    def at(self, x: Floats) -> Floats:
+    def log_at(self, x: Floats) -> Floats:
         """The logarithm of each piece's formula at x (..., 1): (..., k)."""
         return self.value + self.slope * (x - self.nodes[:-1])
 

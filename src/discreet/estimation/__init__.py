@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from discreet._base.doors import lazy_names, old_names
-from discreet.estimation._change import Change, PooledPopulation, SurveyChange, change, pooled_population, survey_change
 from discreet.estimation._counting import (
     LARGEST as LARGEST,
     MOST as MOST,
@@ -12,16 +11,24 @@ from discreet.estimation._counting import (
     line_of as line_of,
     reference_on as reference_on,
 )
-from discreet.estimation._from_samples import InvertedPopulation, inverted_population, population
-from discreet.estimation._groups import GroupedPopulation, answer_groups, estimate_groups, shares_within
-from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
-from discreet.estimation._liars import (
-    Liars,
-    ReportLiars,
-    liars,
-    liars_per_half_interval as liars_per_half_interval,
-    report_liars,
+from discreet.estimation._from_releases import (
+    InvertedPopulation,
+    inverted_population,
+    population,
+    reported_average,
+    reported_population,
+    reported_statistic,
 )
+from discreet.estimation._groups import (
+    GroupedPopulation,
+    PooledPopulation,
+    answer_groups,
+    estimate_groups,
+    pooled_population,
+    shares_within,
+)
+from discreet.estimation._intervals import Shares
+from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
 from discreet.estimation._planning import (
     LEAST_EPSILON as LEAST_EPSILON,
     MOST_CLIENTS as MOST_CLIENTS,
@@ -33,7 +40,7 @@ from discreet.estimation._planning import (
     outlook,
     variance_excess,
 )
-from discreet.estimation._population import Estimate, Population, Shares
+from discreet.estimation._population import AnyPopulation as AnyPopulation, Population, ReportedPopulation
 from discreet.estimation._record import (
     change_record as change_record,
     empty_survey_record as empty_survey_record,
@@ -54,14 +61,19 @@ from discreet.estimation._record import (
     trust_notes as trust_notes,
     within_record as within_record,
 )
-from discreet.estimation._reports import (
-    AnyPopulation as AnyPopulation,
-    ReportedPopulation,
-    reported_average,
-    reported_population,
-    reported_statistic,
-)
 from discreet.estimation._reweighting import Reweighted, reweight_examples as reweight_examples
+from discreet.estimation._shifts import (
+    Change,
+    Liars,
+    ReportLiars,
+    SurveyChange,
+    change,
+    liars,
+    liars_per_half_interval as liars_per_half_interval,
+    report_liars,
+    survey_change,
+)
+from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, SurveyOutlook, answer_survey, survey_outlook
 from discreet.estimation._ways import (
     MOST_REHEARSED as MOST_REHEARSED,

@@ -40,14 +40,17 @@ def client_column_name(source: Source, sample: str = "sample") -> str:
     return first if others[:2] in ([name, AGREEMENT] for name in (sample, "sample", REPORT)) else "client"
 
 
-def name_words(name: pl.Expr) -> list[pl.Expr]:
+def hashed_client_names(name: pl.Expr) -> list[pl.Expr]:
     """The names of clients as 128 bits, in two columns."""
     return [name.hash(seed=seed).alias(word) for seed, word in enumerate(_WORDS, start=1)]
 
 
-def _distinct_names(source: Source, column: str) -> pl.DataFrame:
-    """The different clients of a source, by the words of their names."""
-    words = name_words(client_name_texts(source, column))
+def _distinct_client_names(source: Source) -> pl.DataFrame | None:
+    """The different clients of a source, by the words of their names; None where it does not name them, or numbers them."""
+    column = client_column_name(source)
+    if source.numbered or column not in source.schema:
+        return None
+    words = hashed_client_names(client_name_texts(source, column))
     parts = list(source.frames(lambda frame: frame.select(words), [column], client=column))
     return pl.concat(parts).unique() if parts else pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64))
 
@@ -81,7 +84,7 @@ class DistinctClients:
         self._where = f"column {column!r} of {source.name}"
         whole = source.schema[column].is_integer()
         name = pl.col(column) if whole else client_name_texts(source, column)
-        words = [name.alias(_WORDS[0])] if whole else name_words(name)
+        words = [name.alias(_WORDS[0])] if whole else hashed_client_names(name)
         self._called = _WORDS[: len(words)]
         self.told = [name.is_null().alias(_NOBODY), *words]
         self._parts, self._seed = (
@@ -91,24 +94,24 @@ class DistinctClients:
         self._seen: list[pl.DataFrame] = []
         self._remembered = 0
 
-    def note(self, frame: pl.DataFrame) -> None:
+    def remember_clients(self, frame: pl.DataFrame) -> None:
         """Remember the clients of a frame; where there is room for a part of them, those of some hashes."""
         if frame[_NOBODY].any():
             raise DiscreetError(f"{self._where} holds nulls: samples without a client; filter them out")
-        self._seen.append(self._chosen_part(frame.select(self._called)))
+        self._seen.append(self._keep_chosen_hashes(frame.select(self._called)))
         self._remembered += self._seen[-1].height
         while self._remembered > MOST_TOLD_APART:
-            self.check()  # clients that are forgotten now came once so far
+            self.check_repeated()  # clients that are forgotten now came once so far
             self._parts *= 2
-            self._seen = [self._chosen_part(each) for each in self._seen]
+            self._seen = [self._keep_chosen_hashes(each) for each in self._seen]
             self._remembered = sum(each.height for each in self._seen)
 
-    def _chosen_part(self, words: pl.DataFrame) -> pl.DataFrame:
+    def _keep_chosen_hashes(self, words: pl.DataFrame) -> pl.DataFrame:
         return (
             words if self._parts < 2 else words.filter(pl.col(self._called[0]).hash(seed=self._seed) % self._parts == 0)
         )
 
-    def check(self) -> None:
+    def check_repeated(self) -> None:
         """Raise an error for repeated clients, with the number of records."""
         if not self._seen:
             return
@@ -128,19 +131,20 @@ class DistinctClients:
 
 def check_clients_apart(sources: Sequence[Source]) -> bool:
     """Raise an error for clients in several sources; return whether all sources name their clients. Numbered rows are no names."""
-    columns = [(source, client_column_name(source)) for source in sources if not source.numbered]
-    named = [(source, column) for source, column in columns if column in source.schema]
-    seen: pl.DataFrame | None = None
-    for source, column in named:
-        who = _distinct_names(source, column)
-        again = 0 if seen is None else who.join(seen, on=_WORDS, how="semi").height
+    seen, are_named = pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64)), True
+    for source in sources:
+        who = _distinct_client_names(source)
+        if who is None:
+            are_named = False
+            continue
+        again = who.join(seen, on=_WORDS, how="semi").height
         if again:
             raise DiscreetError(
                 f"{again:,} of the {who.height:,} clients in {source.name} occur in another file too: a client with "
                 f"two samples has spent two budgets; leave one of them out"
             )
-        seen = who if seen is None else pl.concat([seen, who])
-    return len(named) == len(sources)
+        seen = pl.concat([seen, who])
+    return are_named
 
 
 @dataclass(frozen=True)
@@ -154,16 +158,11 @@ class SharedClients:
 
 def shared_clients(before: Source, after: Source) -> SharedClients | None:
     """The clients of two files; None where one of them does not name its clients, or numbers them."""
-    names = []
-    for source in (before, after):
-        column = client_column_name(source)
-        if source.numbered or column not in source.schema:
-            return None
-        names.append(_distinct_names(source, column))
-    if not all(each.height for each in names):
+    earlier, later = _distinct_client_names(before), _distinct_client_names(after)
+    if earlier is None or later is None or not (earlier.height and later.height):
         return None
-    both = names[0].join(names[1], on=_WORDS, how="semi").height
-    return SharedClients(names[0].height - both, both, names[1].height - both)
+    both = earlier.join(later, on=_WORDS, how="semi").height
+    return SharedClients(earlier.height - both, both, later.height - both)
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ class ClientGroups:
         name, group = client_name_texts(clients, client), group_texts(clients, column)
 
         def named_groups(frame: Any) -> Any:
-            return frame.filter(name.is_not_null()).select(*name_words(name), group)
+            return frame.filter(name.is_not_null()).select(*hashed_client_names(name), group)
 
         parts = list(clients.frames(named_groups, list(dict.fromkeys([client, column])), client=client))
         found = (
@@ -242,9 +241,9 @@ class GroupReader:
         self._names: set[str] = set()
         self.total = self.missing = 0
 
-    def parts(self) -> Iterator[tuple[str, pl.DataFrame]]:
+    def read_groups(self) -> Iterator[tuple[str, pl.DataFrame]]:
         """Groups with frames of their keys and numbers; a group may come several times."""
-        for frame in _frames_by_group(self._source, self._key, self._groups, self._column):
+        for frame in _read_frames_by_group(self._source, self._key, self._groups, self._column):
             self.total += int(frame[NUMBER].sum())
             self.missing += int(frame.filter(pl.col(_GROUP).is_null())[NUMBER].sum())
             if self._groups.nulls == "group":
@@ -258,7 +257,7 @@ class GroupReader:
                     )
                 yield str(name), part
 
-    def check(self) -> None:
+    def check_groups(self) -> None:
         """Refuse clients without a group, where they are an error, and a source without any group."""
         groups = self._groups
         if self.missing and groups.nulls == "error":
@@ -271,7 +270,7 @@ class GroupReader:
             raise DiscreetError(f"no client has a group in column {groups.column!r}; there is nothing to estimate")
 
 
-def group_order(name: str) -> tuple[bool, float, str]:
+def group_sort_key(name: str) -> tuple[bool, float, str]:
     """Numbers by their value, then texts, then clients without a group."""
     try:
         return name == NO_GROUP, float(name), name
@@ -279,7 +278,7 @@ def group_order(name: str) -> tuple[bool, float, str]:
         return name == NO_GROUP, np.inf, name
 
 
-def _frames_by_group(source: Source, key: pl.Expr, groups: ClientGroups, column: str) -> Iterator[pl.DataFrame]:
+def _read_frames_by_group(source: Source, key: pl.Expr, groups: ClientGroups, column: str) -> Iterator[pl.DataFrame]:
     """Frames with a group, a key and their number."""
     counted = pl.len().alias(NUMBER)
     if groups.table is None:
@@ -296,7 +295,7 @@ def _frames_by_group(source: Source, key: pl.Expr, groups: ClientGroups, column:
     who = client_column_name(source, column)
     if who not in source.schema:
         raise DiscreetError(f"{source.name} does not name its clients, so no table of clients can be joined with it")
-    words = name_words(client_name_texts(source, who))
+    words = hashed_client_names(client_name_texts(source, who))
     for frame in source.frames(lambda rows: rows.select(key.alias(KEY), *words), [column, who], client=who):
         joined = frame.join(groups.table, on=_WORDS, how="left")
         yield joined.group_by(_GROUP, KEY).agg(counted)

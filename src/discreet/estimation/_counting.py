@@ -12,7 +12,8 @@ distribution, the J samples of one client are independent, and so alike. The cli
 client's samples is one number Z_i in {0, 1/J, ..., 1} with mean Q_i(x), and n such numbers are averaged. The interval for their mean is
 Gaffke's bound (`discreet.estimation._intervals`), which for J = 1 has two values and is Clopper and Pearson's. The same holds for averages
 of any function. No assumption is made about the dependence between samples of one client, so the interval holds for several rounds, for
-joint draws, and for one release that was read twice.
+joint draws, and for one release that was read twice. Several reports of each client (`ReportRows`) are the same: the share of a client's
+reports that hold x is one number, and so is its mean of V (`discreet.estimation._statistics`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,18 @@ from discreet.audit import MOST_DRAWS
 from discreet.domain import LARGEST_VALUE, Bins, Domain, Interval
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._intervals import Ends, largest_average
-from discreet.mechanisms import DEFAULT_CELLS, AnyFamily, CellAtoms, DensityAtoms, LineCells, PointAtoms, Sampler
+from discreet.estimation._statistics import largest_sum, sums_over_blocks
+from discreet.mechanisms import (
+    DEFAULT_CELLS,
+    AnyFamily,
+    CellAtoms,
+    DensityAtoms,
+    LineCells,
+    PointAtoms,
+    Reports,
+    ReportSampler,
+    Sampler,
+)
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +70,7 @@ def column_as_list(column: Any) -> Any:
     return column
 
 
-def check_distinct(clients: Any, samples: Any) -> None:
+def check_distinct_clients(clients: Any, samples: Any) -> None:
     """Raise an error for repeated clients, and for names that are not one for each sample."""
     if samples is None:
         raise DiscreetError("clients= names the clients of samples=; counts= have no clients")
@@ -78,13 +90,13 @@ def check_distinct(clients: Any, samples: Any) -> None:
         )
 
 
-def counts_of(samples: Any, domain: Domain) -> NDArray[np.int64]:
+def count_samples(samples: Any, domain: Domain) -> NDArray[np.int64]:
     """The count of each outcome among the samples."""
     numbers = domain.numbers(column_as_list(samples))
-    return checked_counts(np.bincount(numbers, minlength=domain.size), domain)
+    return check_counts(np.bincount(numbers, minlength=domain.size), domain)
 
 
-def checked_counts(counts: Any, domain: Domain) -> NDArray[np.int64]:
+def check_counts(counts: Any, domain: Domain) -> NDArray[np.int64]:
     """Counts in the order of the outcomes; a dict or a Series is read by its labels."""
     size, counts = domain.size, domain.in_order(counts, "counts")
     wrong = f"counts is not a list of {size} whole numbers of at least 0, one for each outcome"
@@ -124,7 +136,7 @@ class CellBins:
         """The bin of each cell along the line."""
         return np.repeat(np.arange(self.starts.size), np.diff(np.append(self.starts, self.cells)))
 
-    def of(self, cells: NDArray[Any]) -> NDArray[Any]:
+    def add_up(self, cells: NDArray[Any]) -> NDArray[Any]:
         """Values on the cells along the line (..., cells), added up for each bin."""
         return np.asarray(np.add.reduceat(cells, self.starts, axis=-1))
 
@@ -150,7 +162,7 @@ def cells_as_bins(sampler: Sampler[AnyFamily]) -> CellBins:
             f"{sampler.family!r} has cells that reach to infinity, of which nothing can be averaged; give public bins, edges="
         )
     bins = Bins(line.edges)
-    counted = _counted_on_points(sampler, bins)
+    counted = _point_shares(sampler, bins)
     return CellBins(bins, line.masses if counted is None else counted / counted.sum(), np.arange(line.size), line.size)
 
 
@@ -177,9 +189,9 @@ def bin_cells(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = 
     return CellBins(Bins(edges), np.add.reduceat(cells.reference, starts), starts, cells.cells)
 
 
-def masses_between(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
+def bin_masses(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
     """The masses of bins between any edges under mu: exact for whole cells, by Gauss's rule for parts of cells."""
-    found = _counted_on_points(sampler, bins)
+    found = _point_shares(sampler, bins)
     if found is None:
         line = line_of(sampler)
         below = np.append(0.0, np.cumsum(line.masses))
@@ -190,7 +202,7 @@ def masses_between(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
     return np.asarray(found / found.sum())
 
 
-def cut_cells(sampler: Sampler[AnyFamily], bins: Bins) -> int:
+def count_cut_cells(sampler: Sampler[AnyFamily], bins: Bins) -> int:
     """The number of released cells with an edge of the bins inside; 0 unless release is by cells of a line."""
     carrier = sampler.carrier
     if not isinstance(carrier, CellAtoms) or carrier.family.dim != 1:
@@ -201,7 +213,7 @@ def cut_cells(sampler: Sampler[AnyFamily], bins: Bins) -> int:
     return int(np.unique(cell[(share > _ROUNDING) & (share < 1.0 - _ROUNDING)]).size)
 
 
-def _counted_on_points(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None:
+def _point_shares(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None:
     """The share of the public points in each bin; None unless the atoms are public points."""
     carrier = sampler.carrier
     if not isinstance(carrier, PointAtoms) or carrier.discretisation.seed is None or carrier.family.dim != 1:
@@ -243,15 +255,15 @@ class SampleRows:
         found[:, 0] = n - found[:, 1:].sum(axis=1)
         return found
 
-    def ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
+    def share_ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
         """The ends of the intervals of all outcomes' shares.
 
         `liars`: as if that many more clients had sent only this outcome; if negative, as if that many of those that sent it most often had
         not sent it.
         """
-        return repeat_ends(self._repeat_counts, confidence, among=among, liars=liars)
+        return share_ends_from_repeats(self._repeat_counts, confidence, among=among, liars=liars)
 
-    def ends_below(self, order: Integers, confidence: float) -> Ends:
+    def cumulative_share_ends(self, order: Integers, confidence: float) -> Ends:
         """The ends of the intervals of the shares of the first, the first two, ... outcomes in this order."""
         n, samples = self.numbers.shape
         rank = np.empty(self.size, dtype=np.int64)
@@ -263,7 +275,7 @@ class SampleRows:
             here = np.bincount(ranks[:, place], minlength=self.size)
             steps[:, place] -= here
             steps[:, place + 1] += here
-        return _mean_ends(np.cumsum(steps, axis=0), confidence, 1)
+        return _mean_interval_ends(np.cumsum(steps, axis=0), confidence, 1)
 
     def largest_average(self, phi: Floats, confidence: float, *, among: int = 1) -> float:
         """The largest average of phi under the output distributions, at that confidence."""
@@ -272,7 +284,7 @@ class SampleRows:
         return largest_average(values, np.concatenate([clients, [0, 0]]).astype(np.int64), confidence, among=among)
 
 
-def rows_of(samples: Any, domain: Domain) -> SampleRows | None:
+def read_sample_rows(samples: Any, domain: Domain) -> SampleRows | None:
     """Samples as rows, one for each client, or None if each sample belongs to another client."""
     rows = column_as_list(samples)
     if not isinstance(rows, list) or not rows or not isinstance(rows[0], (list, tuple, np.ndarray)):
@@ -283,17 +295,21 @@ def rows_of(samples: Any, domain: Domain) -> SampleRows | None:
             f"samples has rows of {min(lengths)} to {max(lengths)}; give as many samples of each client, and leave out who has fewer"
         )
     numbers = domain.numbers([one for row in rows for one in row])
-    checked_counts(np.bincount(numbers, minlength=domain.size), domain)
+    check_counts(np.bincount(numbers, minlength=domain.size), domain)
     return SampleRows(numbers.reshape(len(rows), lengths.pop()), domain.size)
 
 
-def repeat_ends(repeats: Integers, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
-    """The ends of the intervals of means, from (outcomes, J + 1) numbers of clients with 0 to J of J; `liars` as for `SampleRows.ends`."""
-    often = _move_clients(repeats, liars) if liars >= 0 else _move_clients(repeats[:, ::-1], -liars)[:, ::-1]
-    return _mean_ends(often, confidence, among)
+def share_ends_from_repeats(repeats: Integers, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
+    """The ends of intervals of means, from (outcomes, J + 1) numbers of clients with 0 to J of J; `liars` as for `SampleRows.share_ends`."""
+    often = (
+        _move_clients_to_last(repeats, liars)
+        if liars >= 0
+        else _move_clients_to_last(repeats[:, ::-1], -liars)[:, ::-1]
+    )
+    return _mean_interval_ends(often, confidence, among)
 
 
-def _move_clients(often: Integers, number: int) -> Integers:
+def _move_clients_to_last(often: Integers, number: int) -> Integers:
     """`number` clients of each row moved from the first columns to the last."""
     before = np.cumsum(often, axis=1)
     left = np.diff(np.maximum(before - number, 0), axis=1, prepend=0)
@@ -301,7 +317,7 @@ def _move_clients(often: Integers, number: int) -> Integers:
     return np.asarray(left)
 
 
-def _mean_ends(often: Integers, confidence: float, among: int) -> Ends:
+def _mean_interval_ends(often: Integers, confidence: float, among: int) -> Ends:
     """The ends of intervals of means, from the numbers of clients with each of the values 0, 1/J, ..., 1."""
     values = np.arange(often.shape[1]) / (often.shape[1] - 1)
     distinct, places = np.unique(often, axis=0, return_inverse=True)  # far fewer than outcomes
@@ -310,3 +326,59 @@ def _mean_ends(often: Integers, confidence: float, among: int) -> Ends:
     share = distinct @ values / distinct.sum(axis=1)
     low, high = np.clip(np.minimum(low, share), 0.0, 1.0), np.clip(np.maximum(high, share), 0.0, 1.0)
     return low[places.ravel()], high[places.ravel()]
+
+
+@dataclass(frozen=True, eq=False)
+class ReportRows:
+    """Reports (n, J): J of each of n clients."""
+
+    sampler: ReportSampler
+    reports: Reports
+
+    @property
+    def clients(self) -> int:
+        """The number of clients."""
+        return len(self.reports)
+
+    @cached_property
+    def _repeat_counts(self) -> Integers:
+        """(k, J + 1): the number of clients of whom 0 to J reports hold each outcome."""
+        held = (self._holds_outcome(outcome).sum(axis=1) for outcome in range(self.sampler.family.size))
+        return np.array([np.bincount(each, minlength=self.reports.shape[1] + 1) for each in held], dtype=np.int64)
+
+    def _holds_outcome(self, outcome: int) -> NDArray[np.bool_]:
+        return self.sampler.blocks.holds(self.reports, np.array([outcome]))
+
+    def share_ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
+        """The ends of the intervals of the probabilities that a report holds each outcome; `liars` as for samples."""
+        return share_ends_from_repeats(self._repeat_counts, confidence, among=among, liars=liars)
+
+    def largest_mean(self, phi: Floats, miss: float) -> float:
+        """The largest average of phi under the average client, which is exceeded with probability at most `miss`."""
+        middle, size = float(phi.mean()), self.reports.shape
+        sums = sums_over_blocks(self.sampler.blocks, self.reports.ravel(), phi - middle).reshape(size).mean(axis=1)
+        return middle + self._largest_mean_of_sums(sums, largest_sum(self.sampler.blocks, phi - middle), miss)
+
+    def _largest_mean_of_sums(self, sums: Floats, most: float, miss: float) -> float:
+        """The largest mean of sums over blocks, in units of the average client."""
+        values, often = np.unique(sums, return_counts=True)
+        bound = largest_average(np.append(values, most), np.append(often, 0), 1.0 - 2.0 * miss)
+        return bound / self.sampler.chances.gap
+
+    def quantile_places(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
+        """The first and the last place in the order that the quantile may have."""
+        size, width = len(order), np.zeros(self.clients)
+        for outcome in range(size):
+            width += self._holds_outcome(outcome).mean(axis=1)
+        below, first, last = np.zeros(self.clients), size - 1, 0
+        for place, outcome in enumerate(order[:-1].tolist()):
+            below += self._holds_outcome(outcome).mean(axis=1)
+            share = (place + 1.0) / size
+            phi = np.full(size, -share)
+            phi[order[: place + 1]] += 1.0
+            sums = below - share * width
+            high = share + self._largest_mean_of_sums(sums, largest_sum(self.sampler.blocks, phi), miss)
+            low = share - self._largest_mean_of_sums(-sums, largest_sum(self.sampler.blocks, -phi), miss)
+            first = min(first, place) if high >= level else first
+            last = place + 1 if low < level else last
+        return first, last

@@ -1,7 +1,8 @@
-"""Groups of clients: each estimated by itself, with intervals that hold for all groups at once.
+"""Groups and stages of clients: each estimated by itself, with intervals that hold for all groups at once, or pooled.
 
 `estimate_groups` takes samples or reports and the public group of each client, `answer_groups` reports on a survey. `shares_within` gives
-the shares within groups that are private, from the answers to a survey.
+the shares within groups that are private, from the answers to a survey. `pooled_population` is the average client of stages that released
+under different agreements.
 
 **Samples and reports.** Clients draw independently, so groups of different clients are independent. If the intervals of each of G groups
 hold together with probability c^(1/G), those of all groups and all outcomes hold together with probability c. Inside a group the error is
@@ -14,10 +15,23 @@ probability of a miss is shared by all of them).
 **Private groups.** A column of the survey is a group that only the client knows. Shares within it are ratios j/(j + r), of a cell j of a
 table and the other cells r with the same group. The ratio grows with j and falls with r. So where intervals of all cells hold at once, it
 lies between low(j)/(low(j) + high(r)) and high(j)/(high(j) + low(r)). A question for the shares of the group itself narrows this.
+
+**Stages.** Stage i has n_i clients, other ones than the other stages, and an average client with the shares theta_i. The average client of
+all has the shares sum_i w_i theta_i with w_i = n_i/sum_j n_j, which are public. Stages of one sampler are one stage: their counts add up.
+
+**Two samplers.** The theorem on a change (`discreet.estimation._shifts`) holds for any growing function of the two shares, so for their sum
+too: let z and z' measure how far each count lies above its mean. The pairs of chances that u z + w z' < c and the cap leave contain the
+truth with probability 1 - error, and the least sum among them is the lower end. The upper end is the same for the lower tails.
+
+**More samplers.** Each of m stages has intervals that miss with an m-th of the error. Where all hold, the sum lies between the sums of their
+ends.
+
+Where the average client of a stage is not identifiable, its ends hold every share that could have led to the samples, and so do those here.
+The estimate is then that among the samples.
 """
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -29,10 +43,12 @@ from discreet.agreement import Agreement
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
 from discreet.estimation._counting import LARGEST, column_as_list, line_of, usual_bin_count
-from discreet.estimation._from_samples import population
-from discreet.estimation._intervals import Ends, clopper_pearson
-from discreet.estimation._population import Estimate, Population, Shares
-from discreet.estimation._reports import AnyPopulation, ReportedPopulation, reported_population, reported_statistic
+from discreet.estimation._from_releases import population, reported_population, reported_statistic
+from discreet.estimation._intervals import Ends, Shares, clopper_pearson
+from discreet.estimation._inversion import lower_ends_together
+from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, merge_counts
+from discreet.estimation._shifts import SPLITS, ShareBounds, SplitScores, usual_standard_error
+from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswers, answer_survey
 from discreet.families import ContinuousFamily
 from discreet.mechanisms import AnyFamily, LineCells, ReportCounts, ReportSampler, Sampler
@@ -78,7 +94,7 @@ class GroupedPopulation:
             if len(self.groups) > _MANY:  # Clopper and Pearson's ends take less time
                 alone = clopper_pearson(found.counts, found.clients, found.confidence)
                 all_ends = clopper_pearson(found.counts, found.clients, confidence, among=len(found.counts))
-                laws[name] = found.law_within(alone, all_ends)
+                laws[name] = found.law_from_intervals(alone, all_ends)
                 continue
             together = replace(found, confidence=confidence).law
             laws[name] = replace(found.law, all_low=together.all_low, all_high=together.all_high)
@@ -87,14 +103,7 @@ class GroupedPopulation:
     @cached_property
     def whole(self) -> AnyPopulation:
         """The estimate from the clients of all groups together."""
-        first, *others = self.groups.values()
-        counts = sum((each.counts for each in others), first.counts)
-        if isinstance(first, ReportedPopulation):
-            return replace(first, counts=counts, clients=self.clients)
-        if first.finest is None:
-            return replace(first, counts=counts)
-        finest = [each.finest.counts for each in self.groups.values() if isinstance(each.finest, Population)]
-        return replace(first, counts=counts, finest=replace(first.finest, counts=np.sum(finest, axis=0)))
+        return merge_counts(list(self.groups.values()))
 
     @cached_property
     def margins(self) -> dict[Any, float]:
@@ -313,14 +322,14 @@ def shares_within(found: SurveyAnswers, place: int, column: str) -> dict[Any, Sh
         )
     axis, sizes = answer.question.columns.index(column), columns.sizes(answer.question.columns)
 
-    def by_group(values: Floats) -> Floats:
+    def group_rows(values: Floats) -> Floats:
         return np.moveaxis(values.reshape(sizes), axis, 0).reshape(sizes[axis], -1)
 
-    cells, low, high = (by_group(each) for each in (answer.nearest, answer.law.all_low, answer.law.all_high))
+    cells, low, high = (group_rows(each) for each in (answer.nearest, answer.law.all_low, answer.law.all_high))
     least, most = _group_share_ends(found, column, low, high)
     names = columns[column].names
     return {
-        names[group]: _shares_of_sum(cells[group], low[group], high[group], least[group], most[group])
+        names[group]: _shares_within_sum(cells[group], low[group], high[group], least[group], most[group])
         for group in range(len(cells))
     }
 
@@ -334,7 +343,7 @@ def _group_share_ends(found: SurveyAnswers, column: str, low: Floats, high: Floa
     return least, most
 
 
-def _shares_of_sum(cells: Floats, low: Floats, high: Floats, least: float, most: float) -> Shares:
+def _shares_within_sum(cells: Floats, low: Floats, high: Floats, least: float, most: float) -> Shares:
     """The shares of cells within their sum, which lies between `least` and `most`."""
     total = cells.sum()
     estimate = cells / total if total > 0.0 else np.full(len(cells), np.nan)
@@ -345,3 +354,112 @@ def _shares_of_sum(cells: Floats, low: Floats, high: Floats, least: float, most:
         top = np.where(widest > 0.0, high / widest, 1.0)
     bottom, top = np.clip(bottom, 0.0, 1.0), np.clip(top, 0.0, 1.0)
     return Shares(estimate, bottom, top, bottom, top)
+
+
+@dataclass(frozen=True, eq=False)
+class PooledPopulation:
+    """The average client of several stages together. Made by `pooled_population`.
+
+    Attributes:
+        stages: the estimate of each stage by itself, in order.
+        confidence: of every interval.
+    """
+
+    stages: tuple[AnyPopulation, ...]
+    confidence: float
+
+    def __repr__(self) -> str:
+        return f"<PooledPopulation of {len(self.stages)} stages, {self.clients:,} clients>"
+
+    @property
+    def clients(self) -> int:
+        """The number of clients in all stages."""
+        return sum(each.clients for each in self.stages)
+
+    @property
+    def domain(self) -> Domain:
+        """The outcomes."""
+        return self.stages[0].domain
+
+    @property
+    def exact(self) -> bool:
+        """Whether the average client of every stage is identifiable; otherwise the estimate is that among the samples."""
+        return all(each.exact for each in self.stages)
+
+    @cached_property
+    def law(self) -> Shares:
+        """The average client: estimates, their intervals, and intervals that hold for all outcomes at once."""
+        weights = self._stage_weights(self.stages)
+        estimate = sum((w * each.law.estimate for w, each in zip(weights, self.stages, strict=True)), np.zeros(1))
+        low, high = self._pooled_share_ends(1)
+        all_low, all_high = self._pooled_share_ends(len(estimate))
+        return Shares(estimate, low, high, lower_ends_together(all_low), all_high)
+
+    @cached_property
+    def _stages_by_sampler(self) -> tuple[AnyPopulation, ...]:
+        """The stages, those of one sampler as one."""
+        found: list[AnyPopulation] = []
+        for stage in self.stages:
+            place = next((i for i, each in enumerate(found) if each.sampler == stage.sampler), None)
+            if place is None:
+                found.append(stage)
+            else:
+                found[place] = merge_counts([found[place], stage])
+        return tuple(found)
+
+    def _stage_weights(self, stages: Sequence[AnyPopulation]) -> list[float]:
+        return [each.clients / self.clients for each in stages]
+
+    def _pooled_share_ends(self, among: int) -> Ends:
+        stages, weights = self._stages_by_sampler, self._stage_weights(self._stages_by_sampler)
+        error = 0.5 * (1.0 - self.confidence) / among
+        if len(stages) == 1:
+            law = replace(stages[0], confidence=self.confidence).law
+            return (law.low, law.high) if among == 1 else (law.all_low, law.all_high)
+        if len(stages) == 2:
+            scaled = weights[0] * usual_standard_error(stages[0]), weights[1] * usual_standard_error(stages[1])
+            scores = SplitScores.for_noise(scaled, error, SPLITS)
+            first, second = (
+                ShareBounds.at_scores(each, steps)
+                for each, steps in zip(stages, (scores.before, scores.after), strict=True)
+            )
+            # of each step the ends on which both scores are larger: the first falls while the second grows
+            low = weights[0] * first.low[first.places, :-1] + weights[1] * second.low[second.places, 1:]
+            high = weights[0] * first.high[first.places, :-1] + weights[1] * second.high[second.places, 1:]
+            return low.min(axis=1), high.max(axis=1)
+        each_error = (1.0 - self.confidence) / (among * len(stages))
+        laws = [replace(each, confidence=1.0 - each_error).law for each in stages]
+        low = sum((w * law.low for w, law in zip(weights, laws, strict=True)), np.zeros(1))
+        return low, sum((w * law.high for w, law in zip(weights, laws, strict=True)), np.zeros(1))
+
+
+def pooled_population(stages: Sequence[AnyPopulation], *, confidence: float | None = None) -> PooledPopulation:
+    """The average client of several stages of a collection, each of other clients and perhaps by another mechanism.
+
+    Args:
+        stages: what `population` or `reported_population` gave for each stage.
+        confidence: of every interval; by default the smallest of the stages.
+
+    Returns:
+        The shares of the average client of all stages, with intervals.
+
+    Raises:
+        DiscreetError: for no stages, stages on other outcomes, bins of a continuous family, and several samples of each client.
+    """
+    check_kind("stages", stages, Sequence, "pass a list of estimates, one of each stage")
+    if not stages:
+        raise DiscreetError("stages is empty; pass the estimate of each stage")
+    for place, each in enumerate(stages):
+        if not isinstance(each, (Population, ReportedPopulation)):
+            raise DiscreetError(
+                f"stages[{place}] = {each!r} is no estimate; pass what population(...) or reported_population(...) gave"
+            )
+        if each.rows is not None or each.finest is not None:
+            raise DiscreetError(
+                f"stages[{place}] has several samples of each client, or bins of a continuous family; stages are pooled for one sample of "
+                "each client on outcomes that can be listed"
+            )
+        if list(each.domain.names) != list(stages[0].domain.names):
+            raise DiscreetError(f"stages[{place}] is on other outcomes than stages[0]; stages are pooled on the same")
+    wanted = min(each.confidence for each in stages) if confidence is None else confidence
+    return PooledPopulation(tuple(stages), float(OPEN_UNIT.check("confidence", wanted)))

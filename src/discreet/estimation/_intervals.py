@@ -12,11 +12,11 @@ population's q. Write U_x(q) = P[Bin(n, q) >= x] and L_y(q) = P[Bin(n, q) <= y].
   statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable; Learned-Miller and Thomas 2019]. For two values
   it is Clopper and Pearson's bound. That it always has its stated coverage is a conjecture without a known exception; for many samples it
   is the normal interval.
-* `exact_ends`, identifiable shares. q is rejected if the smaller tail of x, together with the largest opposite tail that is no larger,
-  has probability at most a = 1 - confidence [Blaker 2000]. The interval is the hull of the other q. It lies inside Clopper
+* `exact_interval_ends`, identifiable shares. q is rejected if the smaller tail of x, together with the largest opposite tail that is no
+  larger, has probability at most a = 1 - confidence [Blaker 2000]. The interval is the hull of the other q. It lies inside Clopper
   and Pearson's, who double the smaller tail. With more than `LARGEST_STEPPED` samples of an outcome and of its complement, Blaker's
   interval is shorter by one or two hundredths, and Clopper and Pearson's is given.
-* `band_ends`, shares between two lines. A share P is compatible with every released share q from q_H(P) to q_L(P)
+* `band_interval_ends`, shares between two lines. A share P is compatible with every released share q from q_H(P) to q_L(P)
   (`discreet.estimation._inversion`), so a test of P is one of q_H <= q <= q_L. Reject in {U_x(q_L) <= t} and {L_y(q_H) <= t}, with t as
   large as the level allows. The probability of the two under q is U_x(q) + L_y(q), which falls and then grows with q (its derivative is n
   times the difference of two binomial probabilities, whose ratio grows with q), so its largest value over [q_H, q_L] is at an end. If
@@ -45,6 +45,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
+from discreet._base.showing import with_short_repr
 from discreet.audit import least_probability, most_probability
 from discreet.estimation._inversion import Inversion
 
@@ -55,12 +56,32 @@ AT_LIMIT = 1e-9  # relative distance within which a share is at its limit
 _NO_DEVIATION = 1e-3  # in standard ones: below it the two terms of the approximation cancel
 
 
-def tail(confidence: float, among: int = 1) -> float:
+@with_short_repr
+@dataclass(frozen=True)
+class Shares:
+    """For every outcome: an estimate, its own interval, and intervals that hold all at once.
+
+    Attributes:
+        estimate: of each share.
+        low: the lower end of each interval.
+        high: the upper end of each interval.
+        all_low: the lower ends of intervals that hold all at once; for a distribution they add up to at most 1.
+        all_high: the upper ends of intervals that hold all at once.
+    """
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    all_low: Floats
+    all_high: Floats
+
+
+def one_sided_error(confidence: float, among: int = 1) -> float:
     """The probability that one end of an interval misses; `among`: the number of intervals that share it (Bonferroni)."""
     return 0.5 * (1.0 - confidence) / among
 
 
-def binomial_ends(counts: ArrayLike, samples: float, miss: float) -> Ends:
+def binomial_interval_ends(counts: ArrayLike, samples: float, miss: float) -> Ends:
     """Clopper and Pearson's ends, each of which misses with probability at most `miss`; counts need not be whole."""
     few = np.asarray(counts, dtype=np.float64)
     share = few / samples
@@ -74,11 +95,11 @@ def clopper_pearson(counts: NDArray[np.int64], samples: int, confidence: float, 
     `among`: the number of intervals that share the error (Bonferroni), so that the confidence holds for all of them together.
     """
     distinct, places = np.unique(counts, return_inverse=True)  # far fewer than outcomes
-    low, high = binomial_ends(distinct, samples, tail(confidence, among))
+    low, high = binomial_interval_ends(distinct, samples, one_sided_error(confidence, among))
     return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
 
-def first_past_limit(
+def first_outcome_past_limit(
     counts: NDArray[np.int64], samples: int, limits: Floats, miss: float, *, above: bool
 ) -> int | None:
     """The first outcome whose interval, with ends that miss with probability `miss`, lies beyond its limit; None if there is none.
@@ -94,7 +115,7 @@ def first_past_limit(
         else scipy.special.betaincc(many + 1.0, samples - many, limit)
     )
     for place in past[tails < 2.0 * miss]:
-        low, high = binomial_ends(counts[place], samples, miss)
+        low, high = binomial_interval_ends(counts[place], samples, miss)
         if side * ((low if above else high) - limits[place] * ulps) > 0.0:
             return int(place)
     return None
@@ -113,7 +134,7 @@ def largest_average(values: Floats, counts: NDArray[np.int64], confidence: float
     gaps, places = np.unique(np.append((most - values[seen]) / width, 0.0), return_inverse=True)
     weights = np.zeros(len(gaps))
     np.add.at(weights, places, np.append(counts[seen], 1))
-    return most - width * _gaffke_gap(gaps, weights, tail(confidence, among))
+    return most - width * _gaffke_gap(gaps, weights, one_sided_error(confidence, among))
 
 
 def _gaffke_gap(gaps: Floats, weights: Floats, miss: float) -> float:
@@ -129,22 +150,22 @@ def _gaffke_gap(gaps: Floats, weights: Floats, miss: float) -> float:
         samples = float(weights.sum()) - 1.0
         return float(gaps[1] * (1.0 - most_probability(weights[0] - 1.0, samples, miss)))
 
-    def excess(log_g: float) -> float:
+    def excess_tail(log_g: float) -> float:
         return _saddlepoint_tail(math.exp(log_g), gaps, weights)[1] - miss
 
     mean = float(weights @ gaps / weights.sum())
     spread = math.sqrt(max(float(weights @ np.square(gaps - mean)), 1e-300))
     likely = math.log(spread / max(-float(scipy.special.ndtri(miss)), 1e-9))
     low, high, step = likely, likely, 1.0  # the normal approximation, which suffices for many samples
-    while high < _FARTHEST and excess(high) <= 0.0:
+    while high < _FARTHEST and excess_tail(high) <= 0.0:
         low, high, step = high, min(high + step, _FARTHEST), 4.0 * step
-    while low > _NEAREST and excess(low) > 0.0:
+    while low > _NEAREST and excess_tail(low) > 0.0:
         low, high, step = max(low - step, _NEAREST), low, 4.0 * step
-    if excess(high) <= 0.0:  # the mean itself, at very low confidence
+    if excess_tail(high) <= 0.0:  # the mean itself, at very low confidence
         return mean
-    if excess(low) > 0.0:
+    if excess_tail(low) > 0.0:
         return 0.0
-    found = float(scipy.optimize.brentq(excess, low, high, xtol=1e-12))
+    found = float(scipy.optimize.brentq(excess_tail, low, high, xtol=1e-12))
     return _saddlepoint_tail(math.exp(found), gaps, weights)[0]
 
 
@@ -172,7 +193,7 @@ _STEPS, _HALVINGS = 14, 9
 _OUTWARDS = 1e-12  # relative outward shift of an end
 
 
-def exact_ends(counts: Integers, samples: int, confidence: float, *, among: int = 1) -> Ends:
+def exact_interval_ends(counts: Integers, samples: int, confidence: float, *, among: int = 1) -> Ends:
     """The ends of intervals of released shares from counts of all samples; `among`: the number of intervals that share the error."""
     ends = clopper_pearson(counts, samples, confidence, among=among)
     level = (1.0 - confidence) / among
@@ -182,12 +203,12 @@ def exact_ends(counts: Integers, samples: int, confidence: float, *, among: int 
     low, high = (end.ravel()[first] for end in ends)
     few = np.minimum(distinct, samples - distinct) <= LARGEST_STEPPED
     stepped = distinct[few].astype(np.float64)
-    low[few] = np.maximum(low[few], _stepped_ends(stepped, samples, level))
-    high[few] = np.minimum(high[few], 1.0 - _stepped_ends(samples - stepped, samples, level))
+    low[few] = np.maximum(low[few], _cached_lower_ends(stepped, samples, level))
+    high[few] = np.minimum(high[few], 1.0 - _cached_lower_ends(samples - stepped, samples, level))
     return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
 
-def band_ends(
+def band_interval_ends(
     counts: Integers, samples: int, confidence: float, inversion: Inversion, masses: Floats, *, among: int = 1
 ) -> Ends:
     """Released shares whose lines are the ends of intervals of true shares, for outcomes or events with these reference masses.
@@ -195,7 +216,7 @@ def band_ends(
     If the two lines coincide they are the ends of intervals of released shares.
     """
     if inversion.exact:
-        return exact_ends(counts, samples, confidence, among=among)
+        return exact_interval_ends(counts, samples, confidence, among=among)
     ends = clopper_pearson(counts, samples, confidence, among=among)
     level = (1.0 - confidence) / among
     pairs, first, places = np.unique(
@@ -205,8 +226,8 @@ def band_ends(
         return ends
     low, high = ends[0][first], ends[1][first]
     seen, mu = pairs[:, 0], pairs[:, 1]
-    low = np.maximum(low, _one_sided_ends(seen, samples, level, inversion, mu))
-    high = np.minimum(high, 1.0 - _one_sided_ends(samples - seen, samples, level, inversion, 1.0 - mu))
+    low = np.maximum(low, _band_lower_ends(seen, samples, level, inversion, mu))
+    high = np.minimum(high, 1.0 - _band_lower_ends(samples - seen, samples, level, inversion, 1.0 - mu))
     return low[places.ravel()], high[places.ravel()]
 
 
@@ -224,34 +245,34 @@ def _probability_at_most(counts: Floats, samples: int, q: Floats) -> Floats:
     return np.where(counts < 0.0, 0.0, np.where(counts >= samples, 1.0, exact))
 
 
-def _least_share(counts: Floats, samples: int, tail: float) -> Floats:
+def _share_with_upper_tail(counts: Floats, samples: int, tail: float) -> Floats:
     """The q with U_x(q) = tail."""
     return np.where(counts == 1.0, tail / samples, least_probability(counts, samples, tail))
 
 
-def _stepped_ends(counts: Floats, samples: int, level: float) -> Floats:
+def _cached_lower_ends(counts: Floats, samples: int, level: float) -> Floats:
     """inf {q : q is not rejected} of each count."""
-    known = _ends_cache(samples, level)
+    known = _known_lower_ends(samples, level)
     new = np.array([count for count in counts.tolist() if count not in known])
     if new.size:
-        known.update(zip(new.tolist(), _follow_ends(new, samples, level).tolist(), strict=True))
+        known.update(zip(new.tolist(), _follow_lower_ends(new, samples, level).tolist(), strict=True))
     return np.array([known[count] for count in counts.tolist()])
 
 
 @functools.lru_cache(maxsize=64)
-def _ends_cache(samples: int, level: float) -> dict[float, float]:
+def _known_lower_ends(samples: int, level: float) -> dict[float, float]:
     """Known ends by their counts: both ends, and estimates of the same size, ask for many again."""
     return {}
 
 
-def _follow_ends(counts: Floats, samples: int, level: float) -> Floats:
+def _follow_lower_ends(counts: Floats, samples: int, level: float) -> Floats:
     """inf {q : q is not rejected}, followed from where one tail is half of the level to where it is all of it.
 
     In between, the opposite tail is that of a y which grows with q. For each y the sum of the two tails falls and then grows, so it crosses
     the level at the beginning of its stretch, or once.
     """
     found = np.zeros_like(counts)
-    left, last = _least_share(counts, samples, 0.5 * level), _least_share(counts, samples, level)
+    left, last = _share_with_upper_tail(counts, samples, 0.5 * level), _share_with_upper_tail(counts, samples, level)
     opposite = np.floor(scipy.special.bdtrik(0.5 * level, samples, np.clip(left, 1e-300, 1.0)))
     opposite = np.where(np.isfinite(opposite), opposite, -1.0) + 1.0
     for _ in range(3):  # the quantile may be off by one at a step
@@ -261,17 +282,17 @@ def _follow_ends(counts: Floats, samples: int, level: float) -> Floats:
     for _ in range(LARGEST_STEPPED):  # far more than the steps needed; otherwise Clopper and Pearson's end
         if not left_over.size:
             break
-        some = _Tails(counts[left_over], samples, opposite[left_over])
-        begins = some.both(left[left_over]) > level
+        some = _BinomialTails(counts[left_over], samples, opposite[left_over])
+        begins = some.both_tails(left[left_over]) > level
         found[left_over[begins]] = left[left_over[begins]]
         left_over = left_over[~begins]
-        some = _Tails(counts[left_over], samples, opposite[left_over])
+        some = _BinomialTails(counts[left_over], samples, opposite[left_over])
         begin, end = left[left_over], last[left_over]
-        right = _find_root(some.next_step, begin, end)
-        ends = some.both(right) > level
-        crossed = _Tails(counts[left_over[ends]], samples, opposite[left_over[ends]])
+        right = _find_root(some.opposite_tail_excess, begin, end)
+        ends = some.both_tails(right) > level
+        crossed = _BinomialTails(counts[left_over[ends]], samples, opposite[left_over[ends]])
         found[left_over] = end
-        found[left_over[ends]] = _find_root(crossed.past(level), begin[ends], right[ends])
+        found[left_over[ends]] = _find_root(crossed.excess_over(level), begin[ends], right[ends])
         left[left_over], opposite[left_over] = right, opposite[left_over] + 1.0
         left_over = left_over[~(ends | (right >= end))]
     found[left_over] = 0.0
@@ -279,24 +300,24 @@ def _follow_ends(counts: Floats, samples: int, level: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class _Tails:
+class _BinomialTails:
     """The tail of each count, and its opposite tail."""
 
     counts: Floats
     samples: int
     opposite: Floats
 
-    def both(self, q: Floats) -> Floats:
+    def both_tails(self, q: Floats) -> Floats:
         """The probability of both tails."""
         return _probability_at_least(self.counts, self.samples, q) + _probability_at_most(
             self.opposite, self.samples, q
         )
 
-    def past(self, level: float) -> Callable[[Floats], Floats]:
+    def excess_over(self, level: float) -> Callable[[Floats], Floats]:
         """The excess of both tails over a level."""
-        return lambda q: self.both(q) - level
+        return lambda q: self.both_tails(q) - level
 
-    def next_step(self, q: Floats) -> Floats:
+    def opposite_tail_excess(self, q: Floats) -> Floats:
         """At least 0 once the opposite tail becomes a longer one."""
         return _probability_at_least(self.counts, self.samples, q) - _probability_at_most(
             self.opposite + 1.0, self.samples, q
@@ -322,12 +343,15 @@ def _find_root(values: Callable[[Floats], Floats], left: Floats, right: Floats) 
     return np.where(stays, right, low)
 
 
-def _one_sided_ends(counts: Floats, samples: int, level: float, inversion: Inversion, mu: Floats) -> Floats:
+def _band_lower_ends(counts: Floats, samples: int, level: float, inversion: Inversion, mu: Floats) -> Floats:
     """The least q_L whose share is not rejected: between where one tail is half of the level, and where it is all of it."""
-    low, high = _least_share(counts, samples, 0.5 * level), _least_share(counts, samples, level)
+    low, high = _share_with_upper_tail(counts, samples, 0.5 * level), _share_with_upper_tail(counts, samples, level)
     for _ in range(_HALVINGS):  # the lower end stays a rejected share
         q = 0.5 * (low + high)
-        tail, other = _probability_at_least(counts, samples, q), np.clip(lowest_compatible(inversion, mu, q), 0.0, 1.0)
+        tail, other = (
+            _probability_at_least(counts, samples, q),
+            np.clip(least_compatible_share(inversion, mu, q), 0.0, 1.0),
+        )
         nothing = (
             _probability_at_most(np.zeros_like(q), samples, other) > tail
         )  # no count is small enough to be rejected
@@ -348,7 +372,7 @@ def _binomial_quantile_above(samples: int, q: Floats, tail: Floats) -> Floats:
     return np.asarray(np.maximum(samples * q + z * spread + (1.0 - 2.0 * q) * (z * z - 1.0) / 6.0, 0.0))
 
 
-def lowest_compatible(inversion: Inversion, mu: Floats, q: Floats) -> Floats:
+def least_compatible_share(inversion: Inversion, mu: Floats, q: Floats) -> Floats:
     """q_H(P) for the share P = least(mu, q): the least released share that is compatible with a true share that large."""
     share, lines = inversion.least(mu, q), (inversion.high, inversion.low)
     totals = (0.0, 1.0 - inversion.low.total)

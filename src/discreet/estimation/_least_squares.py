@@ -1,7 +1,7 @@
 """Least squares over all reports on a survey: tables of shares that agree, sums of shares, and distribution functions by levels of a tree.
 
 **Tables.** Two tables that have columns in common both tell the marginal of these. Weighted least squares over all tables at once is, by
-orthogonality, the weighted mean of each effect over the tables that see it (`discreet.survey._coin`). The effect of no column is the
+orthogonality, the weighted mean of each effect over the tables that see it (`discreet.survey._parts`). The effect of no column is the
 total, which is 1. So a consistent share is 1/K plus a sum over tables of coefficients of their shares, and each report on table i gives the
 sum V of its coefficients over its block: n/(n_i gap_i) V has the mean of that table's part, over n_i of n clients.
 
@@ -32,21 +32,20 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
-from discreet.estimation._intervals import largest_average, tail
-from discreet.estimation._population import Shares
-from discreet.estimation._report_statistics import held_outcomes, largest_sums, sums_over_blocks
+from discreet.estimation._intervals import Shares, largest_average, one_sided_error
+from discreet.estimation._statistics import largest_sums, outcome_membership, sums_over_blocks
 from discreet.families import Simplex
 from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
 from discreet.survey import (
+    JointColumns,
     Part,
     SurveyColumns,
     SurveySampler,
-    Together,
     Tree,
     cell_edges,
-    effects_of,
+    column_subsets,
+    in_survey_order,
     level_variance,
-    survey_order,
 )
 
 Floats = NDArray[np.float64]
@@ -72,8 +71,8 @@ class ShareTables:
         self._parts = [sampler.parts[number] for number in sampler.tables]
         self._reports = [reports[number] for number in sampler.tables]
         self._clients = np.array([len(given) for given in self._reports])
-        samplers = [part_sampler(sampler, part) for part in self._parts]
-        self._written = [part.projection.columns for part in self._parts if isinstance(part.projection, Together)]
+        samplers = [report_sampler_of_part(sampler, part) for part in self._parts]
+        self._written = [part.projection.columns for part in self._parts if isinstance(part.projection, JointColumns)]
         self._chances = [(each.chances.outside, each.chances.gap) for each in samplers]
         self._held: dict[int, NDArray[np.float32]] = {}
         self._shares: list[Floats] = []
@@ -82,13 +81,13 @@ class ShareTables:
 
     def consistent_shares(self, columns: Columns) -> Floats:
         """The shares of a question's outcomes by all tables."""
-        names = survey_order(self._columns, columns)
+        names = in_survey_order(self._columns, columns)
         return _reorder_columns(self._columns, self._consistent_table(names, self._clients), names, columns).ravel()
 
     def pooled_shares(self, columns: Columns, own: int, confidence: float, among: int) -> Shares | None:
         """The shares by the small tables, with intervals; None where a question's own reports, so many, do about as well."""
-        names = survey_order(self._columns, columns)
-        used = self._small_tables(names, own)
+        names = in_survey_order(self._columns, columns)
+        used = self._tables_worth_using(names, own)
         if not used.any():
             return None
         pooled = self._shares_and_ends(names, used, confidence, among)
@@ -97,8 +96,8 @@ class ShareTables:
     def _consistent_table(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
         """The least-squares table over columns from the reports of these tables; an effect that nobody tells is 0."""
         sizes = self._columns.sizes(names)
-        weights, found = self._sampler.marginals.weights(clients), np.full(sizes, 1.0 / math.prod(sizes))
-        for effect in effects_of(names):
+        weights, found = self._sampler.marginals.table_weights(clients), np.full(sizes, 1.0 / math.prod(sizes))
+        for effect in column_subsets(names):
             place = self._sampler.marginals.places.get(effect)
             if place is None:
                 continue
@@ -109,7 +108,7 @@ class ShareTables:
             found = found + seen.reshape(shape) * (seen.size / math.prod(sizes))
         return found
 
-    def _small_tables(self, names: Columns, own: int) -> NDArray[np.bool_]:
+    def _tables_worth_using(self, names: Columns, own: int) -> NDArray[np.bool_]:
         """The tables from which an interval is computed: none where the question's own reports do about as well."""
         cells, marginals = math.prod(self._columns.sizes(names)), self._sampler.marginals
         related = np.array([bool(set(names) & set(each)) for each in self._tables])
@@ -120,30 +119,30 @@ class ShareTables:
             & np.array([each.size * cells <= _LARGEST_COEFFICIENTS for each in self._shares])
         )
         same = np.array([each == names for each in self._tables])
-        reached = marginals.variance(names, np.where(small, self._clients, 0))
-        alone = marginals.variance(names, np.where(same, self._clients, 0)) if own else math.inf
+        reached = marginals.cell_variance(names, np.where(small, self._clients, 0))
+        alone = marginals.cell_variance(names, np.where(same, self._clients, 0)) if own else math.inf
         if own and alone <= _NOT_WORTH * reached:
             return np.zeros(len(related), dtype=bool)
         if math.isfinite(reached):
             return np.asarray(small)
-        whole = marginals.variance(names, np.where(related, self._clients, 0))
+        whole = marginals.cell_variance(names, np.where(related, self._clients, 0))
         return np.asarray(related & (math.isfinite(whole) and not own))
 
     def _fewest_reports(self, names: Columns, related: NDArray[np.bool_]) -> int:
         """How many reports a table needs to be used: fewer where most clients were asked tables with few reports each."""
 
-        def variance_from(fewest: int) -> float:
+        def variance_with_at_least(fewest: int) -> float:
             used = related & (self._clients >= fewest)
-            return self._sampler.marginals.variance(names, np.where(used, self._clients, 0))
+            return self._sampler.marginals.cell_variance(names, np.where(used, self._clients, 0))
 
-        return _FEWEST if variance_from(_FEWEST) <= _NOT_WORTH * variance_from(_FEW) else _FEW
+        return _FEWEST if variance_with_at_least(_FEWEST) <= _NOT_WORTH * variance_with_at_least(_FEW) else _FEW
 
     def _shares_and_ends(
         self, names: Columns, used: NDArray[np.bool_], confidence: float, among: int
     ) -> tuple[Floats, ...]:
         """The consistent shares by these tables alone, and the ends of their intervals: each alone, and all together."""
         clients = np.where(used, self._clients, 0)
-        weights, estimate = self._sampler.marginals.weights(clients), self._consistent_table(names, clients)
+        weights, estimate = self._sampler.marginals.table_weights(clients), self._consistent_table(names, clients)
         numbers, cells, everyone = np.flatnonzero(used), estimate.size, int(clients.sum())
         ends: list[list[float]] = [[], [], [], []]
         step = max(1, _LARGEST_HELD // (8 * sum(len(self._distinct_reports[number][0]) for number in numbers)))
@@ -158,7 +157,7 @@ class ShareTables:
                 )
                 assert isinstance(blocks, BlockFamily)
                 scale = everyone / (clients[number] * gap)
-                sums = scale * self._block_sums(number, each)
+                sums = scale * self._coefficient_sums(number, each)
                 middle = often @ sums / clients[number]
                 correction = math.sqrt(clients[number] / (clients[number] - 1))
                 values.append((sums - middle) * correction)
@@ -167,7 +166,7 @@ class ShareTables:
                     scale * largest_sums(blocks, each) - middle, middle - scale * -largest_sums(blocks, -each)
                 )
                 reach = np.maximum(reach, widest * correction)
-            binned = _spread_over_grid(np.concatenate(values), np.concatenate(counts), reach)
+            binned = _counts_on_grid(np.concatenate(values), np.concatenate(counts), reach)
             for place, share in enumerate(estimate.ravel()[some]):
                 grid = np.linspace(-reach[place], reach[place], _GRID + 1)
                 for kind, (count, sign) in enumerate(((1, -1.0), (1, 1.0), (among, -1.0), (among, 1.0))):
@@ -190,14 +189,14 @@ class ShareTables:
             ]
         )
 
-    def _block_sums(self, number: int, coefficients: Floats) -> Floats:
+    def _coefficient_sums(self, number: int, coefficients: Floats) -> Floats:
         """The sums of coefficients over the block of each different report on a table."""
         blocks, (distinct, _) = self._parts[number].blocks, self._distinct_reports[number]
         assert isinstance(blocks, BlockFamily)
         if len(distinct) * blocks.size > _LARGEST_KEPT:
             return sums_over_blocks(blocks, distinct, coefficients)
         if number not in self._held:
-            self._held[number] = held_outcomes(blocks, distinct)
+            self._held[number] = outcome_membership(blocks, distinct)
         return np.asarray(self._held[number] @ coefficients)
 
     def _share_coefficients(self, number: int, names: Columns, weights: Floats, some: NDArray[np.int64]) -> Floats:
@@ -211,14 +210,14 @@ class ShareTables:
             for name in set(names) & set(written)
         }
         found = np.zeros((self._shares[number].size, len(some)))
-        for effect in effects_of(tuple(name for name in names if name in written)):
+        for effect in column_subsets(tuple(name for name in names if name in written)):
             weight = weights[self._sampler.marginals.places[effect]]
             rest = math.prod(self._columns.sizes(name for name in names if name not in effect))
             found += weight / rest * np.prod([contrasts[name] for name in effect], axis=0)
         return found
 
 
-def part_sampler(sampler: SurveySampler, part: Part) -> ReportSampler:
+def report_sampler_of_part(sampler: SurveySampler, part: Part) -> ReportSampler:
     """The reports on a part alone."""
     assert isinstance(part.blocks, BlockFamily)
     return ReportSampler(Simplex(part.blocks.size), privacy=sampler.privacy, blocks=part.blocks)
@@ -236,7 +235,7 @@ def _reorder_columns(columns: SurveyColumns, shares: Floats, given: Sequence[str
     return np.asarray(table.transpose([list(given).index(name) for name in wanted]))
 
 
-def _spread_over_grid(values: Floats, counts: NDArray[np.int64], reach: Floats) -> Floats:
+def _counts_on_grid(values: Floats, counts: NDArray[np.int64], reach: Floats) -> Floats:
     """How often each point of a grid from -reach to reach occurs, (columns, points): a value counts for its two neighbours, with its mean."""
     found = np.empty((values.shape[1], _GRID + 1))
     for column, most in enumerate(reach):
@@ -274,7 +273,7 @@ class ReportSums:
         totals = (often @ each for each, often in zip(values, counts, strict=True))
         self.means = np.asarray(sum(totals) / self.clients)
 
-    def end(self, place: int, confidence: float, among: int, end: int) -> float:
+    def interval_end(self, place: int, confidence: float, among: int, end: int) -> float:
         """The lower (0) or upper (1) end of the interval of one mean: Gaffke's bound on values that are rounded outwards to a grid."""
         values = np.concatenate([each[:, place] for each in self._values])
         often = np.concatenate(self._counts)
@@ -315,9 +314,9 @@ class TreeLevels:
 
     def __init__(self, sampler: SurveySampler, column: str, parts: Sequence[Part], reports: Sequence[Reports]) -> None:
         self._parts, self._reports = parts, reports
-        self._samplers = [part_sampler(sampler, part) for part in parts]
+        self._samplers = [report_sampler_of_part(sampler, part) for part in parts]
         self._levels = [part.blocks.size for part in parts]
-        self._tree = Tree.on_cells(self._levels[-1])
+        self._tree = Tree.finest_on_cells(self._levels[-1])
         growth = math.exp(sampler.epsilon)
         self._noise = [
             level_variance(part.blocks, growth) / len(given)
@@ -326,24 +325,24 @@ class TreeLevels:
         ]
         self.edges = cell_edges(sampler.survey.columns, column, self._levels[-1])
 
-    def _weights(self, depth: int) -> list[float]:
+    def _level_weights(self, depth: int) -> list[float]:
         """How much each level counts in the contrasts of a depth: by precision of the sums of its nodes; 0 for levels above."""
-        nodes = self._tree.nodes(depth)
+        nodes = self._tree.node_count(depth)
         precisions = [
             nodes / (count * noise) if count >= nodes else 0.0
             for count, noise in zip(self._levels, self._noise, strict=True)
         ]
         return [each / sum(precisions) for each in precisions]
 
-    def coefficients(self, queries: Floats) -> list[Floats]:
+    def level_coefficients(self, queries: Floats) -> list[Floats]:
         """The coefficients of each level's shares in linear queries of the cells, (nodes, queries), for queries (cells, queries)."""
         found = [np.zeros((count, queries.shape[1])) for count in self._levels]
         parent = queries.mean(axis=0, keepdims=True)
         for depth in range(1, self._tree.depth + 1):
-            nodes = self._tree.nodes(depth)
+            nodes = self._tree.node_count(depth)
             averages = queries.reshape(nodes, -1, queries.shape[1]).mean(axis=1)
             contrasts = averages - np.repeat(parent, self._tree.branching, axis=0)
-            for place, weight in enumerate(self._weights(depth)):
+            for place, weight in enumerate(self._level_weights(depth)):
                 if weight:
                     found[place] += weight * np.repeat(contrasts, self._levels[place] // nodes, axis=0)
             parent = averages
@@ -355,9 +354,9 @@ class TreeLevels:
         shares = [unbiased_shares(each, given) for each, given in zip(self._samplers, self._reports, strict=True)]
         found = np.ones(1)
         for depth in range(1, self._tree.depth + 1):
-            nodes = self._tree.nodes(depth)
+            nodes = self._tree.node_count(depth)
             sums = np.zeros(nodes)
-            for weight, each in zip(self._weights(depth), shares, strict=True):
+            for weight, each in zip(self._level_weights(depth), shares, strict=True):
                 if weight:
                     sums += weight * each.reshape(nodes, -1).sum(axis=1)
             siblings = sums.reshape(-1, self._tree.branching)
@@ -366,13 +365,13 @@ class TreeLevels:
         return found
 
     @cached_property
-    def distribution(self) -> Floats:
+    def distribution_function(self) -> Floats:
         """The unbiased distribution function at the edges."""
         return np.append(0.0, np.cumsum(self.cells))
 
-    def values_at(self, levels: Floats) -> Floats:
+    def quantiles_at(self, levels: Floats) -> Floats:
         """The quantiles of the nearest distribution function that increases."""
-        inner = scipy.optimize.isotonic_regression(self.distribution).x
+        inner = scipy.optimize.isotonic_regression(self.distribution_function).x
         rising = np.clip(inner, 0.0, 1.0)
         rising[0], rising[-1] = 0.0, 1.0
         first = np.searchsorted(rising, levels, side="left").clip(1, len(rising) - 1)
@@ -386,8 +385,8 @@ class TreeLevels:
         cells = self._tree.cells
         variance = np.zeros(cells + 1)
         for depth in range(1, self._tree.depth + 1):
-            nodes, noise = self._tree.nodes(depth), 0.0
-            for weight, count, each in zip(self._weights(depth), self._levels, self._noise, strict=True):
+            nodes, noise = self._tree.node_count(depth), 0.0
+            for weight, count, each in zip(self._level_weights(depth), self._levels, self._noise, strict=True):
                 noise += weight * weight * each * count / nodes
             covered = np.arange(cells + 1) * nodes / cells  # nodes below an edge, with a part of one
             node, part = np.divmod(covered, 1.0)
@@ -400,7 +399,7 @@ class TreeLevels:
     def _edge_coefficients(self) -> list[Floats]:
         """The coefficients of each level in the distribution function at each inner edge."""
         cells = len(self.edges) - 1
-        return self.coefficients((np.arange(cells)[:, None] < np.arange(1, cells)[None, :]).astype(np.float64))
+        return self.level_coefficients((np.arange(cells)[:, None] < np.arange(1, cells)[None, :]).astype(np.float64))
 
     @cached_property
     def _largest_errors(self) -> Floats:
@@ -418,15 +417,15 @@ class TreeLevels:
             assert isinstance(part.blocks, BlockFamily)
             distinct, often = np.unique(given, return_counts=True)
             small = len(distinct) * part.blocks.size <= _LARGEST_HELD
-            found.append((held_outcomes(part.blocks, distinct) if small else None, distinct, often))
+            found.append((outcome_membership(part.blocks, distinct) if small else None, distinct, often))
         return found
 
-    def interval(self, level: float, confidence: float, among: int) -> tuple[float, float]:
+    def quantile_interval(self, level: float, confidence: float, among: int) -> tuple[float, float]:
         """An interval of a quantile, whose ends are edges of cells."""
-        deviation = -float(scipy.special.ndtri(tail(confidence, among)))
+        deviation = -float(scipy.special.ndtri(one_sided_error(confidence, among)))
         errors, largest = self.standard_errors[1:-1], self._largest_errors
         farthest = _FAR * deviation if sum(map(len, self._reports)) >= _MANY else _FARTHEST
-        below = level - self.distribution[1:-1]  # at the inner edges, which have numbers from 1 on
+        below = level - self.distribution_function[1:-1]  # at the inner edges, which have numbers from 1 on
         low, high = 0, len(self.edges) - 1
         for end in (1, 0):
             order = np.arange(len(below)) if end else np.arange(len(below))[::-1]
@@ -452,7 +451,7 @@ class TreeLevels:
             sums = block_sums_of_reports(self._samplers, self._report_tables, coefficients)
             offset = (edges + 1) / (len(self.edges) - 1)  # what the contrasts leave out: the uniform law's value
             for place in range(len(edges)):
-                found = offset[place] + sums.end(place, confidence, among, end)
+                found = offset[place] + sums.interval_end(place, confidence, among, end)
                 if found >= level if end else found <= level:
                     return start + place
         return len(sequence)

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count, check_flag
 from discreet.estimation._counting import bin_cells
-from discreet.estimation._intervals import Ends, binomial_ends, tail
+from discreet.estimation._intervals import Ends, binomial_interval_ends, one_sided_error
 from discreet.estimation._inversion import Inversion, Line, inversion_of, invert_intervals
 from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_floats, check_family
 from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, ReportSampler, Sampler, best_subset
@@ -51,7 +51,7 @@ LEAST_EPSILON, _MOST_EPSILON = 1e-6, 200.0
 
 
 @dataclass(frozen=True)
-class Noise:
+class SamplingNoise:
     """The sampling noise of a number of clients, at that confidence; `among`: for that many shares together."""
 
     clients: float
@@ -59,39 +59,47 @@ class Noise:
     among: int = 1
 
     @property
-    def miss(self) -> float:
+    def miss_probability(self) -> float:
         """The probability that one end of an interval misses."""
-        return tail(self.confidence, self.among)
+        return one_sided_error(self.confidence, self.among)
 
     def intervals(self, released: Floats) -> Ends:
         """The intervals of released shares that are observed to be these."""
         if math.isinf(self.clients):
             return released, released
         if self.clients < _MANY:
-            return binomial_ends(released * self.clients, self.clients, self.miss)
+            return binomial_interval_ends(released * self.clients, self.clients, self.miss_probability)
         around = self._normal_reach(released)
         return np.maximum(released - around, 0.0), np.minimum(released + around, 1.0)
 
     def frequency_range(self, least: float, most: float) -> tuple[float, float]:
         """The range of shares of the samples whose interval covers a released share in [least, most]."""
-        n, miss = self.clients, self.miss
+        n, miss = self.clients, self.miss_probability
         if math.isinf(n):
             return least, most
         if n >= _MANY:
             reach = self._normal_reach(np.array([least, most])).tolist()
             return max(0.0, least - reach[0]), min(1.0, most + reach[1])
 
-        def at_most(share: float) -> float:  # the lower tail, under the least share
+        def lower_tail_excess(share: float) -> float:  # the lower tail, under the least share
             return (float(scipy.special.betaincc(share * n + 1.0, n - share * n, least)) if share < 1.0 else 1.0) - miss
 
-        def at_least(share: float) -> float:  # the upper tail, under the largest share
+        def upper_tail_excess(share: float) -> float:  # the upper tail, under the largest share
             return (float(scipy.special.betainc(share * n, n - share * n + 1.0, most)) if share > 0.0 else 1.0) - miss
 
-        few = 0.0 if at_most(0.0) >= 0.0 else float(scipy.optimize.brentq(at_most, 0.0, 1.0, xtol=1e-15))
-        many = 1.0 if at_least(1.0) >= 0.0 else float(scipy.optimize.brentq(at_least, 0.0, 1.0, xtol=1e-15))
+        few = (
+            0.0
+            if lower_tail_excess(0.0) >= 0.0
+            else float(scipy.optimize.brentq(lower_tail_excess, 0.0, 1.0, xtol=1e-15))
+        )
+        many = (
+            1.0
+            if upper_tail_excess(1.0) >= 0.0
+            else float(scipy.optimize.brentq(upper_tail_excess, 0.0, 1.0, xtol=1e-15))
+        )
         return min(few, least), max(many, most)
 
-    def places(self, least: float, most: float) -> Floats:
+    def shares_to_try(self, least: float, most: float) -> Floats:
         """Shares in [least, most], in order, at which intervals are evaluated: a grid, 1/2, and for few clients all possible shares."""
         found = [np.linspace(least, most, _PLACES), np.array([min(max(least, 0.5), most)])]  # noise is largest at 1/2
         if (most - least) * self.clients <= _MOST_COUNTS:
@@ -101,7 +109,7 @@ class Noise:
 
     def _normal_reach(self, q: Floats) -> Floats:
         """z sqrt(q (1 - q)/n), plus more than the excess length of the exact interval."""
-        z = -float(scipy.special.ndtri(self.miss))
+        z = -float(scipy.special.ndtri(self.miss_probability))
         found: Floats = z * np.sqrt(q * (1.0 - q) / self.clients) + (z**2 + 2.0) / self.clients
         return found
 
@@ -162,8 +170,8 @@ def outlook(
         size = len(masses)
     else:
         masses, size = _reference_masses(sampler), _share_count(sampler)  # one number may stand for 2^40 outcomes
-    noise = Noise(clients, confidence)
-    rare = np.array([_released_range(sampler, float(masses.max()))[0]])
+    noise = SamplingNoise(clients, confidence)
+    rare = np.array([_released_share_range(sampler, float(masses.max()))[0]])
     total = None
     if inversion.exact:
         # the mean of |N(0, s^2)| is s sqrt(2/pi); a population like the reference has q = mu
@@ -178,19 +186,19 @@ def outlook(
         mechanism,
         sampler.epsilon,
         clients,
-        half_width(inversion, sampler, masses, noise),
-        half_width(inversion, sampler, masses, Noise(clients, confidence, size)),
+        longest_half_width(inversion, sampler, masses, noise),
+        longest_half_width(inversion, sampler, masses, SamplingNoise(clients, confidence, size)),
         float(_share_half_widths(inversion, sampler, float(masses.max()), rare, noise)[0]),
-        half_width(inversion, sampler, masses, Noise(math.inf, confidence)),
+        longest_half_width(inversion, sampler, masses, SamplingNoise(math.inf, confidence)),
         total,
     )
 
 
-def half_width(inversion: Inversion, sampler: Released, masses: ArrayLike, noise: Noise) -> float:
+def longest_half_width(inversion: Inversion, sampler: Released, masses: ArrayLike, noise: SamplingNoise) -> float:
     """The longest reach of a share's interval, over outcomes with these reference masses and every population."""
     longest = 0.0
     for mass in _masses_nearest_half(np.asarray(masses, dtype=np.float64)):
-        released = noise.places(*noise.frequency_range(*_released_range(sampler, mass)))
+        released = noise.shares_to_try(*noise.frequency_range(*_released_share_range(sampler, mass)))
         reach = _share_half_widths(inversion, sampler, mass, released, noise)
         longest = max(longest, float(reach.max()))
         peaks = np.argsort(-reach, kind="stable")[:_PEAKS]  # it may be a little longer between the places
@@ -227,7 +235,7 @@ def _share_count(sampler: Sampler[AnyFamily] | ReportSampler) -> int:
     return sampler.family.size if isinstance(sampler, ReportSampler) else sampler.carrier.size
 
 
-def _released_range(sampler: Released, mass: float) -> tuple[float, float]:
+def _released_share_range(sampler: Released, mass: float) -> tuple[float, float]:
     """The least and the largest share under laws in the box of an outcome with that reference mass."""
     if isinstance(sampler, ReportSampler):
         return sampler.chances.outside, sampler.chances.inside
@@ -245,12 +253,14 @@ def _reference_masses(sampler: Sampler[AnyFamily] | ReportSampler) -> Floats:
     return np.atleast_1d(np.asarray(sampler.reference, dtype=np.float64))
 
 
-def _share_half_widths(inversion: Inversion, sampler: Released, mass: float, released: Floats, noise: Noise) -> Floats:
+def _share_half_widths(
+    inversion: Inversion, sampler: Released, mass: float, released: Floats, noise: SamplingNoise
+) -> Floats:
     if mass == 1.0:
         return np.zeros_like(released)  # a single outcome has the share 1
     low, high = noise.intervals(released)
     if inversion.exact:
-        first, last = _released_range(sampler, mass)  # only shares that can be released count
+        first, last = _released_share_range(sampler, mass)  # only shares that can be released count
         reach = np.maximum(released - np.maximum(low, first), np.minimum(high, last) - released)
         return np.minimum(inversion.low.released * reach, 1.0)
     assert not isinstance(sampler, ReportSampler)  # which determine the population
@@ -287,19 +297,21 @@ def clients_for(
     together = check_flag("together", together)
     inversion = _sampler_inversion(sampler)
     masses = _reference_masses(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
-    return clients_within(inversion, sampler, masses, accuracy, confidence, _share_count(sampler) if together else 1)
+    return clients_for_half_width(
+        inversion, sampler, masses, accuracy, confidence, _share_count(sampler) if together else 1
+    )
 
 
-def clients_within(
+def clients_for_half_width(
     inversion: Inversion, sampler: Released, masses: Floats, accuracy: float, confidence: float, among: int = 1
 ) -> int:
     """The number of clients that brings the share of every outcome with one of these reference masses within the accuracy."""
 
-    def missing(clients: float) -> float:
-        return half_width(inversion, sampler, masses, Noise(clients, confidence, among)) - accuracy
+    def missing_accuracy(clients: float) -> float:
+        return longest_half_width(inversion, sampler, masses, SamplingNoise(clients, confidence, among)) - accuracy
 
-    if missing(float(MOST_CLIENTS)) > 0.0:
-        left = half_width(inversion, sampler, masses, Noise(math.inf, confidence))
+    if missing_accuracy(float(MOST_CLIENTS)) > 0.0:
+        left = longest_half_width(inversion, sampler, masses, SamplingNoise(math.inf, confidence))
         if left < accuracy:
             raise ImpossibleError(
                 f"more than {MOST_CLIENTS:,} clients would be needed to bring {sampler!r} within {accuracy:g}; use a larger epsilon"
@@ -308,11 +320,11 @@ def clients_within(
             f"no number of clients brings {sampler!r} within {accuracy:g}: any number of samples determines a share "
             f"only to +-{left:.3g}; use the linear mechanism or a larger epsilon"
         )
-    if missing(1.0) <= 0.0:
+    if missing_accuracy(1.0) <= 0.0:
         return 1
-    root = scipy.optimize.brentq(lambda log: missing(math.exp(log)), 0.0, math.log(MOST_CLIENTS), xtol=1e-12)
+    root = scipy.optimize.brentq(lambda log: missing_accuracy(math.exp(log)), 0.0, math.log(MOST_CLIENTS), xtol=1e-12)
     found = math.ceil(math.exp(float(root)))
-    while missing(float(found)) > 0.0:  # rounding
+    while missing_accuracy(float(found)) > 0.0:  # rounding
         found += max(1, found // 10**12)
     return found
 
@@ -352,21 +364,21 @@ def epsilon_for_accuracy(
     check_count("clients", clients)
     OPEN_UNIT.check("confidence", confidence)
     check_family(family)
-    noise = Noise(clients, confidence, family.size if check_flag("together", together) else 1)
+    noise = SamplingNoise(clients, confidence, family.size if check_flag("together", together) else 1)
 
-    def missing(log_epsilon: float) -> float:
+    def missing_accuracy(log_epsilon: float) -> float:
         sampler = make(family, epsilon=math.exp(log_epsilon))
-        return half_width(_sampler_inversion(sampler), sampler, _reference_masses(sampler), noise) - accuracy
+        return longest_half_width(_sampler_inversion(sampler), sampler, _reference_masses(sampler), noise) - accuracy
 
     low, high = math.log(LEAST_EPSILON), math.log(_MOST_EPSILON)
-    if missing(high) > 0.0:
+    if missing_accuracy(high) > 0.0:
         raise ImpossibleError(
             f"{clients:,} clients do not bring every share within {accuracy:g} even without privacy; take more "
             f"clients, or a larger accuracy"
         )
-    if missing(low) <= 0.0:
+    if missing_accuracy(low) <= 0.0:
         return LEAST_EPSILON
-    return math.exp(float(scipy.optimize.brentq(missing, low, high, xtol=1e-9)))
+    return math.exp(float(scipy.optimize.brentq(missing_accuracy, low, high, xtol=1e-9)))
 
 
 def variance_excess(sampler: LinearSampler[Any] | ReportSampler) -> float:

@@ -1,40 +1,45 @@
-"""`Population`: estimates of shares and statistics from one private sample of each client, or several, with intervals.
+"""The population behind samples and reports: `Population` and `ReportedPopulation`, with shares, statistics and intervals.
 
 Counts of samples estimate Q, the average output distribution. An `Inversion` turns bounds on Q into bounds on P, the average client. For
 the linear mechanism that is the unbiased estimate (Q - (1 - gamma) mu)/gamma of variance (1/(n gamma)^2) sum_i Var_{Q_i}(phi). The samples
 alone show that it is at most Var_Q(phi)/(n gamma^2), with equality for clients drawn from a population. For a projection Q does not
 determine P: an interval then consists of a band that no number of clients narrows, and of the noise around its ends.
 
-A statistic is the average of a function `Phi` of the outcome. If outcomes are cells, a client's values are known only up to a cell. `low`
-and `high` are then the least and the largest value of phi inside each cell, so intervals hold wherever in its cells a client's values lie;
-`values` are the averages over the cells.
+**Reports.** S_x of n reports hold outcome x. A client's report holds x with probability p_out + (p_in - p_out) P(x), where P is its own law,
+so (S_x/n - p_out)/(p_in - p_out) estimates the average client's share of x without bias, and its intervals are those of S_x/n under the same
+map. S_x is a sum of independent coins with unequal chances. The intervals of `discreet.estimation._intervals` hold for such sums: the
+binomial law with the mean chance has the heavier tails [Hoeffding 1956], as is proved there.
+
+**Averages behind reports.** For values phi of outcomes a report B gives V = sum of phi over B. (mean of V - p_out sum of phi)/(p_in - p_out)
+estimates the population's average of phi without bias. From the reports themselves its interval is Gaffke's for the mean of V
+(`reported_average`); from their counts alone it is that of `discreet.estimation._statistics`. A set has phi = 1.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.doors import OldName
-from discreet._base.quadrature import gauss_rule
-from discreet._base.showing import with_short_repr
-from discreet.domain import LARGEST_VALUE, Bins, Domain, is_value
+from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import _planning as planning
-from discreet.estimation._counting import SampleRows, cut_cells
+from discreet.estimation._counting import ReportRows, SampleRows, count_cut_cells
 from discreet.estimation._intervals import (
     AT_LIMIT,
     Ends,
-    band_ends,
+    Shares,
+    band_interval_ends,
     clopper_pearson,
-    exact_ends,
-    first_past_limit,
+    exact_interval_ends,
+    first_outcome_past_limit,
     largest_average,
-    tail,
+    one_sided_error,
 )
 from discreet.estimation._inversion import (
     Inversion,
@@ -44,136 +49,160 @@ from discreet.estimation._inversion import (
     nearest_law,
 )
 from discreet.estimation._reweighting import Reweighted
+from discreet.estimation._statistics import (
+    Estimate,
+    OutcomeFunction,
+    SupportStatistics,
+    evaluate_on_outcomes,
+    first_moment,
+    numeric_outcomes,
+    parse_parameter,
+    quantile_fields,
+    quantile_of_law,
+    squared_deviations,
+    threshold_indicator,
+)
 from discreet.families import Bounds, Simplex
-from discreet.mechanisms import AnyFamily, JointSampler, PointAtoms, Sampler
+from discreet.mechanisms import AnyFamily, JointSampler, PointAtoms, ReportSampler, Sampler
 
 Floats = NDArray[np.float64]
-_NODES = 8
-
-
-@dataclass(frozen=True)
-class Phi:
-    """A statistic on the outcomes: its value (on a cell, its average), and its least and largest value there."""
-
-    values: Floats
-    low: Floats
-    high: Floats
-
-    @classmethod
-    def sharp(cls, values: Floats) -> "Phi":
-        """One value for each outcome."""
-        return cls(values, values, values)
-
-
-def numeric_outcomes(domain: Domain, what: str) -> Floats:
-    """The outcomes as numbers, or an error that says what needs them."""
-    if domain.values is None:
-        raise DiscreetError(
-            f"{what} needs numbers, but the outcomes are labels such as "
-            f"{next(name for name in domain.names if not is_value(name))!r}; pass a function that gives each label a number"
-        )
-    return domain.values
-
-
-def first_moment(domain: Domain) -> Phi:
-    """phi(x) = x."""
-    values = numeric_outcomes(domain, "mean")
-    return Phi.sharp(values) if domain.edges is None else Phi(values, domain.edges[:-1], domain.edges[1:])
-
-
-def squares_around(domain: Domain, centre: float) -> Phi:
-    """phi(x) = (x - centre)^2."""
-    if domain.edges is None:
-        return Phi.sharp(np.square(numeric_outcomes(domain, "variance") - centre))
-    low, high = domain.edges[:-1] - centre, domain.edges[1:] - centre
-    ends = np.square(low), np.square(high)
-    least = np.where((low < 0.0) & (high > 0.0), 0.0, np.minimum(*ends))
-    return Phi((ends[0] + low * high + ends[1]) / 3.0, least, np.maximum(*ends))
-
-
-def threshold_indicator(domain: Domain, threshold: float) -> Phi:
-    """phi(x) = 1 if x <= threshold, else 0. A cell that contains the threshold may count as either."""
-    if domain.edges is None:
-        return Phi.sharp((numeric_outcomes(domain, "at-most") <= threshold).astype(np.float64))
-    low, high = domain.edges[:-1], domain.edges[1:]
-    inside = (np.clip(threshold, low, high) - low) / (high - low)
-    return Phi(inside, (high <= threshold).astype(np.float64), (low < threshold).astype(np.float64))
-
-
-def callable_phi(domain: Domain, phi: Callable[[Any], float]) -> Phi:
-    """phi of every outcome; on cells, of the ends and of Gauss points of each, from which its average and extremes are estimated."""
-    if domain.edges is None:
-        return Phi.sharp(np.array([_check_statistic_value(phi, name) for name in domain.names]))
-    nodes, weights = gauss_rule(_NODES)
-    low, width = domain.edges[:-1, None], np.diff(domain.edges)[:, None]
-    points = np.concatenate([low, low + width * nodes, low + width], axis=1)
-    values = np.array([[_check_statistic_value(phi, x) for x in row] for row in points.tolist()])
-    return Phi(values[:, 1:-1] @ weights, values.min(axis=1), values.max(axis=1))
-
-
-def _check_statistic_value(phi: Callable[[Any], float], outcome: Any) -> float:
-    value = phi(outcome)
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise DiscreetError(f"statistic({outcome!r}) = {value!r} is not a number") from None
-    if not abs(number) <= LARGEST_VALUE:
-        raise DiscreetError(
-            f"statistic({outcome!r}) = {number:g} is not in [{-LARGEST_VALUE:g}, {LARGEST_VALUE:g}]; it has to be bounded on the outcomes"
-        )
-    return number
-
-
+Integers = NDArray[np.int64]
 _WIDE = 0.1  # half-width of a share's interval above which a note suggests more clients
 _IMPOSSIBLE = 1e-9  # probability of the samples below which their agreement is doubted
 
 
-@with_short_repr
-@dataclass(frozen=True)
-class Shares:
-    """For every outcome: an estimate, its own interval, and intervals that hold all at once.
+class PopulationEstimate(ABC):
+    """What estimates from samples and from reports have in common. Releases are counted; `share_intervals` turns their shares into clients'.
 
     Attributes:
-        estimate: of each share.
-        low: the lower end of each interval.
-        high: the upper end of each interval.
-        all_low: the lower ends of intervals that hold all at once; for a distribution they add up to at most 1.
-        all_high: the upper ends of intervals that hold all at once.
+        domain: the outcomes.
+        counts: how many releases each outcome has.
+        clients: how many there are.
+        confidence: of every interval.
+        rows: where each client released several times, whose the releases are.
+        reweighted: the population that public examples have when they are weighted so as to explain the releases.
     """
 
-    estimate: Floats
-    low: Floats
-    high: Floats
-    all_low: Floats
-    all_high: Floats
+    domain: Domain
+    counts: Integers
+    clients: int
+    confidence: float
+    rows: SampleRows | ReportRows | None
+    reweighted: Reweighted | None
 
+    @property
+    @abstractmethod
+    def samples(self) -> int:
+        """How many releases there are: one of each client, unless each released several times."""
 
-@dataclass(frozen=True)
-class Estimate:
-    """A statistic of the population.
+    @property
+    @abstractmethod
+    def share_bounds(self) -> Ends:
+        """The least and the largest share of each outcome that clients can have."""
 
-    Attributes:
-        name: of the statistic.
-        estimate: None where it is not identifiable.
-        low: the lower end of its interval.
-        high: the upper end of its interval.
-        released: its value under Q, the law of the samples.
-        blur: how much of the interval, on each side, is due to values that are known up to their cell only.
-        bias_by_risk: the largest difference between P and Q by the worst-case TV alone, its oscillation times that. The interval uses the
-            sharper lines. None: the statistic is no average.
-    """
+    @property
+    @abstractmethod
+    def share_estimates(self) -> Floats:
+        """The estimate of the average client's distribution, without intervals."""
 
-    name: str
-    estimate: float | None
-    low: float
-    high: float
-    released: float
-    blur: float = 0.0
-    bias_by_risk: float | None = None
+    @abstractmethod
+    def share_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
+        """Intervals of the average client's shares from intervals of the released ones; `mu`: the reference masses of the events."""
+
+    @abstractmethod
+    def _average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
+        """The average of a function; `among`: the number of intervals that share the error."""
+
+    @abstractmethod
+    def _quantile(self, name: str, level: float) -> Estimate:
+        """The quantile of a level; outcomes must be numbers."""
+
+    @cached_property
+    def _frequencies(self) -> Floats:
+        return self.counts / self.samples
+
+    def _released_share_ends(self, among: int) -> Ends:
+        """Intervals of the released shares."""
+        if self.rows is not None:
+            return self.rows.share_ends(self.confidence, among=among)
+        return exact_interval_ends(self.counts, self.clients, self.confidence, among=among)
+
+    @cached_property
+    def released_shares(self) -> Shares:
+        """The estimate of the average output distribution; of reports, of the probabilities that one holds each outcome."""
+        return Shares(self._frequencies, *self._released_share_ends(1), *self._released_share_ends(len(self.counts)))
+
+    def law_from_intervals(self, each: Ends, together: Ends) -> Shares:
+        """The average client's distribution from intervals of the released shares: of each alone, and of all together."""
+        all_low, all_high = self.share_intervals(together)
+        all_low = lower_ends_together(all_low, self.share_bounds[0])
+        return Shares(self.share_estimates, *self.share_intervals(each), all_low, all_high)
+
+    @cached_property
+    def nearest(self) -> Floats:
+        """The estimate as a distribution: the nearest member of the family. It has a smaller error, but is biased."""
+        return nearest_law(self.share_estimates, *self.share_bounds)
+
+    def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
+        """The average of a function of the outcome, or a named one: "mean", "variance", "median", "quantile:0.9", "at-most:30".
+
+        Args:
+            wanted: a name, or a function that gives each outcome a number.
+
+        Returns:
+            An estimate and its interval. It is unbiased if the average client is identifiable; a variance has the bias of a square, and a
+            quantile behind reports is that of the nearest law.
+
+        Raises:
+            DiscreetError: for names that are none, and for named statistics of outcomes that are labels.
+        """
+        if callable(wanted):
+            return self._average(getattr(wanted, "__name__", "statistic"), evaluate_on_outcomes(self.domain, wanted))
+        name, _, parameter = str(wanted).partition(":")
+        match name:
+            case "mean" if not parameter:
+                return self._average(name, first_moment(self.domain))
+            case "variance" if not parameter:
+                return self._variance()
+            case "median" if not parameter:
+                return self._quantile(wanted, 0.5)
+            case "quantile":
+                return self._quantile(wanted, OPEN_UNIT.check("quantile", parse_parameter(wanted, parameter)))
+            case "at-most":
+                return self._average(wanted, threshold_indicator(self.domain, parse_parameter(wanted, parameter)))
+        raise DiscreetError(
+            f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
+        )
+
+    def _variance(self) -> Estimate:
+        """E (x - c)^2 - (E x - c)^2, each with half of the error probability; c near the mean keeps both small."""
+        first = self._average("mean", first_moment(self.domain), among=2)
+        centre = 0.5 * (first.low + first.high)
+        second = self._average("squares", squared_deviations(self.domain, centre), among=2)
+        estimate = None
+        if first.estimate is not None and second.estimate is not None:
+            estimate = second.estimate - (first.estimate - centre) ** 2
+        return Estimate(
+            "variance",
+            estimate,
+            max(0.0, second.low - (0.5 * (first.high - first.low)) ** 2),
+            second.high,
+            second.released - (first.released - centre) ** 2,
+            second.blur,
+        )
+
+    def _example_doubts(self, released: str) -> tuple[str, ...]:
+        """The doubt that weighted examples raise, if there are any that do not explain the releases."""
+        if self.reweighted is None or self.reweighted.explains:
+            return ()
+        return (
+            f"no weights of the examples explain the {released} ({self.reweighted.strain:.0f} standard deviations off): these clients are "
+            "unlike the examples, and so is the reweighted population",
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class Population(PopulationEstimate):
     """The estimates from the samples of one agreement. Made by `population`.
 
     On a continuous family the average client is that of the masses on cells which the clients released by. A client with a distribution
@@ -215,7 +244,7 @@ class Population:
         return int(self.counts.sum())
 
     @property
-    def clients(self) -> int:
+    def clients(self) -> int:  # type: ignore[override]  # a field of the other
         """The number of clients: that of samples, unless each released several."""
         return self.samples if self.rows is None else self.rows.clients
 
@@ -232,26 +261,17 @@ class Population:
         )  # for several samples drawn together: of all of them, so of any single one
 
     @cached_property
-    def released_shares(self) -> Shares:
-        """The estimate of the average output distribution."""
-        return Shares(self._frequencies, *self._released_ends(1), *self._released_ends(len(self.counts)))
-
-    @cached_property
     def law(self) -> Shares:
         """The average client's distribution. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
         each, together = (
-            self.rows.ends(self.confidence, among=among)
+            self.rows.share_ends(self.confidence, among=among)
             if self.rows is not None
-            else band_ends(self.counts, self.clients, self.confidence, self.inversion, self.reference, among=among)
+            else band_interval_ends(
+                self.counts, self.clients, self.confidence, self.inversion, self.reference, among=among
+            )
             for among in (1, len(self.counts))
         )
-        return self.law_within(each, together)
-
-    def law_within(self, each: Ends, together: Ends) -> Shares:
-        """The average client's distribution from intervals of the released shares: of each alone, and of all together."""
-        all_low, all_high = self.share_intervals(together)
-        all_low = lower_ends_together(all_low, self.share_bounds[0])
-        return Shares(self.share_estimates, *self.share_intervals(each), all_low, all_high)
+        return self.law_from_intervals(each, together)
 
     @property
     def share_bounds(self) -> Ends:
@@ -263,22 +283,19 @@ class Population:
         """The estimate of the average client's distribution, without intervals."""
         return np.asarray(self.inversion.low(self.reference, self._frequencies)) if self.exact else self._frequencies
 
-    @cached_property
-    def nearest(self) -> Floats:
-        """The estimate as a distribution: the nearest member of the family. It has a smaller error, but is biased."""
-        return nearest_law(self.share_estimates, *self.share_bounds)
+    def share_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
+        """Intervals of P's shares from intervals of Q's; `mu`: the masses of the events, by default of the outcomes."""
+        return invert_intervals(self.inversion, self.bounds, self.reference if mu is None else mu, released)
 
     def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
         """The average of a function of the outcome, or a named one: "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
-        if self.finest is not None:
-            return self.finest.statistic(wanted)
-        return compute_statistic(wanted, self.domain, self._average, self._quantile)
+        return super().statistic(wanted) if self.finest is None else self.finest.statistic(wanted)
 
     @cached_property
     def margin_at_worst(self) -> float:
         """The longest reach of a share's interval from its estimate, for every population with that many clients."""
-        noise = planning.Noise(self.clients, self.confidence)
-        return planning.half_width(self.inversion, self.sampler, self.reference, noise)
+        noise = planning.SamplingNoise(self.clients, self.confidence)
+        return planning.longest_half_width(self.inversion, self.sampler, self.reference, noise)
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
@@ -289,7 +306,7 @@ class Population:
             (True, constants.B * self.reference, "more than"),
             (False, constants.b * self.reference, "less than"),
         ):
-            place = self._first_impossible(limit, above=above)
+            place = self._first_impossible_outcome(limit, above=above)
             if place is not None:
                 said.append(
                     f"{self.domain.names[place]!r} makes up {self._frequencies[place]:.3g} of the samples, {word} the "
@@ -299,7 +316,9 @@ class Population:
         width = self.margin_at_worst
         if width > _WIDE:
             try:
-                more = planning.clients_within(self.inversion, self.sampler, self.reference, _WIDE, self.confidence)
+                more = planning.clients_for_half_width(
+                    self.inversion, self.sampler, self.reference, _WIDE, self.confidence
+                )
                 fix = f"about {more:,} clients would tell it to +-{_WIDE:g}"
             except ImpossibleError:
                 fix = f"to tell it to +-{_WIDE:g} takes a larger epsilon" + (
@@ -317,55 +336,32 @@ class Population:
             )
         cut = 0
         if isinstance(self.domain, Bins) and isinstance(self.sampler, Sampler):
-            cut = cut_cells(self.sampler, self.domain)
+            cut = count_cut_cells(self.sampler, self.domain)
         if cut:
             said.append(
                 f"edges lie inside {cut:,} of the cells that are released: inside a cell samples follow the reference, so shares beside "
                 "such an edge are those of clients that do so too; say bins= to keep to whole cells"
             )
-        if self.reweighted is not None and not self.reweighted.explains:
-            said.append(
-                f"no weights of the examples explain the samples ({self.reweighted.strain:.0f} standard deviations off): these clients are "
-                "unlike the examples, and so is the reweighted population"
-            )
-        return tuple(said)
+        return (*said, *self._example_doubts("samples"))
 
-    # shares
-
-    @cached_property
-    def _frequencies(self) -> Floats:
-        return self.counts / self.samples
-
-    def _released_ends(self, among: int) -> Ends:
-        """Intervals of the released shares."""
-        if self.rows is not None:
-            return self.rows.ends(self.confidence, among=among)
-        return exact_ends(self.counts, self.clients, self.confidence, among=among)
-
-    def _first_impossible(self, limits: Floats, *, above: bool) -> int | None:
+    def _first_impossible_outcome(self, limits: Floats, *, above: bool) -> int | None:
         """The first outcome whose share is almost surely beyond its limit."""
         among = len(self.counts)
         if self.rows is None:
-            return first_past_limit(
-                self.counts, self.clients, limits, tail(1.0 - 2.0 * _IMPOSSIBLE, among), above=above
+            return first_outcome_past_limit(
+                self.counts, self.clients, limits, one_sided_error(1.0 - 2.0 * _IMPOSSIBLE, among), above=above
             )
-        low, high = self.rows.ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
+        low, high = self.rows.share_ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
         past = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
         return int(past[0]) if len(past) else None
 
-    def _cumulative_ends(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
+    def _cumulative_share_ends(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
         """Intervals of the cumulative shares of the outcomes in this order, with these cumulative counts."""
         if self.rows is not None:
-            return self.rows.ends_below(order, self.confidence)
+            return self.rows.cumulative_share_ends(order, self.confidence)
         return clopper_pearson(counts, self.clients, self.confidence)
 
-    def share_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
-        """Intervals of P's shares from intervals of Q's; `mu`: the masses of the events, by default of the outcomes."""
-        return invert_intervals(self.inversion, self.bounds, self.reference if mu is None else mu, released)
-
-    # statistics
-
-    def _average(self, name: str, phi: Phi, *, among: int = 1) -> Estimate:
+    def _average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
         least, most = float(phi.low.min()), float(phi.high.max())
         event = phi.low == most
         if self.rows is None and least < most and ((phi.low == phi.high) & (event | (phi.low == least))).all():
@@ -382,7 +378,7 @@ class Population:
     def _event_interval(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
         """The interval of the share of an event: the average of a function with two values."""
         counts, mu = np.array([self.counts[event].sum()]), np.array([min(float(self.reference[event].sum()), 1.0)])
-        ends = band_ends(counts, self.clients, self.confidence, self.inversion, mu, among=among)
+        ends = band_interval_ends(counts, self.clients, self.confidence, self.inversion, mu, among=among)
         low, high = self.share_intervals(ends, mu)
         return float(low[0]), float(high[0])
 
@@ -411,7 +407,7 @@ class Population:
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.counts[order])
         mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
-        low, high = self.share_intervals(self._cumulative_ends(order, below), mu)
+        low, high = self.share_intervals(self._cumulative_share_ends(order, below), mu)
         low[-1] = high[-1] = 1.0
         first = int(np.argmax(high >= level))
         last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0
@@ -421,85 +417,129 @@ class Population:
             law = self.share_estimates if isinstance(self.domain, Bins) else self.nearest
             estimate = quantile_of_law(law[order], values[order], level)
         released = float(values[order][np.argmax(below / self.samples >= level)])
-        return Estimate(name, estimate, *quantile_ends(self.domain, values[order], first, last, released))
+        return Estimate(name, estimate, *quantile_fields(self.domain, values[order], first, last, released))
 
     released = OldName("released_shares")
 
 
-def quantile_of_law(law: Floats, values: Floats, level: float) -> float:
-    """The first of the increasing values up to which a law has the level; the last one if rounding leaves it short."""
-    reached = np.flatnonzero(np.cumsum(law) >= level - 1e-12)
-    return float(values[reached[0] if reached.size else -1])
+@dataclass(frozen=True, eq=False)
+class ReportedPopulation(PopulationEstimate):
+    """What the reports of one sampler tell. Made by `reported_population`.
+
+    Attributes:
+        domain: the outcomes.
+        counts: how many reports hold each outcome; they add up to more than the clients.
+        clients: how many there are.
+        sampler: what released the reports.
+        confidence: of every interval.
+        rows: where each client sent several reports, whose they are; `counts` are then of all of them.
+        reweighted: the population that public examples have when they are weighted so as to explain the reports. It rests on the examples;
+            everything else here does not.
+    """
+
+    domain: Domain
+    counts: Integers
+    clients: int
+    sampler: ReportSampler
+    confidence: float
+    rows: ReportRows | None = None
+    reweighted: Reweighted | None = None
+
+    def __repr__(self) -> str:
+        return f"<ReportedPopulation behind {self.samples:,} reports of {self.sampler!r}>"
+
+    @property
+    def samples(self) -> int:
+        """How many reports there are: one of each client, unless each sent several."""
+        return self.clients if self.rows is None else self.rows.reports.size
+
+    @property
+    def exact(self) -> bool:
+        """Whether the average client is identifiable: it is."""
+        return True
+
+    @property
+    def finest(self) -> None:
+        """Finer bins, of which there are none."""
+        return
+
+    @cached_property
+    def law(self) -> Shares:
+        """The average client's law. Its estimate is unbiased and may be negative; intervals lie in [0, 1]."""
+        released = self.released_shares
+        return self.law_from_intervals((released.low, released.high), (released.all_low, released.all_high))
+
+    @property
+    def share_bounds(self) -> Ends:
+        """The least and the largest share that there can be: 0 and 1."""
+        return np.zeros(len(self.counts)), np.ones(len(self.counts))
+
+    @property
+    def share_estimates(self) -> Floats:
+        """The estimate of the average client's law, without intervals."""
+        return self._unbiased_shares(self._frequencies)
+
+    @cached_property
+    def standard_errors(self) -> Floats:
+        """Of the estimates, from the counts; those of the very clients at hand are no larger."""
+        held = self._frequencies
+        return np.asarray(np.sqrt(held * (1.0 - held) / self.clients) / self.sampler.chances.gap)
+
+    @cached_property
+    def margin_at_worst(self) -> float:
+        """How far the longest interval of a share reaches from its estimate, at most."""
+        law = self.law
+        inside = np.clip(law.estimate, 0.0, 1.0)
+        return float(np.maximum(law.high - inside, inside - law.low).max())
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Warnings to read before trusting the numbers; empty if there are none."""
+        return self._example_doubts("reports")
+
+    def share_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
+        """Intervals of the probabilities that a report holds an outcome, as intervals of its share; no reference counts in them."""
+        low, high = (np.clip(self._unbiased_shares(end), 0.0, 1.0) for end in released)
+        return low, high
+
+    def _unbiased_shares(self, held: Floats) -> Floats:
+        chances = self.sampler.chances
+        return (held - chances.outside) / chances.gap
+
+    @cached_property
+    def _support_statistics(self) -> SupportStatistics | ReportRows:
+        return SupportStatistics(self.sampler, self.counts, self.clients) if self.rows is None else self.rows
+
+    def _average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
+        least, most, miss = float(phi.low.min()), float(phi.high.max()), one_sided_error(self.confidence, among)
+        low = min(max(-self._support_statistics.largest_mean(-phi.low, miss), least), most)
+        high = min(max(self._support_statistics.largest_mean(phi.high, miss), least), most)
+        middle = float(phi.values.mean())
+        held = float((phi.values - middle) @ self.counts) / self.samples
+        blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
+        return Estimate(
+            name, middle + held / self.sampler.chances.gap, min(low, high), max(low, high), middle + held, blur
+        )
+
+    def _quantile(self, name: str, level: float) -> Estimate:
+        """All thresholds whose share is not rejected; outcomes must be numbers."""
+        values = numeric_outcomes(self.domain, name)
+        order = np.argsort(values, kind="stable")
+        first, last = self._support_statistics.quantile_places(order, level, one_sided_error(self.confidence))
+        estimate = quantile_of_law(self.nearest[order], values[order], level)
+        return Estimate(name, estimate, *quantile_fields(self.domain, values[order], first, last, estimate))
 
 
-def quantile_ends(
-    domain: Domain, values: Floats, first: int, last: int, released: float
-) -> tuple[float, float, float, float]:
-    """The fields of an estimate from the interval of a quantile on: its ends, the `released` one, and what cells blur."""
-    if domain.edges is None:
-        return float(values[first]), float(values[last]), released, 0.0
-    blur = float(0.5 * np.diff(domain.edges)[[first, last]].max())
-    return float(domain.edges[first]), float(domain.edges[last + 1]), released, blur
+AnyPopulation = Population | ReportedPopulation
 
 
-class Averaging(Protocol):
-    """What estimates the average of a function; `among`: the number of intervals that share the error."""
-
-    def __call__(self, name: str, phi: Phi, *, among: int = 1) -> Estimate:
-        """The estimate."""
-        ...
-
-
-def compute_statistic(
-    wanted: str | Callable[[Any], float],
-    domain: Domain,
-    average: Averaging,
-    quantile: Callable[[str, float], Estimate],
-) -> Estimate:
-    """A function's average or a named statistic, by what estimates averages and quantiles."""
-    if callable(wanted):
-        return average(getattr(wanted, "__name__", "statistic"), callable_phi(domain, wanted))
-    name, _, parameter = str(wanted).partition(":")
-    match name:
-        case "mean" if not parameter:
-            return average(name, first_moment(domain))
-        case "variance" if not parameter:
-            return _variance(domain, average)
-        case "median" if not parameter:
-            return quantile(wanted, 0.5)
-        case "quantile":
-            return quantile(wanted, OPEN_UNIT.check("quantile", parse_parameter(wanted, parameter)))
-        case "at-most":
-            return average(wanted, threshold_indicator(domain, parse_parameter(wanted, parameter)))
-    raise DiscreetError(
-        f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
-    )
-
-
-def _variance(domain: Domain, average: Averaging) -> Estimate:
-    """E (x - c)^2 - (E x - c)^2, each with half of the error probability; c near the mean keeps both small."""
-    first = average("mean", first_moment(domain), among=2)
-    centre = 0.5 * (first.low + first.high)
-    second = average("squares", squares_around(domain, centre), among=2)
-    estimate = None
-    if first.estimate is not None and second.estimate is not None:
-        estimate = second.estimate - (first.estimate - centre) ** 2
-    return Estimate(
-        "variance",
-        estimate,
-        max(0.0, second.low - (0.5 * (first.high - first.low)) ** 2),
-        second.high,
-        second.released - (first.released - centre) ** 2,
-        second.blur,
-    )
-
-
-def parse_parameter(wanted: str, parameter: str) -> float:
-    """The number after the colon of a statistic's name."""
-    try:
-        number = float(parameter)
-    except ValueError:
-        number = math.nan
-    if math.isnan(number):
-        raise DiscreetError(f"statistic = {wanted!r} needs a number after the colon")
-    return number
+def merge_counts(populations: Sequence[AnyPopulation]) -> AnyPopulation:
+    """The estimate from the releases of several groups of clients together, all of one sampler."""
+    first, *others = populations
+    counts = sum((each.counts for each in others), first.counts)
+    if isinstance(first, ReportedPopulation):
+        return replace(first, counts=counts, clients=sum(each.clients for each in populations))
+    if first.finest is None:
+        return replace(first, counts=counts)
+    finest = [each.finest.counts for each in populations if each.finest is not None]
+    return replace(first, counts=counts, finest=replace(first.finest, counts=np.sum(finest, axis=0)))

@@ -18,14 +18,14 @@ from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.divergences import divergence
 from discreet.domain import Domain
-from discreet.estimation._change import Change, PooledPopulation, SurveyChange
-from discreet.estimation._from_samples import InvertedPopulation
-from discreet.estimation._groups import GroupedPopulation, shares_within
-from discreet.estimation._liars import Liars, ReportLiars, liars, liars_per_half_interval
+from discreet.estimation._from_releases import InvertedPopulation
+from discreet.estimation._groups import GroupedPopulation, PooledPopulation, shares_within
+from discreet.estimation._intervals import Shares
 from discreet.estimation._planning import known_excess
-from discreet.estimation._population import Estimate, Population, Shares
-from discreet.estimation._reports import AnyPopulation, ReportedPopulation
-from discreet.estimation._surveys import SurveyAnswers
+from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
+from discreet.estimation._shifts import Change, Liars, ReportLiars, SurveyChange, liars, shifts_per_half_interval
+from discreet.estimation._statistics import Estimate
+from discreet.estimation._surveys import SurveyAnswers, joint_labels
 from discreet.estimation._ways import rounds_cost
 from discreet.families import serves_everybody
 
@@ -77,38 +77,30 @@ def record(
 ) -> dict[str, Any]:
     """All of an estimate as JSON holds it. `truth`: the average client's law, where it is known. `lies`: what so many liars can have done."""
     one, released = liars(found), "reports" if isinstance(found, ReportedPopulation) else "samples"
-    parts = {
+    columns: dict[str, Any] = {
+        "outcome": found.domain.names,
+        released: found.counts.tolist(),
         "released": found.released_shares,
         "law": found.law,
         **({} if lies is None else {"despite_liars": lies.law}),
     }
-    columns: dict[str, Sequence[Any]] = {"outcome": found.domain.names, released: found.counts.tolist()}
-    for name, part in parts.items():
-        columns[name] = _share_objects(part)
     if found.exact:
         columns["nearest"] = found.nearest.tolist()
     if found.reweighted is not None:
         columns["reweighted"] = found.reweighted.law.tolist()
     if truth is not None:
         columns["truth"] = np.asarray(truth, dtype=np.float64).tolist()
-    shares = _columns_to_rows(columns)
     made: dict[str, Any] = {
         released: found.samples,
-        "agreement": agreed.id,
-        "mechanism": agreed.mechanism,
-        "epsilon": agreed.epsilon,
+        **_agreement_terms(agreed),
         "confidence": found.confidence,
         "identifiable": found.exact,
         **({} if isinstance(found, ReportedPopulation) else {"largest_bias_of_samples": found.largest_bias}),
         "margin_at_worst": found.margin_at_worst,
-        "shares": shares,
+        "shares": _columns_to_rows(columns),
         "statistics": [asdict(each) for each in statistics],
         "notes": list(notes),
-        "liars": {
-            "one": one.shift,
-            "one_at_ends": one.band_shift,
-            "as_far_as_intervals": liars_per_half_interval(found),
-        },
+        "liars": _liar_terms(found.law, one.shift, one.band_shift),
     }
     if lies is not None:
         made["liars"] |= {"number": lies.number, "shift": lies.shift}
@@ -133,6 +125,15 @@ def record(
     return made
 
 
+def _agreement_terms(agreed: Agreement) -> dict[str, Any]:
+    return {"agreement": agreed.id, "mechanism": agreed.mechanism, "epsilon": agreed.epsilon}
+
+
+def _liar_terms(law: Shares, shift: float, band_shift: float) -> dict[str, Any]:
+    """What one liar can have done, and how many can move a share by half of its longest interval."""
+    return {"one": shift, "one_at_ends": band_shift, "as_far_as_intervals": shifts_per_half_interval(law, shift)}
+
+
 def inverted_record(found: InvertedPopulation, agreed: Agreement, notes: Sequence[str]) -> dict[str, Any]:
     """An estimate from the samples of a mechanism of somebody's own, in the fields of `record`."""
     columns = {
@@ -142,22 +143,15 @@ def inverted_record(found: InvertedPopulation, agreed: Agreement, notes: Sequenc
         "law": found.law,
         "nearest": found.nearest.tolist(),
     }
-    longest = float((found.law.high - found.law.low).max())
     return {
         "samples": found.samples,
-        "agreement": agreed.id,
-        "mechanism": agreed.mechanism,
-        "epsilon": agreed.epsilon,
+        **_agreement_terms(agreed),
         "confidence": found.confidence,
         "identifiable": True,
         "shares": _columns_to_rows(columns),
         "statistics": [],
         "notes": list(notes),
-        "liars": {
-            "one": found.liar_shift,
-            "one_at_ends": found.liar_shift,
-            "as_far_as_intervals": math.ceil(0.5 * longest / found.liar_shift - 1e-9),
-        },
+        "liars": _liar_terms(found.law, found.liar_shift, found.liar_shift),
     }
 
 
@@ -189,9 +183,7 @@ def group_record(
         groups.append(told)
     return {
         released: found.clients,
-        "agreement": agreed.id,
-        "mechanism": agreed.mechanism,
-        "epsilon": agreed.epsilon,
+        **_agreement_terms(agreed),
         "confidence": found.confidence,
         "identifiable": first.exact,
         "by": by,
@@ -206,7 +198,7 @@ def change_record(
 ) -> dict[str, Any]:
     """A change as JSON holds it; `agreed`: the agreements before and after."""
     sides = [
-        {"clients": each.clients, "agreement": terms.id, "mechanism": terms.mechanism, "epsilon": terms.epsilon}
+        {"clients": each.clients, **_agreement_terms(terms)}
         for each, terms in zip((found.before, found.after), agreed, strict=True)
     ]
     columns = {
@@ -395,11 +387,9 @@ def questions_within(found: SurveyAnswers, column: str) -> list[int]:
 
 def names_within(found: SurveyAnswers, place: int, column: str) -> list[str]:
     """The outcomes of the other columns of a question, in the order of `shares_within`."""
-    columns = found.sampler.survey.columns
-    names = [""]
-    for other in (name for name in found[place].question.columns if name != column):
-        names = [f"{before}, {each}" if before else str(each) for before in names for each in columns[other].names]
-    return names
+    return joint_labels(
+        found.sampler.survey.columns, [name for name in found[place].question.columns if name != column]
+    )
 
 
 def within_record(found: SurveyAnswers, notes: Sequence[str], *, by: str) -> dict[str, Any]:

@@ -77,12 +77,12 @@ class ExampleMixture:
     pull: float
     gap: float
 
-    def likelihood(self, shares: Floats) -> float:
+    def log_likelihood(self, shares: Floats) -> float:
         """sum_x f_x log y_x: the log-likelihood of the counts alone, for each."""
         seen = shares > 0.0
         return float(shares[seen] @ np.log(self.law[seen]))
 
-    def freedom(self, laws: Floats, shares: Floats) -> Floats:
+    def leave_one_out_falls(self, laws: Floats, shares: Floats) -> Floats:
         """The fall of log y_x, times the number of counts, when one count of x is left out (k,); 0 where there is none.
 
         To first order, by differentiating w_i (1 + tau - g_i) = tau/N: dy/y = (I + A diag(f))^-1 A df, A = sum_i (w_i/s_i) (q_i/y)
@@ -112,13 +112,13 @@ def best_mixtures(laws: Floats, shares: Floats, pulls: Sequence[float]) -> Itera
     w = np.full(number, 1.0 / number)
     v = f / (w @ q)
     for pull in pulls:
-        w, v = _follow_path(q, f, w, v, pull)
+        w, v = _follow_central_path(q, f, w, v, pull)
         w, gap = _certify_weights(q, f, w, pull)
         v = f / (w @ q)
         yield ExampleMixture(w, w @ laws, pull, gap)
 
 
-def _follow_path(q: Floats, f: Floats, w: Floats, v: Floats, pull: float) -> tuple[Floats, Floats]:
+def _follow_central_path(q: Floats, f: Floats, w: Floats, v: Floats, pull: float) -> tuple[Floats, Floats]:
     """Newton steps towards w s = pull/N and v y = f, from weights and dual of a larger pull."""
     target = pull / len(q)
     best, least = (w, v), math.inf
@@ -136,7 +136,7 @@ def _follow_path(q: Floats, f: Floats, w: Floats, v: Floats, pull: float) -> tup
             break
         aim = max(target, 0.1 * float(w @ s) / len(q)) if pull == 0.0 else target
         try:
-            dv = _solve_step(q, w / s, y / v, (f - v * y) / v - ((aim - w * s) / s) @ q)
+            dv = _solve_newton_step(q, w / s, y / v, (f - v * y) / v - ((aim - w * s) / s) @ q)
         except np.linalg.LinAlgError:
             break
         ds = -(q @ dv)
@@ -148,7 +148,7 @@ def _follow_path(q: Floats, f: Floats, w: Floats, v: Floats, pull: float) -> tup
     return best
 
 
-def _solve_step(q: Floats, weights: Floats, diagonal: Floats, right: Floats) -> Floats:
+def _solve_newton_step(q: Floats, weights: Floats, diagonal: Floats, right: Floats) -> Floats:
     """The solution of (Q' diag(weights) Q + diag(diagonal)) x = right; of many outcomes by way of a matrix of examples (Woodbury)."""
     if q.shape[1] <= _MANY_OUTCOMES:
         matrix = (q * weights[:, None]).T @ q
@@ -226,10 +226,7 @@ def reweight_examples(
     released = np.hstack([_output_laws(sampler, laws) for sampler, _ in rounds])
     number = float(counts.sum())
     shares = counts / number
-    path = list(best_mixtures(released, shares, _pull_path(laws.shape[1] if pull is None else pull, number)))
-    freedoms = [found.freedom(released, shares) for found in path]
-    chosen = len(path) - 1 if pull is not None else _choose_pull(path, freedoms, shares, number)
-    found, fitted = path[chosen], float(shares @ freedoms[chosen])
+    found, fitted = _fit_weights(released, shares, number, laws.shape[1], pull)
     law = np.asarray(found.weights @ laws)
     unexplained = (shares - found.law * _sample_share_of_rounds(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
     return Reweighted(
@@ -262,10 +259,7 @@ def reweight_reported(sampler: ReportSampler, reports: Reports, laws: Floats, su
         blocks.blocks / blocks.holding
     )  # times the number of blocks, which changes no weight
     shares = often / number
-    path = list(best_mixtures(released, shares, _pull_path(laws.shape[1], number)))
-    freedoms = [found.freedom(released, shares) for found in path]
-    chosen = _choose_pull(path, freedoms, shares, number)
-    found, fitted = path[chosen], float(shares @ freedoms[chosen])
+    found, fitted = _fit_weights(released, shares, number, laws.shape[1])
     law, chances = np.asarray(found.weights @ laws), sampler.chances
     expected = chances.outside + chances.gap * law
     beyond = supports / number - expected
@@ -273,6 +267,16 @@ def reweight_reported(sampler: ReportSampler, reports: Reports, laws: Floats, su
     freedom = max(len(law) - 1.0, 1.0)
     strain = (squares - max(freedom - fitted, 0.0)) / math.sqrt(2.0 * freedom)
     return Reweighted(law, nearest_law(law + beyond), found.weights, found.pull * number, found.gap, strain)
+
+
+def _fit_weights(
+    released: Floats, shares: Floats, number: float, outcomes: int, pull: float | None = None
+) -> tuple[ExampleMixture, float]:
+    """The best mixture at the pull that is given, or else chosen, and the optimism of its likelihood."""
+    path = list(best_mixtures(released, shares, _falling_pulls(outcomes if pull is None else pull, number)))
+    falls = [found.leave_one_out_falls(released, shares) for found in path]
+    chosen = len(path) - 1 if pull is not None else _choose_pull(path, falls, shares, number)
+    return path[chosen], float(shares @ falls[chosen])
 
 
 def _output_laws(sampler: Sampler[Any], laws: Floats) -> Floats:
@@ -329,7 +333,7 @@ def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
     return as_examples(given, None, sampler.carrier.size, name="examples").dense()
 
 
-def _pull_path(least: float, number: float) -> list[float]:
+def _falling_pulls(least: float, number: float) -> list[float]:
     """The path down to a pull of that many samples, each relative to the number of samples."""
     return [*(one for one in PULLS if one > least / number), least / number]
 

@@ -32,12 +32,11 @@ from discreet.estimation._client_tables import (
     DistinctClients,
     GroupReader,
     client_column_name,
-    group_order,
+    group_sort_key,
     rows_by_client,
 )
 from discreet.estimation._counting import LARGEST, line_of
-from discreet.estimation._population import Population
-from discreet.estimation._reports import AnyPopulation
+from discreet.estimation._population import AnyPopulation, Population
 from discreet.mechanisms import AnyFamily, JointSampler, ReportCounts, ReportSampler, Sampler
 from discreet.tables import (
     FEW,
@@ -147,7 +146,7 @@ def tally(
         )
     if rounds > 1:
         return SampleTally(counts, typed, reader.named, True, rows_by_client(source, key, reader.who, rounds))
-    reader.check()
+    reader.check_clients()
     return SampleTally(counts, typed, reader.named, reader.distinct)
 
 
@@ -189,9 +188,9 @@ def tally_reports(
         if keep:
             kept.append(reports)
     if rounds > 1:
-        rows = rows_by_client(source, _whole_number(column), reader.who, rounds)
+        rows = rows_by_client(source, _whole_number_column(column), reader.who, rounds)
         return ReportTally(counted, coding, reader.named, True, rows.astype(np.uint64))
-    reader.check()
+    reader.check_clients()
     return ReportTally(counted, coding, reader.named, reader.distinct, np.concatenate(kept) if kept else None)
 
 
@@ -221,7 +220,7 @@ def read_survey_reports(source: Source, agreement: Agreement, *, column: str = R
     """The reports of a source on a survey, one of each client."""
     reader = _report_reader(source, agreement, column)
     reports = list(_read_reports(reader, source, column, "a survey's report is a whole number"))
-    reader.check()
+    reader.check_clients()
     whole = np.concatenate(reports) if reports else np.zeros(0, dtype=np.uint64)
     return SurveyTally(whole, reader.named, reader.distinct)
 
@@ -261,12 +260,12 @@ class _ReleaseReader:
                 _refuse_other_agreements(source, self._agreement)
             yield count_keys(rows) if count and clients else rows
             if clients:
-                clients.note(rows)
+                clients.remember_clients(rows)
 
-    def check(self) -> None:
+    def check_clients(self) -> None:
         """Raise an error for a client that comes twice."""
         if self._clients:
-            self._clients.check()
+            self._clients.check_repeated()
 
 
 def _check_column(source: Source, agreement: Agreement, column: str, kind: str) -> None:
@@ -281,7 +280,7 @@ def _check_column(source: Source, agreement: Agreement, column: str, kind: str) 
 
 def _read_reports(reader: _ReleaseReader, source: Source, column: str, layout: str) -> Iterator[NDArray[np.uint64]]:
     """The reports of a source, batch by batch; `layout` says what a report is, if one is none."""
-    for frame in reader.read_frames(_whole_number(column), pl.col(KEY), count=False):
+    for frame in reader.read_frames(_whole_number_column(column), pl.col(KEY), count=False):
         if frame[KEY].null_count():
             raise DiscreetError(
                 f"column {column!r} of {source.name} holds what is no whole number from 0 to 2^64 - 1; {layout}"
@@ -300,7 +299,7 @@ def _report_reader(source: Source, agreement: Agreement, column: str) -> _Releas
     return _ReleaseReader(source, agreement, column)
 
 
-def _whole_number(column: str) -> pl.Expr:
+def _whole_number_column(column: str) -> pl.Expr:
     return pl.col(column).cast(pl.UInt64, strict=False)
 
 
@@ -370,10 +369,10 @@ def typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, 
 def _refuse_other_agreements(source: Source, agreement: Agreement) -> None:
     """Raise an error that names the agreement of records made under another one."""
 
-    def elsewhere(frame: Any) -> Any:
+    def records_elsewhere(frame: Any) -> Any:
         return frame.filter(pl.col(AGREEMENT).ne_missing(agreement.id)).with_columns(pl.col(AGREEMENT).cast(pl.String))
 
-    found = source.examples(elsewhere, AGREEMENT, 1)
+    found = source.examples(records_elsewhere, AGREEMENT, 1)
     agreement.check_record(found[0] if found else None)
 
 
@@ -381,11 +380,11 @@ def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) ->
     """Raise an error that names points outside all cells."""
     edges = np.asarray(coding.domain.edges)
 
-    def outside(frame: Any) -> Any:
+    def points_outside(frame: Any) -> Any:
         return frame.select(key.alias(sample)).filter(outcome_codes(coding, sample) >= int(FIRST_MARK))
 
     raise DiscreetError(
-        f"column {sample!r} holds samples that the agreement does not know: {first_few(source.examples(outside, sample, FEW + 1))}; "
+        f"column {sample!r} holds samples that the agreement does not know: {first_few(source.examples(points_outside, sample, FEW + 1))}; "
         f"it is on [{edges[0]:g}, {edges[-1]:g}]"
     )
 
@@ -394,13 +393,13 @@ def group_counts(
     source: Source, tallied: SampleTally | ReportTally, groups: ClientGroups, *, column: str, keep: bool = False
 ) -> tuple[dict[str, Any], dict[str, NDArray[np.uint64]], int]:
     """The counts of each group of a tallied source, its reports where they are to be kept, and how many clients were left out."""
-    whole = _whole_number(column)
+    whole = _whole_number_column(column)
     typed, codes = (whole, None) if isinstance(tallied, ReportTally) else typed_column(source, column, tallied.coding)
     counts: dict[str, Any] = {}
     kept: dict[str, list[NDArray[np.uint64]]] = {}
     most = max(1, min(MOST_GROUPS, LARGEST // tallied.coding.size))
     reader = GroupReader(source, typed, groups, column, most)
-    for called, part in reader.parts():
+    for called, part in reader.read_groups():
         keys = part[KEY] if codes is None else part.select(outcome_codes(codes, KEY)).to_series()
         numbers, often = keys.to_numpy(), part[NUMBER].to_numpy()
         if isinstance(tallied, ReportTally):
@@ -414,8 +413,8 @@ def group_counts(
     counted = tallied.counts.reports if isinstance(tallied, ReportTally) else int(tallied.counts.sum())
     if reader.total != counted:
         raise DiscreetError(f"{source.name} has changed since it was counted; start again")
-    reader.check()
-    ordered = {name: counts[name] for name in sorted(counts, key=group_order)}
+    reader.check_groups()
+    ordered = {name: counts[name] for name in sorted(counts, key=group_sort_key)}
     return ordered, {name: np.concatenate(parts) for name, parts in kept.items()}, reader.missing
 
 
@@ -424,11 +423,11 @@ def survey_reports_by_group(
 ) -> tuple[dict[str, NDArray[np.uint64]], int]:
     """The reports of each group on a survey, and how many clients were left out."""
     kept: dict[str, list[NDArray[np.uint64]]] = {}
-    reader = GroupReader(source, _whole_number(column), groups, column, MOST_SURVEYED_GROUPS)
-    for called, part in reader.parts():
+    reader = GroupReader(source, _whole_number_column(column), groups, column, MOST_SURVEYED_GROUPS)
+    for called, part in reader.read_groups():
         kept.setdefault(called, []).append(np.repeat(part[KEY].to_numpy(), part[NUMBER].to_numpy()))
-    reader.check()
-    return {name: np.concatenate(kept[name]) for name in sorted(kept, key=group_order)}, reader.missing
+    reader.check_groups()
+    return {name: np.concatenate(kept[name]) for name in sorted(kept, key=group_sort_key)}, reader.missing
 
 
 Floats = NDArray[np.float64]
@@ -455,7 +454,7 @@ def synthetic_counts(found: AnyPopulation, rows: int) -> NDArray[np.int64]:
     return whole
 
 
-def points_within(found: Population, numbers: NDArray[np.int64], place: Floats) -> Floats:
+def points_in_bins(found: Population, numbers: NDArray[np.int64], place: Floats) -> Floats:
     """Points of the bins of a continuous family: `place` in [0, 1) is the position in each, in shares of the reference.
 
     A bin may reach far into a tail; the estimate gives its mass, and the reference how the mass is spread.
@@ -503,7 +502,7 @@ def write_rows(found: AnyPopulation, coding: Coding, output: str, rows: int) -> 
             numbers = rng.permutation(np.repeat(np.arange(len(taken)), taken))
             place = rng.random(len(numbers))
             if isinstance(found, Population) and found.finest is not None:
-                column = pa.array(points_within(found, numbers, place))
+                column = pa.array(points_in_bins(found, numbers, place))
             else:
                 column = samples_of(coding, numbers, place)
             writer.write(pa.RecordBatch.from_arrays([column], schema=schema))

@@ -31,17 +31,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.domain import Interval
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
-from discreet.estimation._intervals import exact_ends, largest_average
+from discreet.estimation._intervals import Shares, exact_interval_ends, largest_average
 from discreet.estimation._inversion import nearest_law
 from discreet.estimation._least_squares import (
     ReportSums,
     ShareTables,
     TreeLevels,
     block_sums_of_reports,
-    part_sampler,
+    report_sampler_of_part,
     unbiased_shares,
 )
-from discreet.estimation._population import Shares
 from discreet.mechanisms import ReportCounts, Reports
 from discreet.release import TOTAL
 from discreet.survey import (
@@ -50,17 +49,23 @@ from discreet.survey import (
     MeanQuestion,
     QuantileQuestion,
     ShareQuestion,
+    SurveyColumns,
     SurveyQuestion,
     SurveySampler,
     WeightedBlocks,
     Windows,
+    asks_for_table,
     cell_edges,
-    is_table,
 )
 
 Floats = NDArray[np.float64]
 HOPELESS = 0.5  # total variation, or twice a standard error in parts of the range
 ENOUGH = 0.1
+
+
+def _asks_for_shares(question: SurveyQuestion) -> bool:
+    """Whether the numbers of the answer are shares that add up to 1."""
+    return isinstance(question, (ShareQuestion, HistogramQuestion)) and not isinstance(question, LinearQuestion)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +105,7 @@ class SurveyAnswer:
     @property
     def has_shares(self) -> bool:
         """Whether the numbers are shares that add up to 1."""
-        whole = isinstance(self.question, (ShareQuestion, HistogramQuestion))
-        return whole and not isinstance(self.question, LinearQuestion)
+        return _asks_for_shares(self.question)
 
     def rows(self) -> list[dict[str, Any]]:
         """The answer as a table: one dict for each number."""
@@ -195,7 +199,7 @@ def answer_survey(
     answers = [each.answer(confidence, intervals) for each in found]
     tables = ShareTables(sampler, parts)
     for place, answer in enumerate(answers):
-        if is_table(answer.question):
+        if asks_for_table(answer.question):
             columns = answer.question.columns
             law = tables.pooled_shares(columns, answer.clients, confidence, intervals) or answer.law
             consistent = tables.consistent_shares(columns)
@@ -216,6 +220,14 @@ def _interval_count(sampler: SurveySampler, place: int) -> int:
         case LinearQuestion():
             return len(question.matrix)
     return next(part.blocks.size for part in sampler.parts if part.question == place)
+
+
+def joint_labels(columns: SurveyColumns, names: Sequence[str]) -> list[str]:
+    """The outcomes of some columns together, in words; those of the last column count fastest."""
+    labels = [""]
+    for name in names:
+        labels = [f"{before}, {each}" if before else str(each) for before in labels for each in columns[name].names]
+    return labels
 
 
 class _QuestionReports:
@@ -254,7 +266,9 @@ class _QuestionReports:
         if isinstance(self.question, LinearQuestion):
             low, high = self.question.matrix.min(axis=1), self.question.matrix.max(axis=1)
         unknown = np.full(len(names), np.nan)
-        return SurveyAnswer(self.question, 0, names, Shares(unknown, low, high, low, high), unknown, self._unit())
+        return SurveyAnswer(
+            self.question, 0, names, Shares(unknown, low, high, low, high), unknown, self._column_unit()
+        )
 
     def _number_names(self) -> tuple[str, ...]:
         """What each number of the answer is about."""
@@ -269,20 +283,17 @@ class _QuestionReports:
             case HistogramQuestion(cells=cells):
                 edges = cell_edges(columns, column, cells)
                 return tuple(f"{low:g} to {high:g}" for low, high in pairwise(edges))
-        labels = [""]
-        for name in self.question.columns:
-            labels = [f"{before}, {each}" if before else str(each) for before in labels for each in columns[name].names]
-        return tuple(labels)
+        return tuple(joint_labels(columns, self.question.columns))
 
     def _answer_shares(self, confidence: float, among: int) -> SurveyAnswer:
-        sampler = part_sampler(self.sampler, self.parts[0])
+        sampler = report_sampler_of_part(self.sampler, self.parts[0])
         supports = ReportCounts(sampler).add(self.reports[0]).supports()
 
-        def ends(count: int) -> Iterator[Floats]:
-            held = exact_ends(supports, self.clients, confidence, among=count)
+        def interval_ends(count: int) -> Iterator[Floats]:
+            held = exact_interval_ends(supports, self.clients, confidence, among=count)
             return (np.clip((end - sampler.chances.outside) / sampler.chances.gap, 0.0, 1.0) for end in held)
 
-        law = Shares(unbiased_shares(sampler, self.reports[0]), *ends(1), *ends(among))
+        law = Shares(unbiased_shares(sampler, self.reports[0]), *interval_ends(1), *interval_ends(among))
         even = law.estimate - (law.estimate.sum() - 1.0) / len(supports)  # the total is known
         return SurveyAnswer(self.question, self.clients, self._number_names(), law, even)
 
@@ -299,17 +310,17 @@ class _QuestionReports:
         low, width = domain.low, domain.high - domain.low
         half = 0.5 * width / domain.size
 
-        def ends(count: int) -> tuple[Floats, Floats]:
+        def interval_ends(count: int) -> tuple[Floats, Floats]:
             lower = -largest_average(-seen, often, confidence, among=count)
             upper = largest_average(seen, often, confidence, among=count)
             within = np.clip([low + width * lower - half, low + width * upper + half], low, low + width)
             return within[:1], within[1:]
 
         estimate = np.array([low + width * float(seen @ often) / self.clients])
-        law = Shares(estimate, *ends(1), *ends(among))
-        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimate, self._unit())
+        law = Shares(estimate, *interval_ends(1), *interval_ends(among))
+        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimate, self._column_unit())
 
-    def _unit(self) -> str:
+    def _column_unit(self) -> str:
         return self.sampler.survey.columns.unit(self.question.columns[0])
 
     def _answer_sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
@@ -318,11 +329,13 @@ class _QuestionReports:
         estimates = offset + sums.means
         least, most = matrix.min(axis=1), matrix.max(axis=1)
 
-        def ends(count: int) -> Iterator[Floats]:
-            sides = ([sums.end(place, confidence, count, end) for place in range(len(matrix))] for end in (0, 1))
+        def interval_ends(count: int) -> Iterator[Floats]:
+            sides = (
+                [sums.interval_end(place, confidence, count, end) for place in range(len(matrix))] for end in (0, 1)
+            )
             return (np.clip(offset + np.array(side), least, most) for side in sides)
 
-        law = Shares(estimates, *ends(1), *ends(among))
+        law = Shares(estimates, *interval_ends(1), *interval_ends(among))
         return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimates)
 
     def _report_sums(self, matrix: Floats) -> ReportSums:
@@ -334,18 +347,20 @@ class _QuestionReports:
             values = part.blocks.unbiased_values(matrix, gain)
             return ReportSums([values[distinct.astype(np.int64)]], [often], values.min(axis=0), values.max(axis=0))
         centred = matrix - matrix.mean(axis=1, keepdims=True)
-        return block_sums_of_reports([part_sampler(self.sampler, part)], [(None, distinct, often)], [centred.T])
+        return block_sums_of_reports(
+            [report_sampler_of_part(self.sampler, part)], [(None, distinct, often)], [centred.T]
+        )
 
     def _answer_quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:
         levels = TreeLevels(self.sampler, self.question.columns[0], self.parts, self.reports)
-        estimates = levels.values_at(np.asarray(at))
+        estimates = levels.quantiles_at(np.asarray(at))
 
-        def ends(count: int) -> Iterator[Floats]:
-            pairs = [levels.interval(level, confidence, count) for level in at]
+        def interval_ends(count: int) -> Iterator[Floats]:
+            pairs = [levels.quantile_interval(level, confidence, count) for level in at]
             return (np.array(side) for side in zip(*pairs, strict=True))
 
-        law = Shares(estimates, *ends(1), *ends(among))
-        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimates, self._unit())
+        law = Shares(estimates, *interval_ends(1), *interval_ends(among))
+        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimates, self._column_unit())
 
 
 @dataclass(frozen=True)
@@ -390,7 +405,7 @@ def survey_outlook(sampler: SurveySampler, clients: int) -> list[SurveyOutlook]:
         error = math.sqrt(sampler.variance(place) / clients)
         variation = None
         lost = 2.0 * error
-        if isinstance(question, (ShareQuestion, HistogramQuestion)) and not isinstance(question, LinearQuestion):
+        if _asks_for_shares(question):
             outcomes = _interval_count(sampler, place)
             lost = 0.5 * outcomes * error * math.sqrt(2.0 / math.pi)  # of normal errors
             variation = min(lost, 1.0)

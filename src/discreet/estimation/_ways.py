@@ -34,10 +34,9 @@ from discreet.design import Design, design
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation._counting import bin_cells, line_of
-from discreet.estimation._from_samples import population
+from discreet.estimation._from_releases import population, reported_population
 from discreet.estimation._planning import MOST_CLIENTS, outlook
-from discreet.estimation._population import Population
-from discreet.estimation._reports import AnyPopulation, ReportedPopulation, reported_population
+from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
 from discreet.estimation._reweighting import reweight_examples
 from discreet.families import Bounds, ContinuousFamily, FiniteFamily, Simplex, as_laws
 from discreet.mechanisms import (
@@ -95,24 +94,24 @@ def _best_uniform_sampler(counts: Any, epsilon: float, f: FDivergence) -> Sample
     family = Simplex(counts.shape[1])
     k, growth = family.size, math.exp(epsilon)
 
-    def sampler(b: float) -> Sampler[FiniteFamily]:
+    def sampler_of_mass(b: float) -> Sampler[FiniteFamily]:
         spread = (k / b - k) / (growth - 1.0)
         return OptimalSampler(family.spread(min(max(spread, 1.0), k * (1.0 - 1e-9))), epsilon=epsilon)
 
-    def mean(b: float) -> float:
-        return float(_client_divergences(sampler(b), counts, f).mean())
+    def mean_divergence(b: float) -> float:
+        return float(_client_divergences(sampler_of_mass(b), counts, f).mean())
 
     low, high = 1.0 / growth, k / (growth + k - 1.0)
     inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
-    values = [mean(b) for b in inner]
+    values = [mean_divergence(b) for b in inner]
     for _ in range(_STEPS):
         if values[0] <= values[1]:
             high, inner, values = inner[1], [inner[1] - _GOLDEN * (inner[1] - low), inner[0]], [math.nan, values[0]]
-            values[0] = mean(inner[0])
+            values[0] = mean_divergence(inner[0])
         else:
             low, inner, values = inner[0], [inner[1], inner[0] + _GOLDEN * (high - inner[0])], [values[1], math.nan]
-            values[1] = mean(inner[1])
-    return sampler(inner[0] if values[0] <= values[1] else inner[1])
+            values[1] = mean_divergence(inner[1])
+    return sampler_of_mass(inner[0] if values[0] <= values[1] else inner[1])
 
 
 def _client_divergences(sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Floats:
@@ -211,7 +210,7 @@ def _laws_and_truth(
         )
     held = np.atleast_2d(as_laws(laws, "laws", sampler.carrier.size))
     shares = held.mean(axis=0)[line_of(sampler).order]
-    return held, sampler.weights_on_atoms(held) / TOTAL, bin_cells(sampler, clients=clients, count=bins).of(shares)
+    return held, sampler.weights_on_atoms(held) / TOTAL, bin_cells(sampler, clients=clients, count=bins).add_up(shares)
 
 
 def _report_collection(sampler: ReportSampler, laws: ArrayLike, clients: int, confidence: float) -> _Collection:
@@ -388,47 +387,47 @@ def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int
     )
     whole = OptimalSampler(family, epsilon=epsilon)
     share = OptimalSampler(family, epsilon=whole.epsilon / count)
-    costs = _ClientDistances(laws, worst=examples is None)
+    costs = _TotalVariations(laws, worst=examples is None)
     multisets = Multisets(family.size, count) if Multisets.fit(family.size, count) else None
-    error = _linear_error(family, whole.epsilon, clients)
-    found = [Way("single", 1, whole.epsilon, costs.over(laws, whole.output(laws)), None, error)]
+    error = _linear_estimate_error(family, whole.epsilon, clients)
+    found = [Way("single", 1, whole.epsilon, costs.of_laws(laws, whole.output(laws)), None, error)]
     if multisets is not None:
         for name, around in (("joint", AROUND[0]), ("product", AROUND[1])):
             joint = JointSampler(family, samples=count, epsilon=whole.epsilon, around=around)
-            found.append(Way(name, count, whole.epsilon, *costs.of(joint), None))
-    together = None if multisets is None else costs.on(multisets, share.output(laws))
-    error = _linear_error(family, share.epsilon, clients * count)
-    found.append(Way("composed", count, share.epsilon, costs.over(laws, share.output(laws)), together, error))
+            found.append(Way(name, count, whole.epsilon, *costs.of_joint_draws(joint), None))
+    together = None if multisets is None else costs.of_independent_draws(multisets, share.output(laws))
+    error = _linear_estimate_error(family, share.epsilon, clients * count)
+    found.append(Way("composed", count, share.epsilon, costs.of_laws(laws, share.output(laws)), together, error))
     return Ways(count, whole.epsilon, clients, examples is None, tuple(found))
 
 
-class _ClientDistances:
+class _TotalVariations:
     """Total variation distances of some clients, averaged or at worst."""
 
     def __init__(self, laws: Floats, *, worst: bool) -> None:
         self._laws, self._put = laws, (np.max if worst else np.mean)
 
-    def over(self, held: Floats, released: Floats) -> float:
+    def of_laws(self, held: Floats, released: Floats) -> float:
         return float(self._put(np.atleast_1d(divergence("tv")(held, released))))
 
-    def on(self, multisets: Multisets, released: Floats) -> float:
+    def of_independent_draws(self, multisets: Multisets, released: Floats) -> float:
         """The distances for independent draws, as multisets."""
         parts = [
             divergence("tv")(multisets.laws(self._laws[rows]), multisets.laws(released[rows]))
-            for rows in self._blocks(len(multisets))
+            for rows in self._client_slices(len(multisets))
         ]
         return float(self._put(np.concatenate([np.atleast_1d(part) for part in parts])))
 
-    def of(self, joint: JointSampler) -> tuple[float, float]:
+    def of_joint_draws(self, joint: JointSampler) -> tuple[float, float]:
         """The distances for one sample of a joint draw, and for all of them."""
         each, together = [], []
-        for rows in self._blocks(len(joint.multisets)):
+        for rows in self._client_slices(len(joint.multisets)):
             held, released = joint.laws(self._laws[rows]), joint.output(self._laws[rows])
             together.append(np.atleast_1d(divergence("tv")(held, released)))
             each.append(np.atleast_1d(divergence("tv")(self._laws[rows], joint.multisets.marginals(released))))
         return float(self._put(np.concatenate(each))), float(self._put(np.concatenate(together)))
 
-    def _blocks(self, size: int) -> list[slice]:
+    def _client_slices(self, size: int) -> list[slice]:
         many = max(1, _ENTRIES // size)
         return [slice(start, start + many) for start in range(0, len(self._laws), many)]
 
@@ -439,7 +438,7 @@ def _evenly_spread_clients(size: int) -> Floats:
     return np.array([(np.arange(size) < s) / s for s in held])
 
 
-def _linear_error(family: FiniteFamily, epsilon: float, samples: int) -> float | None:
+def _linear_estimate_error(family: FiniteFamily, epsilon: float, samples: int) -> float | None:
     return outlook(LinearSampler(family, epsilon=epsilon), mechanism="linear", clients=samples).total
 
 

@@ -1,19 +1,22 @@
 """Surveys: several public columns, several questions, one private report of each client."""
 
-from discreet.survey._coin import (
-    Marginals as Marginals,
-    effects_of as effects_of,
-    is_table as is_table,
-    survey_order as survey_order,
-)
 from discreet.survey._columns import (
     Dates,
     Integers as Integers,
+    JointColumns as JointColumns,
     Number,
+    NumberCell as NumberCell,
     SurveyColumns as SurveyColumns,
+    cell_edges as cell_edges,
     read_columns as read_columns,
 )
-from discreet.survey._part_terms import read_parts as read_parts
+from discreet.survey._parts import (
+    Marginals as Marginals,
+    asks_for_table as asks_for_table,
+    column_subsets as column_subsets,
+    in_survey_order as in_survey_order,
+    read_parts as read_parts,
+)
 from discreet.survey._questions import (
     HistogramQuestion as HistogramQuestion,
     LinearQuestion as LinearQuestion,
@@ -31,13 +34,10 @@ from discreet.survey._questions import (
 )
 from discreet.survey._sampler import SurveySampler
 from discreet.survey._strategies import (
-    CellOf as CellOf,
     Part as Part,
     Strategy as Strategy,
-    Together as Together,
     Tree as Tree,
     Windows as Windows,
-    cell_edges as cell_edges,
     level_variance as level_variance,
 )
 from discreet.survey._weighted_blocks import WeightedBlocks as WeightedBlocks

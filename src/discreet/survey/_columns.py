@@ -1,4 +1,4 @@
-"""The public columns of a survey. A client's row has a value in each of them, and is one whole number.
+"""The public columns of a survey, and what a part sees of them. A client's row has a value in each, and is one whole number.
 
 Let columns 1 to d have k_1, ..., k_d outcomes. A row with the outcome numbers x_1, ..., x_d is the number
 
@@ -6,13 +6,17 @@ Let columns 1 to d have k_1, ..., k_d outcomes. A row with the outcome numbers x
 
 so different rows have different numbers, and the outcome of a column is recovered by one division and one remainder. A number between
 public bounds is read to 1/192,000 of its range: its outcome is a cell, and answers allow for half a cell.
+
+A part of a survey sees one outcome of a row (a `Projection`): that of some columns together, the cell of a number, or a point next to it.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +27,7 @@ from discreet._base.labelled import plain_column
 from discreet.domain import CellDomain, Domain, Interval, Labels, Numbers, as_domain, numbers_or_nan, whole_numbers
 from discreet.errors import DiscreetError, check_count, check_kind
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 RESOLUTION = 192_000  # cells of a number: 2^9 3 5^3, so that usual numbers of cells divide it
 LARGEST_ROWS = 1 << 62  # different rows of a survey, at most
@@ -300,10 +305,10 @@ def read_columns(terms: Any, where: str = "columns") -> SurveyColumns:
     """The columns of a survey file or an agreement."""
     if not isinstance(terms, dict):
         raise DiscreetError(f"{where} is not a JSON object with a column for each name")
-    return SurveyColumns({name: _column_of(f"{where}[{name!r}]", each) for name, each in terms.items()})
+    return SurveyColumns({name: _read_column(f"{where}[{name!r}]", each) for name, each in terms.items()})
 
 
-def _column_of(where: str, terms: Any) -> Any:
+def _read_column(where: str, terms: Any) -> Any:
     make = _FIELDS.get(frozenset(terms)) if isinstance(terms, dict) else None
     if make is None:
         raise DiscreetError(
@@ -313,3 +318,89 @@ def _column_of(where: str, terms: Any) -> Any:
         return make(terms)
     except DiscreetError as error:
         raise DiscreetError(f"{where}: {error}") from None
+
+
+Uniform = Callable[[int, int], Integers]  # a bound and a count: so many integers, uniform below the bound
+
+
+@dataclass(frozen=True)
+class JointColumns:
+    """The outcome of some columns together."""
+
+    columns: tuple[str, ...]
+
+    def size(self, columns: SurveyColumns) -> int:
+        """How many outcomes there are."""
+        return math.prod(columns.sizes(self.columns))
+
+    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
+        """The outcome of each row."""
+        return columns.project(rows, self.columns)
+
+    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
+        """The outcome of a row, for certain."""
+        return {int(columns.project(np.array([row]), self.columns)[0]): Fraction(1)}
+
+
+@dataclass(frozen=True)
+class NumberCell:
+    """The cell of a number, of `count` equal ones (but for rounding to its resolution)."""
+
+    column: str
+    count: int
+
+    def size(self, columns: SurveyColumns) -> int:
+        """How many cells there are."""
+        return self.count
+
+    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
+        """The cell of each row."""
+        return columns.outcomes(rows, self.column) * self.count // columns[self.column].size
+
+    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
+        """The cell of a row, for certain."""
+        return {int(self.outcomes(columns, np.array([row]), _refuse_draw)[0]): Fraction(1)}
+
+
+@dataclass(frozen=True)
+class NumberPoint:
+    """A point of an equal grid on the range of a number, to which it is rounded at random and without bias."""
+
+    column: str
+    points: int
+
+    def size(self, columns: SurveyColumns) -> int:
+        """How many points there are."""
+        return self.points
+
+    def _points_around(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
+        """The point below the middle of each row's cell, how far the middle is beyond it, and the distance of points."""
+        whole = 2 * columns[self.column].size
+        beyond = (2 * columns.outcomes(rows, self.column) + 1) * (self.points - 1)
+        return beyond // whole, beyond % whole, whole
+
+    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
+        """A point next to each row's number: the upper one with the probability that makes the mean right."""
+        lower, beyond, whole = self._points_around(columns, rows)
+        return lower + (below(whole, len(rows)) < beyond)
+
+    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
+        """The two points next to a row's number, and their probabilities."""
+        lower, beyond, whole = (int(np.ravel(each)[0]) for each in self._points_around(columns, np.array([row])))
+        upper = Fraction(beyond, whole)
+        return {lower: 1 - upper, lower + 1: upper} if upper else {lower: Fraction(1)}
+
+
+Projection = JointColumns | NumberCell | NumberPoint
+
+
+def _refuse_draw(bound: int, count: int) -> Integers:
+    raise AssertionError("nothing is drawn here")
+
+
+def cell_edges(columns: SurveyColumns, column: str, count: int) -> Floats:
+    """The ends of the cells of `NumberCell(column, count)`: of unions of the cells that a number is read to."""
+    edges = columns[column].edges
+    assert edges is not None
+    size = len(edges) - 1
+    return np.asarray(edges[-(-np.arange(count + 1) * size // count)])

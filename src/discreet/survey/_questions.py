@@ -49,7 +49,7 @@ class SurveyQuestion:
         """The question in a few words."""
         return f"{self.kind} of {' x '.join(self.columns)}"
 
-    def check(self, columns: SurveyColumns) -> None:
+    def check_columns(self, columns: SurveyColumns) -> None:
         """Raise an error where these columns cannot answer the question."""
         columns.check_names(self.columns, self.kind)
 
@@ -66,8 +66,8 @@ class ShareQuestion(SurveyQuestion):
 
     kind: ClassVar[str] = "shares"
 
-    def check(self, columns: SurveyColumns) -> None:
-        super().check(columns)
+    def check_columns(self, columns: SurveyColumns) -> None:
+        super().check_columns(columns)
         if len(self.columns) > LARGEST_TOGETHER:
             raise DiscreetError(f"shares of {len(self.columns)} columns together; ask at most {LARGEST_TOGETHER}")
         for name in self.columns:
@@ -86,8 +86,8 @@ class ShareQuestion(SurveyQuestion):
 class NumberQuestion(SurveyQuestion):
     """A question about one column of numbers."""
 
-    def check(self, columns: SurveyColumns) -> None:
-        super().check(columns)
+    def check_columns(self, columns: SurveyColumns) -> None:
+        super().check_columns(columns)
         if len(self.columns) != 1 or not isinstance(columns[self.columns[0]], Interval):
             raise DiscreetError(
                 f"{self.kind}: column {self.columns[0]!r} holds no numbers between bounds; declare it as Number(low, high)"
@@ -101,8 +101,8 @@ class HistogramQuestion(NumberQuestion):
     cells: int
     kind: ClassVar[str] = "histogram"
 
-    def check(self, columns: SurveyColumns) -> None:
-        super().check(columns)
+    def check_columns(self, columns: SurveyColumns) -> None:
+        super().check_columns(columns)
         read = columns[self.columns[0]].size
         if self.cells > read:
             raise DiscreetError(f"histogram: cells = {self.cells:,}, but {self.columns[0]!r} is read to {read:,} cells")
@@ -126,8 +126,8 @@ class QuantileQuestion(NumberQuestion):
     at: tuple[float, ...]
     kind: ClassVar[str] = "quantiles"
 
-    def check(self, columns: SurveyColumns) -> None:
-        super().check(columns)
+    def check_columns(self, columns: SurveyColumns) -> None:
+        super().check_columns(columns)
         if columns[self.columns[0]].size < 2:
             raise DiscreetError(f"quantiles: column {self.columns[0]!r} has one cell; declare it as Number(low, high)")
 
@@ -143,8 +143,8 @@ class LinearQuestion(ShareQuestion):
     matrix: NDArray[np.float64]
     kind: ClassVar[str] = "linear"
 
-    def check(self, columns: SurveyColumns) -> None:
-        super().check(columns)
+    def check_columns(self, columns: SurveyColumns) -> None:
+        super().check_columns(columns)
         outcomes = int(np.prod(columns.sizes(self.columns)))
         good = self.matrix.ndim == 2 and len(self.matrix) and self.matrix.shape[1] == outcomes
         if not good or not (np.abs(self.matrix) <= _LARGEST_ENTRY).all():
@@ -177,7 +177,7 @@ def shares(*columns: str, weight: float = 1.0) -> ShareQuestion:
     Raises:
         DiscreetError: for names that are no texts, or a weight that is not from 1e-6 to 1e6.
     """
-    return ShareQuestion(_names(columns), weight)
+    return ShareQuestion(_check_column_names(columns), weight)
 
 
 def histogram(column: str, *, cells: int = 20, weight: float = 1.0) -> HistogramQuestion:
@@ -194,7 +194,7 @@ def histogram(column: str, *, cells: int = 20, weight: float = 1.0) -> Histogram
     Raises:
         DiscreetError: for a name that is no text, a number of cells below 2, or a weight that is not from 1e-6 to 1e6.
     """
-    return HistogramQuestion(_names((column,)), weight, check_count("cells", cells, least=2, most=4096))
+    return HistogramQuestion(_check_column_names((column,)), weight, check_count("cells", cells, least=2, most=4096))
 
 
 def mean(column: str, *, weight: float = 1.0) -> MeanQuestion:
@@ -210,7 +210,7 @@ def mean(column: str, *, weight: float = 1.0) -> MeanQuestion:
     Raises:
         DiscreetError: for a name that is no text, or a weight that is not from 1e-6 to 1e6.
     """
-    return MeanQuestion(_names((column,)), weight)
+    return MeanQuestion(_check_column_names((column,)), weight)
 
 
 def quantiles(column: str, *, at: Sequence[float] = QUARTILES, weight: float = 1.0) -> QuantileQuestion:
@@ -231,7 +231,7 @@ def quantiles(column: str, *, at: Sequence[float] = QUARTILES, weight: float = 1
     levels = tuple(OPEN_UNIT.check("at", level) for level in at)
     if not levels:
         raise DiscreetError("at is empty; pass shares between 0 and 1, such as (0.5, 0.9)")
-    return QuantileQuestion(_names((column,)), weight, levels)
+    return QuantileQuestion(_check_column_names((column,)), weight, levels)
 
 
 def linear(matrix: Any, *columns: str, weight: float = 1.0) -> LinearQuestion:
@@ -253,10 +253,10 @@ def linear(matrix: Any, *columns: str, weight: float = 1.0) -> LinearQuestion:
         given.flags.writeable = False
     except (TypeError, ValueError, OverflowError):
         raise DiscreetError("matrix is not a table of numbers; pass a list of rows") from None
-    return LinearQuestion(_names(columns), weight, given)
+    return LinearQuestion(_check_column_names(columns), weight, given)
 
 
-def _names(columns: Sequence[str]) -> tuple[str, ...]:
+def _check_column_names(columns: Sequence[str]) -> tuple[str, ...]:
     for name in columns:
         check_kind("column", name, str, "pass the name of a column")
     if not columns:
@@ -335,7 +335,7 @@ class Survey:
             raise DiscreetError("questions is not a list of questions; pass [shares('column'), ...]")
         for question in questions:
             check_kind("a question", question, SurveyQuestion, "shares(...), mean(...) and others make them")
-            question.check(self.columns)
+            question.check_columns(self.columns)
         self.questions = tuple(questions)
 
     def __repr__(self) -> str:

@@ -21,9 +21,8 @@ import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, ClassVar, final
 
@@ -33,7 +32,6 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.mechanisms import (
     LARGEST_OUTPUT,
-    BlockFamily,
     Reports,
     check_record_total,
     draw_reports,
@@ -55,19 +53,19 @@ from discreet.release import (
     next_below,
     randomness_from,
 )
-from discreet.survey._coin import (
+from discreet.survey._columns import Integers, JointColumns
+from discreet.survey._parts import (
     LARGEST_REPORT,
     NO_QUESTION,
     Marginals,
+    asks_for_table,
+    check_parts,
     choose_parts,
-    is_table,
-    survey_order,
-    table_noise,
+    in_survey_order,
+    part_terms,
 )
-from discreet.survey._columns import Integers
-from discreet.survey._part_terms import check_parts, part_terms
 from discreet.survey._questions import Survey
-from discreet.survey._strategies import Part, Strategy, Together, strategy_of_parts
+from discreet.survey._strategies import Part, ReportClass, Strategy, level_variance, strategy_of_parts
 
 ROW_DRAWN, DRAW_ANEW = 1, 2  # states of a client whose words chose a row
 _TOGETHER = 1 << 16  # clients that are drawn at once
@@ -104,19 +102,18 @@ class SurveySampler:
         if not isinstance(promise, Pure):
             raise DiscreetError(f"privacy = {promise!r}: surveys are for pure privacy; pass epsilon= or Pure(...)")
         self.survey, self.privacy = survey, promise
-        bound = report_bound(promise)
-        self._bound = bound
+        self._bound = report_bound(promise)
         self.parts = (
-            choose_parts(survey.questions, survey.columns, bound)
+            choose_parts(survey.questions, survey.columns, self._bound)
             if parts is None
             else check_parts(parts, survey.questions, survey.columns)
         )
-        self._offsets = [0, *accumulate(part.capacity for part in self.parts)]
+        self._offsets = [0, *accumulate(part.report_capacity for part in self.parts)]
         if self._offsets[-1] > LARGEST_REPORT:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
         units = list(accumulate(part.share_units for part in self.parts))
         self._share_ends = tuple(TOTAL * end // units[-1] for end in units)  # n_1, n_1 + n_2, ...
-        self.uniform_weights = tuple(least_uniform_weight(part.blocks, bound) for part in self.parts)
+        self.uniform_weights = tuple(least_uniform_weight(part.blocks, self._bound) for part in self.parts)
         warn_of_weak_privacy(promise)
 
     @property
@@ -141,13 +138,13 @@ class SurveySampler:
         return f"SurveySampler({self.survey!r}, epsilon={self.epsilon:g})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SurveySampler) and self._terms == other._terms
+        return isinstance(other, SurveySampler) and self._identity == other._identity
 
     def __hash__(self) -> int:
-        return hash(self._terms)
+        return hash(self._identity)
 
     @property
-    def _terms(self) -> tuple[Survey, Pure, tuple[Part, ...]]:
+    def _identity(self) -> tuple[Survey, Pure, tuple[Part, ...]]:
         return self.survey, self.privacy, self.parts
 
     @cached_property
@@ -195,26 +192,25 @@ class SurveySampler:
             function on average over its cells.
         """
         question = self.survey.questions[place]
-        if not is_table(question):
+        if not asks_for_table(question):
             return self.strategies[place].variance / self.question_share(place)
         shares = [float(self.exact_shares[number]) for number in self.tables]
-        return self.marginals.variance(survey_order(self.survey.columns, question.columns), shares)
+        return self.marginals.cell_variance(in_survey_order(self.survey.columns, question.columns), shares)
 
     @cached_property
     def tables(self) -> dict[int, tuple[str, ...]]:
         """The places of the parts that are tables of shares, and their columns in the order of the survey."""
         return {
-            number: survey_order(self.survey.columns, part.projection.columns)
+            number: in_survey_order(self.survey.columns, part.projection.columns)
             for number, part in enumerate(self.parts)
-            if isinstance(part.projection, Together)
-            and (part.question == NO_QUESTION or is_table(self.survey.questions[part.question]))
+            if isinstance(part.projection, JointColumns)
+            and (part.question == NO_QUESTION or asks_for_table(self.survey.questions[part.question]))
         }
 
     @cached_property
     def marginals(self) -> Marginals:
         """What these tables tell of each other."""
-        growth = float(report_bound(self.privacy))
-        noises = [table_noise(self.parts[number].blocks, growth) for number in self.tables]
+        noises = [level_variance(self.parts[number].blocks, float(self._bound)) for number in self.tables]
         return Marginals(self.survey.columns, list(self.tables.values()), noises)
 
     def release_table(self, table: Any, *, rng: np.random.Generator | None = None) -> Reports:
@@ -290,10 +286,7 @@ class SurveySampler:
         place = bisect_right(self._share_ends, int(randomness.integers(1)[0]))
         part = self.parts[place]
         own = int(randomness.integers(1)[0]) >= self.uniform_weights[place] and held.size > 0
-
-        def below(bound: int, count: int) -> Integers:
-            return draw_below(randomness, bound, count)
-
+        below = partial(draw_below, randomness)
         row = known[below(len(known), 1)]
         holding = part.blocks.report_holding(
             part.projection.outcomes(self.survey.columns, row, below), below(part.blocks.holding, 1)
@@ -340,11 +333,11 @@ class SurveySampler:
             return self._offsets[place] + int(part.blocks.report(rank)[0])
         row = np.array([rows[bisect_right(list(accumulate(numbers)), next_below(words, total))]])
 
-        def below(bound: int, count: int) -> Integers:
+        def draw_next_below(bound: int, count: int) -> Integers:
             return np.array([next_below(words, bound) for _ in range(count)])
 
-        outcome = part.projection.outcomes(self.survey.columns, row, below)
-        rank = below(part.blocks.holding, 1)
+        outcome = part.projection.outcomes(self.survey.columns, row, draw_next_below)
+        rank = draw_next_below(part.blocks.holding, 1)
         return self._offsets[place] + int(part.blocks.report_holding(outcome, rank)[0])
 
     def release_messages(
@@ -400,10 +393,10 @@ class SurveySampler:
                 _WordReader(words, others, again, _ROW_WORD),
                 _WordReader(words, mine, again, _ROW_WORD + 1),
             )
-            found = part.blocks.report(uniform.below(part.blocks.blocks, len(others)))
+            found = part.blocks.report(uniform.draw_below(part.blocks.blocks, len(others)))
             reports[others] = found + np.uint64(self._offsets[place])
-            outcomes = part.projection.outcomes(self.survey.columns, rows[mine], chosen.below)
-            found = part.blocks.report_holding(outcomes, chosen.below(part.blocks.holding, len(mine)))
+            outcomes = part.projection.outcomes(self.survey.columns, rows[mine], chosen.draw_below)
+            found = part.blocks.report_holding(outcomes, chosen.draw_below(part.blocks.holding, len(mine)))
             reports[mine] = found + np.uint64(self._offsets[place])
         return reports, again
 
@@ -412,13 +405,9 @@ class SurveySampler:
             np.array(self._share_ends[:-1], dtype=np.int64), randomness.integers(len(rows)), side="right"
         )
         reports = np.empty(len(rows), dtype=np.uint64)
-
-        def below(bound: int, count: int) -> Integers:
-            return draw_below(randomness, bound, count)
-
         for place, part in enumerate(self.parts):
             mine = np.flatnonzero(asked == place)
-            outcomes = part.projection.outcomes(self.survey.columns, rows[mine], below)
+            outcomes = part.projection.outcomes(self.survey.columns, rows[mine], partial(draw_below, randomness))
             found = draw_reports(part.blocks, self.uniform_weights[place], outcomes, randomness)
             reports[mine] = found + np.uint64(self._offsets[place])
         return reports
@@ -435,11 +424,8 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no reports of this survey.
         """
-        given = self._report_numbers(reports)
-        good = self.are_reports(given)
-        if not good.all():
-            raise DiscreetError(f"{int(given[~good][0])} is no report of this survey")
-        asked = self._parts_of(given)
+        given = self.check_reports(reports)
+        asked = self._part_places(given)
         return [given[asked == place] - np.uint64(self._offsets[place]) for place in range(len(self.parts))]
 
     def are_reports(self, reports: Reports) -> NDArray[np.bool_]:
@@ -451,23 +437,16 @@ class SurveySampler:
         Returns:
             An array of truth values.
         """
-        asked, good = self._parts_of(reports), np.zeros(len(reports), dtype=np.bool_)
+        asked, good = self._part_places(reports), np.zeros(len(reports), dtype=np.bool_)
         for place, part in enumerate(self.parts):
             own = asked == place
             good[own] = part.blocks.are_blocks(reports[own] - np.uint64(self._offsets[place]))
         return good
 
-    def _parts_of(self, reports: Reports) -> Integers:
+    def _part_places(self, reports: Reports) -> Integers:
         """The place of the part whose numbers each lies in; past the last part, how many there are."""
         limits = np.array([end - 1 for end in self._offsets[1:]], dtype=np.uint64)  # the last number of each part
         return np.searchsorted(limits, reports, side="left")
-
-    def _report_numbers(self, reports: ArrayLike) -> Reports:
-        """One whole number of each client."""
-        found = read_report_numbers(reports, "a survey's report is a whole number")
-        if found.ndim > 1:
-            raise DiscreetError(f"reports has shape {found.shape}; pass one report of each client, in one dimension")
-        return found.ravel()
 
     def check_reports(self, reports: ArrayLike) -> Reports:
         """Reports as uint64, or an error that shows the first number that is none.
@@ -481,8 +460,14 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no reports of this survey.
         """
-        self.split(reports)
-        return self._report_numbers(reports)
+        found = read_report_numbers(reports, "a survey's report is a whole number")
+        if found.ndim > 1:
+            raise DiscreetError(f"reports has shape {found.shape}; pass one report of each client, in one dimension")
+        given = found.ravel()
+        good = self.are_reports(given)
+        if not good.all():
+            raise DiscreetError(f"{int(given[~good][0])} is no report of this survey")
+        return given
 
     def part_of(self, report: int) -> int:
         """The place of the part that a report is about.
@@ -518,15 +503,12 @@ class SurveySampler:
         Returns:
             The classes; the chances of each client add up to 1.
         """
-        found = []
-        for place, part in enumerate(self.parts):
-            share, beta = self.exact_shares[place], Fraction(self.uniform_weights[place], TOTAL)
-            least, own = share * beta / part.blocks.blocks, share * (1 - beta) / part.blocks.holding
-            laws = [part.projection.law(self.survey.columns, row) for row in rows]
-            for held, many in _blocks_by_membership(part, laws).items():
-                chances = tuple(many * (least + own * inside) for inside in held)
-                found.append(ReportClass(chances, many * least, many * (least + own)))
-        return found
+        betas = (Fraction(weight, TOTAL) for weight in self.uniform_weights)
+        return [
+            each
+            for part, share, beta in zip(self.parts, self.exact_shares, betas, strict=True)
+            for each in part.report_classes(self.survey.columns, rows, share, beta)
+        ]
 
     def probability(self, report: int, row: int) -> Fraction:
         """The probability of a report from a client that holds one row, as it is drawn.
@@ -545,45 +527,9 @@ class SurveySampler:
         part, beta = self.parts[place], Fraction(self.uniform_weights[place], TOTAL)
         own = np.array([int(report) - self._offsets[place]], dtype=np.uint64)
         law = part.projection.law(self.survey.columns, number)
-        inside = sum(
-            (chance for outcome, chance in law.items() if part.blocks.holds(own, np.array([outcome]))[0]), Fraction(0)
-        )
+        inside = part.chance_of_holding(own, law)
         drawn = beta / part.blocks.blocks + (1 - beta) * inside / part.blocks.holding
         return self.exact_shares[place] * drawn * int(part.blocks.copies_of(own)[0])
-
-
-@dataclass(frozen=True)
-class ReportClass:
-    """Reports that some clients send equally likely: their chance together for each client, and the least and the most for any."""
-
-    chances: tuple[Fraction, ...]
-    least: Fraction
-    most: Fraction
-
-
-def _blocks_by_membership(part: Part, laws: Sequence[dict[int, Fraction]]) -> dict[tuple[Fraction, ...], int]:
-    """How many reports of a part hold the outcomes of clients with these laws with which probabilities."""
-    blocks, found = part.blocks, dict[tuple[Fraction, ...], int]()
-    one, none = Fraction(1), Fraction(0)
-    if isinstance(blocks, BlockFamily):  # so many that they are counted, not listed; outcomes are certain
-        (first,), (second,) = laws
-        both = blocks.holding if first == second else blocks.holding_both
-        alone = blocks.holding - both
-        found = {
-            (one, one): both,
-            (one, none): alone,
-            (none, one): alone,
-            (none, none): blocks.blocks - both - 2 * alone,
-        }
-    else:
-        for report in blocks.every_report():
-            given = np.array([report], dtype=np.uint64)
-            held = tuple(
-                sum((chance for x, chance in law.items() if blocks.holds(given, np.array([x]))[0]), none)
-                for law in laws
-            )
-            found[held] = found.get(held, 0) + int(blocks.copies_of(given)[0])
-    return {held: many for held, many in found.items() if many}
 
 
 class _WordReader:
@@ -592,7 +538,7 @@ class _WordReader:
     def __init__(self, words: Integers, clients: Integers, again: NDArray[np.bool_], first: int) -> None:
         self._words, self._clients, self._again, self._next = words, clients, again, first
 
-    def below(self, bound: int, count: int) -> Integers:
+    def draw_below(self, bound: int, count: int) -> Integers:
         """The next word of each client, uniform below a bound."""
         assert count == len(self._clients)
         word = self._words[self._clients, self._next]

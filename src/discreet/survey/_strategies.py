@@ -1,10 +1,10 @@
 """What a client may be asked, and how often: the reports that answer each question with the smallest variance.
 
 A survey puts one question to each client, with the whole budget; a public coin chooses which, and is part of the report
-(`discreet.survey._coin`).
+(`discreet.survey._parts`).
 
 **Shares, histograms, own sums.** Blocks of outcomes (`discreet.mechanisms`), whose variance is within 1 % of the best subset selection's.
-For own sums of up to 200 outcomes also blocks that are optimised for them (`discreet.survey._optimised`), kept where they are better.
+For own sums of up to 200 outcomes also blocks that are optimised for them (`discreet.survey._weighted_blocks`), kept where they are better.
 
 **A mean.** The value u in [0, 1] is rounded at random to one of the points 0 .. N - 1, without bias. A report is one of M = N - 1 + w
 numbers j: with probability beta = M/(M + (e^eps - 1) w) a uniform one, else uniform among the w numbers s .. s + w - 1 from the point s on.
@@ -28,7 +28,7 @@ comparison. (Noise of blocks has the same variance in every direction but the co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -39,8 +39,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.mechanisms import BlockFamily, MaskedSubsets, RankedSubsets, Reports, choose_blocks, worst_variance
-from discreet.survey._columns import Integers, SurveyColumns
-from discreet.survey._optimised import MOST_ENTRIES, MOST_OUTCOMES, least_sum_variance, optimise_blocks
+from discreet.survey._columns import Integers, JointColumns, NumberCell, NumberPoint, Projection, SurveyColumns
 from discreet.survey._questions import (
     HistogramQuestion,
     LinearQuestion,
@@ -49,10 +48,15 @@ from discreet.survey._questions import (
     ShareQuestion,
     SurveyQuestion,
 )
-from discreet.survey._weighted_blocks import WeightedBlocks
+from discreet.survey._weighted_blocks import (
+    MOST_ENTRIES,
+    MOST_OUTCOMES,
+    WeightedBlocks,
+    least_sum_variance,
+    optimise_blocks,
+)
 
 Floats = NDArray[np.float64]
-Uniform = Callable[[int, int], Integers]  # a bound and a count: so many integers, uniform below the bound
 SHARE_UNITS = 1 << 30  # in which shares of clients are stated
 _LARGEST_MASK = 56  # outcomes whose masks leave room for other questions in 64 bits
 _TREES = ((2, 9), (3, 6), (4, 5), (8, 3))
@@ -134,78 +138,15 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Together:
-    """The outcome of some columns together."""
+class ReportClass:
+    """Reports that some clients send equally likely: their chance together for each client, and the least and the most for any."""
 
-    columns: tuple[str, ...]
-
-    def size(self, columns: SurveyColumns) -> int:
-        """How many outcomes there are."""
-        return math.prod(columns.sizes(self.columns))
-
-    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
-        """The outcome of each row."""
-        return columns.project(rows, self.columns)
-
-    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
-        """The outcome of a row, for certain."""
-        return {int(columns.project(np.array([row]), self.columns)[0]): Fraction(1)}
+    chances: tuple[Fraction, ...]
+    least: Fraction
+    most: Fraction
 
 
-@dataclass(frozen=True)
-class CellOf:
-    """The cell of a number, of `count` equal ones (but for rounding to its resolution)."""
-
-    column: str
-    count: int
-
-    def size(self, columns: SurveyColumns) -> int:
-        """How many cells there are."""
-        return self.count
-
-    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
-        """The cell of each row."""
-        return columns.outcomes(rows, self.column) * self.count // columns[self.column].size
-
-    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
-        """The cell of a row, for certain."""
-        return {int(self.outcomes(columns, np.array([row]), _no_draw)[0]): Fraction(1)}
-
-
-@dataclass(frozen=True)
-class PointOf:
-    """A point of an equal grid on the range of a number, to which it is rounded at random and without bias."""
-
-    column: str
-    points: int
-
-    def size(self, columns: SurveyColumns) -> int:
-        """How many points there are."""
-        return self.points
-
-    def _points_around(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
-        """The point below the middle of each row's cell, how far the middle is beyond it, and the distance of points."""
-        whole = 2 * columns[self.column].size
-        beyond = (2 * columns.outcomes(rows, self.column) + 1) * (self.points - 1)
-        return beyond // whole, beyond % whole, whole
-
-    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
-        """A point next to each row's number: the upper one with the probability that makes the mean right."""
-        lower, beyond, whole = self._points_around(columns, rows)
-        return lower + (below(whole, len(rows)) < beyond)
-
-    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
-        """The two points next to a row's number, and their probabilities."""
-        lower, beyond, whole = (int(np.ravel(each)[0]) for each in self._points_around(columns, np.array([row])))
-        upper = Fraction(beyond, whole)
-        return {lower: 1 - upper, lower + 1: upper} if upper else {lower: Fraction(1)}
-
-
-Projection = Together | CellOf | PointOf
-
-
-def _no_draw(bound: int, count: int) -> Integers:
-    raise AssertionError("nothing is drawn here")
+Blocks = BlockFamily | Windows | WeightedBlocks
 
 
 @dataclass(frozen=True)
@@ -221,11 +162,11 @@ class Part:
 
     question: int
     projection: Projection
-    blocks: BlockFamily | Windows | WeightedBlocks
+    blocks: Blocks
     share: float
 
     @cached_property
-    def capacity(self) -> int:
+    def report_capacity(self) -> int:
         """More than the largest report."""
         return self.blocks.largest + 1
 
@@ -233,6 +174,43 @@ class Part:
     def share_units(self) -> int:
         """The share as a whole number of units of 2^-30, at least one."""
         return max(1, round(self.share * SHARE_UNITS))
+
+    def chance_of_holding(self, report: Reports, law: dict[int, Fraction]) -> Fraction:
+        """The probability that the outcome of a client with this law is one that a report (1,) holds."""
+        inside = (chance for outcome, chance in law.items() if self.blocks.holds(report, np.array([outcome]))[0])
+        return sum(inside, Fraction(0))
+
+    def report_classes(
+        self, columns: SurveyColumns, rows: Sequence[int], share: Fraction, beta: Fraction
+    ) -> list[ReportClass]:
+        """Its reports in classes that two clients with these rows do not tell apart; `share`: asked it, `beta`: uniform."""
+        least, own = share * beta / self.blocks.blocks, share * (1 - beta) / self.blocks.holding
+        counts = self._count_by_membership([self.projection.law(columns, row) for row in rows])
+        return [
+            ReportClass(tuple(many * (least + own * inside) for inside in held), many * least, many * (least + own))
+            for held, many in counts.items()
+        ]
+
+    def _count_by_membership(self, laws: Sequence[dict[int, Fraction]]) -> dict[tuple[Fraction, ...], int]:
+        """How many reports hold the outcomes of two clients with these laws, by the two probabilities that they do."""
+        blocks, found = self.blocks, dict[tuple[Fraction, ...], int]()
+        if isinstance(blocks, BlockFamily):  # so many that they are counted, not listed; outcomes are certain
+            (first,), (second,) = laws
+            both = blocks.holding if first == second else blocks.holding_both
+            alone = blocks.holding - both
+            one, none = Fraction(1), Fraction(0)
+            found = {
+                (one, one): both,
+                (one, none): alone,
+                (none, one): alone,
+                (none, none): blocks.blocks - both - 2 * alone,
+            }
+        else:
+            for report in blocks.every_report():
+                given = np.array([report], dtype=np.uint64)
+                held = tuple(self.chance_of_holding(given, law) for law in laws)
+                found[held] = found.get(held, 0) + int(blocks.copies_of(given)[0])
+        return {held: many for held, many in found.items() if many}
 
 
 @dataclass(frozen=True)
@@ -257,12 +235,12 @@ def choose_strategy(question: SurveyQuestion, place: int, columns: SurveyColumns
         case QuantileQuestion():
             return _quantile_strategy(question.columns[0], place, bound, columns[question.columns[0]].size)
         case HistogramQuestion():
-            cells = CellOf(question.columns[0], question.cells)
+            cells = NumberCell(question.columns[0], question.cells)
             return _share_strategy(cells, place, columns, bound)
         case LinearQuestion():
             return _sum_strategy(question, place, columns, bound)
         case ShareQuestion():
-            return _share_strategy(Together(question.columns), place, columns, bound)
+            return _share_strategy(JointColumns(question.columns), place, columns, bound)
     raise DiscreetError(f"questions holds {question!r}, which is no question; shares(...) makes one")
 
 
@@ -279,14 +257,16 @@ def share_variance(blocks: BlockFamily, growth: float) -> float:
     return worst_variance(blocks.size, blocks.points, blocks.width, growth)
 
 
-def _share_strategy(projection: Together | CellOf, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
+def _share_strategy(
+    projection: JointColumns | NumberCell, place: int, columns: SurveyColumns, bound: Fraction
+) -> Strategy:
     blocks = blocks_for(projection.size(columns), bound)
     return Strategy((Part(place, projection, blocks, 1.0),), share_variance(blocks, float(bound)))
 
 
 def _sum_strategy(question: LinearQuestion, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
     """Blocks of one width, or those that are optimised for the sums: if their mean variance is less, and the largest no more."""
-    projection, matrix = Together(question.columns), question.matrix
+    projection, matrix = JointColumns(question.columns), question.matrix
     size = projection.size(columns)
     blocks = blocks_for(size, bound)
     present = _sum_variances(matrix, blocks, float(bound))
@@ -323,9 +303,9 @@ def choose_windows(growth: float) -> tuple[Windows, float, float]:
 
 def _mean_strategy(column: str, place: int, growth: float) -> Strategy:
     windows, share, variance = choose_windows(growth)
-    parts = [Part(place, PointOf(column, windows.size), windows, share)]
+    parts = [Part(place, NumberPoint(column, windows.size), windows, share)]
     if share < 1.0:
-        parts.append(Part(place, PointOf(column, 2), Windows(2, 1), 1.0 - share))
+        parts.append(Part(place, NumberPoint(column, 2), Windows(2, 1), 1.0 - share))
     return Strategy(tuple(parts), variance)
 
 
@@ -342,7 +322,7 @@ class Tree:
     depth: int
 
     @classmethod
-    def on_cells(cls, cells: int) -> Tree:
+    def finest_on_cells(cls, cells: int) -> Tree:
         """The finest tree on so many cells: 4 children are 2 of 2 each."""
         branching = next(prime for prime in (2, 3, 5, 7) if cells % prime == 0)
         return cls(branching, round(math.log(cells, branching)))
@@ -352,42 +332,42 @@ class Tree:
         """K = B^L."""
         return int(self.branching**self.depth)
 
-    def nodes(self, level: int) -> int:
+    def node_count(self, level: int) -> int:
         """B^l."""
         return int(self.branching**level)
 
     @cached_property
-    def costs(self) -> Floats:
+    def depth_costs(self) -> Floats:
         """c_j: the mean variance of the distribution function for a unit variance of the cells in the directions of each depth."""
         found, middles = [], np.arange(self.cells, 0, -1)  # (T'T)[x, y] = K - max(x, y) for prefix sums T
         for depth in range(self.depth + 1):
-            nodes = self.nodes(depth)
+            nodes = self.node_count(depth)
             wide = self.cells // nodes
             largest = middles.reshape(nodes, wide)
             inside = (largest * (2 * np.arange(wide) + 1)).sum()  # sum of K - max(x, y) over pairs of one node
             found.append(inside / wide)
         return np.asarray(np.diff(found) / self.cells)
 
-    def precisions(self, amounts: Floats) -> Floats:
+    def depth_precisions(self, amounts: Floats) -> Floats:
         """lambda_j for amounts pi_l/v_l."""
-        per_cell = amounts * np.array([self.nodes(self.depth - level) for level in range(1, self.depth + 1)])
+        per_cell = amounts * np.array([self.node_count(self.depth - level) for level in range(1, self.depth + 1)])
         return np.asarray(np.cumsum(per_cell[::-1])[::-1])
 
-    def shares(self, variances: Floats) -> tuple[Floats, float]:
+    def best_level_shares(self, variances: Floats) -> tuple[Floats, float]:
         """The shares of clients on each level with the smallest mean variance, and that variance."""
         shares = np.full(self.depth, 1.0 / self.depth)
-        scale = np.array([self.nodes(self.depth - level) for level in range(1, self.depth + 1)]) / variances
+        scale = np.array([self.node_count(self.depth - level) for level in range(1, self.depth + 1)]) / variances
         for _ in range(500):
-            precision = self.precisions(shares / variances)
-            gains = scale * np.cumsum(self.costs / np.square(precision))
+            precision = self.depth_precisions(shares / variances)
+            gains = scale * np.cumsum(self.depth_costs / np.square(precision))
             shares = shares * np.sqrt(gains)
             shares /= shares.sum()
         shares = np.where(shares < _LEAST_SHARE, 0.0, shares)
         shares /= shares.sum()
-        return shares, float((self.costs / self.precisions(shares / variances)).sum())
+        return shares, float((self.depth_costs / self.depth_precisions(shares / variances)).sum())
 
 
-def _trees_on(size: int) -> list[Tree]:
+def _candidate_trees(size: int) -> list[Tree]:
     """The trees whose cells are unions of so many; a smaller one where all are too fine."""
     found = [Tree(*each) for each in _TREES if Tree(*each).cells <= size]
     return found or [Tree(2, size.bit_length() - 1)]
@@ -395,31 +375,26 @@ def _trees_on(size: int) -> list[Tree]:
 
 def _quantile_strategy(column: str, place: int, bound: Fraction, size: int) -> Strategy:
     best: Strategy | None = None
-    for tree in _trees_on(size):
+    for tree in _candidate_trees(size):
         levels = range(1, tree.depth + 1)
-        blocks = [blocks_for(tree.nodes(level), bound) for level in levels]
-        shares, variance = tree.shares(np.array([level_variance(each, float(bound)) for each in blocks]))
+        blocks = [blocks_for(tree.node_count(level), bound) for level in levels]
+        shares, variance = tree.best_level_shares(np.array([level_variance(each, float(bound)) for each in blocks]))
         if best is None or variance < best.variance:
             asked = zip(levels, blocks, shares.tolist(), strict=True)
             parts = (
-                Part(place, CellOf(column, tree.nodes(level)), each, share) for level, each, share in asked if share
+                Part(place, NumberCell(column, tree.node_count(level)), each, share)
+                for level, each, share in asked
+                if share
             )
             best = Strategy(tuple(parts), variance)
     assert best is not None
     return best
 
 
-def level_variance(blocks: BlockFamily, growth: float) -> float:
-    """n times the variance of the nodes of a level in each direction but the constant one."""
+def level_variance(blocks: Blocks, growth: float) -> float:
+    """n times the variance of a table, or of the nodes of a level, in each direction but the constant one."""
+    assert isinstance(blocks, BlockFamily)
     return share_variance(blocks, growth) * blocks.size / (blocks.size - 1)
-
-
-def cell_edges(columns: SurveyColumns, column: str, count: int) -> Floats:
-    """The ends of the cells of `CellOf(column, count)`: of unions of the cells that a number is read to."""
-    edges = columns[column].edges
-    assert edges is not None
-    size = len(edges) - 1
-    return np.asarray(edges[-(-np.arange(count + 1) * size // count)])
 
 
 def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fraction) -> Strategy:
@@ -442,10 +417,9 @@ def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fr
 
 def _tree_variance(parts: Sequence[Part], growth: float) -> float:
     """The mean variance of a distribution function by the levels of a tree that some parts are."""
-    tree = Tree.on_cells(parts[-1].blocks.size)
+    tree = Tree.finest_on_cells(parts[-1].blocks.size)
     amounts = np.zeros(tree.depth)
     for part in parts:
-        assert isinstance(part.blocks, BlockFamily)
         level = round(math.log(part.blocks.size, tree.branching))
         amounts[level - 1] = part.share / level_variance(part.blocks, growth)
-    return float((tree.costs / tree.precisions(amounts)).sum())
+    return float((tree.depth_costs / tree.depth_precisions(amounts)).sum())

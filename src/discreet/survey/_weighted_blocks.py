@@ -1,4 +1,4 @@
-"""Reports on a short list of blocks, each of which counts so many times; the linear estimate from them has no bias.
+"""Reports on a short list of blocks, each of which counts so many times, and the best such list for given sums of shares.
 
 Block B of k outcomes has t_B copies. A report is drawn like one on a family of equal blocks (`discreet.survey._sampler`): with probability
 beta a uniform copy, else a uniform copy of the blocks that hold the client's outcome. Let b be the number of all copies. Each outcome is
@@ -17,12 +17,49 @@ of shares let w_0 be w less its mean, and C h = w_0. *The value h'v_B of a repor
 Proof: sum_B Q(B | x) h'v_B = sum_B p_B (1 + v_B(x)) h'v_B = 0 + (C h)(x) = w_0(x).   QED
 In the uniform population its variance is h'C h = w_0'C^-1 w_0. Among all unbiased values of reports this is the smallest one there
 (generalised least squares: a value d_B with sum_B p_B d_B (1 + v_B) = w_0 differs from h'v_B by what is uncorrelated with it).
+
+**The best blocks for given sums of shares** (`optimise_blocks`): linear queries under local privacy [McKenna et al., VLDB 2020].
+
+**Blocks suffice.** A strategy Q[y, x] is a list of rows q_y >= 0 with max q_y <= E min q_y that add up to 1 for every outcome x. In the
+uniform population its information on shares is M = k sum_y q_y q_y'/(1'q_y), and sums W of shares have the best unbiased estimate with
+covariance W (M^-1 - 11'/k^2) W'. *Some optimal strategy has rows that are multiples of 1 + (E - 1) 1[x in B] alone.* Proof: a row with
+least entry m is
+
+    q = integral over t from 0 to (E - 1) m of (1 + (E - 1) 1[q - m > t])/(E - 1) dt,
+
+a sum of such rows. For every h, (h'q)^2/(1'q) is convex in q and homogeneous of degree 1, so it is at most the sum of its values at
+these. Hence M grows when rows are split up, and M^-1 falls.   QED
+
+So a strategy is a probability p on blocks with sum_B p_B v_B = 0, and C = sum_B p_B v_B v_B' is its information on contrasts. Let G be the
+mean of w w' over the sums w, centred. Then f(p) = tr(G C^-1) is the mean of their variances, and convex in p. It is what is minimised.
+
+**How good any report can be.** Let g = E - 1.
+(a) v_B has the squared length g^2 k s(k - s)/(k + g s)^2 for s = |B|, so tr C <= T, the largest of these.
+(b) h'C h <= L |h|^2 with L = k (g/(g + 2))^2. Proof: let h add up to 0, let r = q/(1'q) for a row q, and t = 2 E min r/(E + 1). Then
+|1 - t/r| <= g/(g + 2), and E_r[h/r] = 0. So (E_r h)^2 = (E_r[h (1 - t/r)])^2 <= (g/(g + 2))^2 E_r h^2, that is
+k (h'q)^2/(1'q) <= L sum_x q(x) h(x)^2. Add up over the rows.   QED
+By von Neumann's inequality f is at least the minimum of sum_i G_i/c_i over c_i <= L with sum_i c_i <= T, where G_i are the eigenvalues of G:
+`least_sum_variance`. ((a) alone is the bound of McKenna et al.) For single shares subset selection attains (a): nothing is better.
+
+(c) Let p be any strategy, with f and K = C^-1 G C^-1, and l any vector. Let m be the largest v_B'K v_B - l'v_B of all blocks. *Every strategy
+has a mean variance of at least f^2/m.* Proof: let C' be its information. tr(K C') is its mean of v_B'K v_B - l'v_B, at most m. For t > 0,
+tr(G C'^-1) + t tr(K C') >= 2 sqrt(t) tr((G^1/2 K G^1/2)^1/2) = 2 sqrt(t) f. Take t = (f/m)^2.   QED
+Up to 16 outcomes all blocks are gone through once, and (c) says how far those that were found are from the best ones.
+
+**How blocks are found.** The first ones are thresholds of Gaussian vectors with covariance G^(3/4) (if C were near G^(1/2) it would attain
+(a)), of random combinations of neighbouring sums, sums themselves, unions of sums, and single outcomes. An interior-point method finds
+their p. Then blocks join that lower f most, which a local search by flips of outcomes comes across; those with little weight leave; and so
+on, a fixed number of times. (Up to 8 outcomes all blocks are there from the start. Up to 12 all are gone through in each round.) At last p is
+rounded to whole numbers of copies, and single outcomes fill up what an outcome lacks. This module decides about precision alone: whole
+numbers decide about privacy.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import combinations, islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +71,25 @@ from discreet.mechanisms import Reports
 from discreet.survey._columns import Integers
 
 Floats = NDArray[np.float64]
+MOST_OUTCOMES = 200
+MOST_ENTRIES = 10**7  # of a matrix of sums
+_ALL_BLOCKS = 8  # outcomes all of whose blocks are looked at
+_LISTED, _MOST_BOUNDED = 12, 16  # outcomes all of whose blocks are gone through: in each round, and once for a bound
+_LEAST_BLOCKS = 320  # that may be looked at together
+_MOST_BLOCKS = 1200  # that are looked at together
+_PER_OUTCOME = 8  # blocks that are looked at together
+_SINGLE = 1e-4  # of the probability, which single outcomes have: it keeps C regular
+_COVER = 1 << 40  # copies that hold an outcome, about
+_DUST = 1e-4  # of an average block's probability, below which one is left out
+_ROUGH, _FINE = 1e-2, 2e-4  # gaps between f and its least value on given blocks
+_STEPS, _LAST_STEPS = 12, 40  # of an interior-point method, at most
+_FEW_OUTCOMES, _MANY_ROUNDS, _FEW_ROUNDS = 64, 8, 5  # of exchange, up to so many outcomes and beyond
+_FIRST_GAP = 0.5  # with which the interior-point method begins
+_SHRINK = 0.15  # of the barrier, after a long step
+_MISSING = 1e-6  # of the equations, at most
+_POWER = 0.75  # of G, as the covariance of first blocks
+_WIDTHS, _LARGE_GAIN = (1, 1, 2, 4), 8.0  # multiples of k/(E + 1) that blocks are wide, where E is large
+_FLIPS, _NEIGHBOURS = 8, 3  # of a local search, and blocks that are kept at each of its steps
 MOST_COPIES = 1 << 62  # of all blocks together, and of those that hold the outcomes one after another
 
 
@@ -130,23 +186,23 @@ class WeightedBlocks:
         return np.unpackbits(bits, axis=1, count=self.size, bitorder="little").astype(np.bool_)
 
     @cached_property
-    def _rank_ends(self) -> Integers:
+    def _copies_up_to_block(self) -> Integers:
         """The sums of copies of the blocks up to each."""
         return np.cumsum(self._copies)
 
     @cached_property
-    def _copies_by_outcome(self) -> tuple[Integers, Integers]:
+    def _blocks_by_outcome(self) -> tuple[Integers, Integers]:
         """The blocks with outcome 0, those with outcome 1 and so on in one list, and the sums of copies up to each place of it."""
         _, blocks = np.nonzero(self.members.T)
         return blocks, np.cumsum(self._copies[blocks])
 
     def report(self, rank: Integers) -> Reports:
         """The report of each rank below `blocks`; a block has as many ranks as copies."""
-        return np.searchsorted(self._rank_ends, rank, side="right").astype(np.uint64)
+        return np.searchsorted(self._copies_up_to_block, rank, side="right").astype(np.uint64)
 
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
         """The report of each rank below `holding` among the copies that hold an outcome."""
-        blocks, ends = self._copies_by_outcome
+        blocks, ends = self._blocks_by_outcome
         place = np.searchsorted(ends, outcomes * self.holding + rank, side="right")
         return blocks[place].astype(np.uint64)
 
@@ -183,7 +239,7 @@ class WeightedBlocks:
         coefficients = scipy.linalg.cho_solve(self._information_factor(gain), centred.T)
         return np.asarray(self.directions(gain) @ coefficients)
 
-    def tells(self, matrix: Floats) -> bool:
+    def determines_sums(self, matrix: Floats) -> bool:
         """Whether the blocks determine these sums of shares: their rows, less their means, lie in the span of the blocks."""
         centred = matrix - matrix.mean(axis=1, keepdims=True)
         members = self.members - self.members.mean(axis=1, keepdims=True)
@@ -204,6 +260,309 @@ def block_directions(members: Floats, gain: float) -> Floats:
     return np.asarray((members - widths / size) * ((1.0 + gain) * size / (size + gain * widths)))
 
 
-def mask_of(members: NDArray[np.bool_]) -> int:
+def block_mask(members: NDArray[np.bool_]) -> int:
     """A row of zeros and ones as a whole number, bit x for outcome x."""
     return int.from_bytes(np.packbits(members, bitorder="little").tobytes(), "little")
+
+
+@dataclass(frozen=True, eq=False)
+class OptimisedBlocks:
+    """Blocks for given sums of shares.
+
+    Attributes:
+        blocks: with their copies.
+        mean: n times the mean variance of the sums in the uniform population.
+        largest: n times the largest of their variances.
+        least: a lower bound on the mean variance, for every report of the same budget.
+    """
+
+    blocks: WeightedBlocks
+    mean: float
+    largest: float
+    least: float
+
+
+def optimise_blocks(matrix: Floats, bound: Fraction) -> OptimisedBlocks:
+    """A list of blocks with a small mean variance of the sums in the rows of a matrix, at a rational bound of e^epsilon."""
+    return _optimise_cached(np.ascontiguousarray(matrix, dtype=np.float64).tobytes(), len(matrix), bound)
+
+
+@lru_cache(maxsize=64)
+def _optimise_cached(content: bytes, sums: int, bound: Fraction) -> OptimisedBlocks:
+    matrix, gain = np.frombuffer(content).reshape(sums, -1), float(bound - 1)
+    centred, scale = _normalise_sums(matrix)
+    found, least = _search_blocks(centred, gain)
+    variances = found.variances(centred, gain) * scale**2
+    least = max(least, least_sum_variance(centred, gain)) * scale**2
+    return OptimisedBlocks(found, float(variances.mean()), float(variances.max()), least)
+
+
+def _normalise_sums(matrix: Floats) -> tuple[Floats, float]:
+    """Centred sums, the longest of which has length 1, and its length."""
+    largest = float(np.abs(matrix).max()) or 1.0
+    centred = matrix / largest
+    centred = centred - centred.mean(axis=1, keepdims=True)
+    length = float(np.sqrt(np.square(centred).sum(axis=1).max())) or 1.0
+    return centred / length, largest * length
+
+
+def least_sum_variance(matrix: Floats, gain: float) -> float:
+    """A lower bound on n times the mean variance of the sums in the uniform population, for every report with E = 1 + gain."""
+    centred, scale = _normalise_sums(matrix)
+    size = centred.shape[1]
+    squares = np.linalg.eigvalsh(centred.T @ centred / len(centred))
+    roots = np.sqrt(np.maximum(squares - 1e-13 * squares[-1], 0.0))[::-1]  # rounding is not to raise the bound
+    widths = np.arange(1, size)
+    total = float((gain**2 * size * widths * (size - widths) / np.square(size + gain * widths)).max(initial=0.0))
+    each = size * (gain / (gain + 2.0)) ** 2
+    for full in range(size):  # so many of the largest eigenvalues have the largest information
+        rest, left = roots[full:].sum(), total - full * each
+        if rest <= 0.0 or left <= 0.0 or roots[full] * left <= each * rest * (1.0 + 1e-12):
+            break
+    if rest <= 0.0:
+        return float(np.square(roots).sum() / each) * scale**2
+    return float(np.square(roots[:full]).sum() / each + rest**2 / max(left, 1e-300)) * scale**2
+
+
+def _search_blocks(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]:
+    """The blocks that some rounds find, and the bound (c) where there are few outcomes, else 0."""
+    size = centred.shape[1]
+    target = centred.T @ centred / len(centred)
+    if not target.any():  # constants
+        return _round_to_copies(np.eye(size), np.full(size, 1.0 / size), gain), 0.0
+    most = min(max(_PER_OUTCOME * size, _LEAST_BLOCKS), _MOST_BLOCKS)
+    blocks = all_blocks(size) if size <= _ALL_BLOCKS else _candidate_blocks(centred, target, gain, most)
+    chances = np.full(len(blocks), 1.0 / len(blocks))
+    rounds = 0 if size <= _ALL_BLOCKS else _MANY_ROUNDS if size <= _FEW_OUTCOMES else _FEW_ROUNDS
+    barrier = _FIRST_GAP
+    for _ in range(rounds):
+        found = _best_block_chances(blocks, gain, target, chances, barrier, _ROUGH, _STEPS)
+        blocks, chances = _exchange_blocks(blocks, found, gain, most)
+        barrier = 3.0 * _ROUGH
+    found = _best_block_chances(blocks, gain, target, chances, barrier, _FINE, _LAST_STEPS)
+    least = 0.0
+    if size <= _MOST_BOUNDED:
+        least = (found.value * (1.0 + gain) / gain) ** 2 / float(found.block_worths(all_blocks(size), gain).max())
+    return _round_to_copies(blocks, found.chances, gain), least
+
+
+def all_blocks(size: int) -> Floats:
+    """Every block of a few outcomes but the empty and the full one, as rows of zeros and ones."""
+    return np.asarray(np.arange(1, (1 << size) - 1)[:, None] >> np.arange(size) & 1, dtype=np.float64)
+
+
+def _candidate_blocks(centred: Floats, target: Floats, gain: float, most: int) -> Floats:
+    """Thresholds of Gaussian vectors and of random combinations of neighbouring sums, single outcomes, and the sums themselves."""
+    size = centred.shape[1]
+    rng = np.random.default_rng(size)  # public and always the same
+    values, vectors = np.linalg.eigh(target)
+    root = vectors * np.maximum(values, 1e-13 * values[-1]) ** (0.5 * _POWER)
+    smooth = 3 * most // 8
+    bases = [np.linalg.qr(rng.standard_normal((size, size)))[0] for _ in range(-(-smooth // size))]
+    rows = [*(np.concatenate(bases)[:smooth] @ root.T)]
+    for _ in range(most // 8):
+        count = min(1 << int(rng.integers(0, 8)), len(centred))
+        start = int(rng.integers(0, len(centred) - count + 1))
+        rows.append(rng.standard_normal(count) @ centred[start : start + count])
+    listed, found = np.array(rows), [np.eye(size)]
+    times = _WIDTHS if gain > _LARGE_GAIN else (1,)
+    for place, multiple in enumerate(times):
+        width = min(max(multiple * size / (gain + 2.0), 1.0), size / 2.0)
+        found += [_threshold_blocks(sign * listed[place :: len(times)], width) for sign in (1.0, -1.0)]
+    asked = np.unique(centred > 1e-9, axis=0).astype(np.float64)
+    asked = asked[(asked.sum(axis=1) > 0) & (asked.sum(axis=1) < size)]
+    asked = asked[np.linspace(0, len(asked) - 1, min(len(asked), size // 2)).round().astype(np.int64)]
+    unions = _unions_of_sums(centred, gain, most // 4)
+    return np.unique(np.concatenate([*found, asked, 1.0 - asked, unions]), axis=0)
+
+
+def _unions_of_sums(centred: Floats, gain: float, most: int) -> Floats:
+    """Unions of neighbouring sums that have no outcome in common, such as all shares of one of several columns."""
+    size, runs, covered = centred.shape[1], list[list[NDArray[np.bool_]]](), np.zeros(centred.shape[1], dtype=np.bool_)
+    for row in centred > 1e-9:
+        if not runs or (covered & row).any():
+            runs.append([])
+            covered = np.zeros(size, dtype=np.bool_)
+        runs[-1].append(row)
+        covered = covered | row
+    long = [np.array(run) for run in runs if 2 < len(run) < size]
+    found = [np.zeros((0, size))]
+    for run in long[:most]:
+        width, share = max(1, round(len(run) / (gain + 2.0))), most // len(long)
+        unions = np.array(list(islice(combinations(range(len(run)), width), share + 1)))
+        if len(unions) > share:  # random ones, else all of them
+            unions = np.argsort(np.random.default_rng(width).random((share, len(run))), axis=1)[:, :width]
+        found.append(run[unions].any(axis=1).astype(np.float64))
+    together = np.concatenate(found)
+    return np.asarray(together[(together.sum(axis=1) > 0.0) & (together.sum(axis=1) < size)])
+
+
+def _threshold_blocks(rows: Floats, width: float) -> Floats:
+    """About so many of the largest entries of each row, as rows of zeros and ones; equal entries stay together."""
+    order = np.argsort(-rows, axis=1, kind="stable")
+    steps = -np.diff(np.take_along_axis(rows, order, axis=1), axis=1)
+    cut = steps > 1e-9 * np.ptp(rows, axis=1, keepdims=True)
+    away = np.where(cut, np.abs(np.log(np.arange(1, rows.shape[1]) / width)), np.inf)
+    least = np.take_along_axis(rows, np.take_along_axis(order, away.argmin(axis=1)[:, None], axis=1), axis=1)
+    return np.asarray(rows >= least, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _BlockChances:
+    """Probabilities of blocks, and what a further block is worth.
+
+    v'Kv - prices'v for v = v_B E/g is at most `value` for every block if p is optimal, and f falls at this rate less `value` if B joins.
+    """
+
+    chances: Floats
+    worth: Floats
+    prices: Floats
+    value: float
+
+    def block_worths(self, blocks: Floats, gain: float) -> Floats:
+        """v'Kv - prices'v of each block."""
+        points = block_directions(blocks, gain)
+        return np.asarray((points @ self.worth * points).sum(axis=1) - points @ self.prices)
+
+
+def _best_block_chances(
+    blocks: Floats, gain: float, target: Floats, start: Floats, barrier: float, gap: float, steps: int
+) -> _BlockChances:
+    """min tr(G C^-1) over probabilities of given blocks with sum_B p_B v_B = 0, by a primal-dual interior-point method.
+
+    They are within `gap` of the best, or what so many steps bring; `barrier`: the gap with which to begin.
+    """
+    points, count, size = block_directions(blocks, gain), len(blocks), target.shape[0]
+    singles = block_directions(np.eye(size), gain)
+    fixed = _SINGLE / size * singles.T @ singles + np.ones((size, size)) / size
+    values, vectors = np.linalg.eigh(target)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    equations = np.concatenate([np.ones((1, count)), points.T])
+    aims = np.append(1.0 - _SINGLE, np.zeros(size))
+    chances = np.maximum(start, 0.05 / count)
+    chances *= (1.0 - _SINGLE) / chances.sum()
+    slack, prices, step = np.zeros(0), np.zeros(size), 0.0
+    for number in range(steps + 1):
+        spread = np.linalg.inv((points * chances[:, None]).T @ points + fixed)
+        seen = points @ spread
+        loads = seen @ root  # whose squares add up to v'Kv
+        value = float((target * spread).sum())
+        if not number:
+            slack = barrier * value / count / chances
+        missing, left = aims - equations @ chances, float(chances @ slack)
+        if number == steps or (number and left < 1.5 * gap * value and np.abs(missing).max() < _MISSING):
+            break
+        shrink = _SHRINK if step > 0.8 else 0.4 if step > 0.5 else 1.0
+        centre = max(shrink * left, 0.9 * gap * value) / count
+        hessian = 2.0 * (seen @ points.T) * (loads @ loads.T)
+        hessian[np.diag_indices(count)] += slack / chances + 1e-13 * hessian.diagonal().max()
+        try:
+            move, prices = _solve_block_step(
+                hessian, np.square(loads).sum(axis=1) + centre / chances, equations, missing
+            )
+        except np.linalg.LinAlgError:
+            break  # what was found so far is a strategy too
+        turn = centre / chances - slack - slack / chances * move
+        step = min(1.0, 0.95 / max(1e-300, (-move / chances).max(), (-turn / slack).max()))
+        chances, slack = chances + step * move, slack + step * turn
+    return _BlockChances(chances, spread @ target @ spread, prices, value)
+
+
+def _solve_block_step(hessian: Floats, slope: Floats, equations: Floats, missing: Floats) -> tuple[Floats, Floats]:
+    """The x with H x + A'y = slope and A x = missing, and y without its first entry."""
+    size = len(missing) - 1
+    lower = scipy.linalg.cholesky(hessian, lower=True, check_finite=False, overwrite_a=True)
+    both = scipy.linalg.solve_triangular(lower, np.column_stack([equations.T, slope]), lower=True, check_finite=False)
+    own, last = both[:, :-1], both[:, -1]
+    system = own.T @ own
+    system[1:, 1:] += np.trace(system) / size**2  # v_B has nothing in the constant direction
+    system[np.diag_indices(size + 1)] *= 1.0 + 1e-10
+    factor = scipy.linalg.cho_factor(system, lower=True, check_finite=False)
+    multipliers = scipy.linalg.cho_solve(factor, own.T @ last - missing, check_finite=False)
+    move = scipy.linalg.solve_triangular(lower, last - own @ multipliers, lower=True, trans=1, check_finite=False)
+    return move, multipliers[1:]
+
+
+def _exchange_blocks(blocks: Floats, found: _BlockChances, gain: float, most: int) -> tuple[Floats, Floats]:
+    """The blocks with the largest probabilities, and near them blocks that are worth more than they cost."""
+    kept = np.argsort(-found.chances, kind="stable")[: most * 5 // 8]
+    kept = kept[found.chances[kept] > 0.03 / len(blocks)]
+    present = {row.tobytes() for row in blocks[kept]}
+    size = blocks.shape[1]
+    near = (
+        _best_of_all_blocks(size, found, gain, most)
+        if size <= _LISTED
+        else _blocks_by_local_search(blocks[kept], found, gain, most)
+    )
+    offered = [row for row in near if row.tobytes() not in present]
+    joined = np.array(offered[: most - len(kept)]).reshape(-1, blocks.shape[1])
+    chances = np.append(found.chances[kept], np.full(len(joined), 0.2 / (len(kept) + len(joined))))
+    return np.concatenate([blocks[kept], joined]), chances
+
+
+def _best_of_all_blocks(size: int, found: _BlockChances, gain: float, count: int) -> Floats:
+    """Of all blocks of a few outcomes so many that are worth most."""
+    blocks = all_blocks(size)
+    worth = found.block_worths(blocks, gain)
+    order = np.argsort(-worth, kind="stable")[:count]
+    return np.asarray(blocks[order[worth[order] > found.value]])
+
+
+def _blocks_by_local_search(blocks: Floats, found: _BlockChances, gain: float, count: int) -> Floats:
+    """About so many blocks that are worth their price, of all those that a local search by flips of single outcomes comes across."""
+    size, least = blocks.shape[1], found.value * (1.0 + _ROUGH)
+    lengths = (1.0 + gain) * size / (size + gain * np.arange(size + 1.0))
+    lengths[[0, -1]] = 0.0
+    rows, widths, own = blocks.copy(), blocks.sum(axis=1).astype(np.int64), found.worth.diagonal()
+    sums = rows @ found.worth
+    squares, costs = (rows * sums).sum(axis=1), rows @ found.prices
+    now = lengths[widths] * (lengths[widths] * squares - costs)
+    live, seen, worths = np.arange(len(rows)), [], []
+    for _ in range(_FLIPS):
+        sign = 1.0 - 2.0 * rows[live]
+        flipped = widths[live, None] + sign.astype(np.int64)
+        length = lengths[flipped]
+        change = 2.0 * sign * sums[live] + own
+        worth = length * (length * (squares[live, None] + change) - (costs[live, None] + sign * found.prices))
+        each = np.arange(len(live))
+        best = np.argpartition(-worth, _NEIGHBOURS, axis=1)[:, :_NEIGHBOURS]
+        for flip in best.T:
+            good = worth[each, flip] > least
+            near = rows[live[good]]
+            near[np.arange(len(near)), flip[good]] = 1.0 - near[np.arange(len(near)), flip[good]]
+            seen.append(np.packbits(near.astype(np.bool_), axis=1))
+            worths.append(worth[each, flip][good])
+        flip = worth.argmax(axis=1)
+        better = worth[each, flip] > now[live] + 1e-9 * least
+        moved, flip, each = live[better], flip[better], each[better]
+        squares[moved] += change[each, flip]
+        costs[moved] += sign[each, flip] * found.prices[flip]
+        widths[moved] = flipped[each, flip]
+        now[moved] = worth[each, flip]
+        sums[moved] += sign[each, flip, None] * found.worth[flip]
+        rows[moved, flip] = 1.0 - rows[moved, flip]
+        live = moved
+        if not live.size:
+            break
+    packed, first = np.unique(np.concatenate(seen), axis=0, return_index=True)
+    order = np.argsort(-np.concatenate(worths)[first], kind="stable")
+    order = order[np.linspace(0, len(order) - 1, min(len(order), 2 * count)).astype(np.int64)]
+    return np.unpackbits(packed[order], axis=1, count=size).astype(np.float64)
+
+
+def _round_to_copies(blocks: Floats, chances: Floats, gain: float) -> WeightedBlocks:
+    """Blocks with whole numbers of copies in about these probabilities; single outcomes fill up what outcomes lack."""
+    size = blocks.shape[1]
+    masks = [block_mask(row) for row in blocks.astype(np.bool_)]
+    shares = np.where(chances > _DUST / len(blocks), chances, 0.0) / (size + gain * blocks.sum(axis=1))
+    single = _SINGLE / (size * (size + gain))
+    scale = _COVER / float((blocks.T @ shares).mean() + single)
+    copies = dict.fromkeys((1 << x for x in range(size)), round(single * scale))
+    for mask, share in zip(masks, shares.tolist(), strict=True):
+        copies[mask] = copies.get(mask, 0) + round(share * scale)
+    listed = sorted((mask, often) for mask, often in copies.items() if often)
+    held = [sum(often for mask, often in listed if mask >> x & 1) for x in range(size)]
+    for x in range(size):
+        copies[1 << x] += max(held) - held[x]
+    listed = sorted((mask, often) for mask, often in copies.items() if often)
+    return WeightedBlocks(size, tuple(mask for mask, _ in listed), tuple(often for _, often in listed))

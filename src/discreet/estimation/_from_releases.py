@@ -1,4 +1,4 @@
-"""`population`: estimate the population from samples, or from counts of released outcomes, on outcomes or on bins of a line.
+"""Estimates from what was released: `population` from samples, `reported_population` from reports, `inverted_population` for own mechanisms.
 
 Samples are counted first, on the outcomes of a finite family or on the cells of a line. Nothing later depends on who sent what. Bins of a
 line are unions of whole cells (`discreet.estimation._counting`), or lie between public edges.
@@ -18,20 +18,21 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.labelled import LawLike
 from discreet.agreement import Agreement
 from discreet.domain import Bins, Domain
-from discreet.errors import OPEN_UNIT, DiscreetError, check_count
+from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._counting import (
+    ReportRows,
     SampleRows,
     bin_cells,
+    bin_masses,
     cells_as_bins,
-    check_distinct,
-    checked_counts,
-    counts_of,
+    check_counts,
+    check_distinct_clients,
+    count_samples,
     line_of,
-    masses_between,
+    read_sample_rows,
     reference_on,
-    rows_of,
 )
-from discreet.estimation._intervals import clopper_pearson, largest_average
+from discreet.estimation._intervals import Shares, clopper_pearson, largest_average
 from discreet.estimation._inversion import (
     Inversion,
     inversion_of,
@@ -40,22 +41,35 @@ from discreet.estimation._inversion import (
     membership_bounds,
     nearest_law,
 )
-from discreet.estimation._population import Population, Shares
-from discreet.estimation._reweighting import example_laws, reweight_examples
-from discreet.families import ContinuousFamily
+from discreet.estimation._population import Population, ReportedPopulation
+from discreet.estimation._reweighting import (
+    example_laws,
+    reported_example_laws,
+    reweight_examples,
+    reweight_reported,
+)
+from discreet.estimation._statistics import (
+    Estimate,
+    first_moment,
+    largest_sum,
+    parse_parameter,
+    sums_over_blocks,
+    threshold_indicator,
+)
+from discreet.families import ContinuousFamily, as_floats
 from discreet.mechanisms import (
     AnyFamily,
     ComposedSampler,
     JointSampler,
     Mechanism,
     OwnSampler,
+    ReportCounts,
     ReportSampler,
     Sampler,
     check_protocol,
 )
 
 Floats = NDArray[np.float64]
-
 _WORST_CONDITION = 1e8  # of a matrix that is inverted
 _ONE_SAMPLE = "examples are for one sample of each client; give those of one round"
 _TRIED, _LINEAR = 64, 1e-9  # clients for whom a law is compared with its matrix, and how far it may be off
@@ -101,7 +115,7 @@ def population(
     if (samples is None) == (counts is None):
         raise DiscreetError("pass either samples= (the released samples) or counts= (the count of each outcome)")
     if clients is not None:
-        check_distinct(clients, samples)
+        check_distinct_clients(clients, samples)
     given = _GivenSamples(sampler, samples, counts, rounds, examples is not None)
     if isinstance(sampler, ReportSampler) or (isinstance(sampler, Agreement) and sampler.blocks is not None):
         raise DiscreetError(
@@ -123,7 +137,7 @@ def population(
         )
     domain: Domain = sampler.family.domain
     reference = reference_on(domain, sampler.reference)
-    counted, rows = given.count_on(domain)
+    counted, rows = given.count_outcomes(domain)
     resting = None if examples is None else reweight_examples([(sampler, counted)], example_laws(sampler, examples))
     return Population(
         domain, counted, reference, inversion, sampler.bounds, sampler, float(confidence), resting, rows=rows
@@ -140,10 +154,10 @@ class _GivenSamples:
     rounds: int | None
     has_examples: bool
 
-    def count_on(self, domain: Domain) -> tuple[NDArray[np.int64], SampleRows | None]:
+    def count_outcomes(self, domain: Domain) -> tuple[NDArray[np.int64], SampleRows | None]:
         """The count of each outcome, and the rows of samples if each client released several."""
-        rows = None if self.samples is None else rows_of(self.samples, domain)
-        _check_released(self.released_by, rows, self.rounds)
+        rows = None if self.samples is None else read_sample_rows(self.samples, domain)
+        _check_samples_per_client(self.released_by, rows, self.rounds)
         if rows is None:
             return _outcome_counts(self.samples, self.counts, domain), None
         if self.has_examples:
@@ -151,7 +165,7 @@ class _GivenSamples:
         return rows.counts, rows
 
 
-def _check_released(released_by: Any, rows: SampleRows | None, rounds: int | None) -> None:
+def _check_samples_per_client(released_by: Any, rows: SampleRows | None, rounds: int | None) -> None:
     """Raise an error for samples that the given object did not release: rows of another length, or single samples of several."""
     given = 1 if rows is None else rows.numbers.shape[1]
     if isinstance(released_by, (ComposedSampler, JointSampler)):
@@ -198,13 +212,13 @@ def _population_of_joint_draws(joint: JointSampler, given: _GivenSamples, confid
         )
     if given.has_examples:
         raise DiscreetError(_ONE_SAMPLE)
-    counted, rows = replace(given, released_by=joint).count_on(domain)
+    counted, rows = replace(given, released_by=joint).count_outcomes(domain)
     reference = reference_on(domain, joint.each_reference)
     return Population(domain, counted, reference, joint_inversion(joint), joint.bounds, joint, confidence, rows=rows)
 
 
 def _outcome_counts(samples: Any, counts: Any, domain: Domain) -> NDArray[np.int64]:
-    return checked_counts(counts, domain) if samples is None else counts_of(samples, domain)
+    return check_counts(counts, domain) if samples is None else count_samples(samples, domain)
 
 
 def _population_on_line(
@@ -231,20 +245,20 @@ def _population_on_line(
                 "examples are distributions on the cells of the family, which edges= may cut; use bins="
             )
         wanted = Bins(edges)
-        counted, rows = given.count_on(wanted)
-        return make_population(wanted, counted, masses_between(sampler, wanted), rows)
+        counted, rows = given.count_outcomes(wanted)
+        return make_population(wanted, counted, bin_masses(sampler, wanted), rows)
     cells, line = cells_as_bins(sampler), line_of(sampler)
-    numbered, rows = given.count_on(line)
+    numbered, rows = given.count_outcomes(line)
     counted = numbered[line.order]
     put = bin_cells(sampler, clients=int(counted.sum()) if rows is None else rows.clients, count=bins)
     along = None if rows is None else rows.renumber_outcomes(np.argsort(line.order), line.size)
     by_bin = None if along is None else along.renumber_outcomes(put.bin_of_cell, put.bins.size)
     finest = make_population(cells.bins, counted, cells.reference, along)
-    whole = replace(make_population(put.bins, put.of(counted), put.reference, by_bin), finest=finest)
+    whole = replace(make_population(put.bins, put.add_up(counted), put.reference, by_bin), finest=finest)
     if examples is None:
         return whole
     resting = reweight_examples([(sampler, numbered)], example_laws(sampler, examples))
-    law, debiased = (put.of(each[line.order]) for each in (resting.law, resting.debiased))
+    law, debiased = (put.add_up(each[line.order]) for each in (resting.law, resting.debiased))
     return replace(whole, reweighted=replace(resting, law=law, debiased=debiased))
 
 
@@ -272,7 +286,7 @@ class InvertedPopulation:
         return int(self.counts.sum())
 
     @cached_property
-    def _inverse(self) -> Floats:
+    def _inverse_matrix(self) -> Floats:
         return np.asarray(np.linalg.inv(self.matrix))
 
     @cached_property
@@ -281,11 +295,11 @@ class InvertedPopulation:
         family = self.mechanism.family
         mu = np.broadcast_to(np.asarray(family.reference, dtype=np.float64), family.size)
         least, most = membership_bounds(family.served_bounds, mu)
-        each, together = (self._ends(among, least, most) for among in (1, family.size))
+        each, together = (self._share_ends(among, least, most) for among in (1, family.size))
         return Shares(self.share_estimates, *each, lower_ends_together(together[0], least), together[1])
 
-    def _ends(self, among: int, least: Floats, most: Floats) -> tuple[Floats, Floats]:
-        columns = self._inverse.T
+    def _share_ends(self, among: int, least: Floats, most: Floats) -> tuple[Floats, Floats]:
+        columns = self._inverse_matrix.T
         high = [largest_average(each, self.counts, self.confidence, among=among) for each in columns]
         low = [-largest_average(-each, self.counts, self.confidence, among=among) for each in columns]
         top = np.clip(high, least, most)
@@ -294,7 +308,7 @@ class InvertedPopulation:
     @cached_property
     def share_estimates(self) -> Floats:
         """The estimate of the average client's distribution, without intervals."""
-        return np.asarray((self.counts / self.samples) @ self._inverse)
+        return np.asarray((self.counts / self.samples) @ self._inverse_matrix)
 
     @cached_property
     def nearest(self) -> Floats:
@@ -311,7 +325,7 @@ class InvertedPopulation:
     @cached_property
     def liar_shift(self) -> float:
         """By how much one false sample can have moved a share: the share of x is the average of A[y, x] over the samples y, A = K^-1."""
-        return float(np.ptp(self._inverse, axis=0).max()) / self.samples
+        return float(np.ptp(self._inverse_matrix, axis=0).max()) / self.samples
 
     def __repr__(self) -> str:
         return f"<InvertedPopulation behind {self.samples:,} samples of {self.mechanism!r}>"
@@ -346,7 +360,7 @@ def inverted_population(
     check_protocol(found)
     if isinstance(found.family, ContinuousFamily):
         raise DiscreetError(f"family = {found.family!r} is continuous; a matrix is for a list of outcomes")
-    matrix = _linear_matrix(found)
+    matrix = _matrix_of_linear_law(found)
     if not np.linalg.cond(matrix) <= _WORST_CONDITION:
         raise DiscreetError(
             f"the matrix of {found.name!r} cannot be inverted: different populations give the same samples; take a mechanism that keeps them "
@@ -358,7 +372,7 @@ def inverted_population(
     return InvertedPopulation(found.family.domain, counted, matrix, found, float(confidence))
 
 
-def _linear_matrix(mechanism: Any) -> Floats:
+def _matrix_of_linear_law(mechanism: Any) -> Floats:
     """The matrix of a linear law."""
     if isinstance(mechanism, OwnSampler):
         if mechanism.matrix is None:
@@ -379,3 +393,129 @@ def _linear_matrix(mechanism: Any) -> Floats:
             f"the law of {mechanism.name!r} is not linear in p, so its samples tell no shares of the population"
         )
     return matrix
+
+
+def reported_population(
+    sampler: ReportSampler | Agreement,
+    *,
+    reports: ArrayLike | None = None,
+    counts: ReportCounts | None = None,
+    examples: Any = None,
+    confidence: float = 0.95,
+) -> ReportedPopulation:
+    """The population behind reports, one of each client, or of as many rounds from each.
+
+    Args:
+        sampler: what released them, or the agreement on it.
+        reports: the reports (n,); or (n, J), a row for each client with its reports of J rounds.
+        counts: instead: what counted them.
+        examples: the distributions of public clients (N, k), to be weighted so as to explain the reports; it needs `reports`, one of each
+            client.
+        confidence: of every interval.
+
+    Returns:
+        Shares of the average client, with intervals.
+
+    Raises:
+        DiscreetError: for numbers that are no reports of this sampler, counts of another, or nothing at all.
+    """
+    OPEN_UNIT.check("confidence", confidence)
+    if isinstance(sampler, Agreement):
+        sampler = sampler.report_sampler()
+    check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
+    rows = None
+    if counts is None and reports is not None:
+        given = sampler.check_reports(reports)
+        if given.ndim > 2:
+            raise DiscreetError(f"reports has shape {given.shape}; it is (n,), or (n, J) for reports of J rounds")
+        counts = ReportCounts(sampler).add(given)
+        rows = ReportRows(sampler, given) if given.ndim == 2 and given.shape[1] > 1 and given.size else None
+    elif counts is None or reports is not None:
+        raise DiscreetError("pass either reports= (what was released) or counts= (a ReportCounts)")
+    check_kind("counts", counts, ReportCounts, "pass what counted the reports")
+    if counts.sampler != sampler:
+        raise DiscreetError(f"counts are of reports of {counts.sampler!r}, not of {sampler!r}")
+    if not counts.reports:
+        raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
+    clients, supports, resting = counts.reports if rows is None else rows.clients, counts.supports(), None
+    if examples is not None:
+        if reports is None or rows is not None:
+            raise DiscreetError(
+                "examples are weighted to explain reports=, one of each client; counts and rounds do not tell them apart"
+            )
+        given = sampler.check_reports(reports).ravel()
+        resting = reweight_reported(sampler, given, reported_example_laws(sampler, examples), supports)
+    return ReportedPopulation(sampler.family.domain, supports, clients, sampler, float(confidence), rows, resting)
+
+
+def reported_average(
+    sampler: ReportSampler, *, reports: ArrayLike, values: ArrayLike, confidence: float = 0.95, name: str = "average"
+) -> Estimate:
+    """The population's average of a value of each outcome, behind reports: a mean, or the share of a set (values 1 and 0).
+
+    Args:
+        sampler: what released the reports.
+        reports: the reports, one of each client. Supports alone do not tell how reports spread, so these are needed again.
+        values: a finite number for each outcome.
+        confidence: of the interval.
+        name: what the average is called.
+
+    Returns:
+        An unbiased estimate and its interval, which lies between the least and the largest value.
+
+    Raises:
+        DiscreetError: for no reports, numbers that are none, and values that are not one for each outcome.
+    """
+    OPEN_UNIT.check("confidence", confidence)
+    check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
+    given, phi = sampler.check_reports(reports).ravel(), as_floats(values, "values")
+    if phi.shape != (sampler.family.size,) or not np.isfinite(phi).all():
+        raise DiscreetError(
+            f"values has shape {phi.shape}; it is one finite number for each of {sampler.family.size:,} outcomes"
+        )
+    if not given.size:
+        raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
+    least, most, middle = float(phi.min()), float(phi.max()), float(phi.mean())
+    centred = phi - middle  # a constant has no noise
+    distinct, often = np.unique(given, return_counts=True)
+    sums, chances = sums_over_blocks(sampler.blocks, distinct, centred), sampler.chances
+
+    def share_from_mean(mean: float) -> float:
+        return middle + (mean - chances.outside * float(centred.sum())) / chances.gap
+
+    ends = []
+    for sign in (-1.0, 1.0):
+        possible = np.append(sign * sums, largest_sum(sampler.blocks, sign * centred))  # the last was not seen
+        found = sign * largest_average(possible, np.append(often, 0), confidence)
+        ends.append(min(max(share_from_mean(found), least), most))
+    mean = float(often @ sums) / len(given)
+    return Estimate(name, share_from_mean(mean), ends[0], ends[1], mean)
+
+
+def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike | None = None) -> Estimate:
+    """A statistic of outcomes that are numbers, behind reports: "mean", "variance", "median", "quantile:P" or "at-most:X".
+
+    Args:
+        found: the estimate.
+        name: which statistic.
+        reports: the reports that it was made from. With them means and shares of outcomes that are single numbers get Gaffke's interval;
+            without them all comes from the counts, as `found.statistic(name)`.
+
+    Returns:
+        An estimate and its interval.
+
+    Raises:
+        DiscreetError: for outcomes that are no numbers, and for names that are none.
+    """
+    check_kind("found", found, ReportedPopulation, "pass what reported_population(...) gave")
+    check_kind("name", name, str, 'pass "mean", "median" or "at-most:X"')
+    numbers, (kind, _, at) = found.domain.values, name.partition(":")
+    if reports is None or found.rows is not None or numbers is None or found.domain.edges is not None:
+        return found.statistic(name)
+    if kind == "mean" and not at:
+        phi = first_moment(found.domain)
+    elif kind == "at-most":
+        phi = threshold_indicator(found.domain, parse_parameter(name, at))
+    else:
+        return found.statistic(name)
+    return reported_average(found.sampler, reports=reports, values=phi.values, confidence=found.confidence, name=name)

@@ -1,7 +1,6 @@
-"""Two or more estimates put together: how shares changed, and the average client of several stages.
+"""How far an estimate can have moved: the change between two collections (`change`, `survey_change`), and the effect of `liars`.
 
 `change` is the difference of two estimates: two files, two rounds, or two groups. `survey_change` is that of the answers to a survey.
-`pooled_population` is the average client of stages that released under different agreements.
 
 **Change.** Counts X of n clients and Y of m clients are sums of independent coins with mean chances q and r; the clients may be the same,
 since each draw has its own randomness. Write U_x(q) for the upper tail of the binomial distribution and N for the normal one, and let
@@ -29,24 +28,33 @@ that they were drawn from too, unless clients tend to swap their outcomes.
 **Changes of answers.** Both answers have intervals that miss with half the probability each. Where both hold, the difference lies between the
 differences of opposite ends. That needs no assumption on whether the clients are the same, overlapping or others.
 
-**Stages.** Stage i has n_i clients, other ones than the other stages, and an average client with the shares theta_i. The average client of
-all has the shares sum_i w_i theta_i with w_i = n_i/sum_j n_j, which are public. Stages of one sampler are one stage: their counts add up.
+**Liars.** m of n samples are arbitrary: sent in place of honest ones, or added to them. Let c be the count of an outcome (or an event)
+among all n samples, c' among the n' >= n - m honest ones. In place of an honest sample a lie changes c by one at most; added to them it
+raises n by one, and c by 0 or 1. Of a lies added and m - a sent in place of others therefore n' = n - a and c - m <= c' <= c + m - a, and
 
-**Two samplers.** The theorem on a change holds for any growing function of the two shares, so for their sum too: let z and z' measure how
-far each count lies above its mean. The pairs of chances that u z + w z' < c and the cap leave contain the truth with probability 1 - error,
-and the least sum among them is the lower end. The upper end is the same for the lower tails.
+* a share moves by at most m/n: c'/n' <= (c + m - a)/(n - a) <= (c + m)/n as long as c + m <= n, and c'/n' <= 1 otherwise; from below the
+  same holds for the complement. So an estimate a mu + s Q moves by at most s m/n: with the linear mechanism by
+  m/(gamma n), where without privacy it would be m/n. So do both ends of the band that a projection leaves between two lines, with the
+  larger of their slopes: `least` and `most` of an `Inversion` are a maximum and a minimum of lines with these slopes.
+* the ends of Clopper and Pearson's intervals grow with the count; and P[Bin(n, q) <= c + a] >= P[Bin(n - a, q) <= c], since the a further
+  trials add at most a: hence the upper end of c' among n' is at most that of c + m among n, and the lower one at least that of c - m among
+  n. The interval between the two contains the interval of the honest samples alone. It therefore covers the honest clients' average as
+  often, however the lies were chosen, even by an attacker who has seen all samples. (Ends move by more than m/n if there are few samples:
+  from none of n to one, the upper end of a 95 % interval moves by 1.9/n.) The intervals of an estimate are sharper
+  (`discreet.estimation._intervals`) and lie inside these.
 
-**More samplers.** Each of m stages has intervals that miss with an m-th of the error. Where all hold, the sum lies between the sums of their
-ends.
+If each client released several samples, a liar is a client with all its samples, and n is the number of clients. Their intervals are
+Gaffke's, whose bound grows with every client's share and with every client that is added at the top.
 
-Where the average client of a stage is not identifiable, its ends hold every share that could have led to the samples, and so do those here.
-The estimate is then that among the samples.
+**False reports.** A lie changes by at most one how many reports hold x, for every outcome x. So the above holds of these numbers: a share
+moves by at most m/((p_in - p_out) n). A report holds many outcomes at once, so the same lie moves all of a block: the estimated share of a
+set A moves by at most m (max |A and B| - min |A and B|)/((p_in - p_out) n), over blocks B.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -57,22 +65,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.quadrature import gauss_rule
 from discreet.audit import least_probability
-from discreet.domain import Domain
-from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
-from discreet.estimation._intervals import Ends
-from discreet.estimation._inversion import invert_intervals, lower_ends_together
-from discreet.estimation._population import Estimate, Population, Shares
-from discreet.estimation._reports import AnyPopulation, ReportedPopulation, reported_statistic
+from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
+from discreet.estimation._from_releases import reported_statistic
+from discreet.estimation._intervals import Ends, Shares, clopper_pearson
+from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
+from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, answer_survey
+from discreet.mechanisms import AffineBlocks, BlockFamily
 from discreet.survey import SurveySampler
 
 Floats = NDArray[np.float64]
-_SPLITS = 64  # steps of the split of a change between its two counts
+SPLITS = 64  # steps of the split of a change between its two counts
 _STATISTIC_SPLITS = 12
 _CAPPED = 0.125  # of the error that one end may miss with, for the cap
 _LEAST_SCORE = 0.01
 _NODES = 64
 _TOGETHER = 1 << 15  # outcomes whose changes are computed in one go
+_MOST_CHECKED = 10**7  # pairs of a block and an outcome that are looked at one by one
+_REPORTS_TOGETHER = 1 << 16  # whose blocks are looked at in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +111,7 @@ class Change:
     def law(self) -> Shares:
         """The change of every share, between -1 and 1: an estimate, its interval, and intervals that hold all at once."""
         estimate = self.after.law.estimate - self.before.law.estimate
-        return Shares(estimate, *self._ends(1), *self._ends(len(estimate)))
+        return Shares(estimate, *self._change_ends(1), *self._change_ends(len(estimate)))
 
     def statistic(
         self, wanted: str | Callable[[Any], float], *, reports: tuple[ArrayLike, ArrayLike] | None = None
@@ -121,7 +131,7 @@ class Change:
         if isinstance(wanted, str) and wanted.partition(":")[0] not in ("mean", "at-most"):
             raise DiscreetError(f"statistic = {wanted!r} has no interval of its change; ask for mean or at-most:X")
 
-        def bounds(found: AnyPopulation, score: float, place: int) -> Estimate:
+        def statistic_at_score(found: AnyPopulation, score: float, place: int) -> Estimate:
             miss = float(scipy.special.ndtr(-max(score, _LEAST_SCORE)))
             if isinstance(found, Population):
                 ends = (
@@ -134,8 +144,8 @@ class Change:
             return reported_statistic(wide, str(wanted), reports[place])
 
         scores = self._split_scores(1, _STATISTIC_SPLITS)
-        before = [bounds(self.before, float(score), 0) for score in scores.before]
-        after = [bounds(self.after, float(score), 1) for score in scores.after]
+        before = [statistic_at_score(self.before, float(score), 0) for score in scores.before]
+        after = [statistic_at_score(self.after, float(score), 1) for score in scores.after]
         ends = list(zip(before[:-1], after[1:], strict=True))  # of each step, where both are widest
         low = min(later.low - earlier.high for earlier, later in ends)
         high = max(later.high - earlier.low for earlier, later in ends)
@@ -144,20 +154,21 @@ class Change:
         name = getattr(wanted, "__name__", "statistic") if callable(wanted) else wanted
         return Estimate(name, estimate, low, high, last.released - first.released, first.blur + last.blur)
 
-    def _split_scores(self, among: int, steps: int) -> _SplitScores:
-        noise = _usual_noise(self.before), _usual_noise(self.after)
-        return _SplitScores.of(noise, 0.5 * (1.0 - self.confidence) / among, steps)
+    def _split_scores(self, among: int, steps: int) -> SplitScores:
+        noise = usual_standard_error(self.before), usual_standard_error(self.after)
+        return SplitScores.for_noise(noise, 0.5 * (1.0 - self.confidence) / among, steps)
 
-    def _ends(self, among: int) -> Ends:
-        scores = self._split_scores(among, _SPLITS)
+    def _change_ends(self, among: int) -> Ends:
+        scores = self._split_scores(among, SPLITS)
         before, after = (
-            _ShareBounds.of(found, steps) for found, steps in ((self.before, scores.before), (self.after, scores.after))
+            ShareBounds.at_scores(found, steps)
+            for found, steps in ((self.before, scores.before), (self.after, scores.after))
         )
-        return _share_changes(before, after)
+        return _share_change_ends(before, after)
 
 
 @dataclass(frozen=True, eq=False)
-class _SplitScores:
+class SplitScores:
     """How the evidence against a change may be split: on each step, so many standard deviations before, and so many after.
 
     `before[j]` and `after[j + 1]` are the larger ends of step j: the first falls while the second grows.
@@ -167,7 +178,7 @@ class _SplitScores:
     after: Floats
 
     @classmethod
-    def of(cls, noise: tuple[float, float], error: float, steps: int) -> _SplitScores:
+    def for_noise(cls, noise: tuple[float, float], error: float, steps: int) -> SplitScores:
         """`noise`: of what is told before and after. `error`: of one end."""
         u, w = noise[1] / math.hypot(*noise), noise[0] / math.hypot(*noise)
         cap = -float(scipy.special.ndtri(_CAPPED * error))
@@ -186,7 +197,7 @@ def critical_score(error: float, weights: tuple[float, float], cap: float) -> fl
         density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
         return np.asarray(density * scipy.special.ndtr(-np.minimum(cap, (c - u * z) / w)))
 
-    def excess(c: float) -> float:
+    def excess_probability(c: float) -> float:
         first, second = min(cap, c / u), min(cap, c / w)
         kink = min(max((c - w * cap) / u, 0.0), first)  # up to there the cap comes first
         inside = kink * float(masses @ exceeding_density(kink * nodes, c))
@@ -194,10 +205,10 @@ def critical_score(error: float, weights: tuple[float, float], cap: float) -> fl
         alone = float(scipy.special.ndtr(-first) + 0.5 * scipy.special.ndtr(-second))
         return (alone + inside) / error - 1.0
 
-    return float(scipy.optimize.brentq(excess, 0.0, 4.0 * cap, xtol=1e-12))
+    return float(scipy.optimize.brentq(excess_probability, 0.0, 4.0 * cap, xtol=1e-12))
 
 
-def _usual_noise(found: AnyPopulation) -> float:
+def usual_standard_error(found: AnyPopulation) -> float:
     """The standard error of a share of one k-th, from public numbers alone."""
     if isinstance(found, ReportedPopulation):
         share, slope = found.sampler.chances.outside, 1.0 / found.sampler.chances.gap
@@ -207,7 +218,7 @@ def _usual_noise(found: AnyPopulation) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _ShareBounds:
+class ShareBounds:
     """The least and the largest share at each score, for each distinct (count, reference mass); `places`: which one an outcome has."""
 
     low: Floats
@@ -215,21 +226,19 @@ class _ShareBounds:
     places: NDArray[np.int64]
 
     @classmethod
-    def of(cls, found: AnyPopulation, scores: Floats) -> _ShareBounds:
+    def at_scores(cls, found: AnyPopulation, scores: Floats) -> ShareBounds:
         masses = np.zeros(len(found.counts)) if isinstance(found, ReportedPopulation) else found.reference
         pairs, places = np.unique(
             np.stack([found.counts.astype(np.float64), masses], axis=1), axis=0, return_inverse=True
         )
         tails = scipy.special.ndtr(-scores)
-        low = _least_released(pairs[:, :1], found.clients, tails)
-        high = 1.0 - _least_released(found.clients - pairs[:, :1], found.clients, tails)
-        if isinstance(found, ReportedPopulation):
-            return cls(*found.share_intervals((low, high)), places.ravel())
+        low = _least_released_shares(pairs[:, :1], found.clients, tails)
+        high = 1.0 - _least_released_shares(found.clients - pairs[:, :1], found.clients, tails)
         mu = np.broadcast_to(pairs[:, 1:], low.shape)
-        return cls(*invert_intervals(found.inversion, found.bounds, mu, (low, high)), places.ravel())
+        return cls(*found.share_intervals((low, high), mu), places.ravel())
 
 
-def _least_released(counts: Floats, clients: int, tails: Floats) -> Floats:
+def _least_released_shares(counts: Floats, clients: int, tails: Floats) -> Floats:
     """The least q with z(x; q) at most the score of each tail; 0 for a count of 0."""
     exact = np.nan_to_num(least_probability(counts, clients, tails), nan=0.0)
     next_to_mean = np.maximum(counts - 1.0, 0.0) / clients  # z is 0 from there on
@@ -237,7 +246,7 @@ def _least_released(counts: Floats, clients: int, tails: Floats) -> Floats:
     return np.asarray(np.where(counts == 1.0, one, np.minimum(exact, next_to_mean)))
 
 
-def _share_changes(before: _ShareBounds, after: _ShareBounds) -> Ends:
+def _share_change_ends(before: ShareBounds, after: ShareBounds) -> Ends:
     """The least and the largest difference over all steps, for every outcome."""
     size = len(before.places)
     low, high = np.empty(size), np.empty(size)
@@ -340,115 +349,156 @@ def _answer_change(before: SurveyAnswer, after: SurveyAnswer) -> Shares:
 
 
 @dataclass(frozen=True, eq=False)
-class PooledPopulation:
-    """The average client of several stages together. Made by `pooled_population`.
+class Liars:
+    """The possible effect of a number of liars among the clients. Made by `liars`.
 
     Attributes:
-        stages: the estimate of each stage by itself, in order.
-        confidence: of every interval.
+        number: how many there are.
+        shift: by how much they can have moved the estimate of a share, at most.
+        band_shift: by how much they can have moved each end of the range that would be left for it without any noise; the same where that
+            is the estimate.
+        found: the estimate itself.
     """
 
-    stages: tuple[AnyPopulation, ...]
-    confidence: float
-
-    def __repr__(self) -> str:
-        return f"<PooledPopulation of {len(self.stages)} stages, {self.clients:,} clients>"
-
-    @property
-    def clients(self) -> int:
-        """The number of clients in all stages."""
-        return sum(each.clients for each in self.stages)
-
-    @property
-    def domain(self) -> Domain:
-        """The outcomes."""
-        return self.stages[0].domain
-
-    @property
-    def exact(self) -> bool:
-        """Whether the average client of every stage is identifiable; otherwise the estimate is that among the samples."""
-        return all(each.exact for each in self.stages)
+    number: int
+    shift: float
+    band_shift: float
+    found: Population = field(repr=False)
 
     @cached_property
     def law(self) -> Shares:
-        """The average client: estimates, their intervals, and intervals that hold for all outcomes at once."""
-        weights = self._weights(self.stages)
-        estimate = sum((w * each.law.estimate for w, each in zip(weights, self.stages, strict=True)), np.zeros(1))
-        low, high = self._ends(1)
-        all_low, all_high = self._ends(len(estimate))
-        return Shares(estimate, low, high, lower_ends_together(all_low), all_high)
+        """The estimate, with intervals that hold despite the liars."""
+        return _law_despite_liars(self.found, self.number)
+
+
+@dataclass(frozen=True, eq=False)
+class ReportLiars:
+    """What so many liars among the clients can have done. Made by `report_liars`.
+
+    Attributes:
+        number: how many there are.
+        shift: by how much they can have moved the estimate of any single share, at most.
+        found: the estimate itself.
+    """
+
+    number: int
+    shift: float
+    found: ReportedPopulation = field(repr=False)
+
+    @property
+    def band_shift(self) -> float:
+        """By how much they can have moved what would be left of a share without noise: the same."""
+        return self.shift
+
+    def shift_of(self, outcomes: Iterable[Any]) -> float:
+        """By how much they can have moved the estimated share of a set of outcomes together, at most.
+
+        Args:
+            outcomes: labels or outcome numbers.
+
+        Returns:
+            A bound; the largest shift itself for subsets, and for affine blocks where few enough can be looked at.
+
+        Raises:
+            DiscreetError: for outcomes outside the domain.
+        """
+        chosen = np.unique(self.found.sampler.family.numbers(list(outcomes)))
+        least, most = block_overlap_range(self.found.sampler.blocks, chosen)
+        return self.shift * (most - least)
 
     @cached_property
-    def _distinct_stages(self) -> tuple[AnyPopulation, ...]:
-        """The stages, those of one sampler as one."""
-        found: list[AnyPopulation] = []
-        for stage in self.stages:
-            place = next((i for i, each in enumerate(found) if each.sampler == stage.sampler), None)
-            if place is None:
-                found.append(stage)
-            else:
-                found[place] = _join_stages(found[place], stage)
-        return tuple(found)
-
-    def _weights(self, stages: Sequence[AnyPopulation]) -> list[float]:
-        return [each.clients / self.clients for each in stages]
-
-    def _ends(self, among: int) -> Ends:
-        stages, weights = self._distinct_stages, self._weights(self._distinct_stages)
-        error = 0.5 * (1.0 - self.confidence) / among
-        if len(stages) == 1:
-            law = replace(stages[0], confidence=self.confidence).law
-            return (law.low, law.high) if among == 1 else (law.all_low, law.all_high)
-        if len(stages) == 2:
-            scaled = weights[0] * _usual_noise(stages[0]), weights[1] * _usual_noise(stages[1])
-            scores = _SplitScores.of(scaled, error, _SPLITS)
-            first, second = (
-                _ShareBounds.of(each, steps) for each, steps in zip(stages, (scores.before, scores.after), strict=True)
-            )
-            # of each step the ends on which both scores are larger: the first falls while the second grows
-            low = weights[0] * first.low[first.places, :-1] + weights[1] * second.low[second.places, 1:]
-            high = weights[0] * first.high[first.places, :-1] + weights[1] * second.high[second.places, 1:]
-            return low.min(axis=1), high.max(axis=1)
-        each_error = (1.0 - self.confidence) / (among * len(stages))
-        laws = [replace(each, confidence=1.0 - each_error).law for each in stages]
-        low = sum((w * law.low for w, law in zip(weights, laws, strict=True)), np.zeros(1))
-        return low, sum((w * law.high for w, law in zip(weights, laws, strict=True)), np.zeros(1))
+    def law(self) -> Shares:
+        """The estimate, with intervals that hold despite them."""
+        return _law_despite_liars(self.found, self.number)
 
 
-def _join_stages(one: AnyPopulation, other: AnyPopulation) -> AnyPopulation:
-    """Two stages of one sampler as one."""
-    if isinstance(one, ReportedPopulation):
-        return replace(one, counts=one.counts + other.counts, clients=one.clients + other.clients)
-    return replace(one, counts=one.counts + other.counts)
-
-
-def pooled_population(stages: Sequence[AnyPopulation], *, confidence: float | None = None) -> PooledPopulation:
-    """The average client of several stages of a collection, each of other clients and perhaps by another mechanism.
+def liars(found: AnyPopulation, number: int = 1) -> Liars | ReportLiars:
+    """What liars among the clients can have done to an estimate.
 
     Args:
-        stages: what `population` or `reported_population` gave for each stage.
-        confidence: of every interval; by default the smallest of the stages.
+        found: the estimate.
+        number: the number of false samples, in place of honest ones or in addition to them; if clients released several samples, the
+            number of such clients.
 
     Returns:
-        The shares of the average client of all stages, with intervals.
+        The largest shift of a share, and intervals that hold despite the liars.
 
     Raises:
-        DiscreetError: for no stages, stages on other outcomes, bins of a continuous family, and several samples of each client.
+        DiscreetError: for an invalid number, or one larger than that of the clients.
     """
-    check_kind("stages", stages, Sequence, "pass a list of estimates, one of each stage")
-    if not stages:
-        raise DiscreetError("stages is empty; pass the estimate of each stage")
-    for place, each in enumerate(stages):
-        if not isinstance(each, (Population, ReportedPopulation)):
-            raise DiscreetError(
-                f"stages[{place}] = {each!r} is no estimate; pass what population(...) or reported_population(...) gave"
-            )
-        if each.rows is not None or each.finest is not None:
-            raise DiscreetError(
-                f"stages[{place}] has several samples of each client, or bins of a continuous family; stages are pooled for one sample of "
-                "each client on outcomes that can be listed"
-            )
-        if list(each.domain.names) != list(stages[0].domain.names):
-            raise DiscreetError(f"stages[{place}] is on other outcomes than stages[0]; stages are pooled on the same")
-    wanted = min(each.confidence for each in stages) if confidence is None else confidence
-    return PooledPopulation(tuple(stages), float(OPEN_UNIT.check("confidence", wanted)))
+    if isinstance(found, ReportedPopulation):
+        return report_liars(found, number)
+    if not isinstance(found, Population):
+        raise DiscreetError(f"found = {found!r} is not an estimate; pass the result of population(...)")
+    number = check_count("number", number, least=0, most=found.clients, fix="it is how many of the clients may lie")
+    inversion = found.inversion
+    estimate_slope = (
+        inversion.low.released if found.exact else 1.0
+    )  # otherwise the estimate is the share among the samples
+    slope = max(inversion.low.released, inversion.high.released)
+    shift, band_shift = (number * each / found.clients for each in (estimate_slope, slope))
+    return Liars(number, shift, band_shift if found.exact else min(band_shift, 1.0), found)
+
+
+def liars_per_half_interval(found: AnyPopulation) -> int:
+    """How many liars can move a share by half the length of the longest interval."""
+    return shifts_per_half_interval(found.law, liars(found, 1).shift)
+
+
+def shifts_per_half_interval(law: Shares, shift: float) -> int:
+    """How many times a shift fits into half the length of the longest interval, rounded up."""
+    longest = float((law.high - law.low).max())
+    return math.ceil(0.5 * longest / shift - 1e-9)
+
+
+def _law_despite_liars(found: AnyPopulation, number: int) -> Shares:
+    """The estimate, with intervals that hold if `number` of the clients lie."""
+    if number == 0:
+        return found.law
+    each, (all_low, all_high) = (_ends_despite_liars(found, number, among) for among in (1, len(found.counts)))
+    return Shares(
+        found.law.estimate, *each, np.minimum(all_low, found.law.all_low), all_high
+    )  # these may have been lowered
+
+
+def _ends_despite_liars(found: AnyPopulation, number: int, among: int) -> Ends:
+    """The ends of the hull of all intervals that honest clients can give if `number` of the clients lie."""
+    if found.rows is not None:
+        fewer, more = (found.rows.share_ends(found.confidence, among=among, liars=each) for each in (-number, number))
+    else:
+        changed = np.maximum(found.counts - number, 0), np.minimum(found.counts + number, found.clients)
+        fewer, more = (clopper_pearson(each, found.clients, found.confidence, among=among) for each in changed)
+    return found.share_intervals(fewer)[0], found.share_intervals(more)[1]
+
+
+def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:
+    """What liars among the clients can have done to an estimate.
+
+    Args:
+        found: the estimate.
+        number: how many of its reports may be lies, in place of honest ones or in addition to them.
+
+    Returns:
+        By how much they can have shifted a share or a set of shares, and intervals that hold despite them.
+
+    Raises:
+        DiscreetError: for a number that is none, or larger than that of the clients.
+    """
+    check_kind("found", found, ReportedPopulation, "pass what reported_population(...) returned")
+    number = check_count("number", number, least=0, most=found.clients, fix="it is how many of the clients may lie")
+    return ReportLiars(number, number / (found.sampler.chances.gap * found.clients), found)
+
+
+def block_overlap_range(blocks: BlockFamily, outcomes: NDArray[np.int64]) -> tuple[int, int]:
+    """The least and the most of these outcomes that a block holds; for many affine blocks, bounds of them."""
+    size, others = len(outcomes), blocks.points - len(outcomes)
+    least, most = max(0, blocks.width - others), min(size, blocks.width)
+    if not isinstance(blocks, AffineBlocks) or blocks.blocks * size > _MOST_CHECKED or not size:
+        return least, most
+    found = np.zeros(blocks.blocks, dtype=np.int64)
+    reports = blocks.report(np.arange(blocks.blocks))
+    for start in range(0, blocks.blocks, _REPORTS_TOGETHER):
+        part = reports[start : start + _REPORTS_TOGETHER]
+        for outcome in outcomes:
+            found[start : start + _REPORTS_TOGETHER] += blocks.holds(part, np.array([outcome]))
+    return int(found.min()), int(found.max())

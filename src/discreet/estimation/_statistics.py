@@ -1,8 +1,12 @@
-"""Averages, variances and quantiles of the population behind reports, from how many reports hold each outcome.
+"""Statistics of a population: averages of an `OutcomeFunction`, and their intervals from how many reports hold each outcome.
 
-For values phi of outcomes with sum 0 a report B gives V = sum of phi over B. The supports S_x alone tell the mean of V over n reports,
-which is sum_x phi(x) S_x/n, and its expectation is (p_in - p_out) P(phi), with P the average client. So every average has an unbiased
-estimate, and statistics need neither the reports nor more than a table as long as the domain.
+A statistic is the average of a function phi of the outcome. If outcomes are cells, a client's values are known only up to a cell. `low`
+and `high` are then the least and the largest value of phi inside each cell, so intervals hold wherever in its cells a client's values lie;
+`values` are the averages over the cells.
+
+**Reports.** For values phi of outcomes with sum 0 a report B gives V = sum of phi over B. The supports S_x alone tell the mean of V over n
+reports, which is sum_x phi(x) S_x/n, and its expectation is (p_in - p_out) P(phi), with P the average client. So every average has an
+unbiased estimate, and statistics need neither the reports nor more than a table as long as the domain.
 
 **Variance.** A client's report has E V^2 = beta U + (1 - beta) P(psi), where U is the mean of V^2 over all blocks and psi(x) that over the
 blocks which hold x. Both are public. For subsets of w of k outcomes psi follows from the chances that a block with x holds one and two
@@ -23,10 +27,6 @@ is less than p. The interval runs from the first x at which F(x) = p is not reje
 it is not rejected for being too large. The true quantile is missed only if F is rejected there, or just before it: two tests, each of
 which errs with half of the error probability. Bounds that hold for all x at once are not needed. Where the variances of all sets would take
 too long, x runs over a grid that does not depend on the data, and the interval reaches to the next points of it.
-
-**Several reports of each client** (`ReportRows`). Clients are independent, their reports are not once clients are drawn from a population.
-The share of a client's reports that hold x is one number, and so is its mean of V: intervals for their average are Gaffke's, as for samples
-(`discreet.estimation._counting`).
 """
 
 from __future__ import annotations
@@ -34,23 +34,154 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
-from discreet.estimation._counting import repeat_ends
-from discreet.estimation._intervals import Ends, largest_average
+from discreet._base.quadrature import gauss_rule
+from discreet.domain import LARGEST_VALUE, Domain, is_value
+from discreet.errors import DiscreetError
 from discreet.mechanisms import AffineBlocks, BlockFamily, Reports, ReportSampler
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+_NODES = 8
 _ENTRIES = 1 << 22  # of a table of reports and outcomes at once
 _MOST_PRODUCTS = 2 * 10**7  # points times outcomes of which blocks are gone through one by one
 _AT_ONCE = 1 << 21  # of these products
 _FOR_VARIANCE = 0.1  # of the error probability
 _MOST_REFINED = 10**8  # of these products for all thresholds of a quantile
+
+
+@dataclass(frozen=True)
+class OutcomeFunction:
+    """A statistic on the outcomes: its value (on a cell, its average), and its least and largest value there."""
+
+    values: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of_values(cls, values: Floats) -> OutcomeFunction:
+        """One value for each outcome."""
+        return cls(values, values, values)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A statistic of the population.
+
+    Attributes:
+        name: of the statistic.
+        estimate: None where it is not identifiable.
+        low: the lower end of its interval.
+        high: the upper end of its interval.
+        released: its value under Q, the law of the samples.
+        blur: how much of the interval, on each side, is due to values that are known up to their cell only.
+        bias_by_risk: the largest difference between P and Q by the worst-case TV alone, its oscillation times that. The interval uses the
+            sharper lines. None: the statistic is no average.
+    """
+
+    name: str
+    estimate: float | None
+    low: float
+    high: float
+    released: float
+    blur: float = 0.0
+    bias_by_risk: float | None = None
+
+
+def numeric_outcomes(domain: Domain, what: str) -> Floats:
+    """The outcomes as numbers, or an error that says what needs them."""
+    if domain.values is None:
+        raise DiscreetError(
+            f"{what} needs numbers, but the outcomes are labels such as "
+            f"{next(name for name in domain.names if not is_value(name))!r}; pass a function that gives each label a number"
+        )
+    return domain.values
+
+
+def first_moment(domain: Domain) -> OutcomeFunction:
+    """phi(x) = x."""
+    values = numeric_outcomes(domain, "mean")
+    return (
+        OutcomeFunction.of_values(values)
+        if domain.edges is None
+        else OutcomeFunction(values, domain.edges[:-1], domain.edges[1:])
+    )
+
+
+def squared_deviations(domain: Domain, centre: float) -> OutcomeFunction:
+    """phi(x) = (x - centre)^2."""
+    if domain.edges is None:
+        return OutcomeFunction.of_values(np.square(numeric_outcomes(domain, "variance") - centre))
+    low, high = domain.edges[:-1] - centre, domain.edges[1:] - centre
+    ends = np.square(low), np.square(high)
+    least = np.where((low < 0.0) & (high > 0.0), 0.0, np.minimum(*ends))
+    return OutcomeFunction((ends[0] + low * high + ends[1]) / 3.0, least, np.maximum(*ends))
+
+
+def threshold_indicator(domain: Domain, threshold: float) -> OutcomeFunction:
+    """phi(x) = 1 if x <= threshold, else 0. A cell that contains the threshold may count as either."""
+    if domain.edges is None:
+        return OutcomeFunction.of_values((numeric_outcomes(domain, "at-most") <= threshold).astype(np.float64))
+    low, high = domain.edges[:-1], domain.edges[1:]
+    inside = (np.clip(threshold, low, high) - low) / (high - low)
+    return OutcomeFunction(inside, (high <= threshold).astype(np.float64), (low < threshold).astype(np.float64))
+
+
+def evaluate_on_outcomes(domain: Domain, phi: Callable[[Any], float]) -> OutcomeFunction:
+    """phi of every outcome; on cells, of the ends and of Gauss points of each, from which its average and extremes are estimated."""
+    if domain.edges is None:
+        return OutcomeFunction.of_values(np.array([_check_statistic_value(phi, name) for name in domain.names]))
+    nodes, weights = gauss_rule(_NODES)
+    low, width = domain.edges[:-1, None], np.diff(domain.edges)[:, None]
+    points = np.concatenate([low, low + width * nodes, low + width], axis=1)
+    values = np.array([[_check_statistic_value(phi, x) for x in row] for row in points.tolist()])
+    return OutcomeFunction(values[:, 1:-1] @ weights, values.min(axis=1), values.max(axis=1))
+
+
+def _check_statistic_value(phi: Callable[[Any], float], outcome: Any) -> float:
+    value = phi(outcome)
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise DiscreetError(f"statistic({outcome!r}) = {value!r} is not a number") from None
+    if not abs(number) <= LARGEST_VALUE:
+        raise DiscreetError(
+            f"statistic({outcome!r}) = {number:g} is not in [{-LARGEST_VALUE:g}, {LARGEST_VALUE:g}]; it has to be bounded on the outcomes"
+        )
+    return number
+
+
+def parse_parameter(wanted: str, parameter: str) -> float:
+    """The number after the colon of a statistic's name."""
+    try:
+        number = float(parameter)
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise DiscreetError(f"statistic = {wanted!r} needs a number after the colon")
+    return number
+
+
+def quantile_of_law(law: Floats, values: Floats, level: float) -> float:
+    """The first of the increasing values up to which a law has the level; the last one if rounding leaves it short."""
+    reached = np.flatnonzero(np.cumsum(law) >= level - 1e-12)
+    return float(values[reached[0] if reached.size else -1])
+
+
+def quantile_fields(
+    domain: Domain, values: Floats, first: int, last: int, released: float
+) -> tuple[float, float, float, float]:
+    """The fields of an estimate from the interval of a quantile on: its ends, the `released` one, and what cells blur."""
+    if domain.edges is None:
+        return float(values[first]), float(values[last]), released, 0.0
+    blur = float(0.5 * np.diff(domain.edges)[[first, last]].max())
+    return float(domain.edges[first]), float(domain.edges[last + 1]), released, blur
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +210,15 @@ def mean_tail(deviation: Floats, variance: Floats, reach: Floats, samples: int) 
 def block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     """The sums of centred values over blocks. Those that took long are kept: they do not depend on data."""
     is_long = isinstance(blocks, AffineBlocks) and blocks.points * blocks.size <= _MOST_PRODUCTS
-    return _cached_sums(blocks, phi.tobytes()) if is_long else _compute_sums(blocks, phi)
+    return _cached_block_sums(blocks, phi.tobytes()) if is_long else _compute_block_sums(blocks, phi)
 
 
 @lru_cache(maxsize=1024)
-def _cached_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
-    return _compute_sums(blocks, np.frombuffer(written))
+def _cached_block_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
+    return _compute_block_sums(blocks, np.frombuffer(written))
 
 
-def _compute_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
+def _compute_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     squares, together = float(phi @ phi), float(blocks.together)
     everywhere = float(blocks.fraction) * (1.0 - together) * squares
     most = largest_sum(blocks, phi)
@@ -143,7 +274,7 @@ def largest_sums(blocks: BlockFamily, columns: Floats) -> Floats:
     return np.asarray(np.sort(np.concatenate([columns, padding]), axis=0)[-blocks.width :].sum(axis=0))
 
 
-def held_outcomes(blocks: BlockFamily, reports: Reports) -> NDArray[np.float32]:
+def outcome_membership(blocks: BlockFamily, reports: Reports) -> NDArray[np.float32]:
     """A table of ones where the block of a report holds an outcome, and zeros elsewhere."""
     outcomes, found = np.arange(blocks.size, dtype=np.int64), np.empty((len(reports), blocks.size), dtype=np.float32)
     step = max(1, _ENTRIES // blocks.size)
@@ -157,7 +288,7 @@ def sums_over_blocks(blocks: BlockFamily, reports: Reports, phi: Floats) -> Floa
     found = np.empty((len(reports), *phi.shape[1:]))
     step = max(1, _ENTRIES // blocks.size)
     for start in range(0, len(reports), step):
-        found[start : start + step] = held_outcomes(blocks, reports[start : start + step]) @ phi
+        found[start : start + step] = outcome_membership(blocks, reports[start : start + step]) @ phi
     return found
 
 
@@ -176,47 +307,48 @@ class SupportStatistics:
         middle = float(phi.mean())
         centred = phi - middle
         if len(np.unique(phi)) == 2:
-            return middle + self._largest_centred(centred, miss, math.inf)
+            return middle + self._largest_centred_mean(centred, miss, math.inf)
         psi = block_sums(self.sampler.blocks, centred).given
         spread = float(psi.mean())
-        second = spread + self._largest_centred(psi - spread, _FOR_VARIANCE * miss, math.inf)
-        return middle + self._largest_centred(centred, (1.0 - _FOR_VARIANCE) * miss, second)
+        second = spread + self._largest_centred_mean(psi - spread, _FOR_VARIANCE * miss, math.inf)
+        return middle + self._largest_centred_mean(centred, (1.0 - _FOR_VARIANCE) * miss, second)
 
-    def _largest_centred(self, phi: Floats, miss: float, second: float) -> float:
+    def _largest_centred_mean(self, phi: Floats, miss: float, second: float) -> float:
         """The same for values with sum 0. `second`: a bound on P(psi), from elsewhere."""
-        least, most, observed = float(phi.min()), float(phi.max()), self._mean_sum(phi)
+        least, most, observed = float(phi.min()), float(phi.max()), self._mean_block_sum(phi)
         if least == most:
             return most
-        test = _Test.of(self.sampler, phi, self.clients, second)
+        test = _AverageTest.of_values(self.sampler, phi, self.clients, second)
 
-        def excess(mu: float) -> float:
-            return float(test.below(np.array([mu]), observed)[0]) - miss
+        def excess_probability(mu: float) -> float:
+            return float(test.probability_below(np.array([mu]), observed)[0]) - miss
 
-        if excess(most) >= 0.0:
+        if excess_probability(most) >= 0.0:
             return most
         low = min(max(observed / self.sampler.chances.gap, least), most)
-        if excess(low) < 0.0:  # the estimate lies below all values
+        if excess_probability(low) < 0.0:  # the estimate lies below all values
             return low
         narrow = 1e-12 * (most - least)
-        return min(float(scipy.optimize.brentq(excess, low, most, xtol=narrow)) + 2.0 * narrow, most)
+        return min(float(scipy.optimize.brentq(excess_probability, low, most, xtol=narrow)) + 2.0 * narrow, most)
 
-    def _mean_sum(self, phi: Floats) -> float:
+    def _mean_block_sum(self, phi: Floats) -> float:
         return float(phi @ self.supports) / self.clients
 
-    def quantile_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
+    def quantile_places(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
         """The first and the last place in the order that the quantile may have."""
         size = len(order)
         if size == 1:
             return 0, 0
-        step = _grid_step(self.sampler.blocks)
+        step = _threshold_step(self.sampler.blocks)
         grid = np.arange(step - 1, size - 1, step)  # the whole has share 1 for certain
         below = np.cumsum(self.supports[order])[grid] / self.clients
         width = (
             float(self.supports.sum()) / self.clients
         )  # outcomes of a report; fewer than its points where some are padding
         observed = below - (grid + 1) / size * width  # the mean of V for the centred set
-        tests = _PrefixTests(self.sampler, grid + 1, self.clients)
-        small, large = (tail_of(level, observed) < miss for tail_of in (tests.below, tests.above))
+        tests = prefix_share_tests(self.sampler, grid + 1, self.clients, level)
+        mu = level - (grid + 1) / size
+        small, large = (tail_of(mu, observed) < miss for tail_of in (tests.probability_below, tests.probability_above))
         first = self._first_place_not_rejected(order, grid[~small], level, miss, below=True)
         last = self._first_place_not_rejected(order, grid[~large][::-1], level, miss, below=False)
         start = int(grid[-1]) + 1 if first is None else first - step + 1
@@ -232,15 +364,15 @@ class SupportStatistics:
         for place in places.tolist():
             phi = np.full(len(order), -(place + 1.0) / len(order))
             phi[order[: place + 1]] += 1.0
-            test = _Test.of(self.sampler, phi, self.clients, math.inf)
+            test = _AverageTest.of_values(self.sampler, phi, self.clients, math.inf)
             mu = np.array([level - (place + 1.0) / len(order)])
-            found = (test.below if below else test.above)(mu, self._mean_sum(phi))
+            found = (test.probability_below if below else test.probability_above)(mu, self._mean_block_sum(phi))
             if found[0] >= miss:
                 return int(place)
         return None
 
 
-def _grid_step(blocks: BlockFamily) -> int:
+def _threshold_step(blocks: BlockFamily) -> int:
     """How far apart the thresholds of a quantile are: 1, or as far as keeps their variances from taking seconds."""
     if not isinstance(blocks, AffineBlocks) or blocks.points * blocks.size > _MOST_PRODUCTS:
         return 1
@@ -248,70 +380,55 @@ def _grid_step(blocks: BlockFamily) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Test:
-    """Tests of the average mu of centred values, by the mean of V. `second`: E V^2 for an average mu, at most."""
+class _AverageTest:
+    """Tests of the average mu of centred values, by the mean of V. `second_moment`: E V^2 for an average mu, at most."""
 
     clients: int
     gap: float
     most: float | Floats
     least: float | Floats
-    second: Callable[[Floats], Floats]
+    second_moment: Callable[[Floats], Floats]
 
     @classmethod
-    def of(cls, sampler: ReportSampler, phi: Floats, clients: int, bound: float) -> _Test:
+    def of_values(cls, sampler: ReportSampler, phi: Floats, clients: int, bound: float) -> _AverageTest:
         """The tests of centred values; `bound`: on P(psi), from elsewhere."""
         sums, chances = block_sums(sampler.blocks, phi), sampler.chances
         own = chances.gap / (1.0 - float(sampler.blocks.together))  # 1 - beta
-        places, heights = upper_hull(phi, sums.given)
+        places, heights = concave_hull(phi, sums.given)
 
-        def second(mu: Floats) -> Floats:
+        def second_moment(mu: Floats) -> Floats:
             return (1.0 - own) * sums.everywhere + own * np.minimum(np.interp(mu, places, heights), bound)
 
-        return cls(clients, chances.gap, sums.most, -block_sums(sampler.blocks, -phi).most, second)
+        return cls(clients, chances.gap, sums.most, -block_sums(sampler.blocks, -phi).most, second_moment)
 
-    def below(self, mu: Floats, observed: float | Floats) -> Floats:
+    def probability_below(self, mu: Floats, observed: float | Floats) -> Floats:
         """The probability of so small a mean of V, or a smaller one."""
         expected = self.gap * mu
-        return mean_tail(expected - observed, self.second(mu) - expected**2, expected - self.least, self.clients)
+        return mean_tail(expected - observed, self.second_moment(mu) - expected**2, expected - self.least, self.clients)
 
-    def above(self, mu: Floats, observed: float | Floats) -> Floats:
+    def probability_above(self, mu: Floats, observed: float | Floats) -> Floats:
         """The probability of so large a mean of V, or a larger one."""
         expected = self.gap * mu
-        return mean_tail(observed - expected, self.second(mu) - expected**2, self.most - expected, self.clients)
+        return mean_tail(observed - expected, self.second_moment(mu) - expected**2, self.most - expected, self.clients)
 
 
-class _PrefixTests:
-    """Tests of the shares of sets of 1, 2, ... outcomes at once, whichever these are."""
-
-    def __init__(self, sampler: ReportSampler, sizes: Integers, clients: int) -> None:
-        blocks, k = sampler.blocks, sampler.family.size
-        w, padding = blocks.width, blocks.points - k
-        self._gap, self._clients, self._share = sampler.chances.gap, clients, sizes / k
-        squares, together = sizes * (1.0 - self._share), float(blocks.together)
-        everywhere = float(blocks.fraction) * (1.0 - together) * squares
-        if isinstance(blocks, AffineBlocks):
-            inside = outside = everywhere / float(blocks.fraction)
-        else:
-            inside = _subset_second_moments(blocks, np.square(1.0 - self._share), squares)
-            outside = _subset_second_moments(blocks, np.square(self._share), squares)
-        own = self._gap / (1.0 - together)  # 1 - beta
-        self._inside = (1.0 - own) * everywhere + own * inside
-        self._outside = (1.0 - own) * everywhere + own * outside
-        self._most = _largest_set_sum(w, sizes, padding, self._share)
-        self._least = -_largest_set_sum(w, k - sizes, padding, 1.0 - self._share)
-
-    def below(self, level: float, observed: Floats) -> Floats:
-        """The probabilities of such small means of V, if all sets had that share."""
-        expected = self._gap * (level - self._share)
-        return mean_tail(expected - observed, self._variance(level, expected), expected - self._least, self._clients)
-
-    def above(self, level: float, observed: Floats) -> Floats:
-        """The probabilities of such large means of V, if all sets had that share."""
-        expected = self._gap * (level - self._share)
-        return mean_tail(observed - expected, self._variance(level, expected), self._most - expected, self._clients)
-
-    def _variance(self, level: float, expected: Floats) -> Floats:
-        return np.asarray(level * self._inside + (1.0 - level) * self._outside - np.square(expected))
+def prefix_share_tests(sampler: ReportSampler, sizes: Integers, clients: int, level: float) -> _AverageTest:
+    """Tests of the shares of sets of 1, 2, ... outcomes at once, whichever these are, if all sets had the share `level`."""
+    blocks, k = sampler.blocks, sampler.family.size
+    w, padding, share, gap = blocks.width, blocks.points - k, sizes / k, sampler.chances.gap
+    squares, together = sizes * (1.0 - share), float(blocks.together)
+    everywhere = float(blocks.fraction) * (1.0 - together) * squares
+    if isinstance(blocks, AffineBlocks):
+        inside = outside = everywhere / float(blocks.fraction)
+    else:
+        inside = _subset_second_moments(blocks, np.square(1.0 - share), squares)
+        outside = _subset_second_moments(blocks, np.square(share), squares)
+    own = gap / (1.0 - together)  # 1 - beta
+    inside, outside = ((1.0 - own) * everywhere + own * each for each in (inside, outside))
+    second = np.asarray(level * inside + (1.0 - level) * outside)
+    most = _largest_set_sum(w, sizes, padding, share)
+    least = -_largest_set_sum(w, k - sizes, padding, 1.0 - share)
+    return _AverageTest(clients, gap, most, least, lambda _: second)
 
 
 def _largest_set_sum(width: int, sizes: Integers, padding: int, share: Floats) -> Floats:
@@ -320,63 +437,7 @@ def _largest_set_sum(width: int, sizes: Integers, padding: int, share: Floats) -
     return np.asarray(np.minimum(width, sizes) * (1.0 - share) - others * share)
 
 
-@dataclass(frozen=True, eq=False)
-class ReportRows:
-    """Reports (n, J): J of each of n clients."""
-
-    sampler: ReportSampler
-    reports: Reports
-
-    @property
-    def clients(self) -> int:
-        """The number of clients."""
-        return len(self.reports)
-
-    @cached_property
-    def _repeat_counts(self) -> Integers:
-        """(k, J + 1): the number of clients of whom 0 to J reports hold each outcome."""
-        held = (self._reports_holding(outcome).sum(axis=1) for outcome in range(self.sampler.family.size))
-        return np.array([np.bincount(each, minlength=self.reports.shape[1] + 1) for each in held], dtype=np.int64)
-
-    def _reports_holding(self, outcome: int) -> NDArray[np.bool_]:
-        return self.sampler.blocks.holds(self.reports, np.array([outcome]))
-
-    def ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
-        """The ends of the intervals of the probabilities that a report holds each outcome; `liars` as for samples."""
-        return repeat_ends(self._repeat_counts, confidence, among=among, liars=liars)
-
-    def largest_mean(self, phi: Floats, miss: float) -> float:
-        """The largest average of phi under the average client, which is exceeded with probability at most `miss`."""
-        middle, size = float(phi.mean()), self.reports.shape
-        sums = sums_over_blocks(self.sampler.blocks, self.reports.ravel(), phi - middle).reshape(size).mean(axis=1)
-        return middle + self._largest_mean_of_sums(sums, largest_sum(self.sampler.blocks, phi - middle), miss)
-
-    def _largest_mean_of_sums(self, sums: Floats, most: float, miss: float) -> float:
-        """The largest mean of sums over blocks, in units of the average client."""
-        values, often = np.unique(sums, return_counts=True)
-        bound = largest_average(np.append(values, most), np.append(often, 0), 1.0 - 2.0 * miss)
-        return bound / self.sampler.chances.gap
-
-    def quantile_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
-        """The first and the last place in the order that the quantile may have."""
-        size, width = len(order), np.zeros(self.clients)
-        for outcome in range(size):
-            width += self._reports_holding(outcome).mean(axis=1)
-        below, first, last = np.zeros(self.clients), size - 1, 0
-        for place, outcome in enumerate(order[:-1].tolist()):
-            below += self._reports_holding(outcome).mean(axis=1)
-            share = (place + 1.0) / size
-            phi = np.full(size, -share)
-            phi[order[: place + 1]] += 1.0
-            sums = below - share * width
-            high = share + self._largest_mean_of_sums(sums, largest_sum(self.sampler.blocks, phi), miss)
-            low = share - self._largest_mean_of_sums(-sums, largest_sum(self.sampler.blocks, -phi), miss)
-            first = min(first, place) if high >= level else first
-            last = place + 1 if low < level else last
-        return first, last
-
-
-def upper_hull(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+def concave_hull(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """The corners of the concave hull of points from above, by increasing x."""
     order = np.lexsort((-y, x))
     corners: list[tuple[float, float]] = []

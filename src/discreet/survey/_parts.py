@@ -1,0 +1,435 @@
+"""The parts of a survey: what clients are asked and how often, by the public coin with the smallest weighted sum of variances.
+
+`choose_parts` finds them, `part_terms` states them in an agreement, and `read_parts` reads them there.
+
+**Questions without columns in common.** A question that alone has variance v_i/n has v_i/(n pi_i) if a share pi_i of the clients is
+asked. The sum with weights w_i is smallest for pi_i proportional to sqrt(v_i w_i) (Cauchy and Schwarz).
+
+**Tables of shares with columns in common** tell each other's marginals. A table over columns C splits orthogonally into effects, one for
+each non-empty subset T of C: contrasts in the columns of T, summed over the others. Effect T has dimension D_T, the product of k - 1 over
+the sizes k of its columns. Blocks on table i have one variance v_i/(n pi_i) in every direction but the constant one. So they see effect T
+of their columns C_i with that variance times r(C_i without T), the product of the sizes of the other columns. All tables together see it
+with the precision n lambda_T, and the least-squares table over C has the mean variance V_C of a cell, where
+
+    lambda_T = sum over i with T in C_i of pi_i/(v_i r(C_i without T)),     V_C = sum over T in C of D_T/(n lambda_T r(C without T) K_C)
+
+and K_C is the number of its cells. The weighted sum of all variances is convex in pi. Its least value is found by the multiplicative
+algorithm for A-optimal designs [Silvey, Titterington and Torsney 1978].
+
+**Wider tables.** At large epsilon a report on more columns together tells all of their marginals at once. So the coin may also ask for
+tables of up to three columns of the questions that no question names; those that it would seldom ask are left out.
+
+**In an agreement** a part states what it sees of a row, its blocks, and how often it is asked. Parts are
+written down, not chosen again, so that an agreement keeps them when the choice changes. Privacy holds for all parts that are read
+here (`discreet.survey._sampler`): it rests on the numbers of blocks alone. Poor parts cost accuracy.
+
+A part that no question names is a wider table, which tells the marginals of several questions; its question is -1.
+
+A share is stated as a whole number of units, so that every machine draws the same coin.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.domain import CellDomain
+from discreet.errors import DiscreetError, check_choice, check_count, check_kind
+from discreet.mechanisms import BLOCK_KINDS, BlockFamily, RankedSubsets, blocks_named
+from discreet.survey._columns import JointColumns, NumberCell, NumberPoint, Projection, SurveyColumns
+from discreet.survey._questions import (
+    LARGEST_TOGETHER,
+    MOST_CELLS,
+    HistogramQuestion,
+    LinearQuestion,
+    MeanQuestion,
+    QuantileQuestion,
+    ShareQuestion,
+    SurveyQuestion,
+)
+from discreet.survey._strategies import (
+    LARGEST_TREE,
+    MOST_POINTS,
+    SHARE_UNITS,
+    Blocks,
+    Part,
+    Strategy,
+    Windows,
+    blocks_for,
+    choose_strategy,
+    level_variance,
+)
+from discreet.survey._weighted_blocks import MOST_OUTCOMES, WeightedBlocks
+
+Floats = NDArray[np.float64]
+Columns = tuple[str, ...]
+LARGEST_REPORT = 1 << 64  # numbers of all reports
+NO_QUESTION = -1  # the question of a part that no question names
+_SELDOM = 1 / 128  # of the largest share of a table, below which a table is left out
+_STEPS = 1000  # of the multiplicative algorithm
+_MOST_TABLES = 1500  # that are considered: all of three columns out of 20
+_LARGEST_WIDER = 1 << 48  # numbers of reports on a wider table
+_ROUNDING = 1 << 20  # steps of the shares among tables
+_LARGEST_PARAMETER = 1 << 31
+_MOST_PARTS = 4096
+_MOST_RANKED = 1 << 22  # binomial coefficients of all parts, times the width of their subsets
+_COPIES = re.compile("[1-9a-f][0-9a-f]{0,15}")
+_SEEN = {frozenset({"columns"}), frozenset({"column", "cells"}), frozenset({"column", "points"})}
+
+
+def in_survey_order(columns: SurveyColumns, names: Sequence[str]) -> Columns:
+    """Names in the order of the survey's columns."""
+    chosen = set(names)
+    return tuple(name for name in columns if name in chosen)
+
+
+def column_subsets(names: Columns) -> list[Columns]:
+    """The non-empty subsets of columns."""
+    return list(chain.from_iterable(combinations(names, size) for size in range(1, len(names) + 1)))
+
+
+class Marginals:
+    """What tables with columns in common tell of each other.
+
+    Args:
+        columns: of the survey.
+        tables: the columns of each table, in the order of the survey.
+        noises: n times the variance of each in every direction but the constant one, if all clients are asked.
+    """
+
+    def __init__(self, columns: SurveyColumns, tables: Sequence[Columns], noises: Sequence[float]) -> None:
+        self._columns = columns
+        self.effects = sorted(set(chain.from_iterable(map(column_subsets, tables))))
+        self.places = places = {effect: place for place, effect in enumerate(self.effects)}
+        self._seen = np.zeros((len(tables), len(self.effects)))
+        for number, (names, noise) in enumerate(zip(tables, noises, strict=True)):
+            for effect in column_subsets(names):
+                self._seen[number, places[effect]] = 1.0 / (noise * self._other_cells(names, effect))
+
+    def _other_cells(self, names: Columns, effect: Columns) -> int:
+        """r: how many outcomes the columns outside an effect have."""
+        return math.prod(self._columns.sizes(name for name in names if name not in effect))
+
+    def effect_precisions(self, amounts: ArrayLike) -> Floats:
+        """Of each effect, for so many clients (or such shares) on each table."""
+        return np.asarray(np.asarray(amounts, dtype=np.float64) @ self._seen)
+
+    def table_weights(self, amounts: ArrayLike) -> Floats:
+        """How much each table counts in each effect, (tables, effects); 0 where nobody was asked."""
+        seen = np.asarray(amounts, dtype=np.float64)[:, None] * self._seen
+        total = seen.sum(axis=0)
+        return np.asarray(seen / np.where(total > 0.0, total, 1.0))
+
+    def effect_costs(self, names: Columns) -> Floats:
+        """The mean variance of a cell of a table for a unit variance of each effect that is seen."""
+        cells, found = math.prod(self._columns.sizes(names)), np.zeros(len(self.effects))
+        for effect in column_subsets(names):
+            if effect in self.places:
+                dimension = math.prod(size - 1 for size in self._columns.sizes(effect))
+                found[self.places[effect]] = dimension / (self._other_cells(names, effect) * cells)
+        return found
+
+    def cell_variance(self, names: Columns, amounts: ArrayLike) -> float:
+        """The mean variance of a cell of the least-squares table; infinite where an effect is not seen."""
+        costs, precisions = self.effect_costs(names), self.effect_precisions(amounts)
+        needed = costs > 0.0
+        if not self.places.keys() >= set(column_subsets(names)) or (precisions[needed] <= 0.0).any():
+            return math.inf
+        return float((costs[needed] / precisions[needed]).sum())
+
+    def best_table_shares(self, start: Floats, demands: Floats) -> tuple[Floats, float]:
+        """The shares of the tables with the smallest sum of demands over precisions, and this sum."""
+        shares, needed = start / start.sum(), demands > 0.0
+        seen, wanted = self._seen[:, needed].copy(), demands[needed]
+        across = seen.T.copy()
+        for _ in range(
+            _STEPS
+        ):  # sums along the first axis: unlike matrix products, they have one order on every machine
+            precisions = (seen * shares[:, None]).sum(axis=0)
+            shares = shares * np.sqrt((across * (wanted / np.square(precisions))[:, None]).sum(axis=0))
+            shares /= shares.sum()
+        return shares, float((wanted / (seen * shares[:, None]).sum(axis=0)).sum())
+
+    def needed_tables(self, shares: Floats, demands: Floats) -> NDArray[np.bool_]:
+        """Which tables are asked of many clients, or needed to see an effect that is in demand."""
+        large = np.asarray(shares >= _SELDOM * shares.max())
+        for effect in np.flatnonzero(demands > 0.0):
+            sees = self._seen[:, effect] > 0.0
+            if not (large & sees).any():
+                large[np.where(sees, shares, -1.0).argmax()] = True
+        return large
+
+
+def asks_for_table(question: SurveyQuestion) -> bool:
+    """Whether a question asks for a table of shares."""
+    return type(question) is ShareQuestion
+
+
+def choose_parts(questions: Sequence[SurveyQuestion], columns: SurveyColumns, bound: Fraction) -> tuple[Part, ...]:
+    """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
+    strategies = [choose_strategy(question, place, columns, bound) for place, question in enumerate(questions)]
+    room = LARGEST_REPORT - sum(part.report_capacity for strategy in strategies for part in strategy.parts)
+    chances, wider = choose_coin(questions, strategies, columns, bound, room)
+    chosen = [
+        replace(part, share=part.share * chance)
+        for strategy, chance in zip(strategies, chances, strict=True)
+        for part in strategy.parts
+    ]
+    return tuple(replace(part, share=part.share_units / SHARE_UNITS) for part in (*chosen, *wider))
+
+
+def choose_coin(
+    questions: Sequence[SurveyQuestion],
+    strategies: Sequence[Strategy],
+    columns: SurveyColumns,
+    bound: Fraction,
+    room: int,
+) -> tuple[list[float], list[Part]]:
+    """The share of clients for each question, and parts for wider tables; `room`: for the numbers of their reports."""
+    roots = [
+        math.sqrt(max(strategy.variance * question.weight, 1e-12))
+        for question, strategy in zip(questions, strategies, strict=True)
+    ]
+    alone = [root / sum(roots) for root in roots]  # the best shares if no answer helps another
+    places = [place for place, question in enumerate(questions) if asks_for_table(question)]
+    asked = [in_survey_order(columns, questions[place].columns) for place in places]
+    blocks = [part.blocks for place in places for part in strategies[place].parts]
+    wider = _wider_tables(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
+    if len(set(chain.from_iterable(asked))) == sum(map(len, asked)) and not wider:
+        return alone, []
+    tables, families = [*asked, *wider], [*blocks, *wider.values()]
+    start = np.append([alone[place] for place in places], np.full(len(wider), 1.0 / max(len(wider), 1)))
+    start[: len(places)] /= start[: len(places)].sum()
+    demanded = [(names, questions[place].weight) for place, names in zip(places, asked, strict=True)]
+    kept, shares, loss = list(range(len(tables))), start / start.sum(), 0.0
+    for _ in range(2):  # again on the tables that are left
+        noises = [level_variance(families[number], float(bound)) for number in kept]
+        marginals = Marginals(columns, [tables[number] for number in kept], noises)
+        demands = np.sum([weight * marginals.effect_costs(names) for names, weight in demanded], axis=0)
+        shares, loss = marginals.best_table_shares(shares, demands)
+        large = marginals.needed_tables(shares, demands)
+        kept, shares = [number for number, stays in zip(kept, large, strict=True) if stays], shares[large]
+    shares = np.round(shares / shares.sum() * _ROUNDING) / _ROUNDING
+    of_table = dict(zip(kept, shares.tolist(), strict=True))
+    rest = [place for place in range(len(questions)) if place not in places]
+    total = [math.sqrt(loss), *(roots[place] for place in rest)]
+    chances = [0.0] * len(questions)
+    for place, root in zip(rest, total[1:], strict=True):
+        chances[place] = root / sum(total)
+    for number, place in enumerate(places):
+        chances[place] = of_table.get(number, 0.0) * total[0] / sum(total)
+    parts = [
+        Part(NO_QUESTION, JointColumns(tables[number]), families[number], share * total[0] / sum(total))
+        for number, share in of_table.items()
+        if number >= len(places)
+    ]
+    return chances, parts
+
+
+def _wider_tables(columns: SurveyColumns, asked: Sequence[Columns], bound: Fraction) -> dict[Columns, BlockFamily]:
+    """Tables of at most three columns of the questions that none of them names, and their blocks."""
+    names = in_survey_order(columns, list(chain.from_iterable(asked)))
+    found: dict[Columns, BlockFamily] = {}
+    for size in range(2, LARGEST_TOGETHER + 1):
+        if len(asked) + len(found) + math.comb(len(names), size) > _MOST_TABLES:
+            break
+        for table in combinations(names, size):
+            cells = math.prod(columns.sizes(table))
+            if table in asked or not 2 <= cells <= _most_wider_cells(bound):
+                continue
+            blocks = _cached_blocks(cells, bound)
+            if blocks.largest < _LARGEST_WIDER:
+                found[table] = blocks
+    return found
+
+
+def _most_wider_cells(bound: Fraction) -> int:
+    """More outcomes than this are not worth a table that no question names: a report tells little of sums over many of them."""
+    return math.ceil(16 * bound)
+
+
+@lru_cache(maxsize=1024)
+def _cached_blocks(cells: int, bound: Fraction) -> BlockFamily:
+    return blocks_for(cells, bound)
+
+
+def part_terms(part: Part) -> dict[str, Any]:
+    """A part as JSON values."""
+    match part.projection:
+        case JointColumns(columns):
+            sees: dict[str, Any] = {"columns": list(columns)}
+        case NumberCell(column, count):
+            sees = {"column": column, "cells": count}
+        case NumberPoint(column, points):
+            sees = {"column": column, "points": points}
+    return {
+        "question": part.question,
+        "share": part.share_units,
+        "sees": sees,
+        "blocks": {"kind": part.blocks.name, **_block_terms(part.blocks)},
+    }
+
+
+def _block_terms(blocks: Blocks) -> dict[str, Any]:
+    if isinstance(blocks, Windows):
+        return {"w": blocks.width}
+    if isinstance(blocks, WeightedBlocks):  # numbers of copies as texts: JSON has no whole numbers of 62 bits
+        return {**blocks.terms, "copies": [f"{often:x}" for often in blocks.copies]}
+    return blocks.parameters
+
+
+def read_parts(
+    terms: Any, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str = "parts"
+) -> tuple[Part, ...]:
+    """The parts of these terms, if they answer the questions; an error names the first wrong field."""
+    if not isinstance(terms, list) or not 0 < len(terms) <= _MOST_PARTS:
+        raise DiscreetError(f"{where} is not a list of 1 to {_MOST_PARTS:,} parts")
+    found = tuple(_read_part(each, len(questions), columns, f"{where}[{place}]") for place, each in enumerate(terms))
+    return check_parts(found, questions, columns, where)
+
+
+def check_parts(
+    parts: Any, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str = "parts"
+) -> tuple[Part, ...]:
+    """The parts, if their blocks are on what they see, and they answer the questions."""
+    if not isinstance(parts, (list, tuple)) or not parts or not all(isinstance(part, Part) for part in parts):
+        raise DiscreetError(
+            f"{where} is not a list of parts; leave it out, and those with the smallest variance are taken"
+        )
+    found = tuple(parts)
+    for place, part in enumerate(found):
+        _check_part(part, questions, columns, f"{where}[{place}]")
+    if (
+        sum(part.blocks.size * (part.blocks.width + 1) for part in found if isinstance(part.blocks, RankedSubsets))
+        > _MOST_RANKED
+    ):
+        raise DiscreetError(
+            f"{where}: subsets by their ranks on so many outcomes take too much memory; use affine blocks"
+        )
+    for place, question in enumerate(questions):
+        own = [part for part in found if part.question == place]
+        if not own:
+            raise DiscreetError(f"{where}: no part answers question {place}, {question.title}")
+        if not _is_answered_by(question, own):
+            raise DiscreetError(f"{where}: the parts of question {place} do not answer it, {question.title}")
+    order = [len(questions) if part.question == NO_QUESTION else part.question for part in found]
+    if order != sorted(order):
+        raise DiscreetError(
+            f"{where} are not in the order of the questions, with those that no question names at the end"
+        )
+    return found
+
+
+def _check_part(part: Part, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str) -> None:
+    """Refuse blocks on another number of outcomes than the part sees: privacy rests on them. Refuse tables that nobody asked for."""
+    names = part.projection.columns if isinstance(part.projection, JointColumns) else (part.projection.column,)
+    columns.check_names(names, where)
+    if part.blocks.size != part.projection.size(columns):
+        raise DiscreetError(
+            f"{where}: the blocks are on {part.blocks.size:,} outcomes, and the part sees {part.projection.size(columns):,}"
+        )
+    if part.question != NO_QUESTION:
+        return
+    asked = {name for question in questions if asks_for_table(question) for name in question.columns}
+    table = isinstance(part.projection, JointColumns) and isinstance(part.blocks, BlockFamily)
+    if not table or not 2 <= len(names) <= LARGEST_TOGETHER or not asked >= set(names):
+        raise DiscreetError(
+            f"{where}: a part without a question is a table of two or three columns whose shares are asked"
+        )
+    if part.blocks.size > MOST_CELLS:
+        raise DiscreetError(f"{where}: a table of {part.blocks.size:,} outcomes; {MOST_CELLS:,} at most")
+
+
+def _read_part(terms: Any, questions: int, columns: SurveyColumns, where: str) -> Part:
+    check_kind(where, terms, dict, "a part is a JSON object")
+    if set(terms) != {"question", "share", "sees", "blocks"}:
+        raise DiscreetError(f"{where} has not the fields question, share, sees and blocks, or others too")
+    question = check_count(f"{where}.question", terms["question"], least=NO_QUESTION, most=questions - 1)
+    share = check_count(f"{where}.share", terms["share"], most=SHARE_UNITS)
+    projection = _read_projection(terms["sees"], columns, f"{where}.sees")
+    blocks = _read_blocks(terms["blocks"], projection, columns, f"{where}.blocks")
+    return Part(question, projection, blocks, share / SHARE_UNITS)
+
+
+def _read_projection(terms: Any, columns: SurveyColumns, where: str) -> Projection:
+    if not isinstance(terms, dict) or frozenset(terms) not in _SEEN:
+        raise DiscreetError(f"{where} has not the field columns, nor column with cells or points")
+    if "columns" in terms:
+        check_kind(f"{where}.columns", terms["columns"], list, "it lists names of columns")
+        names = columns.check_names(terms["columns"], f"{where}.columns")
+        if any(isinstance(columns[name], CellDomain) for name in names):
+            raise DiscreetError(f"{where}.columns names a column of numbers; a table is one of labels or whole numbers")
+        return JointColumns(names)
+    (column,) = columns.check_names([terms["column"]], f"{where}.column")
+    if "cells" in terms:
+        most = min(columns[column].size, _LARGEST_PARAMETER)
+        return NumberCell(column, check_count(f"{where}.cells", terms["cells"], least=2, most=most))
+    return NumberPoint(column, check_count(f"{where}.points", terms["points"], least=2, most=MOST_POINTS))
+
+
+def _read_blocks(terms: Any, projection: Projection, columns: SurveyColumns, where: str) -> Blocks:
+    check_kind(where, terms, dict, "blocks are a JSON object")
+    if terms.get("kind") == WeightedBlocks.name and isinstance(projection, JointColumns):
+        return _read_weighted_blocks(terms, projection.size(columns), where)
+    kinds = {Windows.name: ("w",)} if isinstance(projection, NumberPoint) else BLOCK_KINDS
+    kind = terms.get("kind")
+    check_choice(f"{where}.kind", kind, kinds)
+    if set(terms) != {"kind", *kinds[kind]}:
+        raise DiscreetError(f"{where} has not the fields of {kind}: {', '.join(('kind', *kinds[kind]))}")
+    numbers = {name: check_count(f"{where}.{name}", terms[name], most=_LARGEST_PARAMETER) for name in kinds[kind]}
+    if isinstance(projection, NumberPoint):
+        return Windows(projection.points, check_count(f"{where}.w", terms["w"], most=MOST_POINTS))
+    return blocks_named(kind, projection.size(columns), numbers)
+
+
+def _read_weighted_blocks(terms: dict[str, Any], size: int, where: str) -> WeightedBlocks:
+    """Weighted blocks, whose numbers of copies are hexadecimal texts."""
+    if size > MOST_OUTCOMES:
+        raise DiscreetError(f"{where}: weighted blocks are for {MOST_OUTCOMES} outcomes at most")
+    copies = terms.get("copies")
+    if not isinstance(copies, list) or not all(isinstance(each, str) and _COPIES.fullmatch(each) for each in copies):
+        raise DiscreetError(f"{where}.copies is not a list of hexadecimal texts such as '3f'")
+    listed = {name: value for name, value in terms.items() if name != "kind"}
+    try:
+        return WeightedBlocks.from_terms(size, {**listed, "copies": [int(each, 16) for each in copies]})
+    except DiscreetError as error:
+        raise DiscreetError(f"{where}: {error}") from None
+
+
+def _is_answered_by(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
+    """Whether estimates can be made from such parts."""
+    projections = [part.projection for part in parts]
+    match question:
+        case MeanQuestion():
+            return all(isinstance(each, NumberPoint) and each.column == question.columns[0] for each in projections)
+        case QuantileQuestion():
+            counts = [each.count for each in projections if isinstance(each, NumberCell)]
+            base = next((prime for prime in (2, 3, 5, 7) if counts and counts[-1] % prime == 0), 0)
+            levels = {base**level for level in range(1, 64)} if base else set()
+            return (
+                len(counts) == len(parts)
+                and all(each.column == question.columns[0] for each in projections if isinstance(each, NumberCell))
+                and counts == sorted(set(counts))
+                and set(counts) <= levels
+                and counts[-1] <= LARGEST_TREE
+            )
+        case HistogramQuestion():
+            return projections == [NumberCell(question.columns[0], question.cells)]
+        case LinearQuestion(matrix=matrix):
+            if projections != [JointColumns(question.columns)]:
+                return False
+            blocks = parts[0].blocks
+            return not isinstance(blocks, WeightedBlocks) or blocks.determines_sums(matrix)
+        case ShareQuestion():
+            weighted = any(isinstance(part.blocks, WeightedBlocks) for part in parts)
+            return projections == [JointColumns(question.columns)] and not weighted
+    return False
