@@ -22,20 +22,25 @@ from discreet.errors import MissingExtraError, need_extra
 
 
 def lazy_names(room: str, homes: Mapping[str, str], *, extra: str | None = None) -> Callable[[str], Any]:
-    """The `__getattr__` of a room: maps modules of the room to their names; `extra` is the extra to install if an import fails."""
+    """The `__getattr__` of a room, which loads a name once. `homes`: modules of the room, with the names in each, spaces between them.
+
+    `extra`: the extra to install if an import fails.
+    """
     by_name = {name: module for module, names in homes.items() for name in names.split()}
 
-    def get_name(name: str) -> Any:
+    def load_name(name: str) -> Any:
         if name not in by_name:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
         try:
-            return getattr(import_module(f"{room}.{by_name[name]}"), name)
+            found = getattr(import_module(f"{room}.{by_name[name]}"), name)
+            setattr(sys.modules[room], name, found)
+            return found
         except ImportError as missing:
             if extra is None or isinstance(missing, MissingExtraError):
                 raise
             need_extra(extra, missing)
 
-    return get_name
+    return load_name
 
 
 _Arguments = ParamSpec("_Arguments")
