@@ -1,4 +1,4 @@
-"""A continuous family as an agreement states it, with the digest of the atoms that are released.
+"""A continuous family as an agreement states it, with the digest of its atoms; and the reference of a mollifier's own.
 
 Parameters are written as they are. A reference density is written as the digest of its table, which a file may list beside it. A density
 given as a function cannot be written.
@@ -6,6 +6,11 @@ given as a function cannot be written.
 Released numbers are numbers of atoms (cells or points). Atoms come from floating-point computations that two machines may round
 differently. The digest of the atoms, in single precision, is therefore a term too, and a machine with other atoms raises an error before it
 draws. Privacy does not depend on this check: each client's integers stay in one box, wherever it lies.
+
+`ReferenceTerms` is the public centre Q0 of a mollifier's ball, if it is not the family's own reference. A digest stands for the
+probabilities of outcomes, or for the table of a density. A file may list them beside it exactly as they were given, so that every reader
+computes the same box to the last bit. The id is the same. `lower` and `upper` are set if a `DensityBand` bounds p/Q0; a reference for all
+clients sets neither.
 """
 
 from __future__ import annotations
@@ -16,11 +21,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet._base.doors import OldName
 from discreet._base.showing import with_short_repr
-from discreet.agreement._family_terms import MOST_LISTED, AgreementTerms, Fields, check_listed
-from discreet.domain import VERSION, check_digest
+from discreet.agreement._family_terms import (
+    MOST_LISTED,
+    OTHER_ON_INTERVAL,
+    AgreementTerms,
+    Fields,
+    check_listed,
+    check_object,
+    check_outcome_number,
+)
+from discreet.domain import VERSION, check_digest, digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import (
     ContinuousFamily,
@@ -30,7 +44,16 @@ from discreet.families import (
     Tabulated,
     check_everybody,
 )
-from discreet.mechanisms import AnyFamily, Cells, DensityAtoms, Discretisation, Points, Sampler
+from discreet.mechanisms import (
+    AnyFamily,
+    Cells,
+    DensityAtoms,
+    Discretisation,
+    MollifierSampler,
+    Points,
+    Sampler,
+    normalised_law,
+)
 
 MIXTURES: dict[str, type[GaussianMixtures | LaplaceMixtures]] = {
     "gaussian mixtures": GaussianMixtures,
@@ -42,9 +65,9 @@ KINDS = {
     DENSITY_BAND: Fields.of("kind dim atoms", "box lower upper density everybody table"),
 }
 _BY = {"cells": {"by", "count", "digest"}, "points": {"by", "count", "digest", "seed"}}
-_TABLE = Fields.of("axes values")
 
 Box = tuple[tuple[float | None, float | None], ...]
+Floats = NDArray[np.float64]
 
 
 @with_short_repr
@@ -67,7 +90,7 @@ class ContinuousTerms(AgreementTerms):
         version: of the document.
     """
 
-    FIELDS = ("kind", "dim", "radius", "scale", "box", "lower", "upper", "density", "everybody", "atoms")
+    STATED = ("kind", "dim", "radius", "scale", "box", "lower", "upper", "density", "everybody", "atoms")
 
     kind: str
     dim: int
@@ -143,6 +166,15 @@ class ContinuousTerms(AgreementTerms):
     def with_beside(self, path: Path) -> ContinuousTerms:
         """The terms, unchanged."""
         return self
+
+    def check_other(self, number: Any) -> int:
+        """Raise an error: values outside become the nearest end."""
+        check_outcome_number(number)
+        raise DiscreetError(OTHER_ON_INTERVAL)
+
+    def outcome_number(self, label: Any) -> int:
+        """Raise the same error: no label names an outcome."""
+        return self.check_other(0)
 
     def family(self) -> ContinuousFamily:
         """The family, if the terms contain all of it."""
@@ -245,3 +277,95 @@ def read_table(table: Any, where: str) -> Tabulated | None:
     if not isinstance(table, dict) or table.keys() != {"axes", "values"} or not isinstance(table["axes"], list):
         raise DiscreetError(f"{where} does not have axes and values")
     return Tabulated([np.asarray(axis) for axis in table["axes"]], table["values"])
+
+
+_REFERENCE = Fields.of("digest", "lower upper weights table")
+
+
+@with_short_repr
+@dataclass(frozen=True, eq=False)
+class ReferenceTerms(AgreementTerms):
+    """A reference of a mollifier's own in an agreement. `given` is it as it was given, where that is known.
+
+    Two references are equal if their documents are.
+    """
+
+    STATED = ("digest", "lower", "upper")
+
+    digest: str
+    lower: float | None = None
+    upper: float | None = None
+    given: Floats | Tabulated | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, sampler: MollifierSampler[AnyFamily]) -> ReferenceTerms | None:
+        """The terms of a sampler's own reference; None if it is the family's."""
+        given = sampler.given_reference
+        if given is None:
+            return None
+        if isinstance(given, np.ndarray):
+            return cls(_law_digest(given), given=given)
+        lower = upper = None
+        if isinstance(given, DensityBand):
+            nothing_said = given.any_client
+            given, lower, upper = given.given_as
+            if nothing_said:
+                lower = upper = None
+        if not isinstance(given, Tabulated):
+            raise DiscreetError(
+                f"the reference of {sampler!r} is a {type(given).__name__}, which no document can state; agree on a table of it, as "
+                "reference=Tabulated(axes, values)"
+            )
+        return cls(
+            given.digest, None if lower is None else float(lower), None if upper is None else float(upper), given
+        )
+
+    @classmethod
+    def read_listed(cls, value: Any) -> ReferenceTerms:
+        """The terms in a JSON object, which may list the reference itself; an error names the first wrong field."""
+        fields = check_object("reference", value, _REFERENCE)
+        weights, table = fields.get("weights"), read_table(fields.get("table"), "reference.table")
+        stated = check_digest("reference.digest", fields["digest"])
+        if weights is not None and table is not None:
+            raise DiscreetError("reference.weights and reference.table are both listed; a reference is one of them")
+        lower, upper = fields.get("lower"), fields.get("upper")
+        if upper is not None or lower is not None:
+            lower, upper = NON_NEGATIVE.check("reference.lower", lower), POSITIVE.check("reference.upper", upper)
+        given = table if weights is None else _read_probabilities(weights)
+        if given is not None:
+            listed = _law_digest(given) if isinstance(given, np.ndarray) else given.digest
+            check_listed("the reference listed is not the one", listed, stated)
+        return cls(stated, lower, upper, given)
+
+    @property
+    def full_terms(self) -> dict[str, Any]:
+        """The terms as a file lists them: with the probabilities or the table, where they are known and not too many."""
+        if isinstance(self.given, np.ndarray) and self.given.size <= MOST_LISTED:
+            return {**self.document, "weights": self.given.tolist()}
+        if isinstance(self.given, Tabulated):
+            return {**self.document, **table_fields(self.given)}
+        return self.document
+
+    def reference(self, family: AnyFamily) -> Any:
+        """The reference in the form that the mollifier of that family takes."""
+        if self.given is None:
+            raise DiscreetError(
+                "the agreement holds a digest of its reference; pass reference=, the one it was made with"
+            )
+        if self.upper is None or not isinstance(family, ContinuousFamily):
+            return self.given
+        return DensityBand(self.given, family.whole_box, lower=self.lower or 0.0, upper=self.upper)
+
+
+def _law_digest(law: Floats) -> str:
+    """The digest of the probabilities that define the box."""
+    return digest(normalised_law(law).astype("<f8").tobytes())
+
+
+def _read_probabilities(listed: Any) -> Floats:
+    if not isinstance(listed, list) or not listed:
+        raise DiscreetError("reference.weights is not a list of probabilities, one for each outcome")
+    for place, weight in enumerate(listed):
+        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0.0 < weight <= 1.0:
+            raise DiscreetError(f"reference.weights[{place}] = {weight!r} is not a probability above 0")
+    return np.array(listed, dtype=np.float64)
