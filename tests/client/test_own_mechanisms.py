@@ -22,7 +22,7 @@ from discreet.client import Client, send_table
 from discreet.collect import collectable, open_store, publish
 from discreet.collect._catalogue import are_stages
 from discreet.collect._counting import Arrival
-from discreet.collect._estimates import OWN_ALONE, estimate_change, estimate_counts, estimate_side_by_side
+from discreet.collect._results import OWN_ALONE, estimate_change, estimate_counts, estimate_side_by_side
 from discreet.collect._store import StoredAgreement
 from discreet.errors import CollectorError
 from discreet.ledger import Ledger

@@ -18,7 +18,7 @@ from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import export, open_store
 from discreet.collect._catalogue import Catalogue
-from discreet.collect._estimates import estimate_counts
+from discreet.collect._results import estimate_counts
 from discreet.collect._sqlite import SqliteStore
 from discreet.collect._store import Store
 from discreet.estimation._sample_tables import coding_and_sampler, tally

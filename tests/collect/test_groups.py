@@ -13,7 +13,7 @@ from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import serve
 from discreet.collect._catalogue import asks_the_same
-from discreet.collect._estimates import group_names
+from discreet.collect._results import group_names
 from discreet.errors import DiscreetError
 from discreet.estimation import (
     answer_groups,

@@ -15,8 +15,7 @@ import pytest
 
 import discreet as dc
 from discreet.client._protocol import name_in, sample_key, short_key
-from discreet.collect._enrolment import write_tokens
-from discreet.collect._pages import LIVE, TAKE_PART
+from discreet.collect._pages import LIVE, TAKE_PART, write_tokens
 from tests.collect.running import Collector, agreed, one, running
 from tests.javascript.browser import (
     CLIENT,

@@ -2,10 +2,15 @@
 
 The catalogue contains the agreements of this process and those that another process adds meanwhile, and says how to read their samples.
 
-Estimates are computed from counts, so their cost grows with the outcomes, not with the samples. Each is computed once for all requests, in
-a thread, and kept until counts change. Its tag tells a client that nothing has changed. After a computation, the next one waits a few times
-as long as it took. Polling, however frequent, therefore uses only part of one core. A request meanwhile waits, and gets the counts of that
-time.
+**Estimates** are computed from counts, so their cost grows with the outcomes, not with the samples. Each is computed once for all
+requests, in a thread, and kept until counts change. Its tag tells a client that nothing has changed. After a computation, the next one waits
+a few times as long as it took. Polling, however frequent, therefore uses only part of one core. A request meanwhile waits, and gets the
+counts of that time.
+
+**Signatures.** A signature states that an agreement, in its collection and after the one it follows, is collected at certain addresses
+(`discreet.client._protocol.CollectionStatement`). Devices that have pinned the key accept it. The store keeps it beside the agreement, so
+every service of the store shows it, with or without the key. The key itself stays in its file. A store has one key. Another one is taken
+only if the operator says so, since devices that have pinned the first reject the second.
 """
 
 import asyncio
@@ -22,9 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms, RowTerms
-from discreet.client import SAMPLES
+from discreet.client import (
+    SAMPLES,
+    CollectionStatement,
+    CollectorKey,
+    check_addresses,
+    has_valid_signature,
+    short_key,
+)
 from discreet.collect._counting import Arrival, text_digest, token_digest
-from discreet.collect._estimates import (
+from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
+from discreet.collect._results import (
     AnySampler,
     estimate_change,
     estimate_counts,
@@ -32,19 +45,20 @@ from discreet.collect._estimates import (
     estimate_stages,
     estimate_within_groups,
 )
-from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
 from discreet.collect._samples import Outcomes, ReportNumbers
-from discreet.collect._store import LEAST_PREFIX, Enrolment, Store, StoredAgreement, id_with_prefix
-from discreet.errors import DiscreetError, StoreError, check_count, check_list
-from discreet.estimation import (
-    LARGEST,
-    cells_as_bins,
-    coding_and_sampler,
-    reference_on,
+from discreet.collect._store import (
+    LEAST_PREFIX,
+    Enrolment,
+    Store,
+    StoredAgreement,
+    id_with_prefix,
 )
+from discreet.domain import Interval
+from discreet.errors import DiscreetError, StoreError, check_count, check_list
+from discreet.estimation import LARGEST, cells_as_bins, coding_and_sampler, reference_on
 from discreet.mechanisms import ReportSampler
 from discreet.survey import SurveySampler
-from discreet.tables import Coding, agreed_coding
+from discreet.tables import Coding, agreed_coding, agreed_family
 
 _REST = 50.0  # pause until the next look, in units of its duration: agreements can be large
 FRESH_SECONDS = 2.0  # for which the list of agreements counts as current
@@ -133,14 +147,23 @@ def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Co
         return agreement, None, _collectable_survey(agreement)
     if agreement.blocks is not None:
         return _collectable_reports(agreement, agreed_coding(agreement, domain))
-    coding, sampler = coding_and_sampler(agreement, domain)
+    if isinstance(agreement.family, ContinuousTerms):
+        cells, sampler = coding_and_sampler(agreement, domain)
+        _check_size(cells)
+        cells_as_bins(sampler)
+        return agreement, cells, sampler
+    coding = agreed_coding(agreement, domain)
+    sampler = agreement.sampler(agreed_family(agreement, coding))
+    _check_size(coding)
+    if isinstance(coding.domain, Interval):
+        reference_on(coding.domain, sampler.reference)  # or an error for values whose squares overflow
+    return replace(agreement, family=agreement.on_outcomes.on(coding.domain)), coding, sampler
+
+
+def _check_size(coding: Coding) -> None:
+    """Raise an error for more outcomes than can be estimated."""
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
-    if isinstance(agreement.family, ContinuousTerms):
-        cells_as_bins(sampler)
-        return agreement, coding, sampler
-    reference_on(coding.domain, sampler.reference)
-    return replace(agreement, family=agreement.on_outcomes.on(coding.domain)), coding, sampler
 
 
 def _collectable_reports(agreement: Agreement, coding: Coding) -> tuple[Agreement, Coding, ReportSampler]:
@@ -314,6 +337,40 @@ class EnrolmentCache:
             with suppress(StoreError):  # then samples cannot be written either
                 self._found = await asyncio.get_running_loop().run_in_executor(None, self._store.enrolment)
         return self._found
+
+
+def sign_agreements(store: Store, key: CollectorKey, addresses: Sequence[str], *, replace_key: bool = False) -> None:
+    """Sign every agreement of a store that this key has not yet signed for these addresses.
+
+    Args:
+        store: contains the agreements and keeps the signatures.
+        key: the collector's.
+        addresses: where devices reach the collector.
+        replace_key: whether signatures by another key may be replaced.
+
+    Raises:
+        DiscreetError: for invalid addresses, and for a store signed by another key that may not be replaced.
+    """
+    checked = check_addresses(addresses)
+    check_key(store, key, replace_key=replace_key)
+    for one in store.agreements():
+        statement = CollectionStatement(
+            agreement=one.agreement.id, collection=one.collection, follows=one.follows, addresses=checked
+        )
+        if one.signed is None or one.signed.key != key.public or not has_valid_signature(statement, one.signed):
+            store.sign(one.agreement.id, key.sign(statement))
+
+
+def check_key(store: Store, key: CollectorKey | None, *, replace_key: bool) -> None:
+    """Raise an error if the store is signed by another key that may not be replaced. None: a key that will be created."""
+    own = None if key is None else key.public
+    others = sorted({one.signed.key for one in store.agreements() if one.signed is not None} - {own})
+    if others and not replace_key:
+        named = "a new one" if own is None else short_key(own)
+        raise DiscreetError(
+            f"the store is signed by another key, {short_key(others[0])}, not by {named}, and devices that have pinned it "
+            "would refuse this one; give the file of that key, or replace it with --replace-key"
+        )
 
 
 CONFIDENCES = ("0.5", "0.8", "0.9", "0.95", "0.98", "0.99", "0.995", "0.999")

@@ -49,6 +49,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.files import atomic_write, read_private
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.audit import MOST_DRAWS
+from discreet.client import MOST_NAME
 from discreet.errors import DiscreetError, StoreError, check_count, need_extra
 from discreet.estimation import line_of
 from discreet.families import Simplex
@@ -62,6 +63,9 @@ DIGEST = 16  # bytes
 KEPT = 32  # outcomes that stay when the others are counted
 MOST_GROUPS = 16  # agreements and rounds of a pool; beyond that the longest waiting one is counted
 SEAL_VARIABLE = "DISCREET_SEAL"  # names the file if no option does
+
+NAME_PATTERN = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
+NAME_RULE = f"1 to {MOST_NAME} visible ASCII characters without a space"
 
 Group = tuple[int, int]  # an agreement's number in the store, and a round
 Pool = dict[Group, list[int]]

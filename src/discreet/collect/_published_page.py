@@ -1,7 +1,7 @@
 """The page, table and picture of a published result: plain files with every number to its last digit, and no script.
 
-`page`, `table` and `picture` show shares of outcomes. `survey_page`, `survey_table` and `survey_picture` show the answers to all questions of
-a survey, each with its own table and a part of the picture.
+Page, table and picture show shares of outcomes. Those of a survey show the answers to all questions, each with its own table and a part of
+the picture.
 """
 
 import csv
@@ -27,7 +27,7 @@ _READABLE = 20.0  # of epsilon
 _SHARES = ("estimate", "low", "high", "all_low", "all_high")
 
 
-def has_order(agreed: Agreement) -> bool:
+def _has_order(agreed: Agreement) -> bool:
     """Whether outcomes lie in an order that a picture should keep: numbers, cells and bins do, labels do not."""
     return isinstance(agreed.family, ContinuousTerms) or agreed.domain.labels is None
 
@@ -36,7 +36,7 @@ def _release_kind(found: Mapping[str, Any]) -> str:
     return "reports" if "reports" in found or "questions" in found else "samples"
 
 
-def table(found: Mapping[str, Any]) -> str:
+def share_table(found: Mapping[str, Any]) -> str:
     """A row for each outcome, with all digits."""
     released = _release_kind(found)
     rows = [[share["outcome"], share[released], *(share["law"][name] for name in _SHARES)] for share in found["shares"]]
@@ -99,9 +99,9 @@ def _question_notes(questions: str | None) -> list[tuple[str, str]]:
     return told
 
 
-def page(agreed: Agreement, found: Mapping[str, Any], asked: str | None, *, ordered: bool) -> str:
+def share_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
     """The page of shares. `asked`: what was asked in words, as a store keeps it."""
-    released = _release_kind(found)
+    released, ordered = _release_kind(found), _has_order(agreed)
     shares, confidence = found["shares"], f"{100 * found['confidence']:g} %"
     shown = _shown_places(shares, _LISTED, ordered=ordered)
     rows = "\n".join(
@@ -119,19 +119,7 @@ def page(agreed: Agreement, found: Mapping[str, Any], asked: str | None, *, orde
         else f"A share is that among the {released}. The average person's own share cannot be told exactly from them: an interval holds "
         "every share that could have given them."
     )
-    told = [
-        *_question_notes(asked),
-        (
-            "How private",
-            f"Each {released[:-1]} costs {_promise_text(agreed)}.",
-        ),
-        (
-            "What liars can do",
-            f"Whoever sent something else than an honest {released[:-1]} moved a share by at most {_percent_up(found['liars']['one'])}.",
-        ),
-        *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
-        ("Agreement", f"{agreed.id}, round {found['round']}."),
-    ]
+    liars = f"Whoever sent something else than an honest {released[:-1]} moved a share by at most"
     statistics = "".join(
         f"<dt>{_escape_text(each['name'].capitalize())}</dt><dd>{_statistic_html(each['estimate'])}; from {_statistic_html(each['low'])} to "
         f"{_statistic_html(each['high'])}, {confidence} sure</dd>\n"
@@ -151,7 +139,8 @@ def page(agreed: Agreement, found: Mapping[str, Any], asked: str | None, *, orde
         meaning=f"{meaning} An interval holds the true share {confidence} of the time.",
         tables=tables,
         statistics=f"<dl>\n{statistics}</dl>" if statistics else "",
-        told=told,
+        asked=asked,
+        fact=("What liars can do", f"{liars} {_percent_up(found['liars']['one'])}."),
     )
 
 
@@ -172,10 +161,18 @@ def _fill_page(
     meaning: str,
     tables: str,
     statistics: str,
-    told: Sequence[tuple[str, str]],
+    asked: str | None,
+    fact: tuple[str, str],
 ) -> str:
-    """The page with these parts: no script, nothing from elsewhere."""
-    listed = "\n".join(f"<dt>{_escape_text(name)}</dt><dd>{_escape_text(said)}</dd>" for name, said in told)
+    """The page with these parts: no script, nothing from elsewhere. `fact`: a heading and a sentence beside those of every page."""
+    facts = [
+        *_question_notes(asked),
+        ("How private", f"Each {_release_kind(found)[:-1]} costs {_promise_text(agreed)}."),
+        fact,
+        *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
+        ("Agreement", f"{agreed.id}, round {found['round']}."),
+    ]
+    listed = "\n".join(f"<dt>{_escape_text(name)}</dt><dd>{_escape_text(said)}</dd>" for name, said in facts)
     template = Template((resources.files(__package__) / "pages" / "published.html").read_text(encoding="utf-8"))
     return template.substitute(
         title=_page_title(agreed, found),
@@ -199,16 +196,19 @@ def _promise_text(agreed: Agreement) -> str:
         return f"{agreed.privacy} (pure epsilon = {agreed.epsilon:g})"
     if agreed.epsilon > _READABLE:
         return f"epsilon = {agreed.epsilon:g}, which is hardly any privacy"
-    factor = math.exp(agreed.epsilon)
-    scale = 10.0 ** (2 - math.floor(math.log10(factor)))
-    most = f"{math.ceil(factor * scale) / scale:.10g}"  # three digits, rounded up
-    return f"epsilon = {agreed.epsilon:g}: it moves odds about its person by a factor of at most {most}"
+    most = _rounded_up(math.exp(agreed.epsilon))
+    return f"epsilon = {agreed.epsilon:g}: it moves odds about its person by a factor of at most {most:.10g}"
 
 
 def _percent_up(share: float) -> str:
     """A percentage in three digits, rounded up."""
-    scale = 10.0 ** (2 - math.floor(math.log10(100 * share))) if share > 0 else 1.0
-    return f"{min(100.0, math.ceil(100 * share * scale) / scale):.10g} %"
+    return f"{min(100.0, _rounded_up(100 * share)):.10g} %"
+
+
+def _rounded_up(number: float) -> float:
+    """A number of at least 0, rounded up to three digits."""
+    scale = 10.0 ** (2 - math.floor(math.log10(number))) if number > 0 else 1.0
+    return math.ceil(number * scale) / scale
 
 
 def _picture_description(found: Mapping[str, Any], *, ordered: bool) -> str:
@@ -248,9 +248,9 @@ def _outcome_svg(share: Mapping[str, Any], released: str, *parts: str) -> str:
     return f"{head}<title>{_escape_text(said)}</title>{''.join(parts)}</g>"
 
 
-def picture(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
+def share_picture(agreed: Agreement, found: Mapping[str, Any]) -> str:
     """Bars with intervals: a row for each of the largest outcomes, or a column for each of those that have an order."""
-    shares, released = found["shares"], _release_kind(found)
+    shares, released, ordered = found["shares"], _release_kind(found), _has_order(agreed)
     height, parts = _bar_columns(shares, released) if ordered else _bar_rows(shares, released)
     return _svg_document(_page_title(agreed, found), _picture_description(found, ordered=ordered), height, parts)
 
@@ -295,8 +295,7 @@ def _bar_rows(shares: Sequence[Any], released: str, *, ordered: bool = False) ->
                 f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_outcome_text(name)}</text>',
                 f'<rect x="{left}" y="{y + 7}" width="{bar:.2f}" height="{_ROW - 14}" fill="{_BAR}"/>',
                 f'<path d="M{x(law["estimate"])} {y + 7}v{_ROW - 14}" stroke="{_EDGE}" stroke-width="3"/>',
-                f'<path d="M{x(law["low"])} {middle}H{x(law["high"])}M{x(law["low"])} {middle - 6}v12M{x(law["high"])} {middle - 6}v12" '
-                f'stroke="{_INK}" stroke-width="2" fill="none"/>',
+                _interval_line(x(law["low"]), x(law["high"]), middle),
                 f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{told}</text>',
             )
         )
@@ -306,6 +305,12 @@ def _bar_rows(shares: Sequence[Any], released: str, *, ordered: bool = False) ->
             f'<text x="{left}" y="{end + 24}" font-size="13">{others:,} smaller ones are in estimate.csv.</text>'
         )
     return end + (40 if others else 14), parts
+
+
+def _interval_line(low: str, high: str, middle: float) -> str:
+    """An interval in a row: a line with an end on either side."""
+    ends = f"M{low} {middle - 6}v12M{high} {middle - 6}v12"
+    return f'<path d="M{low} {middle}H{high}{ends}" stroke="{_INK}" stroke-width="2" fill="none"/>'
 
 
 def _bar_columns(shares: Sequence[Any], released: str) -> tuple[int, list[str]]:
@@ -366,13 +371,6 @@ def _ranked_answers(question: Mapping[str, Any], most: int) -> list[Mapping[str,
 def survey_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
     """The page of the answers to a survey: a table for each question. `asked`: what was asked in words."""
     confidence = f"{100 * found['confidence']:g} %"
-    told = [
-        *_question_notes(asked),
-        ("How private", f"Each report costs {_promise_text(agreed)}."),
-        ("How sure", f"{_PROOFS}."),
-        *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
-        ("Agreement", f"{agreed.id}, round {found['round']}."),
-    ]
     return _fill_page(
         agreed,
         found,
@@ -381,7 +379,8 @@ def survey_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) 
         meaning=f"{_SURVEY_MEANING} An interval holds the true number {confidence} of the time.",
         tables="\n".join(map(_question_table, found["questions"])),
         statistics="",
-        told=told,
+        asked=asked,
+        fact=("How sure", f"{_PROOFS}."),
     )
 
 
@@ -482,8 +481,8 @@ def _point_rows(answers: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
         parts.append(
             f'<g data-outcome="{_outcome_text(each["name"])}"{numbers}><title>{_escape_text(told)}</title>'
             f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_outcome_text(_shorten_label(str(each["name"])))}</text>'
-            f'<path d="M{x(each["low"])} {middle}H{x(each["high"])}M{x(each["low"])} {middle - 6}v12M{x(each["high"])} {middle - 6}v12" '
-            f'stroke="{_INK}" stroke-width="2" fill="none"/><circle cx="{x(each["estimate"])}" cy="{middle}" r="6" fill="{_EDGE}"/>'
+            f"{_interval_line(x(each['low']), x(each['high']), middle)}"
+            f'<circle cx="{x(each["estimate"])}" cy="{middle}" r="6" fill="{_EDGE}"/>'
             f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{_escape_text(told)}</text></g>'
         )
     return _TOP + _ROW * len(answers) + 14, parts

@@ -37,8 +37,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.client import MOST_BATCH, MOST_NAME
-from discreet.collect._counting import Arrival, Verdict, stored_reports
-from discreet.collect._enrolment import NAME_PATTERN, NAME_RULE
+from discreet.collect._counting import NAME_PATTERN, NAME_RULE, Arrival, Verdict, stored_reports
 from discreet.collect._requests import bad_request, unavailable, unprocessable
 from discreet.collect._store import Store, today
 from discreet.domain import CellDomain, Labels, Numbers, refuse_repeated_fields

@@ -59,11 +59,10 @@ from discreet.collect._catalogue import (
     Estimates,
     authorized_gateway,
     private_groups,
+    sign_agreements,
 )
 from discreet.collect._counting import Arrival, Verdict, token_digest
-from discreet.collect._enrolment import enrol_tokens, sign_agreements
-from discreet.collect._estimates import hidden_estimate
-from discreet.collect._pages import page_routes
+from discreet.collect._pages import enrol_tokens, page_routes
 from discreet.collect._requests import (
     FAILED,
     PATIENCE,
@@ -74,6 +73,7 @@ from discreet.collect._requests import (
     report_fault,
     unavailable,
 )
+from discreet.collect._results import hidden_estimate
 from discreet.collect._samples import SampleRequest, StoreWriter, UnknownToken, parse_arrow_samples, parse_json_samples
 from discreet.collect._store import AFTER, ALWAYS, Store, check_store
 from discreet.errors import StoreError

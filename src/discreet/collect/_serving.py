@@ -27,16 +27,9 @@ import uvicorn
 from discreet.agreement import Agreement
 from discreet.audit import MOST_DRAWS
 from discreet.client import CollectorKey, check_addresses, read_collector_key, write_collector_key
-from discreet.collect._catalogue import asks_the_same, collectable
+from discreet.collect._catalogue import asks_the_same, check_key, collectable, sign_agreements
 from discreet.collect._counting import read_seal, write_seal
-from discreet.collect._enrolment import (
-    check_key,
-    check_no_client_is_gateway,
-    enrol_tokens,
-    read_tokens,
-    sign_agreements,
-)
-from discreet.collect._pages import Questions
+from discreet.collect._pages import Questions, check_no_client_is_gateway, enrol_tokens, read_tokens
 from discreet.collect._requests import LOCAL, PATIENCE, LimitedConnection, checked_origin, report_fault
 from discreet.collect._service import METRICS_FOLDER, service
 from discreet.collect._sqlite import display_name, open_store
