@@ -128,11 +128,11 @@ def test_warnings_that_are_errors_do_not_keep_a_sample_back(install: Install, tm
 
 def test_a_device_without_data_draws_the_reference_in_integers(install: Install) -> None:
     """Clients of tables and devices without data have the weights of the reference, not those that the law answers for it."""
-    from discreet.client._holding import Holding
+    from discreet.client._device_data import DeviceData
 
     sampler = install()(Simplex(COLOURS), epsilon=1.0)
     agreement = Agreement.of(sampler)
-    drawn = Holding.of(None, ["grey"], None).fit(sampler, agreement)
+    drawn = DeviceData.of(None, ["grey"], None).prepare_draw(sampler, agreement)
     assert drawn.outside == 1.0
     counts = np.bincount([drawn.draw() for _ in range(3_000)], minlength=3) / 3_000
     assert np.abs(counts - sampler.reference_weights / 2.0**62).max() < 5 * 0.5 / 3_000**0.5

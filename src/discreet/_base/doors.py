@@ -57,7 +57,7 @@ MOVED = {
 _ADVISED = {"discreet.numerics": "discreet.privacy"}
 
 
-def new_name(old: str) -> str | None:
+def moved_module_name(old: str) -> str | None:
     """The present name of a moved module, or of a module inside one; None for others."""
     for moved, target in MOVED.items():
         if old == moved or old.startswith(f"{moved}."):
@@ -67,7 +67,7 @@ def new_name(old: str) -> str | None:
 
 def warn_of_move(old: str) -> None:
     """Warn with the new name."""
-    advised = _ADVISED.get(old) or new_name(old)
+    advised = _ADVISED.get(old) or moved_module_name(old)
     warnings.warn(f"{old} is now {advised}; the old name goes with the next release", FutureWarning, stacklevel=2)
 
 
@@ -107,7 +107,7 @@ class _MovedModules(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        present = new_name(fullname)
+        present = moved_module_name(fullname)
         if present is None or find_spec(present) is None:
             return None
         warn_of_move(fullname)
@@ -147,9 +147,9 @@ class OldName:
 def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
     """A decorator for a function whose keywords have new names: a call with an old one warns, and is made with the new one."""
 
-    def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    def accept_old_keywords(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
         @wraps(function)
-        def call(*args: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result:
+        def call_with_new_keywords(*args: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result:
             for old, new in names.items():
                 if old in keywords:
                     if new in keywords:
@@ -162,15 +162,15 @@ def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Call
                     keywords[new] = keywords.pop(old)
             return function(*args, **keywords)
 
-        return call
+        return call_with_new_keywords
 
-    return decorate
+    return accept_old_keywords
 
 
 def old_names(module: str, names: dict[str, str], others: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
     """The `__getattr__` of a module for old names of its functions; `others` is the module's previous `__getattr__`."""
 
-    def get_name(name: str) -> Any:
+    def look_up_old_name(name: str) -> Any:
         if name in names:
             new = names[name]
             warnings.warn(
@@ -183,4 +183,4 @@ def old_names(module: str, names: dict[str, str], others: Callable[[str], Any] |
             return others(name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
-    return get_name
+    return look_up_old_name

@@ -106,31 +106,31 @@ class PrivacyLoss:
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta with which all releases together are (epsilon, delta)-LDP, rounded up."""
-        return self._delta(NON_NEGATIVE.check("epsilon", epsilon))
+        return self._delta_at(NON_NEGATIVE.check("epsilon", epsilon))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at that delta, rounded up: at delta = 0 the sum of the budgets, infinite if none suffices."""
         target = PROBABILITY.check("delta", delta, "a chance of failure, such as 1e-6, or 0 for the pure guarantee")
         if target < _UNDERFLOW:
             return self.largest
-        if self._delta(float(self.values[-1])) > target:
+        if self._delta_at(float(self.values[-1])) > target:
             return math.inf
-        if self._delta(0.0) <= target:
+        if self._delta_at(0.0) <= target:
             return 0.0
         low, high = int(np.searchsorted(self.values, 0.0)), len(self.values) - 1
         while low < high:  # the first value whose delta is within the target
             middle = (low + high) // 2
-            low, high = (low, middle) if self._delta(float(self.values[middle])) <= target else (middle + 1, high)
+            low, high = (low, middle) if self._delta_at(float(self.values[middle])) <= target else (middle + 1, high)
         above = slice(low, None)  # on the piece below that value delta = S - e^eps T, with these sums
         mass = math.fsum(self.masses[above])
         weighted = math.fsum(self.masses[above] * np.exp(self.values[low] - self.values[above]))
         found = float(self.values[low]) + math.log(max((mass + self.certain - target / ROUNDED_UP) / weighted, 1e-300))
         found, step = max(found, 0.0), 1e-15 * max(1.0, abs(found))
-        while self._delta(found) > target:
+        while self._delta_at(found) > target:
             found, step = found + step, 2.0 * step
         return min(found, float(self.values[-1]))
 
-    def _delta(self, epsilon: float) -> float:
+    def _delta_at(self, epsilon: float) -> float:
         above = self.values > epsilon
         if not above.any():
             return min(1.0, self.certain)
@@ -155,7 +155,7 @@ def joint_loss(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
     masses = _round_up_sums(np.multiply.outer(first.masses, second.masses).ravel(), 1)
     order = np.argsort(values, kind="stable")
     attained = first.attained and second.attained
-    both = PrivacyLoss(values[order], masses[order], attained, either_probability(first.certain, second.certain))
+    both = PrivacyLoss(values[order], masses[order], attained, probability_of_either(first.certain, second.certain))
     return _coarsen_loss(both, MOST_KEPT)
 
 
@@ -186,7 +186,7 @@ def loss_of_copies(loss: PrivacyLoss, count: int) -> PrivacyLoss:
         loss = joint_loss(loss, loss)
 
 
-def either_probability(first: float, second: float) -> float:
+def probability_of_either(first: float, second: float) -> float:
     """The probability of at least one of two independent events, rounded up."""
     return min(1.0, (first + second * (1.0 - first)) * ROUNDED_UP)
 
@@ -215,9 +215,9 @@ class GaussianLoss:
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta with which all releases together are (epsilon, delta)-LDP, rounded up."""
-        return self._delta(NON_NEGATIVE.check("epsilon", epsilon))
+        return self._delta_at(NON_NEGATIVE.check("epsilon", epsilon))
 
-    def _delta(self, epsilon: float) -> float:
+    def _delta_at(self, epsilon: float) -> float:
         return Gaussian(self.nu).profile(min(epsilon, _LARGEST))
 
     def epsilon(self, delta: float) -> float:
@@ -225,16 +225,16 @@ class GaussianLoss:
         target = PROBABILITY.check("delta", delta, "a chance of failure, such as 1e-6")
         if target < _NO_DELTA:
             return math.inf
-        if self._delta(0.0) <= target:
+        if self._delta_at(0.0) <= target:
             return 0.0
         low, high = 0.0, 1.0
-        while self._delta(high) > target:
+        while self._delta_at(high) > target:
             low, high = high, 2.0 * high
             if high > _LARGEST:
                 return math.inf
         while math.nextafter(low, high) < high:
             middle = 0.5 * (low + high)
-            low, high = (low, middle) if self._delta(middle) <= target else (middle, high)
+            low, high = (low, middle) if self._delta_at(middle) <= target else (middle, high)
         return high
 
 
@@ -248,7 +248,7 @@ def gaussian_loss(squares: Fraction) -> GaussianLoss:
     return GaussianLoss(nu)
 
 
-def loss_on_grid(loss: GaussianLoss) -> PrivacyLoss:
+def gaussian_loss_on_grid(loss: GaussianLoss) -> PrivacyLoss:
     """A Gaussian loss on a grid, rounded up."""
     nu, sides = Fraction(loss.nu), MOST_LOSSES // 2
     places = [Fraction(step * _REACH, sides) for step in range(1 - sides, sides + 1)]
@@ -319,7 +319,7 @@ def compose(releases: Sequence[tuple[BoxProfile | Privacy, int]]) -> PrivacyLoss
         together = gaussian_loss(squares)
         if not losses:
             return together
-        losses.append(loss_on_grid(together))
+        losses.append(gaussian_loss_on_grid(together))
     if not losses:
         return PrivacyLoss(np.zeros(1), np.ones(1), attained=True)
     return functools.reduce(joint_loss, losses)
@@ -432,13 +432,13 @@ def epsilon_from_renyi(profile: BoxProfile, *, samples: int, delta: float) -> fl
     if samples > MOST_RENYI_SAMPLES:
         raise DiscreetError(f"samples is more than {MOST_RENYI_SAMPLES:,}; that many cannot be made")
 
-    def at(log_t: float) -> float:
+    def epsilon_at_order(log_t: float) -> float:
         order = 1.0 + math.exp(log_t)
         t = order - 1.0
         parts = samples * renyi(profile, order=order), math.log(t / order), -math.log(delta * order) / t
         return math.fsum(parts) + 1e-14 * sum(map(abs, parts))  # plus a bound on the rounding error
 
-    found = scipy.optimize.minimize_scalar(at, bounds=(-12.0, 12.0), method="bounded")
+    found = scipy.optimize.minimize_scalar(epsilon_at_order, bounds=(-12.0, 12.0), method="bounded")
     return max(0.0, min(float(found.fun), float_up(samples * Fraction(profile.epsilon))))
 
 
@@ -487,8 +487,8 @@ class Odometer:
         if self.delta == 0.0:
             return self.pure
         doubt = math.log(len(_ORDERS) / self.delta)
-        found = min(self._divergence(order) + doubt / (order - 1.0) for order in _ORDERS)
+        found = min(self._total_divergence(order) + doubt / (order - 1.0) for order in _ORDERS)
         return min(self.pure, max(0.0, found) * _ODOMETER_ROUNDING)
 
-    def _divergence(self, order: float) -> float:
+    def _total_divergence(self, order: float) -> float:
         return math.fsum(count * renyi(profile, order=order) for profile, count in self.releases)

@@ -266,11 +266,13 @@ def shuffled_epsilon(profile: BoxProfile, *, clients: int, delta: float) -> floa
     if delta <= _TAIL:
         return profile.epsilon
 
-    def excess(epsilon: float) -> float:
+    def log_excess_of_delta(epsilon: float) -> float:
         return math.log(max(shuffled_delta(profile, clients=clients, epsilon=epsilon), 1e-300) / delta)
 
-    found = float(scipy.optimize.brentq(excess, 0.0, profile.epsilon, xtol=_ACCURACY * 1e-6, rtol=_ACCURACY))
-    while excess(found) > 0.0:
+    found = float(
+        scipy.optimize.brentq(log_excess_of_delta, 0.0, profile.epsilon, xtol=_ACCURACY * 1e-6, rtol=_ACCURACY)
+    )
+    while log_excess_of_delta(found) > 0.0:
         found *= 1.0 + _ACCURACY
     return min(found, profile.epsilon)
 

@@ -53,7 +53,7 @@ from discreet.agreement._mechanism_terms import (
     OwnTerms,
     Schedule,
     SurveyTerms,
-    is_day,
+    is_given_by_date,
 )
 from discreet.domain import VERSION, Domain, canonical, check_version, read_day, read_number, refuse_repeated_fields
 from discreet.errors import (
@@ -183,7 +183,7 @@ class Agreement:
         if self.survey is not None:
             self.survey_sampler()  # refuses parts that do not answer the questions
 
-    def _states_any(self, *names: str) -> bool:
+    def _has_any_of(self, *names: str) -> bool:
         """Whether any of these fields is set."""
         return any(getattr(self, name) is not None for name in names)
 
@@ -195,7 +195,7 @@ class Agreement:
                 "a survey is agreed on by family.kind = 'rows', mechanism = 'survey' and the field survey together; use "
                 "Agreement.of(SurveySampler(...))"
             )
-        if surveyed and self._states_any("privacy", "reference", "other", "joint", "blocks"):
+        if surveyed and self._has_any_of("privacy", "reference", "other", "joint", "blocks"):
             raise DiscreetError("a survey is for pure epsilon, and has no privacy, reference, other, joint or blocks")
 
     def _check_own(self) -> None:
@@ -206,7 +206,7 @@ class Agreement:
                 f"mechanism = {OWN_MECHANISM!r} and the field own, which names it, belong together; use Agreement.of(sampler)"
             )
         if own and (
-            not isinstance(self.family, FamilyTerms) or self._states_any("reference", "joint", "blocks", "survey")
+            not isinstance(self.family, FamilyTerms) or self._has_any_of("reference", "joint", "blocks", "survey")
         ):
             raise DiscreetError(
                 "a mechanism of one's own is agreed on for a list of outcomes, without reference, joint, blocks or survey"
@@ -356,7 +356,7 @@ class Agreement:
 
         Epsilons add up, and so do squares of nu. Other notions are counted by the epsilon of their box.
         """
-        return self._after(self.rounds)
+        return self._privacy_after_rounds(self.rounds)
 
     together = OldName("privacy_of_all_rounds")
 
@@ -368,9 +368,9 @@ class Agreement:
     @property
     def in_a_year(self) -> Privacy:
         """The privacy of a client's rounds of one calendar year together."""
-        return self._after(self.rounds_in_a_year)
+        return self._privacy_after_rounds(self.rounds_in_a_year)
 
-    def _after(self, rounds: int) -> Privacy:
+    def _privacy_after_rounds(self, rounds: int) -> Privacy:
         if rounds == 1:
             return self.promise
         if isinstance(self.promise, Gaussian):
@@ -419,7 +419,7 @@ class Agreement:
         Raises:
             DiscreetError: for a round that was not agreed on.
         """
-        if not is_day(given):
+        if not is_given_by_date(given):
             return self.check_round(given)
         if self.schedule is None:
             raise DiscreetError(
@@ -474,7 +474,7 @@ class Agreement:
         if self.own is not None:
             if reference is not None:
                 raise DiscreetError("reference has no meaning for a mechanism of one's own; leave it out")
-            return self._checked(self.own.sampler(whole_family, self.promise))
+            return self._verified_sampler(self.own.sampler(whole_family, self.promise))
         if reference is None and self.reference is not None:
             reference = self.reference.reference(whole_family)
         found = sampler_named(
@@ -504,7 +504,7 @@ class Agreement:
         """The family agreed on, or the one that is given because the agreement does not contain all of it."""
         return self.family.family() if family is None else family
 
-    def _checked(self, sampler: AgreedSampler) -> AgreedSampler:
+    def _verified_sampler(self, sampler: AgreedSampler) -> AgreedSampler:
         """The sampler, if it is the one agreed on."""
         self.check_sampler(sampler)
         return sampler
@@ -525,7 +525,7 @@ class Agreement:
             raise DiscreetError(
                 f"agreement {self.id} is on one sample of each client at a time; use agreement.sampler()"
             )
-        return self._checked(self.joint.sampler(self._whole_family(family), self.epsilon))
+        return self._verified_sampler(self.joint.sampler(self._whole_family(family), self.epsilon))
 
     def report_sampler(self, family: Any = None) -> ReportSampler:
         """The sampler agreed on, of an agreement on reports.
@@ -544,7 +544,7 @@ class Agreement:
             raise DiscreetError(
                 f"agreement {self.id} is on {what}, not on reports of one column; use agreement.sampler()"
             )
-        return self._checked(self.blocks.sampler(self._whole_family(family), self.epsilon))
+        return self._verified_sampler(self.blocks.sampler(self._whole_family(family), self.epsilon))
 
     def survey_sampler(self) -> SurveySampler:
         """The sampler agreed on, of an agreement on a survey.
@@ -649,7 +649,7 @@ class Agreement:
         if terms["bits"] != BITS:
             raise DiscreetError(f"bits = {terms['bits']!r} is not {BITS}, the integers this version draws with")
         return cls(
-            family=_read_terms(terms["family"], version),
+            family=_read_any_family_terms(terms["family"], version),
             mechanism=terms["mechanism"],
             epsilon=terms["epsilon"],
             **{name: terms[name] for name in _PLAIN if name in terms},
@@ -677,7 +677,7 @@ def _sampler_family_terms(
     return FamilyTerms.of(family, version)
 
 
-def _read_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms | RowTerms:
+def _read_any_family_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms | RowTerms:
     """The terms of a family, which its kind says how to read."""
     found = check_kind_fields("family", fields, {**KINDS, **CONTINUOUS_KINDS, **ROW_KINDS})
     if found["kind"] in ROW_KINDS:

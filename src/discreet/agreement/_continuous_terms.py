@@ -30,7 +30,7 @@ from discreet.agreement._family_terms import (
     OTHER_ON_INTERVAL,
     AgreementTerms,
     Fields,
-    check_listed,
+    check_listed_digest,
     check_object,
     check_outcome_number,
 )
@@ -113,7 +113,13 @@ class ContinuousTerms(AgreementTerms):
             case GaussianMixtures() | LaplaceMixtures():
                 kind = next(name for name, one in MIXTURES.items() if type(family) is one)
                 return cls(
-                    kind, family.dim, atoms, family.radius, family.scale, _finite_ends(family.box), version=version
+                    kind,
+                    family.dim,
+                    atoms,
+                    family.radius,
+                    family.scale,
+                    _box_without_infinities(family.box),
+                    version=version,
                 )
             case DensityBand():
                 given, lower, upper = family.given_as
@@ -123,7 +129,9 @@ class ContinuousTerms(AgreementTerms):
                         "DensityBand(Tabulated(axes, values), ...)"
                     )
                 terms = (float(lower), float(upper), given.digest, True if family.any_client else None, given)
-                return cls(DENSITY_BAND, family.dim, atoms, None, None, _finite_ends(family.box), *terms, version)
+                return cls(
+                    DENSITY_BAND, family.dim, atoms, None, None, _box_without_infinities(family.box), *terms, version
+                )
         raise DiscreetError(
             f"family = {family!r} has no terms yet; agree on mixtures, or on a DensityBand around a table"
         )
@@ -156,7 +164,7 @@ class ContinuousTerms(AgreementTerms):
     @property
     def full_terms(self) -> dict[str, Any]:
         """The terms as a file lists them, with the table if it is known and small enough."""
-        return self.document if self.table is None else {**self.document, **table_fields(self.table)}
+        return self.document if self.table is None else {**self.document, **density_table_fields(self.table)}
 
     @property
     def beside(self) -> None:
@@ -181,16 +189,16 @@ class ContinuousTerms(AgreementTerms):
         if self.kind in MIXTURES:
             assert self.radius is not None
             assert self.scale is not None
-            return MIXTURES[self.kind](self.dim, radius=self.radius, scale=self.scale, box=self._pairs())
+            return MIXTURES[self.kind](self.dim, radius=self.radius, scale=self.scale, box=self._box_ends())
         if self.table is None:
             raise DiscreetError("the agreement holds a digest of its density's table; pass the family it was made with")
         assert self.lower is not None
         assert self.upper is not None
         return DensityBand(
-            self.table, self._pairs(), lower=self.lower, upper=self.upper, any_client=bool(self.everybody)
+            self.table, self._box_ends(), lower=self.lower, upper=self.upper, any_client=bool(self.everybody)
         )
 
-    def _pairs(self) -> list[tuple[float, float]] | None:
+    def _box_ends(self) -> list[tuple[float, float]] | None:
         if self.box is None:
             return None
         return [(-math.inf if low is None else low, math.inf if high is None else high) for low, high in self.box]
@@ -199,7 +207,7 @@ class ContinuousTerms(AgreementTerms):
     listed = OldName("full_terms")
 
 
-def _finite_ends(box: list[tuple[float, float]] | None) -> Box | None:
+def _box_without_infinities(box: list[tuple[float, float]] | None) -> Box | None:
     """A box with None in place of infinities, which JSON lacks."""
     if box is None:
         return None
@@ -231,9 +239,9 @@ def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Con
     upper = POSITIVE.check("family.upper", fields.get("upper"))
     everybody = check_everybody(fields.get("everybody"), lower)
     stated = check_digest("family.density", fields.get("density"))
-    table = read_table(fields.get("table"), "family.table")
+    table = read_density_table(fields.get("table"), "family.table")
     if table is not None:
-        check_listed("the table listed is not the one", table.digest, stated)
+        check_listed_digest("the table listed is not the one", table.digest, stated)
     return ContinuousTerms(kind, dim, atoms, None, None, box, lower, upper, stated, everybody, table, version)
 
 
@@ -263,14 +271,14 @@ def _is_interval_end(end: Any) -> bool:
     return end is None or (isinstance(end, (int, float)) and not isinstance(end, bool) and abs(end) < 1e300)
 
 
-def table_fields(table: Tabulated) -> dict[str, Any]:
+def density_table_fields(table: Tabulated) -> dict[str, Any]:
     """A table as a file lists it beside its digest; nothing where it is too large."""
     if table.values.size > MOST_LISTED:
         return {}
     return {"table": {"axes": [axis.tolist() for axis in table.axes], "values": table.values.tolist()}}
 
 
-def read_table(table: Any, where: str) -> Tabulated | None:
+def read_density_table(table: Any, where: str) -> Tabulated | None:
     """The table that a file lists, or None. Errors call it `where`."""
     if table is None:
         return None
@@ -324,7 +332,7 @@ class ReferenceTerms(AgreementTerms):
     def read_listed(cls, value: Any) -> ReferenceTerms:
         """The terms in a JSON object, which may list the reference itself; an error names the first wrong field."""
         fields = check_object("reference", value, _REFERENCE)
-        weights, table = fields.get("weights"), read_table(fields.get("table"), "reference.table")
+        weights, table = fields.get("weights"), read_density_table(fields.get("table"), "reference.table")
         stated = check_digest("reference.digest", fields["digest"])
         if weights is not None and table is not None:
             raise DiscreetError("reference.weights and reference.table are both listed; a reference is one of them")
@@ -334,7 +342,7 @@ class ReferenceTerms(AgreementTerms):
         given = table if weights is None else _read_probabilities(weights)
         if given is not None:
             listed = _law_digest(given) if isinstance(given, np.ndarray) else given.digest
-            check_listed("the reference listed is not the one", listed, stated)
+            check_listed_digest("the reference listed is not the one", listed, stated)
         return cls(stated, lower, upper, given)
 
     @property
@@ -343,7 +351,7 @@ class ReferenceTerms(AgreementTerms):
         if isinstance(self.given, np.ndarray) and self.given.size <= MOST_LISTED:
             return {**self.document, "weights": self.given.tolist()}
         if isinstance(self.given, Tabulated):
-            return {**self.document, **table_fields(self.given)}
+            return {**self.document, **density_table_fields(self.given)}
         return self.document
 
     def reference(self, family: AnyFamily) -> Any:

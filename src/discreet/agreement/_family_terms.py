@@ -2,7 +2,7 @@
 
 `AgreementTerms` writes the fields that are set and reads them back; two terms are the same where their documents are. `Fields` says which
 fields an object needs and which it may have; `check_object` and `check_kind_fields` check it. What is long stands in a document as a
-digest, and a file may list it beside (`check_listed`), up to `MOST_LISTED` numbers.
+digest, and a file may list it beside (`check_listed_digest`), up to `MOST_LISTED` numbers.
 
 `FamilyTerms` is a finite family as an agreement states it, with digests in place of lists as long as the domain. The digests of labels and of
 a reference's weights are part of the id, the lists themselves are not. A file may therefore list them or leave them out. Up to 65,536 weights
@@ -60,7 +60,7 @@ class AgreementTerms:
     version: int = VERSION
 
     @classmethod
-    def _fields(cls) -> dict[str, bool]:
+    def _needed_by_name(cls) -> dict[str, bool]:
         """The names of the dataclass's fields, and whether each is needed."""
         own: Any = cls
         return {each.name: each.default is MISSING for each in fields(own)}
@@ -68,13 +68,15 @@ class AgreementTerms:
     @classmethod
     def read(cls, where: str, value: Any) -> Self:
         """The terms in a JSON object, whose fields are those of the dataclass; an error calls it `where`."""
-        needed = frozenset(name for name, is_needed in cls._fields().items() if is_needed)
-        return cls(**check_object(where, value, Fields(needed, frozenset(cls._fields()))))
+        needed = frozenset(name for name, is_needed in cls._needed_by_name().items() if is_needed)
+        return cls(**check_object(where, value, Fields(needed, frozenset(cls._needed_by_name()))))
 
     @property
     def document(self) -> dict[str, Any]:
         """The terms as JSON values, without those that are not set."""
-        return {name: value for name in self.STATED or self._fields() if (value := getattr(self, name)) is not None}
+        return {
+            name: value for name in self.STATED or self._needed_by_name() if (value := getattr(self, name)) is not None
+        }
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -115,7 +117,7 @@ def check_kind_fields(where: str, value: Any, kinds: dict[str, Fields]) -> dict[
     return found
 
 
-def check_listed(what: str, found: str, stated: str | None) -> None:
+def check_listed_digest(what: str, found: str, stated: str | None) -> None:
     """Refuse what a file lists beside a digest that is not its own: the id would speak for something else."""
     if found != stated:
         raise DiscreetError(f"{what} whose digest is {stated}; get the file anew")
@@ -249,7 +251,7 @@ class FamilyTerms(AgreementTerms):
         if len(content) != 8 * self.size:
             raise DiscreetError(f"{where} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
         weights = _check_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
-        return replace(self, reference=weights)._with_true_weights()
+        return replace(self, reference=weights)._with_checked_weights()
 
     def check_other(self, number: Any) -> int:
         """The number of the outcome that values outside the domain count as; an error if there is no such outcome."""
@@ -271,25 +273,25 @@ class FamilyTerms(AgreementTerms):
         if self.kind == "simplex":
             return Simplex(self.domain)
         if self.reference is not None:
-            return self._band(self.reference)
+            return self._make_band(self.reference)
         if self.size <= _LARGEST_TRIED and _uniform_digest(self.size) == self.weights:
-            return self._band(np.ones(self.size))
+            return self._make_band(np.ones(self.size))
         raise DiscreetError(
             "the agreement holds a digest of its weights; pass the family it was made with, or keep the file of weights that was "
             f"written with the agreement beside it, called as it is with {BESIDE} at the end"
         )
 
-    def _with_true_weights(self) -> "FamilyTerms":
+    def _with_checked_weights(self) -> "FamilyTerms":
         """The terms; an error if the listed weights do not have the stated digest."""
         if self.reference is not None:
-            self._band(self.reference)
+            self._make_band(self.reference)
         return self
 
-    def _band(self, weights: NDArray[np.float64]) -> Band:
+    def _make_band(self, weights: NDArray[np.float64]) -> Band:
         assert self.lower is not None
         assert self.upper is not None
         band = Band(weights, lower=self.lower, upper=self.upper, domain=self.domain, any_client=bool(self.everybody))
-        check_listed("the weights listed are not those", _weights_digest(band), self.weights)
+        check_listed_digest("the weights listed are not those", _weights_digest(band), self.weights)
         attained = band.bounds
         if (attained.lower, attained.upper) != (self.lower, self.upper):
             raise DiscreetError(
@@ -337,7 +339,7 @@ def read_family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyT
         raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
     everybody = check_everybody(fields.get("everybody"), lower)
     listed = _read_listed_weights(fields.get("reference"), domain.size)
-    return FamilyTerms("band", domain, lower, upper, weights, everybody, listed, version)._with_true_weights()
+    return FamilyTerms("band", domain, lower, upper, weights, everybody, listed, version)._with_checked_weights()
 
 
 def _read_listed_weights(listed: Any, size: int) -> NDArray[np.float64] | None:
@@ -389,7 +391,7 @@ class RowTerms(AgreementTerms):
                 raise DiscreetError(f"column {name!r} has {domain.size:,} outcomes, more than {LARGEST_COLUMN:,}")
         listed = sum(len(domain.labels or ()) for domain in self.columns.values())
         if listed > MOST_LISTED:
-            raise DiscreetError(_too_many_labels(listed))
+            raise DiscreetError(_too_many_labels_message(listed))
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -457,10 +459,10 @@ def _check_label_count(columns: Iterable[Any]) -> None:
         elif isinstance(terms.get("labels"), list):
             listed += len(terms["labels"])
     if listed > MOST_LISTED:
-        raise DiscreetError(_too_many_labels(listed))
+        raise DiscreetError(_too_many_labels_message(listed))
 
 
-def _too_many_labels(listed: int) -> str:
+def _too_many_labels_message(listed: int) -> str:
     return (
         f"the columns have {listed:,} labels, and an agreement on a survey lists at most {MOST_LISTED:,}; number the outcomes of the largest "
         "column, from 0 on"

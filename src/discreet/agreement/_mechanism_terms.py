@@ -152,7 +152,7 @@ class OwnTerms(AgreementTerms):
         if self.parameters is not None:
             if not isinstance(self.parameters, Mapping) or not self.parameters:
                 raise DiscreetError(f"own.parameters = {self.parameters!r} is not an object with fields; leave it out")
-            object.__setattr__(self, "parameters", _as_json(dict(self.parameters)))
+            object.__setattr__(self, "parameters", _parameters_as_json(dict(self.parameters)))
 
     @classmethod
     def of(cls, sampler: OwnSampler) -> "OwnTerms":
@@ -185,7 +185,7 @@ def box_digest(sampler: OwnSampler) -> str:
     return digest(np.stack(list(bounds)).astype("<i8").tobytes())
 
 
-def _as_json(parameters: dict[str, Any]) -> Any:
+def _parameters_as_json(parameters: dict[str, Any]) -> Any:
     """The parameters as every reader of the agreement gets them."""
     try:
         return json.loads(canonical(parameters))
@@ -298,6 +298,6 @@ class Schedule(AgreementTerms):
         return after if after == date.max else date.fromordinal(after.toordinal() - 1)
 
 
-def is_day(given: Any) -> bool:
+def is_given_by_date(given: Any) -> bool:
     """Whether a round is given by a date: a date, or a text."""
     return isinstance(given, (str, date))

@@ -105,7 +105,7 @@ class _TaggedContent:
         self._plain = content, {**common, "ETag": f'"{tag}"'}
         self._packed = gzip.compress(content, mtime=0), {**common, "ETag": f'"{tag}-gzip"', "Content-Encoding": "gzip"}
 
-    def answer(self, request: Request) -> Response:
+    def response(self, request: Request) -> Response:
         """The file, unless the browser has it."""
         accepted = request.headers.get("accept-encoding", "").replace(" ", "").lower()
         content, headers = (
@@ -123,32 +123,32 @@ def _pages_in_languages(name: str, section: str) -> dict[str, _TaggedContent]:
     for language in LANGUAGES:
         catalogue = json.loads(_read_page_file(f"{language}.json"))
         parts = {part: catalogue[part] for part in (*_SHARED, section)}
-        found[language] = _TaggedContent(_fill_page(template, parts).encode(), name, language)
+        found[language] = _TaggedContent(_translate_page(template, parts).encode(), name, language)
     return found
 
 
-def _fill_page(template: str, catalogue: Mapping[str, Any]) -> str:
+def _translate_page(template: str, catalogue: Mapping[str, Any]) -> str:
     """A page in the language of a catalogue, which it then holds: for its script to speak by."""
     texts = {
         key: text for name, part in catalogue.items() if name not in ("language", "nouns") for key, text in part.items()
     }
 
-    def text_of(key: str) -> str:
+    def translated_text(key: str) -> str:
         return html.escape(texts[key].format_map(catalogue["nouns"]["sample"]), quote=True)
 
-    page = _WORDED.sub(lambda found: found[1] + text_of(found[2]), template)
-    page = _LABELLED.sub(lambda found: f'{found[0]} aria-label="{text_of(found[1])}"', page)
+    page = _WORDED.sub(lambda found: found[1] + translated_text(found[2]), template)
+    page = _LABELLED.sub(lambda found: f'{found[0]} aria-label="{translated_text(found[1])}"', page)
     stated = json.dumps(catalogue, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     page = page.replace(_CATALOGUE, _CATALOGUE + stated)
     return page.replace('<html lang="en">', f'<html lang="{catalogue["language"]}">')
 
 
 def _page_route(path: str, versions: Mapping[str, _TaggedContent]) -> Route:
-    async def answer(request: Request) -> Response:
+    async def answer_request(request: Request) -> Response:
         found = versions[_chosen_language(request)] if len(versions) > 1 else next(iter(versions.values()))
-        return found.answer(request)
+        return found.response(request)
 
-    return Route(path, answer, methods=["GET"])
+    return Route(path, answer_request, methods=["GET"])
 
 
 def _chosen_language(request: Request) -> str:
@@ -194,7 +194,7 @@ class Questions:
             text = content.decode("utf-8")
             if len(content) > _LARGEST_FILE:
                 raise DiscreetError(f"questions {str(path)!r} has more than {_LARGEST_FILE:,} bytes; shorten it")
-            found = _parse_json(text) if str(path).endswith(".json") else tomllib.loads(text)
+            found = _parse_questions_json(text) if str(path).endswith(".json") else tomllib.loads(text)
         except DiscreetError:
             raise
         except OSError as error:
@@ -210,17 +210,19 @@ class Questions:
             raise DiscreetError(
                 "questions are asked of an agreement on outcomes, and this one is on a continuous family"
             )
-        columns = None if agreement.survey is None else _asked_columns(agreement)
-        fields = _check_fields(
+        columns = None if agreement.survey is None else _columns_in_reports(agreement)
+        fields = _check_table_fields(
             "questions", found, {"language", "translations", *(_QUESTION if columns is None else _SURVEY)}
         )
         language = fields.get("language", "en")
         if not (isinstance(language, str) and _LANGUAGE.fullmatch(language)):
             raise DiscreetError(f"questions: language = {language!r} is not a code such as 'en' or 'de-AT'")
         question = (
-            _read_question("questions", fields, agreement.domain) if columns is None else _read_form(fields, columns)
+            _read_question("questions", fields, agreement.domain)
+            if columns is None
+            else _read_survey_questions(fields, columns)
         )
-        translations = _check_fields("translations", fields.get("translations", {}), None)
+        translations = _check_table_fields("translations", fields.get("translations", {}), None)
         for code, translated in translations.items():
             if not _LANGUAGE.fullmatch(code) or code == language:
                 raise DiscreetError(f"translations: {code!r} is not the code of another language, such as 'de'")
@@ -244,11 +246,11 @@ class Questions:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def _parse_json(text: str) -> Any:
+def _parse_questions_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=refuse_repeated_fields("the file of questions"))
 
 
-def _check_fields(where: str, found: Any, known: set[str] | None) -> dict[str, Any]:
+def _check_table_fields(where: str, found: Any, known: set[str] | None) -> dict[str, Any]:
     """A table of fields; an error for another value, and for a field that is not known."""
     if not isinstance(found, dict):
         raise DiscreetError(f"{where} is not a table of fields")
@@ -289,7 +291,7 @@ def _read_question(where: str, fields: Mapping[str, Any], domain: Domain[Any]) -
     return {**found, "prefer_not_to_say": silent}
 
 
-def _asked_columns(agreement: Agreement) -> dict[str, Domain[Any]]:
+def _columns_in_reports(agreement: Agreement) -> dict[str, Domain[Any]]:
     """The columns of a survey that a report may be about: no others are asked for."""
     assert agreement.survey is not None
     assert isinstance(agreement.family, RowTerms)
@@ -298,19 +300,21 @@ def _asked_columns(agreement: Agreement) -> dict[str, Domain[Any]]:
     return {name: domain for name, domain in agreement.family.columns.items() if name in seen}
 
 
-def _read_form(fields: Mapping[str, Any], columns: Mapping[str, Domain[Any]]) -> dict[str, Any]:
+def _read_survey_questions(fields: Mapping[str, Any], columns: Mapping[str, Domain[Any]]) -> dict[str, Any]:
     """The questions of a survey: one for each column that it asks."""
     found: dict[str, Any] = {"title": _check_text("questions: title", fields.get("title"), _LONGEST_TITLE)}
     if "text" in fields:
         found["text"] = _check_text("questions: text", fields["text"], _LONGEST_TEXT)
-    asked = _check_fields("questions: columns", fields.get("columns"), set(columns))
+    asked = _check_table_fields("questions: columns", fields.get("columns"), set(columns))
     missing = [name for name in columns if name not in asked]
     if missing:
         raise DiscreetError(f"questions: columns has no question for {missing[0]!r}, which the survey asks")
     found["columns"] = {}
     for name, domain in columns.items():
         where = f"questions: columns.{name}"
-        question = found["columns"][name] = _read_question(where, _check_fields(where, asked[name], _QUESTION), domain)
+        question = found["columns"][name] = _read_question(
+            where, _check_table_fields(where, asked[name], _QUESTION), domain
+        )
         if question["choice"] == "records":
             raise DiscreetError(
                 f"{where}: choice = 'records' is for one question; the columns of a survey are single or multiple"
@@ -319,7 +323,7 @@ def _read_form(fields: Mapping[str, Any], columns: Mapping[str, Domain[Any]]) ->
 
 
 def _read_options(where: str, found: Any, names: list[str]) -> dict[str, str]:
-    options = _check_fields(where, found, None)
+    options = _check_table_fields(where, found, None)
     for name, text in options.items():
         if name not in names:
             raise DiscreetError(f"{where}: {name!r} is not an outcome of the agreement")
@@ -329,7 +333,7 @@ def _read_options(where: str, found: Any, names: list[str]) -> dict[str, str]:
 
 def _check_translation(where: str, found: Any, question: Mapping[str, Any], known: set[str]) -> None:
     """Raise an error for a translation that does not say exactly what the original says."""
-    fields = _check_fields(where, found, known)
+    fields = _check_table_fields(where, found, known)
     stated = question.keys() & known
     if fields.keys() != stated:
         raise DiscreetError(
@@ -345,7 +349,7 @@ def _check_translation(where: str, found: Any, question: Mapping[str, Any], know
                 f"{where}: options are not those that are to be translated: {', '.join(question['options'])}"
             )
     if "columns" in fields:
-        _check_fields(f"{where}: columns", fields["columns"], set(question["columns"]))
+        _check_table_fields(f"{where}: columns", fields["columns"], set(question["columns"]))
 
 
 MOST_TOKENS = 10_000_000

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from discreet._base.files import atomic_folder, check_apart, check_output_path
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement
-from discreet.collect._counting import sent_reports
+from discreet.collect._counting import reports_as_unsigned
 from discreet.collect._published_page import (
     share_page,
     share_picture,
@@ -155,12 +155,12 @@ def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, 
     said = f"estimates are shown from {kept.least:,} {what} on" if hidden else f"there are no {what} yet"
     if isinstance(sampler, SurveySampler):
         if kept.shows(samples):
-            answers = answer_survey(sampler, sent_reports(counts), confidence=confidence)
+            answers = answer_survey(sampler, reports_as_unsigned(counts), confidence=confidence)
             return survey_record(answers, agreed, survey_notes(answers))
         return {**empty_survey_record(agreed, samples, confidence), "notes": [said], **hidden}
     if kept.shows(samples):
         if not isinstance(sampler, OwnSampler):
-            found = _population_of(sampler, counts, confidence)
+            found = _estimated_population(sampler, counts, confidence)
             return record(found, agreed, notes(found, agreed), statistics=_mean_and_median(found))
         try:
             inverted = inverted_population(sampler, counts=counts, confidence=confidence)
@@ -187,7 +187,7 @@ def _mean_and_median(found: Population | ReportedPopulation) -> list[Estimate]:
     return [found.statistic(name) for name in ("mean", "median")]
 
 
-def _population_of(
+def _estimated_population(
     sampler: Sampler[AnyFamily] | ReportSampler, counts: Counts, confidence: float
 ) -> Population | ReportedPopulation:
     if isinstance(sampler, ReportSampler):
@@ -224,7 +224,7 @@ def estimate_side_by_side(
     ids = {names[place]: groups[place].agreement.id for place in range(len(groups))}
     about = {"agreements": ids, "samples_of_groups": dict(zip(names, many, strict=True))}
     if isinstance(sampler, SurveySampler):
-        reports = {names[place]: sent_reports(counts[place]) for place in shown}
+        reports = {names[place]: reports_as_unsigned(counts[place]) for place in shown}
         answers = answer_groups(sampler, reports, confidence=confidence) if reports else {}
         return {**survey_groups_record(answers, agreed, said, by=BY_AGREEMENT), "confidence": confidence, **about}
     if not shown:
@@ -247,7 +247,7 @@ def estimate_stages(
     A stage whose own estimate is hidden is left out: together with the estimates of the others it could be computed.
     """
     used = [
-        (kept.agreement, _population_of(sampler, each, confidence))
+        (kept.agreement, _estimated_population(sampler, each, confidence))
         for kept, sampler, each in zip(stages, samplers, counts, strict=True)
         if not isinstance(sampler, SurveySampler) and kept.shows(count_samples(sampler, each))
     ]
@@ -270,10 +270,10 @@ def estimate_change(
             said = f"round {number} has too few {agreed.release_kind}s, so no change is shown"
             return {"confidence": confidence, "changes": [], "notes": [said], **told}
     if isinstance(sampler, SurveySampler):
-        earlier, later = map(sent_reports, counts)
+        earlier, later = map(reports_as_unsigned, counts)
         moved = survey_change(sampler, earlier, sampler, later, confidence=confidence)
         return {**survey_change_record(moved, (agreed, agreed), [CHANGE_NOTE]), **told}
-    before, after = (_population_of(sampler, each, confidence) for each in counts)
+    before, after = (_estimated_population(sampler, each, confidence) for each in counts)
     return {**change_record(change(before, after), (agreed, agreed), [CHANGE_NOTE]), **told}
 
 
@@ -284,7 +284,7 @@ def estimate_within_groups(
     samples = count_samples(sampler, counts)
     if not isinstance(sampler, SurveySampler) or not kept.shows(samples):
         return {"by": by, "clients": samples, "confidence": confidence, "questions": [], "notes": []}
-    return within_record(answer_survey(sampler, sent_reports(counts), confidence=confidence), [], by=by)
+    return within_record(answer_survey(sampler, reports_as_unsigned(counts), confidence=confidence), [], by=by)
 
 
 MOST_ROWS = 10**9 - 1
@@ -336,7 +336,7 @@ def export(
     check_enough(kept, number, samples)
     parts: Iterable[list[pa.Array]]
     if agreed.survey is not None:
-        columns, parts = {"client": pa.int64(), "report": pa.uint64()}, _survey_parts(counts)
+        columns, parts = {"client": pa.int64(), "report": pa.uint64()}, _shuffled_report_parts(counts)
     elif agreed.blocks is not None:  # the table of reports: a row for each place, which `tally_reports` reads
         columns = {PLACE: pa.int64(), COUNTED: pa.int64()}
         parts = [[_arrow_column(np.arange(len(counts))), _arrow_column(counts)]]
@@ -347,7 +347,7 @@ def export(
             )
         coding, _ = coding_and_sampler(agreed)
         columns = {"client": pa.int64(), "sample": coding.sample_type}
-        parts = _sample_parts(coding, counts, _places_inside_cells(coding, counts))
+        parts = _shuffled_sample_parts(coding, counts, _places_inside_cells(coding, counts))
     numbered = {} if PLACE in columns else {NUMBERED: b"rows"}
     schema = pa.schema(
         [*columns.items(), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
@@ -362,7 +362,9 @@ def export(
     return ExportSummary(agreed, number, samples, agreed.release_kind)
 
 
-def _sample_parts(coding: Coding, counts: NDArray[np.int64], place: NDArray[np.float64]) -> Iterator[list[pa.Array]]:
+def _shuffled_sample_parts(
+    coding: Coding, counts: NDArray[np.int64], place: NDArray[np.float64]
+) -> Iterator[list[pa.Array]]:
     """Rows (client, sample) in random order, numbered in that order. `place`: of the point in its cell, for every outcome."""
     rng, total = np.random.default_rng(), int(counts.sum())
 
@@ -377,9 +379,9 @@ def _sample_parts(coding: Coding, counts: NDArray[np.int64], place: NDArray[np.f
         yield shuffled_rows(taken, start)
 
 
-def _survey_parts(stored: NDArray[np.int64]) -> Iterator[list[pa.Array]]:
+def _shuffled_report_parts(stored: NDArray[np.int64]) -> Iterator[list[pa.Array]]:
     """Rows (client, report) in random order, numbered in that order, as `discreet sample` writes them."""
-    reports = sent_reports(np.random.default_rng().permutation(stored))
+    reports = reports_as_unsigned(np.random.default_rng().permutation(stored))
     for start in range(0, len(reports), _ROWS):
         part = reports[start : start + _ROWS]
         yield [_arrow_column(np.arange(start, start + len(part))), _arrow_column(part)]

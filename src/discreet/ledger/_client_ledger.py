@@ -84,7 +84,7 @@ class Destination:
         return [self.address, self.key, self.collection]
 
     @classmethod
-    def of(cls, line: Any) -> "Destination | None":
+    def from_line(cls, line: Any) -> "Destination | None":
         """The destination in a line of a ledger; None for a sample without one."""
         return None if line is None else cls(*line)
 
@@ -288,8 +288,8 @@ class Ledger:
         The collector's key is noted: from then on another key at this address is an error until the device's owner trusts it.
         """
         if to.note_of_key(self._book.lines()[1:]) is not None:
-            with self._book.writing() as pen:
-                _note_key(pen, to)
+            with self._book.write_transaction() as pen:
+                _note_collector_key(pen, to)
         return self._find_entry(self._book.lines(), agreement="", round=round, to=to)
 
     def _release(
@@ -366,8 +366,8 @@ class Ledger:
         if known is not None:
             return known
         number = int(draw())  # outside the lock: it may take long
-        with self._book.writing() as pen:
-            _note_key(pen, to)
+        with self._book.write_transaction() as pen:
+            _note_collector_key(pen, to)
             known = self._find_entry(pen.lines, agreement=agreement, round=round, to=to)
             if known is not None:
                 return known
@@ -386,10 +386,10 @@ class Ledger:
         return next((entry for entry in asked if entry.round == round), None)
 
     @contextmanager
-    def binding(self) -> Iterator["Binding"]:
+    def binding(self) -> Iterator["IdentityBinding"]:
         """The identity this ledger belongs to, under its lock: no other process looks or binds meanwhile."""
-        with self._book.writing() as pen:
-            yield Binding(pen)
+        with self._book.write_transaction() as pen:
+            yield IdentityBinding(pen)
 
     def entries(self) -> list[Entry]:
         """All charges, in the order they were made."""
@@ -433,13 +433,13 @@ def client_ledger_exists(path: str | Path) -> bool:
         return True
 
 
-def _note_key(pen: BookWriter, to: Destination | None) -> None:
+def _note_collector_key(pen: BookWriter, to: Destination | None) -> None:
     note = None if to is None else to.note_of_key(pen.lines[1:])
     if note is not None:
         pen.add(note)
 
 
-class Binding:
+class IdentityBinding:
     """The digest of the identity that a ledger belongs to, or None.
 
     `used`: whether the ledger may already have met an identity: it has a charge, or a format that noted no identities.
@@ -472,7 +472,7 @@ def _charge_entries(lines: list[Any]) -> list[Entry]:
     """The charges among the lines of a ledger, numbered from 1."""
     charges = (line for line in lines[1:] if line[0] != _BOUND and not is_key_note(line))
     return [
-        Entry(number, *line[:7], *(Destination.of(to) for to in line[7:]))
+        Entry(number, *line[:7], *(Destination.from_line(to) for to in line[7:]))
         for number, line in enumerate(charges, start=1)
     ]
 
