@@ -91,14 +91,16 @@ class _MovedLoader(InspectLoader, Loader):
         return found is not None and found.submodule_search_locations is not None
 
     def get_code(self, fullname: str) -> CodeType | None:
-        found = find_spec(self._target)
-        loader = None if found is None else found.loader
-        return loader.get_code(self._target) if isinstance(loader, InspectLoader) else None
+        loader = self._target_loader()
+        return None if loader is None else loader.get_code(self._target)
 
     def get_source(self, fullname: str) -> str | None:
+        loader = self._target_loader()
+        return None if loader is None else loader.get_source(self._target)
+
+    def _target_loader(self) -> InspectLoader | None:
         found = find_spec(self._target)
-        loader = None if found is None else found.loader
-        return loader.get_source(self._target) if isinstance(loader, InspectLoader) else None
+        return found.loader if found is not None and isinstance(found.loader, InspectLoader) else None
 
 
 class _MovedModules(MetaPathFinder):

@@ -363,11 +363,8 @@ def _loss_of_repeats(release: BoxProfile | Privacy, count: int) -> PrivacyLoss:
 def _box_loss(profile: BoxProfile, count: int) -> PrivacyLoss:
     """The loss of `count` releases from one box, on the multiples of its epsilon."""
     once = np.array([profile.lower_mass, 1.0 - profile.lower_mass - profile.upper_mass, profile.upper_mass])
-    once = np.maximum(once, 0.0) + [
-        0.0,
-        4.0 * UNIT,
-        0.0,
-    ]  # at least the remaining mass, since the others were rounded up
+    # at least the remaining mass, since the others were rounded up
+    once = np.maximum(once, 0.0) + np.array([0.0, 4.0 * UNIT, 0.0])
     masses: NDArray[np.float64] = np.ones(1)
     square, left = once, count
     while left:

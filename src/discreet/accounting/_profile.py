@@ -206,7 +206,7 @@ _DEVIATIONS = (
     -0.25,
     0.5,
     1.5,
-)  # M is rounded down to these, in standard deviations
+)  # standard deviations that M is rounded down to
 _FEW = 100
 _NOTHING_TO_HIDE = 1e-9
 _NO_CLONES = 60.0  # an epsilon at which a clone is less likely than 1e-26

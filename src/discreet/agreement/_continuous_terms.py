@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from discreet.agreement._family_terms import (
     MOST_LISTED,
     OTHER_ON_INTERVAL,
     AgreementTerms,
+    AnyFamilyTerms,
     Fields,
     check_listed_digest,
     check_object,
@@ -72,7 +72,7 @@ Floats = NDArray[np.float64]
 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
-class ContinuousTerms(AgreementTerms):
+class ContinuousTerms(AnyFamilyTerms):
     """A continuous family in an agreement. Two families are the same where their documents are.
 
     Attributes:
@@ -139,14 +139,10 @@ class ContinuousTerms(AgreementTerms):
     @property
     def description(self) -> str:
         """The family in words."""
-        at_least = (
-            "at least " if self.atoms["by"] == "cells" else ""
-        )  # a partition may have a few more cells than requested
+        at_least = "at least " if self.atoms["by"] == "cells" else ""  # a partition may have a few more than requested
         count = self.atoms["count"]
-        if at_least and self.everybody and self.table is not None:
-            count = max(
-                count, math.prod(axis.size - 1 for axis in self.table.axes)
-            )  # every cell lies within one cell of the table
+        if at_least and self.everybody and self.table is not None:  # every cell lies within one cell of the table
+            count = max(count, math.prod(axis.size - 1 for axis in self.table.axes))
         return f"{self.kind} in dimension {self.dim} by {at_least}{count:,} {self.atoms['by']}"
 
     @property
@@ -166,23 +162,10 @@ class ContinuousTerms(AgreementTerms):
         """The terms as a file lists them, with the table if it is known and small enough."""
         return self.document if self.table is None else {**self.document, **density_table_fields(self.table)}
 
-    @property
-    def beside(self) -> None:
-        """None: these terms have no file beside the agreement."""
-        return
-
-    def with_beside(self, path: Path) -> ContinuousTerms:
-        """The terms, unchanged."""
-        return self
-
     def check_other(self, number: Any) -> int:
         """Raise an error: values outside become the nearest end."""
         check_outcome_number(number)
         raise DiscreetError(OTHER_ON_INTERVAL)
-
-    def outcome_number(self, label: Any) -> int:
-        """Raise the same error: no label names an outcome."""
-        return self.check_other(0)
 
     def family(self) -> ContinuousFamily:
         """The family, if the terms contain all of it."""

@@ -89,6 +89,37 @@ class AgreementTerms:
         return hash(canonical(self.document, self.version))
 
 
+class AnyFamilyTerms(AgreementTerms):
+    """The family of an agreement. By default it lists all of itself, releases outcomes one by one, and has no outcome by a label."""
+
+    @property
+    def full_terms(self) -> dict[str, Any]:
+        """The terms as a file lists them."""
+        return self.document
+
+    @property
+    def discretisation(self) -> Any:
+        """The kind of the released atoms of a continuous family; None for outcomes."""
+        return None
+
+    @property
+    def beside(self) -> bytes | None:
+        """What a file beside the agreement holds, if there is one."""
+        return None
+
+    def with_beside(self, path: Path) -> Self:
+        """The terms with what the file beside the agreement holds, if they need it."""
+        return self
+
+    def check_other(self, number: Any) -> int:
+        """The number of the outcome that values outside count as; an error if there is no such outcome."""
+        raise NotImplementedError
+
+    def outcome_number(self, label: Any) -> int:
+        """The number of the outcome with this label; an error where outcomes have none."""
+        return self.check_other(0)
+
+
 def check_object(where: str, value: Any, fields: Fields) -> dict[str, Any]:
     """A JSON object with the fields it needs and no unknown one."""
     if not isinstance(value, dict):
@@ -139,7 +170,7 @@ _LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be 
 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
-class FamilyTerms(AgreementTerms):
+class FamilyTerms(AnyFamilyTerms):
     """A finite family in an agreement, on its domain. Two families are the same where their documents are.
 
     Attributes:
@@ -183,11 +214,6 @@ class FamilyTerms(AgreementTerms):
                     version,
                 )
         raise DiscreetError(f"family = {family!r} has no terms yet; agree on a Simplex or a Band")
-
-    @property
-    def discretisation(self) -> None:
-        """The kind of release: outcomes, one by one."""
-        return
 
     @property
     def description(self) -> str:
@@ -235,7 +261,7 @@ class FamilyTerms(AgreementTerms):
             return None
         return self.reference.astype("<f8").tobytes()
 
-    def with_beside(self, path: Path) -> "FamilyTerms":
+    def with_beside(self, path: Path) -> Self:
         """The terms with the weights from the file beside the agreement, if it exists and they are not listed."""
         if not self.lacks_weights or not path.is_file():
             return self
@@ -246,7 +272,7 @@ class FamilyTerms(AgreementTerms):
         """Whether only the digest of the weights is known."""
         return self.weights is not None and self.reference is None
 
-    def with_weights(self, content: bytes, where: str) -> "FamilyTerms":
+    def with_weights(self, content: bytes, where: str) -> Self:
         """The terms with the weights in `content`; errors call it `where`."""
         if len(content) != 8 * self.size:
             raise DiscreetError(f"{where} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
@@ -264,7 +290,7 @@ class FamilyTerms(AgreementTerms):
 
     def outcome_number(self, label: Any) -> int:
         """The number of the outcome with this label; an error on an interval, whose cells have none."""
-        return self.check_other(0) if self.domain.edges is not None else int(self.domain.numbers([label])[0])
+        return super().outcome_number(label) if self.domain.edges is not None else int(self.domain.numbers([label])[0])
 
     def family(self) -> FiniteFamily:
         """The family, if the terms contain all of it: weights that are listed, or a uniform reference."""
@@ -281,7 +307,7 @@ class FamilyTerms(AgreementTerms):
             f"written with the agreement beside it, called as it is with {BESIDE} at the end"
         )
 
-    def _with_checked_weights(self) -> "FamilyTerms":
+    def _with_checked_weights(self) -> Self:
         """The terms; an error if the listed weights do not have the stated digest."""
         if self.reference is not None:
             self._make_band(self.reference)
@@ -362,7 +388,7 @@ LARGEST_COLUMN = 0xFFFFFFF9  # outcomes that tables can code: the next numbers a
 
 
 @dataclass(frozen=True, eq=False)
-class RowTerms(AgreementTerms):
+class RowTerms(AnyFamilyTerms):
     """The rows that clients hold: public columns, and every distribution on them.
 
     Args:
@@ -377,8 +403,6 @@ class RowTerms(AgreementTerms):
     version: int = VERSION
 
     kind = "rows"
-    discretisation = None
-    beside = None
 
     def __post_init__(self) -> None:
         for name, domain in self.columns.items():
@@ -396,15 +420,9 @@ class RowTerms(AgreementTerms):
     @cached_property
     def document(self) -> dict[str, Any]:
         """The terms as JSON values."""
-        listed = [
-            {"name": name, **terms} for name, terms in self.columns.terms.items()
-        ]  # in order, which objects have not
+        # a list, since its order counts
+        listed = [{"name": name, **terms} for name, terms in self.columns.terms.items()]
         return {"kind": self.kind, "columns": listed}
-
-    @property
-    def full_terms(self) -> dict[str, Any]:
-        """The same: everything is listed."""
-        return self.document
 
     @property
     def size(self) -> int:
@@ -416,18 +434,10 @@ class RowTerms(AgreementTerms):
         """The family in words."""
         return f"rows of {', '.join(self.columns)}"
 
-    def with_beside(self, path: Path) -> "RowTerms":
-        """The same: no survey has a file beside its agreement."""
-        return self
-
     def check_other(self, number: Any) -> int:
         """Raise an error: rows with a value outside are left out."""
         check_outcome_number(number)
         raise DiscreetError("other has no meaning for a survey; leave it out")
-
-    def outcome_number(self, label: Any) -> int:
-        """Raise the same error: a label does not name a row."""
-        return self.check_other(0)
 
     def family(self) -> Any:
         """No family has so many outcomes; a survey is sampled by `agreement.sampler()`."""

@@ -308,9 +308,8 @@ def _promising_events(samples: Sequence[Samples], draws: int, delta: float) -> l
         for first, second in ((i, j) for i in range(len(counts)) for j in range(len(counts)) if i != j):
             cells, promise = _best_union_of_cells(counts[first], counts[second], draws, delta)
             found.append(_CandidateEvent(partition, cells, first, second, promise))
-        found = sorted(found, key=lambda one: (-round(one.promise, 6), len(one.cells)))[
-            :MOST_EVENTS
-        ]  # then the simplest
+        found.sort(key=lambda one: (-round(one.promise, 6), len(one.cells)))  # the simplest of equals first
+        del found[MOST_EVENTS:]
     return found
 
 

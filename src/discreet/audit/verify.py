@@ -296,10 +296,8 @@ def differences_from_agreement(record: dict[str, Any]) -> list[str]:
         found.append("epsilon is not the one agreed on")
     if terms.get("privacy") != record.get("privacy"):
         found.append("the promise beside epsilon is not the one agreed on")
-    reports = terms.get("mechanism") in (
-        "reports",
-        "survey",
-    )  # outcomes are classes of blocks, totals multiples of 2^bits
+    # then outcomes are classes of blocks, and totals multiples of 2^bits
+    reports = terms.get("mechanism") in ("reports", "survey")
     if not is_whole(bits) or not 0 < bits < 10**4 or not has_agreed_total(record["total"], bits, reports):
         found.append("the total is not of as many bits as agreed on")
     if reports:
@@ -343,9 +341,9 @@ def promise_problems(record: dict[str, Any]) -> list[str]:
     upper = ratio * lower
     if [Fraction(corner) for corner in record["corners"]] != [lower, upper]:
         return ["the corners are not those of the box"]
-    return (
-        [] if box_keeps_promise(record, lower, upper) else [f"the box does not keep {promise_text(record['privacy'])}"]
-    )
+    if box_keeps_promise(record, lower, upper):
+        return []
+    return [f"the box does not keep {promise_text(record['privacy'])}"]
 
 
 def ratio_text(ratio: Fraction) -> str:

@@ -267,9 +267,8 @@ def _prepare_reference_draw(sampler: AnySampler, problem: str) -> DeviceDraw:
         return DeviceDraw(sampler.release_reference_number, 1.0, told)
     reference = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
     law = _move_into_band(reference / reference.sum(), sampler)
-    if isinstance(
-        sampler, OwnSampler
-    ):  # its law is asked for all the same: the time that it takes would tell that there is nothing
+    if isinstance(sampler, OwnSampler):
+        # its law is asked for all the same: the time that it takes would tell that there is nothing
         return _draw_or_reference(
             sampler, lambda: (sampler.weights_on_atoms(law), _draw_reference(sampler))[1], 1.0, told
         )

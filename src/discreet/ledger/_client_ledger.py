@@ -227,7 +227,13 @@ class Ledger:
             rows = sampler.survey.columns.encode(p)
             return self._release(sampler, lambda: sampler.release_number(rows), agreement=agreement, round=round).sample
         if isinstance(sampler, ReportSampler):
-            return self._release_report(sampler, p, agreement=agreement, round=round)
+            laws = sampler.family.as_rows(p)
+            if laws.ndim != 1:
+                raise DiscreetError(
+                    f"p holds {math.prod(laws.shape[:-1])} laws; a ledger is one client's, who has one law"
+                )
+            check_laws(laws)
+            return self._release(sampler, lambda: sampler.release_number(laws), agreement=agreement, round=round).sample
         if not isinstance(sampler, JointSampler):
             check_sampler(sampler)
         held: Any = p
@@ -243,17 +249,6 @@ class Ledger:
             return int(sampler.release_number(held, constant_time=sampler.can_draw_in_constant_time))
 
         return self._release(sampler, draw, agreement=agreement, round=round).as_released(sampler)
-
-    def _release_report(self, sampler: ReportSampler, p: Any, *, agreement: Agreement, round: int) -> int:
-        laws = sampler.family.as_rows(p)
-        if laws.ndim != 1:
-            raise DiscreetError(f"p holds {math.prod(laws.shape[:-1])} laws; a ledger is one client's, who has one law")
-        check_laws(laws)
-
-        def draw() -> int:
-            return sampler.release_number(laws)
-
-        return self._release(sampler, draw, agreement=agreement, round=round).sample
 
     def release_to(
         self,
