@@ -131,7 +131,7 @@ def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
     store.add(agreement)
     store.count(agreement.id, 1, arrivals([5]), DAY)
     with store._change_transaction() as database:
-        database.execute("UPDATE pool SET content = ?", (store._seal.write({(1, 1): [10**9]}),))
+        database.execute("UPDATE pool SET content = ?", (store._seal.encode_pool({(1, 1): [10**9]}),))
     with pytest.raises(StoreError, match="damaged"):
         store.counts(agreement.id, 1)
     store.close()

@@ -89,7 +89,7 @@ def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
         store.add(AGREED)
         store.count(AGREED.id, 1, arrivals(reports_of(3)), DAY)
         with store._change_transaction() as database:
-            database.execute("UPDATE pool SET content = ?", (store._seal.write({(1, 1): [SAMPLER.largest + 1]}),))
+            database.execute("UPDATE pool SET content = ?", (store._seal.encode_pool({(1, 1): [SAMPLER.largest + 1]}),))
         with pytest.raises(StoreError, match="damaged"):
             store.counts(AGREED.id, 1)
 
