@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import discreet
-from discreet._base import version
+from discreet import _base
 from tests.needed import needed_module
 
 ROOT = Path(__file__).parents[1]
@@ -48,8 +48,8 @@ print(data.flights().num_rows > 300_000)
 def test_citation_repeats_version_and_date() -> None:
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.findall(r"^version: (.*)$", citation, re.MULTILINE) == [discreet.__version__]
-    assert re.findall(r"^date-released: (.*)$", citation, re.MULTILINE) == [version.__date__]
-    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", version.__date__)
+    assert re.findall(r"^date-released: (.*)$", citation, re.MULTILINE) == [_base.__date__]
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", _base.__date__)
 
 
 def test_bibtex_entries_repeat_the_citation_file() -> None:
@@ -78,7 +78,7 @@ def test_the_newest_changes_are_of_this_version() -> None:
     newest = re.search(r"^## (\S+) \((.*)\)$", changes, re.MULTILINE)
     assert newest is not None
     assert newest[1] == discreet.__version__
-    assert newest[2] in ("unreleased", version.__date__)
+    assert newest[2] in ("unreleased", _base.__date__)
 
 
 def run(*command: str | Path, folder: Path) -> str:

@@ -4,9 +4,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from discreet._base import forks as forks  # from now on it is noted what a fork leaves behind
+from discreet._base import __version__  # first: from now on it is noted what a fork leaves behind
 from discreet._base.doors import MOVED, keep_old_names
-from discreet._base.version import __version__
 from discreet.agreement import Agreement
 from discreet.design import design, minimax_risk
 from discreet.divergences import FDivergence, divergence

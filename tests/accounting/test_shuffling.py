@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from discreet import Band, DiscreetError, OptimalSampler, Simplex
-from discreet.accounting import BoxProfile, _shuffling as shuffling, profile_of, shuffled_delta, shuffled_epsilon
+from discreet.accounting import BoxProfile, _profile as shuffling, profile_of, shuffled_delta, shuffled_epsilon
 from tests.soaking import examples, wide
 
 

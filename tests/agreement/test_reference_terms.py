@@ -14,7 +14,7 @@ from scipy import stats
 import discreet as dc
 from discreet import ledger
 from discreet._base.numerics import exp_lower
-from discreet.agreement._reference_terms import ReferenceTerms
+from discreet.agreement._continuous_terms import ReferenceTerms
 from discreet.audit import certificate
 from discreet.estimation import population
 from discreet.estimation._counting import line_of

@@ -21,7 +21,7 @@ from discreet import (
     OptimalSampler,
     estimation,
 )
-from discreet._base.doors import MOVED, OldName, new_name
+from discreet._base.doors import MOVED, OldName, moved_module_name
 from discreet.accounting import BoxProfile, Odometer
 from discreet.audit import certificate
 from discreet.mechanisms import Multisets
@@ -52,7 +52,7 @@ for old, new in zip(sys.argv[1::2], sys.argv[2::2]):
 @pytest.mark.slow
 def test_an_old_name_gives_the_module_itself() -> None:
     """Each in a process of its own, in which nothing of ours is imported yet."""
-    names = [[old, new_name(old)] for old in (*MOVED, "discreet.engines.spark", "discreet.engines.warm_up")]
+    names = [[old, moved_module_name(old)] for old in (*MOVED, "discreet.engines.spark", "discreet.engines.warm_up")]
     assert all(new is not None for _, new in names)
     command = [sys.executable, "-W", "ignore::FutureWarning", "-c", PROGRAM]
     subprocess.run([*command, *(str(name) for pair in names for name in pair)], check=True)
@@ -71,7 +71,7 @@ def test_other_names_are_not_found() -> None:
         __import__("discreet.enginesque")
     with pytest.warns(FutureWarning, match="discreet.tables"), pytest.raises(ModuleNotFoundError):
         __import__("discreet.engines.nothing_here")
-    assert new_name("discreet.families") is None
+    assert moved_module_name("discreet.families") is None
 
 
 def test_an_old_name_of_a_method_works_and_warns() -> None:

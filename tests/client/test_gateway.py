@@ -152,7 +152,8 @@ def test_batches_are_sent_until_they_are_answered_and_always_alike(
     whole = pa.concat_tables(after).to_pydict()
     held = read_secret(secret).value
     assert set(whole["client"]) == {
-        protocol.name_in(AGREED.id, held, str(number), address=server.address) for number in range(100)
+        protocol.client_name_in_collection(AGREED.id, held, str(number), address=server.address)
+        for number in range(100)
     }
     assert whole["key"] == [protocol.sample_key(name, AGREED.id, 1) for name in whole["client"]]
 

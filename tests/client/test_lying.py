@@ -14,7 +14,7 @@ import pytest
 import discreet as dc
 from discreet.agreement import Agreement
 from discreet.client import Client, Receipt, _client as client_module, _collector as collector, _protocol as protocol
-from discreet.client._holding import DeviceDraw, Holding
+from discreet.client._device_data import DeviceData, DeviceDraw
 from discreet.client._protocol import CollectionStatement, CollectorKey
 from discreet.errors import BudgetError, CollectorError, LedgerError
 from discreet.ledger import Budget, Ledger
@@ -86,7 +86,7 @@ def test_no_offer_of_a_survey_tells_what_a_device_holds(tmp_path: Path, given: d
     with serving(replies(asked)) as server:
         receipt = device(server.address, tmp_path).send(**given)
         assert [each.method for each in server.asked] == ["GET", "GET", "POST"]
-        assert len(server.asked[-1].body) == len(collector.sample_body(asked.id, 1, "0" * 64, "0", 3))
+        assert len(server.asked[-1].body) == len(collector.sample_request_body(asked.id, 1, "0" * 64, "0", 3))
     assert (receipt.outside, receipt.problem == "") == (
         (0.0, True) if given == {"rows": [{"value": 2}]} else (1.0, False)
     )
@@ -144,7 +144,7 @@ def test_a_law_outside_the_band_of_the_linear_mechanism_is_moved_to_its_edge(tmp
     assert receipt.outside == 0.0
     for number in range(2, 60):  # every law on outcomes is a member, and rounding makes none an outsider
         simplex = dc.LinearSampler(dc.Simplex(number), epsilon=1.0)
-        assert Holding.of(None, [0], None).fit(simplex, Agreement.of(simplex)).problem == ""
+        assert DeviceData.of(None, [0], None).prepare_draw(simplex, Agreement.of(simplex)).problem == ""
 
 
 def test_a_density_that_fails_is_served_as_the_reference(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_two_runs_at_once_under_two_agreements_speak_once(tmp_path: Path) -> Non
         said(200, texts[server.asked[-1].path.partition("=")[2]])(server, line)
 
     both_have_drawn = threading.Barrier(2, timeout=60.0)
-    drawn = Holding.fit
+    drawn = DeviceData.prepare_draw
 
     with (
         serving(replies(AGREED, collection=said(200, follower(AGREED, OTHER)), agreement=agreement)) as server,
@@ -252,7 +252,7 @@ def test_two_runs_at_once_under_two_agreements_speak_once(tmp_path: Path) -> Non
             both_have_drawn.wait()
             return found
 
-        patch.setattr(Holding, "fit", slowly)
+        patch.setattr(DeviceData, "prepare_draw", slowly)
         clients = [device(server.address, tmp_path, agreement=pin) for pin in (AGREED, OTHER)]
         receipts: list[Receipt] = []
         threads = [
@@ -345,7 +345,7 @@ def test_a_device_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     for name, entries in (("silent", []), ("spoken", [[AGREED.id, 1, 1.0, 0.5, 2, "2026-01-01T00:00:00+00:00"]])):
         book = Book(tmp_path / name, kind="discreet ledger 2")
         book.create({"epsilon": (5.0).hex(), "delta": (0.0).hex()})
-        with book.writing() as pen:
+        with book.write_transaction() as pen:
             for entry in entries:
                 pen.add(entry)
         write_secret(tmp_path / f"{name}.identity")
@@ -504,14 +504,16 @@ def test_an_earlier_store_is_told_the_same_again(tmp_path: Path) -> None:
 )
 def test_every_outcome_takes_the_same_bytes(family: Any) -> None:
     sampler = dc.OptimalSampler(family, epsilon=1.0)
-    longest = client_module.longest_sample(sampler)
+    longest = client_module.longest_sample_length(sampler)
     bodies = [
-        collector.sample_body("a" * 64, 1, "b" * 64, client_module.json_value(sampler.points(number)), longest)
+        collector.sample_request_body(
+            "a" * 64, 1, "b" * 64, client_module.sample_as_json_value(sampler.points(number)), longest
+        )
         for number in range(family.size)
     ]
     assert len(set(map(len, bodies))) == 1
     assert [json.loads(body)["sample"] for body in bodies] == [
-        client_module.json_value(sampler.points(number)) for number in range(family.size)
+        client_module.sample_as_json_value(sampler.points(number)) for number in range(family.size)
     ]
 
 
@@ -525,7 +527,7 @@ def test_a_grammar_of_lies_finds_nothing() -> None:
 
 
 def without_padding(patch: pytest.MonkeyPatch) -> str:
-    patch.setattr(client_module, "longest_sample", lambda _: 0)
+    patch.setattr(client_module, "longest_sample_length", lambda _: 0)
     return "requests tell two devices apart"
 
 
@@ -534,13 +536,13 @@ def refusing(patch: pytest.MonkeyPatch) -> str:
         law = sampler.family.law(records=self.records or ["nothing"])
         return DeviceDraw(lambda: int(sampler.release_number(law)))
 
-    patch.setattr(Holding, "fit", fit)
+    patch.setattr(DeviceData, "prepare_draw", fit)
     return "requests tell two devices apart"
 
 
 def names_without_address(patch: pytest.MonkeyPatch) -> str:
-    found = protocol.name_in
-    patch.setattr(protocol, "name_in", lambda collection, secret, **_: found(collection, secret))
+    found = protocol.client_name_in_collection
+    patch.setattr(protocol, "client_name_in_collection", lambda collection, secret, **_: found(collection, secret))
     return "one name with two collectors|two samples under one name"
 
 

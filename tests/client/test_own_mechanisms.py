@@ -22,7 +22,7 @@ from discreet.client import Client, send_table
 from discreet.collect import collectable, open_store, publish
 from discreet.collect._catalogue import are_stages
 from discreet.collect._counting import Arrival
-from discreet.collect._estimates import OWN_ALONE, estimate_change, estimate_counts, estimate_side_by_side
+from discreet.collect._results import OWN_ALONE, estimate_change, estimate_counts, estimate_side_by_side
 from discreet.collect._store import StoredAgreement
 from discreet.errors import CollectorError
 from discreet.ledger import Ledger
@@ -128,11 +128,11 @@ def test_warnings_that_are_errors_do_not_keep_a_sample_back(install: Install, tm
 
 def test_a_device_without_data_draws_the_reference_in_integers(install: Install) -> None:
     """Clients of tables and devices without data have the weights of the reference, not those that the law answers for it."""
-    from discreet.client._holding import Holding
+    from discreet.client._device_data import DeviceData
 
     sampler = install()(Simplex(COLOURS), epsilon=1.0)
     agreement = Agreement.of(sampler)
-    drawn = Holding.of(None, ["grey"], None).fit(sampler, agreement)
+    drawn = DeviceData.of(None, ["grey"], None).prepare_draw(sampler, agreement)
     assert drawn.outside == 1.0
     counts = np.bincount([drawn.draw() for _ in range(3_000)], minlength=3) / 3_000
     assert np.abs(counts - sampler.reference_weights / 2.0**62).max() < 5 * 0.5 / 3_000**0.5

@@ -79,7 +79,7 @@ def test_a_key_lies_in_a_file_of_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "collector.key"
     protocol.write_collector_key(path)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert protocol.is_key(read_collector_key(path).public)
+    assert protocol.is_public_key(read_collector_key(path).public)
     assert "seed" not in repr(read_collector_key(path))
     with pytest.raises(DiscreetError, match="devices have pinned its key"):
         protocol.write_collector_key(path)

@@ -15,9 +15,9 @@ import discreet as dc
 from discreet.accounting import profile_of
 from discreet.agreement import Agreement
 from discreet.client import Client, Receipt, _gateway as gateway, send_table
-from discreet.client._client import longest_sample
-from discreet.client._collector import sample_body
-from discreet.client._holding import Holding
+from discreet.client._client import longest_sample_length
+from discreet.client._collector import sample_request_body
+from discreet.client._device_data import DeviceData
 from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget, Destination, Ledger, PopulationLedger
 from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
@@ -74,7 +74,7 @@ def test_bodies_of_all_reports_have_one_length(blocks: BlockFamily) -> None:
     sampler = sampler_of(blocks)
     ranks = np.unique(np.linspace(0, blocks.blocks - 1, 200).astype(np.int64).clip(0, blocks.blocks - 1))
     reports = [str(each) for each in blocks.report(ranks).tolist()]
-    bodies = [sample_body("a" * 64, 1, "c", each, longest_sample(sampler)) for each in reports]
+    bodies = [sample_request_body("a" * 64, 1, "c", each, longest_sample_length(sampler)) for each in reports]
     assert len({len(body) for body in bodies}) == 1
     assert [json.loads(body)["sample"] for body in bodies] == reports
 
@@ -133,7 +133,7 @@ def test_a_device_takes_as_many_words_whichever_block_it_sends(monkeypatch: pyte
 def test_no_input_keeps_a_report_from_being_drawn(held: dict[str, Any]) -> None:
     sampler = ReportSampler(dc.Simplex(TOWNS), epsilon=1.0)
     given = {"p": None, "records": None, "counts": None, **held}
-    fitted = Holding.of(**given).fit(sampler, Agreement.of(sampler))
+    fitted = DeviceData.of(**given).prepare_draw(sampler, Agreement.of(sampler))
     assert sampler.check_reports([fitted.draw()]).shape == (1,)
     assert fitted.problem
 

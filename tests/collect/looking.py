@@ -52,7 +52,7 @@ def smallest_change(versions: Iterable[Version]) -> int:
 def waiting(content: bytes) -> Counter[int]:
     """The outcomes in a pool; none where it is sealed, since whoever looks does not hold the key."""
     try:
-        return Counter(outcome for outcomes in Seal().read(content).values() for outcome in outcomes)
+        return Counter(outcome for outcomes in Seal().decode_pool(content).values() for outcome in outcomes)
     except StoreError:
         return Counter()
 

@@ -11,7 +11,7 @@ import pytest
 from discreet.collect import open_store
 from discreet.collect._catalogue import authorized_gateway
 from discreet.collect._counting import token_digest
-from discreet.collect._enrolment import enrol_tokens, read_tokens, write_tokens
+from discreet.collect._pages import enrol_tokens, read_tokens, write_tokens
 from discreet.collect._requests import RequestProblem
 from discreet.errors import DiscreetError
 from tests.cli.conftest import Run, refusal, run

@@ -41,7 +41,7 @@ def store(tmp_path: Path) -> Iterator[Counting]:
 def test_many_who_ask_at_once_are_told_what_is_computed_once(store: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimates, "OTHERS_SECONDS", 1e9)
     version, took = [0], list[float]()
-    (collected,) = Catalogue(store, (1,)).all
+    (collected,) = Catalogue(store, (1,)).all_agreements
     made = Estimates(store, lambda: version[0], took.append)
 
     async def main() -> None:
@@ -66,7 +66,7 @@ def test_many_who_ask_at_once_are_told_what_is_computed_once(store: Counting, mo
 
 def test_what_other_processes_write_is_seen_soon(store: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimates, "OTHERS_SECONDS", 0.0)
-    (collected,) = Catalogue(store, (1,)).all
+    (collected,) = Catalogue(store, (1,)).all_agreements
     made = Estimates(store, lambda: 0, lambda took: None)
 
     async def main() -> None:
@@ -89,7 +89,7 @@ def test_what_other_processes_write_is_seen_soon(store: Counting, monkeypatch: p
 
 def test_answers_are_kept_for_a_few_questions_alone(store: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimates, "MOST_KEPT", 3)
-    (collected,) = Catalogue(store, (1,)).all
+    (collected,) = Catalogue(store, (1,)).all_agreements
     made = Estimates(store, lambda: 0, lambda took: None)
 
     async def main() -> None:

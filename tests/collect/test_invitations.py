@@ -14,9 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli._app import app
-from discreet.collect import open_store
-from discreet.collect._enrolment import enrol_tokens, invitation_links, read_tokens, write_tokens
-from discreet.collect._pages import Questions
+from discreet.collect import invitation_links, open_store
+from discreet.collect._pages import Questions, enrol_tokens, read_tokens, write_tokens
 from discreet.errors import DiscreetError
 from tests.collect.running import agreed, running
 from tests.javascript.browser import chromium, new_context, until, watched

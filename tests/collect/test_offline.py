@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from discreet.agreement import Agreement
 from discreet.cli._app import app
-from discreet.collect._enrolment import write_tokens
-from discreet.collect._pages import TAKE_PART
+from discreet.collect._pages import TAKE_PART, write_tokens
 from tests.collect.running import agreed, running
 from tests.javascript.browser import chromium, new_context, until
 from tests.soaking import wide

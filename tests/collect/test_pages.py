@@ -14,9 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 import discreet as dc
-from discreet.client._protocol import name_in, sample_key, short_key
-from discreet.collect._enrolment import write_tokens
-from discreet.collect._pages import LIVE, TAKE_PART
+from discreet.client._protocol import client_name_in_collection, sample_key, short_key
+from discreet.collect._pages import LIVE, TAKE_PART, write_tokens
 from tests.collect.running import Collector, agreed, one, running
 from tests.javascript.browser import (
     CLIENT,
@@ -280,7 +279,7 @@ def test_a_visitor_sees_what_is_sent_and_is_counted_once(collection: Collection,
         page.wait_for_selector("#sample-card:not([hidden])")
         shown = json.loads(page.locator("#request").inner_text())
         assert bodies == []  # nothing leaves before it is shown
-        name = name_in(agreement.id, _secret(page))
+        name = client_name_in_collection(agreement.id, _secret(page))
         key = sample_key(name, agreement.id, 1)
         sample = page.locator("#sample").inner_text()
         assert shown == {"agreement": agreement.id, "round": 1, "client": name, "key": key, "sample": sample}
@@ -657,7 +656,7 @@ def test_names_and_keys_are_those_of_the_protocol(tmp_path: Path) -> None:
         for number in (1, 12, 10**15)
     ]
     for each in vectors:
-        each["name"] = name_in(each["collection"], bytes.fromhex(each["secret"]), each["client"])
+        each["name"] = client_name_in_collection(each["collection"], bytes.fromhex(each["secret"]), each["client"])
         each["key"] = sample_key(each["name"], each["collection"], each["round"])
     (tmp_path / "vectors.json").write_text(json.dumps(vectors))
     (tmp_path / "check.mjs").write_text(

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from discreet.collect import _counting as pool, _sqlite as sqlite, open_store
-from discreet.collect._counting import KEPT, MOST_GROUPS, Pool, Seal, add_outcomes, read_seal, write_seal
+from discreet.collect._counting import KEPT, MOST_GROUPS, Pool, Seal, add_outcomes_to_pool, read_seal, write_seal
 from discreet.collect._store import Store
 from discreet.errors import DiscreetError, StoreError
 from tests.cli.conftest import Run, refusal, run
@@ -47,7 +47,7 @@ def test_outcomes_are_counted_in_batches_and_none_is_lost() -> None:
     waiting: Pool = {}
     counted: Counter[int] = Counter()
     for number in range(1000):
-        for _, batch in add_outcomes(waiting, (1, 1), [number % 7] * (number % 3)).items():
+        for _, batch in add_outcomes_to_pool(waiting, (1, 1), [number % 7] * (number % 3)).items():
             added = Counter(dict(batch))
             assert added.total() >= KEPT
             counted += added
@@ -62,7 +62,7 @@ def test_which_of_those_that_wait_are_counted_is_chance() -> None:
     newest = 0
     for _ in range(2000):
         waiting: Pool = {(1, 1): [0] * (2 * KEPT - 1)}
-        newest += (1, 1) in add_outcomes(waiting, (1, 1), [1])[1, 1]
+        newest += (1, 1) in add_outcomes_to_pool(waiting, (1, 1), [1])[1, 1]
     assert abs(newest - 1000) < 7 * 22.4
 
 
@@ -70,7 +70,9 @@ def test_a_pool_is_bounded_however_many_rounds_there_are() -> None:
     waiting: Pool = {}
     counted = 0
     for number in range(100):
-        counted += sum(many for batch in add_outcomes(waiting, (1, number), [3, 3]).values() for _, many in batch)
+        counted += sum(
+            many for batch in add_outcomes_to_pool(waiting, (1, number), [3, 3]).values() for _, many in batch
+        )
     assert len(waiting) == MOST_GROUPS
     assert counted == 200 - 2 * MOST_GROUPS
 
@@ -78,19 +80,19 @@ def test_a_pool_is_bounded_however_many_rounds_there_are() -> None:
 def test_a_pool_is_read_as_it_was_written_and_only_with_its_key(tmp_path: Path, seal: Path) -> None:
     waiting: Pool = {(1, 1): [0, 3, 3], (7, 10**12): [2**40], (2, 1): []}
     write_seal(tmp_path / "other.key")
-    assert Seal().read(Seal().write(waiting)) == waiting
-    sealed = read_seal(seal).write(waiting)
-    assert read_seal(seal).read(sealed) == waiting
-    assert len({read_seal(seal).write(waiting) for _ in range(100)}) == 100
+    assert Seal().decode_pool(Seal().encode_pool(waiting)) == waiting
+    sealed = read_seal(seal).encode_pool(waiting)
+    assert read_seal(seal).decode_pool(sealed) == waiting
+    assert len({read_seal(seal).encode_pool(waiting) for _ in range(100)}) == 100
     for wrong, says in ((Seal(), "its key was not given"), (read_seal(tmp_path / "other.key"), "under another key")):
         with pytest.raises(StoreError, match=says):
-            wrong.read(sealed)
+            wrong.decode_pool(sealed)
     for place in range(1, len(sealed)):
         with pytest.raises(StoreError):
-            read_seal(seal).read(sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :])
-    for damaged in (b"", b"\x02", b"\x00abc", Seal().write(waiting)[:-1], b"\x00" + b"\xff" * 24):
+            read_seal(seal).decode_pool(sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :])
+    for damaged in (b"", b"\x02", b"\x00abc", Seal().encode_pool(waiting)[:-1], b"\x00" + b"\xff" * 24):
         with pytest.raises(StoreError, match="damaged"):
-            Seal().read(damaged)
+            Seal().decode_pool(damaged)
 
 
 def test_files_that_hold_no_seal_are_refused(tmp_path: Path, seal: Path, monkeypatch: pytest.MonkeyPatch) -> None:

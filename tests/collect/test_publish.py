@@ -14,7 +14,7 @@ import pytest
 import discreet as dc
 from discreet.client import Client
 from discreet.collect import close_collection, open_store, publish
-from discreet.collect._counting import Arrival, stored_reports, text_digest, write_seal
+from discreet.collect._counting import Arrival, reports_as_signed, text_digest, write_seal
 from discreet.collect._pages import LIVE, TAKE_PART
 from discreet.errors import CollectorError, DiscreetError
 from tests.client.flights import command
@@ -47,7 +47,7 @@ def _filled(path: Path, kind: str, many: int = 300) -> dc.Agreement:
         store.add(agreement)
         if kind == "reports":
             towns = [f"town {number % 9}" for number in range(many)]
-            said = stored_reports(agreement.report_sampler().release_records(towns)).tolist()
+            said = reports_as_signed(agreement.report_sampler().release_records(towns)).tolist()
         else:
             size = len(store.counts(agreement.id, 1))
             said = np.minimum(rng.geometric(0.2, many) - 1, size - 1).tolist()

@@ -11,7 +11,7 @@ from discreet import GaussianMixtures, Interval, Labels, LinearSampler, Numbers,
 from discreet.agreement import Agreement
 from discreet.client._protocol import MOST_BATCH, MOST_NAME
 from discreet.collect._requests import RequestProblem
-from discreet.collect._samples import Outcomes, parse_arrow_samples, parse_json_samples
+from discreet.collect._samples import OutcomeReader, parse_arrow_samples, parse_json_samples
 from discreet.domain import Domain
 from discreet.estimation._sample_tables import coding_and_sampler
 from discreet.tables._coding import Coding
@@ -100,28 +100,28 @@ def on_a_line() -> Domain:
 def test_a_sample_is_read_as_an_estimate_reads_it_and_as_nothing_else(
     domain: Domain, good: list[Any], bad: list[Any]
 ) -> None:
-    outcomes = Outcomes(Coding(domain))
-    assert outcomes.numbers(good).tolist() == domain.numbers(good).tolist()
-    assert outcomes.numbers(bad).tolist() == [-1] * len(bad)
-    assert all(outcomes.numbers([each]).tolist() == domain.numbers([each]).tolist() for each in good)
+    outcomes = OutcomeReader(Coding(domain))
+    assert outcomes.numbers_in_json(good).tolist() == domain.numbers(good).tolist()
+    assert outcomes.numbers_in_json(bad).tolist() == [-1] * len(bad)
+    assert all(outcomes.numbers_in_json([each]).tolist() == domain.numbers([each]).tolist() for each in good)
 
 
 def test_a_point_of_a_line_is_in_its_cell_or_in_none() -> None:
     domain = on_a_line()
-    outcomes = Outcomes(Coding(domain))
+    outcomes = OutcomeReader(Coding(domain))
     points = [-4.0, 0.0, 1.234, 4.0]
-    assert outcomes.numbers(points).tolist() == domain.numbers(points).tolist()
-    assert outcomes.numbers([-4.1, 4.1, None, "1"]).tolist() == [-1] * 4
-    found = outcomes.of_column(pa.array([1.234, float("nan"), float("inf"), -9.0]))
+    assert outcomes.numbers_in_json(points).tolist() == domain.numbers(points).tolist()
+    assert outcomes.numbers_in_json([-4.1, 4.1, None, "1"]).tolist() == [-1] * 4
+    found = outcomes.numbers_in_column(pa.array([1.234, float("nan"), float("inf"), -9.0]))
     assert found.tolist() == [domain.numbers([1.234])[0], -1, -1, -1]
 
 
 def test_an_arrow_stream_is_read_like_a_document() -> None:
     sent = parse_arrow_samples(stream(columns()))
     assert (sent.agreement, sent.round, sent.clients, sent.keys) == (ID, 1, ["c0", "c1", "c2"], ["c0", "c1", "c2"])
-    assert sent.outcomes(Outcomes(Coding(Numbers(3)))).tolist() == [0, 1, 2]
+    assert sent.outcome_numbers(OutcomeReader(Coding(Numbers(3)))).tolist() == [0, 1, 2]
     with pytest.raises(RequestProblem, match="row 2 of column 'sample' is not a whole number from 0 to 1"):
-        sent.outcomes(Outcomes(Coding(Numbers(2))))
+        sent.outcome_numbers(OutcomeReader(Coding(Numbers(2))))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_texts_may_be_laid_out_as_they_like(kind: pa.DataType) -> None:
     )
     sent = parse_arrow_samples(stream({"client": texts, "key": texts, "sample": texts}))
     assert sent.clients == ["b", "a", "b"]
-    assert sent.outcomes(Outcomes(Coding(Labels(["a", "b"])))).tolist() == [1, 0, 1]
+    assert sent.outcome_numbers(OutcomeReader(Coding(Labels(["a", "b"])))).tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
@@ -172,21 +172,21 @@ def test_what_is_no_stream_of_samples_is_refused(body: bytes) -> None:
 def test_a_column_of_another_type_holds_no_samples(kind: pa.DataType) -> None:
     values = pa.array([0, 1, 2]).cast(pa.int32()).cast(kind) if kind != pa.bool_() else pa.array([True, False, True])
     with pytest.raises(RequestProblem):
-        parse_arrow_samples(stream(columns(sample=values))).outcomes(Outcomes(Coding(Numbers(3))))
+        parse_arrow_samples(stream(columns(sample=values))).outcome_numbers(OutcomeReader(Coding(Numbers(3))))
 
 
 def test_numbers_of_any_width_are_numbers() -> None:
     for kind in (pa.int8(), pa.uint16(), pa.int32(), pa.uint64()):
         sent = parse_arrow_samples(stream(columns(sample=pa.array([0, 1, 2], kind))))
-        assert sent.outcomes(Outcomes(Coding(Numbers(3)))).tolist() == [0, 1, 2]
+        assert sent.outcome_numbers(OutcomeReader(Coding(Numbers(3)))).tolist() == [0, 1, 2]
     largest = parse_arrow_samples(stream(columns(sample=pa.array([0, 1, 2**64 - 1], pa.uint64()))))
     with pytest.raises(RequestProblem):
-        largest.outcomes(Outcomes(Coding(Numbers(3))))
+        largest.outcome_numbers(OutcomeReader(Coding(Numbers(3))))
 
 
 def test_an_agreement_on_labels_is_read_by_its_own() -> None:
     coding, _ = coding_and_sampler(Agreement.of(LinearSampler(Simplex(["x", "y"]), epsilon=1.0)))
-    assert Outcomes(coding).numbers(["y", "x", 0]).tolist() == [1, 0, -1]
+    assert OutcomeReader(coding).numbers_in_json(["y", "x", 0]).tolist() == [1, 0, -1]
 
 
 LINE = coding_and_sampler(
@@ -208,9 +208,9 @@ LINE = coding_and_sampler(
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64()])
 def test_a_stream_of_numbers_names_outcomes_by_their_place(coding: Coding, kind: pa.DataType) -> None:
     """Whatever the outcomes are: 0 is the first of them. So all outcomes take as many bytes."""
-    outcomes, numbered = Outcomes(coding), {**METADATA, "samples": "numbers"}
+    outcomes, numbered = OutcomeReader(coding), {**METADATA, "samples": "numbers"}
     body = stream(columns(sample=pa.array([0, 2, 1], kind)), numbered)
-    assert parse_arrow_samples(body).outcomes(outcomes).tolist() == [0, 2, 1]
+    assert parse_arrow_samples(body).outcome_numbers(outcomes).tolist() == [0, 2, 1]
     assert len({len(stream(columns(sample=pa.array(three, kind)), numbered)) for three in ([0, 0, 0], [2, 1, 2])}) == 1
     for wrong in (-1, outcomes.size, 2**63):
         try:
@@ -221,7 +221,7 @@ def test_a_stream_of_numbers_names_outcomes_by_their_place(coding: Coding, kind:
             RequestProblem,
             match=f"row 1 of column 'sample' is not the number of an outcome, from 0 to {outcomes.size - 1}",
         ):
-            parse_arrow_samples(stream(columns(sample=values), numbered)).outcomes(outcomes)
+            parse_arrow_samples(stream(columns(sample=values), numbered)).outcome_numbers(outcomes)
 
 
 def test_what_says_that_it_holds_numbers_holds_them() -> None:

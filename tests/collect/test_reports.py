@@ -22,8 +22,8 @@ from discreet.cli._learned_design import _read_samples
 from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store
 from discreet.collect._catalogue import collectable
-from discreet.collect._counting import KEPT, MOST_GROUPS, Arrival, Verdict, stored_reports, text_digest
-from discreet.collect._samples import ReportNumbers
+from discreet.collect._counting import KEPT, MOST_GROUPS, Arrival, Verdict, reports_as_signed, text_digest
+from discreet.collect._samples import ReportReader
 from discreet.collect._store import Store
 from discreet.errors import StoreError
 from discreet.estimation import reported_population
@@ -49,7 +49,7 @@ def sampler_of(blocks: BlockFamily) -> ReportSampler:
 
 def arrivals(reports: Any, first: int = 0) -> list[Arrival]:
     """One report of each of so many clients."""
-    stored = stored_reports(np.asarray(reports, dtype=np.uint64)).tolist()
+    stored = reports_as_signed(np.asarray(reports, dtype=np.uint64)).tolist()
     return [
         Arrival(text_digest("client", str(first + i)), text_digest("key", str(first + i)), each)
         for i, each in enumerate(stored)
@@ -131,7 +131,7 @@ def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
     store.add(agreement)
     store.count(agreement.id, 1, arrivals([5]), DAY)
     with store._change_transaction() as database:
-        database.execute("UPDATE pool SET content = ?", (store._seal.write({(1, 1): [10**9]}),))
+        database.execute("UPDATE pool SET content = ?", (store._seal.encode_pool({(1, 1): [10**9]}),))
     with pytest.raises(StoreError, match="damaged"):
         store.counts(agreement.id, 1)
     store.close()
@@ -342,7 +342,7 @@ def test_people_take_part_by_reports_in_a_browser(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("blocks", FAMILIES, ids=lambda blocks: f"{blocks.name}-{blocks.size}")
 def test_reports_are_read_alike_from_json_and_from_every_type_of_arrow(blocks: BlockFamily) -> None:
-    read = ReportNumbers(sampler_of(blocks))
+    read = ReportReader(sampler_of(blocks))
     numbers = [
         0,
         1,
@@ -361,21 +361,24 @@ def test_reports_are_read_alike_from_json_and_from_every_type_of_arrow(blocks: B
     numbers += blocks.report(np.arange(min(blocks.blocks, 50))).tolist()
     numbers = [each for each in numbers if each < 2**64]
     good = blocks.are_blocks(np.array(numbers, dtype=np.uint64)).tolist()
-    found = read.numbers([str(each) for each in numbers])
+    found = read.numbers_in_json([str(each) for each in numbers])
     assert [int(each) for each in found.view(np.uint64)] == [
         n if g else 2**64 - 1 for n, g in zip(numbers, good, strict=True)
     ]
-    assert read.of_column(pa.array(numbers, pa.uint64())).tolist() == found.tolist()
+    assert read.numbers_in_column(pa.array(numbers, pa.uint64())).tolist() == found.tolist()
     for kind in (pa.int8(), pa.uint8(), pa.int16(), pa.int32(), pa.int64()):
         most = 2 ** (kind.bit_width - ("uint" not in str(kind))) - 1
         kept = [place for place, each in enumerate(numbers) if each <= most]
         column = pa.array([numbers[place] for place in kept], kind)
-        assert read.fits(kind)
-        assert read.of_column(column).tolist() == found[kept].tolist()
+        assert read.takes_type(kind)
+        assert read.numbers_in_column(column).tolist() == found[kept].tolist()
         if "uint" not in str(kind):
-            assert read.of_numbers(pa.array([-1, -(2 ** (kind.bit_width - 1))], kind)).tolist() == [-1, -1]
+            assert read.numbers_in_number_column(pa.array([-1, -(2 ** (kind.bit_width - 1))], kind)).tolist() == [
+                -1,
+                -1,
+            ]
     for kind in (pa.float64(), pa.string(), pa.bool_(), pa.dictionary(pa.int8(), pa.string())):
-        assert not read.fits(kind)
+        assert not read.takes_type(kind)
     wrong: list[Any] = [
         0,
         3,
@@ -395,4 +398,4 @@ def test_reports_are_read_alike_from_json_and_from_every_type_of_arrow(blocks: B
         "9" * 20,
         "9" * 21,
     ]
-    assert set(read.numbers(wrong).tolist()) == {-1}
+    assert set(read.numbers_in_json(wrong).tolist()) == {-1}

@@ -11,7 +11,7 @@ import pytest
 from discreet.agreement import Agreement
 from discreet.collect import open_store
 from discreet.collect._catalogue import collectable
-from discreet.collect._estimates import estimate_counts
+from discreet.collect._results import estimate_counts
 from discreet.collect._store import StoredAgreement
 from tests.collect.running import PATIENCE, Collector, agreed, one, running
 

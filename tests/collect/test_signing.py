@@ -18,8 +18,8 @@ from discreet.client._protocol import (
     write_collector_key,
 )
 from discreet.collect import open_store, service
+from discreet.collect._catalogue import sign_agreements
 from discreet.collect._counting import write_seal
-from discreet.collect._enrolment import sign_agreements
 from discreet.errors import DiscreetError, StoreError
 from tests.cli.conftest import Run, refusal, run
 from tests.collect.behaviour import agreed as terms

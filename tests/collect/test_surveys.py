@@ -18,12 +18,12 @@ from discreet import DiscreetError
 from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.client import Client, Receipt, send_table
-from discreet.client._client import longest_sample
-from discreet.client._collector import sample_body
-from discreet.client._holding import Holding
+from discreet.client._client import longest_sample_length
+from discreet.client._collector import sample_request_body
+from discreet.client._device_data import DeviceData
 from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store, publish
-from discreet.collect._counting import KEPT, Verdict, stored_reports
+from discreet.collect._counting import KEPT, Verdict, reports_as_signed
 from discreet.collect._results import close_collection
 from discreet.collect._store import Store
 from discreet.errors import BudgetError, StoreError
@@ -66,7 +66,7 @@ def test_the_store_holds_every_report_as_often_as_it_came(either_store: Store) -
     for many in (1, 1, 30, 40, 100, 168):
         assert either_store.count(AGREED.id, 1, sent[done : done + many], DAY) == [Verdict.COUNTED] * many
         done += many
-        assert either_store.counts(AGREED.id, 1).tolist() == sorted(stored_reports(reports[:done]).tolist())
+        assert either_store.counts(AGREED.id, 1).tolist() == sorted(reports_as_signed(reports[:done]).tolist())
     assert either_store.count(AGREED.id, 1, sent, DAY) == [Verdict.AGAIN] * 340
     assert len(either_store.counts(AGREED.id, 1)) == 340
     with pytest.raises(DiscreetError, match="no report of this survey"):
@@ -90,7 +90,7 @@ def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
         store.add(AGREED)
         store.count(AGREED.id, 1, arrivals(reports_of(3)), DAY)
         with store._change_transaction() as database:
-            database.execute("UPDATE pool SET content = ?", (store._seal.write({(1, 1): [SAMPLER.largest + 1]}),))
+            database.execute("UPDATE pool SET content = ?", (store._seal.encode_pool({(1, 1): [SAMPLER.largest + 1]}),))
         with pytest.raises(StoreError, match="damaged"):
             store.counts(AGREED.id, 1)
 
@@ -227,14 +227,14 @@ def test_what_is_no_list_of_rows_is_refused_before_the_collector_is_asked(tmp_pa
 
 def test_bodies_of_all_reports_have_one_length() -> None:
     reports = [str(each) for each in [0, SAMPLER.largest, *reports_of(200).tolist()]]
-    bodies = {len(sample_body("a" * 64, 1, "c", each, longest_sample(SAMPLER))) for each in reports}
+    bodies = {len(sample_request_body("a" * 64, 1, "c", each, longest_sample_length(SAMPLER))) for each in reports}
     assert len(bodies) == 1
 
 
 def test_a_device_without_rows_sends_a_uniform_report_of_each_part() -> None:
     """The law of the report of a device that holds nothing: the coin of the parts, and a uniform block of each."""
     small = SurveySampler(Survey({"a": 3, "b": 2}, [shares("a"), shares("b")]), epsilon=1.0)
-    fitted = Holding.of(None, None, None, []).fit(small, Agreement.of(small))
+    fitted = DeviceData.of(None, None, None, []).prepare_draw(small, Agreement.of(small))
     drawn = np.array([fitted.draw() for _ in range(20_000)])
     parts = np.array([small.part_of(each) for each in small.reports().tolist()])
     counts = np.array([(drawn == each).sum() for each in small.reports().tolist()])

@@ -100,7 +100,7 @@ def test_only_its_owner_may_read_it_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         ledger = filled(tmp_path / "ledger", left=1.0)
-        with ledger._book.writing() as pen:
+        with ledger._book.write_transaction() as pen:
             pen.add(["x", 1, 0.5, 0.1, 0, ""])
             modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
         assert modes == {"ledger": 0o600, "ledger-journal": 0o600}
@@ -137,7 +137,7 @@ def test_readers_beside_a_writer_see_whole_states(tmp_path: Path) -> None:
         lines = database.execute("SELECT count(*) FROM lines").fetchone()
         with (
             pytest.raises(LedgerError, match="another process"),
-            Book(ledger.path, kind="discreet ledger 3", wait=0.01).writing() as pen,
+            Book(ledger.path, kind="discreet ledger 3", wait=0.01).write_transaction() as pen,
         ):
             pen.add([])  # the commit has to wait for readers
         assert database.execute("SELECT number FROM last").fetchone() == lines

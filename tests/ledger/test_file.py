@@ -98,14 +98,14 @@ def test_bad_requests_are_refused_before_anything_is_charged(ledger: Ledger) -> 
 
 def test_a_charge_is_flushed_all_the_way_before_it_counts(ledger: Ledger) -> None:
     """What a power cut needs, which no kill can test: synchronous = EXTRA (3) and a rollback journal, in every writing transaction."""
-    with ledger._book.writing() as pen:
+    with ledger._book.write_transaction() as pen:
         database = pen._database
         assert database.execute("PRAGMA synchronous").fetchone() == (3,)
         assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
         assert database.in_transaction
         with (
             pytest.raises(LedgerError, match="another process"),
-            Book(ledger.path, kind=file.FORMAT, wait=0.01).writing(),
+            Book(ledger.path, kind=file.FORMAT, wait=0.01).write_transaction(),
         ):
             pass  # the lock is taken already, before anything was read
 

@@ -22,20 +22,25 @@ from discreet.errors import MissingExtraError, need_extra
 
 
 def lazy_names(room: str, homes: Mapping[str, str], *, extra: str | None = None) -> Callable[[str], Any]:
-    """The `__getattr__` of a room: maps modules of the room to their names; `extra` is the extra to install if an import fails."""
+    """The `__getattr__` of a room, which loads a name once. `homes`: modules of the room, with the names in each, spaces between them.
+
+    `extra`: the extra to install if an import fails.
+    """
     by_name = {name: module for module, names in homes.items() for name in names.split()}
 
-    def get_name(name: str) -> Any:
+    def load_name(name: str) -> Any:
         if name not in by_name:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
         try:
-            return getattr(import_module(f"{room}.{by_name[name]}"), name)
+            found = getattr(import_module(f"{room}.{by_name[name]}"), name)
+            setattr(sys.modules[room], name, found)
+            return found
         except ImportError as missing:
             if extra is None or isinstance(missing, MissingExtraError):
                 raise
             need_extra(extra, missing)
 
-    return get_name
+    return load_name
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -52,7 +57,7 @@ MOVED = {
 _ADVISED = {"discreet.numerics": "discreet.privacy"}
 
 
-def new_name(old: str) -> str | None:
+def moved_module_name(old: str) -> str | None:
     """The present name of a moved module, or of a module inside one; None for others."""
     for moved, target in MOVED.items():
         if old == moved or old.startswith(f"{moved}."):
@@ -62,7 +67,7 @@ def new_name(old: str) -> str | None:
 
 def warn_of_move(old: str) -> None:
     """Warn with the new name."""
-    advised = _ADVISED.get(old) or new_name(old)
+    advised = _ADVISED.get(old) or moved_module_name(old)
     warnings.warn(f"{old} is now {advised}; the old name goes with the next release", FutureWarning, stacklevel=2)
 
 
@@ -86,14 +91,16 @@ class _MovedLoader(InspectLoader, Loader):
         return found is not None and found.submodule_search_locations is not None
 
     def get_code(self, fullname: str) -> CodeType | None:
-        found = find_spec(self._target)
-        loader = None if found is None else found.loader
-        return loader.get_code(self._target) if isinstance(loader, InspectLoader) else None
+        loader = self._target_loader()
+        return None if loader is None else loader.get_code(self._target)
 
     def get_source(self, fullname: str) -> str | None:
+        loader = self._target_loader()
+        return None if loader is None else loader.get_source(self._target)
+
+    def _target_loader(self) -> InspectLoader | None:
         found = find_spec(self._target)
-        loader = None if found is None else found.loader
-        return loader.get_source(self._target) if isinstance(loader, InspectLoader) else None
+        return found.loader if found is not None and isinstance(found.loader, InspectLoader) else None
 
 
 class _MovedModules(MetaPathFinder):
@@ -102,7 +109,7 @@ class _MovedModules(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        present = new_name(fullname)
+        present = moved_module_name(fullname)
         if present is None or find_spec(present) is None:
             return None
         warn_of_move(fullname)
@@ -142,9 +149,9 @@ class OldName:
 def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
     """A decorator for a function whose keywords have new names: a call with an old one warns, and is made with the new one."""
 
-    def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    def accept_old_keywords(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
         @wraps(function)
-        def call(*args: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result:
+        def call_with_new_keywords(*args: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result:
             for old, new in names.items():
                 if old in keywords:
                     if new in keywords:
@@ -157,15 +164,15 @@ def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Call
                     keywords[new] = keywords.pop(old)
             return function(*args, **keywords)
 
-        return call
+        return call_with_new_keywords
 
-    return decorate
+    return accept_old_keywords
 
 
 def old_names(module: str, names: dict[str, str], others: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
     """The `__getattr__` of a module for old names of its functions; `others` is the module's previous `__getattr__`."""
 
-    def get_name(name: str) -> Any:
+    def look_up_old_name(name: str) -> Any:
         if name in names:
             new = names[name]
             warnings.warn(
@@ -178,4 +185,4 @@ def old_names(module: str, names: dict[str, str], others: Callable[[str], Any] |
             return others(name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
-    return get_name
+    return look_up_old_name

@@ -34,7 +34,7 @@ class LabelledValues:
 def labelled_values(values: Any, name: str) -> LabelledValues | None:
     """The labels and numbers of one dict, Series or frame; None for values without labels."""
     if isinstance(values, Mapping):
-        return LabelledValues(tuple(values), _dict_numbers(values, name))
+        return LabelledValues(tuple(values), _numbers_of_dict(values, name))
     labels = _last_axis_names(values)
     if labels is None or _is_default_index(labels):
         return None
@@ -77,7 +77,7 @@ def plain_column(column: Any) -> Any:
 def is_frame(values: Any) -> bool:
     """Whether iterating over the values gives column names instead of values."""
     return isinstance(values, Mapping) or (
-        _data_attribute(values, "columns") is not None and hasattr(values, "__array__")
+        _noncallable_attribute(values, "columns") is not None and hasattr(values, "__array__")
     )
 
 
@@ -105,7 +105,7 @@ def in_outcome_order(values: Any, size: int, places: Places, name: str, missing:
 
 def align_laws(p: Any, q: Any) -> tuple[Any, Any]:
     """Two distributions under the same labels, in one order; missing labels are 0. Without labels they are unchanged."""
-    names = [dict.fromkeys(_all_labels(values)) for values in (p, q)]
+    names = [dict.fromkeys(_labels_of_all(values)) for values in (p, q)]
     if not any(names):
         return p, q
     for name, other, labels in (("p", "q", names[0]), ("q", "p", names[1])):
@@ -116,22 +116,24 @@ def align_laws(p: Any, q: Any) -> tuple[Any, Any]:
             )
     index = {label: place for place, label in enumerate(names[0] | names[1])}
 
-    def places(labels: Sequence[Any]) -> NDArray[np.int64]:
+    def places_of_labels(labels: Sequence[Any]) -> NDArray[np.int64]:
         return np.array([index[label] for label in labels], dtype=np.int64)
 
-    return in_outcome_order(p, len(index), places, "p"), in_outcome_order(q, len(index), places, "q")
+    return in_outcome_order(p, len(index), places_of_labels, "p"), in_outcome_order(
+        q, len(index), places_of_labels, "q"
+    )
 
 
-def _all_labels(values: Any) -> list[Any]:
+def _labels_of_all(values: Any) -> list[Any]:
     """All labels of values, themselves or in a list."""
     if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (numbers.Number, np.generic, str)):
-        return [label for one in values for label in _all_labels(one)]
+        return [label for one in values for label in _labels_of_all(one)]
     if not carries_labels(values):
         return []
     return list(values if isinstance(values, Mapping) else _last_axis_names(values))
 
 
-def _dict_numbers(values: Mapping[Any, Any], name: str) -> NDArray[Any]:
+def _numbers_of_dict(values: Mapping[Any, Any], name: str) -> NDArray[Any]:
     """The values of a dict as (..., m): numbers for one client, lists of equal length for many."""
     if not values:
         raise DiscreetError(f"{name} is an empty dict; name at least one outcome")
@@ -165,13 +167,13 @@ def _last_axis_names(values: Any) -> Any:
     if not hasattr(values, "__array__"):
         return None
     for attribute in ("column_names", "columns", "index"):
-        found = _data_attribute(values, attribute)
+        found = _noncallable_attribute(values, attribute)
         if found is not None:
             return found
     return None
 
 
-def _data_attribute(values: Any, name: str) -> Any:
+def _noncallable_attribute(values: Any, name: str) -> Any:
     found = getattr(values, name, None)
     return None if found is None or callable(found) else found
 
@@ -189,14 +191,14 @@ def _refuse_ambiguous(values: Any, places: Places, name: str) -> None:
     if names is None:
         return
     for place, label in enumerate(names):
-        if _label_place(places, label) not in (None, place):
+        if _place_of_label(places, label) not in (None, place):
             raise DiscreetError(
                 f"{name} has the default index, and {label} is also the label of another outcome; give it the labels as its "
                 "index, or pass .to_numpy() for the order of the outcomes"
             )
 
 
-def _label_place(places: Places, label: Hashable) -> int | None:
+def _place_of_label(places: Places, label: Hashable) -> int | None:
     try:
         return int(places([label])[0])
     except DiscreetError:

@@ -169,7 +169,7 @@ def _last_coefficients(order: int, count: int) -> Floats:
 
 
 @cache
-def _end_values(order: int) -> Floats:
+def _values_at_ends_matrix(order: int) -> Floats:
     """The map (order, 2) from values on a line to the values of their polynomial near its two ends."""
     nodes, _ = gauss_rule(order)
     basis = np.linalg.inv(np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1))
@@ -214,7 +214,7 @@ def integrate_parts(
     """
     order, most = ORDER[panels.dim], max(2 * len(panels), 1 << 12)
 
-    def values_of(some: Panels) -> tuple[Floats, Floats]:
+    def integrals_and_errors(some: Panels) -> tuple[Floats, Floats]:
         t, weights = some.nodes(order)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # then the integral is infinite or NaN
             values = element(t)
@@ -225,11 +225,11 @@ def integrate_parts(
                 inside = np.where(
                     (inside > some.lower[:, None]) & (inside < some.upper[:, None]), inside, t[:, [0, -1]]
                 )
-                apart = np.abs(element(inside) - values @ _end_values(order)).sum(axis=1)
+                apart = np.abs(element(inside) - values @ _values_at_ends_matrix(order)).sum(axis=1)
                 errors = errors + gauss_rule(order)[0][0] * width[:, 0] * np.where(np.isfinite(apart), apart, 0.0)
             return np.sum(values * weights, axis=1), errors
 
-    integrals, errors = values_of(panels)
+    integrals, errors = integrals_and_errors(panels)
     owner = np.arange(len(panels))
     while True:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -240,7 +240,7 @@ def integrate_parts(
         if not bad.any():
             return panels, owner, integrals, errors
         new = panels[bad].split(2)
-        fresh = values_of(new)
+        fresh = integrals_and_errors(new)
         owner = np.concatenate([owner[~bad], np.repeat(owner[bad], len(new) // int(bad.sum()))])
         panels = panels[~bad].concat(new)
         integrals = np.concatenate([integrals[~bad], fresh[0]])

@@ -53,11 +53,11 @@ def short_repr(value: Any) -> str:
 def with_short_repr(cls: _Class) -> _Class:
     """Give a dataclass a repr of the usual form that shows only the beginning of each field."""
 
-    def line(self: Any) -> str:
+    def one_line_repr(self: Any) -> str:
         fields = (field.name for field in dataclasses.fields(self) if field.repr)
         return f"{cls.__name__}({', '.join(f'{name}={short_repr(getattr(self, name))}' for name in fields)})"
 
-    type.__setattr__(cls, "__repr__", line)
+    type.__setattr__(cls, "__repr__", one_line_repr)
     return cls
 
 

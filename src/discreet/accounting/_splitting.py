@@ -54,23 +54,27 @@ def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: flo
         raise DiscreetError(f"samples is more than {MOST_SAMPLES:,}, up to which the sum is exact")
     delta = PROBABILITY.check("delta", delta)
 
-    def excess(share: float) -> float:
+    def excess_epsilon(share: float) -> float:
         return compose([(BoxProfile(epsilon=share, alpha=alpha), n)]).epsilon(delta) - total
 
     share = total / n
-    excess(share)  # validates alpha
+    excess_epsilon(share)  # validates alpha
     if delta == 0.0:
         while Fraction(share) * n > Fraction(total):
             share = math.nextafter(share, 0.0)
         return share
     high = 2.0 * share
-    while excess(high) <= 0.0:
+    while excess_epsilon(high) <= 0.0:
         share, high = high, 2.0 * high
         if high > 1e3:  # delta alone covers all of it
             return share
-    share = float(scipy.optimize.brentq(excess, share, high, xtol=1e-12, rtol=1e-12)) if excess(share) < 0.0 else share
+    share = (
+        float(scipy.optimize.brentq(excess_epsilon, share, high, xtol=1e-12, rtol=1e-12))
+        if excess_epsilon(share) < 0.0
+        else share
+    )
     step = math.ulp(share)
-    while excess(share) > 0.0:
+    while excess_epsilon(share) > 0.0:
         share, step = share - step, 2.0 * step
     return share
 
@@ -128,11 +132,11 @@ def equal_share(privacy: Privacy, *, samples: int, bounds: Bounds) -> Privacy:
     """
     check_kind("privacy", privacy, Privacy, "pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)")
     check_kind("bounds", bounds, Bounds, "pass family.bounds")
-    return _equal_share(privacy, check_count("samples", samples, most=MOST_SAMPLES), bounds)
+    return _cached_equal_share(privacy, check_count("samples", samples, most=MOST_SAMPLES), bounds)
 
 
 @functools.lru_cache(maxsize=64)
-def _equal_share(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
+def _cached_equal_share(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
     if n == 1:
         return privacy
     if isinstance(privacy, Pure):

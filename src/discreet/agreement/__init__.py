@@ -7,10 +7,8 @@ from discreet.agreement._agreement import (
     weights_path as weights_path,
 )
 from discreet.agreement._continuous_terms import ContinuousTerms
-from discreet.agreement._family_terms import MOST_LISTED as MOST_LISTED, FamilyTerms
-from discreet.agreement._mechanism_terms import BlockTerms, JointTerms, OwnTerms
-from discreet.agreement._schedule import Schedule
-from discreet.agreement._survey_terms import RowTerms as RowTerms, SurveyTerms as SurveyTerms
+from discreet.agreement._family_terms import MOST_LISTED as MOST_LISTED, FamilyTerms, RowTerms as RowTerms
+from discreet.agreement._mechanism_terms import BlockTerms, JointTerms, OwnTerms, Schedule, SurveyTerms as SurveyTerms
 from discreet.domain import VERSION
 
 __all__ = ["VERSION", "Agreement", "BlockTerms", "ContinuousTerms", "FamilyTerms", "JointTerms", "OwnTerms", "Schedule"]

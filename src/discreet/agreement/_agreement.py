@@ -17,37 +17,44 @@ import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet._base.doors import OldName
 from discreet._base.files import atomic_write, check_output_path, error_reason
 from discreet._base.showing import with_short_repr
-from discreet.agreement._continuous_terms import KINDS as CONTINUOUS_KINDS, ContinuousTerms, read_continuous_terms
+from discreet.agreement._continuous_terms import (
+    KINDS as CONTINUOUS_KINDS,
+    ContinuousTerms,
+    ReferenceTerms,
+    read_continuous_terms,
+)
 from discreet.agreement._family_terms import (
     BESIDE,
     KINDS,
+    ROW_KINDS,
+    AgreementTerms,
     FamilyTerms,
     Fields,
+    RowTerms,
     check_kind_fields,
     check_object,
+    check_outcome_number,
     read_family_terms,
+    read_row_terms,
 )
 from discreet.agreement._mechanism_terms import (
-    BLOCKS,
-    JOINT,
-    OWN,
     OWN_MECHANISM,
     BlockTerms,
     JointTerms,
     OwnTerms,
+    Schedule,
+    SurveyTerms,
+    is_given_by_date,
 )
-from discreet.agreement._reference_terms import REFERENCE, ReferenceTerms, read_reference_terms
-from discreet.agreement._schedule import SCHEDULE, Schedule, is_day
-from discreet.agreement._survey_terms import ROW_KINDS, SURVEY, RowTerms, SurveyTerms, read_row_terms
 from discreet.domain import VERSION, Domain, canonical, check_version, read_day, read_number, refuse_repeated_fields
 from discreet.errors import (
     DiscreetError,
@@ -77,13 +84,28 @@ from discreet.privacy.tradeoff import weak_rounds_warning
 from discreet.release import BITS
 from discreet.survey import SurveySampler
 
+AgreedSampler = TypeVar("AgreedSampler", bound=Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler)
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 
-_AGREEMENT = Fields.of(
-    "discreet family mechanism epsilon bits", "privacy reference rounds purpose other joint blocks schedule survey own"
+# the fields that an agreement may have beside those it needs, by how they are read; the first two stand as they are
+_PLAIN = {"rounds": 1, "purpose": ""}
+_TERMS: dict[str, type[AgreementTerms]] = {
+    "joint": JointTerms,
+    "blocks": BlockTerms,
+    "schedule": Schedule,
+    "survey": SurveyTerms,
+    "own": OwnTerms,
+}
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "privacy": read_privacy,
+    "reference": ReferenceTerms.read_listed,
+    "other": check_outcome_number,
+    **{name: partial(terms.read, name) for name, terms in _TERMS.items()},
+}
+_AGREEMENT = Fields(
+    frozenset({"discreet", "family", "mechanism", "epsilon", "bits"}), frozenset(_PLAIN) | frozenset(_READERS)
 )
-
-
+_ONLY_FOR = {"joint": JointSampler.name, "blocks": ReportSampler.name, "reference": MollifierSampler.name}
 _refuse_repeats = refuse_repeated_fields("the agreement")
 _LEARNED = re.compile(r"learned from samples under ([0-9a-f]{64}(?:, [0-9a-f]{64})*)")
 
@@ -141,12 +163,14 @@ class Agreement:
         if self.survey is None and self.own is None:
             check_mechanism(self.mechanism)
         if self.other is not None:
-            object.__setattr__(self, "other", _check_other_outcome(self.other, self.family))
-        if self.joint is not None:
-            self._check_joint()
-        self._check_blocks()
-        if self.reference is not None and self.mechanism != MollifierSampler.name:
-            raise DiscreetError(f"reference has no meaning for the mechanism {self.mechanism}; leave it out")
+            object.__setattr__(self, "other", self.family.check_other(self.other))
+        for name, mechanism in _ONLY_FOR.items():
+            if getattr(self, name) is not None and self.mechanism != mechanism:
+                raise DiscreetError(f"{name} has no meaning for the mechanism {self.mechanism}; leave it out")
+        if self.joint is not None and (self.privacy is not None or isinstance(self.family, ContinuousTerms)):
+            raise DiscreetError("joint is for pure epsilon on a list of outcomes; leave it out")
+        if self.mechanism == ReportSampler.name:
+            self._check_reports()
         if self.privacy is not None:
             privacy_document(self.privacy)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
@@ -159,47 +183,37 @@ class Agreement:
         if self.survey is not None:
             self.survey_sampler()  # refuses parts that do not answer the questions
 
+    def _has_any_of(self, *names: str) -> bool:
+        """Whether any of these fields is set."""
+        return any(getattr(self, name) is not None for name in names)
+
     def _check_survey(self) -> None:
-        """Refuse rows without a survey, a survey without rows, and terms that no survey has."""
-        if isinstance(self.family, RowTerms) != (self.survey is not None) or (
-            self.survey is not None and self.mechanism != SurveySampler.name
-        ):
+        """Reject rows without a survey, a survey without rows, and terms that no survey has."""
+        surveyed = self.survey is not None
+        if isinstance(self.family, RowTerms) != surveyed or (surveyed and self.mechanism != SurveySampler.name):
             raise DiscreetError(
                 "a survey is agreed on by family.kind = 'rows', mechanism = 'survey' and the field survey together; use "
                 "Agreement.of(SurveySampler(...))"
             )
-        if self.survey is not None and not all(
-            each is None for each in (self.privacy, self.reference, self.other, self.joint, self.blocks)
-        ):
+        if surveyed and self._has_any_of("privacy", "reference", "other", "joint", "blocks"):
             raise DiscreetError("a survey is for pure epsilon, and has no privacy, reference, other, joint or blocks")
 
     def _check_own(self) -> None:
-        """Refuse the terms of an own mechanism beside another mechanism, and terms that none has."""
-        if (isinstance(self.mechanism, str) and self.mechanism == OWN_MECHANISM) != (self.own is not None):
+        """Reject the terms of an own mechanism beside another mechanism, and terms that none has."""
+        own = self.own is not None
+        if (isinstance(self.mechanism, str) and self.mechanism == OWN_MECHANISM) != own:
             raise DiscreetError(
                 f"mechanism = {OWN_MECHANISM!r} and the field own, which names it, belong together; use Agreement.of(sampler)"
             )
-        if self.own is not None and not (
-            isinstance(self.family, FamilyTerms)
-            and all(each is None for each in (self.reference, self.joint, self.blocks, self.survey))
+        if own and (
+            not isinstance(self.family, FamilyTerms) or self._has_any_of("reference", "joint", "blocks", "survey")
         ):
             raise DiscreetError(
                 "a mechanism of one's own is agreed on for a list of outcomes, without reference, joint, blocks or survey"
             )
 
-    def _check_joint(self) -> None:
-        """Reject terms under which samples cannot be drawn together."""
-        if self.mechanism != JointSampler.name:
-            raise DiscreetError(f"joint has no meaning for the mechanism {self.mechanism}; leave it out")
-        if self.privacy is not None or isinstance(self.family, ContinuousTerms):
-            raise DiscreetError("joint is for pure epsilon on a list of outcomes; leave it out")
-
-    def _check_blocks(self) -> None:
-        """Refuse blocks of another mechanism than reports, and reports without blocks or on what has none."""
-        if self.mechanism != ReportSampler.name:
-            if self.blocks is not None:
-                raise DiscreetError(f"blocks has no meaning for the mechanism {self.mechanism}; leave it out")
-            return
+    def _check_reports(self) -> None:
+        """Reject reports without blocks, under another notion of privacy, or on another family than a simplex."""
         if not isinstance(self.family, FamilyTerms) or self.family.kind != "simplex":
             raise DiscreetError(
                 "mechanism = 'reports' is for every distribution on a list of outcomes, a Simplex; on a band or a continuous family agree "
@@ -251,15 +265,16 @@ class Agreement:
         alone = (JointSampler, ReportSampler, SurveySampler, OwnSampler)
         if not isinstance(sampler, alone) and type(sampler) not in MECHANISMS.values():
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISM_NAMES)}")
+        family = _sampler_family_terms(sampler, check_version(version))
         made = cls(
-            family=_sampler_family_terms(sampler, check_version(version)),
+            family=family,
             mechanism=OWN_MECHANISM if isinstance(sampler, OwnSampler) else sampler.name,
             epsilon=sampler.epsilon,
             rounds=rounds,
             purpose=purpose,
             privacy=None if isinstance(sampler.privacy, Pure) else sampler.privacy,
             reference=ReferenceTerms.of(sampler) if isinstance(sampler, MollifierSampler) else None,
-            other=None if other is None else _outcome_number(other, sampler),
+            other=None if other is None else family.outcome_number(other),
             joint=JointTerms(sampler.samples, str(sampler.around)) if isinstance(sampler, JointSampler) else None,
             blocks=BlockTerms.of(sampler) if isinstance(sampler, ReportSampler) else None,
             schedule=schedule,
@@ -326,27 +341,9 @@ class Agreement:
             "epsilon": self.epsilon,
             "bits": BITS,
         }
-        if self.rounds != 1:
-            terms["rounds"] = self.rounds
-        if self.purpose:
-            terms["purpose"] = self.purpose
-        if self.privacy is not None:
-            terms["privacy"] = privacy_document(self.privacy)
-        if self.reference is not None:
-            terms["reference"] = self.reference.document
-        if self.other is not None:
-            terms["other"] = self.other
-        if self.joint is not None:
-            terms["joint"] = self.joint.document
-        if self.blocks is not None:
-            terms["blocks"] = self.blocks.document
-        if self.schedule is not None:
-            terms["schedule"] = self.schedule.document
-        if self.survey is not None:
-            terms["survey"] = self.survey.document
-        if self.own is not None:
-            terms["own"] = self.own.document
-        return terms
+        terms |= {name: getattr(self, name) for name, default in _PLAIN.items() if getattr(self, name) != default}
+        parts = ((name, getattr(self, name)) for name in _READERS)
+        return terms | {name: _part_document(part) for name, part in parts if part is not None}
 
     @property
     def promise(self) -> Privacy:
@@ -359,7 +356,7 @@ class Agreement:
 
         Epsilons add up, and so do squares of nu. Other notions are counted by the epsilon of their box.
         """
-        return self._after(self.rounds)
+        return self._privacy_after_rounds(self.rounds)
 
     together = OldName("privacy_of_all_rounds")
 
@@ -371,9 +368,9 @@ class Agreement:
     @property
     def in_a_year(self) -> Privacy:
         """The privacy of a client's rounds of one calendar year together."""
-        return self._after(self.rounds_in_a_year)
+        return self._privacy_after_rounds(self.rounds_in_a_year)
 
-    def _after(self, rounds: int) -> Privacy:
+    def _privacy_after_rounds(self, rounds: int) -> Privacy:
         if rounds == 1:
             return self.promise
         if isinstance(self.promise, Gaussian):
@@ -422,7 +419,7 @@ class Agreement:
         Raises:
             DiscreetError: for a round that was not agreed on.
         """
-        if not is_day(given):
+        if not is_given_by_date(given):
             return self.check_round(given)
         if self.schedule is None:
             raise DiscreetError(
@@ -473,14 +470,11 @@ class Agreement:
                 "agreement.joint_sampler(), with Ledger.release(...) or `discreet sample` to release and population(agreement, samples=rows) "
                 "or `discreet estimate` to estimate, or agree on one sample of each client"
             )
-        whole_family = self.family.family() if family is None else family
+        whole_family = self._whole_family(family)
         if self.own is not None:
             if reference is not None:
                 raise DiscreetError("reference has no meaning for a mechanism of one's own; leave it out")
-            outcomes: Any = whole_family
-            theirs = self.own.sampler(outcomes, self.promise)
-            self.check_sampler(theirs)
-            return theirs
+            return self._verified_sampler(self.own.sampler(whole_family, self.promise))
         if reference is None and self.reference is not None:
             reference = self.reference.reference(whole_family)
         found = sampler_named(
@@ -506,6 +500,15 @@ class Agreement:
             )
         return found
 
+    def _whole_family(self, family: Any) -> Any:
+        """The family agreed on, or the one that is given because the agreement does not contain all of it."""
+        return self.family.family() if family is None else family
+
+    def _verified_sampler(self, sampler: AgreedSampler) -> AgreedSampler:
+        """The sampler, if it is the one agreed on."""
+        self.check_sampler(sampler)
+        return sampler
+
     def joint_sampler(self, family: FiniteFamily | None = None) -> JointSampler:
         """The agreed sampler of several samples drawn together.
 
@@ -522,11 +525,7 @@ class Agreement:
             raise DiscreetError(
                 f"agreement {self.id} is on one sample of each client at a time; use agreement.sampler()"
             )
-        whole: Any = self.family.family() if family is None else family
-        around: Any = self.joint.around
-        found = JointSampler(whole, samples=self.joint.samples, epsilon=self.epsilon, around=around)
-        self.check_sampler(found)
-        return found
+        return self._verified_sampler(self.joint.sampler(self._whole_family(family), self.epsilon))
 
     def report_sampler(self, family: Any = None) -> ReportSampler:
         """The sampler agreed on, of an agreement on reports.
@@ -545,10 +544,7 @@ class Agreement:
             raise DiscreetError(
                 f"agreement {self.id} is on {what}, not on reports of one column; use agreement.sampler()"
             )
-        whole: Any = self.family.family() if family is None else family
-        found = ReportSampler(whole, epsilon=self.epsilon, blocks=self.blocks.on(whole.size))
-        self.check_sampler(found)
-        return found
+        return self._verified_sampler(self.blocks.sampler(self._whole_family(family), self.epsilon))
 
     def survey_sampler(self) -> SurveySampler:
         """The sampler agreed on, of an agreement on a survey.
@@ -653,47 +649,19 @@ class Agreement:
         if terms["bits"] != BITS:
             raise DiscreetError(f"bits = {terms['bits']!r} is not {BITS}, the integers this version draws with")
         return cls(
-            family=_read_terms(terms["family"], version),
+            family=_read_any_family_terms(terms["family"], version),
             mechanism=terms["mechanism"],
             epsilon=terms["epsilon"],
-            rounds=terms.get("rounds", 1),
-            purpose=terms.get("purpose", ""),
-            privacy=read_privacy(terms["privacy"]) if "privacy" in terms else None,
-            reference=read_reference_terms(check_object("reference", terms["reference"], REFERENCE))
-            if "reference" in terms
-            else None,
-            other=_check_other_outcome(terms["other"], None) if "other" in terms else None,
-            joint=JointTerms(**check_object("joint", terms["joint"], JOINT)) if "joint" in terms else None,
-            blocks=BlockTerms(**check_object("blocks", terms["blocks"], BLOCKS)) if "blocks" in terms else None,
-            schedule=Schedule(**check_object("schedule", terms["schedule"], SCHEDULE)) if "schedule" in terms else None,
-            survey=SurveyTerms(**check_object("survey", terms["survey"], SURVEY)) if "survey" in terms else None,
-            own=OwnTerms(**check_object("own", terms["own"], OWN)) if "own" in terms else None,
+            **{name: terms[name] for name in _PLAIN if name in terms},
+            **{name: read(terms[name]) for name, read in _READERS.items() if name in terms},
         )
 
 
-def _check_other_outcome(number: Any, family: FamilyTerms | ContinuousTerms | RowTerms | None) -> int:
-    """The number of the outcome that values outside the domain count as; only finite domains have one."""
-    found = check_count("other", number, least=0, fix="it is the number of an outcome, from 0 on")
-    if family is None:
-        return found
-    if isinstance(family, RowTerms):
-        raise DiscreetError("other has no meaning for a survey; leave it out")
-    if isinstance(family, ContinuousTerms) or family.domain.edges is not None:
-        raise DiscreetError(
-            "other has no meaning on an interval or a continuous family, where a value outside becomes the nearest end; leave it out"
-        )
-    if found >= family.size:
-        raise DiscreetError(f"other = {found} is not one of the outcomes 0 to {family.size - 1}")
-    return found
-
-
-def _outcome_number(label: Any, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler) -> int:
-    if isinstance(sampler, SurveySampler):
-        raise DiscreetError("other has no meaning for a survey; leave it out")
-    family = sampler.family
-    if isinstance(family, ContinuousFamily) or family.domain.edges is not None:
-        return _check_other_outcome(0, _sampler_family_terms(sampler, VERSION))  # raises the error that explains it
-    return int(family.domain.numbers([label])[0])
+def _part_document(part: Privacy | AgreementTerms | int) -> Any:
+    """A part of an agreement as a JSON value."""
+    if isinstance(part, Privacy):
+        return privacy_document(part)
+    return part.document if isinstance(part, AgreementTerms) else part
 
 
 def _sampler_family_terms(
@@ -709,7 +677,7 @@ def _sampler_family_terms(
     return FamilyTerms.of(family, version)
 
 
-def _read_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms | RowTerms:
+def _read_any_family_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms | RowTerms:
     """The terms of a family, which its kind says how to read."""
     found = check_kind_fields("family", fields, {**KINDS, **CONTINUOUS_KINDS, **ROW_KINDS})
     if found["kind"] in ROW_KINDS:

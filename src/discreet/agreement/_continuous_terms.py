@@ -1,4 +1,4 @@
-"""A continuous family as an agreement states it, with the digest of the atoms that are released.
+"""A continuous family as an agreement states it, with the digest of its atoms; and the reference of a mollifier's own.
 
 Parameters are written as they are. A reference density is written as the digest of its table, which a file may list beside it. A density
 given as a function cannot be written.
@@ -6,21 +6,35 @@ given as a function cannot be written.
 Released numbers are numbers of atoms (cells or points). Atoms come from floating-point computations that two machines may round
 differently. The digest of the atoms, in single precision, is therefore a term too, and a machine with other atoms raises an error before it
 draws. Privacy does not depend on this check: each client's integers stay in one box, wherever it lies.
+
+`ReferenceTerms` is the public centre Q0 of a mollifier's ball, if it is not the family's own reference. A digest stands for the
+probabilities of outcomes, or for the table of a density. A file may list them beside it exactly as they were given, so that every reader
+computes the same box to the last bit. The id is the same. `lower` and `upper` are set if a `DensityBand` bounds p/Q0; a reference for all
+clients sets neither.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet._base.doors import OldName
 from discreet._base.showing import with_short_repr
-from discreet.agreement._family_terms import MOST_LISTED, AgreementTerms, Fields, check_listed
-from discreet.domain import VERSION, check_digest
+from discreet.agreement._family_terms import (
+    MOST_LISTED,
+    OTHER_ON_INTERVAL,
+    AgreementTerms,
+    AnyFamilyTerms,
+    Fields,
+    check_listed_digest,
+    check_object,
+    check_outcome_number,
+)
+from discreet.domain import VERSION, check_digest, digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import (
     ContinuousFamily,
@@ -30,7 +44,16 @@ from discreet.families import (
     Tabulated,
     check_everybody,
 )
-from discreet.mechanisms import AnyFamily, Cells, DensityAtoms, Discretisation, Points, Sampler
+from discreet.mechanisms import (
+    AnyFamily,
+    Cells,
+    DensityAtoms,
+    Discretisation,
+    MollifierSampler,
+    Points,
+    Sampler,
+    normalised_law,
+)
 
 MIXTURES: dict[str, type[GaussianMixtures | LaplaceMixtures]] = {
     "gaussian mixtures": GaussianMixtures,
@@ -42,14 +65,14 @@ KINDS = {
     DENSITY_BAND: Fields.of("kind dim atoms", "box lower upper density everybody table"),
 }
 _BY = {"cells": {"by", "count", "digest"}, "points": {"by", "count", "digest", "seed"}}
-_TABLE = Fields.of("axes values")
 
 Box = tuple[tuple[float | None, float | None], ...]
+Floats = NDArray[np.float64]
 
 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
-class ContinuousTerms(AgreementTerms):
+class ContinuousTerms(AnyFamilyTerms):
     """A continuous family in an agreement. Two families are the same where their documents are.
 
     Attributes:
@@ -67,7 +90,7 @@ class ContinuousTerms(AgreementTerms):
         version: of the document.
     """
 
-    FIELDS = ("kind", "dim", "radius", "scale", "box", "lower", "upper", "density", "everybody", "atoms")
+    STATED = ("kind", "dim", "radius", "scale", "box", "lower", "upper", "density", "everybody", "atoms")
 
     kind: str
     dim: int
@@ -90,7 +113,13 @@ class ContinuousTerms(AgreementTerms):
             case GaussianMixtures() | LaplaceMixtures():
                 kind = next(name for name, one in MIXTURES.items() if type(family) is one)
                 return cls(
-                    kind, family.dim, atoms, family.radius, family.scale, _finite_ends(family.box), version=version
+                    kind,
+                    family.dim,
+                    atoms,
+                    family.radius,
+                    family.scale,
+                    _box_without_infinities(family.box),
+                    version=version,
                 )
             case DensityBand():
                 given, lower, upper = family.given_as
@@ -100,7 +129,9 @@ class ContinuousTerms(AgreementTerms):
                         "DensityBand(Tabulated(axes, values), ...)"
                     )
                 terms = (float(lower), float(upper), given.digest, True if family.any_client else None, given)
-                return cls(DENSITY_BAND, family.dim, atoms, None, None, _finite_ends(family.box), *terms, version)
+                return cls(
+                    DENSITY_BAND, family.dim, atoms, None, None, _box_without_infinities(family.box), *terms, version
+                )
         raise DiscreetError(
             f"family = {family!r} has no terms yet; agree on mixtures, or on a DensityBand around a table"
         )
@@ -108,14 +139,10 @@ class ContinuousTerms(AgreementTerms):
     @property
     def description(self) -> str:
         """The family in words."""
-        at_least = (
-            "at least " if self.atoms["by"] == "cells" else ""
-        )  # a partition may have a few more cells than requested
+        at_least = "at least " if self.atoms["by"] == "cells" else ""  # a partition may have a few more than requested
         count = self.atoms["count"]
-        if at_least and self.everybody and self.table is not None:
-            count = max(
-                count, math.prod(axis.size - 1 for axis in self.table.axes)
-            )  # every cell lies within one cell of the table
+        if at_least and self.everybody and self.table is not None:  # every cell lies within one cell of the table
+            count = max(count, math.prod(axis.size - 1 for axis in self.table.axes))
         return f"{self.kind} in dimension {self.dim} by {at_least}{count:,} {self.atoms['by']}"
 
     @property
@@ -133,32 +160,28 @@ class ContinuousTerms(AgreementTerms):
     @property
     def full_terms(self) -> dict[str, Any]:
         """The terms as a file lists them, with the table if it is known and small enough."""
-        return self.document if self.table is None else {**self.document, **table_fields(self.table)}
+        return self.document if self.table is None else {**self.document, **density_table_fields(self.table)}
 
-    @property
-    def beside(self) -> None:
-        """None: these terms have no file beside the agreement."""
-        return
-
-    def with_beside(self, path: Path) -> ContinuousTerms:
-        """The terms, unchanged."""
-        return self
+    def check_other(self, number: Any) -> int:
+        """Raise an error: values outside become the nearest end."""
+        check_outcome_number(number)
+        raise DiscreetError(OTHER_ON_INTERVAL)
 
     def family(self) -> ContinuousFamily:
         """The family, if the terms contain all of it."""
         if self.kind in MIXTURES:
             assert self.radius is not None
             assert self.scale is not None
-            return MIXTURES[self.kind](self.dim, radius=self.radius, scale=self.scale, box=self._pairs())
+            return MIXTURES[self.kind](self.dim, radius=self.radius, scale=self.scale, box=self._box_ends())
         if self.table is None:
             raise DiscreetError("the agreement holds a digest of its density's table; pass the family it was made with")
         assert self.lower is not None
         assert self.upper is not None
         return DensityBand(
-            self.table, self._pairs(), lower=self.lower, upper=self.upper, any_client=bool(self.everybody)
+            self.table, self._box_ends(), lower=self.lower, upper=self.upper, any_client=bool(self.everybody)
         )
 
-    def _pairs(self) -> list[tuple[float, float]] | None:
+    def _box_ends(self) -> list[tuple[float, float]] | None:
         if self.box is None:
             return None
         return [(-math.inf if low is None else low, math.inf if high is None else high) for low, high in self.box]
@@ -167,7 +190,7 @@ class ContinuousTerms(AgreementTerms):
     listed = OldName("full_terms")
 
 
-def _finite_ends(box: list[tuple[float, float]] | None) -> Box | None:
+def _box_without_infinities(box: list[tuple[float, float]] | None) -> Box | None:
     """A box with None in place of infinities, which JSON lacks."""
     if box is None:
         return None
@@ -199,9 +222,9 @@ def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Con
     upper = POSITIVE.check("family.upper", fields.get("upper"))
     everybody = check_everybody(fields.get("everybody"), lower)
     stated = check_digest("family.density", fields.get("density"))
-    table = read_table(fields.get("table"), "family.table")
+    table = read_density_table(fields.get("table"), "family.table")
     if table is not None:
-        check_listed("the table listed is not the one", table.digest, stated)
+        check_listed_digest("the table listed is not the one", table.digest, stated)
     return ContinuousTerms(kind, dim, atoms, None, None, box, lower, upper, stated, everybody, table, version)
 
 
@@ -231,17 +254,109 @@ def _is_interval_end(end: Any) -> bool:
     return end is None or (isinstance(end, (int, float)) and not isinstance(end, bool) and abs(end) < 1e300)
 
 
-def table_fields(table: Tabulated) -> dict[str, Any]:
+def density_table_fields(table: Tabulated) -> dict[str, Any]:
     """A table as a file lists it beside its digest; nothing where it is too large."""
     if table.values.size > MOST_LISTED:
         return {}
     return {"table": {"axes": [axis.tolist() for axis in table.axes], "values": table.values.tolist()}}
 
 
-def read_table(table: Any, where: str) -> Tabulated | None:
+def read_density_table(table: Any, where: str) -> Tabulated | None:
     """The table that a file lists, or None. Errors call it `where`."""
     if table is None:
         return None
     if not isinstance(table, dict) or table.keys() != {"axes", "values"} or not isinstance(table["axes"], list):
         raise DiscreetError(f"{where} does not have axes and values")
     return Tabulated([np.asarray(axis) for axis in table["axes"]], table["values"])
+
+
+_REFERENCE = Fields.of("digest", "lower upper weights table")
+
+
+@with_short_repr
+@dataclass(frozen=True, eq=False)
+class ReferenceTerms(AgreementTerms):
+    """A reference of a mollifier's own in an agreement. `given` is it as it was given, where that is known.
+
+    Two references are equal if their documents are.
+    """
+
+    STATED = ("digest", "lower", "upper")
+
+    digest: str
+    lower: float | None = None
+    upper: float | None = None
+    given: Floats | Tabulated | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, sampler: MollifierSampler[AnyFamily]) -> ReferenceTerms | None:
+        """The terms of a sampler's own reference; None if it is the family's."""
+        given = sampler.given_reference
+        if given is None:
+            return None
+        if isinstance(given, np.ndarray):
+            return cls(_law_digest(given), given=given)
+        lower = upper = None
+        if isinstance(given, DensityBand):
+            nothing_said = given.any_client
+            given, lower, upper = given.given_as
+            if nothing_said:
+                lower = upper = None
+        if not isinstance(given, Tabulated):
+            raise DiscreetError(
+                f"the reference of {sampler!r} is a {type(given).__name__}, which no document can state; agree on a table of it, as "
+                "reference=Tabulated(axes, values)"
+            )
+        return cls(
+            given.digest, None if lower is None else float(lower), None if upper is None else float(upper), given
+        )
+
+    @classmethod
+    def read_listed(cls, value: Any) -> ReferenceTerms:
+        """The terms in a JSON object, which may list the reference itself; an error names the first wrong field."""
+        fields = check_object("reference", value, _REFERENCE)
+        weights, table = fields.get("weights"), read_density_table(fields.get("table"), "reference.table")
+        stated = check_digest("reference.digest", fields["digest"])
+        if weights is not None and table is not None:
+            raise DiscreetError("reference.weights and reference.table are both listed; a reference is one of them")
+        lower, upper = fields.get("lower"), fields.get("upper")
+        if upper is not None or lower is not None:
+            lower, upper = NON_NEGATIVE.check("reference.lower", lower), POSITIVE.check("reference.upper", upper)
+        given = table if weights is None else _read_probabilities(weights)
+        if given is not None:
+            listed = _law_digest(given) if isinstance(given, np.ndarray) else given.digest
+            check_listed_digest("the reference listed is not the one", listed, stated)
+        return cls(stated, lower, upper, given)
+
+    @property
+    def full_terms(self) -> dict[str, Any]:
+        """The terms as a file lists them: with the probabilities or the table, where they are known and not too many."""
+        if isinstance(self.given, np.ndarray) and self.given.size <= MOST_LISTED:
+            return {**self.document, "weights": self.given.tolist()}
+        if isinstance(self.given, Tabulated):
+            return {**self.document, **density_table_fields(self.given)}
+        return self.document
+
+    def reference(self, family: AnyFamily) -> Any:
+        """The reference in the form that the mollifier of that family takes."""
+        if self.given is None:
+            raise DiscreetError(
+                "the agreement holds a digest of its reference; pass reference=, the one it was made with"
+            )
+        if self.upper is None or not isinstance(family, ContinuousFamily):
+            return self.given
+        return DensityBand(self.given, family.whole_box, lower=self.lower or 0.0, upper=self.upper)
+
+
+def _law_digest(law: Floats) -> str:
+    """The digest of the probabilities that define the box."""
+    return digest(normalised_law(law).astype("<f8").tobytes())
+
+
+def _read_probabilities(listed: Any) -> Floats:
+    if not isinstance(listed, list) or not listed:
+        raise DiscreetError("reference.weights is not a list of probabilities, one for each outcome")
+    for place, weight in enumerate(listed):
+        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0.0 < weight <= 1.0:
+            raise DiscreetError(f"reference.weights[{place}] = {weight!r} is not a probability above 0")
+    return np.array(listed, dtype=np.float64)

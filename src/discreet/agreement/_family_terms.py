@@ -1,26 +1,42 @@
-"""How the parts of an agreement are written and read, by tables of fields; and the terms of a finite family.
+"""How the parts of an agreement are written and read, by their fields; and the terms of a finite family and of rows.
 
-`AgreementTerms` writes the fields that are set; two terms are the same where their documents are. `Fields` says which fields an object
-needs and which it may have; `check_object` and `check_kind_fields` read by it. What is long stands in a document as a digest, and a file
-may list it beside (`check_listed`), up to `MOST_LISTED` numbers.
+`AgreementTerms` writes the fields that are set and reads them back; two terms are the same where their documents are. `Fields` says which
+fields an object needs and which it may have; `check_object` and `check_kind_fields` check it. What is long stands in a document as a
+digest, and a file may list it beside (`check_listed_digest`), up to `MOST_LISTED` numbers.
 
 `FamilyTerms` is a finite family as an agreement states it, with digests in place of lists as long as the domain. The digests of labels and of
 a reference's weights are part of the id, the lists themselves are not. A file may therefore list them or leave them out. Up to 65,536 weights
 are listed in the document; more are in a file beside it, as 64-bit floats in little-endian order.
+
+`RowTerms` is the family of a survey: public columns, of whose rows a client may hold any distribution. Columns and labels are listed in full,
+so an agreement on a survey is complete, and its id speaks for every label.
 """
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.doors import OldName
 from discreet._base.showing import with_short_repr
-from discreet.domain import DOMAIN_FIELDS, VERSION, Digested, Domain, canonical, check_digest, digest, from_terms
-from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
+from discreet.domain import (
+    DOMAIN_FIELDS,
+    VERSION,
+    Digested,
+    Domain,
+    Labels,
+    canonical,
+    check_digest,
+    digest,
+    from_terms,
+)
+from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import Band, FiniteFamily, Simplex, check_everybody
+from discreet.survey import SurveyColumns, read_columns
 
 MOST_LISTED = 1 << 16  # weights of a reference, or values of a table, that a document lists
 
@@ -38,15 +54,29 @@ class Fields(NamedTuple):
 
 
 class AgreementTerms:
-    """A part of an agreement: the attributes in `FIELDS` are its document, without those that are None."""
+    """A part of an agreement, as a dataclass. Its document is the fields that are not None, or those of them in `STATED`."""
 
-    FIELDS: ClassVar[tuple[str, ...]]
+    STATED: ClassVar[tuple[str, ...]] = ()
     version: int = VERSION
+
+    @classmethod
+    def _needed_by_name(cls) -> dict[str, bool]:
+        """The names of the dataclass's fields, and whether each is needed."""
+        own: Any = cls
+        return {each.name: each.default is MISSING for each in fields(own)}
+
+    @classmethod
+    def read(cls, where: str, value: Any) -> Self:
+        """The terms in a JSON object, whose fields are those of the dataclass; an error calls it `where`."""
+        needed = frozenset(name for name, is_needed in cls._needed_by_name().items() if is_needed)
+        return cls(**check_object(where, value, Fields(needed, frozenset(cls._needed_by_name()))))
 
     @property
     def document(self) -> dict[str, Any]:
         """The terms as JSON values, without those that are not set."""
-        return {name: value for name in self.FIELDS if (value := getattr(self, name)) is not None}
+        return {
+            name: value for name in self.STATED or self._needed_by_name() if (value := getattr(self, name)) is not None
+        }
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -57,6 +87,37 @@ class AgreementTerms:
 
     def __hash__(self) -> int:
         return hash(canonical(self.document, self.version))
+
+
+class AnyFamilyTerms(AgreementTerms):
+    """The family of an agreement. By default it lists all of itself, releases outcomes one by one, and has no outcome by a label."""
+
+    @property
+    def full_terms(self) -> dict[str, Any]:
+        """The terms as a file lists them."""
+        return self.document
+
+    @property
+    def discretisation(self) -> Any:
+        """The kind of the released atoms of a continuous family; None for outcomes."""
+        return None
+
+    @property
+    def beside(self) -> bytes | None:
+        """What a file beside the agreement holds, if there is one."""
+        return None
+
+    def with_beside(self, path: Path) -> Self:
+        """The terms with what the file beside the agreement holds, if they need it."""
+        return self
+
+    def check_other(self, number: Any) -> int:
+        """The number of the outcome that values outside count as; an error if there is no such outcome."""
+        raise NotImplementedError
+
+    def outcome_number(self, label: Any) -> int:
+        """The number of the outcome with this label; an error where outcomes have none."""
+        return self.check_other(0)
 
 
 def check_object(where: str, value: Any, fields: Fields) -> dict[str, Any]:
@@ -87,12 +148,18 @@ def check_kind_fields(where: str, value: Any, kinds: dict[str, Fields]) -> dict[
     return found
 
 
-def check_listed(what: str, found: str, stated: str | None) -> None:
+def check_listed_digest(what: str, found: str, stated: str | None) -> None:
     """Refuse what a file lists beside a digest that is not its own: the id would speak for something else."""
     if found != stated:
         raise DiscreetError(f"{what} whose digest is {stated}; get the file anew")
 
 
+def check_outcome_number(number: Any) -> int:
+    """The number of the outcome that values outside the domain count as, as an integer of at least 0."""
+    return check_count("other", number, least=0, fix="it is the number of an outcome, from 0 on")
+
+
+OTHER_ON_INTERVAL = "other has no meaning on an interval or a continuous family, where a value outside becomes the nearest end; leave it out"
 BESIDE = ".weights"
 KINDS = {
     "simplex": Fields.of("kind size", "labels interval"),
@@ -103,7 +170,7 @@ _LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be 
 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
-class FamilyTerms(AgreementTerms):
+class FamilyTerms(AnyFamilyTerms):
     """A finite family in an agreement, on its domain. Two families are the same where their documents are.
 
     Attributes:
@@ -117,7 +184,7 @@ class FamilyTerms(AgreementTerms):
         version: of the document, on which digests of labels depend.
     """
 
-    FIELDS = ("kind", "lower", "upper", "weights", "everybody")
+    STATED = ("kind", "lower", "upper", "weights", "everybody")
 
     kind: str
     domain: Domain
@@ -149,11 +216,6 @@ class FamilyTerms(AgreementTerms):
         raise DiscreetError(f"family = {family!r} has no terms yet; agree on a Simplex or a Band")
 
     @property
-    def discretisation(self) -> None:
-        """The kind of release: outcomes, one by one."""
-        return
-
-    @property
     def description(self) -> str:
         """The family in words."""
         return f"{self.size:,} outcomes"
@@ -171,7 +233,7 @@ class FamilyTerms(AgreementTerms):
     def difference(self, other: "FamilyTerms") -> tuple[str, Any, Any] | None:
         """(field, value here, value in the other) of the first term that differs, or None."""
         here, there = self.document, other.document
-        for name in ("kind", *DOMAIN_FIELDS, *self.FIELDS[1:]):
+        for name in ("kind", *DOMAIN_FIELDS, *self.STATED[1:]):
             if here.get(name) != there.get(name):
                 return f"family.{name}", here.get(name), there.get(name)
         return None
@@ -199,7 +261,7 @@ class FamilyTerms(AgreementTerms):
             return None
         return self.reference.astype("<f8").tobytes()
 
-    def with_beside(self, path: Path) -> "FamilyTerms":
+    def with_beside(self, path: Path) -> Self:
         """The terms with the weights from the file beside the agreement, if it exists and they are not listed."""
         if not self.lacks_weights or not path.is_file():
             return self
@@ -210,12 +272,25 @@ class FamilyTerms(AgreementTerms):
         """Whether only the digest of the weights is known."""
         return self.weights is not None and self.reference is None
 
-    def with_weights(self, content: bytes, where: str) -> "FamilyTerms":
+    def with_weights(self, content: bytes, where: str) -> Self:
         """The terms with the weights in `content`; errors call it `where`."""
         if len(content) != 8 * self.size:
             raise DiscreetError(f"{where} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
         weights = _check_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
-        return replace(self, reference=weights)._with_true_weights()
+        return replace(self, reference=weights)._with_checked_weights()
+
+    def check_other(self, number: Any) -> int:
+        """The number of the outcome that values outside the domain count as; an error if there is no such outcome."""
+        found = check_outcome_number(number)
+        if self.domain.edges is not None:
+            raise DiscreetError(OTHER_ON_INTERVAL)
+        if found >= self.size:
+            raise DiscreetError(f"other = {found} is not one of the outcomes 0 to {self.size - 1}")
+        return found
+
+    def outcome_number(self, label: Any) -> int:
+        """The number of the outcome with this label; an error on an interval, whose cells have none."""
+        return super().outcome_number(label) if self.domain.edges is not None else int(self.domain.numbers([label])[0])
 
     def family(self) -> FiniteFamily:
         """The family, if the terms contain all of it: weights that are listed, or a uniform reference."""
@@ -224,25 +299,25 @@ class FamilyTerms(AgreementTerms):
         if self.kind == "simplex":
             return Simplex(self.domain)
         if self.reference is not None:
-            return self._band(self.reference)
+            return self._make_band(self.reference)
         if self.size <= _LARGEST_TRIED and _uniform_digest(self.size) == self.weights:
-            return self._band(np.ones(self.size))
+            return self._make_band(np.ones(self.size))
         raise DiscreetError(
             "the agreement holds a digest of its weights; pass the family it was made with, or keep the file of weights that was "
             f"written with the agreement beside it, called as it is with {BESIDE} at the end"
         )
 
-    def _with_true_weights(self) -> "FamilyTerms":
+    def _with_checked_weights(self) -> Self:
         """The terms; an error if the listed weights do not have the stated digest."""
         if self.reference is not None:
-            self._band(self.reference)
+            self._make_band(self.reference)
         return self
 
-    def _band(self, weights: NDArray[np.float64]) -> Band:
+    def _make_band(self, weights: NDArray[np.float64]) -> Band:
         assert self.lower is not None
         assert self.upper is not None
         band = Band(weights, lower=self.lower, upper=self.upper, domain=self.domain, any_client=bool(self.everybody))
-        check_listed("the weights listed are not those", _weights_digest(band), self.weights)
+        check_listed_digest("the weights listed are not those", _weights_digest(band), self.weights)
         attained = band.bounds
         if (attained.lower, attained.upper) != (self.lower, self.upper):
             raise DiscreetError(
@@ -290,7 +365,7 @@ def read_family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyT
         raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
     everybody = check_everybody(fields.get("everybody"), lower)
     listed = _read_listed_weights(fields.get("reference"), domain.size)
-    return FamilyTerms("band", domain, lower, upper, weights, everybody, listed, version)._with_true_weights()
+    return FamilyTerms("band", domain, lower, upper, weights, everybody, listed, version)._with_checked_weights()
 
 
 def _read_listed_weights(listed: Any, size: int) -> NDArray[np.float64] | None:
@@ -306,3 +381,99 @@ def _read_listed_weights(listed: Any, size: int) -> NDArray[np.float64] | None:
         return _check_weights(np.array(listed, dtype=np.float64), "family.reference")
     except OverflowError:
         raise DiscreetError("family.reference holds a whole number that no float can; weights are in (0, 1]") from None
+
+
+ROW_KINDS = {"rows": Fields.of("kind columns")}
+LARGEST_COLUMN = 0xFFFFFFF9  # outcomes that tables can code: the next numbers are marks
+
+
+@dataclass(frozen=True, eq=False)
+class RowTerms(AnyFamilyTerms):
+    """The rows that clients hold: public columns, and every distribution on them.
+
+    Args:
+        columns: of the survey.
+        version: of the document.
+
+    Raises:
+        DiscreetError: for columns with more labels than a document lists.
+    """
+
+    columns: SurveyColumns
+    version: int = VERSION
+
+    kind = "rows"
+
+    def __post_init__(self) -> None:
+        for name, domain in self.columns.items():
+            kinds = {type(label) for label in domain.labels or ()}
+            if kinds not in ({str}, {int}, set()):
+                raise DiscreetError(
+                    f"column {name!r}: labels are neither all texts nor all whole numbers; write them one way"
+                )
+            if domain.size > LARGEST_COLUMN:
+                raise DiscreetError(f"column {name!r} has {domain.size:,} outcomes, more than {LARGEST_COLUMN:,}")
+        listed = sum(len(domain.labels or ()) for domain in self.columns.values())
+        if listed > MOST_LISTED:
+            raise DiscreetError(_too_many_labels_message(listed))
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The terms as JSON values."""
+        # a list, since its order counts
+        listed = [{"name": name, **terms} for name, terms in self.columns.terms.items()]
+        return {"kind": self.kind, "columns": listed}
+
+    @property
+    def size(self) -> int:
+        """The number of different rows."""
+        return self.columns.size
+
+    @property
+    def description(self) -> str:
+        """The family in words."""
+        return f"rows of {', '.join(self.columns)}"
+
+    def check_other(self, number: Any) -> int:
+        """Raise an error: rows with a value outside are left out."""
+        check_outcome_number(number)
+        raise DiscreetError("other has no meaning for a survey; leave it out")
+
+    def family(self) -> Any:
+        """No family has so many outcomes; a survey is sampled by `agreement.sampler()`."""
+        raise DiscreetError(
+            f"the agreement is on {self.description}, not on a list of outcomes; use agreement.sampler()"
+        )
+
+
+def read_row_terms(fields: dict[str, Any], version: int = VERSION) -> RowTerms:
+    """The terms that a document states."""
+    listed = fields["columns"]
+    if not isinstance(listed, list) or not all(
+        isinstance(each, dict) and isinstance(each.get("name"), str) for each in listed
+    ):
+        raise DiscreetError("family.columns is not a list of columns, each with its name")
+    columns = [(each["name"], {field: value for field, value in each.items() if field != "name"}) for each in listed]
+    if len({str(name) for name, _ in columns}) < len(columns):
+        raise DiscreetError("family.columns names a column twice")
+    _check_label_count(each for _, each in columns)
+    return RowTerms(read_columns(dict(columns), "family.columns"), version)
+
+
+def _check_label_count(columns: Iterable[Any]) -> None:
+    """Raise an error for more labels or days than a document lists, before any of them is made."""
+    listed = 0
+    for terms in columns:
+        if set(terms) == {"first", "last"}:
+            listed += Labels.count_days(terms["first"], terms["last"])
+        elif isinstance(terms.get("labels"), list):
+            listed += len(terms["labels"])
+    if listed > MOST_LISTED:
+        raise DiscreetError(_too_many_labels_message(listed))
+
+
+def _too_many_labels_message(listed: int) -> str:
+    return (
+        f"the columns have {listed:,} labels, and an agreement on a survey lists at most {MOST_LISTED:,}; number the outcomes of the largest "
+        "column, from 0 on"
+    )

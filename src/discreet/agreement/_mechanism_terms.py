@@ -1,22 +1,29 @@
-"""What an agreement states for one mechanism alone: several samples drawn at once, blocks of reports, and mechanisms of others.
+"""What an agreement states for one mechanism alone, and when its rounds are.
+
+Several samples drawn at once (`JointTerms`), blocks of reports (`BlockTerms`), mechanisms of others (`OwnTerms`), the questions and parts of
+a survey (`SurveyTerms`), and the dates of rounds (`Schedule`), so that a nightly job names its round by a date.
 
 Blocks are written down, not only chosen again, so that an agreement keeps its blocks when the choice of them changes. Privacy holds for all
 blocks that are read here (`discreet.mechanisms._report_sampler`); poor ones cost accuracy alone.
 
 A mechanism of somebody else's is named by its package and version, and by the digest of its integer box. Privacy is a statement about the
 box, so that code which was changed without a new version cannot change what was agreed on.
+
+Round 1 of a schedule is the day, week or month that begins at the start, and every later one begins where the one before ends. A date lies in
+one round at most, so a job that runs again for the same date asks for the same round, and a job for another day for another one.
 """
 
 import json
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
 
-from discreet.agreement._family_terms import AgreementTerms, Fields
-from discreet.domain import canonical, check_digest, digest
+from discreet.agreement._family_terms import AgreementTerms
+from discreet.domain import canonical, check_digest, digest, read_day
 from discreet.errors import DiscreetError, check_choice, check_count
 from discreet.families import FiniteFamily
 from discreet.mechanisms import (
@@ -24,14 +31,14 @@ from discreet.mechanisms import (
     BLOCK_KINDS,
     MOST_TOGETHER,
     BlockFamily,
+    JointSampler,
     OwnSampler,
     ReportSampler,
     blocks_named,
     installed_mechanism,
 )
 from discreet.privacy import Privacy
-
-JOINT = Fields.of("samples around")
+from discreet.survey import Survey, SurveyColumns, SurveySampler, read_parts, read_questions
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +53,6 @@ class JointTerms(AgreementTerms):
         DiscreetError: for terms out of range.
     """
 
-    FIELDS = ("samples", "around")
-
     samples: int
     around: str
 
@@ -58,8 +63,12 @@ class JointTerms(AgreementTerms):
         )
         check_choice("joint.around", self.around, AROUND)
 
+    def sampler(self, family: Any, epsilon: float) -> JointSampler:
+        """The sampler of these terms, on a family."""
+        around: Any = self.around
+        return JointSampler(family, samples=self.samples, epsilon=epsilon, around=around)
 
-BLOCKS = Fields(frozenset({"kind"}), frozenset(name for names in BLOCK_KINDS.values() for name in names))
+
 _LARGEST_PARAMETER = 1 << 31  # what q, t, c and w may be at most; JSON numbers hold it
 
 
@@ -77,8 +86,6 @@ class BlockTerms(AgreementTerms):
     Raises:
         DiscreetError: for a kind that there is not, and parameters that are missing, out of range or another kind's.
     """
-
-    FIELDS = ("kind", "w", "q", "t", "c")
 
     kind: str
     w: int | None = None
@@ -102,16 +109,15 @@ class BlockTerms(AgreementTerms):
         """The terms of a sampler's blocks."""
         return cls(sampler.blocks.name, **sampler.blocks.parameters)
 
-    @property
-    def _parameters(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in BLOCK_KINDS[self.kind]}
-
     def on(self, size: int) -> BlockFamily:
         """The blocks themselves, on so many outcomes."""
-        return blocks_named(self.kind, size, self._parameters)
+        return blocks_named(self.kind, size, {name: getattr(self, name) for name in BLOCK_KINDS[self.kind]})
+
+    def sampler(self, family: Any, epsilon: float) -> ReportSampler:
+        """The sampler of reports on these blocks."""
+        return ReportSampler(family, epsilon=epsilon, blocks=self.on(family.size))
 
 
-OWN = Fields.of("name package package_version box", "parameters")
 OWN_MECHANISM = "own"  # what `mechanism` says where the field `own` names the mechanism
 _LONGEST_TEXT = 200
 
@@ -131,8 +137,6 @@ class OwnTerms(AgreementTerms):
         DiscreetError: for fields that are no such texts, or parameters that JSON cannot state.
     """
 
-    FIELDS = ("name", "package", "package_version", "box", "parameters")
-
     name: str
     package: str
     package_version: str
@@ -148,7 +152,7 @@ class OwnTerms(AgreementTerms):
         if self.parameters is not None:
             if not isinstance(self.parameters, Mapping) or not self.parameters:
                 raise DiscreetError(f"own.parameters = {self.parameters!r} is not an object with fields; leave it out")
-            object.__setattr__(self, "parameters", _as_json(dict(self.parameters)))
+            object.__setattr__(self, "parameters", _parameters_as_json(dict(self.parameters)))
 
     @classmethod
     def of(cls, sampler: OwnSampler) -> "OwnTerms":
@@ -181,7 +185,7 @@ def box_digest(sampler: OwnSampler) -> str:
     return digest(np.stack(list(bounds)).astype("<i8").tobytes())
 
 
-def _as_json(parameters: dict[str, Any]) -> Any:
+def _parameters_as_json(parameters: dict[str, Any]) -> Any:
     """The parameters as every reader of the agreement gets them."""
     try:
         return json.loads(canonical(parameters))
@@ -189,3 +193,111 @@ def _as_json(parameters: dict[str, Any]) -> Any:
         raise DiscreetError(
             f"own.parameters = {parameters!r} are not JSON values; return numbers, texts, lists and dicts from `parameters`"
         ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyTerms(AgreementTerms):
+    """The questions of a survey, and the parts by which they are answered, as JSON values that were checked.
+
+    Args:
+        questions: as a survey file lists them.
+        parts: what clients are asked, and how often (`discreet.survey._parts`).
+    """
+
+    questions: list[Any]
+    parts: list[Any]
+
+    @classmethod
+    def of(cls, sampler: SurveySampler) -> "SurveyTerms":
+        """The terms of a sampler."""
+        return cls([question.terms for question in sampler.survey.questions], sampler.part_terms)
+
+    def sampler(self, columns: SurveyColumns, epsilon: float) -> SurveySampler:
+        """What releases the reports; an error names the first wrong field."""
+        questions = read_questions(self.questions, "survey.questions")
+        survey = Survey(columns, questions)
+        parts = read_parts(self.parts, questions, columns, "survey.parts")
+        return SurveySampler(survey, epsilon=epsilon, parts=parts)
+
+
+_IN_A_YEAR = {"day": 366, "week": 53, "month": 12}  # rounds that begin in one calendar year, at most
+_DAYS = {"day": 1, "week": 7}
+_LAST = date.max.toordinal()
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule(AgreementTerms):
+    """When the rounds of an agreement are: each a day, a week or a month, from a start on.
+
+    Args:
+        start: the first day of round 1, a date or a text such as 2026-11-17; of months the first of one.
+        every: "day", "week" or "month".
+
+    Raises:
+        DiscreetError: for what is no date, and months that do not start on the first.
+    """
+
+    start: str
+    every: str
+
+    def __post_init__(self) -> None:
+        check_choice("schedule.every", self.every, _IN_A_YEAR)
+        first = read_day("schedule.start", self.start)
+        if self.every == "month" and first.day != 1:
+            raise DiscreetError(f"schedule.start = {first} is not the first of a month; months start there")
+        object.__setattr__(self, "start", first.isoformat())
+
+    @property
+    def most_in_a_year(self) -> int:
+        """The largest number of rounds that begin in a calendar year."""
+        return _IN_A_YEAR[self.every]
+
+    def number(self, day: str | date) -> int:
+        """The number of the round in which a day lies; less than 1 before the start.
+
+        Args:
+            day: a date, or a text such as 2026-11-17.
+
+        Returns:
+            The number.
+
+        Raises:
+            DiscreetError: for what is no date.
+        """
+        found, first = read_day("day", day), date.fromisoformat(self.start)
+        if self.every == "month":
+            return 12 * (found.year - first.year) + found.month - first.month + 1
+        return (found - first).days // _DAYS[self.every] + 1
+
+    def first_day(self, number: int) -> date:
+        """The first day of a round; the last day that there is for rounds beyond it.
+
+        Args:
+            number: of the round, from 1.
+
+        Returns:
+            The date.
+        """
+        first = date.fromisoformat(self.start)
+        if self.every == "month":
+            months = first.month - 1 + number - 1
+            year = first.year + months // 12
+            return date(year, months % 12 + 1, 1) if year <= date.max.year else date.max
+        return date.fromordinal(min(first.toordinal() + _DAYS[self.every] * (number - 1), _LAST))
+
+    def last_day(self, number: int) -> date:
+        """The last day of a round.
+
+        Args:
+            number: of the round, from 1.
+
+        Returns:
+            The date.
+        """
+        after = self.first_day(number + 1)
+        return after if after == date.max else date.fromordinal(after.toordinal() - 1)
+
+
+def is_given_by_date(given: Any) -> bool:
+    """Whether a round is given by a date: a date, or a text."""
+    return isinstance(given, (str, date))

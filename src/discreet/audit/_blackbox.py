@@ -37,7 +37,7 @@ from discreet.audit._partitions import (
     SamplePartition,
     Samples,
     parse_samples,
-    partitions,
+    partitions_to_try,
     samples_as_values,
     unify_sample_kinds,
 )
@@ -172,7 +172,7 @@ class BlackBoxAudit:
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class _CandidateEvent:
     partition: SamplePartition
     cells: Codes
     first: int
@@ -213,7 +213,7 @@ def black_box_audit(
         if epsilon is None and privacy is None:
             privacy = mechanism.privacy
         inputs = _extreme_inputs(mechanism) if inputs is None else inputs
-        mechanism = _released_by(mechanism)
+        mechanism = _sample_drawer_of(mechanism)
     claims = _claimed_pairs(epsilon, delta, privacy)
     OPEN_UNIT.check("confidence", confidence)
     half = check_count("draws", draws, least=200, fix="an audit needs at least a hundred in each half") // 2
@@ -228,11 +228,11 @@ def black_box_audit(
             f"{len(inputs)} inputs cannot be told apart; give two or more that the mechanism should hide"
         )
     choosing = unify_sample_kinds([_draw_samples(mechanism, value, half) for value in inputs])
-    (epsilon, delta), promising = _most_doubtful(claims, choosing, half)
+    (epsilon, delta), promising = _most_doubtful_claim(claims, choosing, half)
     testing = unify_sample_kinds([_draw_samples(mechanism, value, half) for value in inputs])
     if (choosing[0].matrix is None) != (testing[0].matrix is None):
         choosing, testing = ([samples_as_values(s) for s in part] for part in (choosing, testing))
-        (epsilon, delta), promising = _most_doubtful(claims, choosing, half)
+        (epsilon, delta), promising = _most_doubtful_claim(claims, choosing, half)
     events, error = [], (1.0 - confidence) / (1.0 if privacy is None else _SERIES)
     for place, candidate in enumerate(promising):
         error_here = error * 2.0 ** -(place + (place + 1 < len(promising)))
@@ -250,7 +250,7 @@ def _extreme_inputs(mechanism: Mechanism) -> list[Any]:
     return list(extreme_laws(mu, family.bounds, 4)[1])
 
 
-def _released_by(mechanism: Mechanism) -> DrawSamples:
+def _sample_drawer_of(mechanism: Mechanism) -> DrawSamples:
     """A function that releases n samples of one client."""
 
     def release(p: Any, count: int) -> Any:
@@ -278,7 +278,9 @@ def _claimed_pairs(epsilon: float | None, delta: float, privacy: Privacy | None)
             return [(float(beta), notion.profile(float(beta))) for beta in np.linspace(0.0, most, _CLAIMS)]
 
 
-def _most_doubtful(claims: list[Claim], samples: Sequence[Samples], draws: int) -> tuple[Claim, list[_Candidate]]:
+def _most_doubtful_claim(
+    claims: list[Claim], samples: Sequence[Samples], draws: int
+) -> tuple[Claim, list[_CandidateEvent]]:
     """The claim that the first half contradicts most, and the events to test it by; the second half is not used."""
     found = [(claim, _promising_events(samples, draws, claim[1])) for claim in claims]
     return max(found, key=lambda each: max((one.promise for one in each[1]), default=-math.inf) - each[0][0])
@@ -296,23 +298,24 @@ def _draw_samples(mechanism: DrawSamples, value: Any, count: int) -> Samples:
     return parse_samples(output, count)
 
 
-def _promising_events(samples: Sequence[Samples], draws: int, delta: float) -> list[_Candidate]:
+def _promising_events(samples: Sequence[Samples], draws: int, delta: float) -> list[_CandidateEvent]:
     """The most promising events, best first: at most one for each partition and ordered pair of inputs."""
-    found: list[_Candidate] = []
-    for partition in partitions(samples):
+    found: list[_CandidateEvent] = []
+    for partition in partitions_to_try(samples):
         codes = [partition.cells(s) for s in samples]
         size = max(int(code.max(initial=0)) for code in codes) + 1
         counts = [np.bincount(code, minlength=size) for code in codes]
         for first, second in ((i, j) for i in range(len(counts)) for j in range(len(counts)) if i != j):
-            cells, promise = _best_union(counts[first], counts[second], draws, delta)
-            found.append(_Candidate(partition, cells, first, second, promise))
-        found = sorted(found, key=lambda one: (-round(one.promise, 6), len(one.cells)))[
-            :MOST_EVENTS
-        ]  # then the simplest
+            cells, promise = _best_union_of_cells(counts[first], counts[second], draws, delta)
+            found.append(_CandidateEvent(partition, cells, first, second, promise))
+        found.sort(key=lambda one: (-round(one.promise, 6), len(one.cells)))  # the simplest of equals first
+        del found[MOST_EVENTS:]
     return found
 
 
-def _best_union(first: NDArray[np.intp], second: NDArray[np.intp], draws: int, delta: float) -> tuple[Codes, float]:
+def _best_union_of_cells(
+    first: NDArray[np.intp], second: NDArray[np.intp], draws: int, delta: float
+) -> tuple[Codes, float]:
     """The number of cells, in the order of their likelihood ratio, that maximises the cautious estimate of epsilon."""
     order = np.argsort(-(np.log(first + 0.5) - np.log(second + 0.5)), kind="stable")
     a, b = np.cumsum(first[order]) + 0.5, np.cumsum(second[order] + 0.5)  # an unseen cell may still occur
@@ -324,7 +327,7 @@ def _best_union(first: NDArray[np.intp], second: NDArray[np.intp], draws: int, d
 
 
 def _test_candidate(
-    candidate: _Candidate, samples: Sequence[Samples], draws: int, confidence: float, delta: float
+    candidate: _CandidateEvent, samples: Sequence[Samples], draws: int, confidence: float, delta: float
 ) -> TestedEvent:
     first, second = (
         int(np.isin(candidate.partition.cells(samples[number]), candidate.cells).sum())
@@ -334,7 +337,7 @@ def _test_candidate(
     return TestedEvent(_event_description(candidate), candidate.first, candidate.second, first, second, draws, bound)
 
 
-def _event_description(candidate: _Candidate) -> str:
-    words = [candidate.partition.described(int(cell)) for cell in candidate.cells[:3]]
+def _event_description(candidate: _CandidateEvent) -> str:
+    words = [candidate.partition.describe_cell(int(cell)) for cell in candidate.cells[:3]]
     more = len(candidate.cells) - len(words)
     return " or ".join(words) + (f" or {more} more cells" if more else "")

@@ -47,7 +47,7 @@ class SamplePartition:
 
     name: str
     cells: Callable[[Samples], Codes]
-    described: Callable[[int], str]
+    describe_cell: Callable[[int], str]
 
 
 def parse_samples(output: Any, count: int) -> Samples:
@@ -84,7 +84,7 @@ def unify_sample_kinds(samples: Sequence[Samples]) -> list[Samples]:
     return [samples_as_values(s) for s in samples]
 
 
-def partitions(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
+def partitions_to_try(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     """Every partition to try on these samples: one `Samples` for each input."""
     if samples[0].matrix is None:
         yield from _partitions_of_values(samples)
@@ -135,7 +135,7 @@ def _partitions_of_values(samples: Sequence[Samples]) -> Iterator[SamplePartitio
     if len(lengths) > 1:
         yield SamplePartition(
             "length",
-            lambda s: _positions_in(np.asarray(s.lengths), lengths),
+            lambda s: _positions_in_sorted(np.asarray(s.lengths), lengths),
             lambda cell: f"length = {lengths[cell]}" if cell < len(lengths) else "another length",
         )
     seen = Counter(value for s in samples for value in s.values)
@@ -175,13 +175,13 @@ def _partition_of_numbers(
         rare = finite[~np.isin(finite, atoms)]
         edges = np.unique(np.quantile(rare, _QUANTILES, method="lower")) if rare.size else np.empty(0)
 
-    def cells(s: Samples) -> Codes:
+    def cells_of_numbers(s: Samples) -> Codes:
         column = read(s)
-        placed = _positions_in(column, atoms)
+        placed = _positions_in_sorted(column, atoms)
         other = len(atoms) + np.searchsorted(edges, column, side="left")
         return np.where(np.isnan(column), len(atoms) + len(edges) + 1, np.where(placed < len(atoms), placed, other))
 
-    def cell_description(cell: int) -> str:
+    def describe_number_cell(cell: int) -> str:
         if cell < len(atoms):
             return f"{name} = {atoms[cell]:g}"
         if cell > len(atoms) + len(edges):
@@ -189,7 +189,7 @@ def _partition_of_numbers(
         low, high = np.concatenate([[-math.inf], edges, [math.inf]])[cell - len(atoms) : cell - len(atoms) + 2]
         return f"{low:.6g} < {name} <= {high:.6g}"
 
-    return SamplePartition(name, cells, cell_description)
+    return SamplePartition(name, cells_of_numbers, describe_number_cell)
 
 
 def _partitions_of_rows(pooled: NDArray[np.float64]) -> Iterator[SamplePartition]:
@@ -213,10 +213,10 @@ def _partitions_of_pairs(
     few = [p for p in coordinates if max(int(p.cells(s).max(initial=0)) for s in samples) < _PAIRED_CELLS]
     for number, one in enumerate(few):
         for other in few[number + 1 :]:
-            yield _pair_of_partitions(one, other)
+            yield _product_partition(one, other)
 
 
-def _pair_of_partitions(one: SamplePartition, other: SamplePartition) -> SamplePartition:
+def _product_partition(one: SamplePartition, other: SamplePartition) -> SamplePartition:
     wide = MOST_CELLS
     return SamplePartition(
         f"{one.name} and {other.name}",
@@ -224,7 +224,7 @@ def _pair_of_partitions(one: SamplePartition, other: SamplePartition) -> SampleP
             np.minimum(one.cells(s), _PAIRED_CELLS) * (_PAIRED_CELLS + 1) + np.minimum(other.cells(s), _PAIRED_CELLS)
         ),
         lambda cell: " and ".join(
-            part.described(code if code < _PAIRED_CELLS else wide)
+            part.describe_cell(code if code < _PAIRED_CELLS else wide)
             for part, code in zip((one, other), divmod(cell, _PAIRED_CELLS + 1), strict=True)
         ),
     )
@@ -236,16 +236,16 @@ def _partitions_by_direction(samples: Sequence[Samples]) -> Iterator[SampleParti
     for number, mean in enumerate(means[1:], start=1):
         direction = mean - means[0]
         if np.any(direction) and np.all(np.isfinite(direction)):
-            read = _projection_onto(direction / np.abs(direction).max())
+            read = _projection_reader(direction / np.abs(direction).max())
             pooled = np.concatenate([read(s) for s in samples])
             yield _partition_of_numbers(pooled, read, f"direction from input 0 to input {number}")
 
 
-def _projection_onto(direction: NDArray[np.float64]) -> Callable[[Samples], NDArray[np.float64]]:
+def _projection_reader(direction: NDArray[np.float64]) -> Callable[[Samples], NDArray[np.float64]]:
     return lambda s: np.asarray(np.nan_to_num(np.asarray(s.matrix)) @ direction)
 
 
-def _positions_in(values: NDArray[Any], known: NDArray[Any]) -> Codes:
+def _positions_in_sorted(values: NDArray[Any], known: NDArray[Any]) -> Codes:
     """The place of every value in the sorted array `known`, or its length if it is absent."""
     if not len(known):
         return np.zeros(len(values), dtype=np.int64)

@@ -99,13 +99,13 @@ class Certificate:
                 (x, _largest_row(column), _smallest_row(column))
                 for x, column in enumerate(zip(*self.weights, strict=True))
             ),
-            key=lambda place: self._ratio(*place),
+            key=lambda place: self._weight_ratio(*place),
         )
 
     @property
     def ratio(self) -> Fraction:
         """The largest ratio of two inputs' weights on one outcome."""
-        return self._ratio(*self.worst)
+        return self._weight_ratio(*self.worst)
 
     @property
     def realised_epsilon(self) -> tuple[Fraction, Fraction]:
@@ -138,7 +138,7 @@ class Certificate:
         """Whether the claim is certainly false."""
         return self.ratio > exp_upper(self.epsilon)
 
-    def _ratio(self, outcome: int, first: int, second: int) -> Fraction:
+    def _weight_ratio(self, outcome: int, first: int, second: int) -> Fraction:
         return Fraction(self.weights[first][outcome], self.weights[second][outcome])
 
     def to_json(self) -> str:
@@ -257,7 +257,7 @@ def certificate(
         DiscreetError: for what is not a sampler, another sampler than the one agreed on, and a notion that no file can state.
     """
     if agreement is not None:
-        _check_agreed(agreement, sampler, epsilon, privacy)
+        _check_agreed_claim(agreement, sampler, epsilon, privacy)
     if isinstance(sampler, SurveySampler):
         return _survey_certificate(sampler, epsilon, privacy, agreement)
     if isinstance(sampler, ReportSampler):
@@ -342,7 +342,7 @@ def _survey_certificate(
     )
 
 
-def _check_agreed(
+def _check_agreed_claim(
     agreement: Agreement,
     sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler,
     epsilon: float | None,

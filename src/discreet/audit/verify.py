@@ -61,7 +61,7 @@ def log_bounds(ratio: Fraction) -> tuple[Fraction, Fraction]:
         return Fraction(low.next_minus() if low else low), Fraction(quotient.next_plus().ln().next_plus())
 
 
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_repeated_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object without repeated fields: readers would differ on which one counts."""
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -69,19 +69,19 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def no_number(name: str) -> None:
+def refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
 def read_certificate(text: str) -> dict[str, Any]:
     """The certificate in a text; a ValueError if it is none."""
-    record: dict[str, Any] = json.loads(text, object_pairs_hook=once, parse_constant=no_number)
+    record: dict[str, Any] = json.loads(text, object_pairs_hook=refuse_repeated_fields, parse_constant=refuse_constant)
     require(isinstance(record, dict) and record.get("format") == "discreet certificate", "unknown format")
     require(is_whole(record.get("version")) and record["version"] in (1, 2), "unknown version")
     return record
 
 
-def check_form(record: dict[str, Any]) -> None:
+def check_certificate_fields(record: dict[str, Any]) -> None:
     """Every field is there, of its type, and fits the others; a ValueError says which does not."""
     require(type(record) is dict and is_whole(record.get("version")), "it is not an object with a version")
     agreed = AGREED & record.keys()
@@ -174,7 +174,7 @@ def normal_cdf_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     return Fraction(1, 2) + found - Fraction(1, 10**100), Fraction(1, 2) + found + Fraction(1, 10**100)
 
 
-def broken_line(points: list[tuple[Fraction, Fraction]], x: Fraction) -> Fraction:
+def broken_line_value(points: list[tuple[Fraction, Fraction]], x: Fraction) -> Fraction:
     """The value at x in [0, 1] of the broken line through points."""
     for (left, high), (right, low) in itertools.pairwise(points):
         if x <= right:
@@ -191,7 +191,7 @@ def is_tradeoff(points: list[tuple[Fraction, Fraction]]) -> bool:
     return slopes == sorted(slopes) and slopes[-1] <= 0 and all(0 <= y <= 1 - x for x, y in points)
 
 
-def keeps(record: dict[str, Any], lower: Fraction, upper: Fraction) -> bool:
+def box_keeps_promise(record: dict[str, Any], lower: Fraction, upper: Fraction) -> bool:
     """Whether a trade-off function lies below the corners, so that the promise holds for any two distributions in the box."""
     promise = record["privacy"]
     if promise["kind"] == "approximate":
@@ -206,10 +206,10 @@ def keeps(record: dict[str, Any], lower: Fraction, upper: Fraction) -> bool:
     points = [(Fraction(x), Fraction(y)) for x, y in promise["points"]]
     if not is_tradeoff(points):
         return False
-    return broken_line(points, lower) <= 1 - upper and broken_line(points, 1 - upper) <= lower
+    return broken_line_value(points, lower) <= 1 - upper and broken_line_value(points, 1 - upper) <= lower
 
 
-def said(promise: dict[str, Any]) -> str:
+def promise_text(promise: dict[str, Any]) -> str:
     """A promise in words."""
     if promise["kind"] == "approximate":
         return f"({promise['epsilon']!r}, {promise['delta']!r})-LDP"
@@ -243,7 +243,7 @@ def problems(record: dict[str, Any]) -> list[str]:
         A sentence for each problem; an empty list for a certificate that holds.
     """
     try:
-        check_form(record)
+        check_certificate_fields(record)
     except ValueError as wrong:
         return [str(wrong)]
     rows, worst, bound, found = record["weights"], record["worst"], at_most_exp(record["epsilon"]), []
@@ -270,19 +270,21 @@ def problems(record: dict[str, Any]) -> list[str]:
         if max(Fraction(high, low) for low, high in zip(lower, upper, strict=True)) > bound:
             found.append(f"the box allows a ratio above e^{record['epsilon']!r}")
     if "privacy" in record:
-        found += broken_promise(record)
+        found += promise_problems(record)
     if "agreement" in record:
-        found += departures(record)
+        found += differences_from_agreement(record)
     return found
 
 
-def departures(record: dict[str, Any]) -> list[str]:
+def differences_from_agreement(record: dict[str, Any]) -> list[str]:
     """All differences between the certificate and the agreement that it names."""
     text = record["agreement_text"].encode("utf-8", "surrogatepass")
     if hashlib.sha256(text).hexdigest() != record["agreement"]:
         return ["the id of the agreement is not that of its text"]
     try:
-        terms: Any = json.loads(record["agreement_text"], object_pairs_hook=once, parse_constant=no_number)
+        terms: Any = json.loads(
+            record["agreement_text"], object_pairs_hook=refuse_repeated_fields, parse_constant=refuse_constant
+        )
     except (ValueError, RecursionError):
         terms = None
     if not (isinstance(terms, dict) and isinstance(terms.get("family"), dict)):
@@ -294,10 +296,8 @@ def departures(record: dict[str, Any]) -> list[str]:
         found.append("epsilon is not the one agreed on")
     if terms.get("privacy") != record.get("privacy"):
         found.append("the promise beside epsilon is not the one agreed on")
-    reports = terms.get("mechanism") in (
-        "reports",
-        "survey",
-    )  # outcomes are classes of blocks, totals multiples of 2^bits
+    # then outcomes are classes of blocks, and totals multiples of 2^bits
+    reports = terms.get("mechanism") in ("reports", "survey")
     if not is_whole(bits) or not 0 < bits < 10**4 or not has_agreed_total(record["total"], bits, reports):
         found.append("the total is not of as many bits as agreed on")
     if reports:
@@ -330,7 +330,7 @@ def has_agreed_size(weights: int, size: int, joint: Any) -> bool:
     return multisets == weights
 
 
-def broken_promise(record: dict[str, Any]) -> list[str]:
+def promise_problems(record: dict[str, Any]) -> list[str]:
     """The error in the promise beside epsilon."""
     sides = record["box"]["lower"], record["box"]["upper"]
     ratio = max(Fraction(high, low) for low, high in zip(*sides, strict=True))
@@ -341,7 +341,9 @@ def broken_promise(record: dict[str, Any]) -> list[str]:
     upper = ratio * lower
     if [Fraction(corner) for corner in record["corners"]] != [lower, upper]:
         return ["the corners are not those of the box"]
-    return [] if keeps(record, lower, upper) else [f"the box does not keep {said(record['privacy'])}"]
+    if box_keeps_promise(record, lower, upper):
+        return []
+    return [f"the box does not keep {promise_text(record['privacy'])}"]
 
 
 def ratio_text(ratio: Fraction) -> str:
@@ -374,7 +376,7 @@ def main(arguments: list[str]) -> int:
     if not wrong:
         listed = f"the {len(record['inputs'])} inputs listed, and no others"
         scope = "any two inputs whatever, of a mechanism that keeps to the box" if "box" in record else listed
-        also = f", and {said(record['privacy'])}," if "privacy" in record else ""
+        also = f", and {promise_text(record['privacy'])}," if "privacy" in record else ""
         under = f", under agreement {record['agreement']}" if "agreement" in record else ""
         sys.stdout.write(f"holds: {record['epsilon']!r}-LDP{also} between {scope}, in whole numbers{under}\n")
     return 1 if wrong else 0

@@ -9,7 +9,7 @@ the same sample, under the same name and key, which the collector counts once. A
 client with a sample under the first sends it again under the second, and spends nothing.
 
 The collector is not trusted. What it can see (whether and when a sample comes, the length of the body) depends on the data only through the
-sample. Errors about the data come before it is contacted; afterwards every input has a distribution (`discreet.client._holding`). What it
+sample. Errors about the data come before it is contacted; afterwards every input has a distribution (`discreet.client._device_data`). What it
 states about the past is ignored: the ledger knows which samples this collector has, and samples for another one never go to it
 (`discreet.ledger._client_ledger`).
 
@@ -44,7 +44,7 @@ from discreet._base.labelled import LawLike
 from discreet.agreement import Agreement
 from discreet.client import _collector as collector, _protocol as protocol
 from discreet.client._collector import Collector, Offer, Patience
-from discreet.client._holding import AnySampler, DeviceDraw, Holding
+from discreet.client._device_data import AnySampler, DeviceData, DeviceDraw
 from discreet.client._protocol import address_of
 from discreet.domain import Numbers
 from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count, check_path
@@ -92,7 +92,7 @@ def open_identity(path: str | Path, ledger: Ledger) -> bytes:
         elif binding.identity is None:
             secret = _write_temporary_secret(passing)
         else:
-            secret = _named_secret(kept, passing, binding.identity, ledger)
+            secret = _secret_noted_in_ledger(kept, passing, binding.identity, ledger)
         if binding.identity is None:
             binding.bind(_identity_digest(secret))
         elif binding.identity != _identity_digest(secret):
@@ -106,7 +106,7 @@ def open_identity(path: str | Path, ledger: Ledger) -> bytes:
     return secret
 
 
-def _named_secret(kept: Path, passing: Path, identity: str, ledger: Ledger) -> bytes:
+def _secret_noted_in_ledger(kept: Path, passing: Path, identity: str, ledger: Ledger) -> bytes:
     """The secret in the ledger's note, of a device that was interrupted before its file had its name, or is about to rename it."""
     for path in (passing, kept):  # in the order of the renaming
         if os.path.lexists(path):
@@ -226,7 +226,7 @@ class Client:
         )
         if identity is not None:
             check_path("identity", identity)
-        only = pinned_agreement(agreement)
+        only = read_pinned_agreement(agreement)
         self._pinned = only.id if isinstance(only, Agreement) else only
         self._token = check_token(token)
         self._key = check_key(key)
@@ -271,28 +271,28 @@ class Client:
             DiscreetError: for an invalid distribution, before anything is asked, charged or sent. (Data outside the agreement's domain
                 are no error, since the collector would see that no sample comes. `Receipt.problem` describes them.)
         """
-        holding = Holding.of(p, records, counts, rows)
+        data = DeviceData.of(p, records, counts, rows)
         if round is not None:
             check_count("round", round)
         offer = self._collector.read_offer(self._pinned)
         to = self._destination(offer)
         # what was sent before may be sent again, and is acknowledged
         newest = offer.last if offer.closed is not None else None
-        number = round or newest or offer.round(None)
+        number = round or newest or offer.open_round(None)
         entry, fitted = self.ledger.answer_to(to, number), None
         if entry is None:
-            agreed = self._agreement_for(offer)
-            agreed.check_round(offer.round(round))
+            agreed = self._agreement_for_offer(offer)
+            agreed.check_round(offer.open_round(round))
             self._client_name(offer, to)
             sampler = agreed.sampler(self._family)
-            fitted = holding.fit(sampler, agreed)
+            fitted = data.prepare_draw(sampler, agreed)
             entry = self.ledger.release_to(to, sampler, fitted.draw, agreement=agreed, round=number)
         given = to if entry.to is None else entry.to
         agreed = self._read_agreement(entry.agreement)
-        sampler = _writing_sampler(agreed, self._family)
-        said = entry_value(entry, sampler)
-        body = collector.sample_body(
-            agreed.id, number, self._client_name(offer, given), said, self._longest_sample(agreed.id, sampler)
+        sampler = _sampler_for_writing_samples(agreed, self._family)
+        said = entry_as_json_value(entry, sampler)
+        body = collector.sample_request_body(
+            agreed.id, number, self._client_name(offer, given), said, self._longest_sample_length(agreed.id, sampler)
         )
         try:
             verdict = self._collector.send_samples(body, protocol.JSON, 1)
@@ -324,13 +324,13 @@ class Client:
             trusted=self._key is not None,
         )
 
-    def _longest_sample(self, agreement: str, sampler: AnySampler) -> int:
+    def _longest_sample_length(self, agreement: str, sampler: AnySampler) -> int:
         """The bytes of the longest sample that there can be under an agreement."""
         if agreement not in self._lengths:
-            self._lengths[agreement] = longest_sample(sampler)
+            self._lengths[agreement] = longest_sample_length(sampler)
         return self._lengths[agreement]
 
-    def _agreement_for(self, offer: Offer) -> Agreement:
+    def _agreement_for_offer(self, offer: Offer) -> Agreement:
         """The agreement to release under: the pinned one, or the first offered one."""
         if "agreement" not in self.__dict__:
             self.__dict__["agreement"] = self._read_agreement(offer.agreement)
@@ -350,7 +350,7 @@ class Client:
 
     def _client_name(self, offer: Offer, to: Destination) -> str:
         if not offer.enrolment:
-            return protocol.name_in(to.collection, self._secret, address=to.address)
+            return protocol.client_name_in_collection(to.collection, self._secret, address=to.address)
         if self._token is None:
             raise CollectorError(
                 f"{self._collector.address} takes samples only from enrolled clients; give the token that you "
@@ -359,7 +359,7 @@ class Client:
         return self._token
 
 
-def _writing_sampler(agreed: Agreement, family: AnyFamily | None) -> AnySampler:
+def _sampler_for_writing_samples(agreed: Agreement, family: AnyFamily | None) -> AnySampler:
     """What says how a charged sample is written: on outcomes the family alone, so that a mechanism of somebody's own is not needed again."""
     if agreed.own is None:
         found: AnySampler = agreed.sampler(family)
@@ -367,38 +367,38 @@ def _writing_sampler(agreed: Agreement, family: AnyFamily | None) -> AnySampler:
     return OptimalSampler(agreed.family.family() if family is None else family, epsilon=agreed.epsilon)
 
 
-def entry_value(entry: Entry, sampler: AnySampler) -> Any:
+def entry_as_json_value(entry: Entry, sampler: AnySampler) -> Any:
     """A charged sample as JSON holds it; of a report its digits, since many readers of JSON round numbers past 2^53."""
     released = entry.as_released(sampler)
-    return str(released) if isinstance(sampler, (ReportSampler, SurveySampler)) else json_value(released)
+    return str(released) if isinstance(sampler, (ReportSampler, SurveySampler)) else sample_as_json_value(released)
 
 
-def json_value(sample: Any) -> Any:
+def sample_as_json_value(sample: Any) -> Any:
     """A sample as a JSON value."""
     if isinstance(sample, np.ndarray):
         return sample.tolist()
     return sample.item() if isinstance(sample, np.generic) else sample
 
 
-def longest_sample(sampler: AnySampler) -> int:
+def longest_sample_length(sampler: AnySampler) -> int:
     """The bytes that the longest of a sampler's samples or reports takes in a body."""
     if isinstance(sampler, ReportSampler):
-        return collector.written_length(str(sampler.blocks.largest))
+        return collector.json_length(str(sampler.blocks.largest))
     if isinstance(sampler, SurveySampler):
-        return collector.written_length(str(sampler.largest))
+        return collector.json_length(str(sampler.largest))
     family = sampler.family
     if isinstance(family, ContinuousFamily):
         return (_POINT + 2) * family.dim
     if family.domain.edges is not None:
         return _POINT
     if isinstance(family.domain, Numbers):
-        return collector.written_length(family.domain.size - 1)
-    return max(map(collector.written_length, family.domain.names))
+        return collector.json_length(family.domain.size - 1)
+    return max(map(collector.json_length, family.domain.names))
 
 
 def check_key(key: Any) -> str | None:
     """The public key of a collector, or the word for one that signs nothing."""
-    if key is None or (isinstance(key, str) and (key == NO_KEY or protocol.is_key(key))):
+    if key is None or (isinstance(key, str) and (key == NO_KEY or protocol.is_public_key(key))):
         return key
     raise DiscreetError(
         f"key = {key!r} is not the public key of a collector, 64 hexadecimal digits, nor {NO_KEY!r} for one that signs nothing"
@@ -416,7 +416,7 @@ def check_token(token: Any) -> str | None:
     return token
 
 
-def pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | str | None:
+def read_pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | str | None:
     """The only agreement to accept, or its id if that is given."""
     if agreement is None or (isinstance(agreement, str) and collector.is_agreement_id(agreement)):
         return agreement

@@ -180,7 +180,7 @@ class Patience:
         POSITIVE.check("timeout", self.timeout, "seconds to wait for an answer")
         _PATIENCE.check("patience", self.total, "seconds to keep trying, 0 to try once")
 
-    def answer(self, who: object, ask: Callable[[float], Answer]) -> Answer:
+    def ask_until_answered(self, who: object, ask: Callable[[float], Answer]) -> Answer:
         """The first answer that is no reason to retry. `ask` is called with the seconds it may take."""
         started, pause, tries = time.monotonic(), _FIRST, 0
         while True:
@@ -244,7 +244,7 @@ class Offer:
     closed: str | None = None
     last: int = 1
 
-    def round(self, wanted: int | None) -> int:
+    def open_round(self, wanted: int | None) -> int:
         """The wanted round if it is open; by default the newest open one."""
         if self.closed is not None:
             raise CollectorError(
@@ -277,7 +277,9 @@ class Collector:
 
     def read_offer(self, agreement: str | None) -> Offer:
         """The collection of an agreement; by default of the newest."""
-        said = self._json(self._get(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION)
+        said = self._parse_answer(
+            self._get_answer(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION
+        )
         collection, newest, enrolment = (said.get(name) for name in ("collection", "agreement", "enrolment"))
         listed = _read_agreements(said.get("agreements"))
         closed, last = said.get("closed"), said.get("round", 1)
@@ -288,18 +290,18 @@ class Collector:
             or listed is None
             or newest not in listed
         ):
-            raise self._not_a_collector(protocol.COLLECTION)
+            raise self._not_a_collector_error(protocol.COLLECTION)
         wanted = newest if agreement is None else agreement
         if wanted not in listed:
             raise CollectorError(f"{self.address} does not collect under agreement {wanted}; check the address")
         follows = {each: row.follows for each, row in listed.items()}
-        if _first_agreement(wanted, follows) != collection:
-            raise self._not_a_collector(protocol.COLLECTION)
+        if _first_agreement_of_chain(wanted, follows) != collection:
+            raise self._not_a_collector_error(protocol.COLLECTION)
         statement = CollectionStatement(agreement=wanted, collection=collection, follows=follows[wanted], addresses=())
-        key, addresses = self._checked_signer(statement, listed[wanted].signed)
+        key, addresses = self._check_signer(statement, listed[wanted].signed)
         return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key, addresses, closed, last)
 
-    def _checked_signer(self, statement: CollectionStatement, shown: Any) -> tuple[str | None, tuple[str, ...]]:
+    def _check_signer(self, statement: CollectionStatement, shown: Any) -> tuple[str | None, tuple[str, ...]]:
         """The key that signed the statement for this address, and the other addresses it signed for; None without a signature."""
         if shown is None:
             return None, ()
@@ -319,11 +321,11 @@ class Collector:
 
     def read_agreement(self, wanted: str) -> Agreement:
         """The agreement with this id. The id is a digest of its text, so its source does not matter."""
-        answer = self._get(protocol.AGREEMENT, wanted, most=_MOST_AGREED)
+        answer = self._get_answer(protocol.AGREEMENT, wanted, most=_MOST_AGREED)
         try:
             found = Agreement.from_json(answer.body.decode())
         except UnicodeDecodeError:
-            raise self._not_a_collector(protocol.AGREEMENT) from None
+            raise self._not_a_collector_error(protocol.AGREEMENT) from None
         except DiscreetError as error:
             raise CollectorError(f"{self.address} offers an invalid agreement: {error}") from None
         if found.id != wanted:
@@ -337,7 +339,7 @@ class Collector:
             )
         if not terms.lacks_weights or terms.size <= MOST_LISTED:
             return found
-        weights = self._get(protocol.WEIGHTS, wanted, most=8 * terms.size)
+        weights = self._get_answer(protocol.WEIGHTS, wanted, most=8 * terms.size)
         return replace(found, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))
 
     def refuse_unnamed_code(self, agreed: Agreement, *, named: bool) -> None:
@@ -358,7 +360,7 @@ class Collector:
         headers = {"Content-Type": kind}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
-        answer = self.patience.answer(
+        answer = self.patience.ask_until_answered(
             self.address,
             lambda timeout: ask_server(
                 self.address, "POST", protocol.SAMPLES, body=body, headers=headers, timeout=timeout, most=_MOST_SAID
@@ -366,18 +368,18 @@ class Collector:
         )
         if answer.status == 409 and samples == 1:
             return RequestVerdict(0, 0, (0,))
-        said = self._json(self._check_answer(answer, protocol.SAMPLES), protocol.SAMPLES)
+        said = self._parse_answer(self._check_answer(answer, protocol.SAMPLES), protocol.SAMPLES)
         counted, again, refused = said.get("counted"), said.get("again"), said.get("refused", [])
         if not (is_count(counted, least=0) and is_count(again, least=0) and isinstance(refused, list)):
-            raise self._not_a_collector(protocol.SAMPLES)
+            raise self._not_a_collector_error(protocol.SAMPLES)
         places = tuple(place for place in refused if is_count(place, least=0) and place < samples)
         if len(set(places)) != len(refused) or counted + again + len(places) != samples:
-            raise self._not_a_collector(protocol.SAMPLES)
+            raise self._not_a_collector_error(protocol.SAMPLES)
         return RequestVerdict(counted, again, places)
 
-    def _get(self, path: str, agreement: str | None, *, most: int) -> Answer:
+    def _get_answer(self, path: str, agreement: str | None, *, most: int) -> Answer:
         where = path if agreement is None else f"{path}?agreement={agreement}"
-        answer = self.patience.answer(
+        answer = self.patience.ask_until_answered(
             self.address, lambda timeout: ask_server(self.address, "GET", where, timeout=timeout, most=most)
         )
         return self._check_answer(answer, path)
@@ -386,7 +388,7 @@ class Collector:
         """An answer that is not an error."""
         if answer.status == 200:
             if answer.headers.get("content-encoding", "identity") != "identity":
-                raise self._not_a_collector(path)
+                raise self._not_a_collector_error(path)
             return answer
         if 300 <= answer.status < 400:
             there = answer.headers.get("location", "elsewhere")[:_SENTENCE]
@@ -399,13 +401,13 @@ class Collector:
             raise CollectorError(f"{self.address} has closed the collection: nothing was counted")
         if answer.status in (401, 403):
             raise CollectorError(
-                f"{self.address} takes samples only from enrolled clients{self._server_sentence(answer)}"
+                f"{self.address} takes samples only from enrolled clients{self._server_message(answer)}"
             )
         raise CollectorError(
-            f"{self.address}{path} answers {answer.status}{self._server_sentence(answer)}; check the address and what is sent"
+            f"{self.address}{path} answers {answer.status}{self._server_message(answer)}; check the address and what is sent"
         )
 
-    def _server_sentence(self, answer: Answer) -> str:
+    def _server_message(self, answer: Answer) -> str:
         """The server's own message."""
         try:
             said = _parse_object(answer.body).get("error")
@@ -413,24 +415,24 @@ class Collector:
             return ""
         return f": {said[:_SENTENCE]!r}" if isinstance(said, str) else ""
 
-    def _json(self, answer: Answer, path: str) -> dict[str, Any]:
+    def _parse_answer(self, answer: Answer, path: str) -> dict[str, Any]:
         try:
             return _parse_object(answer.body)
         except CollectorError:
-            raise self._not_a_collector(path) from None
+            raise self._not_a_collector_error(path) from None
 
-    def _not_a_collector(self, path: str) -> CollectorError:
+    def _not_a_collector_error(self, path: str) -> CollectorError:
         return CollectorError(f"{self.address}{path} does not answer as a collector does; check the address")
 
 
-def sample_body(agreement: str, round: int, client: str, sample: Any, longest: int) -> bytes:
+def sample_request_body(agreement: str, round: int, client: str, sample: Any, longest: int) -> bytes:
     """The body that sends one sample, padded with spaces to the length of the longest sample, so that its length reveals nothing."""
     key = protocol.sample_key(client, agreement, round)
     said = {"agreement": agreement, "round": round, "client": client, "key": key, "sample": sample}
-    return json.dumps(said, allow_nan=False).encode() + b" " * max(0, longest - written_length(sample))
+    return json.dumps(said, allow_nan=False).encode() + b" " * max(0, longest - json_length(sample))
 
 
-def written_length(sample: Any) -> int:
+def json_length(sample: Any) -> int:
     """The number of bytes of a sample in a body."""
     return len(json.dumps(sample, allow_nan=False))  # ASCII: other characters are escaped
 
@@ -463,7 +465,7 @@ def _read_agreements(rows: Any) -> dict[str, _OfferedAgreement] | None:
     return found if len(found) == len(rows) else None
 
 
-def _first_agreement(agreement: str, follows: dict[str, str | None]) -> str | None:
+def _first_agreement_of_chain(agreement: str, follows: dict[str, str | None]) -> str | None:
     """The first agreement in the chain before this one; None if the chain is broken or circular."""
     here, seen = agreement, set()
     while here not in seen and here in follows:

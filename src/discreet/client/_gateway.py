@@ -6,8 +6,8 @@ counted once. Data that changed meanwhile change nothing, and no error reveals t
 
 What the collector can see (whether samples come, how many, how long a request is) does not depend on what clients hold, except through
 the samples. The table is read once before the collector is asked anything: a row without a client, or a count that is none, is an error
-then. Values that the agreement's domain does not have follow its public rule (`discreet.client._holding`). A sample travels as the number of
-its outcome, a report as a number of 64 bits. (How many clients there are does show.)
+then. Values that the agreement's domain does not have follow its public rule (`discreet.client._device_data`). A sample travels as the
+number of its outcome, a report as a number of 64 bits. (How many clients there are does show.)
 
 A collector's question is answered once: under one agreement, on one column or survey, in one round. The ledger checks this as it
 charges the clients, so two simultaneous runs cannot both pass.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.agreement import Agreement, RowTerms
 from discreet.client import _protocol as protocol
-from discreet.client._client import NO_KEY, check_key, check_token, pinned_agreement
+from discreet.client._client import NO_KEY, check_key, check_token, read_pinned_agreement
 from discreet.client._collector import Collector, Patience
 from discreet.client._protocol import address_of
 from discreet.domain import as_domain
@@ -134,14 +134,14 @@ def send_table(
         raise DiscreetError("a gateway needs a secret; make one with: discreet secret FILE")
     address = address_of(url, plain_http=plain_http, tls=tls)
     service = Collector(address, Patience(timeout=timeout, total=patience), check_token(token))
-    only, trusted = pinned_agreement(agreement), check_key(key)
+    only, trusted = read_pinned_agreement(agreement), check_key(key)
     POSITIVE.check("epsilon", epsilon)
     books = _gateway_ledger(held, budget) if ledger is None else ledger
     names = _value_names(value)
-    rows = _checked_table_reader(table, client, names, count, weight, nulls)
+    read_rows = _checked_table_reader(table, client, names, count, weight, nulls)
 
     offer = service.read_offer(only.id if isinstance(only, Agreement) else only)
-    number = offer.round(round)
+    number = offer.open_round(round)
     if offer.enrolment and token is None:
         raise CollectorError(
             f"{address} takes samples only from enrolled clients; give the gateway's token: token= "
@@ -160,7 +160,7 @@ def send_table(
         )
     from discreet.tables import Columns, sample  # installed: the table was read with it
 
-    columns = Columns(client=client, value=_asked_columns(agreed, names, str(address)), count=count, weight=weight)
+    columns = Columns(client=client, value=_agreed_columns(agreed, names, str(address)), count=count, weight=weight)
     question = Question(value=columns.value_name, count=count, weight=weight)
     agreements = frozenset(offer.follows)
     to = Destination(
@@ -171,7 +171,7 @@ def send_table(
     books.check_destination(asked)
     terms: Any = {} if agreed.survey is not None else {"value": columns.value}
     drawn = sample(
-        rows(), client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed",
+        read_rows(), client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed",
         agreement=agreed, round=number, ledger=books, over_budget=over_budget,
     )  # fmt: skip
     given = books.destination(asked) or to
@@ -221,7 +221,7 @@ def _value_names(value: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _asked_columns(agreed: Agreement, names: tuple[str, ...], address: str) -> str | tuple[str, ...]:
+def _agreed_columns(agreed: Agreement, names: tuple[str, ...], address: str) -> str | tuple[str, ...]:
     """The column that the agreement is on, or those of its survey in their order; an error if the table is to give others."""
     if not isinstance(agreed.family, RowTerms):
         if len(names) > 1:
@@ -258,12 +258,12 @@ def _checked_table_reader(
     frames = list(source.frames(lambda frame: frame.select(columns.names), columns.names))
     whole = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.names)
 
-    def rows() -> "Source":
+    def read_rows() -> "Source":
         return ScannedSource(source.name, whole.lazy(), untyped=source.untyped_columns, rows=whole.height)
 
     for name in names:
-        check_rows(rows(), replace(columns, value=name), nulls=nulls)
-    return rows
+        check_rows(read_rows(), replace(columns, value=name), nulls=nulls)
+    return read_rows
 
 
 def _append_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":
@@ -293,7 +293,7 @@ def _request_bodies(
     for start in range(0, drawn.num_rows, _BATCH):
         part = drawn.slice(start, _BATCH)
         called = [
-            protocol.name_in(to.collection, secret.value, str(one), address=to.address)
+            protocol.client_name_in_collection(to.collection, secret.value, str(one), address=to.address)
             for one in part.column(0).to_pylist()  # the client, whose column has another name where its own is taken
         ]
         keys = [protocol.sample_key(name, agreed.id, number) for name in called]

@@ -143,7 +143,7 @@ def _is_this_machine(host: str) -> bool:
         return False
 
 
-def name_in(collection: str, secret: bytes, client: str = "", *, address: str = "") -> str:
+def client_name_in_collection(collection: str, secret: bytes, client: str = "", *, address: str = "") -> str:
     """The name of a client in a collection. Without the secret, names of one client in two collections cannot be linked.
 
     Args:
@@ -265,7 +265,7 @@ def read_signature(document: Any) -> StatementSignature | None:
     return StatementSignature(key, signature, tuple(addresses))
 
 
-def is_key(text: Any) -> bool:
+def is_public_key(text: Any) -> bool:
     """Whether `text` is the public key of a collector."""
     return isinstance(text, str) and _HEX[32].fullmatch(text) is not None
 

@@ -9,7 +9,7 @@ from discreet.collect._store import choose_agreement as choose_agreement
 
 if TYPE_CHECKING:
     from discreet.collect._catalogue import collectable as collectable
-    from discreet.collect._enrolment import (
+    from discreet.collect._pages import (
         enrol_tokens as enrol_tokens,
         invitation_links as invitation_links,
         read_tokens as read_tokens,
@@ -26,7 +26,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "_catalogue": "collectable",
-        "_enrolment": "enrol_tokens invitation_links read_tokens write_invitations write_tokens",
+        "_pages": "enrol_tokens invitation_links read_tokens write_invitations write_tokens",
         "_results": "close_collection export publish",
         "_service": "service",
         "_serving": "serve",

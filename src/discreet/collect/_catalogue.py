@@ -2,10 +2,15 @@
 
 The catalogue contains the agreements of this process and those that another process adds meanwhile, and says how to read their samples.
 
-Estimates are computed from counts, so their cost grows with the outcomes, not with the samples. Each is computed once for all requests, in
-a thread, and kept until counts change. Its tag tells a client that nothing has changed. After a computation, the next one waits a few times
-as long as it took. Polling, however frequent, therefore uses only part of one core. A request meanwhile waits, and gets the counts of that
-time.
+**Estimates** are computed from counts, so their cost grows with the outcomes, not with the samples. Each is computed once for all
+requests, in a thread, and kept until counts change. Its tag tells a client that nothing has changed. After a computation, the next one waits
+a few times as long as it took. Polling, however frequent, therefore uses only part of one core. A request meanwhile waits, and gets the
+counts of that time.
+
+**Signatures.** A signature states that an agreement, in its collection and after the one it follows, is collected at certain addresses
+(`discreet.client._protocol.CollectionStatement`). Devices that have pinned the key accept it. The store keeps it beside the agreement, so
+every service of the store shows it, with or without the key. The key itself stays in its file. A store has one key. Another one is taken
+only if the operator says so, since devices that have pinned the first reject the second.
 """
 
 import asyncio
@@ -22,9 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms, RowTerms
-from discreet.client import SAMPLES
+from discreet.client import (
+    SAMPLES,
+    CollectionStatement,
+    CollectorKey,
+    check_addresses,
+    has_valid_signature,
+    short_key,
+)
 from discreet.collect._counting import Arrival, text_digest, token_digest
-from discreet.collect._estimates import (
+from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
+from discreet.collect._results import (
     AnySampler,
     estimate_change,
     estimate_counts,
@@ -32,19 +45,20 @@ from discreet.collect._estimates import (
     estimate_stages,
     estimate_within_groups,
 )
-from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
-from discreet.collect._samples import Outcomes, ReportNumbers
-from discreet.collect._store import LEAST_PREFIX, Enrolment, Store, StoredAgreement, id_with_prefix
-from discreet.errors import DiscreetError, StoreError, check_count, check_list
-from discreet.estimation import (
-    LARGEST,
-    cells_as_bins,
-    coding_and_sampler,
-    reference_on,
+from discreet.collect._samples import OutcomeReader, ReportReader
+from discreet.collect._store import (
+    LEAST_PREFIX,
+    Enrolment,
+    Store,
+    StoredAgreement,
+    id_with_prefix,
 )
+from discreet.domain import Interval
+from discreet.errors import DiscreetError, StoreError, check_count, check_list
+from discreet.estimation import LARGEST, cells_as_bins, coding_and_sampler, reference_on
 from discreet.mechanisms import ReportSampler
 from discreet.survey import SurveySampler
-from discreet.tables import Coding, agreed_coding
+from discreet.tables import Coding, agreed_coding, agreed_family
 
 _REST = 50.0  # pause until the next look, in units of its duration: agreements can be large
 FRESH_SECONDS = 2.0  # for which the list of agreements counts as current
@@ -88,25 +102,25 @@ class CollectedAgreement:
         return self.agreement.family.beside
 
     @cached_property
-    def outcomes(self) -> Outcomes | ReportNumbers:
+    def sample_reader(self) -> OutcomeReader | ReportReader:
         """What samples or reports have to be."""
         if isinstance(self.sampler, (ReportSampler, SurveySampler)):
-            return ReportNumbers(self.sampler)
+            return ReportReader(self.sampler)
         assert self.coding is not None
-        return Outcomes(self.coding)
+        return OutcomeReader(self.coding)
 
     @property
     def round(self) -> int:
         """The newest round that is open, or that was agreed on."""
         return self.rounds[-1] if self.rounds else self.agreement.rounds
 
-    def check_open(self, round_number: int) -> None:
+    def check_round_is_open(self, round_number: int) -> None:
         """Raise an error for a round that is not open."""
         if round_number not in self.rounds:
             said = ", ".join(map(str, self.rounds)) or "none"
             raise unprocessable(f"round is not one that is open: of this agreement they are {said}")
 
-    def arrivals(
+    def make_arrivals(
         self, round_number: int, clients: Sequence[str], keys: Sequence[str], outcomes: Any, gateway: str | None = None
     ) -> list[Arrival]:
         """Arrivals for a store: digests in place of names and keys. `gateway`: the id of the gateway that gave the names."""
@@ -133,14 +147,23 @@ def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Co
         return agreement, None, _collectable_survey(agreement)
     if agreement.blocks is not None:
         return _collectable_reports(agreement, agreed_coding(agreement, domain))
-    coding, sampler = coding_and_sampler(agreement, domain)
+    if isinstance(agreement.family, ContinuousTerms):
+        cells, sampler = coding_and_sampler(agreement, domain)
+        _check_outcome_count(cells)
+        cells_as_bins(sampler)
+        return agreement, cells, sampler
+    coding = agreed_coding(agreement, domain)
+    sampler = agreement.sampler(agreed_family(agreement, coding))
+    _check_outcome_count(coding)
+    if isinstance(coding.domain, Interval):
+        reference_on(coding.domain, sampler.reference)  # or an error for values whose squares overflow
+    return replace(agreement, family=agreement.on_outcomes.on(coding.domain)), coding, sampler
+
+
+def _check_outcome_count(coding: Coding) -> None:
+    """Raise an error for more outcomes than can be estimated."""
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
-    if isinstance(agreement.family, ContinuousTerms):
-        cells_as_bins(sampler)
-        return agreement, coding, sampler
-    reference_on(coding.domain, sampler.reference)
-    return replace(agreement, family=agreement.on_outcomes.on(coding.domain)), coding, sampler
 
 
 def _collectable_reports(agreement: Agreement, coding: Coding) -> tuple[Agreement, Coding, ReportSampler]:
@@ -164,7 +187,7 @@ def _collectable_survey(agreement: Agreement) -> SurveySampler:
     return sampler
 
 
-def asks_the_same(one: Agreement, other: Agreement) -> bool:
+def differ_in_purpose_alone(one: Agreement, other: Agreement) -> bool:
     """Whether two agreements differ in their purpose at most, so that they may be those of two groups."""
     return replace(one, purpose="").id == replace(other, purpose="").id
 
@@ -178,7 +201,7 @@ def are_stages(agreements: Sequence[Agreement]) -> bool:
     return len({each.domain.digest for each in agreements}) == 1
 
 
-def private_groups(agreed: Agreement) -> list[str]:
+def columns_with_private_groups(agreed: Agreement) -> list[str]:
     """The columns of a survey within whose outcomes shares can be told: a question asks for them and another column."""
     if agreed.survey is None or not isinstance(agreed.family, RowTerms):
         return []
@@ -187,7 +210,7 @@ def private_groups(agreed: Agreement) -> list[str]:
     return [name for name in agreed.family.columns if name in asked]
 
 
-def _changing_terms(kept: StoredAgreement) -> tuple[Any, ...]:
+def _changeable_terms(kept: StoredAgreement) -> tuple[Any, ...]:
     """What a store may say anew of an agreement."""
     return kept.signed, kept.closed, kept.least, kept.shown, kept.questions
 
@@ -206,14 +229,14 @@ class Catalogue:
         self._rounds = tuple(sorted({check_count("round", number) for number in listed}))
         self._all: dict[str, CollectedAgreement] = {}
         self._stale = 0.0  # when to look at the store again
-        self.read(strict=True)
+        self.read_store(strict=True)
 
     @property
-    def all(self) -> list[CollectedAgreement]:
+    def all_agreements(self) -> list[CollectedAgreement]:
         """Every agreement, in the order of arrival."""
         return list(self._all.values())
 
-    def read(self, *, strict: bool = False) -> None:
+    def read_store(self, *, strict: bool = False) -> None:
         """Read the agreements of the store. `strict`: raise an error for one that cannot be collected, else leave it out."""
         began = time.monotonic()
         found = {}
@@ -228,7 +251,7 @@ class Catalogue:
                     continue
                 rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
                 known = CollectedAgreement(kept, coding, sampler, rounds)
-            elif _changing_terms(known.kept) != _changing_terms(kept):
+            elif _changeable_terms(known.kept) != _changeable_terms(kept):
                 known = replace(known, kept=kept)
             found[known.id] = known
         now = time.monotonic()
@@ -238,7 +261,7 @@ class Catalogue:
         if time.monotonic() > self._stale:
             self._stale = time.monotonic() + FRESH_SECONDS
             with suppress(StoreError):  # keep the known agreements
-                await asyncio.get_running_loop().run_in_executor(None, self.read)
+                await asyncio.get_running_loop().run_in_executor(None, self.read_store)
 
     async def find_agreement(self, prefix: str | None) -> CollectedAgreement:
         """The agreement with that id or unique prefix of it; by default the newest."""
@@ -246,7 +269,7 @@ class Catalogue:
         if prefix is None:
             if not self._all:
                 raise RequestProblem(404, "no agreement is collected here yet")
-            return self.all[-1]
+            return self.all_agreements[-1]
         found = id_with_prefix(self._all, prefix)
         if found is not None:
             return self._all[found]
@@ -266,12 +289,12 @@ class Catalogue:
             )
         return found
 
-    def groups_of(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
+    def agreements_of_groups(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection that differ in their purpose alone: one of each public group."""
         own = self.agreements_of_collection(collected.kept.collection)
-        return tuple(each for each in own if asks_the_same(each.agreement, collected.agreement))
+        return tuple(each for each in own if differ_in_purpose_alone(each.agreement, collected.agreement))
 
-    def stages_of(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
+    def agreements_of_stages(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection, if they are stages that can be estimated together; else none."""
         own = self.agreements_of_collection(collected.kept.collection)
         return tuple(own) if are_stages([each.agreement for each in own]) else ()
@@ -316,6 +339,40 @@ class EnrolmentCache:
         return self._found
 
 
+def sign_agreements(store: Store, key: CollectorKey, addresses: Sequence[str], *, replace_key: bool = False) -> None:
+    """Sign every agreement of a store that this key has not yet signed for these addresses.
+
+    Args:
+        store: contains the agreements and keeps the signatures.
+        key: the collector's.
+        addresses: where devices reach the collector.
+        replace_key: whether signatures by another key may be replaced.
+
+    Raises:
+        DiscreetError: for invalid addresses, and for a store signed by another key that may not be replaced.
+    """
+    checked = check_addresses(addresses)
+    check_signing_key(store, key, replace_key=replace_key)
+    for one in store.agreements():
+        statement = CollectionStatement(
+            agreement=one.agreement.id, collection=one.collection, follows=one.follows, addresses=checked
+        )
+        if one.signed is None or one.signed.key != key.public or not has_valid_signature(statement, one.signed):
+            store.sign(one.agreement.id, key.sign(statement))
+
+
+def check_signing_key(store: Store, key: CollectorKey | None, *, replace_key: bool) -> None:
+    """Raise an error if the store is signed by another key that may not be replaced. None: a key that will be created."""
+    own = None if key is None else key.public
+    others = sorted({one.signed.key for one in store.agreements() if one.signed is not None} - {own})
+    if others and not replace_key:
+        named = "a new one" if own is None else short_key(own)
+        raise DiscreetError(
+            f"the store is signed by another key, {short_key(others[0])}, not by {named}, and devices that have pinned it "
+            "would refuse this one; give the file of that key, or replace it with --replace-key"
+        )
+
+
 CONFIDENCES = ("0.5", "0.8", "0.9", "0.95", "0.98", "0.99", "0.995", "0.999")
 USUAL_CONFIDENCE = "0.95"
 MOST_LISTED = 20_000  # outcomes of an answer
@@ -338,23 +395,23 @@ class EstimateRequest:
     by: str = ""
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def cache_key(self) -> tuple[Any, ...]:
         """What tells it from other requests."""
         return self.kind, tuple((each.id, number) for each, number in self.sides), self.confidence, self.by
 
     @property
-    def first(self) -> CollectedAgreement:
+    def first_agreement(self) -> CollectedAgreement:
         """The first agreement."""
         return self.sides[0][0]
 
     @property
-    def changing(self) -> tuple[Any, ...]:
+    def changeable_terms(self) -> tuple[Any, ...]:
         """What a store may say anew of the agreements."""
-        return tuple(_changing_terms(each.kept) for each, _ in self.sides)
+        return tuple(_changeable_terms(each.kept) for each, _ in self.sides)
 
     def document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
         """The answer, from the counts of each side."""
-        confidence, kept, sampler = float(self.confidence), self.first.kept, self.first.sampler
+        confidence, kept, sampler = float(self.confidence), self.first_agreement.kept, self.first_agreement.sampler
         rounds = tuple(number for _, number in self.sides)
         if self.kind == "groups":
             stored = [each.kept for each, _ in self.sides]
@@ -412,12 +469,12 @@ class Estimates:
                 422,
                 f"the agreement has more than {MOST_LISTED:,} outcomes, too many to list here; estimate from an export: discreet export",
             )
-        last = self._last.pop(asked.key, None) or _CachedEstimate()
-        self._last[asked.key] = last
+        last = self._last.pop(asked.cache_key, None) or _CachedEstimate()
+        self._last[asked.cache_key] = last
         if len(self._last) > MOST_KEPT:
             del self._last[next(iter(self._last))]  # the least recently requested one
-        if last.told_of != asked.changing:
-            last.told_of, last.read = asked.changing, -1e9
+        if last.told_of != asked.changeable_terms:
+            last.told_of, last.read = asked.changeable_terms, -1e9
         if self._is_current(last):
             assert last.told is not None
             return last.told
@@ -438,11 +495,11 @@ class Estimates:
         version, began = self._version(), time.monotonic()
         try:
             counts = [self._store.counts(each.id, number) for each, number in asked.sides]
-            days = self._store.by_day(asked.first.id, asked.sides[0][1])
+            days = self._store.by_day(asked.first_agreement.id, asked.sides[0][1])
         except StoreError:
             raise unavailable("the store cannot be read now") from None
-        kept = asked.first.kept
-        tag = _entity_tag(*asked.key, *counts, days, asked.changing)
+        kept = asked.first_agreement.kept
+        tag = _entity_tag(*asked.cache_key, *counts, days, asked.changeable_terms)
         if last.told is None or last.told.tag != tag:
             said = asked.document(counts)
             said |= {"days": days} if asked.kind == "estimate" else {}

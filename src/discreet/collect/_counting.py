@@ -49,6 +49,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.files import atomic_write, read_private
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.audit import MOST_DRAWS
+from discreet.client import MOST_NAME
 from discreet.errors import DiscreetError, StoreError, check_count, need_extra
 from discreet.estimation import line_of
 from discreet.families import Simplex
@@ -62,6 +63,9 @@ DIGEST = 16  # bytes
 KEPT = 32  # outcomes that stay when the others are counted
 MOST_GROUPS = 16  # agreements and rounds of a pool; beyond that the longest waiting one is counted
 SEAL_VARIABLE = "DISCREET_SEAL"  # names the file if no option does
+
+NAME_PATTERN = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
+NAME_RULE = f"1 to {MOST_NAME} visible ASCII characters without a space"
 
 Group = tuple[int, int]  # an agreement's number in the store, and a round
 Pool = dict[Group, list[int]]
@@ -80,7 +84,7 @@ MOST_SURVEY_REPORTS = 50_000_000  # of a round, which are held in memory
 
 @dataclass(frozen=True)
 class Arrival:
-    """A sample on its way into a store, as the number of its outcome; or a report, as `stored_reports` writes it."""
+    """A sample on its way into a store, as the number of its outcome; or a report, as `reports_as_signed` writes it."""
 
     client: bytes  # digests, 16 bytes each: see `text_digest`
     key: bytes
@@ -109,7 +113,7 @@ def token_digest(token: str) -> bytes:
     return text_digest("discreet token", token)
 
 
-def add_outcomes(pool: Pool, group: Group, outcomes: list[int]) -> dict[Group, list[tuple[int, int]]]:
+def add_outcomes_to_pool(pool: Pool, group: Group, outcomes: list[int]) -> dict[Group, list[tuple[int, int]]]:
     """Add outcomes to a pool, and remove and return those to count now.
 
     Args:
@@ -144,11 +148,11 @@ class Seal:
         self._secret = secret
 
     @property
-    def hides(self) -> bool:
+    def has_secret(self) -> bool:
         """Whether there is a secret."""
         return self._secret is not None
 
-    def write(self, pool: Pool) -> bytes:
+    def encode_pool(self, pool: Pool) -> bytes:
         """The bytes of a pool in the store."""
         parts = []
         for (agreement, round_number), outcomes in pool.items():
@@ -160,7 +164,7 @@ class Seal:
         nonce = os.urandom(_NONCE)
         return _SEALED + nonce + _cipher(self._secret).encrypt(nonce, content, _ABOUT)
 
-    def read(self, content: bytes) -> Pool:
+    def decode_pool(self, content: bytes) -> Pool:
         """The pool in the store; an error if it is sealed under another secret."""
         kind, rest = content[:1], content[1:]
         if kind == _SEALED:
@@ -236,7 +240,7 @@ class AgreementRow:
     def of(cls, number: int, collection: int, outcomes: int, rounds: int, text: str) -> "AgreementRow":
         """The row with these columns; most texts of agreements need no reading."""
         named = any(f'"{name}"' in text for name in (ReportSampler.name, SurveySampler.name))
-        reports = report_counter(Agreement.from_json(text)) if named else None
+        reports = report_sampler_of(Agreement.from_json(text)) if named else None
         return cls(number, collection, outcomes, rounds, reports)
 
     @property
@@ -244,40 +248,40 @@ class AgreementRow:
         """Whether reports are counted by their numbers."""
         return isinstance(self.reports, SurveySampler)
 
-    def check(self, round: int, arrivals: Sequence[Arrival]) -> None:
+    def check_arrivals(self, round: int, arrivals: Sequence[Arrival]) -> None:
         """Raise an error for outcomes and digests that are out of range."""
         check_count("round", round, most=self.rounds)
         for arrival in arrivals:
             if len(arrival.client) != DIGEST or len(arrival.key) != DIGEST:
                 raise DiscreetError(f"client and key are digests of {DIGEST} bytes; make them with text_digest(...)")
         if self.reports is not None:
-            self.reports.check_reports(sent_reports([arrival.outcome for arrival in arrivals]))
+            self.reports.check_reports(reports_as_unsigned([arrival.outcome for arrival in arrivals]))
             return
         for arrival in arrivals:
             if not 0 <= arrival.outcome < self.outcomes:
                 raise DiscreetError(f"outcome = {arrival.outcome!r} is not one of the {self.outcomes:,} agreed on")
 
-    def places_counted(self, released: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    def count_increments(self, released: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         """What is added to which counts, in their order, by (outcome or report, how often): of reports, the table of them."""
         if not isinstance(self.reports, ReportSampler):
             return sorted(released) if self.is_survey else list(released)
         numbers, often = np.array(list(released), dtype=np.int64).reshape(-1, 2).T
-        table = ReportCounts(self.reports).add(np.repeat(sent_reports(numbers), often)).table
+        table = ReportCounts(self.reports).add(np.repeat(reports_as_unsigned(numbers), often)).table
         places = np.flatnonzero(table)
         return list(zip(places.tolist(), table[places].tolist(), strict=True))
 
 
-def stored_reports(reports: Reports) -> NDArray[np.int64]:
+def reports_as_signed(reports: Reports) -> NDArray[np.int64]:
     """Reports as whole numbers of 64 bits with a sign, which pools and engines have: those from 2^63 on, which masks can be, are negative."""
     return reports.view(np.int64)
 
 
-def sent_reports(stored: ArrayLike) -> Reports:
+def reports_as_unsigned(stored: ArrayLike) -> Reports:
     """The reports that were stored like that."""
     return np.asarray(stored, dtype=np.int64).view(np.uint64)
 
 
-def report_counter(agreement: Agreement) -> ReportSampler | SurveySampler | None:
+def report_sampler_of(agreement: Agreement) -> ReportSampler | SurveySampler | None:
     """What releases the reports of an agreement on reports, by the numbers of outcomes, or on a survey; None for one on samples."""
     if agreement.survey is not None:
         return agreement.survey_sampler()
@@ -297,13 +301,13 @@ def outcome_count(agreement: Agreement) -> int:
     """
     if isinstance(agreement.family, ContinuousTerms):
         return line_of(agreement.sampler()).size
-    counter = report_counter(agreement)
+    counter = report_sampler_of(agreement)
     if isinstance(counter, SurveySampler):
         return 0
     return agreement.domain.size if counter is None else len(ReportCounts(counter).table)
 
 
-def new_outcomes(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> list[int]:
+def counted_outcomes(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> list[int]:
     """The outcomes of the counted arrivals."""
     return [arrival.outcome for arrival, one in zip(arrivals, verdicts, strict=True) if one is Verdict.COUNTED]
 
@@ -319,7 +323,7 @@ def add_waiting_counts(
     if place.is_survey:
         return _check_survey_reports(place, np.concatenate([counts, np.array([*waiting.elements()], dtype=np.int64)]))
     try:
-        added = np.array(place.places_counted(waiting.items()), dtype=np.int64)
+        added = np.array(place.count_increments(waiting.items()), dtype=np.int64)
     except DiscreetError:  # a number that is no report
         raise StoreError(DAMAGED) from None
     if added[:, 0].min() < 0 or added[:, 0].max() >= len(counts):
@@ -360,7 +364,7 @@ def _check_survey_reports(place: AgreementRow, stored: NDArray[np.int64]) -> NDA
     """The reports in order, if they are reports of the survey."""
     assert place.reports is not None
     try:
-        place.reports.check_reports(sent_reports(stored))
+        place.reports.check_reports(reports_as_unsigned(stored))
     except DiscreetError:
         raise StoreError(DAMAGED) from None
     return np.sort(stored)

@@ -1,14 +1,14 @@
-"""The pages of a collection: `page_routes`, their texts in several languages, and `Questions`, what a survey asks in people's own words.
+"""The pages of a collection: `page_routes`, their texts in several languages, `Questions`, tokens and invitations.
 
 The pages show estimates and let a visitor take part. They are static files and a script built from `clients/js`, the same for everybody who
 reads the same language. They contact only the service they come from, contain no inline script or style, and work under the strictest
 content security policy. Every sentence stands in a catalogue, `pages/LANGUAGE.json`. The language is `?lang=` or the first one of the
 browser's that has a catalogue.
 
-`Questions` is a small public file beside the agreement: a title, a text, whether people choose one option or several, what options are
-called, and whether one may prefer not to say, in any number of languages. It is named by its digest. It is no part of the agreement: a
-report is epsilon-private whatever the person was asked, so no text can weaken the promise. A text can mislead: the pages show the
-agreement's own facts and labels beside it.
+`Questions` is what people are asked in their own words, a small public file beside the agreement: a title, a text, whether people choose one
+option or several, what options are called, and whether one may prefer not to say, in any number of languages. It is named by its digest.
+It is no part of the agreement: a report is epsilon-private whatever the person was asked, so no text can weaken the promise. A text can
+mislead: the pages show the agreement's own facts and labels beside it.
 
 A person who chooses several options holds the uniform distribution on them. One who prefers not to say holds the reference distribution
 of the family (uniform, unless the agreement states another), as a client without records does. With a share s of such people and the mean
@@ -17,29 +17,47 @@ distribution p of the others, the mean of all is (1 - s) p + s mu. Nobody can te
 A survey has a question for each column. A report looks at one row, drawn from the client's rows, so its law is linear in their
 distribution. A device that draws one of the chosen options in each column, and one of all where the person prefers not to say, and then
 reports that row, therefore reports by the law of the product of uniform distributions.
+
+**Tokens.** A token is the name of one client. A gateway sends its token in a header and names its clients itself. The store keeps and looks
+up digests of tokens, so the time of a look-up reveals nothing about a token. Enrolment belongs to the store: every service of it takes the
+same tokens, and a store that was enrolled once stays so, whatever the options of a service. A revoked client token is rejected at once, a
+gateway's within a second. Gateways have separate names: the digest of a client's name includes the gateway's id, so "x" of one gateway
+differs from "x" of another and from the holder of a token "x".
+
+Tokens reduce anonymity: a person who distributed them, and has the store or watches requests, can tell which clients took part on which
+day. No table contains their samples. Without tokens nobody is known, and anybody can send samples under any number of names.
+
+**Invitations.** A link opens the page to take part by. After its # stand a person's token and the first digits of the questions' digest,
+which browsers send to nobody: they appear in no log of a server. As a QR code it can be printed.
 """
 
+import csv
 import gzip
 import hashlib
 import html
 import json
 import re
+import secrets
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet._base.files import error_reason
+from discreet._base.files import atomic_folder, atomic_write, error_reason, read_private
 from discreet.agreement import Agreement, ContinuousTerms, RowTerms
+from discreet.client import check_addresses
+from discreet.collect._counting import NAME_PATTERN, NAME_RULE, token_digest
+from discreet.collect._store import Store, choose_agreement, refuse_shared_tokens
 from discreet.domain import Domain, canonical, refuse_repeated_fields
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_count, check_texts, need_extra, visible
 
 LIVE, TAKE_PART = "/", "/take-part"
 LANGUAGES = ("en", "de")
@@ -56,13 +74,12 @@ _LABELLED = re.compile(r'\sdata-t-label="([^"]+)"')
 _CATALOGUE = '<script type="application/json" id="catalogue">'
 
 
-def page_routes() -> list[Route]:
-    """The routes of the pages and their files."""
+@cache
+def page_routes() -> tuple[Route, ...]:
+    """The routes of the pages and their files, the same for every service: they are read and compressed once."""
     pages = [_page_route(path, _pages_in_languages(name, section)) for path, (name, section) in _PAGES.items()]
-    return [
-        *pages,
-        *(_page_route(path, {"": _TaggedContent(_read_page_file(name), name)}) for path, name in _FILES.items()),
-    ]
+    files = [_page_route(path, {"": _TaggedContent(_read_page_file(name), name)}) for path, name in _FILES.items()]
+    return (*pages, *files)
 
 
 def _read_page_file(name: str) -> bytes:
@@ -88,7 +105,7 @@ class _TaggedContent:
         self._plain = content, {**common, "ETag": f'"{tag}"'}
         self._packed = gzip.compress(content, mtime=0), {**common, "ETag": f'"{tag}-gzip"', "Content-Encoding": "gzip"}
 
-    def answer(self, request: Request) -> Response:
+    def response(self, request: Request) -> Response:
         """The file, unless the browser has it."""
         accepted = request.headers.get("accept-encoding", "").replace(" ", "").lower()
         content, headers = (
@@ -106,32 +123,32 @@ def _pages_in_languages(name: str, section: str) -> dict[str, _TaggedContent]:
     for language in LANGUAGES:
         catalogue = json.loads(_read_page_file(f"{language}.json"))
         parts = {part: catalogue[part] for part in (*_SHARED, section)}
-        found[language] = _TaggedContent(_fill_page(template, parts).encode(), name, language)
+        found[language] = _TaggedContent(_translate_page(template, parts).encode(), name, language)
     return found
 
 
-def _fill_page(template: str, catalogue: Mapping[str, Any]) -> str:
+def _translate_page(template: str, catalogue: Mapping[str, Any]) -> str:
     """A page in the language of a catalogue, which it then holds: for its script to speak by."""
     texts = {
         key: text for name, part in catalogue.items() if name not in ("language", "nouns") for key, text in part.items()
     }
 
-    def text_of(key: str) -> str:
+    def translated_text(key: str) -> str:
         return html.escape(texts[key].format_map(catalogue["nouns"]["sample"]), quote=True)
 
-    page = _WORDED.sub(lambda found: found[1] + text_of(found[2]), template)
-    page = _LABELLED.sub(lambda found: f'{found[0]} aria-label="{text_of(found[1])}"', page)
+    page = _WORDED.sub(lambda found: found[1] + translated_text(found[2]), template)
+    page = _LABELLED.sub(lambda found: f'{found[0]} aria-label="{translated_text(found[1])}"', page)
     stated = json.dumps(catalogue, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     page = page.replace(_CATALOGUE, _CATALOGUE + stated)
     return page.replace('<html lang="en">', f'<html lang="{catalogue["language"]}">')
 
 
 def _page_route(path: str, versions: Mapping[str, _TaggedContent]) -> Route:
-    async def answer(request: Request) -> Response:
+    async def answer_request(request: Request) -> Response:
         found = versions[_chosen_language(request)] if len(versions) > 1 else next(iter(versions.values()))
-        return found.answer(request)
+        return found.response(request)
 
-    return Route(path, answer, methods=["GET"])
+    return Route(path, answer_request, methods=["GET"])
 
 
 def _chosen_language(request: Request) -> str:
@@ -177,7 +194,7 @@ class Questions:
             text = content.decode("utf-8")
             if len(content) > _LARGEST_FILE:
                 raise DiscreetError(f"questions {str(path)!r} has more than {_LARGEST_FILE:,} bytes; shorten it")
-            found = _parse_json(text) if str(path).endswith(".json") else tomllib.loads(text)
+            found = _parse_questions_json(text) if str(path).endswith(".json") else tomllib.loads(text)
         except DiscreetError:
             raise
         except OSError as error:
@@ -193,17 +210,19 @@ class Questions:
             raise DiscreetError(
                 "questions are asked of an agreement on outcomes, and this one is on a continuous family"
             )
-        columns = None if agreement.survey is None else _asked_columns(agreement)
-        fields = _check_fields(
+        columns = None if agreement.survey is None else _columns_in_reports(agreement)
+        fields = _check_table_fields(
             "questions", found, {"language", "translations", *(_QUESTION if columns is None else _SURVEY)}
         )
         language = fields.get("language", "en")
         if not (isinstance(language, str) and _LANGUAGE.fullmatch(language)):
             raise DiscreetError(f"questions: language = {language!r} is not a code such as 'en' or 'de-AT'")
         question = (
-            _read_question("questions", fields, agreement.domain) if columns is None else _read_form(fields, columns)
+            _read_question("questions", fields, agreement.domain)
+            if columns is None
+            else _read_survey_questions(fields, columns)
         )
-        translations = _check_fields("translations", fields.get("translations", {}), None)
+        translations = _check_table_fields("translations", fields.get("translations", {}), None)
         for code, translated in translations.items():
             if not _LANGUAGE.fullmatch(code) or code == language:
                 raise DiscreetError(f"translations: {code!r} is not the code of another language, such as 'de'")
@@ -227,11 +246,11 @@ class Questions:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def _parse_json(text: str) -> Any:
+def _parse_questions_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=refuse_repeated_fields("the file of questions"))
 
 
-def _check_fields(where: str, found: Any, known: set[str] | None) -> dict[str, Any]:
+def _check_table_fields(where: str, found: Any, known: set[str] | None) -> dict[str, Any]:
     """A table of fields; an error for another value, and for a field that is not known."""
     if not isinstance(found, dict):
         raise DiscreetError(f"{where} is not a table of fields")
@@ -272,7 +291,7 @@ def _read_question(where: str, fields: Mapping[str, Any], domain: Domain[Any]) -
     return {**found, "prefer_not_to_say": silent}
 
 
-def _asked_columns(agreement: Agreement) -> dict[str, Domain[Any]]:
+def _columns_in_reports(agreement: Agreement) -> dict[str, Domain[Any]]:
     """The columns of a survey that a report may be about: no others are asked for."""
     assert agreement.survey is not None
     assert isinstance(agreement.family, RowTerms)
@@ -281,19 +300,21 @@ def _asked_columns(agreement: Agreement) -> dict[str, Domain[Any]]:
     return {name: domain for name, domain in agreement.family.columns.items() if name in seen}
 
 
-def _read_form(fields: Mapping[str, Any], columns: Mapping[str, Domain[Any]]) -> dict[str, Any]:
+def _read_survey_questions(fields: Mapping[str, Any], columns: Mapping[str, Domain[Any]]) -> dict[str, Any]:
     """The questions of a survey: one for each column that it asks."""
     found: dict[str, Any] = {"title": _check_text("questions: title", fields.get("title"), _LONGEST_TITLE)}
     if "text" in fields:
         found["text"] = _check_text("questions: text", fields["text"], _LONGEST_TEXT)
-    asked = _check_fields("questions: columns", fields.get("columns"), set(columns))
+    asked = _check_table_fields("questions: columns", fields.get("columns"), set(columns))
     missing = [name for name in columns if name not in asked]
     if missing:
         raise DiscreetError(f"questions: columns has no question for {missing[0]!r}, which the survey asks")
     found["columns"] = {}
     for name, domain in columns.items():
         where = f"questions: columns.{name}"
-        question = found["columns"][name] = _read_question(where, _check_fields(where, asked[name], _QUESTION), domain)
+        question = found["columns"][name] = _read_question(
+            where, _check_table_fields(where, asked[name], _QUESTION), domain
+        )
         if question["choice"] == "records":
             raise DiscreetError(
                 f"{where}: choice = 'records' is for one question; the columns of a survey are single or multiple"
@@ -302,7 +323,7 @@ def _read_form(fields: Mapping[str, Any], columns: Mapping[str, Domain[Any]]) ->
 
 
 def _read_options(where: str, found: Any, names: list[str]) -> dict[str, str]:
-    options = _check_fields(where, found, None)
+    options = _check_table_fields(where, found, None)
     for name, text in options.items():
         if name not in names:
             raise DiscreetError(f"{where}: {name!r} is not an outcome of the agreement")
@@ -312,7 +333,7 @@ def _read_options(where: str, found: Any, names: list[str]) -> dict[str, str]:
 
 def _check_translation(where: str, found: Any, question: Mapping[str, Any], known: set[str]) -> None:
     """Raise an error for a translation that does not say exactly what the original says."""
-    fields = _check_fields(where, found, known)
+    fields = _check_table_fields(where, found, known)
     stated = question.keys() & known
     if fields.keys() != stated:
         raise DiscreetError(
@@ -328,4 +349,130 @@ def _check_translation(where: str, found: Any, question: Mapping[str, Any], know
                 f"{where}: options are not those that are to be translated: {', '.join(question['options'])}"
             )
     if "columns" in fields:
-        _check_fields(f"{where}: columns", fields["columns"], set(question["columns"]))
+        _check_table_fields(f"{where}: columns", fields["columns"], set(question["columns"]))
+
+
+MOST_TOKENS = 10_000_000
+_SHORTEST = 16  # characters of a token, too many to guess
+_LARGEST_TOKENS = 1 << 31  # bytes of a file of tokens
+
+
+def check_no_client_is_gateway(tokens: Iterable[str], gateways: Iterable[str]) -> None:
+    """Raise an error for a token in both lists: its client could send samples for many."""
+    refuse_shared_tokens(len(set(tokens) & set(gateways)))
+
+
+def enrol_tokens(store: Store, tokens: Iterable[str] = (), gateways: Iterable[str] = ()) -> int:
+    """Add tokens of clients and of gateways to a store, and return how many are new. One that is in both lists is refused."""
+    speaking = check_texts("tokens", tokens, "pass a token for each client")
+    naming = check_texts("gateways", gateways, "pass a token for each gateway")
+    return store.enrol(map(token_digest, speaking), map(token_digest, naming))
+
+
+def write_tokens(path: str | Path, number: int) -> None:
+    """Write fresh tokens, one on each line, to a new file that only its owner may read."""
+    check_count("number", number, most=MOST_TOKENS, fix="it is how many clients there are")
+    with atomic_write(path, what="file of tokens", private=True) as file:
+        for _ in range(number):
+            file.write(secrets.token_urlsafe(24).encode() + b"\n")
+
+
+def read_tokens(path: str | Path) -> list[str]:
+    """The tokens in a file, one on each line; an error if others may read it, or if a token is short enough to guess."""
+    content = read_private(path, what="file of tokens", most=_LARGEST_TOKENS, fix="make one with: discreet enrol")
+    try:
+        lines = content.decode("ascii").split()
+    except UnicodeDecodeError:
+        raise DiscreetError(f"file of tokens {path} is not ASCII text, one token on each line") from None
+    for number, token in enumerate(lines, start=1):
+        if len(token) < _SHORTEST or NAME_PATTERN.fullmatch(token) is None:
+            raise DiscreetError(
+                f"{path}, token {number} is not {NAME_RULE}, at least {_SHORTEST} of them; make them with: discreet enrol"
+            )
+    if not lines:
+        raise DiscreetError(f"{path} holds no token; make some with: discreet enrol")
+    if len(set(lines)) < len(lines):
+        raise DiscreetError(f"{path} holds a token twice; each is for another client")
+    return lines
+
+
+_DIGITS = 16  # of the questions' digest in a link: too many to find other words for
+_MOST_PRINTED = 2_000  # invitations with a picture
+_SHEET = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ font: 12pt/1.4 system-ui, sans-serif; margin: 1cm; color: #000; background: #fff; }}
+ul {{ list-style: none; padding: 0; display: grid; grid-template-columns: repeat(auto-fill, minmax(8cm, 1fr)); gap: .6cm; }}
+li {{ border: 1px dashed #777; padding: .5cm; break-inside: avoid; overflow-wrap: anywhere; }}
+svg {{ display: block; width: 5cm; height: 5cm; }}
+small {{ font-size: 8pt; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<ul>
+{cards}
+</ul>
+</body>
+</html>
+"""
+
+
+def invitation_links(
+    store: Store, address: str, tokens: Sequence[str] = (), *, agreement: str | None = None, more: str = ""
+) -> list[str]:
+    """A link for each token, in an order by chance; without tokens one link for everybody.
+
+    Args:
+        store: from `open_store`.
+        address: where people reach the service, such as "https://example.org".
+        tokens: of clients who are enrolled in the store.
+        agreement: its id, or 12 or more of its first digits; by default the newest.
+        more: further fields of the address, such as "lang=de" or "offline".
+
+    Raises:
+        DiscreetError: for a token that is not enrolled, and tokens that are missing where the store is enrolled.
+    """
+    kept = choose_agreement(store.agreements(), agreement)
+    (site,) = check_addresses([address])
+    given = check_texts("tokens", tokens, "pass a token for each client")
+    digests = [token_digest(token) for token in given]
+    if len(store.known_tokens(digests)) < len(set(digests)):
+        raise DiscreetError(
+            "tokens holds some that are not enrolled in the store; add them first: discreet enrol --add"
+        )
+    if store.enrolment().needed and not given:
+        raise DiscreetError("the store takes samples of enrolled clients only; name their tokens: --tokens FILE")
+    secrets.SystemRandom().shuffle(given)
+    page = f"{site}{TAKE_PART}?agreement={kept.agreement.id}{f'&{more}' if more else ''}"
+    words = (
+        [] if kept.questions is None else [f"questions={hashlib.sha256(kept.questions.encode()).hexdigest()[:_DIGITS]}"]
+    )
+    fragments = ["&".join([*words, f"token={quote(token, safe='')}"]) for token in given] or ["&".join(words)]
+    return [f"{page}#{fragment}" if fragment else page for fragment in fragments]
+
+
+def write_invitations(folder: str | Path, links: Sequence[str], title: str) -> None:
+    """Write links as a table and as a sheet of QR codes to a new folder that only its owner may read; it appears whole or not at all."""
+    try:
+        import segno
+    except ImportError as error:
+        need_extra("collect", error)
+    target = Path(folder)
+    if target.exists():
+        raise DiscreetError(f"folder = {str(folder)!r} exists; name a new one")
+    with atomic_folder(target) as partial:
+        with (partial / "links.csv").open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(["link"])
+            rows.writerows([link] for link in links)
+        cards = []
+        for link in links[:_MOST_PRINTED]:
+            picture = segno.make(link, error="m", micro=False).svg_inline(scale=1, omitsize=True, border=4)
+            cards.append(f"<li>{picture}<small>{html.escape(link)}</small></li>")
+        named = html.escape(visible(title) or "Take part")
+        (partial / "invitations.html").write_text(_SHEET.format(title=named, cards="\n".join(cards)), encoding="utf-8")

@@ -189,7 +189,7 @@ class PostgresStore(Store):
                 )
 
     @property
-    def _slot(self) -> int:
+    def _pool_slot(self) -> int:
         return os.getpid() % SLOTS
 
     def settle(self) -> bool:
@@ -211,12 +211,13 @@ class PostgresStore(Store):
         with self._change_transaction() as database:
             every = "SELECT slot, content FROM discreet_pool ORDER BY slot FOR UPDATE"
             pools = {
-                slot: self._seal.read(content) for slot, content in database.execute(every, binary=True).fetchall()
+                slot: self._seal.decode_pool(content)
+                for slot, content in database.execute(every, binary=True).fetchall()
             }
             if len(pools) != SLOTS:
                 raise StoreError(DAMAGED)
-            for slot, pool in pools.items() if self._seal.hides else ():
-                database.execute(_FILL, (self._seal.write(pool), slot))
+            for slot, pool in pools.items() if self._seal.has_secret else ():
+                database.execute(_FILL, (self._seal.encode_pool(pool), slot))
 
     def _change_transaction(self) -> AbstractContextManager[Connection]:
         return self._writer.transaction(writes=True)
@@ -235,7 +236,7 @@ class PostgresStore(Store):
         rows = f"INSERT INTO discreet_{table} SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"
         return database.execute(rows, [list(column) for column in columns]).rowcount
 
-    def _unrevoked_among(self, database: Connection, digests: Sequence[bytes]) -> set[bytes]:
+    def _unrevoked_tokens_among(self, database: Connection, digests: Sequence[bytes]) -> set[bytes]:
         rows = "SELECT digest FROM discreet_tokens WHERE revoked = 0 AND digest = ANY(%s)"
         return {digest for (digest,) in database.execute(rows, (list(digests),), binary=True).fetchall()}
 
@@ -266,15 +267,15 @@ class PostgresStore(Store):
         return verdicts
 
     def _read_pool(self, database: Connection) -> bytes:
-        return bytes(_fetch_row(database.execute(_POOL, (self._slot,), binary=True))[0])
+        return bytes(_fetch_row(database.execute(_POOL, (self._pool_slot,), binary=True))[0])
 
     def _write_pool(self, database: Connection, content: bytes) -> None:
-        database.execute(_FILL, (content, self._slot))
+        database.execute(_FILL, (content, self._pool_slot))
 
     def _add_counts(
         self, database: Connection, group: Group, row: AgreementRow, new: Sequence[tuple[int, int]]
     ) -> None:
-        where = (*group, self._slot)
+        where = (*group, self._pool_slot)
         if row.is_survey:
             numbers, often = map(list, zip(*new, strict=True))
             database.execute(_REPORT, (*where, numbers, often))
@@ -282,8 +283,8 @@ class PostgresStore(Store):
             blocks = blocks_to_write(new, row.outcomes)
             database.execute(_COUNT, (blocks, add_to_blocks(_lock_blocks(database, where, blocks), new), *where))
 
-    def _add_arrived(self, database: Connection, group: Group, day: str, many: int) -> None:
-        database.execute(_ARRIVE, (*group, day, self._slot, many))
+    def _add_day_count(self, database: Connection, group: Group, day: str, many: int) -> None:
+        database.execute(_ARRIVE, (*group, day, self._pool_slot, many))
 
     def _note_counted(self, many: int) -> None:
         pass  # nothing to settle
@@ -313,14 +314,14 @@ class _PostgresConnection(EngineConnection):
         self._process = 0
 
     @contextmanager
-    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+    def _engine_transaction(self, *, writes: bool) -> Iterator[Connection]:
         database = self._begin_transaction()
         with _cut_connection_after(database, _LONGER * self._wait):
             yield database
             if database.execute("COMMIT").statusmessage != "COMMIT":
                 raise self._store_error("it did not commit; try again")
 
-    def _reason(self, error: Exception) -> str:
+    def _failure_reason(self, error: Exception) -> str:
         """PostgreSQL's own words in one line, which contain no password."""
         assert isinstance(error, psycopg.Error)
         said = error.diag.message_primary or str(error) or type(error).__name__
@@ -334,11 +335,11 @@ class _PostgresConnection(EngineConnection):
         if self._database is not None:
             began = time.monotonic()
             try:
-                return self._begin(self._database)
+                return self._begin_on(self._database)
             except psycopg.OperationalError:
                 if time.monotonic() - began > self._wait / 2:  # the server hangs, and a new connection would too
                     raise
-                self._drop()
+                self._drop_connection()
         self.places.clear()
         self._process = os.getpid()
         self._database = psycopg.connect(
@@ -348,9 +349,9 @@ class _PostgresConnection(EngineConnection):
             connect_timeout=max(2, round(self._wait)),
             application_name="discreet",
         )
-        return self._begin(self._database)
+        return self._begin_on(self._database)
 
-    def _begin(self, database: Connection) -> Connection:
+    def _begin_on(self, database: Connection) -> Connection:
         with _cut_connection_after(database, self._wait):
             database.execute(_BEGIN.format(isolation=self._isolation, wait=round(1000 * _LONGER * self._wait)))
         return database
@@ -361,13 +362,13 @@ def _cut_connection_after(database: Connection, wait: float) -> Iterator[None]:
     """Cut the connection if the block takes longer: a stopped server or a lost network would be waited for without end."""
     done, guard = False, threading.Lock()
 
-    def cut() -> None:
+    def shut_connection() -> None:
         with guard:
             if not done:
                 with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(database.fileno())) as line:
                     line.shutdown(socket.SHUT_RDWR)
 
-    timer = threading.Timer(wait, cut)
+    timer = threading.Timer(wait, shut_connection)
     timer.daemon = True
     timer.start()
     try:

@@ -1,7 +1,7 @@
 """The page, table and picture of a published result: plain files with every number to its last digit, and no script.
 
-`page`, `table` and `picture` show shares of outcomes. `survey_page`, `survey_table` and `survey_picture` show the answers to all questions of
-a survey, each with its own table and a part of the picture.
+Page, table and picture show shares of outcomes. Those of a survey show the answers to all questions, each with its own table and a part of
+the picture.
 """
 
 import csv
@@ -27,7 +27,7 @@ _READABLE = 20.0  # of epsilon
 _SHARES = ("estimate", "low", "high", "all_low", "all_high")
 
 
-def has_order(agreed: Agreement) -> bool:
+def _outcomes_have_order(agreed: Agreement) -> bool:
     """Whether outcomes lie in an order that a picture should keep: numbers, cells and bins do, labels do not."""
     return isinstance(agreed.family, ContinuousTerms) or agreed.domain.labels is None
 
@@ -36,7 +36,7 @@ def _release_kind(found: Mapping[str, Any]) -> str:
     return "reports" if "reports" in found or "questions" in found else "samples"
 
 
-def table(found: Mapping[str, Any]) -> str:
+def share_table(found: Mapping[str, Any]) -> str:
     """A row for each outcome, with all digits."""
     released = _release_kind(found)
     rows = [[share["outcome"], share[released], *(share["law"][name] for name in _SHARES)] for share in found["shares"]]
@@ -72,7 +72,7 @@ def _statistic_html(value: float) -> str:
     return f'<data value="{value!r}">{value:.4g}</data>'
 
 
-def _shown_places(shares: Sequence[Any], most: int, *, ordered: bool) -> list[int]:
+def _places_of_shown_outcomes(shares: Sequence[Any], most: int, *, ordered: bool) -> list[int]:
     """The outcomes that are shown: in their order, or the largest first."""
     if ordered:
         return list(range(min(most, len(shares))))
@@ -99,11 +99,11 @@ def _question_notes(questions: str | None) -> list[tuple[str, str]]:
     return told
 
 
-def page(agreed: Agreement, found: Mapping[str, Any], asked: str | None, *, ordered: bool) -> str:
+def share_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
     """The page of shares. `asked`: what was asked in words, as a store keeps it."""
-    released = _release_kind(found)
+    released, ordered = _release_kind(found), _outcomes_have_order(agreed)
     shares, confidence = found["shares"], f"{100 * found['confidence']:g} %"
-    shown = _shown_places(shares, _LISTED, ordered=ordered)
+    shown = _places_of_shown_outcomes(shares, _LISTED, ordered=ordered)
     rows = "\n".join(
         f'<tr><th scope="row"><bdi>{_outcome_text(share["outcome"])}</bdi></th><td>{share[released]:,}</td>'
         f"<td>{_share_html(share['law']['estimate'])}</td>"
@@ -119,19 +119,7 @@ def page(agreed: Agreement, found: Mapping[str, Any], asked: str | None, *, orde
         else f"A share is that among the {released}. The average person's own share cannot be told exactly from them: an interval holds "
         "every share that could have given them."
     )
-    told = [
-        *_question_notes(asked),
-        (
-            "How private",
-            f"Each {released[:-1]} costs {_promise_text(agreed)}.",
-        ),
-        (
-            "What liars can do",
-            f"Whoever sent something else than an honest {released[:-1]} moved a share by at most {_percent_up(found['liars']['one'])}.",
-        ),
-        *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
-        ("Agreement", f"{agreed.id}, round {found['round']}."),
-    ]
+    liars = f"Whoever sent something else than an honest {released[:-1]} moved a share by at most"
     statistics = "".join(
         f"<dt>{_escape_text(each['name'].capitalize())}</dt><dd>{_statistic_html(each['estimate'])}; from {_statistic_html(each['low'])} to "
         f"{_statistic_html(each['high'])}, {confidence} sure</dd>\n"
@@ -151,7 +139,8 @@ def page(agreed: Agreement, found: Mapping[str, Any], asked: str | None, *, orde
         meaning=f"{meaning} An interval holds the true share {confidence} of the time.",
         tables=tables,
         statistics=f"<dl>\n{statistics}</dl>" if statistics else "",
-        told=told,
+        asked=asked,
+        fact=("What liars can do", f"{liars} {_percent_rounded_up(found['liars']['one'])}."),
     )
 
 
@@ -172,10 +161,18 @@ def _fill_page(
     meaning: str,
     tables: str,
     statistics: str,
-    told: Sequence[tuple[str, str]],
+    asked: str | None,
+    fact: tuple[str, str],
 ) -> str:
-    """The page with these parts: no script, nothing from elsewhere."""
-    listed = "\n".join(f"<dt>{_escape_text(name)}</dt><dd>{_escape_text(said)}</dd>" for name, said in told)
+    """The page with these parts: no script, nothing from elsewhere. `fact`: a heading and a sentence beside those of every page."""
+    facts = [
+        *_question_notes(asked),
+        ("How private", f"Each {_release_kind(found)[:-1]} costs {_promise_text(agreed)}."),
+        fact,
+        *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
+        ("Agreement", f"{agreed.id}, round {found['round']}."),
+    ]
+    listed = "\n".join(f"<dt>{_escape_text(name)}</dt><dd>{_escape_text(said)}</dd>" for name, said in facts)
     template = Template((resources.files(__package__) / "pages" / "published.html").read_text(encoding="utf-8"))
     return template.substitute(
         title=_page_title(agreed, found),
@@ -199,16 +196,19 @@ def _promise_text(agreed: Agreement) -> str:
         return f"{agreed.privacy} (pure epsilon = {agreed.epsilon:g})"
     if agreed.epsilon > _READABLE:
         return f"epsilon = {agreed.epsilon:g}, which is hardly any privacy"
-    factor = math.exp(agreed.epsilon)
-    scale = 10.0 ** (2 - math.floor(math.log10(factor)))
-    most = f"{math.ceil(factor * scale) / scale:.10g}"  # three digits, rounded up
-    return f"epsilon = {agreed.epsilon:g}: it moves odds about its person by a factor of at most {most}"
+    most = _rounded_up(math.exp(agreed.epsilon))
+    return f"epsilon = {agreed.epsilon:g}: it moves odds about its person by a factor of at most {most:.10g}"
 
 
-def _percent_up(share: float) -> str:
+def _percent_rounded_up(share: float) -> str:
     """A percentage in three digits, rounded up."""
-    scale = 10.0 ** (2 - math.floor(math.log10(100 * share))) if share > 0 else 1.0
-    return f"{min(100.0, math.ceil(100 * share * scale) / scale):.10g} %"
+    return f"{min(100.0, _rounded_up(100 * share)):.10g} %"
+
+
+def _rounded_up(number: float) -> float:
+    """A number of at least 0, rounded up to three digits."""
+    scale = 10.0 ** (2 - math.floor(math.log10(number))) if number > 0 else 1.0
+    return math.ceil(number * scale) / scale
 
 
 def _picture_description(found: Mapping[str, Any], *, ordered: bool) -> str:
@@ -248,9 +248,9 @@ def _outcome_svg(share: Mapping[str, Any], released: str, *parts: str) -> str:
     return f"{head}<title>{_escape_text(said)}</title>{''.join(parts)}</g>"
 
 
-def picture(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
+def share_picture(agreed: Agreement, found: Mapping[str, Any]) -> str:
     """Bars with intervals: a row for each of the largest outcomes, or a column for each of those that have an order."""
-    shares, released = found["shares"], _release_kind(found)
+    shares, released, ordered = found["shares"], _release_kind(found), _outcomes_have_order(agreed)
     height, parts = _bar_columns(shares, released) if ordered else _bar_rows(shares, released)
     return _svg_document(_page_title(agreed, found), _picture_description(found, ordered=ordered), height, parts)
 
@@ -268,35 +268,34 @@ def _shorten_label(name: str, most: int = _LONGEST_NAME) -> str:
 
 
 def _bar_rows(shares: Sequence[Any], released: str, *, ordered: bool = False) -> tuple[int, list[str]]:
-    shown = [shares[place] for place in _shown_places(shares, _DRAWN, ordered=ordered)]
+    shown = [shares[place] for place in _places_of_shown_outcomes(shares, _DRAWN, ordered=ordered)]
     top, step = _axis_end_and_step(shown)
     names = [_shorten_label(str(share["outcome"])) for share in shown]
     left = 30 + 9 * max(map(len, names))
     length = _WIDTH - left - _RIGHT
     end = _TOP + _ROW * len(shown)
 
-    def x(share: float) -> str:
+    def x_of(share: float) -> str:
         return f"{left + length * _clip_to_axis(share, top) / top:.2f}"
 
     parts = [
-        f'<path d="M{x(tick)} {_TOP - 6}V{end}" stroke="{_GRID}"/><text x="{x(tick)}" y="{_TOP - 14}" text-anchor="middle" font-size="13">'
-        f"{100 * tick:.6g} %</text>"
+        f'<path d="M{x_of(tick)} {_TOP - 6}V{end}" stroke="{_GRID}"/>'
+        f'<text x="{x_of(tick)}" y="{_TOP - 14}" text-anchor="middle" font-size="13">{100 * tick:.6g} %</text>'
         for tick in np.arange(0.0, top + step / 2, step).tolist()
     ]
     for place, (share, name) in enumerate(zip(shown, names, strict=True)):
         law, y = share["law"], _TOP + _ROW * place
         middle = y + _ROW / 2
         told = f"{_percent_text(law['estimate'])}  ({_percent_text(law['low'])} to {_percent_text(law['high'])})"
-        bar = float(x(law["estimate"])) - left
+        bar = float(x_of(law["estimate"])) - left
         parts.append(
             _outcome_svg(
                 share,
                 released,
                 f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_outcome_text(name)}</text>',
                 f'<rect x="{left}" y="{y + 7}" width="{bar:.2f}" height="{_ROW - 14}" fill="{_BAR}"/>',
-                f'<path d="M{x(law["estimate"])} {y + 7}v{_ROW - 14}" stroke="{_EDGE}" stroke-width="3"/>',
-                f'<path d="M{x(law["low"])} {middle}H{x(law["high"])}M{x(law["low"])} {middle - 6}v12M{x(law["high"])} {middle - 6}v12" '
-                f'stroke="{_INK}" stroke-width="2" fill="none"/>',
+                f'<path d="M{x_of(law["estimate"])} {y + 7}v{_ROW - 14}" stroke="{_EDGE}" stroke-width="3"/>',
+                _interval_line(x_of(law["low"]), x_of(law["high"]), middle),
                 f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{told}</text>',
             )
         )
@@ -308,16 +307,22 @@ def _bar_rows(shares: Sequence[Any], released: str, *, ordered: bool = False) ->
     return end + (40 if others else 14), parts
 
 
+def _interval_line(low: str, high: str, middle: float) -> str:
+    """An interval in a row: a line with an end on either side."""
+    ends = f"M{low} {middle - 6}v12M{high} {middle - 6}v12"
+    return f'<path d="M{low} {middle}H{high}{ends}" stroke="{_INK}" stroke-width="2" fill="none"/>'
+
+
 def _bar_columns(shares: Sequence[Any], released: str) -> tuple[int, list[str]]:
     top, step = _axis_end_and_step(shares)
     height, length = _COLUMNS_HEIGHT - _BOTTOM - _TOP, _WIDTH - _AXIS_LEFT - 20
     each = length / len(shares)
 
-    def y(share: float) -> str:
+    def y_of(share: float) -> str:
         return f"{_TOP + height * (1 - _clip_to_axis(share, top) / top):.2f}"
 
     parts = [
-        f'<path d="M{_AXIS_LEFT} {y(tick)}H{_WIDTH - 20}" stroke="{_GRID}"/><text x="{_AXIS_LEFT - 8}" y="{float(y(tick)) + 5:.2f}" '
+        f'<path d="M{_AXIS_LEFT} {y_of(tick)}H{_WIDTH - 20}" stroke="{_GRID}"/><text x="{_AXIS_LEFT - 8}" y="{float(y_of(tick)) + 5:.2f}" '
         f'text-anchor="end" font-size="13">{100 * tick:.6g} %</text>'
         for tick in np.arange(0.0, top + step / 2, step).tolist()
     ]
@@ -326,10 +331,10 @@ def _bar_columns(shares: Sequence[Any], released: str) -> tuple[int, list[str]]:
         law, x = share["law"], _AXIS_LEFT + each * place
         middle, cap = x + each / 2, min(each / 4, 6)
         column = [
-            f'<rect x="{x + each / 10:.2f}" y="{y(law["estimate"])}" width="{each * 0.8:.2f}" '
-            f'height="{float(y(0.0)) - float(y(law["estimate"])):.2f}" fill="{_BAR}"/>',
-            f'<path d="M{middle:.2f} {y(law["low"])}V{y(law["high"])}M{middle - cap:.2f} {y(law["low"])}h{2 * cap:.2f}'
-            f'M{middle - cap:.2f} {y(law["high"])}h{2 * cap:.2f}" stroke="{_INK}" stroke-width="{min(2, each / 3):.2f}" fill="none"/>',
+            f'<rect x="{x + each / 10:.2f}" y="{y_of(law["estimate"])}" width="{each * 0.8:.2f}" '
+            f'height="{float(y_of(0.0)) - float(y_of(law["estimate"])):.2f}" fill="{_BAR}"/>',
+            f'<path d="M{middle:.2f} {y_of(law["low"])}V{y_of(law["high"])}M{middle - cap:.2f} {y_of(law["low"])}h{2 * cap:.2f}'
+            f'M{middle - cap:.2f} {y_of(law["high"])}h{2 * cap:.2f}" stroke="{_INK}" stroke-width="{min(2, each / 3):.2f}" fill="none"/>',
         ]
         if place % named == 0:
             column.append(
@@ -366,13 +371,6 @@ def _ranked_answers(question: Mapping[str, Any], most: int) -> list[Mapping[str,
 def survey_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
     """The page of the answers to a survey: a table for each question. `asked`: what was asked in words."""
     confidence = f"{100 * found['confidence']:g} %"
-    told = [
-        *_question_notes(asked),
-        ("How private", f"Each report costs {_promise_text(agreed)}."),
-        ("How sure", f"{_PROOFS}."),
-        *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
-        ("Agreement", f"{agreed.id}, round {found['round']}."),
-    ]
     return _fill_page(
         agreed,
         found,
@@ -381,7 +379,8 @@ def survey_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) 
         meaning=f"{_SURVEY_MEANING} An interval holds the true number {confidence} of the time.",
         tables="\n".join(map(_question_table, found["questions"])),
         statistics="",
-        told=told,
+        asked=asked,
+        fact=("How sure", f"{_PROOFS}."),
     )
 
 
@@ -394,7 +393,7 @@ def _question_table(question: Mapping[str, Any]) -> str:
     write = _share_html if _has_shares(question) else _statistic_html
     cut = len(shown) < len(question["answers"])  # the largest were picked: only intervals of all at once are fair
 
-    def interval(answer: Mapping[str, Any], low: str, high: str) -> str:
+    def interval_cell(answer: Mapping[str, Any], low: str, high: str) -> str:
         return (
             f"<td>{write(answer[low])} to {write(answer[high])}</td>" if answer["estimate"] is not None else "<td></td>"
         )
@@ -402,7 +401,7 @@ def _question_table(question: Mapping[str, Any]) -> str:
     rows = "\n".join(
         f'<tr><th scope="row"><bdi>{_outcome_text(answer["name"])}</bdi></th>'
         f"<td>{'not known' if answer['estimate'] is None else write(answer['estimate'])}</td>"
-        f"{'' if cut else interval(answer, 'low', 'high')}{interval(answer, 'all_low', 'all_high')}</tr>"
+        f"{'' if cut else interval_cell(answer, 'low', 'high')}{interval_cell(answer, 'all_low', 'all_high')}</tr>"
         for answer in shown
     )
     heads = [
@@ -471,7 +470,7 @@ def _point_rows(answers: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
     left = 30 + 9 * max(len(_shorten_label(str(each["name"]))) for each in answers)
     length = _WIDTH - left - _RIGHT
 
-    def x(value: float) -> str:
+    def x_of(value: float) -> str:
         return f"{left + length * (value - low) / reach:.2f}"
 
     parts = []
@@ -482,8 +481,8 @@ def _point_rows(answers: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
         parts.append(
             f'<g data-outcome="{_outcome_text(each["name"])}"{numbers}><title>{_escape_text(told)}</title>'
             f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_outcome_text(_shorten_label(str(each["name"])))}</text>'
-            f'<path d="M{x(each["low"])} {middle}H{x(each["high"])}M{x(each["low"])} {middle - 6}v12M{x(each["high"])} {middle - 6}v12" '
-            f'stroke="{_INK}" stroke-width="2" fill="none"/><circle cx="{x(each["estimate"])}" cy="{middle}" r="6" fill="{_EDGE}"/>'
+            f"{_interval_line(x_of(each['low']), x_of(each['high']), middle)}"
+            f'<circle cx="{x_of(each["estimate"])}" cy="{middle}" r="6" fill="{_EDGE}"/>'
             f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{_escape_text(told)}</text></g>'
         )
     return _TOP + _ROW * len(answers) + 14, parts

@@ -43,7 +43,7 @@ class RequestProblem(Exception):
         self.status, self.sentence, self.headers = status, sentence, dict(headers or {})
 
     @property
-    def answer(self) -> Response:
+    def response(self) -> Response:
         """The answer to send."""
         body = json.dumps({"error": self.sentence}).encode()
         return Response(
@@ -80,7 +80,7 @@ class RequestLimits:
         self._patience = patience
 
     @asynccontextmanager
-    async def body(self, request: Request) -> AsyncIterator[bytes]:
+    async def read_body(self, request: Request) -> AsyncIterator[bytes]:
         """The complete body of a request within the limits; its bytes are reserved while it is used."""
         length = _announced_length(request)
         if length is not None and length > MOST_BODY:
@@ -174,7 +174,7 @@ class Guard:
         names = None if hosts is None else check_texts("hosts", hosts, "pass the names of the service")
         self._hosts = None if names is None else {host.lower().encode() for host in names}
         sites = check_texts("origins", origins, "pass origins such as https://example.org")
-        self._origins = {checked_origin(origin).encode() for origin in sites}
+        self._origins = {check_origin(origin).encode() for origin in sites}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -215,13 +215,13 @@ class Guard:
                 return
             except asyncio.CancelledError:  # the service is stopping
                 if not started:
-                    await unavailable("the collector is stopping").answer(scope, receive, send_guarded)
+                    await unavailable("the collector is stopping").response(scope, receive, send_guarded)
             except RequestProblem as problem:
-                await problem.answer(scope, receive, send_guarded)
+                await problem.response(scope, receive, send_guarded)
         except Exception as error:  # a bug: the client may retry, the operator sees where it is
             self._failed(error)
             if not started:
-                await FAILED.answer(scope, receive, send_guarded)
+                await FAILED.response(scope, receive, send_guarded)
 
     def _check_host(self, host: bytes) -> None:
         name = host.lower().rpartition(b":")[0] if host.rpartition(b":")[2].isdigit() else host.lower()
@@ -238,7 +238,7 @@ def report_fault(error: BaseException) -> None:
     sys.stderr.write(f"discreet: a fault of the collector, {type(error).__name__}: {visible(lines)}\n")
 
 
-def checked_origin(origin: str) -> str:
+def check_origin(origin: str) -> str:
     """An origin as browsers send it: scheme, name and optional port, nothing else."""
     scheme, found, rest = origin.partition("://")
     if scheme not in ("http", "https") or not found or not rest or set(rest) & set("/?#@ *") or not rest.isascii():

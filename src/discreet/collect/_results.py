@@ -1,4 +1,11 @@
-"""What leaves a collection: `export`, its samples as a table; `close_collection` and `publish`, its end and its result as a folder.
+"""What leaves a collection: estimates from its counts; `export`, its samples as a table; `close_collection` and `publish`, its end.
+
+Each is what a command prints from a file of the same samples: `discreet estimate --json`, with `--by` or with `--compare`. Estimates of
+fewer samples than the store says (`discreet collect --least`) are hidden: from the service, from `export` and from `publish`.
+
+**Groups.** The agreements of one collection may differ in their purpose alone. Then each is the agreement of a public group: a client sends
+one sample in each round of the collection, under the agreement of its group. Which group that is, the client states by its choice of the
+agreement, and everybody may know it. Private groups are a column of a survey.
 
 **Export.** `discreet estimate` computes from the table what the service shows. A store keeps how often each outcome was said, and who has
 spoken, but not who said what. So the rows are made of the counts: as many of each outcome as were counted, in random order, and numbered in
@@ -18,9 +25,10 @@ gives the same bytes.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -28,14 +36,50 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._base.files import atomic_folder, check_apart, check_output_path
+from discreet._base.showing import pluralise
 from discreet.agreement import Agreement
-from discreet.collect._counting import sent_reports
-from discreet.collect._estimates import agreed_sampler, check_enough, count_samples, estimate_counts
-from discreet.collect._published_page import has_order, page, picture, survey_page, survey_picture, survey_table, table
+from discreet.collect._counting import reports_as_unsigned
+from discreet.collect._published_page import (
+    share_page,
+    share_picture,
+    share_table,
+    survey_page,
+    survey_picture,
+    survey_table,
+)
 from discreet.collect._store import Store, StoredAgreement, check_store, choose_agreement, today
 from discreet.errors import OPEN_UNIT, DiscreetError, check_path
-from discreet.estimation import COUNTED, PLACE, coding_and_sampler, inverted_population
-from discreet.mechanisms import OwnSampler
+from discreet.estimation import (
+    COUNTED,
+    PLACE,
+    Estimate,
+    Population,
+    ReportedPopulation,
+    answer_groups,
+    answer_survey,
+    change,
+    change_record,
+    coding_and_sampler,
+    empty_survey_record,
+    estimate_groups,
+    group_record,
+    inverted_population,
+    inverted_record,
+    notes,
+    pooled_population,
+    pooled_record,
+    population,
+    record,
+    reported_population,
+    survey_change,
+    survey_change_record,
+    survey_groups_record,
+    survey_notes,
+    survey_record,
+    within_record,
+)
+from discreet.mechanisms import AnyFamily, OwnSampler, ReportCounts, ReportSampler, Sampler
+from discreet.survey import SurveySampler
 from discreet.tables import (
     METADATA,
     NUMBERED,
@@ -44,10 +88,204 @@ from discreet.tables import (
     Coding,
     format_of,
     outcome_codes,
-    published_batch,
     samples_of,
     writer_to,
 )
+
+AnySampler = Sampler[AnyFamily] | ReportSampler | SurveySampler
+Counts = NDArray[np.int64]
+OWN_ALONE = "samples of a mechanism of one's own are estimated one round at a time, without groups and changes"
+BY_AGREEMENT = "agreement"
+CHANGE_NOTE = (
+    "the later round less the earlier one; intervals hold whether the clients are the same, overlapping or others. If not everybody took "
+    "part in both, a change may be one of who took part"
+)
+
+
+def agreed_sampler(agreed: Agreement) -> AnySampler:
+    """What released the samples or reports of an agreement."""
+    if agreed.survey is not None:
+        return agreed.survey_sampler()
+    return agreed.report_sampler() if agreed.blocks is not None else coding_and_sampler(agreed)[1]
+
+
+def count_samples(sampler: AnySampler, counts: Counts) -> int:
+    """How many samples, or reports, were counted."""
+    if isinstance(sampler, SurveySampler):
+        return len(counts)
+    if isinstance(sampler, ReportSampler):
+        return ReportCounts.from_table(sampler, counts).reports if counts.any() else 0
+    return int(counts.sum())
+
+
+def check_enough(kept: StoredAgreement, round: int, samples: int) -> None:
+    """Raise an error for a round without samples, or with fewer than are estimated from."""
+    what = kept.agreement.release_kind
+    of = f"agreement {kept.agreement.id} has"
+    if not samples:
+        raise DiscreetError(f"{of} no {what}s in round {round}; there is nothing to export")
+    if samples < kept.least:
+        raise DiscreetError(
+            f"{of} {pluralise(samples, what)} in round {round}, and estimates of fewer than {kept.least:,} are hidden; "
+            "wait for more, or choose another number: discreet collect --least N"
+        )
+
+
+def hidden_estimate(
+    kept: StoredAgreement, sampler: AnySampler, days: list[tuple[str, int]], round: int
+) -> dict[str, Any]:
+    """What is said of a round whose estimates are not shown: how many samples came."""
+    empty = estimate_counts(kept, sampler, np.zeros(0, dtype=np.int64), 0.95)
+    what = "clients" if isinstance(sampler, SurveySampler) else f"{kept.agreement.release_kind}s"
+    said = {"hidden": kept.shown, "notes": [], "round": round, "days": days}
+    return {
+        **empty,
+        what: sum(number for _, number in days),
+        **said,
+        **({"closed": kept.closed} if kept.closed else {}),
+    }
+
+
+def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, confidence: float) -> dict[str, Any]:
+    """The estimate as `discreet estimate --json` prints it; without estimates where samples are missing, or too few to be shown."""
+    agreed = kept.agreement
+    samples = count_samples(sampler, counts)
+    hidden = {"least": kept.least} if kept.least > 1 else {}
+    what = f"{agreed.release_kind}s"
+    said = f"estimates are shown from {kept.least:,} {what} on" if hidden else f"there are no {what} yet"
+    if isinstance(sampler, SurveySampler):
+        if kept.shows(samples):
+            answers = answer_survey(sampler, reports_as_unsigned(counts), confidence=confidence)
+            return survey_record(answers, agreed, survey_notes(answers))
+        return {**empty_survey_record(agreed, samples, confidence), "notes": [said], **hidden}
+    if kept.shows(samples):
+        if not isinstance(sampler, OwnSampler):
+            found = _estimated_population(sampler, counts, confidence)
+            return record(found, agreed, notes(found, agreed), statistics=_mean_and_median(found))
+        try:
+            inverted = inverted_population(sampler, counts=counts, confidence=confidence)
+            return inverted_record(inverted, agreed, [])
+        except DiscreetError as error:  # the same for all samples: the law is not linear, or its matrix has no inverse
+            said = str(error)
+    return {
+        what: samples,
+        "agreement": agreed.id,
+        "mechanism": agreed.mechanism,
+        "epsilon": agreed.epsilon,
+        "confidence": confidence,
+        "shares": [],
+        "statistics": [],
+        "notes": [said],
+        **hidden,
+    }
+
+
+def _mean_and_median(found: Population | ReportedPopulation) -> list[Estimate]:
+    """Mean and median, where outcomes are numbers and the average client is identifiable."""
+    if found.domain.values is None or not found.exact:
+        return []
+    return [found.statistic(name) for name in ("mean", "median")]
+
+
+def _estimated_population(
+    sampler: Sampler[AnyFamily] | ReportSampler, counts: Counts, confidence: float
+) -> Population | ReportedPopulation:
+    if isinstance(sampler, ReportSampler):
+        return reported_population(sampler, counts=ReportCounts.from_table(sampler, counts), confidence=confidence)
+    return population(sampler, counts=counts, confidence=confidence)
+
+
+def group_names(agreements: Sequence[Agreement]) -> list[str]:
+    """What the group of each agreement is called: its purpose, with digits of its id where that is missing or not its own."""
+    purposes = [each.purpose for each in agreements]
+    return [
+        each.purpose if each.purpose and purposes.count(each.purpose) == 1 else f"{each.purpose} {each.id[:12]}".strip()
+        for each in agreements
+    ]
+
+
+def estimate_side_by_side(
+    groups: Sequence[StoredAgreement], sampler: AnySampler, counts: Sequence[Counts], confidence: float
+) -> dict[str, Any]:
+    """The estimates of groups as `discreet estimate --by --json` prints them; groups with too few samples are left out, and counted."""
+    agreed, what = groups[0].agreement, f"{groups[0].agreement.release_kind}s"
+    if isinstance(sampler, OwnSampler):
+        return {"by": BY_AGREEMENT, "confidence": confidence, "groups": [], "notes": [OWN_ALONE]}
+    names = group_names([each.agreement for each in groups])
+    many = [count_samples(sampler, each) for each in counts]
+    shown = [place for place, samples in enumerate(many) if groups[place].shows(samples)]
+    said = []
+    if len(shown) < len(groups):
+        fewest = max(1, groups[0].least)
+        hidden = pluralise(len(groups) - len(shown), "group")
+        said.append(
+            f"{hidden} of {len(groups)} with fewer than {fewest:,} {what if fewest > 1 else what[:-1]} not shown"
+        )
+    ids = {names[place]: groups[place].agreement.id for place in range(len(groups))}
+    about = {"agreements": ids, "samples_of_groups": dict(zip(names, many, strict=True))}
+    if isinstance(sampler, SurveySampler):
+        reports = {names[place]: reports_as_unsigned(counts[place]) for place in shown}
+        answers = answer_groups(sampler, reports, confidence=confidence) if reports else {}
+        return {**survey_groups_record(answers, agreed, said, by=BY_AGREEMENT), "confidence": confidence, **about}
+    if not shown:
+        return {"by": BY_AGREEMENT, "confidence": confidence, "groups": [], "notes": said, **about}
+    counted: Mapping[str, Any] = {
+        names[place]: ReportCounts.from_table(sampler, counts[place])
+        if isinstance(sampler, ReportSampler)
+        else counts[place]
+        for place in shown
+    }
+    found = estimate_groups(sampler, counts=counted, confidence=confidence)
+    return {**group_record(found, agreed, said, by=BY_AGREEMENT, statistics={}), **about}
+
+
+def estimate_stages(
+    stages: Sequence[StoredAgreement], samplers: Sequence[AnySampler], counts: Sequence[Counts], confidence: float
+) -> dict[str, Any]:
+    """The stages of a collection together as `discreet estimate IN IN --json` prints them; empty while too few have come.
+
+    A stage whose own estimate is hidden is left out: together with the estimates of the others it could be computed.
+    """
+    used = [
+        (kept.agreement, _estimated_population(sampler, each, confidence))
+        for kept, sampler, each in zip(stages, samplers, counts, strict=True)
+        if not isinstance(sampler, SurveySampler) and kept.shows(count_samples(sampler, each))
+    ]
+    hidden = len(stages) - len(used)
+    said = [f"{pluralise(hidden, 'stage')} of {len(stages)} with too few samples left out"] if hidden else []
+    if not used:
+        return {"clients": 0, "confidence": confidence, "stages": [], "shares": [], "notes": said}
+    return pooled_record(pooled_population([found for _, found in used]), [agreed for agreed, _ in used], said)
+
+
+def estimate_change(
+    kept: StoredAgreement, sampler: AnySampler, rounds: tuple[int, int], counts: Sequence[Counts], confidence: float
+) -> dict[str, Any]:
+    """The change from one round to another as `discreet estimate --compare --json` prints it; empty where one has too few samples."""
+    agreed, told = kept.agreement, {"rounds": list(rounds)}
+    if isinstance(sampler, OwnSampler):
+        return {"confidence": confidence, "changes": [], "notes": [OWN_ALONE], **told}
+    for number, each in zip(rounds, counts, strict=True):
+        if not kept.shows(count_samples(sampler, each)):
+            said = f"round {number} has too few {agreed.release_kind}s, so no change is shown"
+            return {"confidence": confidence, "changes": [], "notes": [said], **told}
+    if isinstance(sampler, SurveySampler):
+        earlier, later = map(reports_as_unsigned, counts)
+        moved = survey_change(sampler, earlier, sampler, later, confidence=confidence)
+        return {**survey_change_record(moved, (agreed, agreed), [CHANGE_NOTE]), **told}
+    before, after = (_estimated_population(sampler, each, confidence) for each in counts)
+    return {**change_record(change(before, after), (agreed, agreed), [CHANGE_NOTE]), **told}
+
+
+def estimate_within_groups(
+    kept: StoredAgreement, sampler: AnySampler, counts: Counts, confidence: float, by: str
+) -> dict[str, Any]:
+    """Shares within the private groups of a survey's column as `discreet estimate --by --json` prints them."""
+    samples = count_samples(sampler, counts)
+    if not isinstance(sampler, SurveySampler) or not kept.shows(samples):
+        return {"by": by, "clients": samples, "confidence": confidence, "questions": [], "notes": []}
+    return within_record(answer_survey(sampler, reports_as_unsigned(counts), confidence=confidence), [], by=by)
+
 
 MOST_ROWS = 10**9 - 1
 _ROWS = 1 << 20  # at a time
@@ -86,7 +324,7 @@ def export(
     kept = choose_agreement(store.agreements(), agreement)
     agreed = kept.agreement
     number = agreed.check_round(round)
-    kind = format_of(str(output))
+    format_of(str(output))  # or an error for a name that ends otherwise
     if str(output) == STANDARD:
         raise DiscreetError("an export appears whole or not at all; name a file")
     where = getattr(store, "path", None)
@@ -94,65 +332,64 @@ def export(
     check_apart(output, {"store": where, **beside})
     check_output_path(output, replace=replace, fix=REPLACE_HINT)
     counts = store.counts(agreed.id, number)
+    samples = count_samples(agreed_sampler(agreed), counts)
+    check_enough(kept, number, samples)
+    parts: Iterable[list[pa.Array]]
     if agreed.survey is not None:
-        check_enough(kept, number, len(counts))
-        _write_survey_reports(str(output), agreed, counts, replace=replace)
-        return ExportSummary(agreed, number, len(counts), "report")
-    if agreed.blocks is not None:
-        reports = count_samples(agreed.report_sampler(), counts)
-        check_enough(kept, number, reports)
-        _write_table(str(output), agreed, counts, replace=replace)
-        return ExportSummary(agreed, number, reports, "report")
-    check_enough(kept, number, int(counts.sum()))
-    coding, _ = coding_and_sampler(agreed)
-    total = int(counts.sum())
-    if total > MOST_ROWS:
-        raise DiscreetError(
-            f"agreement {agreed.id} has {total:,} samples, more than {MOST_ROWS:,}; estimate from the service"
-        )
-    place = _places_inside_cells(coding, counts)
-    types = (pa.int64(), coding.sample_type, pa.dictionary(pa.int8(), pa.string()))
+        columns, parts = {"client": pa.int64(), "report": pa.uint64()}, _shuffled_report_parts(counts)
+    elif agreed.blocks is not None:  # the table of reports: a row for each place, which `tally_reports` reads
+        columns = {PLACE: pa.int64(), COUNTED: pa.int64()}
+        parts = [[_arrow_column(np.arange(len(counts))), _arrow_column(counts)]]
+    else:
+        if samples > MOST_ROWS:
+            raise DiscreetError(
+                f"agreement {agreed.id} has {samples:,} samples, more than {MOST_ROWS:,}; estimate from the service"
+            )
+        coding, _ = coding_and_sampler(agreed)
+        columns = {"client": pa.int64(), "sample": coding.sample_type}
+        parts = _shuffled_sample_parts(coding, counts, _places_inside_cells(coding, counts))
+    numbered = {} if PLACE in columns else {NUMBERED: b"rows"}
     schema = pa.schema(
-        list(zip(("client", "sample", "agreement"), types, strict=True)),
-        {METADATA: agreed.text.encode(), NUMBERED: b"rows"},
+        [*columns.items(), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
+        {METADATA: agreed.text.encode(), **numbered},
     )
-    rng = np.random.default_rng()
-    with writer_to(str(output), schema, kind, replace=replace) as writer:
-        for start in range(0, total, _ROWS):
-            taken = rng.multivariate_hypergeometric(counts, min(_ROWS, total - start), method="marginals")
-            counts = counts - taken
-            outcomes = rng.permutation(np.repeat(np.arange(len(taken)), taken))
-            clients = pl.Series(np.arange(start, start + len(outcomes))).to_arrow()
-            batch = published_batch(clients, coding, outcomes, place[outcomes], agreed.id)
-            writer.write(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
-    return ExportSummary(agreed, number, total)
+    with writer_to(str(output), schema, format_of(str(output)), replace=replace) as writer:
+        for part in parts:
+            same = _arrow_column(np.zeros(len(part[0]), dtype=np.int8))
+            name = pa.DictionaryArray.from_arrays(same, _arrow_column([agreed.id]).cast(pa.string()))
+            writer.write(pa.RecordBatch.from_arrays([*part, name], schema=schema))
+            del part, same, name  # before the next part is made
+    return ExportSummary(agreed, number, samples, agreed.release_kind)
 
 
-def _write_survey_reports(output: str, agreed: Agreement, stored: NDArray[np.int64], *, replace: bool) -> None:
-    """The reports of a survey in random order, numbered in that order, as `discreet sample` writes them."""
-    schema = pa.schema(
-        [("client", pa.int64()), ("report", pa.uint64()), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
-        {METADATA: agreed.text.encode(), NUMBERED: b"rows"},
-    )
-    reports = sent_reports(np.random.default_rng().permutation(stored))
-    with writer_to(output, schema, format_of(output), replace=replace) as writer:
-        for start in range(0, len(reports), _ROWS):
-            part = reports[start : start + _ROWS]
-            name = pa.DictionaryArray.from_arrays(np.zeros(len(part), dtype=np.int8), pa.array([agreed.id]))
-            columns = [pa.array(np.arange(start, start + len(part))), pa.array(part), name]
-            writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+def _shuffled_sample_parts(
+    coding: Coding, counts: NDArray[np.int64], place: NDArray[np.float64]
+) -> Iterator[list[pa.Array]]:
+    """Rows (client, sample) in random order, numbered in that order. `place`: of the point in its cell, for every outcome."""
+    rng, total = np.random.default_rng(), int(counts.sum())
+
+    def shuffled_rows(taken: NDArray[np.int64], start: int) -> list[pa.Array]:
+        outcomes = rng.permutation(np.repeat(np.arange(len(taken)), taken))
+        clients = _arrow_column(np.arange(start, start + len(outcomes)))
+        return [clients, samples_of(coding, outcomes, place[outcomes])]
+
+    for start in range(0, total, _ROWS):
+        taken = rng.multivariate_hypergeometric(counts, min(_ROWS, total - start), method="marginals")
+        counts = counts - taken
+        yield shuffled_rows(taken, start)
 
 
-def _write_table(output: str, agreed: Agreement, counts: NDArray[np.int64], *, replace: bool) -> None:
-    """The table of reports: a row for each place, which `tally_reports` reads."""
-    schema = pa.schema(
-        [(PLACE, pa.int64()), (COUNTED, pa.int64()), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
-        {METADATA: agreed.text.encode()},
-    )
-    name = pa.DictionaryArray.from_arrays(np.zeros(len(counts), dtype=np.int8), pa.array([agreed.id]))
-    with writer_to(output, schema, format_of(output), replace=replace) as writer:
-        columns = [pa.array(np.arange(len(counts))), pa.array(counts), name]
-        writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+def _shuffled_report_parts(stored: NDArray[np.int64]) -> Iterator[list[pa.Array]]:
+    """Rows (client, report) in random order, numbered in that order, as `discreet sample` writes them."""
+    reports = reports_as_unsigned(np.random.default_rng().permutation(stored))
+    for start in range(0, len(reports), _ROWS):
+        part = reports[start : start + _ROWS]
+        yield [_arrow_column(np.arange(start, start + len(part))), _arrow_column(part)]
+
+
+def _arrow_column(values: Any) -> pa.Array:
+    """Values as an Arrow column; by polars, since pyarrow would load pandas."""
+    return pl.Series(values).to_arrow()
 
 
 def _places_inside_cells(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -170,18 +407,6 @@ def _places_inside_cells(coding: Coding, counts: NDArray[np.int64]) -> NDArray[n
             f"{len(left):,} of the agreement's cells are so narrow that no point is read back into them; estimate from the service"
         )
     return place
-
-
-@dataclass(frozen=True)
-class PublishedResult:
-    """What was published: how many samples, or reports, of a round under an agreement, and where."""
-
-    agreement: Agreement
-    round: int
-    samples: int
-    closed: str
-    folder: Path
-    what: str = "sample"
 
 
 def close_collection(store: Store, *, agreement: str | None = None) -> tuple[StoredAgreement, str]:
@@ -206,6 +431,18 @@ def close_collection(store: Store, *, agreement: str | None = None) -> tuple[Sto
             f"the store keeps {len(several)} collections, and closing is for good; name an agreement of one: --agreement ID"
         )
     return found, store.close_collection(found.agreement.id, today())
+
+
+@dataclass(frozen=True)
+class PublishedResult:
+    """What was published: how many samples, or reports, of a round under an agreement, and where."""
+
+    agreement: Agreement
+    round: int
+    samples: int
+    closed: str
+    folder: Path
+    what: str = "sample"
 
 
 def publish(
@@ -257,30 +494,18 @@ def publish(
         "days": store.by_day(agreed.id, number),
         "closed": kept.closed,
     }
-    if agreed.survey is not None:
-        files = {
-            "index.html": survey_page(agreed, found, kept.questions),
-            "estimate.csv": survey_table(found),
-            "picture.svg": survey_picture(agreed, found),
-        }
-    else:
-        ordered = has_order(agreed)
-        files = {
-            "index.html": page(agreed, found, kept.questions, ordered=ordered),
-            "estimate.csv": table(found),
-            "picture.svg": picture(agreed, found, ordered=ordered),
-        }
-    files["estimate.json"] = json.dumps(found, allow_nan=False, indent=1) + "\n"
-    if kept.questions is not None:
-        files["questions.json"] = kept.questions
-    _write_folder(Path(folder), files, agreed)
-    return PublishedResult(agreed, number, samples, kept.closed, Path(folder), agreed.release_kind)
-
-
-def _write_folder(folder: Path, files: Mapping[str, str], agreed: Agreement) -> None:
-    """The files in a new folder, all of them or none."""
-    with atomic_folder(folder) as partial:
+    shares, answers = (share_page, share_table, share_picture), (survey_page, survey_table, survey_picture)
+    write_page, write_table, write_picture = shares if agreed.survey is None else answers
+    files = {
+        "index.html": write_page(agreed, found, kept.questions),
+        "estimate.csv": write_table(found),
+        "picture.svg": write_picture(agreed, found),
+        "estimate.json": json.dumps(found, allow_nan=False, indent=1) + "\n",
+        **({} if kept.questions is None else {"questions.json": kept.questions}),
+    }
+    with atomic_folder(Path(folder)) as partial:
         for name, text in files.items():
             (partial / name).write_text(text, encoding="utf-8", newline="\n")
         agreed.write(partial / "agreement.json")
         partial.chmod(0o755)
+    return PublishedResult(agreed, number, samples, kept.closed, Path(folder), agreed.release_kind)

@@ -37,8 +37,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.client import MOST_BATCH, MOST_NAME
-from discreet.collect._counting import Arrival, Verdict, stored_reports
-from discreet.collect._enrolment import NAME_PATTERN, NAME_RULE
+from discreet.collect._counting import NAME_PATTERN, NAME_RULE, Arrival, Verdict, reports_as_signed
 from discreet.collect._requests import bad_request, unavailable, unprocessable
 from discreet.collect._store import Store, today
 from discreet.domain import CellDomain, Labels, Numbers, refuse_repeated_fields
@@ -56,7 +55,7 @@ _MOST_REPORT = 2**64 - 1
 _DIGITS = re.compile("0|[1-9][0-9]{0,19}")
 
 
-class Outcomes:
+class OutcomeReader:
     """The outcomes of an agreement, and the valid samples.
 
     Args:
@@ -83,29 +82,29 @@ class Outcomes:
         """The valid outcome numbers in words."""
         return f"the number of an outcome, from 0 to {self.size - 1}"
 
-    def numbers(self, samples: Sequence[Any]) -> Integers:
+    def numbers_in_json(self, samples: Sequence[Any]) -> Integers:
         """The outcome of every sample of a JSON document, -1 for what is none."""
         if isinstance(self._domain, CellDomain):
             return self._domain.find_cells(np.array([_number_or_nan(sample) for sample in samples], dtype=np.float64))
         kind = str if self._texts else int
         return self._domain.find_numbers([sample if type(sample) is kind else None for sample in samples])
 
-    def of_column(self, column: pa.Array) -> Integers:
-        """The same for a checked column without nulls, whose type `fits`. Words of a dictionary are looked up once, not unpacked."""
+    def numbers_in_column(self, column: pa.Array) -> Integers:
+        """The same for a checked column without nulls, whose type fits. Words of a dictionary are looked up once, not unpacked."""
         if pa.types.is_dictionary(column.type):
-            words = self.numbers(column.dictionary.cast(pa.large_string()).to_pylist())
+            words = self.numbers_in_json(column.dictionary.cast(pa.large_string()).to_pylist())
             return np.asarray(words[column.indices.to_numpy(zero_copy_only=False)])
         if isinstance(self._domain, Labels):
-            return self.numbers(column.to_pylist())
+            return self.numbers_in_json(column.to_pylist())
         if isinstance(self._domain, CellDomain):
             return self._domain.find_cells(column.to_numpy(zero_copy_only=False).astype(np.float64))
-        return self.of_numbers(column)
+        return self.numbers_in_number_column(column)
 
-    def of_numbers(self, column: pa.Array) -> Integers:
+    def numbers_in_number_column(self, column: pa.Array) -> Integers:
         """The same for a column of integers, without nulls, that are numbers of outcomes."""
         return Numbers(self.size).find_numbers(column.to_numpy(zero_copy_only=False))
 
-    def fits(self, kind: pa.DataType) -> bool:
+    def takes_type(self, kind: pa.DataType) -> bool:
         """Whether a column of that type can contain samples."""
         if self._texts:
             return holds_texts(kind)
@@ -113,7 +112,7 @@ class Outcomes:
         return bool(pa.types.is_integer(kind) or numeric)
 
 
-class ReportNumbers:
+class ReportReader:
     """The reports of an agreement, and what a report has to be.
 
     Args:
@@ -128,25 +127,25 @@ class ReportNumbers:
         self.allowed_samples = f"a report of the agreement: {layout}, its digits as a text (in Arrow an integer)"
         self.allowed_numbers = self.allowed_samples
 
-    def numbers(self, samples: Sequence[Any]) -> Integers:
+    def numbers_in_json(self, samples: Sequence[Any]) -> Integers:
         """Every report of a JSON document as stores keep it, -1 for what is none."""
         digits = [type(sample) is str and _DIGITS.fullmatch(sample) is not None for sample in samples]
         given = [int(sample) if good else _MOST_REPORT for sample, good in zip(samples, digits, strict=True)]
         return self._stored_numbers(np.array([min(each, _MOST_REPORT) for each in given], dtype=np.uint64))
 
-    def of_column(self, column: pa.Array) -> Integers:
+    def numbers_in_column(self, column: pa.Array) -> Integers:
         """The same for a column of integers without nulls."""
         values = column.to_numpy(zero_copy_only=False)
         return self._stored_numbers(np.where(values < 0, np.uint64(_MOST_REPORT), values.astype(np.uint64)))
 
-    of_numbers = of_column
+    numbers_in_number_column = numbers_in_column
 
-    def fits(self, kind: pa.DataType) -> bool:
+    def takes_type(self, kind: pa.DataType) -> bool:
         """Whether a column of that type can hold reports."""
         return bool(pa.types.is_integer(kind))
 
     def _stored_numbers(self, reports: Reports) -> Integers:
-        return np.where(self._are_reports(reports), stored_reports(reports), _NONE)
+        return np.where(self._are_reports(reports), reports_as_signed(reports), _NONE)
 
 
 def holds_texts(kind: pa.DataType) -> bool:
@@ -185,41 +184,41 @@ class SampleRequest:
     columns: bool = False
     numbered: bool = False
 
-    def outcomes(self, outcomes: Outcomes | ReportNumbers) -> NDArray[np.int64]:
+    def outcome_numbers(self, reader: OutcomeReader | ReportReader) -> NDArray[np.int64]:
         """The outcome of every sample, or every report; one that is none refuses the whole request."""
         if self.columns:
-            found = [self._outcomes_of_column(outcomes, column) for column in self.samples]
+            found = [self._outcomes_of_column(reader, column) for column in self.samples]
             numbers = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
         else:
-            numbers = outcomes.numbers(self.samples)
+            numbers = reader.numbers_in_json(self.samples)
         wrong_ones = numbers == _NONE
         if wrong_ones.any():
             wrong = int(np.argmax(wrong_ones))
-            allowed = outcomes.allowed_numbers if self.numbered else outcomes.allowed_samples
-            raise unprocessable(f"{self.place(wrong, 'sample')} is not {allowed}")
+            allowed = reader.allowed_numbers if self.numbered else reader.allowed_samples
+            raise unprocessable(f"{self.field_place(wrong, 'sample')} is not {allowed}")
         return numbers
 
-    def place(self, number: int, field: str) -> str:
+    def field_place(self, number: int, field: str) -> str:
         """The name of a row's field in messages."""
         if self.alone:
             return field
         return f"row {number} of column {field!r}" if self.columns else f"samples[{number}].{field}"
 
-    def _outcomes_of_column(self, outcomes: Outcomes | ReportNumbers, column: pa.Array) -> NDArray[np.int64]:
+    def _outcomes_of_column(self, reader: OutcomeReader | ReportReader, column: pa.Array) -> NDArray[np.int64]:
         if self.numbered:
-            return outcomes.of_numbers(column)
-        if not outcomes.fits(column.type):
-            raise unprocessable(f"column 'sample' has a type that does not fit: a sample is {outcomes.allowed_samples}")
-        return outcomes.of_column(column)
+            return reader.numbers_in_number_column(column)
+        if not reader.takes_type(column.type):
+            raise unprocessable(f"column 'sample' has a type that does not fit: a sample is {reader.allowed_samples}")
+        return reader.numbers_in_column(column)
 
 
 def parse_json_samples(body: bytes) -> SampleRequest:
     """The samples in a JSON document: one, or a list."""
-    document = _parse_json(body)
+    document = _parse_strict_json(body)
     if not isinstance(document, dict):
         raise bad_request("the body is not a JSON object")
     alone = "samples" not in document
-    _check_fields(document, _ABOUT | (_ROW if alone else {"samples"}), "the body")
+    _check_exact_fields(document, _ABOUT | (_ROW if alone else {"samples"}), "the body")
     agreement, round_number = _check_agreement_and_round(document["agreement"], document["round"])
     rows = [document] if alone else document["samples"]
     if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_BATCH:
@@ -229,7 +228,7 @@ def parse_json_samples(body: bytes) -> SampleRequest:
             if type(row) is not dict:
                 raise bad_request(f"samples[{number}] is not a JSON object")
             if row.keys() != _ROW:
-                _check_fields(row, _ROW, f"samples[{number}]")
+                _check_exact_fields(row, _ROW, f"samples[{number}]")
     sent = SampleRequest(
         agreement,
         round_number,
@@ -251,7 +250,7 @@ def parse_arrow_samples(body: bytes) -> SampleRequest:
         stream = ArrowStream("the body", io.BytesIO(body))
         _check_columns(stream.schema)
         metadata = stream.schema.metadata or {}
-        agreement, round_number = _agreement_and_round(metadata)
+        agreement, round_number = _read_agreement_and_round(metadata)
         numbered = _holds_numbers(metadata, stream.schema)
         for batch in _bounded_batches(stream):
             clients += _column_texts(batch, "client")
@@ -307,7 +306,7 @@ def _column_texts(batch: pa.RecordBatch, name: str) -> list[str]:
     return [str(text) for text in without_dictionaries(column).to_pylist()]
 
 
-def _agreement_and_round(metadata: dict[bytes, bytes]) -> tuple[str, int]:
+def _read_agreement_and_round(metadata: dict[bytes, bytes]) -> tuple[str, int]:
     """Agreement and round from the metadata of a schema."""
     try:
         agreement, number = metadata[b"agreement"].decode("ascii"), metadata[b"round"].decode("ascii")
@@ -342,15 +341,15 @@ def _check_names(sent: SampleRequest) -> None:
     for column, names in (("client", sent.clients), ("key", sent.keys)):
         for number, name in enumerate(names):
             if type(name) is not str or NAME_PATTERN.fullmatch(name) is None:
-                raise unprocessable(f"{sent.place(number, column)} is not a text of {NAME_RULE}")
+                raise unprocessable(f"{sent.field_place(number, column)} is not a text of {NAME_RULE}")
 
 
-def _check_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
+def _check_exact_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
     if found.keys() != needed:
         raise bad_request(f"{where} does not have exactly the fields {', '.join(sorted(needed))}")
 
 
-def _parse_json(body: bytes) -> Any:
+def _parse_strict_json(body: bytes) -> Any:
     try:
         return json.loads(
             body.decode("utf-8"),
@@ -501,7 +500,7 @@ class StoreWriter:
             self._failed(error)
             found = {id(each): StoreError("not written") for each in group}
         _schedule_on_loop(
-            group[0].answer.get_loop(), lambda: _answer_requests(group, [found[id(each)] for each in group])
+            group[0].answer.get_loop(), lambda: _set_request_answers(group, [found[id(each)] for each in group])
         )
 
     def _unknown_tokens(self, group: list[_WaitingRequest]) -> dict[int, UnknownToken]:
@@ -514,7 +513,7 @@ class StoreWriter:
         return {which: UnknownToken(there.index(False)) for which, there in unknown.items() if not all(there)}
 
 
-def _answer_requests(group: list[_WaitingRequest], found: list[Any]) -> None:
+def _set_request_answers(group: list[_WaitingRequest], found: list[Any]) -> None:
     for each, answer in zip(group, found, strict=True):
         if each.answer.done():
             continue

@@ -58,12 +58,11 @@ from discreet.collect._catalogue import (
     EstimateRequest,
     Estimates,
     authorized_gateway,
-    private_groups,
+    columns_with_private_groups,
+    sign_agreements,
 )
 from discreet.collect._counting import Arrival, Verdict, token_digest
-from discreet.collect._enrolment import enrol_tokens, sign_agreements
-from discreet.collect._estimates import hidden_estimate
-from discreet.collect._pages import page_routes
+from discreet.collect._pages import enrol_tokens, page_routes
 from discreet.collect._requests import (
     FAILED,
     PATIENCE,
@@ -74,6 +73,7 @@ from discreet.collect._requests import (
     report_fault,
     unavailable,
 )
+from discreet.collect._results import hidden_estimate
 from discreet.collect._samples import SampleRequest, StoreWriter, UnknownToken, parse_arrow_samples, parse_json_samples
 from discreet.collect._store import AFTER, ALWAYS, Store, check_store
 from discreet.errors import StoreError
@@ -206,22 +206,22 @@ def service(
         enrol_tokens(store, () if tokens is None else tokens, () if gateways is None else gateways)
     if key is not None:
         sign_agreements(store, read_collector_key(key), addresses, replace_key=replace_key)
-    return _Service(store, rounds, patience).app(hosts, origins)
+    return _Service(store, rounds, patience).make_app(hosts, origins)
 
 
 class _Service:
     def __init__(self, store: Store, rounds: Iterable[int], patience: float) -> None:
-        self._store, self._door = store, EnrolmentCache(store)
+        self._store, self._enrolment = store, EnrolmentCache(store)
         self._catalogue = Catalogue(store, rounds)
         self._version = 0
         self._metrics = Metrics(lambda: self._writer.waiting)
         self._writer = StoreWriter(store, wrote=self._count_transaction, failed=self._report_failure)
         self._estimates = Estimates(store, lambda: self._version, self._metrics.observe_estimate)
-        self._room = RequestLimits(patience)
+        self._limits = RequestLimits(patience)
         # one at a time: a hostile body may unpack to many times its size
         self._reading = ThreadPoolExecutor(1, "reading")
 
-    def app(self, hosts: Sequence[str] | None, origins: Iterable[str]) -> ASGIApp:
+    def make_app(self, hosts: Sequence[str] | None, origins: Iterable[str]) -> ASGIApp:
         routes = [
             Route(SAMPLES, self._post_samples, methods=["POST"]),
             Route(ESTIMATE, self._get_estimate),
@@ -280,23 +280,23 @@ class _Service:
 
     async def _post_samples(self, request: Request) -> Response:
         read = _body_reader(request)
-        enrolment = await self._door.enrolment()
+        enrolment = await self._enrolment.enrolment()
         gateway = authorized_gateway(enrolment, request.headers.getlist("authorization"))
-        async with self._room.body(request) as body:
-            sent = await self._off_the_loop(len(body), read, body)
+        async with self._limits.read_body(request) as body:
+            sent = await self._run_off_loop(len(body), read, body)
             collected = await self._catalogue.agreement_of_samples(sent.agreement)
-            arrivals = await self._off_the_loop(len(body), _arrivals_of_request, sent, collected, gateway)
+            arrivals = await self._run_off_loop(len(body), _arrivals_of_request, sent, collected, gateway)
             asked = enrolment.needed and gateway is None
             tokens = [token_digest(client) for client in sent.clients] if asked else []
             try:
                 verdicts = await self._writer.write_samples(collected.id, sent.round, arrivals, tokens)
             except UnknownToken as unknown:
-                place = sent.place(unknown.place, "client")
+                place = sent.field_place(unknown.place, "client")
                 raise RequestProblem(403, f"{place} is not one of the tokens of this collection") from None
         ticket = collected.kept.ticket if sent.alone and collected.kept.shown == AFTER else ""
         return _verdict_response(verdicts, alone=sent.alone, ticket=ticket)
 
-    async def _off_the_loop(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    async def _run_off_loop(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
         if size <= _SMALL:
             return function(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self._reading, function, *arguments)
@@ -305,7 +305,7 @@ class _Service:
         asked = _query_parameters(request, "agreement", "round", "confidence")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
         number = _requested_round(asked, collected)
-        if _may_see(request, collected):
+        if _may_see_estimates(request, collected):
             return await self._answer_estimate(request, asked, "estimate", [(collected, number)])
         days = await asyncio.get_running_loop().run_in_executor(None, self._store.by_day, collected.id, number)
         return _json_response(hidden_estimate(collected.kept, collected.sampler, days, number))
@@ -315,9 +315,9 @@ class _Service:
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
         number, by = _requested_round(asked, collected), asked.get("by")
         if by is None:
-            sides = [(each, number) for each in self._catalogue.groups_of(collected)]
+            sides = [(each, number) for each in self._catalogue.agreements_of_groups(collected)]
             return await self._answer_estimate(request, asked, "groups", sides)
-        if by not in private_groups(collected.agreement):
+        if by not in columns_with_private_groups(collected.agreement):
             raise bad_request("by is not a column of the survey that a question asks for together with another one")
         return await self._answer_estimate(request, asked, "within", [(collected, number)], by)
 
@@ -325,7 +325,7 @@ class _Service:
         asked = _query_parameters(request, "agreement", "round", "confidence")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
         number = _requested_round(asked, collected)
-        stages = [each for each in self._catalogue.stages_of(collected) if number <= each.agreement.rounds]
+        stages = [each for each in self._catalogue.agreements_of_stages(collected) if number <= each.agreement.rounds]
         if not stages:
             raise RequestProblem(404, "the collection has no stages that can be estimated together")
         return await self._answer_estimate(request, asked, "pooled", [(each, number) for each in stages])
@@ -347,7 +347,7 @@ class _Service:
         sides: list[tuple[CollectedAgreement, int]],
         by: str = "",
     ) -> Response:
-        if not all(_may_see(request, collected) for collected, _ in sides):
+        if not all(_may_see_estimates(request, collected) for collected, _ in sides):
             raise RequestProblem(
                 403, "the results of this collection are not shown, or only to people who have taken part"
             )
@@ -357,9 +357,9 @@ class _Service:
 
     async def _get_collection(self, request: Request) -> Response:
         collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
-        enrolment = await self._door.enrolment()
+        enrolment = await self._enrolment.enrolment()
         own = self._catalogue.agreements_of_collection(collected.kept.collection)
-        newest = {each.kept.collection: each for each in self._catalogue.all}
+        newest = {each.kept.collection: each for each in self._catalogue.all_agreements}
         return _json_response(
             {
                 "collection": collected.kept.collection,
@@ -369,9 +369,9 @@ class _Service:
                 "closed": collected.kept.closed,
                 "shown": collected.kept.shown,
                 "agreements": [_agreement_summary(each) for each in own],
-                "groups": [each.id for each in self._catalogue.groups_of(collected)],
-                "stages": [each.id for each in self._catalogue.stages_of(collected)],
-                "within": private_groups(collected.agreement),
+                "groups": [each.id for each in self._catalogue.agreements_of_groups(collected)],
+                "stages": [each.id for each in self._catalogue.agreements_of_stages(collected)],
+                "within": columns_with_private_groups(collected.agreement),
                 "beside": [
                     {"agreement": each.id, "purpose": each.agreement.purpose}
                     for each in newest.values()
@@ -409,8 +409,10 @@ class _Service:
 
 
 def _arrivals_of_request(sent: SampleRequest, collected: CollectedAgreement, gateway: str | None) -> list[Arrival]:
-    collected.check_open(sent.round)
-    return collected.arrivals(sent.round, sent.clients, sent.keys, sent.outcomes(collected.outcomes), gateway)
+    collected.check_round_is_open(sent.round)
+    return collected.make_arrivals(
+        sent.round, sent.clients, sent.keys, sent.outcome_numbers(collected.sample_reader), gateway
+    )
 
 
 def _verdict_response(verdicts: Sequence[Verdict], *, alone: bool, ticket: str = "") -> Response:
@@ -441,7 +443,7 @@ def _verdict_response(verdicts: Sequence[Verdict], *, alone: bool, ticket: str =
     return Response(body, status_code=status, media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
-def _may_see(request: Request, collected: CollectedAgreement) -> bool:
+def _may_see_estimates(request: Request, collected: CollectedAgreement) -> bool:
     """Whether estimates are shown to whoever asks: to everybody, to the holders of the collection's one ticket, or to nobody."""
     kept = collected.kept
     given = request.headers.get("authorization", "")
@@ -500,7 +502,7 @@ def _tagged_response(request: Request, body: bytes, tag: str, media_type: str) -
 
 
 async def _refusal_response(_: Request, problem: Any) -> Response:
-    refused: Response = problem.answer
+    refused: Response = problem.response
     return refused
 
 
@@ -508,13 +510,13 @@ async def _unknown_path_response(_: Request, error: Any) -> Response:
     """The router's own error: an unknown path or method."""
     allowed = (error.headers or {}).get("Allow")
     sentence = "there is nothing at this path" if allowed is None else f"this path takes {allowed}"
-    return RequestProblem(error.status_code, sentence, headers=error.headers).answer
+    return RequestProblem(error.status_code, sentence, headers=error.headers).response
 
 
 async def _failure_response(_: Request, __: Any) -> Response:
     """The answer to an unexpected error, which the guard reports."""
-    return FAILED.answer
+    return FAILED.response
 
 
 async def _store_failure_response(_: Request, __: Any) -> Response:
-    return unavailable("the store cannot be read now").answer
+    return unavailable("the store cannot be read now").response

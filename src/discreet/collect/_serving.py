@@ -27,17 +27,10 @@ import uvicorn
 from discreet.agreement import Agreement
 from discreet.audit import MOST_DRAWS
 from discreet.client import CollectorKey, check_addresses, read_collector_key, write_collector_key
-from discreet.collect._catalogue import asks_the_same, collectable
+from discreet.collect._catalogue import check_signing_key, collectable, differ_in_purpose_alone, sign_agreements
 from discreet.collect._counting import read_seal, write_seal
-from discreet.collect._enrolment import (
-    check_key,
-    check_no_client_is_gateway,
-    enrol_tokens,
-    read_tokens,
-    sign_agreements,
-)
-from discreet.collect._pages import Questions
-from discreet.collect._requests import LOCAL, PATIENCE, LimitedConnection, checked_origin, report_fault
+from discreet.collect._pages import Questions, check_no_client_is_gateway, enrol_tokens, read_tokens
+from discreet.collect._requests import LOCAL, PATIENCE, LimitedConnection, check_origin, report_fault
 from discreet.collect._service import METRICS_FOLDER, service
 from discreet.collect._sqlite import display_name, open_store
 from discreet.collect._store import LEAST_PREFIX, SHOWN, Store, id_with_prefix
@@ -64,7 +57,7 @@ _MOST_FILES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ServiceSettings:
     """The settings of a process of the service, as values for a new process. Enrolment and signatures are in the store."""
 
     store: str
@@ -74,13 +67,13 @@ class Settings:
     origins: tuple[str, ...] = ()
     patience: float = PATIENCE
 
-    def check(self) -> None:
+    def check_values(self) -> None:
         """Raise an error, before anything is written, for settings that cannot be served."""
         _SECONDS.check("patience", self.patience)
         for number in self.rounds:
             check_count("round", number)
         for origin in self.origins:
-            checked_origin(origin)
+            check_origin(origin)
 
     def run_until_stopped(self, bound: socket.socket, listening: Callable[[], None], *, alone: bool = True) -> None:
         """Serve in this process until stopped. `alone`: whether the operator runs it, not the first of several processes."""
@@ -90,7 +83,7 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Additions:
+class _StoreAdditions:
     """Additions to a store before it is served."""
 
     agreements: Sequence[Agreement]
@@ -109,7 +102,7 @@ class _Additions:
         if self.key is not None and os.path.lexists(self.key):
             read_collector_key(self.key)
 
-    def add(self, where: str, seal: str | None, addresses: Sequence[str]) -> None:
+    def add_to_store(self, where: str, seal: str | None, addresses: Sequence[str]) -> None:
         """Add everything to a store, which then has at least one agreement."""
         create = bool(self.agreements) and self.follows is None
         if seal is not None and not os.path.lexists(seal):
@@ -134,10 +127,10 @@ class _Additions:
     def _collector_key(self, store: Store, path: str) -> CollectorKey:
         """The key in a file, if it may sign the store. It is created if missing, unless another key has signed the store."""
         if not os.path.lexists(path):
-            check_key(store, None, replace_key=self.replace_key)
+            check_signing_key(store, None, replace_key=self.replace_key)
             write_collector_key(path)
         key = read_collector_key(path)
-        check_key(store, key, replace_key=self.replace_key)
+        check_signing_key(store, key, replace_key=self.replace_key)
         return key
 
 
@@ -218,15 +211,15 @@ def serve(
     for agreement in check_list("agreements", agreements, "pass Agreement.read(path) for each"):
         check_kind("agreement", agreement, Agreement, "pass Agreement.read(path) for each")
         whole.append(collectable(agreement)[0])
-    settings = Settings(
+    settings = ServiceSettings(
         store=str(store),
         rounds=tuple(check_list("rounds", rounds, "pass the numbers of rounds")),
         seal=None if seal is None else str(seal),
-        hosts=_host_names(host, check_texts("hosts", hosts, "pass the names of the service")),
+        hosts=_allowed_host_names(host, check_texts("hosts", hosts, "pass the names of the service")),
         origins=tuple(check_texts("origins", origins, "pass origins such as https://example.org")),
         patience=patience,
     )
-    settings.check()
+    settings.check_values()
     for agreement in whole:
         agreement.check_round(min(settings.rounds, default=1))
     if addresses:
@@ -237,7 +230,7 @@ def serve(
         read_seal(seal)
     if groups:
         _check_groups(whole)
-    additions = _Additions(
+    additions = _StoreAdditions(
         agreements=whole,
         follows=follows,
         groups=groups,
@@ -251,7 +244,7 @@ def serve(
     )
     with _bound_socket(host, port) as bound:
         address = _socket_url(bound)
-        additions.add(settings.store, settings.seal, addresses or (address,))
+        additions.add_to_store(settings.store, settings.seal, addresses or (address,))
         bound.listen(_BACKLOG)
         told = (lambda: None) if listening is None else (lambda: listening(address))
         if workers == 1:
@@ -318,7 +311,9 @@ class _Server(uvicorn.Server):
 class _WorkerProcesses:
     """Several processes on one socket, each replaced when it dies."""
 
-    def __init__(self, settings: Settings, bound: socket.socket, workers: int, listening: Callable[[], None]) -> None:
+    def __init__(
+        self, settings: ServiceSettings, bound: socket.socket, workers: int, listening: Callable[[], None]
+    ) -> None:
         self._settings, self._bound, self._workers, self._listening = settings, bound, workers, listening
         self._context = multiprocessing.get_context("spawn")
         self._stopping = threading.Event()
@@ -364,16 +359,16 @@ class _WorkerProcesses:
                     os.kill(each.pid, sig)
 
 
-def _run_worker(settings: Settings, bound: socket.socket, ready: Any) -> None:
+def _run_worker(settings: ServiceSettings, bound: socket.socket, ready: Any) -> None:
     """Run one of several processes, which ends when the first one does."""
     first = multiprocessing.parent_process()
     assert first is not None
 
-    def follow() -> None:
+    def end_with_first_process() -> None:
         first.join()
         os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Thread(target=follow, daemon=True).start()
+    threading.Thread(target=end_with_first_process, daemon=True).start()
     try:
         settings.run_until_stopped(bound, ready.release, alone=False)
     except DiscreetError as error:  # such as a missing store: the first process starts another one
@@ -405,7 +400,7 @@ def _check_groups(agreements: Sequence[Agreement]) -> None:
     if len(agreements) < 2:
         raise DiscreetError("groups (--groups) are several agreements; name one file for each group")
     for other in agreements[1:]:
-        if not asks_the_same(agreements[0], other):
+        if not differ_in_purpose_alone(agreements[0], other):
             raise DiscreetError(
                 f"agreements {agreements[0].id[:12]} and {other.id[:12]} differ in more than their purpose, so they are not those of groups; "
                 "agree on the same for each group, with a --purpose that names the group"
@@ -476,7 +471,7 @@ def _socket_url(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _host_names(host: str, hosts: Sequence[str]) -> tuple[str, ...] | None:
+def _allowed_host_names(host: str, hosts: Sequence[str]) -> tuple[str, ...] | None:
     """The allowed host names: if the service listens only to this machine, this machine's and the given ones."""
     if hosts:
         return (*LOCAL, *hosts)

@@ -134,9 +134,9 @@ class SqliteStore(Store):
 
     def check_seal(self) -> None:
         with self._change_transaction() as database:
-            pool = self._seal.read(self._read_pool(database))
-            if self._seal.hides:
-                self._write_pool(database, self._seal.write(pool))
+            pool = self._seal.decode_pool(self._read_pool(database))
+            if self._seal.has_secret:
+                self._write_pool(database, self._seal.encode_pool(pool))
 
     @contextmanager
     def _change_transaction(self) -> Iterator[sqlite3.Connection]:
@@ -156,7 +156,7 @@ class SqliteStore(Store):
         rows = zip(*columns, strict=True)
         return database.executemany(f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO NOTHING", rows).rowcount
 
-    def _unrevoked_among(self, database: sqlite3.Connection, digests: Sequence[bytes]) -> set[bytes]:
+    def _unrevoked_tokens_among(self, database: sqlite3.Connection, digests: Sequence[bytes]) -> set[bytes]:
         row = "SELECT 1 FROM tokens WHERE digest = ? AND revoked = 0"
         return {digest for digest in digests if database.execute(row, (digest,)).fetchone() is not None}
 
@@ -187,7 +187,7 @@ class SqliteStore(Store):
     ) -> None:
         database.executemany(f"INSERT INTO counted VALUES (?, ?, ?, ?) {_ADD}", [(*group, *each) for each in new])
 
-    def _add_arrived(self, database: sqlite3.Connection, group: Group, day: str, many: int) -> None:
+    def _add_day_count(self, database: sqlite3.Connection, group: Group, day: str, many: int) -> None:
         database.execute(f"INSERT INTO arrived VALUES (?, ?, ?, ?) {_ADD}", (*group, day, many))
 
     def _note_counted(self, many: int) -> None:
@@ -203,15 +203,15 @@ class _SqliteConnection(EngineConnection):
         self._opened_as: tuple[int, ...] = ()
 
     @contextmanager
-    def _transaction(self, *, writes: bool) -> Iterator[sqlite3.Connection]:
-        database = self._open()
+    def _engine_transaction(self, *, writes: bool) -> Iterator[sqlite3.Connection]:
+        database = self._open_file()
         database.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
         yield database
         if (os.getpid(), *_file_identity(self._path)) != self._opened_as:  # the commit would be lost
             raise self._store_error("another file has taken its place; put it back")
         database.execute("COMMIT")
 
-    def _reason(self, error: Exception) -> str:
+    def _failure_reason(self, error: Exception) -> str:
         if not isinstance(error, sqlite3.Error):
             return _DAMAGED
         return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
@@ -228,7 +228,7 @@ class _SqliteConnection(EngineConnection):
                 return log.stat().st_size == 0
         return False
 
-    def _open(self) -> sqlite3.Connection:
+    def _open_file(self) -> sqlite3.Connection:
         if self._database is not None and self._opened_as[0] != os.getpid():
             self._forgotten.append(self._database)
             self._database = None
@@ -239,7 +239,7 @@ class _SqliteConnection(EngineConnection):
             database = self._database = sqlite3.connect(
                 location, uri=True, timeout=self._wait, isolation_level=None, check_same_thread=False
             )
-            self._check_marks(database)
+            self._check_file_format(database)
             for setting in _SETTINGS:
                 database.execute(f"PRAGMA {setting}")
             with suppress(sqlite3.Error):  # copying the log makes room on a full disk
@@ -247,7 +247,7 @@ class _SqliteConnection(EngineConnection):
         opened: sqlite3.Connection = self._database
         return opened
 
-    def _check_marks(self, database: sqlite3.Connection) -> None:
+    def _check_file_format(self, database: sqlite3.Connection) -> None:
         """Raise an error for a file of another program or of an unknown format."""
         ((application,), (version,)) = (
             database.execute(f"PRAGMA {mark}").fetchone() for mark in ("application_id", "user_version")

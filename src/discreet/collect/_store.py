@@ -49,9 +49,9 @@ from discreet.collect._counting import (
     Group,
     Seal,
     Verdict,
-    add_outcomes,
+    add_outcomes_to_pool,
     add_waiting_counts,
-    new_outcomes,
+    counted_outcomes,
     outcome_count,
     text_digest,
 )
@@ -163,31 +163,31 @@ class EngineConnection(ABC):
         if not self._lock.acquire(timeout=self._wait):
             raise self._store_error("it has been busy for too long; try again")
         try:
-            with self._transaction(writes=writes) as database:
+            with self._engine_transaction(writes=writes) as database:
                 yield database
         except self._failures as error:
-            self._drop()
-            raise self._store_error(self._reason(error)) from error
+            self._drop_connection()
+            raise self._store_error(self._failure_reason(error)) from error
         except BaseException:
-            self._drop()
+            self._drop_connection()
             raise
         finally:
             self._lock.release()
 
     @abstractmethod
-    def _transaction(self, *, writes: bool) -> AbstractContextManager[Any]:
+    def _engine_transaction(self, *, writes: bool) -> AbstractContextManager[Any]:
         """Begin a transaction, and commit it at the end."""
 
     @abstractmethod
-    def _reason(self, error: Exception) -> str:
+    def _failure_reason(self, error: Exception) -> str:
         """Why the engine failed, in one line."""
 
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
-            self._drop()
+            self._drop_connection()
 
-    def _drop(self) -> None:
+    def _drop_connection(self) -> None:
         if self._database is not None:
             with suppress(*self._failures):
                 self._database.close()  # rolls back what was not committed
@@ -239,7 +239,7 @@ class Store(ABC):
         """Insert missing rows, given by columns, and return how many were new."""
 
     @abstractmethod
-    def _unrevoked_among(self, database: Any, digests: Sequence[bytes]) -> set[bytes]:
+    def _unrevoked_tokens_among(self, database: Any, digests: Sequence[bytes]) -> set[bytes]:
         """Which of these are tokens that are not revoked."""
 
     @abstractmethod
@@ -265,7 +265,7 @@ class Store(ABC):
         """Add to the counts of an agreement in a round: (place, how many)."""
 
     @abstractmethod
-    def _add_arrived(self, database: Any, group: Group, day: str, many: int) -> None:
+    def _add_day_count(self, database: Any, group: Group, day: str, many: int) -> None:
         """Add to the number of samples of a day."""
 
     @abstractmethod
@@ -307,28 +307,28 @@ class Store(ABC):
         places = self._writer.places
         with self._writer.transaction(writes=True) as database:
             row = self._agreement_row(database, places, agreement)
-            row.check(round, arrivals)
+            row.check_arrivals(round, arrivals)
             self._hold_lock(database, COUNTING, shared=True)
             closed = self._execute(database, _CLOSED, (row.collection,)).fetchone() is not None
             verdicts = self._insert_arrivals(database, row.collection, round, arrivals, closed=closed)
-            new = new_outcomes(arrivals, verdicts)
+            new = counted_outcomes(arrivals, verdicts)
             if new:
-                pool = self._seal.read(self._read_pool(database))
-                counted = add_outcomes(pool, (row.number, round), new)
-                self._write_pool(database, self._seal.write(pool))
+                pool = self._seal.decode_pool(self._read_pool(database))
+                counted = add_outcomes_to_pool(pool, (row.number, round), new)
+                self._write_pool(database, self._seal.encode_pool(pool))
                 for group, added in sorted(counted.items()):
                     of_group = self._agreement_row(database, places, group[0])
-                    self._add_counts(database, group, of_group, of_group.places_counted(added))
-                self._add_arrived(database, (row.number, round), day, len(new))
+                    self._add_counts(database, group, of_group, of_group.count_increments(added))
+                self._add_day_count(database, (row.number, round), day, len(new))
         self._note_counted(len(new))
         return verdicts
 
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
-        """How often each outcome came; of reports, the table of `ReportCounts`; of a survey, its reports as `stored_reports` writes them."""
+        """How often each outcome came; of reports, the table of `ReportCounts`; of a survey, its reports by `reports_as_signed`."""
         with self._reader.transaction() as database:
             row = self._agreement_row(database, self._reader.places, agreement)
             counts, pools = self._read_counts(database, row, round)
-        return add_waiting_counts(counts, [self._seal.read(content) for content in pools], row, round)
+        return add_waiting_counts(counts, [self._seal.decode_pool(content) for content in pools], row, round)
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """The number of samples of each day, in order."""
@@ -344,7 +344,7 @@ class Store(ABC):
             new = self._insert_missing_rows(database, "tokens", [clients, [0] * len(clients)])
             ids = [secrets.token_hex(16) for _ in speakers]
             new += self._insert_missing_rows(database, "gateways", [speakers, ids, [0] * len(speakers)])
-            self._check_apart(database)
+            self._check_tokens_are_disjoint(database)
         return new
 
     def revoke(self, digests: Iterable[bytes]) -> int:
@@ -368,7 +368,7 @@ class Store(ABC):
                 self._execute(database, "UPDATE gateways SET revoked = 1 WHERE digest = ?", (old,))
                 if not self._insert_missing_rows(database, "gateways", [[new], [found[0]], [0]]):
                     raise DiscreetError(f"new token {number} is in the store already; nothing was replaced")
-            self._check_apart(database)
+            self._check_tokens_are_disjoint(database)
 
     def enrolment(self) -> Enrolment:
         """The current enrolment."""
@@ -382,7 +382,7 @@ class Store(ABC):
     def known_tokens(self, digests: Sequence[bytes]) -> set[bytes]:
         """Which of these digests belong to clients' tokens that are not revoked."""
         with self._writer.transaction() as database:  # which does not wait for long readers
-            return self._unrevoked_among(database, digests)
+            return self._unrevoked_tokens_among(database, digests)
 
     def sign(self, agreement: str, signed: StatementSignature) -> None:
         """Keep the signature of an agreement in place of an earlier one."""
@@ -434,7 +434,7 @@ class Store(ABC):
         self._reader.close()
         self._writer.close()
 
-    def _check_apart(self, database: Any) -> None:
+    def _check_tokens_are_disjoint(self, database: Any) -> None:
         """Raise an error for a client's token that is also a gateway's: its client could send samples for many."""
         both = "SELECT count(*) FROM gateways JOIN tokens ON gateways.digest = tokens.digest"
         (shared,) = self._execute(database, both).fetchone()

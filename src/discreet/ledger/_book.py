@@ -120,7 +120,7 @@ class Budget:
         basic = sum((Fraction(stated_decimal(profile.epsilon)) * count for profile, count in releases), Fraction(0))
         accounted = math.inf
         if self.delta > _NO_DELTA and releases:
-            accounted = self._by_renyi(releases)
+            accounted = self._epsilon_by_renyi(releases)
             if len(releases) == 1 and releases[0][1] <= MOST_SAMPLES:
                 allowed = self.delta if releases[0][1] == 1 else self.delta / 2.0
                 accounted = min(accounted, compose(releases).epsilon(allowed))
@@ -144,7 +144,7 @@ class Budget:
             rounded = math.nextafter(rounded, 0.0)
         return max(rounded, self.epsilon - spent.accounted)
 
-    def _by_renyi(self, releases: Sequence[tuple[BoxProfile, int]]) -> float:
+    def _epsilon_by_renyi(self, releases: Sequence[tuple[BoxProfile, int]]) -> float:
         order = self.order
         total = math.fsum(count * renyi(profile, order=order) for profile, count in releases) * _ROUNDING
         return total + math.log1p(-1.0 / order) - math.log(self.delta / 2.0 * order) / (order - 1.0)
@@ -199,7 +199,7 @@ class Book:
         self.path, self.kind, self.what, self.older = check_path(what, path), kind, what, older
         self.wait = NON_NEGATIVE.check("wait", wait, "it is seconds")
 
-    def check(self) -> None:
+    def check_file(self) -> None:
         """Raise an error if the file is missing, is not a plain file or is readable by others."""
         try:
             status = self.path.stat()
@@ -247,18 +247,18 @@ class Book:
         """All lines, verified; the first states what the file is."""
         with self._connection() as database:
             database.execute("BEGIN")  # so that all queries see one state of the file
-            return self._lines(database)
+            return self._read_lines(database)
 
     @contextmanager
-    def writing(self) -> Iterator["BookWriter"]:
+    def write_transaction(self) -> Iterator["BookWriter"]:
         """One transaction that locks before it reads. At the end all of it is on disk, or nothing."""
         with self._connection() as database, self._transaction(database):
-            lines = self._lines(database)
+            lines = self._read_lines(database)
             if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 raise LedgerError(self._refusal_text(_DAMAGED))
             yield BookWriter(database, lines)
 
-    def _lines(self, database: sqlite3.Connection) -> list[Any]:
+    def _read_lines(self, database: sqlite3.Connection) -> list[Any]:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'last'").fetchone():
             if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'charges'").fetchone():
                 raise LedgerError(_first_format_advice(self.path, database))
@@ -302,7 +302,7 @@ class Book:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """A connection. SQLite errors become errors that name the file, the reason and what is known about the charge."""
-        self.check()
+        self.check_file()
         try:
             with sqlite_connection(self.path, self.wait) as database:
                 yield database
@@ -391,8 +391,8 @@ class Rounds:
     def note(self, agreement: Agreement, question: Question, number: int, digest: bytes) -> None:
         """Note that this round is released on the input with this digest; an error if it was released on another input."""
         asked = [question.value, question.count, question.weight]
-        with self._writing() as notes:
-            self._refuse_ledger(notes.lines)
+        with self._write_notes() as notes:
+            self._refuse_if_ledger_served(notes.lines)
             released = {
                 line[3]: line[4] for line in notes.lines if line[0] == _ROUND and line[1:3] == [agreement.id, asked]
             }
@@ -410,12 +410,12 @@ class Rounds:
                     + _next_round_advice(agreement, released)
                 )
 
-    def serve(self, ledger: str) -> None:
+    def note_ledger(self, ledger: str) -> None:
         """Note that this secret serves the population's ledger with that id.
 
         An error if it serves another ledger, or if rounds were released under it without one.
         """
-        with self._writing() as notes:
+        with self._write_notes() as notes:
             served = [line[1] for line in notes.lines if line[0] == _LEDGER]
             if served == [ledger]:
                 return
@@ -434,11 +434,11 @@ class Rounds:
     def check_without_ledger(self) -> None:
         """Raise an error if this secret serves a ledger."""
         if self._book is None:
-            self._refuse_ledger(_NOTES_IN_MEMORY.get(self._secret_digest, []))
+            self._refuse_if_ledger_served(_NOTES_IN_MEMORY.get(self._secret_digest, []))
         elif not self._is_unwritten(self._book):
-            self._refuse_ledger(self._book.lines()[1:])
+            self._refuse_if_ledger_served(self._book.lines()[1:])
 
-    def _refuse_ledger(self, lines: list[Any]) -> None:
+    def _refuse_if_ledger_served(self, lines: list[Any]) -> None:
         if any(line[0] == _LEDGER for line in lines):
             raise LedgerError(
                 "this secret serves a ledger, which counts what every client spends; give that ledger: ledger= (--ledger)"
@@ -449,7 +449,7 @@ class Rounds:
         return hashlib.blake2b(b"held", key=self._secret.value, digest_size=32).digest()
 
     @contextmanager
-    def _writing(self) -> Iterator[_Notes]:
+    def _write_notes(self) -> Iterator[_Notes]:
         if self._book is None:
             with _MEMORY_LOCK:
                 lines = _NOTES_IN_MEMORY.setdefault(self._secret_digest, [])
@@ -458,7 +458,7 @@ class Rounds:
         if self._is_unwritten(self._book):
             with _MEMORY_LOCK:
                 self._make_book(self._book)
-        with self._book.writing() as pen:
+        with self._book.write_transaction() as pen:
             yield _Notes(pen.lines[1:], pen.add)
 
     def _is_unwritten(self, book: Book) -> bool:

@@ -84,7 +84,7 @@ class Destination:
         return [self.address, self.key, self.collection]
 
     @classmethod
-    def of(cls, line: Any) -> "Destination | None":
+    def from_line(cls, line: Any) -> "Destination | None":
         """The destination in a line of a ledger; None for a sample without one."""
         return None if line is None else cls(*line)
 
@@ -227,7 +227,13 @@ class Ledger:
             rows = sampler.survey.columns.encode(p)
             return self._release(sampler, lambda: sampler.release_number(rows), agreement=agreement, round=round).sample
         if isinstance(sampler, ReportSampler):
-            return self._release_report(sampler, p, agreement=agreement, round=round)
+            laws = sampler.family.as_rows(p)
+            if laws.ndim != 1:
+                raise DiscreetError(
+                    f"p holds {math.prod(laws.shape[:-1])} laws; a ledger is one client's, who has one law"
+                )
+            check_laws(laws)
+            return self._release(sampler, lambda: sampler.release_number(laws), agreement=agreement, round=round).sample
         if not isinstance(sampler, JointSampler):
             check_sampler(sampler)
         held: Any = p
@@ -243,17 +249,6 @@ class Ledger:
             return int(sampler.release_number(held, constant_time=sampler.can_draw_in_constant_time))
 
         return self._release(sampler, draw, agreement=agreement, round=round).as_released(sampler)
-
-    def _release_report(self, sampler: ReportSampler, p: Any, *, agreement: Agreement, round: int) -> int:
-        laws = sampler.family.as_rows(p)
-        if laws.ndim != 1:
-            raise DiscreetError(f"p holds {math.prod(laws.shape[:-1])} laws; a ledger is one client's, who has one law")
-        check_laws(laws)
-
-        def draw() -> int:
-            return sampler.release_number(laws)
-
-        return self._release(sampler, draw, agreement=agreement, round=round).sample
 
     def release_to(
         self,
@@ -288,8 +283,8 @@ class Ledger:
         The collector's key is noted: from then on another key at this address is an error until the device's owner trusts it.
         """
         if to.note_of_key(self._book.lines()[1:]) is not None:
-            with self._book.writing() as pen:
-                _note_key(pen, to)
+            with self._book.write_transaction() as pen:
+                _note_collector_key(pen, to)
         return self._find_entry(self._book.lines(), agreement="", round=round, to=to)
 
     def _release(
@@ -366,8 +361,8 @@ class Ledger:
         if known is not None:
             return known
         number = int(draw())  # outside the lock: it may take long
-        with self._book.writing() as pen:
-            _note_key(pen, to)
+        with self._book.write_transaction() as pen:
+            _note_collector_key(pen, to)
             known = self._find_entry(pen.lines, agreement=agreement, round=round, to=to)
             if known is not None:
                 return known
@@ -386,10 +381,10 @@ class Ledger:
         return next((entry for entry in asked if entry.round == round), None)
 
     @contextmanager
-    def binding(self) -> Iterator["Binding"]:
+    def binding(self) -> Iterator["IdentityBinding"]:
         """The identity this ledger belongs to, under its lock: no other process looks or binds meanwhile."""
-        with self._book.writing() as pen:
-            yield Binding(pen)
+        with self._book.write_transaction() as pen:
+            yield IdentityBinding(pen)
 
     def entries(self) -> list[Entry]:
         """All charges, in the order they were made."""
@@ -433,13 +428,13 @@ def client_ledger_exists(path: str | Path) -> bool:
         return True
 
 
-def _note_key(pen: BookWriter, to: Destination | None) -> None:
+def _note_collector_key(pen: BookWriter, to: Destination | None) -> None:
     note = None if to is None else to.note_of_key(pen.lines[1:])
     if note is not None:
         pen.add(note)
 
 
-class Binding:
+class IdentityBinding:
     """The digest of the identity that a ledger belongs to, or None.
 
     `used`: whether the ledger may already have met an identity: it has a charge, or a format that noted no identities.
@@ -472,7 +467,7 @@ def _charge_entries(lines: list[Any]) -> list[Entry]:
     """The charges among the lines of a ledger, numbered from 1."""
     charges = (line for line in lines[1:] if line[0] != _BOUND and not is_key_note(line))
     return [
-        Entry(number, *line[:7], *(Destination.of(to) for to in line[7:]))
+        Entry(number, *line[:7], *(Destination.from_line(to) for to in line[7:]))
         for number, line in enumerate(charges, start=1)
     ]
 

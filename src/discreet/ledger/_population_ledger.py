@@ -70,7 +70,7 @@ class Segment:
     outcomes: NDArray[np.uint32]
     within: NDArray[np.float64]
 
-    def places(self, names: ClientDigests) -> NDArray[np.int64]:
+    def find_places(self, names: ClientDigests) -> NDArray[np.int64]:
         """The place of each client in the segment; -1 for absent ones."""
         at = np.searchsorted(self.names.first, names.first)
         found = np.full(len(names), -1, dtype=np.int64)
@@ -154,12 +154,12 @@ class Run:
     to: Destination | None = None
 
     @classmethod
-    def of(cls, line: Sequence[Any]) -> "Run":
+    def from_line(cls, line: Sequence[Any]) -> "Run":
         """The run in a line of the book."""
         agreement, (value, count, weight), number, epsilon, clients, cells, file, digest, time, *to = line
         question = Question(value=value, count=count, weight=weight)
         asked = Round(agreement=agreement, question=question, number=number, epsilon=epsilon)
-        given = Destination.of(to[0]) if to else None
+        given = Destination.from_line(to[0]) if to else None
         return cls(round=asked, clients=clients, cells=cells, file=file, digest=digest, time=time, to=given)
 
     @property
@@ -205,11 +205,11 @@ class PopulationLedger:
         self.budget = Budget(epsilon=float.fromhex(terms["epsilon"]))
         self.id: str = terms["id"]
         self._secret = secret
-        if not hmac.compare_digest(_secret_check(secret, self.id), terms["secret"]):
+        if not hmac.compare_digest(_secret_check_value(secret, self.id), terms["secret"]):
             raise LedgerError(
                 f"ledger {self.folder} was created with another secret, under which its clients have other digests; give that one"
             )
-        Rounds(secret).serve(self.id)
+        Rounds(secret).note_ledger(self.id)
 
     @classmethod
     def create(cls, folder: str | Path, *, budget: float, secret: Secret | str | Path) -> "PopulationLedger":
@@ -227,7 +227,7 @@ class PopulationLedger:
         except (OSError, ValueError) as error:
             raise LedgerError(f"ledger {path} cannot be made: {error_reason(error)}") from None
         book = _open_book(path)
-        book.create({"id": name, "epsilon": allowed.epsilon.hex(), "secret": _secret_check(secret, name)})
+        book.create({"id": name, "epsilon": allowed.epsilon.hex(), "secret": _secret_check_value(secret, name)})
         try:
             return cls(path, secret)
         except LedgerError:
@@ -267,7 +267,7 @@ class PopulationLedger:
         order = np.argsort(names.first, kind="stable")
         names = names.select(order)
         drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
-        with self._book.writing() as pen:
+        with self._book.write_transaction() as pen:
             note = None if self._to is None else self._to.note_of_key(pen.lines[1:])
             runs = _parse_runs(pen.lines)
             self._check_destination(asked, runs)
@@ -333,7 +333,7 @@ class PopulationLedger:
         known = np.zeros(len(drawn.names), dtype=np.bool_)
         for run in runs:
             segment = read_segment(self.folder, run)
-            places = segment.places(drawn.names)
+            places = segment.find_places(drawn.names)
             here = places >= 0
             drawn.outcomes[here] = segment.outcomes[places[here]]
             if run.cells:
@@ -355,7 +355,7 @@ class PopulationLedger:
         who = names.select(asking)
         spent: NDArray[Any] = np.full(len(who), int(price * scale), dtype=np.int64 if exact else object)
         for run in runs:
-            here = read_segment(self.folder, run).places(who) >= 0
+            here = read_segment(self.folder, run).find_places(who) >= 0
             spent[here] += int(rounds[run.round.key] * scale)
         over[asking] = spent > math.floor(budget * scale)
         return over
@@ -390,7 +390,7 @@ def runs_in(folder: str | Path) -> tuple[Budget, list[Run]]:
 
 def _parse_runs(lines: Sequence[Any]) -> list[Run]:
     """The runs among the lines of a book."""
-    return [Run.of(line) for line in lines[1:] if not is_key_note(line)]
+    return [Run.from_line(line) for line in lines[1:] if not is_key_note(line)]
 
 
 def spent_by_clients(folder: str | Path, runs: Sequence[Run]) -> NDArray[np.float64]:
@@ -446,7 +446,7 @@ def _require_secret(secret: Any) -> Secret:
     return found
 
 
-def _secret_check(secret: Secret, ledger_id: str) -> str:
+def _secret_check_value(secret: Secret, ledger_id: str) -> str:
     """A value that tells whether a secret is the one a ledger was created with."""
     content = bytes.fromhex(ledger_id)
     return hashlib.blake2b(content, key=secret.value, person=b"discreet check 1", digest_size=16).hexdigest()

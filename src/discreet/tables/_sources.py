@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from discreet._base.forks import refuse_after_fork
+from discreet._base import refuse_after_fork
 from discreet.errors import DiscreetError
 from discreet.tables import _parquet as parquet
 from discreet.tables._arrow import (

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_orig
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.version import __version__
+from discreet._base import __version__
 from discreet.errors import DiscreetError, need_extra
 
 

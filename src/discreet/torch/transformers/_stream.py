@@ -2,7 +2,7 @@
 
 `TokenStream` is for a conversation, a search or an agent, which choose the context and epsilon of each token after seeing all earlier
 tokens. It keeps two accounts that allow for this. The budget is a filter (`discreet.ledger._book`), which rejects a token that could
-exceed it. An odometer (`discreet.accounting._renyi`) shows the cost so far at every moment. With a ledger, the entries under the stream's
+exceed it. An odometer (`discreet.accounting.Odometer`) shows the cost so far at every moment. With a ledger, the entries under the stream's
 id are the only account: a restarted stream has spent what was charged before, and repeats tokens that are already paid for at no cost.
 
 `PrivateLogits` is a logits processor that draws the token itself by `discreet.torch.release` and returns scores that are -inf except for

@@ -1,4 +1,4 @@
-"""`Holding`: a device's data as the distribution of its sample, by the agreement's public rule and without errors.
+"""`DeviceData`: a device's data as the distribution of its sample, by the agreement's public rule and without errors.
 
 A collector sees whether a sample comes. If a value outside the domain were an error, a collector could offer one domain after another and
 learn the data without any sample. Errors in the data alone are therefore raised before the collector is contacted. Afterwards every input
@@ -47,7 +47,7 @@ class DeviceDraw:
 
 
 @dataclass(frozen=True, eq=False)
-class Holding:
+class DeviceData:
     """The data of a device, checked as far as possible without an agreement: amounts by outcome, records, a density, or rows."""
 
     amounts: LabelledValues | Floats | None = None
@@ -56,14 +56,14 @@ class Holding:
     rows: list[Mapping[str, Any]] | None = None
 
     @classmethod
-    def of(cls, p: Any, records: Any, counts: Any, rows: Any = None) -> "Holding":
+    def of(cls, p: Any, records: Any, counts: Any, rows: Any = None) -> "DeviceData":
         """The one of the four that is given; an error if it is invalid by itself."""
         if sum(given is not None for given in (p, records, counts, rows)) != 1:
             raise DiscreetError(
                 "pass one of p (a distribution), records= (outcomes), counts= (how often each) and rows= (of a survey)"
             )
         if rows is not None:
-            return cls(rows=_list_rows(rows))
+            return cls(rows=_rows_as_mappings(rows))
         if records is not None:
             return cls(records=list_records(records))
         if counts is not None:
@@ -78,21 +78,21 @@ class Holding:
             raise DiscreetError(f"p sums to {values.sum():.12g}, not to 1; normalise it, or pass counts=")
         return cls(amounts=found)
 
-    def fit(self, sampler: AnySampler, agreement: Agreement) -> DeviceDraw:
+    def prepare_draw(self, sampler: AnySampler, agreement: Agreement) -> DeviceDraw:
         """How a sample or a report of this device is drawn under the agreement. No input is refused."""
 
-        def fit() -> DeviceDraw:
+        def prepare_by_family() -> DeviceDraw:
             if isinstance(sampler, SurveySampler):
-                return self._fit_rows(sampler)
+                return self._prepare_survey_draw(sampler)
             family = sampler.family
             if isinstance(family, ContinuousFamily):
                 assert not isinstance(sampler, ReportSampler)  # whose family is a simplex
                 return self._prepare_density_draw(sampler, family)
-            return self._fit_outcomes(sampler, family.domain, agreement.other)
+            return self._prepare_outcome_draw(sampler, family.domain, agreement.other)
 
-        return _result_or_fallback(fit, lambda error: _prepare_reference_draw(sampler, str(error)))
+        return _result_or_fallback(prepare_by_family, lambda error: _prepare_reference_draw(sampler, str(error)))
 
-    def _fit_rows(self, sampler: SurveySampler) -> DeviceDraw:
+    def _prepare_survey_draw(self, sampler: SurveySampler) -> DeviceDraw:
         if self.rows is None:
             return _prepare_reference_draw(sampler, "the device holds no rows, and the agreement is on a survey")
         numbers = sampler.survey.columns.find_rows(self.rows)
@@ -101,9 +101,9 @@ class Holding:
             return _prepare_reference_draw(sampler, "nothing that the device holds is a row of the survey")
         outside = 1.0 - len(inside) / len(numbers)
         problem = f"{100 * outside:.3g} % of the device's rows are outside the survey's columns, and were left out"
-        return _guard_draw(sampler, lambda: sampler.release_number(inside), outside, problem if outside else "")
+        return _draw_or_reference(sampler, lambda: sampler.release_number(inside), outside, problem if outside else "")
 
-    def _fit_outcomes(self, sampler: OutcomeSampler, domain: Domain, other: int | None) -> DeviceDraw:
+    def _prepare_outcome_draw(self, sampler: OutcomeSampler, domain: Domain, other: int | None) -> DeviceDraw:
         amounts = np.zeros(domain.size)
         if self.records is not None:
             numbers = _outcome_numbers(domain, self.records)
@@ -138,7 +138,7 @@ class Holding:
         if law is not held:
             problems.append("the device's distribution is outside the agreement's family, and was moved to its edge")
         problem = "; ".join(problems)
-        return _guard_draw(sampler, lambda: _draw_evenly(sampler, law), share, problem)
+        return _draw_or_reference(sampler, lambda: _draw_in_constant_time(sampler, law), share, problem)
 
     def _prepare_density_draw(self, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> DeviceDraw:
         if self.amounts is not None or self.rows is not None:
@@ -146,7 +146,7 @@ class Holding:
                 sampler, "the device holds numbers by outcome or rows, and the agreement is on densities"
             )
         if self.records is None:
-            return _guard_draw(sampler, lambda: int(sampler.release_number(self.density)), 0.0, "")
+            return _draw_or_reference(sampler, lambda: int(sampler.release_number(self.density)), 0.0, "")
         points = _records_as_points(self.records, family.dim)
         low, high = family.space
         moved = np.clip(points, low, high)
@@ -159,10 +159,10 @@ class Holding:
             )
         law = family.law(records=moved[kept])
         problem = f"{100 * outside:.3g} % of the records are outside the agreement's family" if outside else ""
-        return _guard_draw(sampler, lambda: int(sampler.release_number(law)), outside, problem)
+        return _draw_or_reference(sampler, lambda: int(sampler.release_number(law)), outside, problem)
 
 
-def _list_rows(rows: Any) -> list[Mapping[str, Any]]:
+def _rows_as_mappings(rows: Any) -> list[Mapping[str, Any]]:
     """The rows of a device: a list of mappings, or a table as a dict of columns or a frame."""
     if is_frame(rows):
         columns = {
@@ -188,7 +188,7 @@ def _records_as_points(records: list[Any], dim: int) -> Floats:
     return np.array(rows).reshape(-1, dim)
 
 
-def _draw_evenly(sampler: OutcomeSampler, law: Floats) -> int:
+def _draw_in_constant_time(sampler: OutcomeSampler, law: Floats) -> int:
     """A draw that takes as long whatever the law is, and whatever comes out."""
     if isinstance(sampler, ReportSampler):
         return sampler.release_number(law)
@@ -234,7 +234,7 @@ def _outcome_numbers(domain: Domain, records: list[Any]) -> NDArray[np.int64]:
     return domain.find_cells(np.clip(numbers_or_nan(records), domain.edges[0], domain.edges[-1]))
 
 
-def _guard_draw(sampler: AnySampler, draw: Callable[[], int], outside: float, problem: str) -> DeviceDraw:
+def _draw_or_reference(sampler: AnySampler, draw: Callable[[], int], outside: float, problem: str) -> DeviceDraw:
     """The draw; should it fail on what the device holds, the reference's."""
     return DeviceDraw(lambda: _result_or_fallback(draw, lambda _: _draw_reference(sampler)), outside, problem)
 
@@ -262,13 +262,14 @@ def _prepare_reference_draw(sampler: AnySampler, problem: str) -> DeviceDraw:
     """A draw of the reference; on outcomes by the same steps as any other, so that the time it takes tells nothing."""
     told = f"{problem}; its sample is one of the reference"
     if isinstance(sampler, (ReportSampler, SurveySampler)):
-        return _guard_draw(sampler, lambda: _draw_reference(sampler), 1.0, told)
+        return _draw_or_reference(sampler, lambda: _draw_reference(sampler), 1.0, told)
     if isinstance(sampler.family, ContinuousFamily):
         return DeviceDraw(sampler.release_reference_number, 1.0, told)
     reference = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
     law = _move_into_band(reference / reference.sum(), sampler)
-    if isinstance(
-        sampler, OwnSampler
-    ):  # its law is asked for all the same: the time that it takes would tell that there is nothing
-        return _guard_draw(sampler, lambda: (sampler.weights_on_atoms(law), _draw_reference(sampler))[1], 1.0, told)
-    return _guard_draw(sampler, lambda: _draw_evenly(sampler, law), 1.0, told)
+    if isinstance(sampler, OwnSampler):
+        # its law is asked for all the same: the time that it takes would tell that there is nothing
+        return _draw_or_reference(
+            sampler, lambda: (sampler.weights_on_atoms(law), _draw_reference(sampler))[1], 1.0, told
+        )
+    return _draw_or_reference(sampler, lambda: _draw_in_constant_time(sampler, law), 1.0, told)
