@@ -11,8 +11,7 @@ import pytest
 import discreet as dc
 from discreet import DiscreetError, audit, estimation, plots, research
 from discreet.audit import TestedEvent
-from discreet.plots import _style
-from discreet.plots._labels import divergence_label
+from discreet.plots import _style, divergence_label
 from discreet.plots._style import figure, fonts_note, library_style, save, text_or_fallback
 from tests.soaking import wide
 
@@ -57,7 +56,7 @@ def test_matplotlib_is_imported_with_the_first_picture() -> None:
     program = """
 import sys
 import discreet.plots
-from discreet.plots._labels import divergence_label
+from discreet.plots import divergence_label
 assert "matplotlib" not in sys.modules
 discreet.plots.save
 assert "matplotlib" in sys.modules

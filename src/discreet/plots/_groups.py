@@ -21,8 +21,7 @@ from discreet.estimation import (
     SurveyAnswers,
     SurveyChange,
 )
-from discreet.plots import _style as style
-from discreet.plots._labels import promise_label
+from discreet.plots import _style as style, promise_label
 from discreet.plots._style import Axes, AxesLike, Figure
 
 _MOST_PANELS = 24

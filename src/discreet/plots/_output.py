@@ -228,7 +228,7 @@ class _ClientOutput:
             claim=f"a factor of e$^{{{sampler.epsilon:g}}}$" if box is not None else str(sampler.privacy),
             boxed=box is not None,
             released=None if released is None else int(family.numbers([released])[0]),
-            colour=style.mechanism_colour(sampler.name),
+            colour=style.mechanism_colours([sampler.name])[sampler.name],
         )
 
     def shown_outcomes(self, most: int) -> NDArray[np.intp]:

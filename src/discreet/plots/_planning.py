@@ -19,8 +19,7 @@ from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind, c
 from discreet.estimation import MOST_CLIENTS, outlook
 from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex, as_floats
 from discreet.mechanisms import SERVING, MollifierSampler, OptimalSampler
-from discreet.plots import _style as style
-from discreet.plots._labels import USUAL_DIVERGENCES, USUAL_EPSILONS, divergence_label
+from discreet.plots import USUAL_DIVERGENCES, USUAL_EPSILONS, _style as style, divergence_label
 from discreet.plots._style import Axes, AxesLike, Figure
 from discreet.privacy import check_epsilon
 

@@ -1,22 +1,25 @@
-"""Pictures of results: an estimated population with its intervals, and an audit.
+"""Pictures of results: an estimated population with its intervals, an audit, and mechanisms side by side.
 
 `population` draws a row for each label or a step for each cell. `audit` draws the frequency of the leading event under two inputs, and the
-bound of every event beside the claimed epsilon.
+bound of every event beside the claimed epsilon. `comparison` draws a panel for each divergence and a line for each mechanism; colours,
+labels and matplotlib's settings may be the caller's, so that a picture fits the paper it is for.
 """
 
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
+import matplotlib
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.labelled import LawLike
 from discreet.audit import BlackBoxAudit
-from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.errors import DiscreetError, check_choice, check_count, check_kind
 from discreet.estimation import AnyPopulation, Population, ReportedPopulation
 from discreet.families import ContinuousFamily, as_laws
-from discreet.plots import _style as style
-from discreet.plots._labels import promise_label
-from discreet.plots._style import Axes, AxesLike, Figure
+from discreet.plots import _style as style, divergence_label, promise_label, shorten_name
+from discreet.plots._style import Axes, AxesLike, Figure, figure_and_panels, library_style, mechanism_colours
 
 Floats = NDArray[np.float64]
 _BY_EXAMPLES = style.COLOURS["mollifier"]  # no mollifier is drawn beside it
@@ -207,3 +210,121 @@ def _draw_bounds(axes: Axes, found: BlackBoxAudit) -> None:
 def _value_text(value: Any) -> str:
     """A value as one would type it: 'b' instead of np.str_('b')."""
     return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+_VALUES = {
+    "mean": "mean over the clients",
+    "median": "median of the clients",
+    "largest": "largest of the clients",
+    "worst_case": "worst case over the family",
+}
+
+
+class ComparedRecord(Protocol):
+    """What a picture reads of a record; see `discreet.research.ComparisonRecord`."""
+
+    @property
+    def mechanism(self) -> str: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def divergence(self) -> str: ...
+    @property
+    def exact(self) -> bool: ...
+    @property
+    def smallest(self) -> float: ...
+
+
+def comparison(
+    records: Sequence[ComparedRecord],
+    *,
+    value: str = "mean",
+    ax: AxesLike | None = None,
+    title: str | None = None,
+    colours: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    style: Mapping[str, Any] | None = None,
+) -> Figure:
+    """Draw a comparison of mechanisms: a value against epsilon, or bars where there is one budget.
+
+    With `value="worst_case"` a dashed line shows the smallest worst case of any private sampler, where it is known. Worst cases that are
+    upper bounds are dotted.
+
+    Args:
+        records: `discreet.research.compare(...).records`.
+        value: "mean", "median", "largest" or "worst_case".
+        ax: Axes to draw on, one for each divergence; by default a new figure.
+        title: Above a new figure.
+        colours: Of mechanisms by name, in place of ours.
+        labels: For the legend, by name.
+        style: Settings of matplotlib (rcParams) in place of ours; `{}` leaves the caller's own.
+
+    Returns:
+        The figure.
+
+    Raises:
+        DiscreetError: for another value, for no records, and for axes that are not as many as divergences.
+    """
+    check_choice("value", value, _VALUES)
+    check_kind("records", records, Sequence, "pass compare(...).records")
+    if not all(hasattr(record, "mechanism") for record in records):
+        raise DiscreetError("records holds something else; pass compare(...).records")
+    for name, given in (("colours", colours), ("labels", labels), ("style", style)):
+        if given is not None:
+            check_kind(name, given, Mapping, "pass a dict")
+    rows = [record for record in records if not math.isnan(record.epsilon)]
+    if not rows:
+        raise DiscreetError("records is empty, or without pure budgets; pass compare(...).records")
+    names = list(dict.fromkeys(record.mechanism for record in rows))
+    panels = list(dict.fromkeys(record.divergence for record in rows))
+    shades = {**mechanism_colours(names), **(colours or {})}
+    own: Any = dict(style or {})
+    with library_style() if style is None else matplotlib.rc_context(own):
+        drawn, axes = figure_and_panels(ax, title, size=(3.4 * len(panels) + 1.6, 3.6), panels=(1, len(panels)))
+        for panel, name in zip(axes, panels, strict=True):
+            _draw_mechanisms(
+                panel, [record for record in rows if record.divergence == name], value, names, shades, labels or {}
+            )
+            panel.set_title(_plain_text(divergence_label(name)), loc="left", fontsize=11)
+        axes[0].set_ylabel(_VALUES[value])
+        axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
+    return drawn
+
+
+def _plain_text(name: str) -> str:
+    """A name as matplotlib prints it: one short line, and no dollar sign starts a formula."""
+    return shorten_name(" ".join(name.split())).replace("$", r"\$")
+
+
+def _draw_mechanisms(
+    axes: Axes,
+    rows: Sequence[Any],
+    value: str,
+    names: Sequence[str],
+    colours: Mapping[str, str],
+    labels: Mapping[str, str],
+) -> None:
+    budgets = sorted({row.epsilon for row in rows})
+    as_bars = len(budgets) == 1
+    for place, name in enumerate(names):
+        points = sorted((row.epsilon, getattr(row, value)) for row in rows if row.mechanism == name)
+        if not points:
+            continue
+        bound = value == "worst_case" and not all(row.exact for row in rows if row.mechanism == name)
+        label = labels.get(name, _plain_text(name)) + (" (upper bound)" if bound else "")
+        if as_bars:
+            axes.bar(place, points[0][1], color=colours[name], label=label, alpha=0.5 if bound else 1.0)
+        else:
+            line = ":" if bound else "-"
+            axes.plot(*zip(*points, strict=True), line, color=colours[name], label=label, marker="o", markersize=3.5)
+    known = sorted({(row.epsilon, row.smallest) for row in rows if not math.isnan(row.smallest)})
+    if value == "worst_case" and known:
+        dashed: Any = {"color": style.QUIET, "linestyle": (0, (4, 2)), "linewidth": 1.0, "label": "smallest possible"}
+        if as_bars:
+            axes.axhline(known[0][1], **dashed)
+        else:
+            axes.plot(*zip(*known, strict=True), **dashed)
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel(f"ε = {budgets[0]:g}" if as_bars else "ε")
+    if as_bars:
+        axes.set_xticks([])

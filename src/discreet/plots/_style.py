@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet._base.files import atomic_write
 from discreet.errors import DiscreetError, check_kind, check_path, need_extra
-from discreet.plots._labels import check_picture, shorten_name
+from discreet.plots import check_picture, shorten_name
 
 try:
     import matplotlib
@@ -37,9 +37,11 @@ COLOURS = {  # Okabe and Ito's palette
 OTHER_COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#F0E442", "#000000")  # the rest of it, for mechanisms of one's own
 
 
-def mechanism_colour(name: str, place: int = 0) -> str:
-    """The colour of a mechanism; those that are not ours get the others in turn."""
-    return COLOURS.get(name, OTHER_COLOURS[place % len(OTHER_COLOURS)])
+def mechanism_colours(names: Sequence[str]) -> dict[str, str]:
+    """The colours of mechanisms; those that are not ours get the others in turn."""
+    others = [name for name in names if name not in COLOURS]
+    turns = {name: OTHER_COLOURS[place % len(OTHER_COLOURS)] for place, name in enumerate(others)}
+    return {name: COLOURS.get(name) or turns[name] for name in names}
 
 
 _SCRIPTS = (  # fonts for scripts that the default lacks, if installed
