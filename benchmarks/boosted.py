@@ -18,8 +18,8 @@ from benchmarks.rivals import eager_boosting
 from discreet._base.kernels import processor_count
 from discreet.research import _boosted as networks, _boosted_compiled as compiled, _boosted_tensors as tensors
 from discreet.research._boosted import PRESETS, BoostedSampler, Training
+from discreet.research.experiments import run_experiment as run_experiment
 from discreet.research.experiments._paper_figures import RandomMixtures, mixture_family, random_clients
-from discreet.research.experiments._records import run_experiment as run_experiment
 
 EPSILON, SEED = 1.0, 3
 UNITS = 500  # clients times budgets in Figure 4

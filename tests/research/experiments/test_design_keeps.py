@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
+from discreet.research.experiments import run_experiment
 from discreet.research.experiments._designs import KEEPS, KeepComparison
-from discreet.research.experiments._records import run_experiment
 from tests.research.experiments.test_population import skewed
 
 

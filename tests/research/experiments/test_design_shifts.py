@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from discreet.research import data
-from discreet.research.experiments._designs import SAFE, SHIFTS, Shift, ShiftComparison
-from discreet.research.experiments._records import run_experiment
+from discreet.research.experiments import run_experiment
+from discreet.research.experiments._designs import SAFE, ShiftComparison
+from discreet.research.experiments.client_sets import SHIFTS, Shift
 
 rng = np.random.default_rng(0)
 LEFT, RIGHT = (

@@ -6,9 +6,9 @@ import pytest
 
 import discreet as dc
 from discreet._base.numerics import exp_lower
+from discreet.research._flights import FlightRelease, Guarantee, released_flights
 from discreet.research.data import Logbooks, logbooks
-from discreet.research.experiments._flights import FlightRelease, Guarantee, released_flights
-from discreet.research.experiments._records import PAPER_DIVERGENCES
+from discreet.research.experiments import PAPER_DIVERGENCES
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from discreet.research._reports._designs import learned_findings, learned_table
-from discreet.research.experiments._learned import (
+from discreet.research.experiments import run_experiment
+from discreet.research.experiments._designs import (
     BATCHES,
     LearnedComparison,
     LearnedRun,
     _ClientQueue,
     _ResampledClients,
 )
-from discreet.research.experiments._records import run_experiment
 from tests.research.experiments.test_population import skewed
 
 SMALL = LearnedComparison(epsilons=(0.1, 2.0), times=(1, 100), splits=1, sets=(skewed(1_000, 6),))

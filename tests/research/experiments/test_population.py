@@ -10,6 +10,7 @@ import pytest
 
 import discreet as dc
 from discreet.research._reports._population import fidelity_table
+from discreet.research.experiments import run_experiment
 from discreet.research.experiments._population import (
     ClientSetLaws,
     PopulationComparison,
@@ -18,8 +19,11 @@ from discreet.research.experiments._population import (
     raw_draws,
     reported_shares,
 )
-from discreet.research.experiments._records import run_experiment
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
+
+
+def with_laws(declared: ClientSet) -> ClientSetLaws:
+    return ClientSetLaws(declared, declared.laws)
 
 
 def skewed(clients: int, outcomes: int) -> ClientSet:
@@ -41,7 +45,7 @@ SMALL = PopulationComparison(epsilons=(0.5, 4.0), repetitions=5, sets=(skewed(30
 
 @pytest.mark.slow
 def test_realised_divergences_are_exact() -> None:
-    clients = ClientSetLaws(skewed(300, 6))
+    clients = with_laws(skewed(300, 6))
     row = clients.row(1.0, 2, np.random.default_rng(0))
     family = dc.Simplex(6)
     for name, sampler in (
@@ -66,7 +70,7 @@ def test_realised_divergences_are_exact() -> None:
 
 def test_with_many_clients_only_the_bias_is_left() -> None:
     """At 40,000 clients the noise is small: unbiased estimates come close, samples as they are stay away by their bias."""
-    row = ClientSetLaws(skewed(40_000, 4)).row(1.0, 4, np.random.default_rng(1))
+    row = with_laws(skewed(40_000, 4)).row(1.0, 4, np.random.default_rng(1))
     errors = {name: row.errors[name].raw["tv"].mean for name in row.errors}
     for name in ("optimal", "mollifier"):
         assert errors[name] == pytest.approx(row.bias[name], abs=0.01)
@@ -77,7 +81,7 @@ def test_with_many_clients_only_the_bias_is_left() -> None:
 
 def test_projecting_brings_every_estimate_closer() -> None:
     """The truth is a law, so the Euclidean projection onto the laws cannot lead away from it."""
-    row = ClientSetLaws(skewed(50, 9)).row(0.25, 10, np.random.default_rng(2))
+    row = with_laws(skewed(50, 9)).row(0.25, 10, np.random.default_rng(2))
     for rival in row.errors.values():
         assert rival.projected["l2"].mean <= rival.raw["l2"].mean + 1e-12
 
@@ -156,7 +160,7 @@ def test_the_documentation_shows_what_is_computed() -> None:
     page = (Path(__file__).parents[3] / "docs" / "explanation" / "comparison.md").read_text(encoding="utf-8")
     budgets = PopulationComparison().epsilons
     for declared in CLIENT_SETS[:2]:
-        clients = ClientSetLaws(declared)
+        clients = with_laws(declared)
         _, body = fidelity_table([clients.row(epsilon, 1, np.random.default_rng(0)) for epsilon in budgets])
         for line in body:
             assert f"| {' | '.join(line)} |" in page

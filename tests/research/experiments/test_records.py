@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import discreet as dc
-from discreet.research.experiments._records import RecordedRun, read_records, records_path, run_experiment
+from discreet.research.experiments import RecordedRun, read_records, records_path, run_experiment
 
 
 @dataclass(frozen=True)

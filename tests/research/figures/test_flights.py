@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from discreet.plots import save
-from discreet.research._reports._flights import flights_figure, lesson_figure
+from discreet.research._flights import flights_figure, learnt_time_zones, lesson_figure, released_flights
 from discreet.research.data import logbooks, zone_logbooks
-from discreet.research.experiments._flights import learnt_time_zones, released_flights
 from tests.pictures import assert_picture
 
 

@@ -10,6 +10,7 @@ from discreet.research._reports._follow_up import (
     ordered_table,
     published_table,
 )
+from discreet.research.experiments import Header, RecordedRun
 from discreet.research.experiments._follow_up import (
     ClassAtBudget,
     Distances,
@@ -19,7 +20,6 @@ from discreet.research.experiments._follow_up import (
     PlaneLaw,
     Pointwise,
 )
-from discreet.research.experiments._records import Header, RecordedRun
 
 SERVED = Pointwise(projection=0.2, projection_mean=0.1, linear=0.4, linear_mean=0.2, worse=0, excess=-1e-3)
 VALUES = {"kl": 0.24504, "tv": 0.34072, "hellinger": 0.12998}

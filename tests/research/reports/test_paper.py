@@ -11,11 +11,10 @@ import pytest
 
 from discreet.plots._style import save
 from discreet.research._boosted import Training
-from discreet.research._reports._pages import STATISTICS, CostQuantiles, client_costs, realised_epsilon
+from discreet.research._reports import STATISTICS, CostQuantiles, client_costs, realised_epsilon
 from discreet.research._reports._paper import paper_figure, paper_findings, report_page
-from discreet.research._reproduction import FIGURES, experiment
+from discreet.research.experiments import FIGURES, named_experiment, read_records, records_path, run_experiment
 from discreet.research.experiments._paper_figures import GaussianRing, MixtureClient, MixtureLaw, RandomMixtures
-from discreet.research.experiments._records import read_records, records_path, run_experiment
 from tests.pictures import assert_picture
 from tests.soaking import wide
 
@@ -29,7 +28,7 @@ def tiny(name: str) -> Any:
         case "fig4":
             return replace(RandomMixtures(), quick=True, clients=3, training=TINY)
         case _:
-            return experiment(name, quick=True)
+            return named_experiment(name, quick=True)
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from discreet.research._reports._population import (
     separate_heights,
     share_table,
 )
+from discreet.research.experiments import RecordedRun, read_records, records_path, run_experiment
 from discreet.research.experiments._population import MeanEstimate, PopulationComparison, SetAtBudget
-from discreet.research.experiments._records import RecordedRun, read_records, records_path, run_experiment
 from tests.pictures import assert_picture
 from tests.research.experiments.test_population import skewed
 from tests.soaking import wide

@@ -10,13 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
-from discreet.research._reports import _pages as pages
-from discreet.research._reports._pages import Finding
-from discreet.research.experiments._designs import DESIGN_RIVALS, SAFE, DesignedSplit, KeptAtBudget, ShiftedDesign
-from discreet.research.experiments._learned import LearnedRun, ReweightedSet
-from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
-
-Table = tuple[list[str], list[list[str]]]
+from discreet.research import _reports as reports
+from discreet.research._reports import Finding, Pictures, Runs, Table
+from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
+from discreet.research.experiments._designs import (
+    DESIGN_RIVALS,
+    SAFE,
+    DesignedSplit,
+    KeptAtBudget,
+    LearnedRun,
+    ShiftedDesign,
+)
+from discreet.research.experiments._population import ReweightedSet
 
 SAMPLER_LABELS = {
     "optimal": "Q*",
@@ -321,29 +326,30 @@ def _is_better_estimate(row: ReweightedSet, name: str, other: str) -> bool:
     return row.errors[name].mean < row.errors[other].mean
 
 
-def learned_page(learned: RecordedRun[LearnedRun], reweighted: RecordedRun[ReweightedSet]) -> str:
-    """Both reports as one self-contained page."""
+def learned_page(runs: Runs, pictures: Pictures) -> str:
+    """The page on designs learned privately and on the population behind designed samples; it has no pictures."""
+    learned, reweighted = runs["learned"], runs["reweighted"]
     header = learned.header
     said = [*learned_findings(learned.rows), *reweighted_findings(reweighted.rows)]
     parts = []
     for times in sorted({row.times for row in learned.rows}):
         parts += [
             f"<h2>Share of the gap that was closed, {times} times the clients</h2>",
-            pages.html_table(*learned_table(learned.rows, times), rule_on=None),
+            reports.html_table(*learned_table(learned.rows, times), rule_on=None),
         ]
     for drawn in dict.fromkeys(row.drawn for row in reweighted.rows):
         parts += [
             f"<h2>TV from the estimate to the average served client, {html.escape(drawn)} examples</h2>",
-            pages.html_table(*reweighted_table(reweighted.rows, drawn), texts=2),
+            reports.html_table(*reweighted_table(reweighted.rows, drawn), texts=2),
             f"<h2>Mean squared error of a share times 10^6, {html.escape(drawn)} examples</h2>",
-            pages.html_table(*reweighted_table(reweighted.rows, drawn, squared=True), texts=2),
+            reports.html_table(*reweighted_table(reweighted.rows, drawn, squared=True), texts=2),
         ]
-    return pages.write_page(
+    return reports.write_page(
         "designs learned privately",
         "Designs learned privately, and what their samples tell",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
         quick="one set, one budget." if header.quick else None,
-        findings=pages.finding_items(said),
+        findings=reports.finding_items(said),
         parts=parts,
     )
 
@@ -364,7 +370,7 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
     down = -(-len(found) // _ACROSS)
     with library_style():
         drawn = figure(11.6, 1.2 + 2.7 * down)
-        pages.set_title(
+        reports.set_title(
             drawn, "Mean KL of clients that no design has seen, as a multiple of what no private sampler can go below"
         )
         grid = drawn.subplots(down, min(_ACROSS, len(found)), squeeze=False, sharex=True)
@@ -375,7 +381,7 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
             axes.set_visible(False)
         panels[0].legend(frameon=False, fontsize=9, loc="upper left")
         if run.header.quick:
-            pages.mark_quick(drawn)
+            reports.mark_quick(drawn)
     return drawn
 
 
@@ -400,32 +406,28 @@ def _draw_design_panel(axes: Axes, title: str, those: Sequence[DesignCase]) -> N
     panel_title(axes, title)
 
 
-def design_page(
-    designs: RecordedRun[DesignedSplit],
-    keeps: RecordedRun[KeptAtBudget],
-    shifts: RecordedRun[ShiftedDesign],
-    picture: bytes,
-) -> str:
-    """The page; the picture is the PNG bytes of `design_figure`."""
+def design_page(runs: Runs, pictures: Pictures) -> str:
+    """The page on designs for unseen clients, with the worst case kept, and for clients of another kind."""
+    designs, keeps, shifts = (runs[name] for name in ("designs", "keeps", "shifts"))
     header = designs.header
-    parts = [pages.picture_tag({"designs": picture}, "designs")]
+    parts = [reports.picture_tag(pictures, "designs")]
     for f in PAPER_DIVERGENCES:
         parts += [
             f"<h2>{html.escape(divergence_label(f))}, mean over clients that were not used</h2>",
-            pages.html_table(*design_table(designs.rows, f), texts=2, rule_on=None),
+            reports.html_table(*design_table(designs.rows, f), texts=2, rule_on=None),
         ]
     parts += [
         "<h2>With the worst case kept</h2>",
         "<p class='quiet'>Gain in mean KL over Q*, of the proved largest gain of any sampler.</p>",
-        pages.html_table(*keep_table(keeps.rows), rule_on=None),
+        reports.html_table(*keep_table(keeps.rows), rule_on=None),
         "<h2>Made on one kind of clients, serving another: mean KL</h2>",
-        pages.html_table(*shift_table(shifts.rows), rule_on=None),
+        reports.html_table(*shift_table(shifts.rows), rule_on=None),
     ]
-    return pages.write_page(
+    return reports.write_page(
         "designs",
         "Designs for clients they have not seen",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
         quick="few clients of each set, one split." if header.quick else None,
-        findings=pages.finding_items([*design_findings(designs.rows), *shift_findings(shifts.rows)]),
+        findings=reports.finding_items([*design_findings(designs.rows), *shift_findings(shifts.rows)]),
         parts=parts,
     )

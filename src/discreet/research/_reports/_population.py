@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
-from discreet.research._reports._pages import (
+from discreet.research._reports import (
     Finding,
+    Pictures,
+    Table,
     finding_items,
     html_table,
     mark_quick,
@@ -23,8 +25,8 @@ from discreet.research._reports._pages import (
     set_title,
     write_page,
 )
+from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
 from discreet.research.experiments._population import SetAtBudget
-from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
 
 SAMPLES = ("optimal", "mollifier", "linear")
 ORACLES = ("reports", "subset", "unary", "hashing")
@@ -141,7 +143,7 @@ def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     return [*found, *_own_records_findings(rows)]
 
 
-def contest_table(rows: Sequence[SetAtBudget]) -> tuple[list[str], list[list[str]]]:
+def contest_table(rows: Sequence[SetAtBudget]) -> Table:
     """Best sample and best oracle with their TV errors: a line for each set, a column for each budget."""
     head = ["set", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
@@ -155,7 +157,7 @@ def contest_table(rows: Sequence[SetAtBudget]) -> tuple[list[str], list[list[str
     return head, body
 
 
-def share_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> tuple[list[str], list[list[str]]]:
+def share_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> Table:
     """The error of every rival after projection: a line for each set and budget; mean squared errors in units of 10^-6."""
     head = ["set", "ε", *(REPORT_LABELS[name] for name in _SHOWN)]
     scale, digits = (1.0, 3) if measure == "tv" else (1e6, 1)
@@ -167,7 +169,7 @@ def share_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> tuple[list[
     return head, body
 
 
-def fidelity_table(rows: Sequence[SetAtBudget], divergence: str = "tv") -> tuple[list[str], list[list[str]]]:
+def fidelity_table(rows: Sequence[SetAtBudget], divergence: str = "tv") -> Table:
     """Mean (worst) divergence of a client under each mechanism: a line for each set and mechanism, a column for each budget."""
     head = ["set", "mechanism", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
@@ -511,7 +513,7 @@ def _capitalise(text: str) -> str:
 _MEASURES = {"tv": "TV", "l2": "L2", "max": "largest"}
 
 
-def population_page(run: RecordedRun[SetAtBudget], pictures: Mapping[str, bytes]) -> str:
+def population_page(run: RecordedRun[SetAtBudget], pictures: Pictures) -> str:
     """The page; pictures are PNG bytes under the names of `population_figures`."""
     header, rows = run.header, run.rows
     parts = [

@@ -45,7 +45,14 @@ from discreet.errors import LargeEpsilonWarning
 from discreet.families import Band, Bounds, DensityBand, FiniteFamily, Mixture, Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler, TransportSampler, nearest_member
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
-from discreet.research.experiments.client_sets import CLIENT_SETS, DELAY, HDL, ClientSet, names_present
+from discreet.research.experiments.client_sets import (
+    CLIENT_SETS,
+    DELAY,
+    HDL,
+    ClientSet,
+    SetComparison,
+    each_with_laws,
+)
 
 Floats = NDArray[np.float64]
 
@@ -448,12 +455,11 @@ def clamped_laplace(size: int, epsilon: float) -> Floats:
 
 @final
 @dataclass(frozen=True)
-class OrderedComparison:
+class OrderedComparison(SetComparison):
     """Distances on every available ordered set. A unit is one set at one epsilon."""
 
     name: str = "ordered"
     epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
-    quick: bool = False
     seed: int | None = None
     most: int | None = None  # clients of a set, for quick runs
     sets: tuple[ClientSet, ...] = tuple(one for one in CLIENT_SETS if one.name in ORDERED)
@@ -466,16 +472,14 @@ class OrderedComparison:
 
     @property
     def units(self) -> Sequence[str]:
-        return [f"{name}/{epsilon:g}" for name in names_present(self.sets) for epsilon in self.epsilons]
+        return self.units_at()
 
     def results(self, units: Sequence[str]) -> Iterator[list[OrderedSet]]:
-        for unit in units:
-            name, epsilon = unit.split("/")
-            declared = next(one for one in self.sets if one.name == name)
-            yield [_compare_mechanisms(unit, declared, declared.laws[: self.most], float(epsilon))]
+        for declared, laws, (epsilon,) in each_with_laws(units, self.sets):
+            yield [_compare_mechanisms(declared, laws[: self.most], float(epsilon))]
 
 
-def _compare_mechanisms(unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
+def _compare_mechanisms(declared: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
     measure, step = ORDERED[declared.name]
     size = laws.shape[1]
     transport = TransportSampler(step * np.arange(size), epsilon=epsilon)
@@ -495,7 +499,7 @@ def _compare_mechanisms(unit: str, declared: ClientSet, laws: Floats, epsilon: f
     by_transport = np.asarray(transport.distance(laws, own["transport"]))
     shown = int(np.argsort(by_transport, kind="stable")[len(laws) // 2])
     return OrderedSet(
-        unit=unit,
+        unit=f"{declared.name}/{epsilon:g}",
         set=declared.name,
         title=declared.title,
         who=declared.clients,

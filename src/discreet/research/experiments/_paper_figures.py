@@ -25,8 +25,11 @@ from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, M
 from discreet.mechanisms import Density, MollifierSampler, OptimalSampler
 from discreet.projection import processor_count
 from discreet.research._boosted import BoostedSampler, Training
-from discreet.research._published import DELTA, EPSILONS, SEEDS
-from discreet.research.experiments._records import PAPER_DIVERGENCES
+from discreet.research.experiments import PAPER_DIVERGENCES
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
+SEEDS = (1, 2, 3, 4, 5)
+DELTA = 1e-5
 
 
 @dataclass(frozen=True)

