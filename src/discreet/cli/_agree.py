@@ -19,6 +19,7 @@ from discreet.cli._options import (
     Nu,
     Purpose,
     Rounds,
+    SurveyFile,
     Upper,
     argument,
     ask_whom_to_serve,
@@ -33,10 +34,10 @@ from discreet.cli._options import (
     spending_text,
     stated_family,
     stated_privacy,
+    stated_survey,
     switch,
 )
 from discreet.cli._printing import print_blocks, safe_text, write_json
-from discreet.cli._survey import SurveyFile, stated_survey
 from discreet.domain import Domain, Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex

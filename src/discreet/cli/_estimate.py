@@ -12,7 +12,7 @@ import typer
 from discreet import plots
 from discreet._base.files import check_apart
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.cli._estimate_report import TOP, estimate_blocks, release_noun
+from discreet.cli._estimate_report import TOP, estimate_blocks, estimate_own, estimate_survey, release_noun
 from discreet.cli._groups import estimate_by_group, estimate_change, estimate_stages
 from discreet.cli._options import (
     AgreedDomainFile,
@@ -30,9 +30,7 @@ from discreet.cli._options import (
     switch,
     value_option,
 )
-from discreet.cli._own_estimate import estimate_own
 from discreet.cli._printing import print_blocks, safe_text, write_json
-from discreet.cli._survey import estimate_survey
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
     AnyPopulation,

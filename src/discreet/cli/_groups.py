@@ -9,6 +9,7 @@ from rich.table import Table
 
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, RowTerms
+from discreet.cli._estimate_report import estimate_survey_change, estimate_survey_groups, estimate_within
 from discreet.cli._options import (
     EstimateOptions,
     agreement_of,
@@ -17,8 +18,15 @@ from discreet.cli._options import (
     refuse_beside,
     stated_domain,
 )
-from discreet.cli._printing import empty_table, format_number, note_lines, print_blocks, safe_text, write_json
-from discreet.cli._survey import estimate_survey_change, estimate_survey_groups, estimate_within
+from discreet.cli._printing import (
+    empty_table,
+    format_number,
+    interval_text,
+    note_lines,
+    percent_text,
+    print_result,
+    safe_text,
+)
 from discreet.errors import DiscreetError
 from discreet.estimation import (
     MOST,
@@ -256,10 +264,10 @@ def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str
         if listed is not None:
             clients += f" of {listed.get(name, 0):,}"
         for row, place in enumerate(shown):
-            head = (safe_text(name, most=60), clients, _percent_text(found.margins[name])) if row == 0 else ("", "", "")
-            ends = f"{_percent_text(law.all_low[place])} to {_percent_text(law.all_high[place])}"
+            head = (safe_text(name, most=60), clients, percent_text(found.margins[name])) if row == 0 else ("", "", "")
+            ends = f"{percent_text(law.all_low[place])} to {percent_text(law.all_high[place])}"
             label = safe_text(names[place], most=60)
-            made.add_row(head[0], label, head[1], head[2], _percent_text(law.estimate[place]), ends)
+            made.add_row(head[0], label, head[1], head[2], percent_text(law.estimate[place]), ends)
     return made
 
 
@@ -276,13 +284,8 @@ def _group_statistics(found: GroupedPopulation, statistics: Mapping[str, Mapping
 
 def _statistic_cells(each: Estimate, *, blurred: bool) -> list[str]:
     """The estimate, its interval and, where a table is `blurred` by cells of an interval, their part in it."""
-    value = format_number(each.estimate)
-    ends = f"{format_number(each.low)} to {format_number(each.high)}"
-    return [value, ends, *([f"+-{format_number(each.blur)}"] if blurred else [])]
-
-
-def _percent_text(share: float) -> str:
-    return f"{100 * share:.2f}"
+    cells = [format_number(each.estimate), interval_text(each.low, each.high)]
+    return [*cells, f"+-{format_number(each.blur)}"] if blurred else cells
 
 
 def estimate_change(asked: EstimateOptions, compare: str) -> None:
@@ -343,10 +346,8 @@ def estimate_stages(asked: EstimateOptions, sources: Sequence[str], *, numbered:
             "not every stage tells the average client without bias: intervals hold every share that could have led to the samples, "
             "and the estimate is that among the samples"
         )
-    if asked.json:
-        write_json(pooled_record(found, agreements, doubts))
-        return
-    print_blocks(*_stage_blocks(found, reads, sources, doubts, asked.top))
+    blocks = _stage_blocks(found, reads, sources, doubts, asked.top)
+    print_result(pooled_record(found, agreements, doubts), *blocks, json=asked.json)
 
 
 def _check_stages_apart(files: Sequence[Source]) -> bool:
@@ -380,9 +381,9 @@ def _stage_blocks(
     for place in shown:
         made.add_row(
             safe_text(found.domain.names[place], most=60),
-            *(_percent_text(each.law.estimate[place]) for each in found.stages),
-            _percent_text(found.law.estimate[place]),
-            f"{_percent_text(found.law.all_low[place])} to {_percent_text(found.law.all_high[place])}",
+            *(percent_text(each.law.estimate[place]) for each in found.stages),
+            percent_text(found.law.estimate[place]),
+            f"{percent_text(found.law.all_low[place])} to {percent_text(found.law.all_high[place])}",
         )
     more = [f"{pluralise(size - len(shown), 'more outcome')}: --top, --json."] if size > len(shown) else []
     return [
@@ -463,8 +464,8 @@ def _change_table(found: Change, shown: list[int]) -> Table:
         low, high = law.all_low[place], law.all_high[place]
         made.add_row(
             safe_text(names[place], most=60),
-            _percent_text(found.before.law.estimate[place]),
-            _percent_text(found.after.law.estimate[place]),
+            percent_text(found.before.law.estimate[place]),
+            percent_text(found.after.law.estimate[place]),
             f"{100 * law.estimate[place]:+.2f}",
             f"{100 * low:+.2f} to {100 * high:+.2f}",
             "rose" if low > 0.0 else "fell" if high < 0.0 else "",

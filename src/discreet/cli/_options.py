@@ -27,6 +27,7 @@ from discreet.families import Band, Simplex
 from discreet.mechanisms import SERVED, mechanism_for
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.privacy.tradeoff import LARGE_EPSILON, large_epsilon_warning
+from discreet.survey import Survey, SurveySampler
 from discreet.tables import READ, STANDARD
 
 if TYPE_CHECKING:
@@ -206,16 +207,10 @@ class EstimateOptions:
 
     def show(self, record: dict[str, Any], blocks: list[Any]) -> None:
         """Print the record as JSON or the blocks, as it was asked."""
-        from discreet.cli._printing import (  # loads rich, which a release does not need
-            print_blocks,
-            safe_text,
-            write_json,
-        )
+        from discreet.cli._printing import print_result, safe_text  # loads rich, which a release does not need
 
-        if self.json:
-            write_json(record)
-        else:
-            print_blocks(*blocks, *([] if self.plot is None else [f"Written: {safe_text(self.plot)}"]))
+        written = [] if self.plot is None else [f"Written: {safe_text(self.plot)}"]
+        print_result(record, *blocks, *written, json=self.json)
 
 
 LINEAR_BY_DEFAULT = "linear was taken, to estimate the population; for samples as close as can be to their own clients say --for clients"
@@ -353,6 +348,15 @@ SurveyFile = Annotated[
 ]
 
 
+def stated_survey(path: Path, epsilon: float | None, **options: Any) -> SurveySampler:
+    """The survey in a file at an epsilon; options that have no meaning beside it are refused."""
+    named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+    refuse_given(named, "has no meaning with --survey; leave it out")
+    if epsilon is None:
+        raise DiscreetError("--epsilon is missing: the budget of the one report that each client sends")
+    return SurveySampler(Survey.read(path), epsilon=epsilon)
+
+
 def schedule_lines(agreement: Agreement, number: int | None = None) -> Iterator[str]:
     """When the rounds of an agreement are, or the one of that number, and what a client spends in a year."""
     schedule = agreement.schedule
@@ -366,12 +370,12 @@ def schedule_lines(agreement: Agreement, number: int | None = None) -> Iterator[
 
 
 def show_progress(bars: str, *, quiet: bool) -> Any:
-    """What is told how far it has come, on a terminal: `bars` is "progress_bars" or "sending_bar". Nothing elsewhere."""
+    """Show progress on a terminal, by "release_bars" or "sending_bar" of `_printing`; nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
-    from discreet.cli import _progress  # loaded for a terminal alone
+    from discreet.cli import _printing  # loaded for a terminal alone
 
-    return getattr(_progress, bars)()
+    return getattr(_printing, bars)()
 
 
 def disable_core_dumps() -> None:

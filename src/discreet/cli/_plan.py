@@ -27,15 +27,23 @@ from discreet.cli._options import (
     Other,
     PictureFile,
     ServedGoal,
+    SurveyFile,
     choose_mechanism,
     client_option,
     option,
     require_domain,
+    stated_survey,
     value_option,
 )
-from discreet.cli._plan_agreed import REHEARSED, client_count_text, clients_or_none, print_agreed_plan, rehearsal_cells
+from discreet.cli._plan_agreed import (
+    REHEARSED,
+    client_count_text,
+    clients_or_none,
+    print_agreed_plan,
+    print_survey_plan,
+    rehearsal_cells,
+)
 from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
-from discreet.cli._survey import SurveyFile, print_survey_plan, stated_survey
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.estimation import (
