@@ -30,13 +30,13 @@ COMMANDS = {  # in the order of the work: the module of a command, and its summa
     "plan": ("plan", "Choose epsilon and mechanism before anything is collected."),
     "agree": ("agree", "Write an agreement between clients and curator."),
     "design": ("design", "The best sampler for clients like public examples."),
-    "secret": ("ledger", "Make the secret that makes a release repeatable."),
+    "secret": ("gateway", "Make the secret that makes a release repeatable."),
     "sample": ("sample", "One private sample for each client of a table."),
     "tokens": ("sample", "A private text of a language model, and its guarantee."),
     "collect": ("collect", "A service that collects samples and shows estimates."),
     "enrol": ("collect", "Make tokens for the clients of a collection."),
     "invite": ("collect", "Links and QR codes to take part by, one for each token."),
-    "send": ("send", "Send a private sample for each client of a table."),
+    "send": ("gateway", "Send a private sample for each client of a table."),
     "export": ("collect", "The samples of a collection, as a table to estimate from."),
     "close": ("collect", "End a collection: nothing more is counted."),
     "publish": ("collect", "The result of a closed collection, as a folder."),
@@ -47,7 +47,7 @@ COMMANDS = {  # in the order of the work: the module of a command, and its summa
     "audit": ("audit", "Try to refute a claim of privacy from samples."),
     "certify": ("audit", "Prove a sampler's privacy in integers, as a file."),
     "reproduce": ("reproduce", "Every figure of the paper, beside the published numbers."),
-    "ledger": ("ledger", "A client's budget, charged before a sample leaves."),
+    "ledger": ("gateway", "A client's budget, charged before a sample leaves."),
 }
 _STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
 

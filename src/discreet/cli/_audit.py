@@ -16,7 +16,7 @@ from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.audit import BlackBoxAudit, black_box_audit, certificate
 from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, argument, option, stated_family, stated_privacy
-from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
+from discreet.cli._printing import empty_table, format_number, json_values, print_result, safe_text
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import (
@@ -72,10 +72,8 @@ def audit(
     if plot is not None:
         verdict = "refuted" if found.is_refuted else "not refuted"
         plots.save(plots.audit(found, title=f"{named}: claim {verdict}"), plot)
-    if json:
-        write_json(_audit_record(found))
-    else:
-        print_blocks(*_audit_report(found, named), *([f"Picture: {safe_text(plot)}"] if plot else []))
+    pictures = [f"Picture: {safe_text(plot)}"] if plot else []
+    print_result(_audit_record(found), *_audit_report(found, named), *pictures, json=json)
     if found.is_refuted:
         raise typer.Exit(REFUTED)
 
@@ -153,21 +151,21 @@ def certify(
     low, high = found.realised_epsilon
     assert found.largest_epsilon is not None
     claim = f"{found.epsilon:g}" if found.privacy is None else f"{found.epsilon:g}, and {found.privacy}"
-    if json:
-        write_json({
-            "certificate": str(out), "epsilon": found.epsilon, "holds": found.holds, "inputs": len(found.inputs),
-            "realised": {"low": float(low), "high": float(high)}, "possible": float(found.largest_epsilon[1]),
-            **({} if found.privacy is None else {"privacy": privacy_document(found.privacy)}),
-            **({} if agreed is None else {"agreement": agreed.id}),
-        })  # fmt: skip
-    else:
-        print_blocks(
-            f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
-            f"Upper bound over all clients:    {float(found.largest_epsilon[1]):.15g}\n"
-            f"Claimed:                              {claim} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
-            *([] if agreed is None else [f"Agreement: {agreed.id}"]),
-            f"Certificate: {safe_text(out)}",
-        )
+    record = {
+        "certificate": str(out), "epsilon": found.epsilon, "holds": found.holds, "inputs": len(found.inputs),
+        "realised": {"low": float(low), "high": float(high)}, "possible": float(found.largest_epsilon[1]),
+        **({} if found.privacy is None else {"privacy": privacy_document(found.privacy)}),
+        **({} if agreed is None else {"agreement": agreed.id}),
+    }  # fmt: skip
+    print_result(
+        record,
+        f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
+        f"Upper bound over all clients:    {float(found.largest_epsilon[1]):.15g}\n"
+        f"Claimed:                              {claim} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
+        *([] if agreed is None else [f"Agreement: {agreed.id}"]),
+        f"Certificate: {safe_text(out)}",
+        json=json,
+    )
     if not found.holds:
         raise typer.Exit(REFUTED)
 

@@ -222,7 +222,7 @@ def sample(
         case "local":
             books = None
             if (ledger, budget) != (None, None):
-                from discreet.cli._ledger import open_ledger  # loaded for a ledger alone
+                from discreet.cli._gateway import open_ledger  # loaded for a ledger alone
 
                 books = open_ledger(ledger, budget, held, quiet=quiet)
             with show_progress("release_bars", quiet=quiet) as progress:

@@ -19,7 +19,7 @@ from discreet._base.files import atomic_write
 from discreet._base.showing import json_number, pluralise
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
 from discreet.cli._options import JsonOutput, Lower, Upper, option, stated_family, switch
-from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
+from discreet.cli._printing import empty_table, format_number, print_result, record_table, safe_text
 from discreet.design import minimax_risk
 from discreet.errors import DiscreetError, ImpossibleError, check_count
 from discreet.families import Band, Simplex
@@ -125,13 +125,12 @@ def tradeoff(
         title, budgets = f"Worst-case divergence: {_family_text(family)}", sorted({row.epsilon for row in rows})
         distinct = list(dict.fromkeys(names))
         plots.save(plots.tradeoff(family, epsilon=budgets, divergences=distinct, bracket=bracket, title=title), plot)
-    if json:
-        write_json(_tradeoff_record(family, rows, targets, gaussian, delta))
-    else:
-        print_blocks(
-            *_tradeoff_report(family, rows, targets, gaussian, delta),
-            *([f"Picture: {safe_text(plot)}"] if plot else []),
-        )
+    print_result(
+        _tradeoff_record(family, rows, targets, gaussian, delta),
+        *_tradeoff_report(family, rows, targets, gaussian, delta),
+        *([f"Picture: {safe_text(plot)}"] if plot else []),
+        json=json,
+    )
 
 
 def _parse_epsilons(texts: Sequence[str]) -> list[float]:
@@ -352,25 +351,23 @@ def account(
     profile = BoxProfile(epsilon=epsilon, alpha=alpha, attained=outcomes is not None)
     rows = [_composition_row(profile, count, delta) for count in counts]
     shuffled = None if clients is None else shuffled_epsilon(profile, clients=clients, delta=delta)
-    if json:
-        record: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "delta": delta, "samples": rows}
-        write_json(record if clients is None else record | {"shuffled": {"clients": clients, "epsilon": shuffled}})
-        return
-    made = empty_table("samples", "basic", "Renyi", "exact", texts=0)
-    for row in rows:
-        made.add_row(f"{row['samples']:,}", *(format_number(row[name]) for name in ("basic", "renyi", "composed")))
-    blocks: list[Any] = [
+    record: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "delta": delta, "samples": rows}
+    said = []
+    if shuffled is not None:
+        record["shuffled"] = {"clients": clients, "epsilon": shuffled}
+        said.append(
+            f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon at most {format_number(shuffled)}"
+        )
+    print_result(
+        record,
         f"Samples at epsilon = {epsilon:g} each, alpha = {alpha:.4g}: together (epsilon, {delta:g})-LDP with epsilon",
-        made,
+        record_table(rows, {"samples": "samples", "basic": "basic", "renyi": "Renyi", "composed": "exact"}),
         "exact: two clients reach it"
         if profile.attained
         else "exact: for a reference without atoms; else an upper bound",
-    ]
-    if shuffled is not None:
-        blocks.append(
-            f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon at most {format_number(shuffled)}"
-        )
-    print_blocks(*blocks)
+        *said,
+        json=json,
+    )
 
 
 def _composition_row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
@@ -381,16 +378,19 @@ def _composition_row(profile: BoxProfile, samples: int, delta: float) -> dict[st
 
 
 def _print_budget_split(alpha: float, counts: list[int], total: float, delta: float, json: bool) -> None:
-    shares = [(n, epsilon_per_sample(alpha=alpha, samples=n, epsilon=total, delta=delta)) for n in counts]
-    if json:
-        rows = [{"samples": n, "basic": total / n, "epsilon": share} for n, share in shares]
-        write_json({"total": total, "alpha": alpha, "delta": delta, "samples": rows})
-        return
-    made = empty_table("samples", "basic", "best known", texts=0)
-    for n, share in shares:
-        made.add_row(f"{n:,}", format_number(total / n), format_number(share))
-    print_blocks(
-        f"Epsilon of each sample, so that all are ({total:g}, {delta:g})-LDP together, alpha = {alpha:.4g}:", made
+    rows = [
+        {
+            "samples": count,
+            "basic": total / count,
+            "epsilon": epsilon_per_sample(alpha=alpha, samples=count, epsilon=total, delta=delta),
+        }
+        for count in counts
+    ]
+    print_result(
+        {"total": total, "alpha": alpha, "delta": delta, "samples": rows},
+        f"Epsilon of each sample, so that all are ({total:g}, {delta:g})-LDP together, alpha = {alpha:.4g}:",
+        record_table(rows, {"samples": "samples", "basic": "basic", "epsilon": "best known"}),
+        json=json,
     )
 
 
@@ -413,16 +413,12 @@ def explore(
     if output is not None:
         with atomic_write(output, what="page", folders=True) as file:
             file.write(content.encode())
-        if json:
-            write_json({"file": str(output), "bytes": size})
-        else:
-            print_blocks(f"wrote {safe_text(output)}; open it in a browser")
+        record = {"file": str(output), "bytes": size}
+        print_result(record, f"wrote {safe_text(output)}; open it in a browser", json=json)
         return
     explorer = Explorer(content, port=port)
-    if json:
-        write_json({"address": explorer.address, "bytes": size})
-    else:
-        print_blocks(f"{explorer.address} (this machine alone; Ctrl-C ends it)")
+    said = f"{explorer.address} (this machine alone; Ctrl-C ends it)"
+    print_result({"address": explorer.address, "bytes": size}, said, json=json)
     if browser:
         webbrowser.open(explorer.address)
     with suppress(KeyboardInterrupt):
