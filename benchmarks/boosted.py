@@ -64,10 +64,12 @@ def in_both_ways(epochs: int = 10, steps: int = 50) -> None:
     box = np.array([-4.0]), np.array([4.0])
 
     def trained_compiled() -> None:
-        compiled.train(fresh.copy(), p, q, training.width, epochs, training.batch, training.rate, training.momentum)
+        compiled.train_network(
+            fresh.copy(), p, q, training.width, epochs, training.batch, training.rate, training.momentum
+        )
 
     def walked_compiled() -> None:
-        compiled.walk(two, weights, training.width, False, preset.high, *box, training.samples, steps, rng)
+        compiled.walk_chains(two, weights, training.width, False, preset.high, *box, training.samples, steps, rng)
 
     ways: dict[str, tuple[int, Callable[[], Any], Callable[[], Any]]] = {
         "training, 2 x 5,000 points": (

@@ -288,7 +288,7 @@ LAPLACE = {  # largest of a hundred clients
 @pytest.mark.parametrize("kind", ["pure", "gaussian"], ids=["figure_3", "figure_7"])
 def test_follow_up_figures_3_and_7_ten_outcomes(kind: str) -> None:
     """Follow-up, Figure 3 (epsilon = 1) and Figure 7 (nu = 1), k = 10, gamma = k/2 - 1: six minimax values each."""
-    [row] = next(replace(LocalFinite(), clients=8).results([f"10/{kind}/1"]))
+    [row] = next(replace(LocalFinite(), clients=8).compute_records([f"10/{kind}/1"]))
     for name in ("global", "local"):
         found = row.classes[name]
         assert found.tight
@@ -303,7 +303,7 @@ def test_follow_up_figures_3_and_7_ten_outcomes(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["pure", "gaussian"], ids=["figure_4", "figure_10"])
 def test_follow_up_figures_4_and_10_laplace_mixtures(kind: str) -> None:
     """Follow-up, Figure 4 (epsilon = 1) and Figure 10 (nu = 1): the largest of 100 Laplace mixtures on the line, seed 3, gamma = 3."""
-    [row] = next(LocalMixtures().results([f"laplace/{kind}/1"]))
+    [row] = next(LocalMixtures().compute_records([f"laplace/{kind}/1"]))
     cases = {key: digits for key, digits in LAPLACE.items() if key[0] == kind}
     for (_, name, mechanism), all_digits in cases.items():
         for f, digits in zip(DIVERGENCES, all_digits, strict=False):

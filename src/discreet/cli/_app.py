@@ -103,13 +103,13 @@ class OneLineErrors(TyperGroup):
 def _warning_printer(usual: Callable[..., None]) -> Callable[..., None]:
     """A function that shows warnings: those about clients and designs as one line, others as usual."""
 
-    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+    def show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
         if issubclass(category, (OutsideFamilyWarning, ClientNameWarning, WideBracketWarning)):
             typer.echo(f"discreet: {visible(' '.join(str(message).split()))}", err=True)
         else:
             usual(message, category, *where)
 
-    return show
+    return show_warning
 
 
 def _exit_with_message(message: str) -> NoReturn:
@@ -118,6 +118,7 @@ def _exit_with_message(message: str) -> NoReturn:
 
 
 app = typer.Typer(
+    name="discreet",
     cls=OneLineErrors,
     **_STYLE,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -125,7 +126,7 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def discreet(
+def show_version_or_help(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:

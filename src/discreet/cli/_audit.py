@@ -66,7 +66,7 @@ def audit(
     MODULE is a module or a .py file. If the claim is not refuted, it is not proved: an untested event may refute it.
     """
     named, audited = _audited_mechanism(mechanism, epsilon, outcomes, agreement)
-    given = [_parse_input(text) for text in inputs or ()]
+    given = [_parse_audited_input(text) for text in inputs or ()]
     known = given if inputs or not hasattr(audited, "release") else None
     found = black_box_audit(audited, known, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence)
     if plot is not None:
@@ -225,7 +225,7 @@ def load_callable(name: str) -> Any:
     return found
 
 
-def _parse_input(text: str) -> Any:
+def _parse_audited_input(text: str) -> Any:
     """An input in JSON; any other text is the input itself."""
     try:
         return json_format.loads(text)

@@ -19,7 +19,7 @@ from discreet.cli._options import (
     JsonOutput,
     argument,
     option,
-    refuse_given,
+    refuse_given_options,
     stated_domain,
     switch,
 )
@@ -134,7 +134,7 @@ def collect(
     files = agreements or []
     if len(files) != 1:
         given = {"--follows": follows, "--domain": domain, "--questions": questions}
-        refuse_given(given, "is for one agreement; name one file")
+        refuse_given_options(given, "is for one agreement; name one file")
     found = [collectable(Agreement.read(file), labels)[0] for file in files]
     made = [path for path in (key, seal) if path is not None and not os.path.lexists(path)]
 

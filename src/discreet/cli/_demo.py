@@ -22,13 +22,13 @@ from discreet.research import (
     FlightRelease,
     TimeZoneEstimate,
     design_gain_figure,
-    designed_flights,
-    flights_figure,
-    learnt_time_zones,
-    lesson_figure,
-    released_flights,
-    reported_destinations,
-    reports_figure,
+    destinations_figure,
+    estimate_destinations,
+    estimate_time_zones,
+    flight_release_figure,
+    release_flights,
+    serve_flights_by_design,
+    time_zones_figure,
 )
 from discreet.research.data import logbooks, zone_logbooks
 
@@ -53,23 +53,23 @@ def demo(
     numbers, and the cost beside two other mechanisms. It then estimates the population, by samples and by reports, and uses the first
     half-year as public examples for the second. It draws four pictures.
     """
-    run = released_flights(logbooks(), epsilon=epsilon, aircraft=aircraft)
-    lesson = learnt_time_zones(zone_logbooks(), epsilon=epsilon, aircraft=run.client.name)
-    told = reported_destinations(logbooks(), epsilon=epsilon, aircraft=run.client.name)
-    served = designed_flights(logbooks(range(1, 7)), logbooks(range(7, 13)), epsilon=epsilon)
+    run = release_flights(logbooks(), epsilon=epsilon, aircraft=aircraft)
+    lesson = estimate_time_zones(zone_logbooks(), epsilon=epsilon, aircraft=run.client.name)
+    told = estimate_destinations(logbooks(), epsilon=epsilon, aircraft=run.client.name)
+    served = serve_flights_by_design(logbooks(range(1, 7)), logbooks(range(7, 13)), epsilon=epsilon)
     picture, learnt, designed = out / PICTURE, out / POPULATION_PICTURE, out / DESIGN_PICTURE
     reported = out / REPORTS_PICTURE
     for drawn, path in (
-        (flights_figure(run), picture),
-        (lesson_figure(lesson), learnt),
-        (reports_figure(told), reported),
+        (flight_release_figure(run), picture),
+        (time_zones_figure(lesson), learnt),
+        (destinations_figure(told), reported),
         (design_gain_figure(served), designed),
     ):
         save(drawn, path)
     if json:
         records = {
-            "population": _lesson_record(lesson, learnt),
-            "reports": _reports_record(told, reported),
+            "population": _time_zones_record(lesson, learnt),
+            "reports": _destinations_record(told, reported),
             "design": _design_record(served, designed),
         }
         write_json({**_release_record(run, picture), **records})
@@ -85,13 +85,13 @@ def demo(
         _cost_table(run),
         _mechanism_verdict(run),
         f"Picture: [bold]{safe_text(picture)}[/bold]",
-        _lesson_text(lesson),
-        _lesson_table(lesson),
-        _lesson_verdict(lesson),
+        _time_zones_text(lesson),
+        _time_zones_table(lesson),
+        _time_zones_verdict(lesson),
         f"Picture: [bold]{safe_text(learnt)}[/bold]",
-        _reports_text(told),
-        _reports_table(told),
-        _reports_verdict(told),
+        _destinations_text(told),
+        _destinations_table(told),
+        _destinations_verdict(told),
         f"Picture: [bold]{safe_text(reported)}[/bold]",
         _design_text(served),
         _design_table(served),
@@ -148,7 +148,7 @@ def _design_record(served: DesignedFlights, picture: Path) -> dict[str, Any]:
     }
 
 
-def _lesson_text(lesson: TimeZoneEstimate) -> str:
+def _time_zones_text(lesson: TimeZoneEstimate) -> str:
     return (
         f"[bold]What the curator learns[/bold]: in another collection each of the {lesson.found.clients:,} aircraft releases "
         "one [bold]time zone[/bold], drawn privately from its log by the linear mechanism, again at "
@@ -157,7 +157,7 @@ def _lesson_text(lesson: TimeZoneEstimate) -> str:
     )
 
 
-def _lesson_table(lesson: TimeZoneEstimate) -> Table:
+def _time_zones_table(lesson: TimeZoneEstimate) -> Table:
     law, made = lesson.found.law, empty_table("time zone", "truth", "estimate", "interval")
     for place in np.argsort(-lesson.truth, kind="stable").tolist():
         made.add_row(
@@ -169,15 +169,15 @@ def _lesson_table(lesson: TimeZoneEstimate) -> Table:
     return made
 
 
-def _lesson_verdict(lesson: TimeZoneEstimate) -> str:
+def _time_zones_verdict(lesson: TimeZoneEstimate) -> str:
     zones = len(lesson.truth)
     return (
-        f"{lesson.covering_intervals} of {zones} intervals hold the truth; 95 % do in the long run. An estimate is unbiased, so it may "
+        f"{lesson.covering_interval_count} of {zones} intervals hold the truth; 95 % do in the long run. An estimate is unbiased, so it may "
         "be negative. From samples of the optimal mechanism a share could not be told as well: see discreet estimate."
     )
 
 
-def _reports_text(told: DestinationEstimate) -> str:
+def _destinations_text(told: DestinationEstimate) -> str:
     size, epsilon = len(told.truth), told.found.sampler.epsilon
     names = ", ".join(told.named[:4])
     return (
@@ -187,7 +187,7 @@ def _reports_text(told: DestinationEstimate) -> str:
     )
 
 
-def _reports_table(told: DestinationEstimate) -> Table:
+def _destinations_table(told: DestinationEstimate) -> Table:
     law, values = told.found.law, told.by_values.law
     made = empty_table("destination", "truth", "by reports", "interval", "by values", "interval")
     for place in np.argsort(-told.truth, kind="stable")[:_SHOWN].tolist():
@@ -198,13 +198,14 @@ def _reports_table(told: DestinationEstimate) -> Table:
     return made
 
 
-def _reports_verdict(told: DestinationEstimate) -> str:
+def _destinations_verdict(told: DestinationEstimate) -> str:
     size = len(told.truth)
-    off = (told.distance(told.found), told.distance(told.by_values))
+    off = (told.distance_from_truth(told.found), told.distance_from_truth(told.by_values))
     return (
-        f"{told.covering_intervals} of {size} intervals behind reports hold the truth. All {size} shares together are off by {off[0]:.2f} in "
-        f"total variation; by single values, the old way, by {off[1]:.2f}. Values would need [bold]{told.values_needed:,} aircraft[/bold] "
-        f"to tell a share as well. (Samples look like an aircraft's own records; reports do not.)"
+        f"{told.covering_interval_count} of {size} intervals behind reports hold the truth. All {size} shares together are off by "
+        f"{off[0]:.2f} in total variation; by single values, the old way, by {off[1]:.2f}. Values would need "
+        f"[bold]{told.clients_needed_by_values:,} aircraft[/bold] to tell a share as well. "
+        "(Samples look like an aircraft's own records; reports do not.)"
     )
 
 
@@ -221,17 +222,17 @@ def _shares_record(told: DestinationEstimate | TimeZoneEstimate) -> dict[str, di
     }
 
 
-def _reports_record(told: DestinationEstimate, picture: Path) -> dict[str, Any]:
+def _destinations_record(told: DestinationEstimate, picture: Path) -> dict[str, Any]:
     return {
         "client": {"aircraft": told.client, "named": list(told.named)},
         "destinations": _shares_record(told),
-        "off_by": {"reports": told.distance(told.found), "values": told.distance(told.by_values)},
-        "aircraft_that_values_need": told.values_needed,
+        "off_by": {"reports": told.distance_from_truth(told.found), "values": told.distance_from_truth(told.by_values)},
+        "aircraft_that_values_need": told.clients_needed_by_values,
         "picture": str(picture),
     }
 
 
-def _lesson_record(lesson: TimeZoneEstimate, picture: Path) -> dict[str, Any]:
+def _time_zones_record(lesson: TimeZoneEstimate, picture: Path) -> dict[str, Any]:
     return {
         "time_zones": _shares_record(lesson),
         "client": {"aircraft": lesson.client, "released": lesson.released},
@@ -308,7 +309,7 @@ def _mechanism_verdict(run: FlightRelease) -> str:
         "linear: the client's distribution mixed with uniform; mollifier: the earlier baseline.",
     ]
     for name in [*MECHANISMS][1:]:
-        better = {measure: run.better_off(name, measure) for measure in PAPER_DIVERGENCES}
+        better = {measure: run.clients_better_off(name, measure) for measure in PAPER_DIVERGENCES}
         if any(better.values()):
             counts = ", ".join(f"{count:,} ({divergence_label(measure)})" for measure, count in better.items())
             lines.append(f"The {name} is closer than optimal for part of the {clients:,}:\n  {counts}.")
@@ -348,7 +349,7 @@ def _release_record(run: FlightRelease, picture: Path) -> dict[str, Any]:
                 "mechanism": cost.mechanism,
                 "divergence": cost.divergence,
                 **{name: json_number(value) for name, value in asdict(cost.summary).items()},
-                "serves_better_than_optimal": run.better_off(cost.mechanism, cost.divergence),
+                "serves_better_than_optimal": run.clients_better_off(cost.mechanism, cost.divergence),
             }
             for cost in run.costs
         ],

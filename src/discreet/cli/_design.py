@@ -32,11 +32,11 @@ from discreet.cli._options import (
     Purpose,
     Rounds,
     WeightColumn,
-    agreement_of,
+    agreement_of_samples,
     argument,
     client_option,
     option,
-    refuse_given,
+    refuse_given_options,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
     require_domain,
@@ -145,7 +145,7 @@ def design(
     if keep is not None:
         PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
     if released:
-        refuse_given(
+        refuse_given_options(
             {
                 "--smoothing": smoothing if smoothing != NO_SMOOTHING else None,
                 "EXAMPLES": source, "--client": client, "--value": value, "--domain": domain, "--domain-size": domain_size,
@@ -155,14 +155,14 @@ def design(
         )  # fmt: skip
         files = SampleFiles(tuple(released), tuple(agreements or ()), spread, spread_agreement)
         check_output_path(output, what="agreement")
-        files.check(output)
+        files.check_files(output)
         kept = LEARNED_KEEP if keep is None else keep
         with stage_bar(quiet=quiet) as stages:
             learned = _learn_agreement(
                 files, epsilon=epsilon, divergence=divergence, keep=kept, confidence=confidence, rounds=rounds, purpose=purpose,
-                begin_stage=stages.begin,
+                begin_stage=stages.begin_stage,
             )  # fmt: skip
-        _write_learned(learned, output, json=json, quiet=quiet)
+        _write_learned_agreement(learned, output, json=json, quiet=quiet)
         return
     if agreements or spread or spread_agreement:
         raise DiscreetError(
@@ -179,12 +179,12 @@ def design(
     coding = Coding(require_domain(domain, domain_size, bounds, cells), other, nulls)
     columns = Columns(client=client, value=value, count=count, weight=weight)
     with stage_bar(quiet=quiet) as stages:
-        stages.begin("reading the examples")
+        stages.begin_stage("reading the examples")
         examples = file_source(source)
         untyped, where = examples.untyped_columns, examples.name
         reading = Reading.of(columns, coding, examples.schema, untyped=untyped, where=where, show_values=True)
         counts, family = example_counts(examples, reading), Simplex(reading.coding.domain)
-        stages.begin(
+        stages.begin_stage(
             f"designing for {pluralise(counts.shape[0], 'example')} on {pluralise(counts.shape[1], 'outcome')}"
         )
         smoothed = AUTO if smoothing == AUTO else None
@@ -198,7 +198,7 @@ def design(
             progress=stages.show_share,
         )
         found = design_at(keep=keep)
-        stages.begin("comparing")
+        stages.begin_stage("comparing")
         rows = compare_samplers(found, counts)
         agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
         frontier = [] if plot is None else _frontier_designs(design_at, found, stages)
@@ -219,7 +219,7 @@ def _frontier_designs(design_at: Callable[..., Design], found: Design, stages: S
     designs = [found]
     for keep in FRONTIER:
         if keep != found.keep:
-            stages.begin(f"designing with --keep {keep:g}")
+            stages.begin_stage(f"designing with --keep {keep:g}")
             designs.append(design_at(keep=keep))
     return sorted(designs, key=lambda one: -one.keep)
 
@@ -230,13 +230,13 @@ def _design_report(found: Design, rows: list[SamplerCost]) -> list[Any]:
     for row in rows:
         parts = [format_number(part) for part in (row.mean, row.median, row.largest, row.worst)]
         made.add_row(row.name, *parts, end_section=row is rows[-1])
-    made.add_row("no sampler is below", format_number(_round_down(found.bound)), "", "", "")
+    made.add_row("no sampler is below", format_number(_round_bound_down(found.bound)), "", "", "")
     return [
         f"[bold]{pluralise(found.examples, 'example')}, {pluralise(found.family.size, 'outcome')}, epsilon = {found.epsilon:g}[/bold], "
         f"keeping {found.keep:g} of the best worst case.",
         "[bold red]Note[/bold red]: the examples must be public, or their clients must have spent a budget on this. "
         "A design made from the clients that it then serves breaks their guarantee, however small epsilon is.",
-        *_smoothing_text(found),
+        *_smoothing_notes(found),
         made,
         "Mean, median and largest are over the examples; the last column is over all possible clients. The last "
         "line is proved: no "
@@ -244,7 +244,7 @@ def _design_report(found: Design, rows: list[SamplerCost]) -> list[Any]:
     ]
 
 
-def _smoothing_text(found: Design) -> list[str]:
+def _smoothing_notes(found: Design) -> list[str]:
     """How the examples were smoothed, or the advice to do so if they are few for their epsilon."""
     if found.smoothing is not None:
         return [f"Smoothing, chosen by the examples: {found.smoothing.description}."]
@@ -256,7 +256,7 @@ def _smoothing_text(found: Design) -> list[str]:
     ]
 
 
-def _round_down(bound: float) -> float:
+def _round_bound_down(bound: float) -> float:
     """A floor as text: four digits, rounded down."""
     unit = 10.0 ** (4 if bound >= 0.01 else 8)
     return max(0.0, math.floor(bound * unit) / unit)
@@ -306,7 +306,7 @@ class SampleFiles:
     spread: str | None = None
     spread_agreement: Path | None = None
 
-    def check(self, output: Path) -> None:
+    def check_files(self, output: Path) -> None:
         """Raise an error for options that contradict each other, and for an output that would replace an input."""
         if self.agreements and len(self.agreements) != len(self.samples):
             raise DiscreetError(
@@ -401,14 +401,14 @@ class _SampleSource:
 def _read_samples(name: str, path: Path | None) -> _SampleSource:
     """The samples of a file, under the agreement that it carries or that is named; or those of a collection in a store."""
     if is_store(name):
-        return _SampleSource(_read_store(name, path))
+        return _SampleSource(_read_store_samples(name, path))
     source = file_source(name)
-    agreed = agreement_of(source, path)
+    agreed = agreement_of_samples(source, path)
     coding, sampler = _learnable_coding_and_sampler(agreed)
     return _SampleSource([(agreed, sampler, tally(source, agreed, coding).counts)], source)
 
 
-def _read_store(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[Any], Any]]:
+def _read_store_samples(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[Any], Any]]:
     """The counts under every agreement of a collection: the only one of a store, or that of the named agreement."""
     wanted = None if path is None else Agreement.read(path).id
     with closing(open_store(name, create=False)) as store:
@@ -441,7 +441,7 @@ def _learnable_coding_and_sampler(agreed: Agreement) -> tuple[Coding, Sampler[An
     return coding_and_sampler(agreed)
 
 
-def _write_learned(found: LearnedAgreement, output: Path, *, json: bool, quiet: bool) -> None:
+def _write_learned_agreement(found: LearnedAgreement, output: Path, *, json: bool, quiet: bool) -> None:
     """Write the agreement, and print what it rests on."""
     if not found.is_identifiable and not quiet:
         typer.echo(visible(f"discreet: {_NARROWED}"), err=True)

@@ -12,7 +12,7 @@ import typer
 from discreet import plots
 from discreet._base.files import check_apart
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.cli._estimate_report import TOP, estimate_blocks, estimate_own, estimate_survey, release_noun
+from discreet.cli._estimate_report import TOP, estimate_blocks, estimate_own_mechanism, estimate_survey, release_noun
 from discreet.cli._groups import estimate_by_group, estimate_change, estimate_stages
 from discreet.cli._options import (
     AgreedDomainFile,
@@ -21,11 +21,11 @@ from discreet.cli._options import (
     Nulls,
     Other,
     PictureFile,
-    agreement_of,
+    agreement_of_samples,
     argument,
     client_option,
     option,
-    refuse_beside,
+    refuse_options_beside,
     stated_domain,
     switch,
     value_option,
@@ -154,15 +154,15 @@ def estimate(
         if len(sources) > 1:
             others = {"--by": by, "--compare": compare, "--client": client, "--clients-table": clients_table}
             more = {"--null-groups": null_groups, "--statistic": statistic, "--bins": bins, "--plot": plot}
-            refuse_beside("several IN", {**single, **others, **more})
+            refuse_options_beside("several IN", {**single, **others, **more})
             estimate_stages(asked, sources, numbered=numbered)
             return
         if by is not None:
-            refuse_beside("--by", {**single, "--compare": compare})
+            refuse_options_beside("--by", {**single, "--compare": compare})
             estimate_by_group(asked, by, clients_table, client, null_groups)
         elif compare is not None:
             others = {"--client": client, "--clients-table": clients_table, "--null-groups": null_groups}
-            refuse_beside("--compare", {**single, **others})
+            refuse_options_beside("--compare", {**single, **others})
             estimate_change(asked, compare)
         return
     if numbered:
@@ -171,12 +171,12 @@ def estimate(
         raise DiscreetError("--clients-table and --null-groups are for groups; say which column with --by COLUMN")
     if top is not None:
         check_count("top", top)
-    _check_options(rows, synthetic, truth, examples, value, client, other, nulls)
-    _check_written(source, agreement, plot, synthetic, rows, truth, examples)
+    _check_estimate_options(rows, synthetic, truth, examples, value, client, other, nulls)
+    _check_output_files(source, agreement, plot, synthetic, rows, truth, examples)
     with open_source(source) as records:
-        agreed = agreement_of(records, agreement)
+        agreed = agreement_of_samples(records, agreement)
         if agreed.survey is not None:
-            refuse_beside(
+            refuse_options_beside(
                 "a survey",
                 {
                     "--domain": domain, "--statistic": statistic or None, "--bins": bins, "--synthetic": synthetic, "--truth": truth,
@@ -186,7 +186,7 @@ def estimate(
             estimate_survey(asked, records, agreed)
             return
         if agreed.own is not None:
-            refuse_beside(
+            refuse_options_beside(
                 "a mechanism of one's own",
                 {
                     "--statistic": statistic or None, "--bins": bins, "--synthetic": synthetic, "--truth": truth, "--examples": examples,
@@ -199,11 +199,11 @@ def estimate(
             sampler, tallied = _count_samples(records, agreed, stated, sample, rounds)
             if isinstance(sampler, OwnSampler):
                 most = TOP if top is None else top
-                estimate_own(sampler, tallied, agreed, confidence=confidence, top=most, json=json)
+                estimate_own_mechanism(sampler, tallied, agreed, confidence=confidence, top=most, json=json)
                 return
         else:
-            _refuse_for_reports(bins, weighted=synthetic is not None and rows is None)
-            keep, each = statistic is not None or examples is not None, _agreed_rounds(rounds, agreed)
+            _refuse_options_for_reports(bins, weighted=synthetic is not None and rows is None)
+            keep, each = statistic is not None or examples is not None, _check_rounds(rounds, agreed)
             tallied = tally_reports(records, agreed, stated, column=asked.report_column, keep=keep, rounds=each)
     if agreed.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
         raise DiscreetError(
@@ -252,7 +252,7 @@ def estimate(
         assert isinstance(found, Population)  # of reports rows alone are written
         write_weighted(found, file_source(source), coding, synthetic, sample=sample)
     if plot is not None:
-        _save_plot(found, agreed, known, plot, TOP if top is None else top)
+        _save_population_picture(found, agreed, known, plot, TOP if top is None else top)
     if json:
         write_json(said)
         return
@@ -268,7 +268,7 @@ def _count_samples(
     """The agreed sampler, and the counts of its samples."""
     if agreed.joint is None:
         coding, sampler = coding_and_sampler(agreed, domain)
-        return sampler, tally(records, agreed, coding, sample=sample, rounds=_agreed_rounds(rounds, agreed))
+        return sampler, tally(records, agreed, coding, sample=sample, rounds=_check_rounds(rounds, agreed))
     if rounds is not None:
         raise DiscreetError(
             f"--rounds is for samples that were released one at a time; agreement {agreed.id[:12]} is on {agreed.joint.samples} of each "
@@ -278,7 +278,7 @@ def _count_samples(
     return joint, tally_joint(records, agreed, coding, samples=agreed.joint.samples, sample=sample)
 
 
-def _refuse_for_reports(bins: int | None, *, weighted: bool) -> None:
+def _refuse_options_for_reports(bins: int | None, *, weighted: bool) -> None:
     """What an estimate from reports cannot do, with what to do instead."""
     if bins is not None:
         raise DiscreetError("--bins is for continuous families, which have no reports; leave it out")
@@ -288,7 +288,7 @@ def _refuse_for_reports(bins: int | None, *, weighted: bool) -> None:
         )
 
 
-def _agreed_rounds(rounds: int | None, agreed: Agreement) -> int:
+def _check_rounds(rounds: int | None, agreed: Agreement) -> int:
     """The number of samples of each client."""
     if rounds is None:
         return 1
@@ -299,7 +299,7 @@ def _agreed_rounds(rounds: int | None, agreed: Agreement) -> int:
     return check_count("--rounds", rounds, most=agreed.rounds, fix=f"the agreement has {agreed.rounds:,}")
 
 
-def _check_options(
+def _check_estimate_options(
     rows: int | None,
     synthetic: str | None,
     truth: str | None,
@@ -324,7 +324,7 @@ def _check_options(
         )
 
 
-def _check_written(
+def _check_output_files(
     source: str,
     agreement: Path | None,
     plot: Path | None,
@@ -359,10 +359,10 @@ def _check_written(
             raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
 
 
-def _save_plot(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: int) -> None:
+def _save_population_picture(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: int) -> None:
     of = f"{found.clients:,} private {release_noun(found)}s {promise_label(agreed.promise, agreed.epsilon)}"
     title = f"{shorten_name(agreed.purpose, 60)}: {of}" if agreed.purpose else None
     plots.save(plots.population(found, truth=known, most=top, title=title), path)
-    note = plots.fonts_note(found.domain.labels or ())
+    note = plots.missing_fonts_note(found.domain.labels or ())
     if note is not None:
         typer.echo(note, err=True)

@@ -82,9 +82,9 @@ def estimate_blocks(
 ) -> list[Any]:
     """The report as blocks of text."""
     shown = _listed_outcomes(found, known, top)
-    ranked = known is None and _is_ranked(found, shown)
+    ranked = known is None and _is_ranked_by_estimate(found, shown)
     blocks: list[Any] = [
-        _headline(found, agreed),
+        _estimate_headline(found, agreed),
         *note_lines(doubts),
         _share_table(found, known, lies, shown, ranked=ranked),
     ]
@@ -92,7 +92,7 @@ def estimate_blocks(
         what = "outcomes" if found.finest is None else "bins"
         blocks.append(f"{len(found.counts) - len(shown):,} more {what}: --top, --json.")
     if ranked:
-        blocks.append(_ranking_text(found, shown))
+        blocks.append(_ranking_note(found, shown))
     if statistics:
         blocks.append(_statistics_table(statistics, found))
     blocks += [_interval_notes(found), _liars_text(found)]
@@ -105,7 +105,7 @@ def estimate_blocks(
     return [*blocks, _mechanism_advice(found), *([] if cost is None else [f"[bold]Rounds[/bold]: {cost}."])]
 
 
-def _headline(found: AnyPopulation, agreed: Agreement) -> str:
+def _estimate_headline(found: AnyPopulation, agreed: Agreement) -> str:
     of = "" if found.rows is None else f" of {pluralise(found.clients, 'client')}"
     kind = mechanism_text(agreed.mechanism, any_client=serves_everybody(found.sampler.family))
     return (
@@ -130,12 +130,12 @@ def _listed_outcomes(found: AnyPopulation, known: Any, top: int | None) -> list[
     return largest if found.finest is None else sorted(largest)
 
 
-def _is_ranked(found: AnyPopulation, shown: list[int]) -> bool:
+def _is_ranked_by_estimate(found: AnyPopulation, shown: list[int]) -> bool:
     """Whether outcomes are chosen by their estimates, which are random, or intervals of single ones contradict each other."""
     return len(found.counts) > len(shown) or float(found.law.low[shown].sum()) > 1.0
 
 
-def _ranking_text(found: AnyPopulation, shown: list[int]) -> str:
+def _ranking_note(found: AnyPopulation, shown: list[int]) -> str:
     if len(found.counts) == len(shown):
         return (
             "[bold]Ranks[/bold]: this table is sorted by estimate. The intervals of single outcomes have lower ends that add up to more "
@@ -310,16 +310,16 @@ def _fidelity_table(found: AnyPopulation, known: Any) -> Table:
     return made
 
 
-def estimate_own(
+def estimate_own_mechanism(
     sampler: OwnSampler, tallied: SampleTally, agreed: Agreement, *, confidence: float, top: int, json: bool
 ) -> None:
     """Print shares of the population, or raise the error of a law that tells none."""
     found = inverted_population(sampler, counts=tallied.counts, confidence=confidence)
     doubts = trust_notes(agreed, named=tallied.named, distinct=tallied.distinct)
-    print_result(inverted_record(found, agreed, doubts), *_own_blocks(found, agreed, doubts, top), json=json)
+    print_result(inverted_record(found, agreed, doubts), *_own_mechanism_blocks(found, agreed, doubts, top), json=json)
 
 
-def _own_blocks(found: InvertedPopulation, agreed: Agreement, doubts: list[str], top: int) -> list[Any]:
+def _own_mechanism_blocks(found: InvertedPopulation, agreed: Agreement, doubts: list[str], top: int) -> list[Any]:
     """The report: shares by the inverse of the matrix, largest first."""
     assert agreed.own is not None
     own, law, size = agreed.own, found.law, len(found.counts)
@@ -361,15 +361,15 @@ def estimate_survey(asked: EstimateOptions, records: Source, agreed: Agreement) 
     asked.save_picture(lambda plots: plots.survey(found, most=min(top, 15)))
     blocks: list[Any] = [_survey_headline(found.clients, agreed), *note_lines(notes)]
     for place, answer in enumerate(found):
-        blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_asked_text(answer)}"]
-        blocks += _answer_blocks(found, place, answer, top)
+        blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_clients_asked_text(answer)}"]
+        blocks += _survey_answer_blocks(found, place, answer, top)
     blocks.append(
         f"Intervals cover {100 * asked.confidence:g} %: each alone, and all {found.numbers:,} numbers of the survey at once. Those "
         "of shares from the reports on one table are proved. Those from several tables, of means, sums and quantiles rest on Gaffke's "
         "bound, a conjecture without a known exception. Intervals hold chance, not lies. Shares are adjusted so that tables with common "
         "columns agree."
     )
-    asked.show(survey_record(found, agreed, notes), blocks)
+    asked.show_estimate(survey_record(found, agreed, notes), blocks)
 
 
 def estimate_survey_groups(asked: EstimateOptions, records: Source, agreed: Agreement, groups: ClientGroups) -> None:
@@ -386,7 +386,7 @@ def estimate_survey_groups(asked: EstimateOptions, records: Source, agreed: Agre
     for place, question in enumerate(first.sampler.survey.questions):
         answers = {name: each[place] for name, each in found.items()}
         blocks += [
-            f"[bold]{safe_text(question.title, most=100)}[/bold]{_unit_text(first[place])}",
+            f"[bold]{safe_text(question.title, most=100)}[/bold]{_answer_unit_text(first[place])}",
             _answer_groups_table(answers, asked.top, groups.column),
         ]
     numbers = first.numbers * len(found)
@@ -395,10 +395,10 @@ def estimate_survey_groups(asked: EstimateOptions, records: Source, agreed: Agre
         "for those that you pick after looking: two groups differ where theirs do not overlap. Groups are public: whoever reads this file "
         "knows each client's."
     )
-    asked.show(survey_groups_record(found, agreed, notes, by=groups.column), blocks)
+    asked.show_estimate(survey_groups_record(found, agreed, notes, by=groups.column), blocks)
 
 
-def estimate_within(asked: EstimateOptions, records: Source, agreed: Agreement, by: str) -> None:
+def estimate_survey_within_groups(asked: EstimateOptions, records: Source, agreed: Agreement, by: str) -> None:
     """`--by` a column of the survey: shares within each private group, from the questions that ask for it and another column."""
     held = read_survey_reports(records, agreed, column=asked.report_column)
     found = answer_survey(agreed.survey_sampler(), held.reports, confidence=asked.confidence)
@@ -419,7 +419,7 @@ def estimate_within(asked: EstimateOptions, records: Source, agreed: Agreement, 
                 made.add_row(
                     safe_text(group, most=60) if not row else "",
                     safe_text(names[shown], most=60),
-                    _known_text(100.0 * law.estimate[shown]),
+                    _value_or_unknown_text(100.0 * law.estimate[shown]),
                     interval_text(100.0 * law.all_low[shown], 100.0 * law.all_high[shown]),
                     end_section=row == len(order) - 1,
                 )
@@ -431,7 +431,7 @@ def estimate_within(asked: EstimateOptions, records: Source, agreed: Agreement, 
         f"Shares within a private group are ratios. Their intervals follow from those of all {found.numbers:,} numbers of the "
         f"survey at once ({100 * asked.confidence:g} %), so they hold together. A group that is rare has wide ones."
     )
-    asked.show(within_record(found, notes, by=by), blocks)
+    asked.show_estimate(within_record(found, notes, by=by), blocks)
 
 
 def estimate_survey_change(
@@ -459,16 +459,16 @@ def estimate_survey_change(
             sure = law.all_low[place] > 0.0 or law.all_high[place] < 0.0
             made.add_row(
                 safe_text(answer.names[place], most=100),
-                _known_text(scale * law.estimate[place]),
+                _value_or_unknown_text(scale * law.estimate[place]),
                 interval_text(scale * law.all_low[place], scale * law.all_high[place]),
                 "changed" if sure else "",
             )
-        blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_unit_text(answer)}", made]
+        blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_answer_unit_text(answer)}", made]
     blocks.append(
         f"Intervals hold for all {found.after.numbers:,} numbers at once ({100 * asked.confidence:g} %), whether the clients are "
         "the same, overlapping or others. changed: the interval excludes 0."
     )
-    asked.show(survey_change_record(found, (before, after), notes), blocks)
+    asked.show_estimate(survey_change_record(found, (before, after), notes), blocks)
 
 
 def _answer_groups_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Table:
@@ -493,7 +493,7 @@ def _answer_groups_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str
                 safe_text(name, most=60) if not row else "",
                 safe_text(each.names[place], most=60),
                 f"{each.clients:,}" if not row else "",
-                _known_text(scale * each.consistent[place]),
+                _value_or_unknown_text(scale * each.consistent[place]),
                 interval_text(scale * each.law.all_low[place], scale * each.law.all_high[place]),
                 end_section=row == len(shown) - 1,
             )
@@ -508,12 +508,12 @@ def _survey_headline(clients: int, agreed: Agreement) -> str:
     )
 
 
-def _unit_text(answer: SurveyAnswer) -> str:
+def _answer_unit_text(answer: SurveyAnswer) -> str:
     return f", in {safe_text(answer.unit, most=30)}" if answer.unit else ""
 
 
-def _asked_text(answer: SurveyAnswer) -> str:
-    unit = _unit_text(answer)
+def _clients_asked_text(answer: SurveyAnswer) -> str:
+    unit = _answer_unit_text(answer)
     if not answer.is_known:
         return f"{unit}: nobody was asked, so nothing is known."
     if not answer.clients:
@@ -521,7 +521,7 @@ def _asked_text(answer: SurveyAnswer) -> str:
     return f"{unit}: {pluralise(answer.clients, 'client')} {'was' if answer.clients == 1 else 'were'} asked it."
 
 
-def _answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: int) -> list[Any]:
+def _survey_answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: int) -> list[Any]:
     """The table of one answer; of the largest shares, only intervals that hold after ranking."""
     if not answer.is_known:
         return []
@@ -535,7 +535,7 @@ def _answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: 
     columns += [] if together else ["interval"]
     made = empty_table("outcome" if answer.has_shares else "", *columns, "all at once")
     for row in shown.tolist():
-        cells = [_known_text(scale * answer.consistent[row])]
+        cells = [_value_or_unknown_text(scale * answer.consistent[row])]
         cells += [] if together else [interval_text(scale * answer.law.low[row], scale * answer.law.high[row])]
         cells.append(interval_text(scale * answer.law.all_low[row], scale * answer.law.all_high[row]))
         made.add_row(safe_text(answer.names[row], most=100), *cells)
@@ -543,7 +543,7 @@ def _answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: 
     if answer.question.kind == "mean":
         total, low, high = found.total(place)
         blocks.append(
-            f"The total over {pluralise(found.clients, 'client')}: {_known_text(total)} ({interval_text(low, high)})."
+            f"The total over {pluralise(found.clients, 'client')}: {_value_or_unknown_text(total)} ({interval_text(low, high)})."
         )
     if len(answer.names) > len(shown):
         blocks.append(
@@ -553,5 +553,5 @@ def _answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: 
     return blocks
 
 
-def _known_text(value: float) -> str:
+def _value_or_unknown_text(value: float) -> str:
     return "not known" if math.isnan(value) else format_number(value)

@@ -103,8 +103,8 @@ def _show_population_ledger(folder: Path, *, json: bool) -> None:
 ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
-@ledger.command(short_help="Make a new ledger with a budget.")
-def create(
+@ledger.command("create", short_help="Make a new ledger with a budget.")
+def create_ledger(
     file: Annotated[Path, argument("FILE", "The new ledger; an existing file is never replaced.")],
     epsilon: Annotated[float, option("E", "Budget of all samples of this client together.")],
     delta: Annotated[float, option("D", "Probability with which the budget may be exceeded.")] = 0.0,
@@ -118,8 +118,8 @@ def create(
     print_result(record, f"{safe_text(file)}: {made.budget}", json=json)
 
 
-@ledger.command(short_help="Show what was charged and what is left.")
-def show(
+@ledger.command("show", short_help="Show what was charged and what is left.")
+def show_ledger(
     file: Annotated[Path, argument("FILE", "A client's ledger, or the folder of a population's.")],
     json: JsonOutput = False,
 ) -> None:
@@ -274,10 +274,10 @@ def send(
     if json:
         write_json({**asdict(sent), "samples": sent.samples})
     elif not quiet:
-        typer.echo("\n".join(map(visible, _sent_lines(sent, to))), err=True)
+        typer.echo("\n".join(map(visible, _sending_summary(sent, to))), err=True)
 
 
-def _sent_lines(sent: "Sent", to: str) -> list[str]:
+def _sending_summary(sent: "Sent", to: str) -> list[str]:
     lines = [
         f"{pluralise(sent.samples, 'sample')} sent to {to}",
         f"{sent.counted:,} counted, {sent.again:,} were there already, {sent.refused:,} refused",

@@ -148,17 +148,17 @@ JsonSummary = Annotated[bool, switch("--json", "Print the summary as JSON, on st
 Quiet = Annotated[bool, switch("--quiet", "No progress and no summary.", "-q")]
 
 
-def refuse_given(options: Mapping[str, Any], why: str) -> None:
+def refuse_given_options(options: Mapping[str, Any], why: str) -> None:
     """Raise an error for the first of these options that has a value; `why` follows its name."""
     for name, value in options.items():
         if value is not None:
             raise DiscreetError(f"{name} {why}")
 
 
-def refuse_beside(what: str, options: Mapping[str, Any]) -> None:
+def refuse_options_beside(what: str, options: Mapping[str, Any]) -> None:
     """Raise an error for options of an estimate that do not go with `what`."""
     instead = f", or estimate without {what}" if what.startswith("--") else ""
-    refuse_given(options, f"does not go with {what}; leave it out{instead}")
+    refuse_given_options(options, f"does not go with {what}; leave it out{instead}")
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class EstimateOptions:
         """The column of reports: report, unless another one is named."""
         return "report" if self.sample == "sample" else self.sample
 
-    def check(self, others: Mapping[str, str | None]) -> None:
+    def check_files(self, others: Mapping[str, str | None]) -> None:
         """Raise an error for what cannot be read twice, and for a picture that would replace an input."""
         for name, path in {"IN": self.source, **others}.items():
             if path == STANDARD:
@@ -205,7 +205,7 @@ class EstimateOptions:
 
             plots.save(draw(plots), self.plot)
 
-    def show(self, record: dict[str, Any], blocks: list[Any]) -> None:
+    def show_estimate(self, record: dict[str, Any], blocks: list[Any]) -> None:
         """Print the record as JSON or the blocks, as it was asked."""
         from discreet.cli._printing import print_result, safe_text  # loads rich, which a release does not need
 
@@ -262,7 +262,7 @@ def _read_labels(path: Path) -> tuple[str, ...]:
     return tuple(read_lines(path, "domain", each="a label"))
 
 
-def ask_whom_to_serve(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
+def ask_for_goal(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
     """The goal of the samples, asked on a terminal if no option states it; None elsewhere."""
     if goal is not None or mechanism is not None or not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
         return goal
@@ -273,7 +273,7 @@ def ask_whom_to_serve(goal: str | None, mechanism: str | None, *, may_ask: bool 
 
 def choose_mechanism(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> tuple[str, str | None]:
     """The mechanism, and a note if no option chose it."""
-    whom = ask_whom_to_serve(goal, mechanism, may_ask=may_ask)
+    whom = ask_for_goal(goal, mechanism, may_ask=may_ask)
     return mechanism_for(whom, mechanism), LINEAR_BY_DEFAULT if whom is None and mechanism is None else None
 
 
@@ -307,7 +307,7 @@ def stated_privacy(epsilon: float | None, delta: float | None, nu: float | None,
     return Pure(epsilon) if not delta else Approximate(epsilon, delta=delta)
 
 
-def agreement_of(records: "Source", agreement: Path | None) -> Agreement:
+def agreement_of_samples(records: "Source", agreement: Path | None) -> Agreement:
     """The agreement in a file of its own, or the one that the samples carry."""
     if agreement is not None:
         return Agreement.read(agreement)
@@ -351,7 +351,7 @@ SurveyFile = Annotated[
 def stated_survey(path: Path, epsilon: float | None, **options: Any) -> SurveySampler:
     """The survey in a file at an epsilon; options that have no meaning beside it are refused."""
     named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
-    refuse_given(named, "has no meaning with --survey; leave it out")
+    refuse_given_options(named, "has no meaning with --survey; leave it out")
     if epsilon is None:
         raise DiscreetError("--epsilon is missing: the budget of the one report that each client sends")
     return SurveySampler(Survey.read(path), epsilon=epsilon)

@@ -181,7 +181,7 @@ def sending_bar() -> Iterator[Callable[[int, int], None]]:
 class SilentStages:
     """Stages of a command that are not shown."""
 
-    def begin(self, what: str) -> None:
+    def begin_stage(self, what: str) -> None:
         """Begin the next stage."""
 
     def show_share(self, done: float) -> None:
@@ -194,7 +194,7 @@ class _StageBar(SilentStages):
     def __init__(self, bars: Any) -> None:
         self._bars, self._stage = bars, bars.add_task("", total=None)
 
-    def begin(self, what: str) -> None:
+    def begin_stage(self, what: str) -> None:
         self._bars.reset(self._stage, total=None, description=safe_text(what))
 
     def show_share(self, done: float) -> None:

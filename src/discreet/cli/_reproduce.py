@@ -32,7 +32,7 @@ from discreet.cli._options import (
     Upper,
     client_option,
     option,
-    refuse_given,
+    refuse_given_options,
     require_domain,
     stated_family,
     switch,
@@ -157,9 +157,9 @@ def reproduce(
             raise DiscreetError("compare is an experiment of its own; name it alone")
         run_comparison(options, json=json)
         return
-    if options.stated_options:
+    if options.given_option_names:
         raise DiscreetError(
-            f"{options.stated_options[0]} is for: discreet reproduce compare; the paper's experiments are as they were published"
+            f"{options.given_option_names[0]} is for: discreet reproduce compare; the paper's experiments are as they were published"
         )
     start = time.perf_counter()
     planned = [
@@ -176,7 +176,7 @@ def reproduce(
     )
     with Progress(*columns, console=Terminal(stderr=True), transient=True) as bars:
         for one in planned:
-            task = bars.add_task(one.name, total=len(one.units))
+            task = bars.add_task(one.name, total=len(one.unit_names))
             runs[one.name] = run_experiment(
                 one,
                 out / "records",
@@ -220,12 +220,12 @@ def _print_report(
                 print_blocks(*_mixtures_table(rows["fig4"]))
             if "fig1" in runs:
                 print_blocks(*_ring_table(rows["fig1"]))
-            print_blocks(_closing_line(f"{len(runs)} of {len(FIGURES)} figures", start, pages[report]))
+            print_blocks(_run_time_text(f"{len(runs)} of {len(FIGURES)} figures", start, pages[report]))
         case "follow-up":
             missing = [one.name for one in missing_sets() if one.name in ORDERED]
             print_blocks(*_findings_text(follow_up_findings(runs), missing=missing))
             cases = sum(len(each.rows) for each in runs.values())
-            print_blocks(_closing_line(f"{cases} cases of the follow-up", start, pages[report]))
+            print_blocks(_run_time_text(f"{cases} cases of the follow-up", start, pages[report]))
         case "population":
             found = [
                 *population_findings(rows["population"]),
@@ -236,7 +236,7 @@ def _print_report(
             ]
             print_blocks(*_findings_text(found, missing=[one.name for one in missing_sets()]))
             print_blocks(
-                _closing_line(f"{len(rows['population'])} cases", start, pages[report]),
+                _run_time_text(f"{len(rows['population'])} cases", start, pages[report]),
                 f"Designs: [bold]{safe_text(pages['designs'])}[/bold]; "
                 f"learned privately: [bold]{safe_text(pages['learned'])}[/bold]",
             )
@@ -260,7 +260,7 @@ def _run_record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _closing_line(done: str, start: float, page: Path) -> str:
+def _run_time_text(done: str, start: float, page: Path) -> str:
     seconds = time.perf_counter() - start
     return f"{done} in {seconds:.1f} s. Page: [bold]{safe_text(page)}[/bold]; pictures and records beside it."
 
@@ -315,7 +315,7 @@ class ComparisonOptions:
     show: str
 
     @property
-    def stated_options(self) -> list[str]:
+    def given_option_names(self) -> list[str]:
         """The options that were given, for a run that has no comparison."""
         renamed = {"epsilons": "epsilon", "divergences": "divergence", "mechanisms": "mechanism"}
         found = [name for name, value in vars(self).items() if value is not None and name != "show"]
@@ -368,13 +368,13 @@ def _compared_clients(options: ComparisonOptions, domain: Domain) -> Any:
     """The clients of a table, or random ones."""
     if options.data is None:
         columns = {"--client": options.client, "--value": options.value}
-        refuse_given(columns, "names a column of --data FILE; give the file too")
+        refuse_given_options(columns, "names a column of --data FILE; give the file too")
         spread = POSITIVE.check("spread", _SPREAD if options.spread is None else options.spread)
         number = check_count("clients", _CLIENTS if options.clients is None else options.clients, most=10**7)
         seed = check_count("seed", options.seed or 0, least=0)
         return np.random.default_rng(seed).dirichlet(np.full(domain.size, spread), size=number)
     random = {"--clients": options.clients, "--spread": options.spread, "--seed": options.seed}
-    refuse_given(random, "is for random clients; leave it out beside --data")
+    refuse_given_options(random, "is for random clients; leave it out beside --data")
     if options.client is None or options.value is None:
         raise DiscreetError("--data needs --client COLUMN and --value COLUMN")
     source = file_source(options.data)

@@ -42,7 +42,7 @@ from discreet.cli._options import (
     choose_mechanism,
     disable_core_dumps,
     option,
-    refuse_given,
+    refuse_given_options,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
     require_domain,
@@ -212,7 +212,7 @@ def sample(
     refuse_large_total_epsilon(request.doubt_of_rounds, allowed=allow_large_epsilon)
     refuse_large_epsilon(budget, allowed=allow_large_epsilon)
     if dry_run:
-        _tell_misfits(source, request, scratch, json=json)
+        _print_misfits(source, request, scratch, json=json)
         return
     if output is None:
         raise DiscreetError("there is no output; give --output OUT (-o), or --dry-run")
@@ -252,7 +252,7 @@ def sample(
             from discreet.tables.spark import sample_files  # needs Spark
 
             local = {"--scratch": scratch, "--memory": memory}
-            refuse_given(local, "is for the local engine; Spark has settings of its own for that")
+            refuse_given_options(local, "is for the local engine; Spark has settings of its own for that")
             if ledger is not None:
                 raise DiscreetError(
                     "--ledger is for the local engine: Spark has no table of its own that a job can look up and append to as one "
@@ -274,7 +274,7 @@ def sample(
 
         write_json({"output": output, "round": request.round, **summary.record})
     elif not quiet:
-        told = (*_summary_lines(summary, request, output, ledger), *([] if taken is None else [taken]))
+        told = (*_release_summary_lines(summary, request, output, ledger), *([] if taken is None else [taken]))
         typer.echo("\n".join(map(visible, told)), err=True)
 
 
@@ -287,7 +287,7 @@ def _parse_memory_size(size: str | None) -> int | None:
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
-def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
+def _release_summary_lines(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
     """The guarantee, and the numbers of rows and samples that were read, left out and written."""
     agreement = summary.agreement
     what, where = agreement.release_kind, "standard output" if output == "-" else output
@@ -339,7 +339,7 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
         yield f"with the same secret and data, this round gives the same {what}s again and spends nothing more; new data are a new round"
 
 
-def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
+def _print_misfits(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
     """Print every value outside the domain with its number of rows on standard output, and a note that the list is private."""
     with open_source(source, scratch) as records:
         found = find_misfits(records, request)
@@ -413,7 +413,7 @@ def tokens(
     refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
     if examples is not None:
         chosen = {"--upper": upper, "--reference-temperature": reference_temperature}
-        refuse_given(chosen, "and --examples, which chooses it, exclude each other; give one of the two")
+        refuse_given_options(chosen, "and --examples, which chooses it, exclude each other; give one of the two")
     opening = _read_prompt_file(public)
     secret = sys.stdin.read() if private == STANDARD else _read_prompt_file(Path(private))
     budget = None if total is None else Budget(epsilon=total, delta=delta)

@@ -27,7 +27,7 @@ from discreet.mechanisms import MollifierSampler, OptimalSampler, epsilon_for, m
 from discreet.plots import USUAL_DIVERGENCES, divergence_label
 from discreet.privacy import Approximate, Gaussian, Pure
 from discreet.privacy.tradeoff import Risk
-from discreet.research import Explorer, page
+from discreet.research import Explorer, explorer_page
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RiskRow:
     mollifier: Risk
 
     @property
-    def ratio(self) -> float:
+    def baseline_ratio(self) -> float:
         """The baseline's worst case divided by the optimal sampler's; infinite if only the latter is 0."""
         ours, theirs = float(self.attained), float(self.mollifier)
         return theirs / ours if 0.0 < ours < float("inf") else float("inf") if theirs > ours else 1.0
@@ -218,10 +218,10 @@ def _risk_table(rows: Sequence[RiskRow]) -> Table:
     made = empty_table("divergence", "epsilon", "optimal", *(["attained"] if own else []), "mollifier", "ratio")
     for place, row in enumerate(rows):
         last = place + 1 == len(rows) or rows[place + 1].epsilon != row.epsilon
-        ratio = format_number(row.ratio, 2) if np.isfinite(row.ratio) else "-"
+        ratio = format_number(row.baseline_ratio, 2) if np.isfinite(row.baseline_ratio) else "-"
         made.add_row(
-            divergence_label(row.divergence), f"{row.epsilon:.6g}", _bound_text(row.optimal), *([_attained_text(row)] if own else []),
-            _bound_text(row.mollifier), ratio,
+            divergence_label(row.divergence), f"{row.epsilon:.6g}", _risk_text(row.optimal), *([_attained_risk_text(row)] if own else []),
+            _risk_text(row.mollifier), ratio,
             end_section=last,
         )  # fmt: skip
     return made
@@ -232,17 +232,17 @@ def _gaussian_table(rows: Sequence[GaussianRow]) -> Table:
     made = empty_table("divergence", "nu", "optimal", *(["attained"] if own else []))
     for place, row in enumerate(rows):
         last = place + 1 == len(rows) or rows[place + 1].nu != row.nu
-        values = _bound_text(row.optimal), *([_attained_text(row)] if own else [])
+        values = _risk_text(row.optimal), *([_attained_risk_text(row)] if own else [])
         made.add_row(divergence_label(row.divergence), f"{row.nu:.6g}", *values, end_section=last)
     return made
 
 
 def _needs_attained_column(rows: Sequence[RiskRow | GaussianRow]) -> bool:
     """Whether the optimal sampler's worst case differs from the smallest one and needs its own column."""
-    return any(_attained_text(row) != _bound_text(row.optimal) for row in rows)
+    return any(_attained_risk_text(row) != _risk_text(row.optimal) for row in rows)
 
 
-def _attained_text(row: RiskRow | GaussianRow) -> str:
+def _attained_risk_text(row: RiskRow | GaussianRow) -> str:
     return ("" if row.attained.attained else "<= ") + format_number(float(row.attained))
 
 
@@ -255,7 +255,7 @@ def _budget_table(targets: Sequence[BudgetRow]) -> Table:
     return made
 
 
-def _bound_text(risk: Risk) -> str:
+def _risk_text(risk: Risk) -> str:
     if risk.least:
         lower, upper = map(format_number, risk.bracket)
         return upper if lower == upper else f"{lower} to {upper}"
@@ -299,7 +299,8 @@ def _tradeoff_record(
     return {
         "family": {"outcomes": family.size, "lower": bounds.lower, "upper": bounds.upper, "alpha": bounds.alpha},
         "risks": [
-            {"epsilon": row.epsilon, **_risk_record(row), "mollifier": _bound_record(row.mollifier)} for row in rows
+            {"epsilon": row.epsilon, **_risk_record(row), "mollifier": _risk_value_record(row.mollifier)}
+            for row in rows
         ],
         "budgets": [asdict(row) for row in targets],
         **other,
@@ -308,10 +309,10 @@ def _tradeoff_record(
 
 def _risk_record(row: RiskRow | GaussianRow) -> dict[str, Any]:
     attained = json_number(row.attained.value) if row.attained.attained else None
-    return {"divergence": row.divergence, "optimal": _bound_record(row.optimal), "attained": attained}
+    return {"divergence": row.divergence, "optimal": _risk_value_record(row.optimal), "attained": attained}
 
 
-def _bound_record(risk: Risk) -> dict[str, Any]:
+def _risk_value_record(risk: Risk) -> dict[str, Any]:
     least = {"least": json_number(risk.least)} if risk.least else {}
     return {"value": json_number(risk.value), "tight": risk.tight, **least}
 
@@ -408,7 +409,7 @@ def explore(
     The page is one file and uses no network. It is served to this machine only until you press Ctrl-C, or written with -o. Its second tab
     explains an agreement file in plain words.
     """
-    content = page()
+    content = explorer_page()
     size = len(content.encode())
     if output is not None:
         with atomic_write(output, what="page", folders=True) as file:

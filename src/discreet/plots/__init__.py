@@ -24,8 +24,8 @@ if TYPE_CHECKING:
         Axes as Axes,
         Figure as Figure,
         figure as figure,
-        fonts_note as fonts_note,
         library_style as library_style,
+        missing_fonts_note as missing_fonts_note,
         panel_title as panel_title,
         save,
     )
@@ -94,7 +94,7 @@ __getattr__ = lazy_names(
         "_output": "output",
         "_planning": "frontier plan tradeoff",
         "_results": "audit comparison population",
-        "_style": "Axes COLOURS Figure INK QUIET figure fonts_note library_style panel_title save",
+        "_style": "Axes COLOURS Figure INK QUIET figure missing_fonts_note library_style panel_title save",
     },
     extra="cli",
 )

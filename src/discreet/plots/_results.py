@@ -53,7 +53,7 @@ def population(
     if not isinstance(found, ReportedPopulation):
         check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
     check_count("most", most)
-    style.check_canvas(ax, title, 1)
+    style.check_axes_and_title(ax, title, 1)
     known = None if truth is None else _check_truth_shares(truth, found)
     if ax is None:
         promise = promise_label(found.sampler.privacy, found.sampler.epsilon)
@@ -64,11 +64,11 @@ def population(
     with style.library_style():
         drawn, (axes,) = style.figure_and_panels(ax, title, size=(8.4, height))
         if found.domain.edges is None:
-            _draw_labels(axes, found, known, most)
+            _draw_label_shares(axes, found, known, most)
             above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}  # given axes may have a title
             axes.legend(loc="lower right", frameon=False, labelcolor=style.INK, **above)
         else:
-            _draw_cells(axes, found, known, found.domain.edges)
+            _draw_cell_densities(axes, found, known, found.domain.edges)
     return drawn
 
 
@@ -80,7 +80,7 @@ def _check_truth_shares(truth: Any, found: AnyPopulation) -> Floats:
     return np.asarray(shares)
 
 
-def _draw_labels(axes: Axes, found: AnyPopulation, truth: Floats | None, most: int) -> None:
+def _draw_label_shares(axes: Axes, found: AnyPopulation, truth: Floats | None, most: int) -> None:
     """A row for each label. Those that are selected by their estimates, which are random, have intervals that hold all at once."""
     law, colour = found.law, style.estimate_colour(exact=found.exact)
     by = law.estimate if truth is None else truth
@@ -104,7 +104,7 @@ def _draw_labels(axes: Axes, found: AnyPopulation, truth: Floats | None, most: i
             truth[shown], rows, s=64, marker="D", facecolor="none", edgecolor=style.INK, zorder=4, label="truth"
         )
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
-    style.name_rows(axes, [style.drawable_name(found.domain.names[place], f"outcome {place}") for place in shown])
+    style.write_row_names(axes, [style.drawable_name(found.domain.names[place], f"outcome {place}") for place in shown])
     more = f"; {len(by) - len(shown):,} more outcomes not shown" if len(by) > len(shown) else ""
     together = f", all {len(by):,} at once" if ranked else ""
     axes.set_xlabel(
@@ -113,10 +113,10 @@ def _draw_labels(axes: Axes, found: AnyPopulation, truth: Floats | None, most: i
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
 
 
-def _draw_cells(axes: Axes, found: AnyPopulation, truth: Floats | None, edges: Floats) -> None:
+def _draw_cell_densities(axes: Axes, found: AnyPopulation, truth: Floats | None, edges: Floats) -> None:
     """A step for each cell."""
     law, width, colour = found.law, np.diff(edges), style.estimate_colour(exact=found.exact)
-    style.fill_steps(axes, edges, law.low / width, law.high / width, colour)
+    style.fill_between_steps(axes, edges, law.low / width, law.high / width, colour)
     label = _UNBIASED if found.exact else _AMONG_SAMPLES
     axes.stairs(law.estimate / width, edges, color=colour, linewidth=1.8, label=label)
     if found.reweighted is not None:
@@ -169,16 +169,16 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
         title = f"Claimed ε = {found.epsilon:g}: {'refuted' if found.is_refuted else 'not refuted'}"
     with style.library_style():
         drawn, (left, right) = style.figure_and_panels(ax, title, size=(10.0, 4.0), panels=(1, 2))
-        _draw_frequencies(left, found)
-        _draw_bounds(right, found)
+        _draw_event_frequencies(left, found)
+        _draw_event_bounds(right, found)
     return drawn
 
 
-def _draw_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
+def _draw_event_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     event = found.events[0]
     style.panel_title(axes, "The leading event", style.drawable_name(event.description, "event 1", 52))
     heights = (event.first_count / event.draws, event.second_count / event.draws)
-    names = [f"input {_value_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
+    names = [f"input {_input_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
     bars = axes.bar([0, 1], heights, width=0.5, color=[style.COLOURS["mollifier"], style.COLOURS["held"]])
     axes.bar_label(bars, [f"{height:.4f}" for height in heights], padding=3)
     numbers = (event.first_input + 1, event.second_input + 1)
@@ -188,7 +188,7 @@ def _draw_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     axes.set_ylabel("how often")
 
 
-def _draw_bounds(axes: Axes, found: BlackBoxAudit) -> None:
+def _draw_event_bounds(axes: Axes, found: BlackBoxAudit) -> None:
     claim, bounds = found.epsilon, [event.empirical_epsilon_lower_bound for event in found.events]
     style.panel_title(
         axes, "What each event proves", "a lower bound for epsilon, on draws that had no part in choosing it"
@@ -207,7 +207,7 @@ def _draw_bounds(axes: Axes, found: BlackBoxAudit) -> None:
     axes.set_xlabel("ε")
 
 
-def _value_text(value: Any) -> str:
+def _input_text(value: Any) -> str:
     """A value as one would type it: 'b' instead of np.str_('b')."""
     return repr(value.item() if isinstance(value, np.generic) else value)
 
@@ -282,21 +282,21 @@ def comparison(
     with library_style() if style is None else matplotlib.rc_context(own):
         drawn, axes = figure_and_panels(ax, title, size=(3.4 * len(panels) + 1.6, 3.6), panels=(1, len(panels)))
         for panel, name in zip(axes, panels, strict=True):
-            _draw_mechanisms(
+            _draw_compared_mechanisms(
                 panel, [record for record in rows if record.divergence == name], value, names, shades, labels or {}
             )
-            panel.set_title(_plain_text(divergence_label(name)), loc="left", fontsize=11)
+            panel.set_title(_text_without_formulas(divergence_label(name)), loc="left", fontsize=11)
         axes[0].set_ylabel(_VALUES[value])
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
     return drawn
 
 
-def _plain_text(name: str) -> str:
+def _text_without_formulas(name: str) -> str:
     """A name as matplotlib prints it: one short line, and no dollar sign starts a formula."""
     return shorten_name(" ".join(name.split())).replace("$", r"\$")
 
 
-def _draw_mechanisms(
+def _draw_compared_mechanisms(
     axes: Axes,
     rows: Sequence[Any],
     value: str,
@@ -311,7 +311,7 @@ def _draw_mechanisms(
         if not points:
             continue
         bound = value == "worst_case" and not all(row.exact for row in rows if row.mechanism == name)
-        label = labels.get(name, _plain_text(name)) + (" (upper bound)" if bound else "")
+        label = labels.get(name, _text_without_formulas(name)) + (" (upper bound)" if bound else "")
         if as_bars:
             axes.bar(place, points[0][1], color=colours[name], label=label, alpha=0.5 if bound else 1.0)
         else:

@@ -12,20 +12,20 @@ from discreet.research._boosted import BoostedLaw, BoostedSampler, Training
 from discreet.research._comparison import Comparison, ComparisonRecord, compare
 
 if TYPE_CHECKING:
-    from discreet.research._explorer import Explorer as Explorer, page as page
+    from discreet.research._explorer import Explorer as Explorer, explorer_page as explorer_page
     from discreet.research._flights import (
         DesignedFlights as DesignedFlights,
         DestinationEstimate as DestinationEstimate,
         FlightRelease as FlightRelease,
         TimeZoneEstimate as TimeZoneEstimate,
         design_gain_figure as design_gain_figure,
-        designed_flights as designed_flights,
-        flights_figure as flights_figure,
-        learnt_time_zones as learnt_time_zones,
-        lesson_figure as lesson_figure,
-        released_flights as released_flights,
-        reported_destinations as reported_destinations,
-        reports_figure as reports_figure,
+        destinations_figure as destinations_figure,
+        estimate_destinations as estimate_destinations,
+        estimate_time_zones as estimate_time_zones,
+        flight_release_figure as flight_release_figure,
+        release_flights as release_flights,
+        serve_flights_by_design as serve_flights_by_design,
+        time_zones_figure as time_zones_figure,
     )
     from discreet.research._reports import (
         STATISTICS as STATISTICS,
@@ -72,10 +72,10 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "_explorer": "Explorer page",
+        "_explorer": "Explorer explorer_page",
         "_flights": (
-            "DesignedFlights DestinationEstimate FlightRelease TimeZoneEstimate design_gain_figure designed_flights "
-            "flights_figure learnt_time_zones lesson_figure released_flights reported_destinations reports_figure"
+            "DesignedFlights DestinationEstimate FlightRelease TimeZoneEstimate design_gain_figure serve_flights_by_design "
+            "flight_release_figure estimate_time_zones time_zones_figure release_flights estimate_destinations destinations_figure"
         ),
         "_reports": (
             "CostQuantiles STATISTICS client_costs realised_epsilon recorded_epsilons recorded_mechanisms write_report"

@@ -1,18 +1,18 @@
 """`discreet demo` on the bundled flights: a release, two estimates of a population, a design, and their pictures.
 
-`released_flights`: 4,043 aircraft each release one destination. The guarantee is read off the integers twice: from the lattice, which
+`release_flights`: 4,043 aircraft each release one destination. The guarantee is read off the integers twice: from the lattice, which
 bounds every possible output distribution, and from the weights of these clients' draws. Both are compared with a rational lower bound of
 e^epsilon in exact arithmetic.
 
-`learnt_time_zones`: each aircraft releases the time zone of one of its flights by the linear mechanism, from which the average log can be
+`estimate_time_zones`: each aircraft releases the time zone of one of its flights by the linear mechanism, from which the average log can be
 estimated without bias. The truth is known here and compared with the estimate.
 
-`reported_destinations`: each aircraft sends one report on all 104 destinations, and beside it, for comparison, one value by the linear
+`estimate_destinations`: each aircraft sends one report on all 104 destinations, and beside it, for comparison, one value by the linear
 mechanism at the same epsilon.
 
-`designed_flights`: the logs of the first half-year are the public examples, and every aircraft of the second half releases one destination
-of that half's log. A design made from the logs that it serves would break their guarantee; this one has seen none of them. Most aircraft
-flew in both halves, so the served resemble the examples more closely than unrelated clients would.
+`serve_flights_by_design`: the logs of the first half-year are the public examples. Every aircraft of the second half releases one
+destination of that half's log. A design made from the logs that it serves would break their guarantee; this one has seen none of them. Most
+aircraft flew in both halves, so the served resemble the examples more closely than unrelated clients would.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ from discreet.plots import (
     shorten_name,
 )
 from discreet.release import TOTAL
-from discreet.research._reports import set_title
+from discreet.research._reports import set_figure_title
 from discreet.research.data import Logbooks
 from discreet.research.experiments import PAPER_DIVERGENCES, CostSummary
 
@@ -116,13 +116,13 @@ class FlightRelease:
         """The cost of that mechanism under that divergence."""
         return next(c for c in self.costs if (c.mechanism, c.divergence) == (mechanism, measure))
 
-    def better_off(self, mechanism: str, measure: str) -> int:
+    def clients_better_off(self, mechanism: str, measure: str) -> int:
         """The number of clients for which that mechanism is strictly closer than the optimal one."""
         rival, ours = self.cost(mechanism, measure).realised, self.cost(OptimalSampler.name, measure).realised
         return int((rival < ours - 1e-12).sum())  # equal up to rounding
 
 
-def released_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None = None) -> FlightRelease:
+def release_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None = None) -> FlightRelease:
     """Release one destination for every aircraft; show `aircraft` in detail (by default the one with most flights)."""
     family = Simplex(logbooks.outcomes)
     laws = family.law(counts=logbooks.counts)
@@ -206,7 +206,7 @@ class DesignedFlights:
     own: int  # released destinations that the aircraft flew to in the second half
 
 
-def designed_flights(first: Logbooks, second: Logbooks, *, epsilon: float) -> DesignedFlights:
+def serve_flights_by_design(first: Logbooks, second: Logbooks, *, epsilon: float) -> DesignedFlights:
     """Design on the first logbooks, and release one destination of every aircraft of the second."""
     family = Simplex(second.outcomes)
     examples, laws = family.law(counts=first.counts), family.law(counts=second.counts)
@@ -251,12 +251,12 @@ class TimeZoneEstimate:
     released: str
 
     @property
-    def covering_intervals(self) -> int:
+    def covering_interval_count(self) -> int:
         """The number of intervals that cover the truth."""
         return int(((self.found.law.low <= self.truth) & (self.truth <= self.found.law.high)).sum())
 
 
-def learnt_time_zones(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> TimeZoneEstimate:
+def estimate_time_zones(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> TimeZoneEstimate:
     """Release one time zone for every aircraft and estimate the population; show `aircraft` in detail."""
     family = Simplex(logbooks.outcomes)
     sampler = LinearSampler(family, epsilon=epsilon)
@@ -285,22 +285,22 @@ class DestinationEstimate:
     named: tuple[str, ...]
 
     @property
-    def covering_intervals(self) -> int:
+    def covering_interval_count(self) -> int:
         """The number of intervals that cover the truth."""
         return int(((self.found.law.low <= self.truth) & (self.truth <= self.found.law.high)).sum())
 
     @property
-    def values_needed(self) -> int:
+    def clients_needed_by_values(self) -> int:
         """How many aircraft values would need to tell a share as well, in the uniform population."""
         reports = self.found.sampler
         return int(np.ceil(self.found.clients * reports.by_values().variance() / reports.variance()))
 
-    def distance(self, found: ReportedPopulation | Population) -> float:
+    def distance_from_truth(self, found: ReportedPopulation | Population) -> float:
         """The total variation distance of an estimated law from the truth."""
         return float(0.5 * np.abs(found.nearest - self.truth).sum())
 
 
-def reported_destinations(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> DestinationEstimate:
+def estimate_destinations(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> DestinationEstimate:
     """Send one report for every aircraft and estimate the population, by reports and by values; show the report of `aircraft`."""
     family = Simplex(logbooks.outcomes)
     laws = family.law(counts=logbooks.counts)
@@ -330,16 +330,18 @@ class CostProfile:
     note: str = ""
 
 
-def flights_figure(run: FlightRelease) -> Figure:
+def flight_release_figure(run: FlightRelease) -> Figure:
     """One client on the left, the costs of all clients on the right."""
     client, profiles = run.client, []
     for name in MECHANISMS:
-        better = run.better_off(name, _DRAWN)
+        better = run.clients_better_off(name, _DRAWN)
         note = f"is closer for\n{better:,} aircraft" if better else ""
         profiles.append(CostProfile(name, run.cost(name, _DRAWN).realised, note))
     with library_style():
         drawn = figure(11.6, 5.6)
-        set_title(drawn, f"{len(run.released):,} aircraft each release one destination at ε = {run.epsilon:g}", 14)
+        set_figure_title(
+            drawn, f"{len(run.released):,} aircraft each release one destination at ε = {run.epsilon:g}", 14
+        )
         left, right = drawn.subplots(1, 2, width_ratios=(1.0, 1.0))
         panel_title(
             left,
@@ -348,16 +350,16 @@ def flights_figure(run: FlightRelease) -> Figure:
         )
         sampler = OptimalSampler(Simplex(run.destinations), epsilon=run.epsilon)
         output(sampler, client.held, released=client.released, ax=left)
-        _draw_profiles(right, profiles, divergence_label(_DRAWN))
+        _draw_cost_profiles(right, profiles, divergence_label(_DRAWN))
     return drawn
 
 
-def lesson_figure(lesson: TimeZoneEstimate) -> Figure:
+def time_zones_figure(lesson: TimeZoneEstimate) -> Figure:
     """The curator's estimate on the left, one client's release on the right; outcomes in the same order."""
     found, epsilon = lesson.found, lesson.found.sampler.epsilon
     with library_style():
         drawn = figure(12.0, 1.9 + 0.42 * len(lesson.truth))
-        set_title(drawn, f"{found.clients:,} aircraft each release one time zone at ε = {epsilon:g}", 14)
+        set_figure_title(drawn, f"{found.clients:,} aircraft each release one time zone at ε = {epsilon:g}", 14)
         left, right = drawn.subplots(1, 2, width_ratios=(1.15, 1.0))
         panel_title(
             left, "The curator's estimate", "the true population, and its estimate from one sample of each aircraft"
@@ -368,24 +370,29 @@ def lesson_figure(lesson: TimeZoneEstimate) -> Figure:
             f"What one aircraft gave away: “{lesson.released}”",
             f"{lesson.client} holds {lesson.records:,} flights; its one sample could have been any of these",
         )
-        _draw_revealed(right, lesson)
+        _draw_client_release(right, lesson)
     return drawn
 
 
-def reports_figure(lesson: DestinationEstimate) -> Figure:
+def destinations_figure(lesson: DestinationEstimate) -> Figure:
     """The largest destinations as reports tell them on the left, and as values of the same aircraft do on the right."""
     found = lesson.found
     size, epsilon = len(lesson.truth), found.sampler.epsilon
     with library_style():
         drawn = figure(12.0, 6.2)
-        set_title(
+        set_figure_title(
             drawn, f"{found.clients:,} aircraft each send one report on {size} destinations at ε = {epsilon:g}", 14
         )
         axes = drawn.subplots(1, 2)
-        off = [f"all {size} together are off by {lesson.distance(each):.2f} (TV)" for each in (found, lesson.by_values)]
+        off = [
+            f"all {size} together are off by {lesson.distance_from_truth(each):.2f} (TV)"
+            for each in (found, lesson.by_values)
+        ]
         panel_title(axes[0], "By reports", f"the {_LISTED} largest destinations; {off[0]}")
         draw_population(found, truth=lesson.truth, most=_LISTED, ax=axes[0])
-        panel_title(axes[1], "By values, the old way", f"{off[1]}; as good with {lesson.values_needed:,} aircraft")
+        panel_title(
+            axes[1], "By values, the old way", f"{off[1]}; as good with {lesson.clients_needed_by_values:,} aircraft"
+        )
         draw_population(lesson.by_values, truth=lesson.truth, most=_LISTED, ax=axes[1])
         ends = [each.get_xlim() for each in axes]
         for each in axes:
@@ -397,14 +404,16 @@ def design_gain_figure(found: DesignedFlights) -> Figure:
     """The cost of each sampler for the aircraft of the second half-year, in two divergences."""
     with library_style():
         drawn = figure(12.0, 5.4)
-        set_title(drawn, f"July to December, served by a design made on January to June, ε = {found.epsilon:g}", 14)
+        set_figure_title(
+            drawn, f"July to December, served by a design made on January to June, ε = {found.epsilon:g}", 14
+        )
         for axes, name in zip(drawn.subplots(1, 2), ("tv", "kl"), strict=True):
             profiles = [CostProfile(kind, served.costs[name]) for kind, served in found.samplers.items()]
-            _draw_profiles(axes, profiles, divergence_label(name))
+            _draw_cost_profiles(axes, profiles, divergence_label(name))
     return drawn
 
 
-def _draw_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: str) -> None:
+def _draw_cost_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: str) -> None:
     clients = len(profiles[0].realised)
     panel_title(
         axes,
@@ -445,7 +454,7 @@ def _annotate_panel(axes: Axes, text: str, place: tuple[float, float], shift: tu
     axes.annotate(text, place, shift, textcoords="offset points", color=colour, ha="left", va="top", fontsize=9)
 
 
-def _draw_revealed(axes: Axes, lesson: TimeZoneEstimate) -> None:
+def _draw_client_release(axes: Axes, lesson: TimeZoneEstimate) -> None:
     shown = np.argsort(-lesson.truth, kind="stable")
     names = [str(lesson.found.domain.names[place]) for place in shown]
     rows, colour = np.arange(len(shown)), COLOURS["linear"]

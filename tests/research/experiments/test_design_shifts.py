@@ -22,10 +22,10 @@ def test_it_pays_for_clients_alike_and_not_for_others(tmp_path: Path) -> None:
         Shift("other", "other", "left", "right", lambda: (LEFT, RIGHT), bundled=True),
     )
     same, other = run_experiment(ShiftComparison(epsilons=(2.0,), shifts=shifts), tmp_path).rows
-    assert same.pays
-    assert 0.5 < same.gap_share <= 1.0
-    assert not other.pays
-    assert other.gap_share < 0.0
+    assert same.is_design_better
+    assert 0.5 < same.closed_gap_share <= 1.0
+    assert not other.is_design_better
+    assert other.closed_gap_share < 0.0
     for row in (same, other):
         assert row.served == (80 if row is same else 160)
         assert all(row.floor <= mean for mean in row.means.values())

@@ -69,12 +69,12 @@ def test_killing_it_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     assert done_once.returncode == -signal.SIGKILL
     finished = path.read_bytes()
     kept = finished.count(b"\n") - 1
-    assert 2 <= kept < len(small().units)
+    assert 2 <= kept < len(small().unit_names)
     done: list[int] = []
     run_experiment(small(), tmp_path, lambda finished, _: done.append(finished))
     assert done[0] == kept
     assert path.read_bytes().startswith(finished)
     rows = read_records(path, MixtureClient).rows
-    assert sorted(row.unit for row in rows) == sorted(small().units)
+    assert sorted(row.unit for row in rows) == sorted(small().unit_names)
     left_alone = run_experiment(small(), tmp_path / "alone").rows
     assert without_times(rows) == without_times(left_alone)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.plots import save
-from discreet.research._flights import flights_figure, learnt_time_zones, lesson_figure, released_flights
+from discreet.research._flights import estimate_time_zones, flight_release_figure, release_flights, time_zones_figure
 from discreet.research.data import logbooks, zone_logbooks
 from tests.pictures import assert_picture
 
@@ -14,8 +14,8 @@ from tests.pictures import assert_picture
 @pytest.mark.slow
 @pytest.mark.parametrize(("aircraft", "kinds"), [("N328AA", 6), (None, 12)])
 def test_the_flights_picture(aircraft: str | None, kinds: int, tmp_path: Path) -> None:
-    run = released_flights(logbooks(), epsilon=1.0, aircraft=aircraft)
-    drawn = flights_figure(run)
+    run = release_flights(logbooks(), epsilon=1.0, aircraft=aircraft)
+    drawn = flight_release_figure(run)
     names = [label.get_text() for label in drawn.axes[0].get_yticklabels()]
     held = [run.destinations[place] for place in (-run.client.held).argsort(kind="stable")]
     few = min(kinds, int((run.client.held > 0).sum()))
@@ -30,8 +30,8 @@ def test_the_flights_picture(aircraft: str | None, kinds: int, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_the_lesson_picture(tmp_path: Path) -> None:
-    lesson = learnt_time_zones(zone_logbooks(), epsilon=2.0, aircraft="N328AA")
-    drawn = lesson_figure(lesson)
+    lesson = estimate_time_zones(zone_logbooks(), epsilon=2.0, aircraft="N328AA")
+    drawn = time_zones_figure(lesson)
     left, right = ([label.get_text() for label in axes.get_yticklabels()] for axes in drawn.axes)
     assert left == right
     assert any(text.get_text().endswith("  released") for text in drawn.axes[1].texts)

@@ -45,9 +45,9 @@ SHIFT = ShiftedDesign(
 
 def test_a_tie_is_no_win_and_all_splits_count() -> None:
     early, late = design_cases(ROWS)
-    assert early.mean("designed", "kl") == pytest.approx(0.205)
-    assert early.won("kl")
-    assert not late.won("kl")
+    assert early.mean_divergence("designed", "kl") == pytest.approx(0.205)
+    assert early.has_smallest_mean("kl")
+    assert not late.has_smallest_mean("kl")
     assert late.undesigned_splits == 2
     said = dict(design_findings(ROWS))
     assert "total variation 1" in said["The smallest mean."]

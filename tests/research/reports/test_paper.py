@@ -12,7 +12,7 @@ import pytest
 from discreet.plots._style import save
 from discreet.research._boosted import Training
 from discreet.research._reports import STATISTICS, CostQuantiles, client_costs, realised_epsilon
-from discreet.research._reports._paper import paper_figure, paper_findings, report_page
+from discreet.research._reports._paper import paper_figure, paper_findings, paper_page
 from discreet.research.experiments import FIGURES, named_experiment, read_records, records_path, run_experiment
 from discreet.research.experiments._paper_figures import GaussianRing, MixtureClient, MixtureLaw, RandomMixtures
 from tests.pictures import assert_picture
@@ -55,7 +55,7 @@ def test_every_figure_is_drawn(runs: dict[str, Any], name: str, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_the_page_stands_alone(runs: dict[str, Any]) -> None:
-    page = report_page(runs, dict.fromkeys(FIGURES, b"picture"))
+    page = paper_page(runs, dict.fromkeys(FIGURES, b"picture"))
     assert page.count("data:image/png;base64," + base64.b64encode(b"picture").decode()) == len(FIGURES)
     assert not re.findall(r"(?:src|href)='(?!data:)", page)
     assert "QUICK RUN" in page

@@ -84,9 +84,9 @@ def test_who_is_closer(
     recorded: RecordedRun[SetAtBudget], errors: dict[str, float], winner: str | None, informative: bool
 ) -> None:
     contest = Contest(with_errors(recorded.rows[0], **errors))
-    assert {contest.sample, contest.oracle} == set(errors)
+    assert {contest.best_sample, contest.best_oracle} == set(errors)
     assert contest.winner == winner
-    assert contest.informative == informative
+    assert contest.is_informative == informative
 
 
 def test_findings_say_who_wins_where(recorded: RecordedRun[SetAtBudget]) -> None:
@@ -117,7 +117,9 @@ def test_small_tables_follow_the_records(recorded: RecordedRun[SetAtBudget]) -> 
     assert head == ["set", "ε = 0.5", "ε = 1", "ε = 4"]
     assert [len(line) for line in body] == [4, 4]
     first = Contest(rows_by_set(rows)["skewed4"][0])
-    assert f"{mean_error(first.row, first.sample):.3f} / {mean_error(first.row, first.oracle):.3f}" in body[0][1]
+    assert (
+        f"{mean_error(first.row, first.best_sample):.3f} / {mean_error(first.row, first.best_oracle):.3f}" in body[0][1]
+    )
     told = rows_by_set(rows)["skewed30"][2].realised["linear"]["tv"]
     assert fidelity_table(rows)[1][5][1:][-1] == f"{told.mean:.3f} ({told.worst:.3f})"
 

@@ -35,7 +35,7 @@ th { border-bottom: 1px solid #999 } td.text, th.text { text-align: left } tr.ru
 def html_table(head: Sequence[str], body: Sequence[Sequence[object]], texts: int = 1, rule_on: int | None = 0) -> str:
     """A table, the first `texts` columns flush left, a rule above each new value in column `rule_on`."""
 
-    def cell(place: int, tag: str, value: object) -> str:
+    def html_cell(place: int, tag: str, value: object) -> str:
         shown = f"{value:.6f}" if isinstance(value, float) else html.escape(str(value))
         return f"<{tag} class='text'>{shown}</{tag}>" if place < texts else f"<{tag}>{shown}</{tag}>"
 
@@ -44,9 +44,9 @@ def html_table(head: Sequence[str], body: Sequence[Sequence[object]], texts: int
         new = rule_on is not None and line[rule_on] != last
         last = line[rule_on] if rule_on is not None else None
         rows.append(
-            f"<tr{' class=rule' if new else ''}>" + "".join(cell(i, "td", v) for i, v in enumerate(line)) + "</tr>"
+            f"<tr{' class=rule' if new else ''}>" + "".join(html_cell(i, "td", v) for i, v in enumerate(line)) + "</tr>"
         )
-    return f"<table><tr>{''.join(cell(i, 'th', v) for i, v in enumerate(head))}</tr>{''.join(rows)}</table>"
+    return f"<table><tr>{''.join(html_cell(i, 'th', v) for i, v in enumerate(head))}</tr>{''.join(rows)}</table>"
 
 
 Finding = tuple[str, str]  # the headline, and what follows it
@@ -57,7 +57,7 @@ def finding_items(findings: Iterable[Finding]) -> list[str]:
     return [f"<b>{html.escape(headline)}</b> {html.escape(text)}" for headline, text in findings]
 
 
-def write_page(
+def self_contained_page(
     title: str, heading: str, intro: str, *, quick: str | None, findings: Sequence[str], parts: Iterable[str]
 ) -> str:
     """A self-contained page: what it is, what a quick run leaves out (None: it is a full one), the findings, and the rest."""
@@ -79,17 +79,17 @@ def picture_tag(pictures: Pictures, name: str) -> str:
     return f"<img alt='{name}' src='data:image/png;base64,{base64.b64encode(pictures[name]).decode()}'>"
 
 
-def set_title(drawn: Figure, title: str, size: float = 13) -> None:
+def set_figure_title(drawn: Figure, title: str, size: float = 13) -> None:
     """The title of a picture, at its upper left."""
     drawn.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold")
 
 
-def mark_quick(drawn: Figure, mark: str = "QUICK RUN") -> None:
+def mark_quick_run(drawn: Figure, mark: str = "QUICK RUN") -> None:
     """Mark a picture of a quick run."""
     drawn.text(0.995, 0.985, mark, ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold")
 
 
-def add_legend(drawn: Figure, axes: Axes, wanted: Sequence[str] | None = None) -> None:
+def add_common_legend(drawn: Figure, axes: Axes, wanted: Sequence[str] | None = None) -> None:
     """One legend below all panels, of the labels in one of them: those wanted, or all."""
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     labels = list(handles) if wanted is None else list(wanted)
@@ -175,7 +175,7 @@ def write_report(report: str, runs: Runs, folder: Path) -> Path:
     match report:
         case "paper":
             figures = {name: _paper.paper_figure(run) for name, run in runs.items()}
-            file, page = "report", partial(_paper.report_page, runs)
+            file, page = "report", partial(_paper.paper_page, runs)
         case "follow-up":
             figures, before = follow_up.follow_up_figures(runs), "follow-up-"
             page = partial(follow_up.follow_up_page, runs)

@@ -46,7 +46,7 @@ def minimax_table(rows: Sequence[FiniteClasses], outcomes: int) -> Table:
         if row.outcomes == outcomes:
             for name, found in row.classes.items():
                 values = [value for f in SHOWN for value in (found.published_minimax.get(f), found.minimax.get(f))]
-                body.append([_notion_label(row), name, *map(_value_text, values)])
+                body.append([_notion_label(row), name, *map(_five_digits_text, values)])
     return head, body
 
 
@@ -60,7 +60,7 @@ def mixture_table(rows: Sequence[MixtureClasses], divergence: str = "kl") -> Tab
         for name, found in row.classes.items():
             one = found.pointwise[divergence]
             told = (one.linear, one.projection, one.linear_mean, one.projection_mean)
-            body.append([row.title, _notion_label(row), name, *map(_value_text, told), _worse_count_text(found)])
+            body.append([row.title, _notion_label(row), name, *map(_five_digits_text, told), _worse_count_text(found)])
     return [*head, "worse off, by any f"], body
 
 
@@ -70,23 +70,23 @@ def published_table(finite: Sequence[FiniteClasses], mixtures: Sequence[MixtureC
     for row in finite:
         for name, found in row.classes.items() if row.outcomes == 10 else ():
             cited = PUBLISHED_FINITE.get((row.kind, row.budget, name), {})
-            body += _comparison_rows(["10 outcomes, minimax", _notion_label(row), name], cited, found.minimax)
+            body += _cited_rows(["10 outcomes, minimax", _notion_label(row), name], cited, found.minimax)
     for place in mixtures:
         for name, found in place.classes.items() if place.shape == "laplace" else ():
             for mechanism in ("projection", "linear"):
                 cited = PUBLISHED_LAPLACE.get((place.kind, place.budget, name, mechanism), {})
                 ours = {f: getattr(one, mechanism) for f, one in found.pointwise.items()}
                 what = f"largest of {found.clients} mixtures, {mechanism}"
-                body += _comparison_rows([what, _notion_label(place), name], cited, ours)
+                body += _cited_rows([what, _notion_label(place), name], cited, ours)
     return ["what", "notion", "class", "divergence", "published", "ours"], body
 
 
-def _comparison_rows(what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]) -> list[list[str]]:
+def _cited_rows(what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]) -> list[list[str]]:
     lines = []
     for f, value in cited.items():
         halved = text_hellinger(1.0) if f == "hellinger" else 1.0
         label = f"half {divergence_label(f)}" if f == "hellinger" else divergence_label(f)
-        lines.append([*what, label, f"{value / halved:.6g}", _value_text(ours[f] / halved)])
+        lines.append([*what, label, f"{value / halved:.6g}", _five_digits_text(ours[f] / halved)])
     return lines
 
 
@@ -193,7 +193,7 @@ def follow_up_page(runs: Runs, pictures: Pictures) -> str:
         reports.picture_tag(pictures, "ordered"),
         reports.html_table(*ordered_table(ordered)),
     ]
-    return reports.write_page(
+    return reports.self_contained_page(
         "the follow-up reproduced",
         "The follow-up's figures, theirs and ours",
         "<em>Locally Optimal Private Sampling: Beyond the Global Minimax</em> (Ghoukasian, Lee, Asoodeh; NeurIPS 2025), "
@@ -207,7 +207,7 @@ def follow_up_page(runs: Runs, pictures: Pictures) -> str:
 
 def _plane_table(rows: Sequence[PlaneLaw]) -> str:
     body = [
-        [row.notion, row.family, row.mechanism, *(_value_text(row.costs[f]) for f in SHOWN)]
+        [row.notion, row.family, row.mechanism, *(_five_digits_text(row.costs[f]) for f in SHOWN)]
         for row in rows
         if row.costs
     ]
@@ -232,7 +232,7 @@ def _notion_label(row: FiniteClasses | MixtureClasses) -> str:
     return row.notion if row.kind != "functional" else f"Laplace trade-off, μ = {row.budget:g}"
 
 
-def _value_text(value: float | None) -> str:
+def _five_digits_text(value: float | None) -> str:
     return "" if value is None else f"{value:.5f}"
 
 
@@ -272,7 +272,7 @@ def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
     """Distances against epsilon, and one client, for delays and cholesterol if available."""
     names = [name for name in _WANTED if any(row.set == name for row in rows)]
     drawn = figure(11.6, 0.9 + 3.2 * len(names))
-    reports.set_title(drawn, "Ordered outcomes: how far a sample's law is from the client's own, at equal ε")
+    reports.set_figure_title(drawn, "Ordered outcomes: how far a sample's law is from the client's own, at equal ε")
     grid = drawn.subplots(len(names), 3, squeeze=False, width_ratios=(1.0, 1.0, 1.9))
     for line, name in zip(grid, names, strict=True):
         those = sorted((row for row in rows if row.set == name), key=lambda row: row.epsilon)
@@ -281,7 +281,7 @@ def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
         _draw_distance_lines(line[1], those, "single_outcome")
         panel_title(line[1], "worst client", "with a single outcome")
         _draw_example_client(line[2], min(those, key=lambda row: abs(row.epsilon - _SHOWN_AT)))
-    reports.add_legend(drawn, grid[0][0])
+    reports.add_common_legend(drawn, grid[0][0])
     return drawn
 
 
@@ -339,7 +339,7 @@ def follow_up_figures(runs: Runs) -> dict[str, Figure]:
         found = {name: draw(runs[name].rows) for name, draw in drawers.items()}
         for name, drawn in found.items():
             if runs[name].header.quick:
-                reports.mark_quick(drawn)
+                reports.mark_quick_run(drawn)
     return found
 
 
@@ -349,7 +349,7 @@ def _finite_figure(rows: Sequence[FiniteClasses]) -> Figure:
     those = [row for row in rows if row.outcomes == fewest]
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in those)]
     drawn = figure(11.0, 1.0 + 2.3 * len(kinds))
-    reports.set_title(
+    reports.set_figure_title(
         drawn,
         f"The smallest worst case on {fewest} outcomes: all clients (global), clients near uniform (local)",
     )
@@ -374,7 +374,7 @@ def _finite_figure(rows: Sequence[FiniteClasses]) -> Figure:
                 )
             _label_budget_axis(axes, places, own, KIND_LABELS[kind][1])
             panel_title(axes, KIND_LABELS[kind][0], divergence_label(f))
-    reports.add_legend(drawn, grid[0][0], ("global, ours", "local, ours", _published_label("local")))
+    reports.add_common_legend(drawn, grid[0][0], ("global, ours", "local, ours", _published_label("local")))
     return drawn
 
 
@@ -383,21 +383,23 @@ def _mixtures_figure(rows: Sequence[MixtureClasses]) -> Figure:
     shapes = list(dict.fromkeys(row.shape for row in rows))
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in rows)]
     drawn = figure(3.3 * len(kinds) + 0.4, 1.0 + 2.3 * len(shapes))
-    reports.set_title(drawn, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)")
+    reports.set_figure_title(
+        drawn, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)"
+    )
     grid = drawn.subplots(len(shapes), len(kinds), squeeze=False)
     for line, shape in zip(grid, shapes, strict=True):
         for axes, kind in zip(line, kinds, strict=True):
             own = sorted((row for row in rows if (row.shape, row.kind) == (shape, kind)), key=lambda row: row.budget)
-            _mixture_panel(axes, own)
+            _draw_mixture_panel(axes, own)
             _label_budget_axis(axes, np.arange(len(own)), own, KIND_LABELS[kind][1])
             panel_title(axes, KIND_LABELS[kind][0], own[0].title)
-    reports.add_legend(
+    reports.add_common_legend(
         drawn, grid[0][0], tuple(f"{name}, {how}" for name in _FULL for how in ("linear, as published", "projection"))
     )
     return drawn
 
 
-def _mixture_panel(axes: Axes, rows: Sequence[MixtureClasses]) -> None:
+def _draw_mixture_panel(axes: Axes, rows: Sequence[MixtureClasses]) -> None:
     places, width = np.arange(len(rows)), 0.2
     for place, (name, how) in enumerate((name, how) for name in _FULL for how in ("linear", "projection")):
         found = [row.classes[name].pointwise["kl"] for row in rows]
@@ -418,7 +420,7 @@ def _plane_figure(rows: Sequence[PlaneLaw]) -> Figure:
         ("gaussian/{}/projection", "projection, ours"),
     ]
     drawn = figure(9.6, 8.4)
-    reports.set_title(drawn, "Four Laplace laws in the plane and what is sampled instead")
+    reports.set_figure_title(drawn, "Four Laplace laws in the plane and what is sampled instead")
     grid = drawn.subplots(len(lines), 3, sharex=True, sharey=True)
     brightest = max(max(row.density) for row in rows)
     for line, (unit, mechanism) in zip(grid, lines, strict=True):

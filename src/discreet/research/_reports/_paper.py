@@ -21,18 +21,18 @@ from discreet.research._reports import (
     CostQuantiles,
     Pictures,
     Runs,
-    add_legend,
+    add_common_legend,
     client_costs,
     html_table,
-    mark_quick,
+    mark_quick_run,
     picture_tag,
     published_values,
     realised_epsilon,
     recorded_epsilons,
     recorded_mechanisms,
-    set_title,
+    self_contained_page,
+    set_figure_title,
     text_hellinger,
-    write_page,
 )
 from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
 from discreet.research.experiments._paper_figures import EPSILONS, FiniteLaw, MixtureClient, RingLaw, WorstCases
@@ -123,7 +123,7 @@ def paper_figure(run: RecordedRun[Any]) -> Figure:
             case _:
                 drawn = _worst_cases_figure(run.rows)
         if run.header.quick and isinstance(run.rows[0], RingLaw | MixtureClient):
-            mark_quick(drawn, "QUICK RUN: not the paper's setting")
+            mark_quick_run(drawn, "QUICK RUN: not the paper's setting")
     return drawn
 
 
@@ -138,7 +138,7 @@ def _ring_figure(rows: Sequence[RingLaw]) -> Figure:
     }
     shown = [name for name in titles if name in found]
     drawn = figure(2.55 * len(shown) + 0.6, 3.5)
-    set_title(drawn, f"Figure 1: the Gaussian ring and what is sampled instead at ε = {rows[0].epsilon:g}")
+    set_figure_title(drawn, f"Figure 1: the Gaussian ring and what is sampled instead at ε = {rows[0].epsilon:g}")
     panels = drawn.subplots(1, len(shown), sharex=True, sharey=True)
     brightest = max(max(found[name].density) for name in shown)
     for axes, name in zip(panels, shown, strict=True):
@@ -194,7 +194,7 @@ def _worst_cases_figure(rows: Sequence[WorstCases]) -> Figure:
     }
     labels = {"optimal": "proposed", "mollifier": "baseline (mollifier around uniform)"}
     title = f"Figure {number}: worst case over every distribution on k = {rows[0].outcomes} outcomes"
-    return _three_panels(title, [row.epsilon for row in rows], bars, labels, "worst-case divergence")
+    return _divergence_bars_figure(title, [row.epsilon for row in rows], bars, labels, "worst-case divergence")
 
 
 def _mixtures_figure(rows: Sequence[MixtureClient]) -> Figure:
@@ -207,14 +207,14 @@ def _mixtures_figure(rows: Sequence[MixtureClient]) -> Figure:
     }
     clients = len(rows) // len(budgets)
     title = f"Figure 4: {clients} random Gaussian mixtures, the worst (bars) and the mean (dots)"
-    return _three_panels(title, budgets, bars, PAPER_LABELS, "divergence", means)
+    return _divergence_bars_figure(title, budgets, bars, PAPER_LABELS, "divergence", means)
 
 
-def _three_panels(
+def _divergence_bars_figure(
     title: str, budgets: Sequence[float], bars: Bars, labels: dict[str, str], measure: str, dots: Bars | None = None
 ) -> Figure:
     drawn = figure(11.6, 3.9)
-    set_title(drawn, title)
+    set_figure_title(drawn, title)
     panels = drawn.subplots(1, 3)
     places, names = np.arange(len(budgets)), list(bars)
     width = 0.8 / len(names)
@@ -231,11 +231,11 @@ def _three_panels(
         axes.set_xlabel("privacy budget ε")
         axes.locator_params(axis="y", nbins=6)
     panels[0].set_ylabel(measure)
-    add_legend(drawn, panels[0])
+    add_common_legend(drawn, panels[0])
     return drawn
 
 
-def report_page(runs: Runs, pictures: Pictures) -> str:
+def paper_page(runs: Runs, pictures: Pictures) -> str:
     """The page, self-contained: pictures are PNG bytes by figure."""
     headers = [run.header for run in runs.values()]
     quick = any(header.quick for header in headers)
@@ -250,17 +250,17 @@ def report_page(runs: Runs, pictures: Pictures) -> str:
             case RingLaw():
                 parts += [_ring_table(rows)]
             case FiniteLaw():
-                parts += [_law_table(rows)]
+                parts += [_output_law_table(rows)]
             case MixtureClient():
                 parts += [
                     _cost_table(rows),
                     _first_client_table(rows, quick),
                     _budget_table(rows),
-                    _time_line(rows, quick),
+                    _run_time_text(rows, quick),
                 ]
             case _:
                 parts += [_worst_case_table(rows)]
-    return write_page(
+    return self_contained_page(
         "the paper reproduced",
         "The paper's figures, reproduced",
         "<em>Exactly Minimax-Optimal Locally Differentially Private Sampling</em> (Park, Asoodeh, Lee; NeurIPS 2024), "
@@ -284,17 +284,17 @@ def paper_findings(runs: Runs) -> list[str]:
 
 
 def _mixture_findings(rows: Sequence[MixtureClient]) -> list[str]:
-    said = [*_halved_hellinger(rows)]
+    said = [*_halved_hellinger_finding(rows)]
     if "boosted" in rows[0].laws:
-        said.append(_half_spent_budget(rows))
+        said.append(_half_spent_budget_finding(rows))
     for epsilon in recorded_epsilons(rows):
         for name in ("boosted", "mollifier"):
             if name in rows[0].laws:
-                said += _where_a_baseline_wins(rows, epsilon, name)
+                said += _baseline_wins_findings(rows, epsilon, name)
     return said
 
 
-def _halved_hellinger(rows: Sequence[MixtureClient]) -> list[str]:
+def _halved_hellinger_finding(rows: Sequence[MixtureClient]) -> list[str]:
     known = [row for row in rows if row.client == 0 and (row.epsilon, "proposed") in PUBLISHED_MIXTURES]
     if not known:
         return []
@@ -307,7 +307,7 @@ def _halved_hellinger(rows: Sequence[MixtureClient]) -> list[str]:
     ]
 
 
-def _half_spent_budget(rows: Sequence[MixtureClient]) -> str:
+def _half_spent_budget_finding(rows: Sequence[MixtureClient]) -> str:
     at = min(recorded_epsilons(rows), key=lambda epsilon: abs(epsilon - 1.0))
     row = next(row for row in rows if row.epsilon == at)
     spent, reached = row.laws["boosted"].largest_possible_log_ratio, realised_epsilon(rows, at, "boosted")
@@ -320,7 +320,7 @@ def _half_spent_budget(rows: Sequence[MixtureClient]) -> str:
     return said
 
 
-def _where_a_baseline_wins(rows: Sequence[MixtureClient], epsilon: float, name: str) -> list[str]:
+def _baseline_wins_findings(rows: Sequence[MixtureClient], epsilon: float, name: str) -> list[str]:
     ours, theirs = client_costs(rows, epsilon, "proposed", "kl"), client_costs(rows, epsilon, name, "kl")
     if theirs.mean() >= ours.mean():
         return []
@@ -426,7 +426,7 @@ def _budget_table(rows: Sequence[MixtureClient]) -> str:
     )
 
 
-def _time_line(rows: Sequence[MixtureClient], quick: bool) -> str:
+def _run_time_text(rows: Sequence[MixtureClient], quick: bool) -> str:
     seconds = {name: math.fsum(row.laws[name].seconds for row in rows) for name in recorded_mechanisms(rows)}
     told = ", ".join(f"{PAPER_LABELS[name]} {value:.1f} s" for name, value in seconds.items())
     less = " (this run trained less)" if quick else ""
@@ -457,7 +457,7 @@ def _ring_table(rows: Sequence[RingLaw]) -> str:
     )
 
 
-def _law_table(rows: Sequence[FiniteLaw]) -> str:
+def _output_law_table(rows: Sequence[FiniteLaw]) -> str:
     body = [[f"{row.epsilon:g}", *row.optimal, row.scale] for row in rows]
     return html_table(["ε", *(f"Q*({x + 1})" for x in range(len(rows[0].law))), "scale r"], body)
 

@@ -19,11 +19,11 @@ from discreet.research._reports import (
     Table,
     finding_items,
     html_table,
-    mark_quick,
+    mark_quick_run,
     picture_tag,
     recorded_epsilons,
-    set_title,
-    write_page,
+    self_contained_page,
+    set_figure_title,
 )
 from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
 from discreet.research.experiments._population import SetAtBudget
@@ -70,44 +70,44 @@ class Contest:
     samples: tuple[str, ...] = SAMPLES
 
     @property
-    def sample(self) -> str:
+    def best_sample(self) -> str:
         return min(self.samples, key=lambda name: mean_error(self.row, name))
 
     @property
-    def oracle(self) -> str:
+    def best_oracle(self) -> str:
         return min(ORACLES, key=lambda name: mean_error(self.row, name))
 
     @property
-    def ratio(self) -> float:
+    def error_ratio(self) -> float:
         """Error of the sample over error of the oracle: below 1 the sample is closer."""
-        return mean_error(self.row, self.sample) / mean_error(self.row, self.oracle)
+        return mean_error(self.row, self.best_sample) / mean_error(self.row, self.best_oracle)
 
     @property
-    def certain(self) -> bool:
+    def is_certain(self) -> bool:
         """Whether the difference exceeds chance between repetitions."""
         spread = math.hypot(
-            *(self.row.errors[name].projected["tv"].standard_error for name in (self.sample, self.oracle))
+            *(self.row.errors[name].projected["tv"].standard_error for name in (self.best_sample, self.best_oracle))
         )
-        return abs(mean_error(self.row, self.sample) - mean_error(self.row, self.oracle)) > CERTAIN * spread
+        return abs(mean_error(self.row, self.best_sample) - mean_error(self.row, self.best_oracle)) > CERTAIN * spread
 
     @property
     def winner(self) -> str | None:
         """ "sample", "oracle", or None if chance could decide either way."""
-        if not self.certain:
+        if not self.is_certain:
             return None
-        return "sample" if self.ratio < 1.0 else "oracle"
+        return "sample" if self.error_ratio < 1.0 else "oracle"
 
     @property
-    def informative(self) -> bool:
+    def is_informative(self) -> bool:
         """Whether the better of the two is at least a tenth closer than the uniform distribution, which needs no data."""
-        return self.sample_informs or self._informs(self.oracle)
+        return self.is_sample_informative or self._is_closer_than_uniform(self.best_oracle)
 
     @property
-    def sample_informs(self) -> bool:
+    def is_sample_informative(self) -> bool:
         """The same for the sample alone."""
-        return self._informs(self.sample)
+        return self._is_closer_than_uniform(self.best_sample)
 
-    def _informs(self, rival: str) -> bool:
+    def _is_closer_than_uniform(self, rival: str) -> bool:
         return mean_error(self.row, rival) < WORTH_ASKING * self.row.uniform["tv"]
 
 
@@ -133,12 +133,12 @@ def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     found = [
         *_oracle_wins_findings(contests),
         *_sample_wins_findings(contests),
-        *_same_mechanism(rows),
-        *_nothing_learnt(contests),
+        *_same_mechanism_findings(rows),
+        *_uninformative_findings(contests),
         _bias_finding(rows),
-        *_half_a_coin(rows),
-        _average_clients(rows),
-        _worst_clients(rows),
+        *_large_budget_findings(rows),
+        _average_client_finding(rows),
+        _worst_client_finding(rows),
     ]
     return [*found, *_own_records_findings(rows)]
 
@@ -151,8 +151,8 @@ def contest_table(rows: Sequence[SetAtBudget]) -> Table:
         cells = []
         for contest in map(Contest, those):
             mark = {"sample": "sample", "oracle": "oracle", None: "either"}[contest.winner]
-            numbers = f"{mean_error(contest.row, contest.sample):.3f} / {mean_error(contest.row, contest.oracle):.3f}"
-            cells.append(f"{mark}: {numbers}" + ("" if contest.informative else " †"))
+            numbers = f"{mean_error(contest.row, contest.best_sample):.3f} / {mean_error(contest.row, contest.best_oracle):.3f}"
+            cells.append(f"{mark}: {numbers}" + ("" if contest.is_informative else " †"))
         body.append([_set_label(those[0]), *cells])
     return head, body
 
@@ -193,8 +193,8 @@ def _set_at_budget_text(row: SetAtBudget) -> str:
 
 def _contest_errors_text(contest: Contest) -> str:
     return (
-        f"{REPORT_LABELS[contest.sample]} {mean_error(contest.row, contest.sample):.3f}, {REPORT_LABELS[contest.oracle]} "
-        f"{mean_error(contest.row, contest.oracle):.3f}"
+        f"{REPORT_LABELS[contest.best_sample]} {mean_error(contest.row, contest.best_sample):.3f}, {REPORT_LABELS[contest.best_oracle]} "
+        f"{mean_error(contest.row, contest.best_oracle):.3f}"
     )
 
 
@@ -208,7 +208,7 @@ def _oracle_wins_findings(contests: Sequence[Contest]) -> list[Finding]:
     won = [contest for contest in contests if contest.winner == "oracle"]
     if not won:
         return []
-    most = max(won, key=lambda contest: contest.ratio)
+    most = max(won, key=lambda contest: contest.error_ratio)
     return [
         (
             "Where an oracle wins.",
@@ -221,13 +221,13 @@ def _oracle_wins_findings(contests: Sequence[Contest]) -> list[Finding]:
 
 def _sample_wins_findings(contests: Sequence[Contest]) -> list[Finding]:
     won = [contest for contest in contests if contest.winner == "sample"]
-    worth = [contest for contest in won if contest.informative]
+    worth = [contest for contest in won if contest.is_informative]
     if not won:
         return []
     said = f"A sample is closer in {len(won)} of {len(contests)} cases."
     if worth:
-        least = min(worth, key=lambda contest: contest.ratio)
-        kinds = Counter(SHORT_LABELS[contest.sample] for contest in worth)
+        least = min(worth, key=lambda contest: contest.error_ratio)
+        kinds = Counter(SHORT_LABELS[contest.best_sample] for contest in worth)
         said += (
             f" In {len(worth)} of them it also beats the uniform distribution by a tenth or more "
             f"({_sets_at_budgets_text([contest.row for contest in worth])}); "
@@ -235,13 +235,13 @@ def _sample_wins_findings(contests: Sequence[Contest]) -> list[Finding]:
             f"By most on {_set_at_budget_text(least.row)}: {_contest_errors_text(least)}."
         )
     optimal = [Contest(contest.row, ("optimal",)) for contest in contests]
-    alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.sample_informs]
+    alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.is_sample_informative]
     if alone:
         said += f" Q* samples alone do both on {_sets_at_budgets_text(alone)}."
     return [("Where a sample wins.", said)]
 
 
-def _same_mechanism(rows: Sequence[SetAtBudget]) -> list[Finding]:
+def _same_mechanism_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     alike = [row for row in rows if row.subset_size == 1]
     if not alike:
         return []
@@ -255,8 +255,8 @@ def _same_mechanism(rows: Sequence[SetAtBudget]) -> list[Finding]:
     ]
 
 
-def _nothing_learnt(contests: Sequence[Contest]) -> list[Finding]:
-    idle = [contest.row for contest in contests if not contest.informative]
+def _uninformative_findings(contests: Sequence[Contest]) -> list[Finding]:
+    idle = [contest.row for contest in contests if not contest.is_informative]
     if not idle:
         return []
     return [
@@ -286,7 +286,7 @@ def _bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _half_a_coin(rows: Sequence[SetAtBudget]) -> list[Finding]:
+def _large_budget_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     last = [row for row in rows if row.epsilon == max(recorded_epsilons(rows))]
     ratios = [mean_error(row, name) / mean_error(row, "raw") for row in last for name in ("unary", "hashing")]
     best = [min(mean_error(row, name) for name in SAMPLES) / mean_error(row, "raw") for row in last]
@@ -299,7 +299,7 @@ def _half_a_coin(rows: Sequence[SetAtBudget]) -> list[Finding]:
     ]
 
 
-def _average_clients(rows: Sequence[SetAtBudget]) -> Finding:
+def _average_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     parts = []
     for f in ("tv", "kl", "hellinger"):
         best = Counter(min(SAMPLES, key=lambda name: row.realised[name][f].mean) for row in rows)
@@ -316,7 +316,7 @@ def _average_clients(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _worst_clients(rows: Sequence[SetAtBudget]) -> Finding:
+def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     lead = {row.unit: row.realised["mollifier"]["tv"].worst - row.realised["optimal"]["tv"].worst for row in rows}
     behind = [row for row in rows if lead[row.unit] <= 0.0]
     most = max(rows, key=lambda row: lead[row.unit])
@@ -374,14 +374,14 @@ def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
         found |= {f"population-{name}": _set_figure(those) for name, those in rows_by_set(rows).items()}
         if run.header.quick:
             for drawn in found.values():
-                mark_quick(drawn, "QUICK RUN: few repetitions")
+                mark_quick_run(drawn, "QUICK RUN: few repetitions")
     return found
 
 
 def _overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
     sets, budgets = rows_by_set(rows), recorded_epsilons(rows)
     drawn = figure(11.6, 1.9 + 0.62 * len(sets))
-    set_title(drawn, "The population's law from one report of each client: samples or a frequency oracle?")
+    set_figure_title(drawn, "The population's law from one report of each client: samples or a frequency oracle?")
     axes = drawn.subplots()
     for line, those in enumerate(sets.values()):
         for row in those:
@@ -406,9 +406,9 @@ def _overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
 
 def _draw_contest_cell(axes: Axes, x: int, y: int, contest: Contest) -> None:
     axes.add_patch(_filled_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
-    style = "normal" if contest.informative else "italic"
-    names = f"{SHORT_LABELS[contest.sample]} / {SHORT_LABELS[contest.oracle]}"
-    values = f"{mean_error(contest.row, contest.sample):.3f} / {mean_error(contest.row, contest.oracle):.3f}"
+    style = "normal" if contest.is_informative else "italic"
+    names = f"{SHORT_LABELS[contest.best_sample]} / {SHORT_LABELS[contest.best_oracle]}"
+    values = f"{mean_error(contest.row, contest.best_sample):.3f} / {mean_error(contest.row, contest.best_oracle):.3f}"
     axes.annotate(names, (x, y), (0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=8, style=style)
     axes.annotate(values, (x, y), (0, -1), textcoords="offset points", ha="center", va="top", fontsize=9, style=style)
 
@@ -421,7 +421,7 @@ def _filled_rectangle(corner: tuple[float, float], width: float, height: float, 
 
 def _set_figure(rows: Sequence[SetAtBudget]) -> Figure:
     drawn = figure(14.6, 4.9)
-    set_title(drawn, _capitalise(describe_set(rows[0])))
+    set_figure_title(drawn, _capitalise(describe_set(rows[0])))
     panels = drawn.subplots(1, 3)
     for axes, f in zip(panels, ("tv", "kl"), strict=False):
         panel_title(
@@ -534,7 +534,7 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Pictures) -> str:
             f"<h3>From the estimate to the average client, mean of {those[0].repetitions} repetitions</h3>",
             _error_table(those),
         ]
-    return write_page(
+    return self_contained_page(
         "real clients",
         "Real clients: samples and frequency oracles",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}. "

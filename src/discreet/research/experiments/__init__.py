@@ -60,10 +60,10 @@ class Experiment(Protocol[R_co]):
         """The parameters that determine the results, as JSON."""
 
     @property
-    def units(self) -> Sequence[str]:
+    def unit_names(self) -> Sequence[str]:
         """The names of all units of work, in order."""
 
-    def results(self, units: Sequence[str]) -> Iterator[Sequence[R_co]]:
+    def compute_records(self, units: Sequence[str]) -> Iterator[Sequence[R_co]]:
         """Finished units, some at a time."""
 
 
@@ -136,10 +136,10 @@ class RecordFile(Generic[R]):
         self.path, self.header = path, header
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            _append_rows(path, [asdict(header)])
-        first, *rest = _without_torn_line(path) or [asdict(header)]
+            _append_lines(path, [asdict(header)])
+        first, *rest = _remove_torn_line(path) or [asdict(header)]
         if not path.stat().st_size:
-            _append_rows(path, [first])
+            _append_lines(path, [first])
         said = asdict(header)
         if first != said:
             different = [key for key in said if first.get(key) != said[key]]
@@ -153,15 +153,15 @@ class RecordFile(Generic[R]):
         """The finished units."""
         return {row.unit for row in self.rows}
 
-    def add(self, rows: Sequence[R]) -> None:
+    def append_rows(self, rows: Sequence[R]) -> None:
         """Append finished units and wait until they are on the disk."""
-        _append_rows(self.path, map(asdict, rows))
+        _append_lines(self.path, map(asdict, rows))
         self.rows.extend(rows)
 
 
 def read_records(path: Path, kind: type[R]) -> RecordedRun[R]:
     """The header and the finished units of a records file."""
-    first, *rest = _whole_lines(path)[0]
+    first, *rest = _read_whole_lines(path)[0]
     return RecordedRun(_decode_value(Header, first), _decode_rows(path, kind, rest))
 
 
@@ -190,7 +190,7 @@ def _decode_value(kind: Any, value: Any) -> Any:
     return value
 
 
-def _append_rows(path: Path, rows: Iterable[Any]) -> None:
+def _append_lines(path: Path, rows: Iterable[Any]) -> None:
     text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
     with path.open("ab") as file:
         file.write(text.encode())
@@ -198,8 +198,8 @@ def _append_rows(path: Path, rows: Iterable[Any]) -> None:
         os.fsync(file.fileno())
 
 
-def _without_torn_line(path: Path) -> list[Any]:
-    rows, length = _whole_lines(path)
+def _remove_torn_line(path: Path) -> list[Any]:
+    rows, length = _read_whole_lines(path)
     if length < path.stat().st_size:
         with path.open("r+b") as file:
             file.truncate(length)
@@ -207,7 +207,7 @@ def _without_torn_line(path: Path) -> list[Any]:
     return rows
 
 
-def _whole_lines(path: Path) -> tuple[list[Any], int]:
+def _read_whole_lines(path: Path) -> tuple[list[Any], int]:
     """The complete lines, and their length in bytes."""
     rows: list[Any] = []
     length = 0
@@ -259,12 +259,12 @@ def run_experiment(
     if restart:
         path.unlink(missing_ok=True)
     records = RecordFile(path, Header.of(experiment), experiment.record)
-    finished, units = records.finished_units, experiment.units
+    finished, units = records.finished_units, experiment.unit_names
     missing = [unit for unit in units if unit not in finished]
     if progress:
         progress(len(units) - len(missing), len(units))
-    for rows in experiment.results(missing) if missing else ():
-        records.add(rows)
+    for rows in experiment.compute_records(missing) if missing else ():
+        records.append_rows(rows)
         if progress:
             progress(len(records.rows), len(units))
     order = {unit: place for place, unit in enumerate(units)}

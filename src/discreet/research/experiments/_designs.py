@@ -53,15 +53,15 @@ from discreet.design import (
 from discreet.divergences import divergence
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import MECHANISMS, MollifierSampler, OptimalSampler, Sampler
-from discreet.research.experiments._population import raw_draws
+from discreet.research.experiments._population import draw_raw_outcomes
 from discreet.research.experiments.client_sets import (
     CLIENT_SETS,
     SHIFTS,
     ClientSet,
     SetComparison,
     Shift,
-    each_with_laws,
-    names_present,
+    available_names,
+    units_with_laws,
 )
 
 Floats = NDArray[np.float64]
@@ -125,14 +125,14 @@ class DesignComparison(SetComparison):
         }
 
     @property
-    def units(self) -> Sequence[str]:
-        return self.units_at(*range(self.splits))
+    def unit_names(self) -> Sequence[str]:
+        return self.set_unit_names(*range(self.splits))
 
-    def results(self, units: Sequence[str]) -> Iterator[list[DesignedSplit]]:
-        for declared, laws, (epsilon, split) in each_with_laws(units, self.sets):
-            yield [self.row(declared, laws[: self.clients], float(epsilon), int(split))]
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[DesignedSplit]]:
+        for declared, laws, (epsilon, split) in units_with_laws(units, self.sets):
+            yield [self.unit_record(declared, laws[: self.clients], float(epsilon), int(split))]
 
-    def row(self, declared: ClientSet, laws: Floats, epsilon: float, split: int) -> DesignedSplit:
+    def unit_record(self, declared: ClientSet, laws: Floats, epsilon: float, split: int) -> DesignedSplit:
         """Everything recorded of one split."""
         examples, served = split_clients(laws, self.share, self.seed or 0, split)
         family = Simplex(laws.shape[1])
@@ -218,15 +218,15 @@ class KeptAtBudget:
     worst: float
     kept: tuple[KeepResult, ...]
 
-    def gain(self, keep: float) -> float:
+    def gain_over_optimal(self, keep: float) -> float:
         """The relative reduction of the mean compared with Q*."""
-        return 1.0 - self._at(keep).mean / self.mean
+        return 1.0 - self._result_at(keep).mean / self.mean
 
-    def most(self, keep: float) -> float:
+    def largest_possible_gain(self, keep: float) -> float:
         """The proved largest gain of any sampler."""
-        return 1.0 - self._at(keep).floor / self.mean
+        return 1.0 - self._result_at(keep).floor / self.mean
 
-    def _at(self, keep: float) -> KeepResult:
+    def _result_at(self, keep: float) -> KeepResult:
         return next(one for one in self.kept if one.keep == keep)
 
 
@@ -248,14 +248,14 @@ class KeepComparison(SetComparison):
         return {"epsilons": self.epsilons, "share": self.share, "keeps": KEEPS, "sets": [one.name for one in self.sets]}
 
     @property
-    def units(self) -> Sequence[str]:
-        return self.units_at()
+    def unit_names(self) -> Sequence[str]:
+        return self.set_unit_names()
 
-    def results(self, units: Sequence[str]) -> Iterator[list[KeptAtBudget]]:
-        for declared, laws, (epsilon,) in each_with_laws(units, self.sets):
-            yield [self.row(declared, laws, float(epsilon))]
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[KeptAtBudget]]:
+        for declared, laws, (epsilon,) in units_with_laws(units, self.sets):
+            yield [self.unit_record(declared, laws, float(epsilon))]
 
-    def row(self, declared: ClientSet, laws: Floats, epsilon: float) -> KeptAtBudget:
+    def unit_record(self, declared: ClientSet, laws: Floats, epsilon: float) -> KeptAtBudget:
         """Everything recorded of one set at one budget."""
         examples, served = split_clients(laws, self.share, self.seed or 0, 0)
         family = Simplex(len(declared.outcomes))
@@ -290,12 +290,12 @@ class ShiftedDesign:
     floor: float
 
     @property
-    def pays(self) -> bool:
+    def is_design_better(self) -> bool:
         """Whether the design made elsewhere is better than every sampler without a design."""
         return self.means["elsewhere"] < min(self.means[name] for name in SAFE)
 
     @property
-    def gap_share(self) -> float:
+    def closed_gap_share(self) -> float:
         """The share of the gap between the best of those and the floor that the design made elsewhere closes; negative if it is worse."""
         safe = min(self.means[name] for name in SAFE)
         return (safe - self.means["elsewhere"]) / (safe - self.floor)
@@ -319,14 +319,14 @@ class ShiftComparison:
         return {"epsilons": self.epsilons, "shifts": [one.name for one in self.shifts]}
 
     @property
-    def units(self) -> Sequence[str]:
-        return [f"{name}/{epsilon:g}" for name in names_present(self.shifts) for epsilon in self.epsilons]
+    def unit_names(self) -> Sequence[str]:
+        return [f"{name}/{epsilon:g}" for name in available_names(self.shifts) for epsilon in self.epsilons]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[ShiftedDesign]]:
-        for shift, (examples, others), (epsilon,) in each_with_laws(units, self.shifts):
-            yield [self.row(shift, examples, others, float(epsilon))]
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[ShiftedDesign]]:
+        for shift, (examples, others), (epsilon,) in units_with_laws(units, self.shifts):
+            yield [self.unit_record(shift, examples, others, float(epsilon))]
 
-    def row(self, shift: Shift, examples: Floats, others: Floats, epsilon: float) -> ShiftedDesign:
+    def unit_record(self, shift: Shift, examples: Floats, others: Floats, epsilon: float) -> ShiftedDesign:
         """Everything recorded of one shift at one budget."""
         at_home, served = split_clients(others, 0.2, self.seed or 0, 0)
         family = Simplex(served.shape[1])
@@ -356,7 +356,7 @@ BITS, FIRST = 0.05, 0.10  # shares of the clients
 
 
 @dataclass(frozen=True)
-class Batch:
+class ServedBatch:
     """Clients served together: the decision before them, and their mean costs."""
 
     published: bool
@@ -386,22 +386,22 @@ class LearnedRun:
     optimal: float
     mollifier: float
     floor: float
-    batches: tuple[Batch, ...]
+    batches: tuple[ServedBatch, ...]
 
     @property
-    def safe(self) -> float:
+    def safe_cost(self) -> float:
         """The cost of the better of Q* and the mollifier."""
         return min(self.optimal, self.mollifier)
 
     @property
-    def gap_share(self) -> float:
+    def closed_gap_share(self) -> float:
         """The closed share of the gap between the better of the two and the floor."""
-        return (self.safe - self.learned) / (self.safe - self.floor)
+        return (self.safe_cost - self.learned) / (self.safe_cost - self.floor)
 
     @property
-    def worse(self) -> float:
+    def excess_over_safe(self) -> float:
         """The relative cost above the better of the two; negative if it is smaller."""
-        return self.learned / self.safe - 1.0
+        return self.learned / self.safe_cost - 1.0
 
 
 @final
@@ -427,31 +427,33 @@ class LearnedComparison(SetComparison):
         }
 
     @property
-    def units(self) -> Sequence[str]:
+    def unit_names(self) -> Sequence[str]:
         splits = {times: range(self.splits if times == 1 else 1) for times in self.times}
-        return self.units_at(*(f"{times}/{split}" for times, each in splits.items() for split in each))
+        return self.set_unit_names(*(f"{times}/{split}" for times, each in splits.items() for split in each))
 
-    def results(self, units: Sequence[str]) -> Iterator[list[LearnedRun]]:
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[LearnedRun]]:
         for unit, (declared, laws, (epsilon, times, split)) in zip(
-            units, each_with_laws(units, self.sets), strict=True
+            units, units_with_laws(units, self.sets), strict=True
         ):
-            yield [self.row(unit, declared, laws, float(epsilon), int(times), int(split))]
+            yield [self.unit_record(unit, declared, laws, float(epsilon), int(times), int(split))]
 
-    def row(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, times: int, split: int) -> LearnedRun:
+    def unit_record(
+        self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, times: int, split: int
+    ) -> LearnedRun:
         """Everything recorded of one unit."""
-        rng = self.unit_chances(unit)
+        rng = self.unit_generator(unit)
         crowd = _ClientQueue(laws, rng) if times == 1 else _ResampledClients(laws, rng, times)
         family, bit = Simplex(laws.shape[1]), OptimalSampler(Simplex(2), epsilon=epsilon)
-        spread = bit, crowd.samples(crowd.next(BITS), bit, of_spread=True)
+        spread = bit, crowd.sample_counts(crowd.take_share(BITS), bit, of_spread=True)
         first = learn(family, epsilon=epsilon).sampler
-        rounds: list[tuple[Sampler[Any], Any]] = [(first, crowd.samples(crowd.next(FIRST), first))]
+        rounds: list[tuple[Sampler[Any], Any]] = [(first, crowd.sample_counts(crowd.take_share(FIRST), first))]
         share = (1.0 - BITS - FIRST) / BATCHES
         batches, held = [], []
         for _ in range(BATCHES):
             found = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
-            those = crowd.next(share)
+            those = crowd.take_share(share)
             batches.append(_batch_results(found, those, family, epsilon))
-            rounds.append((found.sampler, crowd.samples(those, found.sampler)))
+            rounds.append((found.sampler, crowd.sample_counts(those, found.sampler)))
             held.append(those)
         sizes = np.array([len(those) for those in held], dtype=np.float64)
         means = {
@@ -476,11 +478,11 @@ class LearnedComparison(SetComparison):
         )
 
 
-def _batch_results(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> Batch:
+def _batch_results(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> ServedBatch:
     safe = {kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)}
     used = "designed" if found.published else found.sampler.name
     costs = {name: _mean_kl_cost(laws, sampler) for name, sampler in {**safe, "designed": found.design.sampler}.items()}
-    return Batch(found.published, used, found.better, found.gain, found.concentration, costs[used], **costs)
+    return ServedBatch(found.published, used, found.better, found.gain, found.concentration, costs[used], **costs)
 
 
 def _mean_kl_cost(laws: Floats, sampler: Sampler[Any]) -> float:
@@ -493,16 +495,16 @@ class _ClientQueue:
     def __init__(self, laws: Floats, rng: np.random.Generator) -> None:
         self._laws, self._rng, self._share = laws[rng.permutation(len(laws))], rng, 0.0
 
-    def next(self, share: float) -> Floats:
+    def take_share(self, share: float) -> Floats:
         """The distributions of the next share of the clients."""
         start, self._share = self._share, self._share + share
         ends = [round(end * len(self._laws)) for end in (start, self._share)]
         return self._laws[ends[0] : ends[1]]
 
-    def samples(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
+    def sample_counts(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
         """The count of each outcome released by these clients, one sample each; seeded, so not private."""
         held = concentration_law(laws) if of_spread else laws
-        drawn = raw_draws(np.asarray(sampler.output(held)), self._rng)
+        drawn = draw_raw_outcomes(np.asarray(sampler.output(held)), self._rng)
         return np.bincount(drawn, minlength=held.shape[1])
 
 
@@ -512,12 +514,12 @@ class _ResampledClients:
     def __init__(self, laws: Floats, rng: np.random.Generator, times: int) -> None:
         self._laws, self._rng, self._number, self._asked = laws, rng, times * len(laws), 0
 
-    def next(self, share: float) -> Floats:
+    def take_share(self, share: float) -> Floats:
         """The set, for as many clients as the share contains."""
         self._asked = round(share * self._number)
         return self._laws
 
-    def samples(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
+    def sample_counts(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
         """The count of each outcome released by the clients of the last share."""
         held = concentration_law(laws) if of_spread else laws
         average = np.asarray(sampler.output(held)).mean(axis=0)

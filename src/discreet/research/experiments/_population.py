@@ -65,7 +65,7 @@ from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import MECHANISMS, LinearSampler, ReportCounts, ReportSampler, Sampler
 from discreet.privacy import check_epsilon
 from discreet.research.experiments import PAPER_DIVERGENCES, CostSummary
-from discreet.research.experiments.client_sets import ClientSet, SetComparison, each_with_laws
+from discreet.research.experiments.client_sets import ClientSet, SetComparison, units_with_laws
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -87,29 +87,31 @@ class FrequencyOracle(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def p(self) -> float:
+    def own_chance(self) -> float:
         """The probability that a report supports its client's outcome."""
 
     @property
     @abc.abstractmethod
-    def q(self) -> float:
+    def other_chance(self) -> float:
         """The probability that a report supports any other outcome."""
 
-    def supports(self, raw: Integers, rng: np.random.Generator) -> Integers:
+    def support_counts(self, raw: Integers, rng: np.random.Generator) -> Integers:
         """The number of reports that support each outcome (k,), for clients with the outcomes `raw` (n,); outcomes are independent."""
-        held = self._held_counts(raw)
-        return np.asarray(rng.binomial(held, self.p) + rng.binomial(len(raw) - held, self.q))
+        held = self._outcome_counts(raw)
+        return np.asarray(rng.binomial(held, self.own_chance) + rng.binomial(len(raw) - held, self.other_chance))
 
-    def estimate(self, raw: Integers, rng: np.random.Generator) -> Floats:
+    def estimate_shares(self, raw: Integers, rng: np.random.Generator) -> Floats:
         """Unbiased shares (k,) of the clients with each outcome, from one report of each; entries may be negative."""
-        return np.asarray((self.supports(raw, rng) / len(raw) - self.q) / (self.p - self.q))
+        return np.asarray(
+            (self.support_counts(raw, rng) / len(raw) - self.other_chance) / (self.own_chance - self.other_chance)
+        )
 
     def variance(self, shares: Floats) -> Floats:
         """n Var of the estimate of each outcome, over the reports alone, for these true shares."""
-        p, q = self.p, self.q
+        p, q = self.own_chance, self.other_chance
         return np.asarray((shares * p * (1.0 - p) + (1.0 - shares) * q * (1.0 - q)) / (p - q) ** 2)
 
-    def _held_counts(self, raw: Integers) -> Integers:
+    def _outcome_counts(self, raw: Integers) -> Integers:
         held = np.bincount(raw, minlength=self.outcomes)
         if held.size > self.outcomes:
             raise DiscreetError(f"raw holds the outcome {int(raw.max())}; outcomes are 0 to {self.outcomes - 1}")
@@ -122,11 +124,11 @@ class UnaryEncoding(FrequencyOracle):
     """Optimised unary encoding: k bits, the client's own sent as a fair coin."""
 
     @property
-    def p(self) -> float:
+    def own_chance(self) -> float:
         return 0.5
 
     @property
-    def q(self) -> float:
+    def other_chance(self) -> float:
         shrink = math.exp(-self.epsilon)
         return shrink / (1.0 + shrink)
 
@@ -142,11 +144,11 @@ class LocalHashing(FrequencyOracle):
         return round(math.exp(self.epsilon)) + 1 if self.epsilon < math.log(_MOST_BUCKETS) else _MOST_BUCKETS
 
     @property
-    def p(self) -> float:
+    def own_chance(self) -> float:
         return 1.0 / (1.0 + (self.buckets - 1) * math.exp(-self.epsilon))
 
     @property
-    def q(self) -> float:
+    def other_chance(self) -> float:
         return 1.0 / self.buckets
 
 
@@ -156,33 +158,35 @@ class SubsetSelection(FrequencyOracle):
     """Subset selection: `size` outcomes, with a larger probability for the client's own."""
 
     @cached_property
-    def size(self) -> int:
+    def subset_size(self) -> int:
         """w = max(1, round(k/(e^eps + 1)))."""
         shrink = math.exp(-self.epsilon)
         return max(1, round(self.outcomes * shrink / (1.0 + shrink)))
 
     @property
-    def p(self) -> float:
-        return self.size / (self.size + (self.outcomes - self.size) * math.exp(-self.epsilon))
+    def own_chance(self) -> float:
+        return self.subset_size / (self.subset_size + (self.outcomes - self.subset_size) * math.exp(-self.epsilon))
 
     @property
-    def q(self) -> float:
-        return (self.p * (self.size - 1) + (1.0 - self.p) * self.size) / (self.outcomes - 1)
+    def other_chance(self) -> float:
+        return (self.own_chance * (self.subset_size - 1) + (1.0 - self.own_chance) * self.subset_size) / (
+            self.outcomes - 1
+        )
 
-    def supports(self, raw: Integers, rng: np.random.Generator) -> Integers:
-        self._held_counts(raw)
+    def support_counts(self, raw: Integers, rng: np.random.Generator) -> Integers:
+        self._outcome_counts(raw)
         found = np.zeros(self.outcomes, dtype=np.int64)
         step = max(1, _BLOCK // self.outcomes)
         for start in range(0, len(raw), step):
-            chosen = self._subsets(raw[start : start + step], rng)
+            chosen = self._draw_subsets(raw[start : start + step], rng)
             found += np.bincount(chosen.ravel(), minlength=self.outcomes)
         return found
 
-    def _subsets(self, raw: Integers, rng: np.random.Generator) -> Integers:
+    def _draw_subsets(self, raw: Integers, rng: np.random.Generator) -> Integers:
         """One subset for each client: the outcomes with the smallest keys, where its own comes first or last."""
         keys = rng.random((len(raw), self.outcomes))
-        keys[np.arange(len(raw)), raw] = np.where(rng.random(len(raw)) < self.p, -1.0, 2.0)
-        return np.argpartition(keys, self.size - 1, axis=1)[:, : self.size]
+        keys[np.arange(len(raw)), raw] = np.where(rng.random(len(raw)) < self.own_chance, -1.0, 2.0)
+        return np.argpartition(keys, self.subset_size - 1, axis=1)[:, : self.subset_size]
 
 
 @dataclass(frozen=True)
@@ -223,7 +227,7 @@ class SetAtBudget:
     uniform: dict[str, float]
 
 
-def raw_draws(laws: Floats, rng: np.random.Generator) -> Integers:
+def draw_raw_outcomes(laws: Floats, rng: np.random.Generator) -> Integers:
     """One outcome of each client's own distribution (n,), the input of an oracle. Not private."""
     cumulative = np.cumsum(laws, axis=1)
     cumulative /= cumulative[:, -1:]  # ends in exactly 1, so that no outcome of probability 0 can be drawn
@@ -272,12 +276,14 @@ class PopulationComparison(SetComparison):
         return {"epsilons": self.epsilons, "repetitions": self.repetitions, "sets": declared, "rivals": rivals}
 
     @property
-    def units(self) -> Sequence[str]:
-        return self.units_at()
+    def unit_names(self) -> Sequence[str]:
+        return self.set_unit_names()
 
-    def results(self, units: Sequence[str]) -> Iterator[list[SetAtBudget]]:
-        for unit, (declared, laws, (epsilon,)) in zip(units, each_with_laws(units, self.sets), strict=True):
-            yield [ClientSetLaws(declared, laws).row(float(epsilon), self.repetitions, self.unit_chances(unit))]
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[SetAtBudget]]:
+        for unit, (declared, laws, (epsilon,)) in zip(units, units_with_laws(units, self.sets), strict=True):
+            yield [
+                ClientSetLaws(declared, laws).unit_record(float(epsilon), self.repetitions, self.unit_generator(unit))
+            ]
 
 
 @final
@@ -293,7 +299,7 @@ class ClientSetLaws:
         """The target: the average client."""
         return np.asarray(self.laws.mean(axis=0))
 
-    def row(self, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
+    def unit_record(self, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
         """Everything recorded of this set at one budget."""
         family = Simplex(len(self.declared.outcomes))
         linear = LinearSampler(family, epsilon=epsilon)
@@ -313,11 +319,11 @@ class ClientSetLaws:
         estimates: dict[str, list[Floats]] = {name: [] for name in (*samplers, *oracles, "raw", "reports")}
         for _ in range(repetitions):
             for name, sampler in samplers.items():
-                estimates[name].append(self._frequencies(_release_seeded(sampler, self.laws, rng)))
-            raw = raw_draws(self.laws, rng)
+                estimates[name].append(self._outcome_frequencies(_release_seeded(sampler, self.laws, rng)))
+            raw = draw_raw_outcomes(self.laws, rng)
             for name, oracle in oracles.items():
-                estimates[name].append(oracle.estimate(raw, rng))
-            estimates["raw"].append(self._frequencies(raw))
+                estimates[name].append(oracle.estimate_shares(raw, rng))
+            estimates["raw"].append(self._outcome_frequencies(raw))
             estimates["reports"].append(reported_shares(reports, raw, reporting))
         found = {name: np.array(rows) for name, rows in estimates.items()}
         found["linear"] = inversion_of(linear).low(family.reference, found["linear"])
@@ -334,21 +340,21 @@ class ClientSetLaws:
             outcomes=family.size,
             epsilon=epsilon,
             repetitions=repetitions,
-            subset_size=subset.size,
-            realised={name: self._costs(sampler, outputs[name]) for name, sampler in samplers.items()},
+            subset_size=subset.subset_size,
+            realised={name: self._cost_summaries(sampler, outputs[name]) for name, sampler in samplers.items()},
             own={name: float(np.where(self.laws > 0, q, 0.0).sum(axis=1).mean()) for name, q in outputs.items()},
             bias={name: float(estimate_distances(q.mean(axis=0), self.average)["tv"]) for name, q in outputs.items()},
-            errors={name: self._errors(rows) for name, rows in found.items()},
+            errors={name: self._estimate_errors(rows) for name, rows in found.items()},
             uniform={measure: float(value) for measure, value in uniform.items()},
         )
 
-    def _costs(self, sampler: Sampler[FiniteFamily], q: Floats) -> dict[str, CostSummary]:
+    def _cost_summaries(self, sampler: Sampler[FiniteFamily], q: Floats) -> dict[str, CostSummary]:
         return {
             f: CostSummary.of(float(sampler.risk(f)), np.asarray(divergence(f)(self.laws, q)))
             for f in PAPER_DIVERGENCES
         }
 
-    def _errors(self, estimates: Floats) -> EstimateErrors:
+    def _estimate_errors(self, estimates: Floats) -> EstimateErrors:
         projected = np.array([nearest_law(row) for row in estimates])
         return EstimateErrors(
             *(
@@ -357,7 +363,7 @@ class ClientSetLaws:
             )
         )
 
-    def _frequencies(self, outcomes: Integers) -> Floats:
+    def _outcome_frequencies(self, outcomes: Integers) -> Floats:
         return np.bincount(outcomes, minlength=len(self.declared.outcomes)) / len(outcomes)
 
 
@@ -421,16 +427,16 @@ class ReweightedComparison(SetComparison):
         }
 
     @property
-    def units(self) -> Sequence[str]:
-        return self.units_at(*SKEWS)
+    def unit_names(self) -> Sequence[str]:
+        return self.set_unit_names(*SKEWS)
 
-    def results(self, units: Sequence[str]) -> Iterator[list[ReweightedSet]]:
-        for unit, (declared, laws, (epsilon, drawn)) in zip(units, each_with_laws(units, self.sets), strict=True):
-            yield [self.row(unit, declared, laws, float(epsilon), drawn)]
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[ReweightedSet]]:
+        for unit, (declared, laws, (epsilon, drawn)) in zip(units, units_with_laws(units, self.sets), strict=True):
+            yield [self.unit_record(unit, declared, laws, float(epsilon), drawn)]
 
-    def row(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, drawn: str) -> ReweightedSet:
+    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, drawn: str) -> ReweightedSet:
         """Everything recorded of one set at one budget."""
-        rng = self.unit_chances(unit)
+        rng = self.unit_generator(unit)
         axis = SKEWS[drawn] * _principal_coordinates(laws)
         number = max(1, round(self.share * len(laws)))
         found: dict[str, dict[str, list[float]]] = {"tv": {}, "mse": {}}
@@ -468,9 +474,9 @@ def _population_estimates(
     """Every estimate of the average served client, and that client."""
     k = served.shape[1]
     sampler = design(Simplex(k), epsilon=epsilon, clients=examples, keep=KEEP).sampler
-    counts = np.bincount(raw_draws(np.asarray(sampler.output(served)), rng), minlength=k)
+    counts = np.bincount(draw_raw_outcomes(np.asarray(sampler.output(served)), rng), minlength=k)
     found = reweight_examples([(sampler, counts)], examples)
-    raw = raw_draws(served, rng)
+    raw = draw_raw_outcomes(served, rng)
     oracles = {
         "subset": SubsetSelection(k, epsilon=epsilon),
         "unary": UnaryEncoding(k, epsilon=epsilon),
@@ -481,17 +487,17 @@ def _population_estimates(
         "reweighted": found.law,
         "debiased": found.debiased,
         "examples": examples.mean(axis=0),
-        **{name: nearest_law(oracle.estimate(raw, rng)) for name, oracle in oracles.items()},
+        **{name: nearest_law(oracle.estimate_shares(raw, rng)) for name, oracle in oracles.items()},
     }, served.mean(axis=0)
 
 
 def _estimates_without_examples(served: Floats, epsilon: float, rng: np.random.Generator) -> dict[str, Floats]:
     """Block reports, and samples of the mechanisms that take no examples."""
     family = Simplex(served.shape[1])
-    found = {"reports": reported_shares(ReportSampler(family, epsilon=epsilon), raw_draws(served, rng), rng)}
+    found = {"reports": reported_shares(ReportSampler(family, epsilon=epsilon), draw_raw_outcomes(served, rng), rng)}
     for name, kind in MECHANISMS.items():
         sampler = kind(family, epsilon=epsilon)
-        drawn = raw_draws(np.asarray(sampler.output(served)), rng)
+        drawn = draw_raw_outcomes(np.asarray(sampler.output(served)), rng)
         found[name] = np.bincount(drawn, minlength=family.size) / len(served)
         if isinstance(sampler, LinearSampler):
             found[name] = np.asarray(inversion_of(sampler).low(family.reference, found[name]))
