@@ -118,7 +118,6 @@ def _exit_with_message(message: str) -> NoReturn:
 
 
 app = typer.Typer(
-    name="discreet",
     cls=OneLineErrors,
     **_STYLE,
     context_settings={"help_option_names": ["-h", "--help"]},
