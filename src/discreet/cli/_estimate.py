@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from discreet import plots
-from discreet._base.files import check_apart
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.cli._estimate_report import TOP, estimate_blocks, estimate_own_mechanism, estimate_survey, release_noun
 from discreet.cli._groups import estimate_by_group, estimate_change, estimate_stages
@@ -52,7 +51,7 @@ from discreet.estimation import (
     write_weighted,
 )
 from discreet.mechanisms import AnyFamily, JointSampler, OwnSampler, Sampler
-from discreet.plots import check_picture, promise_label, shorten_name
+from discreet.plots import promise_label, shorten_name
 from discreet.tables import (
     STANDARD,
     Coding,
@@ -64,6 +63,15 @@ from discreet.tables import (
     is_among_inputs,
     open_source,
 )
+
+_OF_ONE_FILE = "--synthetic --rows --truth --examples --value --other --nulls --rounds --liars"
+_NOT_BESIDE = {  # the options that do not go with each kind of estimate
+    "several IN": f"{_OF_ONE_FILE} --by --compare --client --clients-table --null-groups --statistic --bins --plot",
+    "--by": f"{_OF_ONE_FILE} --compare",
+    "--compare": f"{_OF_ONE_FILE} --client --clients-table --null-groups",
+    "a survey": "--domain --statistic --bins --synthetic --truth --examples --rounds --liars",
+    "a mechanism of one's own": "--statistic --bins --synthetic --truth --examples --rounds --liars --plot",
+}
 
 
 def estimate(
@@ -145,25 +153,32 @@ def estimate(
     lead to the same samples, and an interval holds them all.
     """
     source = sources[0]
-    asked = EstimateOptions(source, agreement, domain, statistic or [], bins, confidence, top, plot, sample, json)
-    if by is not None or compare is not None or len(sources) > 1:
-        single = {
-            "--synthetic": synthetic, "--rows": rows, "--truth": truth, "--examples": examples, "--value": value, "--other": other,
-            "--nulls": None if nulls == "error" else nulls, "--rounds": rounds, "--liars": liars,
-        }  # fmt: skip
-        if len(sources) > 1:
-            others = {"--by": by, "--compare": compare, "--client": client, "--clients-table": clients_table}
-            more = {"--null-groups": null_groups, "--statistic": statistic, "--bins": bins, "--plot": plot}
-            refuse_options_beside("several IN", {**single, **others, **more})
-            estimate_stages(asked, sources, numbered=numbered)
-            return
-        if by is not None:
-            refuse_options_beside("--by", {**single, "--compare": compare})
-            estimate_by_group(asked, by, clients_table, client, null_groups)
-        elif compare is not None:
-            others = {"--client": client, "--clients-table": clients_table, "--null-groups": null_groups}
-            refuse_options_beside("--compare", {**single, **others})
-            estimate_change(asked, compare)
+    asked = EstimateOptions(
+        source=source, agreement=agreement, domain=domain, statistic=statistic or [], bins=bins, confidence=confidence, top=top, plot=plot,
+        sample=sample, json=json, synthetic=synthetic, rows=rows, truth=truth, examples=examples, value=value, client=client, other=other,
+        nulls=nulls,
+    )  # fmt: skip
+    given = {
+        "--synthetic": synthetic, "--rows": rows, "--truth": truth, "--examples": examples, "--value": value, "--other": other,
+        "--nulls": None if nulls == "error" else nulls, "--rounds": rounds, "--liars": liars, "--by": by, "--compare": compare,
+        "--client": client, "--clients-table": clients_table, "--null-groups": null_groups, "--statistic": statistic or None, "--bins": bins,
+        "--plot": plot, "--domain": domain,
+    }  # fmt: skip
+
+    def refuse_others_beside(what: str) -> None:
+        refuse_options_beside(what, {name: given[name] for name in _NOT_BESIDE[what].split()})
+
+    if len(sources) > 1:
+        refuse_others_beside("several IN")
+        estimate_stages(asked, sources, numbered=numbered)
+        return
+    if by is not None:
+        refuse_others_beside("--by")
+        estimate_by_group(asked, by, clients_table, client, null_groups)
+        return
+    if compare is not None:
+        refuse_others_beside("--compare")
+        estimate_change(asked, compare)
         return
     if numbered:
         raise DiscreetError("--numbered is for several IN, whose clients must not be the same; leave it out")
@@ -171,28 +186,16 @@ def estimate(
         raise DiscreetError("--clients-table and --null-groups are for groups; say which column with --by COLUMN")
     if top is not None:
         check_count("top", top)
-    _check_estimate_options(rows, synthetic, truth, examples, value, client, other, nulls)
-    _check_output_files(source, agreement, plot, synthetic, rows, truth, examples)
+    _check_estimate_options(asked)
+    _check_output_files(asked)
     with open_source(source) as records:
         agreed = agreement_of_samples(records, agreement)
         if agreed.survey is not None:
-            refuse_options_beside(
-                "a survey",
-                {
-                    "--domain": domain, "--statistic": statistic or None, "--bins": bins, "--synthetic": synthetic, "--truth": truth,
-                    "--examples": examples, "--rounds": rounds, "--liars": liars,
-                },
-            )  # fmt: skip
+            refuse_others_beside("a survey")
             estimate_survey(asked, records, agreed)
             return
         if agreed.own is not None:
-            refuse_options_beside(
-                "a mechanism of one's own",
-                {
-                    "--statistic": statistic or None, "--bins": bins, "--synthetic": synthetic, "--truth": truth, "--examples": examples,
-                    "--rounds": rounds, "--liars": liars, "--plot": plot,
-                },
-            )  # fmt: skip
+            refuse_others_beside("a mechanism of one's own")
         stated = stated_domain(domain, None, None, None)
         tallied: SampleTally | ReportTally
         if agreed.blocks is None:
@@ -218,8 +221,8 @@ def estimate(
     if isinstance(tallied, ReportTally):
         kept, counted = tallied.reports, tallied.counts
         whole = kept is None or (kept.ndim == 1 and public is None)
-        given: dict[str, Any] = {"counts": counted} if whole else {"reports": kept}
-        found = reported_population(counted.sampler, examples=public, confidence=confidence, **given)
+        evidence: dict[str, Any] = {"counts": counted} if whole else {"reports": kept}
+        found = reported_population(counted.sampler, examples=public, confidence=confidence, **evidence)
         statistics = [reported_statistic(found, name, kept) for name in statistic or ()]
     else:
         if tallied.rows is None:
@@ -299,64 +302,38 @@ def _check_rounds(rounds: int | None, agreed: Agreement) -> int:
     return check_count("--rounds", rounds, most=agreed.rounds, fix=f"the agreement has {agreed.rounds:,}")
 
 
-def _check_estimate_options(
-    rows: int | None,
-    synthetic: str | None,
-    truth: str | None,
-    examples: str | None,
-    value: str | None,
-    client: str | None,
-    other: str | None,
-    nulls: str,
-) -> None:
+def _check_estimate_options(asked: EstimateOptions) -> None:
     """Raise an error for options that contradict each other, before anything is read or written."""
-    if rows is not None:
-        if synthetic is None:
+    raw = asked.truth is not None or asked.examples is not None
+    if asked.rows is not None:
+        if asked.synthetic is None:
             raise DiscreetError("--rows says how many rows --synthetic OUT is to have; give both")
-        check_count("rows", rows, most=10**9 - 1)
-    if examples is not None and (value is None or client is None):
+        check_count("rows", asked.rows, most=10**9 - 1)
+    if asked.examples is not None and (asked.value is None or asked.client is None):
         raise DiscreetError("--examples FILE needs --client COLUMN and --value COLUMN: who, and what")
-    if (truth is None and examples is None) != (value is None):
+    if raw != (asked.value is not None):
         raise DiscreetError("--truth FILE and --value COLUMN go together")
-    if (client, other, nulls) != (None, None, "error") and truth is None and examples is None:
+    if (asked.client, asked.other, asked.nulls) != (None, None, "error") and not raw:
         raise DiscreetError(
             "--client, --other and --nulls are about rows of --truth FILE or --examples FILE; give that too"
         )
 
 
-def _check_output_files(
-    source: str,
-    agreement: Path | None,
-    plot: Path | None,
-    synthetic: str | None,
-    rows: int | None,
-    truth: str | None,
-    examples: str | None,
-) -> None:
+def _check_output_files(asked: EstimateOptions) -> None:
     """Raise an error for outputs that cannot be written or would replace an input, before anything is written."""
-    if plot is not None:
-        check_picture(plot)
-        check_apart(
-            plot,
-            {
-                "samples": source,
-                "agreement": agreement,
-                "truth": truth,
-                "examples": examples,
-                "synthetic table": synthetic,
-            },
-            what="picture",
-        )
+    source, synthetic = asked.source, asked.synthetic
+    read = {"samples": source, "agreement": asked.agreement, "truth": asked.truth, "examples": asked.examples}
+    asked.check_picture({**read, "synthetic table": synthetic})
     if synthetic is None:
         return
     if synthetic == STANDARD:
         raise DiscreetError("--synthetic - would mix with what is printed; name a file")
     format_of(synthetic)
-    if source == STANDARD and rows is None:
+    if source == STANDARD and asked.rows is None:
         raise DiscreetError("weights need a second look at the samples; give a file instead of -, or --rows N")
-    for read in (source, None if agreement is None else str(agreement), truth, examples):
-        if read is not None and read != STANDARD and is_among_inputs(read, synthetic):
-            raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
+    for path in read.values():
+        if path is not None and path != STANDARD and is_among_inputs(str(path), synthetic):
+            raise DiscreetError(f"--synthetic {synthetic} would replace what {path} holds; name another file")
 
 
 def _save_population_picture(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: int) -> None:

@@ -161,9 +161,12 @@ def refuse_options_beside(what: str, options: Mapping[str, Any]) -> None:
     refuse_given_options(options, f"does not go with {what}; leave it out{instead}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EstimateOptions:
-    """The options that every kind of estimate takes: of samples, reports or a survey, of groups, changes or stages."""
+    """The options that every kind of estimate takes: of samples, reports or a survey, of groups, changes or stages.
+
+    From `synthetic` on they are for one file of samples or reports.
+    """
 
     source: str
     agreement: Path | None
@@ -175,6 +178,14 @@ class EstimateOptions:
     plot: Path | None
     sample: str
     json: bool
+    synthetic: str | None
+    rows: int | None
+    truth: str | None
+    examples: str | None
+    value: str | None
+    client: str | None
+    other: str | None
+    nulls: str
 
     @property
     def report_column(self) -> str:
