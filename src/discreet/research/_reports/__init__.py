@@ -138,6 +138,21 @@ class AtBudget(Protocol):
     def epsilon(self) -> float: ...
 
 
+class TitledAtBudget(AtBudget, Protocol):
+    """A record of one set of clients at one budget."""
+
+    @property
+    def title(self) -> str: ...
+
+
+def titles_at_budgets(rows: Iterable[TitledAtBudget]) -> str:
+    """Cases in words: film genres at ε = 0.5, 1; lecture ratings at ε = 2."""
+    budgets: dict[str, list[str]] = {}
+    for row in rows:
+        budgets.setdefault(row.title, []).append(f"{row.epsilon:g}")
+    return "; ".join(f"{title} at ε = {', '.join(those)}" for title, those in budgets.items())
+
+
 def recorded_epsilons(rows: Sequence[AtBudget]) -> list[float]:
     """The budgets in the records, smallest first."""
     return sorted({row.epsilon for row in rows})

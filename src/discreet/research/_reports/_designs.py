@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
 from discreet.research import _reports as reports
-from discreet.research._reports import Finding, Pictures, Runs, Table
+from discreet.research._reports import Finding, Pictures, Runs, Table, titles_at_budgets
 from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
 from discreet.research.experiments._designs import (
     DESIGN_RIVALS,
@@ -96,12 +96,12 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
         (
             "The smallest mean.",
             f"Of {len(found)} cases the design has a smaller mean than Q*, the linear mechanism, the mollifier and the best uniform floor "
-            f"in: {wins}." + (f" It does not on {_cases_text(lost)}." if lost else ""),
+            f"in: {wins}." + (f" It does not on {titles_at_budgets(lost)}." if lost else ""),
         ),
         (
             "Distance from the lower bound.",
             f"Its mean KL is {statistics.median(above):.1%} above the certified floor in the median, and {max(above):.0%} at worst"
-            + (f"; more than 10% on {_cases_text(far)}." if far else "."),
+            + (f"; more than 10% on {titles_at_budgets(far)}." if far else "."),
         ),
         (
             "Certificates.",
@@ -129,13 +129,6 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
             )
         )
     return said
-
-
-def _cases_text(found: Sequence[DesignCase]) -> str:
-    budgets: dict[str, list[str]] = {}
-    for case in found:
-        budgets.setdefault(case.title, []).append(f"{case.epsilon:g}")
-    return "; ".join(f"{title} at ε = {', '.join(those)}" for title, those in budgets.items())
 
 
 def design_table(rows: Sequence[DesignedSplit], divergence: str) -> Table:
@@ -315,30 +308,19 @@ def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
         won = {name: sum(_is_better_estimate(row, name, "reports") for row in those) for name in _BY_EXAMPLES}
         lost = [row for row in those if not any(_is_better_estimate(row, name, "reports") for name in _BY_EXAMPLES)]
         alone = sum(_is_better_estimate(row, "examples", "reweighted") for row in those)
+        lost_text = "One of the three is closer than block reports in every case."
+        if lost:
+            lost_text = f"Block reports are closer than all three on {titles_at_budgets(lost)}."
         said.append(
             (
                 headline,
                 f"Designed samples beat block reports in {won['samples']} of {len(those)} cases as they are, in {won['reweighted']} "
                 f"when the examples are reweighted to explain them, and in {won['debiased']} when their bias is "
-                f"subtracted from the samples. {_lost_cases_text(lost)} The examples alone, without any samples, are closer "
+                f"subtracted from the samples. {lost_text} The examples alone, without any samples, are closer "
                 f"than reweighted in {alone}.",
             )
         )
     return said
-
-
-def _lost_cases_text(rows: Sequence[ReweightedSet]) -> str:
-    """Where no estimate by examples is closer than block reports."""
-    if not rows:
-        return "One of the three is closer than block reports in every case."
-    budgets: dict[str, list[str]] = {}
-    for row in rows:
-        budgets.setdefault(row.title, []).append(f"{row.epsilon:g}")
-    return (
-        "Block reports are closer than all three on "
-        + "; ".join(f"{t} at ε = {', '.join(e)}" for t, e in budgets.items())
-        + "."
-    )
 
 
 def _is_better_estimate(row: ReweightedSet, name: str, other: str) -> bool:

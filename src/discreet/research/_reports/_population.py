@@ -24,6 +24,7 @@ from discreet.research._reports import (
     recorded_epsilons,
     self_contained_page,
     set_figure_title,
+    titles_at_budgets,
 )
 from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
 from discreet.research.experiments._population import SetAtBudget
@@ -130,17 +131,18 @@ _ALIKE = 1e-9
 def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     """The findings: wins on both sides with reasons and numbers."""
     contests = [Contest(row) for row in rows]
-    found = [
-        *_oracle_wins_findings(contests),
-        *_sample_wins_findings(contests),
-        *_same_mechanism_findings(rows),
-        *_uninformative_findings(contests),
+    found = (
+        _oracle_wins_finding(contests),
+        _sample_wins_finding(contests),
+        _same_mechanism_finding(rows),
+        _uninformative_finding(contests),
         _bias_finding(rows),
-        *_large_budget_findings(rows),
+        _large_budget_finding(rows),
         _average_client_finding(rows),
         _worst_client_finding(rows),
-    ]
-    return [*found, *_own_records_findings(rows)]
+        _own_records_finding(rows),
+    )
+    return [each for each in found if each is not None]
 
 
 def contest_table(rows: Sequence[SetAtBudget]) -> Table:
@@ -198,75 +200,63 @@ def _contest_errors_text(contest: Contest) -> str:
     )
 
 
-def _sets_at_budgets_text(rows: Sequence[SetAtBudget]) -> str:
-    """The places in words: film genres at ε = 0.5, 1; lecture ratings at ε = 2."""
-    budgets = {those[0].title: ", ".join(f"{row.epsilon:g}" for row in those) for those in rows_by_set(rows).values()}
-    return "; ".join(f"{title} at ε = {listed}" for title, listed in budgets.items())
-
-
-def _oracle_wins_findings(contests: Sequence[Contest]) -> list[Finding]:
+def _oracle_wins_finding(contests: Sequence[Contest]) -> Finding | None:
     won = [contest for contest in contests if contest.winner == "oracle"]
     if not won:
-        return []
+        return None
     most = max(won, key=lambda contest: contest.error_ratio)
-    return [
-        (
-            "Where an oracle wins.",
-            f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases "
-            f"({_sets_at_budgets_text([contest.row for contest in won])}). By most on {_set_at_budget_text(most.row)}: "
-            f"{_contest_errors_text(most)}.",
-        )
-    ]
+    return (
+        "Where an oracle wins.",
+        f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases "
+        f"({titles_at_budgets([contest.row for contest in won])}). By most on {_set_at_budget_text(most.row)}: "
+        f"{_contest_errors_text(most)}.",
+    )
 
 
-def _sample_wins_findings(contests: Sequence[Contest]) -> list[Finding]:
+def _sample_wins_finding(contests: Sequence[Contest]) -> Finding | None:
     won = [contest for contest in contests if contest.winner == "sample"]
     worth = [contest for contest in won if contest.is_informative]
     if not won:
-        return []
+        return None
     said = f"A sample is closer in {len(won)} of {len(contests)} cases."
     if worth:
         least = min(worth, key=lambda contest: contest.error_ratio)
         kinds = Counter(SHORT_LABELS[contest.best_sample] for contest in worth)
         said += (
             f" In {len(worth)} of them it also beats the uniform distribution by a tenth or more "
-            f"({_sets_at_budgets_text([contest.row for contest in worth])}); "
+            f"({titles_at_budgets([contest.row for contest in worth])}); "
             f"the best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
             f"By most on {_set_at_budget_text(least.row)}: {_contest_errors_text(least)}."
         )
     optimal = [Contest(contest.row, ("optimal",)) for contest in contests]
     alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.is_sample_informative]
     if alone:
-        said += f" Q* samples alone do both on {_sets_at_budgets_text(alone)}."
-    return [("Where a sample wins.", said)]
+        said += f" Q* samples alone do both on {titles_at_budgets(alone)}."
+    return "Where a sample wins.", said
 
 
-def _same_mechanism_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
+def _same_mechanism_finding(rows: Sequence[SetAtBudget]) -> Finding | None:
     alike = [row for row in rows if row.subset_size == 1]
     if not alike:
-        return []
+        return None
     starts = "; ".join(f"{those[0].title} ε ≥ {those[0].epsilon:g}" for those in rows_by_set(alike).values())
-    return [
-        (
-            "Where they are the same.",
-            f"Once subset selection reports a single outcome it is k-ary randomised response, and so the linear sampler ({starts}). From "
-            "there on the best oracle's report is a sample.",
-        )
-    ]
+    return (
+        "Where they are the same.",
+        f"Once subset selection reports a single outcome it is k-ary randomised response, and so the linear sampler ({starts}). From "
+        "there on the best oracle's report is a sample.",
+    )
 
 
-def _uninformative_findings(contests: Sequence[Contest]) -> list[Finding]:
+def _uninformative_finding(contests: Sequence[Contest]) -> Finding | None:
     idle = [contest.row for contest in contests if not contest.is_informative]
     if not idle:
-        return []
-    return [
-        (
-            "Where samples hardly help.",
-            f"In {len(idle)} cases nothing private is a tenth closer than the uniform distribution, which needs no "
-            f"data ({_sets_at_budgets_text(idle)}). A biased sample that is nearly uniform then looks good beside a noisy oracle; "
-            f"neither is informative.",
-        )
-    ]
+        return None
+    return (
+        "Where samples hardly help.",
+        f"In {len(idle)} cases nothing private is a tenth closer than the uniform distribution, which needs no "
+        f"data ({titles_at_budgets(idle)}). A biased sample that is nearly uniform then looks good beside a noisy oracle; "
+        f"neither is informative.",
+    )
 
 
 def _sets_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget]:
@@ -286,17 +276,15 @@ def _bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _large_budget_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
+def _large_budget_finding(rows: Sequence[SetAtBudget]) -> Finding:
     last = [row for row in rows if row.epsilon == max(recorded_epsilons(rows))]
     ratios = [mean_error(row, name) / mean_error(row, "raw") for row in last for name in ("unary", "hashing")]
     best = [min(mean_error(row, name) for name in SAMPLES) / mean_error(row, "raw") for row in last]
-    return [
-        (
-            "Unary encoding and local hashing do not use a large budget.",
-            f"Their own-outcome chance stays near one half, so at ε = {last[0].epsilon:g} their error is {min(ratios):.2f} to "
-            f"{max(ratios):.2f} times that of the raw draws; the best sample's is {min(best):.2f} to {max(best):.2f} times.",
-        )
-    ]
+    return (
+        "Unary encoding and local hashing do not use a large budget.",
+        f"Their own-outcome chance stays near one half, so at ε = {last[0].epsilon:g} their error is {min(ratios):.2f} to "
+        f"{max(ratios):.2f} times that of the raw draws; the best sample's is {min(best):.2f} to {max(best):.2f} times.",
+    )
 
 
 def _average_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
@@ -327,7 +315,7 @@ def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
         for more, less in ((ours.mean, theirs.mean), (ours.median, theirs.median), (ours.worst, theirs.worst))
     )
     said = f"The largest TV of a client is smaller under Q* than under the mollifier in {len(rows) - len(behind)} of {len(rows)} cases"
-    said += f" (not on {_sets_at_budgets_text(behind)}, whose worst client is not the worst possible)" if behind else ""
+    said += f" (not on {titles_at_budgets(behind)}, whose worst client is not the worst possible)" if behind else ""
     worst = [most.realised[name]["tv"].worst for name in ("optimal", "mollifier")]
     return (
         "The worst client.",
@@ -337,20 +325,18 @@ def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _own_records_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
+def _own_records_finding(rows: Sequence[SetAtBudget]) -> Finding:
     shown = _sets_nearest_budget(rows, 4.0)
     told = [
         f"{row.title} " + ", ".join(f"{SHORT_LABELS[name]} {row.own[name]:.0%}" for name in SAMPLES) for row in shown
     ]
-    return [
-        (
-            "A sample is a record; a support is not.",
-            f"At ε = {shown[0].epsilon:g} the released outcome is one of the client's own for: {'; '.join(told)}. "
-            f"The reports of "
-            f"{', '.join(REPORT_LABELS[name] for name in ORACLES)} become data only after the curator has "
-            f"aggregated them.",
-        )
-    ]
+    return (
+        "A sample is a record; a support is not.",
+        f"At ε = {shown[0].epsilon:g} the released outcome is one of the client's own for: {'; '.join(told)}. "
+        f"The reports of "
+        f"{', '.join(REPORT_LABELS[name] for name in ORACLES)} become data only after the curator has "
+        f"aggregated them.",
+    )
 
 
 _RIVAL_COLOURS = {
