@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from discreet.plots._style import save
+from discreet.research._reports import separate_heights
 from discreet.research._reports._population import (
     RIVALS,
     Contest,
@@ -19,7 +20,6 @@ from discreet.research._reports._population import (
     population_findings,
     population_page,
     rows_by_set,
-    separate_heights,
     share_table,
 )
 from discreet.research.experiments import RecordedRun, read_records, records_path, run_experiment

@@ -97,6 +97,56 @@ def add_common_legend(drawn: Figure, axes: Axes, wanted: Sequence[str] | None = 
     drawn.legend(shown, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
 
 
+_GAP = 0.062  # between two names, as a share of the panel's height
+
+
+def draw_named_curves(axes: Axes, budgets: Sequence[float], lines: Mapping[str, tuple[list[float], str, Any]]) -> None:
+    """Curves on two logarithmic axes, each named beside its right end; names that would collide are moved apart.
+
+    `lines` gives the values, colour and dashes of each curve by name.
+    """
+    for values, colour, dashes in lines.values():
+        axes.plot(
+            budgets, values, color=colour, linestyle=dashes, marker="o", markersize=3.2, linewidth=1.8, clip_on=False
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(budgets[0], budgets[-1])
+    axes.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("privacy budget ε")
+    lowest, highest = (pick(v for values, *_ in lines.values() for v in values) for pick in (min, max))
+    axes.set_ylim(0.8 * lowest, 1.25 * highest)
+    ticks = [d * 10.0**e for e in range(-12, 3) for d in (1, 2, 5) if 0.8 * lowest <= d * 10.0**e <= 1.25 * highest]
+    if len(ticks) > 9:
+        ticks = [tick for tick in ticks if np.isclose(np.log10(tick) % 1.0, 0.0) or np.isclose(np.log10(tick) % 1.0, 1)]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_yticks([], minor=True)
+    low, high = np.log(axes.get_ylim())
+    ends = {name: float((np.log(values[-1]) - low) / (high - low)) for name, (values, *_) in lines.items()}
+    for name, height in separate_heights(ends, _GAP).items():
+        axes.annotate(
+            name,
+            (1.0, ends[name]), (1.09, height), xycoords="axes fraction", textcoords="axes fraction",
+            color=lines[name][1], fontsize=8.5, va="center", annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": "#CCCCCC", "linewidth": 0.7, "shrinkA": 2, "shrinkB": 4, "relpos": (0, 0.5)},
+        )  # fmt: skip
+
+
+def separate_heights(ends: Mapping[str, float], gap: float) -> dict[str, float]:
+    """The heights moved as little as possible (in squares) so that neighbours are at least `gap` apart, in the same order, none below 0."""
+    order = sorted(ends, key=lambda name: ends[name])
+    groups: list[tuple[float, int]] = []  # mean of (height - place * gap), members: pooled while they would overlap
+    for place, name in enumerate(order):
+        level, size = ends[name] - place * gap, 1
+        while groups and groups[-1][0] >= level:
+            before, members = groups.pop()
+            level, size = (before * members + level * size) / (members + size), members + size
+        groups.append((level, size))
+    levels = [level for level, size in groups for _ in range(size)]
+    return {name: max(level, 0.0) + place * gap for place, (name, level) in enumerate(zip(order, levels, strict=True))}
+
+
 STATISTICS = ("mean", "median", "90 %", "maximum")
 
 

@@ -6,7 +6,7 @@ Findings, tables, pictures and a self-contained page are computed from the recor
 import html
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from discreet.research._reports import (
     Finding,
     Pictures,
     Table,
+    draw_named_curves,
     finding_items,
     html_table,
     mark_quick_run,
@@ -348,7 +349,6 @@ _RIVAL_COLOURS = {
     "raw": QUIET,
 }
 _DASHES: dict[str, Any] = {"hashing": (0, (1.2, 1.6)), "raw": (0, (4, 2))}
-_GAP = 0.062  # between two names, as a share of the panel's height
 _WINNERS = {"sample": "#CFE3F1", "oracle": "#F7DDCB", None: "#F2F2F2"}
 
 
@@ -432,7 +432,7 @@ def _draw_cost_curves(axes: Axes, rows: Sequence[SetAtBudget], f: str) -> None:
         if not (alike and name == "linear"):
             label = "Q* and linear, worst" if alike and name == "optimal" else f"{SHORT_LABELS[name]}, worst"
             lines[label] = worst[name], COLOURS[name], (0, (4, 2))
-    _draw_named_curves(axes, rows, lines)
+    draw_named_curves(axes, [row.epsilon for row in rows], lines)
 
 
 def _draw_error_curves(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
@@ -442,54 +442,7 @@ def _draw_error_curves(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
     for name in ("raw", *reversed(RIVALS)):
         label = REPORT_LABELS[name] if name == "raw" else REPORT_LABELS[name].split(",")[0]
         lines[label] = [mean_error(row, name) for row in rows], _RIVAL_COLOURS[name], _DASHES.get(name, "solid")
-    _draw_named_curves(axes, rows, lines)
-
-
-def _draw_named_curves(
-    axes: Axes, rows: Sequence[SetAtBudget], lines: Mapping[str, tuple[list[float], str, Any]]
-) -> None:
-    """Curves on two logarithmic axes, each named beside its right end; names that would collide are moved apart."""
-    budgets = [row.epsilon for row in rows]
-    for values, colour, dashes in lines.values():
-        axes.plot(
-            budgets, values, color=colour, linestyle=dashes, marker="o", markersize=3.2, linewidth=1.8, clip_on=False
-        )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(budgets[0], budgets[-1])
-    axes.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets])
-    axes.set_xticks([], minor=True)
-    axes.set_xlabel("privacy budget ε")
-    lowest, highest = (pick(v for values, *_ in lines.values() for v in values) for pick in (min, max))
-    axes.set_ylim(0.8 * lowest, 1.25 * highest)
-    ticks = [d * 10.0**e for e in range(-12, 3) for d in (1, 2, 5) if 0.8 * lowest <= d * 10.0**e <= 1.25 * highest]
-    if len(ticks) > 9:
-        ticks = [tick for tick in ticks if np.isclose(np.log10(tick) % 1.0, 0.0) or np.isclose(np.log10(tick) % 1.0, 1)]
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_yticks([], minor=True)
-    low, high = np.log(axes.get_ylim())
-    ends = {name: float((np.log(values[-1]) - low) / (high - low)) for name, (values, *_) in lines.items()}
-    for name, height in separate_heights(ends, _GAP).items():
-        axes.annotate(
-            name,
-            (1.0, ends[name]), (1.09, height), xycoords="axes fraction", textcoords="axes fraction",
-            color=lines[name][1], fontsize=8.5, va="center", annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": "#CCCCCC", "linewidth": 0.7, "shrinkA": 2, "shrinkB": 4, "relpos": (0, 0.5)},
-        )  # fmt: skip
-
-
-def separate_heights(ends: Mapping[str, float], gap: float) -> dict[str, float]:
-    """The heights moved as little as possible (in squares) so that neighbours are at least `gap` apart, in the same order, none below 0."""
-    order = sorted(ends, key=lambda name: ends[name])
-    groups: list[tuple[float, int]] = []  # mean of (height - place * gap), members: pooled while they would overlap
-    for place, name in enumerate(order):
-        level, size = ends[name] - place * gap, 1
-        while groups and groups[-1][0] >= level:
-            before, members = groups.pop()
-            level, size = (before * members + level * size) / (members + size), members + size
-        groups.append((level, size))
-    levels = [level for level, size in groups for _ in range(size)]
-    return {name: max(level, 0.0) + place * gap for place, (name, level) in enumerate(zip(order, levels, strict=True))}
+    draw_named_curves(axes, [row.epsilon for row in rows], lines)
 
 
 def _capitalise(text: str) -> str:
