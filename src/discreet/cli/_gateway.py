@@ -40,7 +40,7 @@ from discreet.errors import DiscreetError, visible
 from discreet.ledger import Budget, Ledger, PopulationLedger, population_ledger_exists, runs_in, spent_by_clients
 from discreet.privacy.tradeoff import LARGE_EPSILON
 from discreet.release import Secret, read_secret, write_secret
-from discreet.tables import STANDARD, open_source
+from discreet.tables import STANDARD
 
 if TYPE_CHECKING:
     import ssl
@@ -231,6 +231,7 @@ def send(
     Raw records never leave this machine. Names of clients are derived from the secret: nobody without it can link them to clients.
     """
     from discreet.client import address_of, send_table  # loaded for `send` alone
+    from discreet.tables import open_source  # polars
 
     disable_core_dumps()
     trusted = _tls_context(ca_file)
