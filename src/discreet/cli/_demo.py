@@ -110,7 +110,7 @@ def _release_section(run: FlightRelease) -> Section:
             {
                 "mechanism": cost.mechanism,
                 "divergence": cost.divergence,
-                **{name: json_number(value) for name, value in asdict(cost.summary).items()},
+                **{name: json_number(value) for name, value in asdict(cost.cost_summary).items()},
                 "serves_better_than_optimal": run.clients_better_off(cost.mechanism, cost.divergence),
             }
             for cost in run.costs
@@ -263,7 +263,7 @@ def _ratio_digits(ratio: Fraction) -> str:
 def _cost_table(run: FlightRelease) -> Table:
     made = empty_table("divergence", "mechanism", "worst possible", "worst here", "median", "mean", texts=2)
     for measure in PAPER_DIVERGENCES:
-        summaries = {name: run.cost(name, measure).summary for name in MECHANISMS}
+        summaries = {name: run.mechanism_cost(name, measure).cost_summary for name in MECHANISMS}
         for name in MECHANISMS:
             cells = []
             for column in ("worst_case", "worst", "median", "mean"):

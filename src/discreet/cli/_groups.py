@@ -76,7 +76,7 @@ class _CountedTable:
     column: str
 
     @classmethod
-    def count(cls, records: Source, agreed: Agreement, asked: EstimateOptions) -> "_CountedTable":
+    def count_table(cls, records: Source, agreed: Agreement, asked: EstimateOptions) -> "_CountedTable":
         """Count a table once, with all checks of an estimate."""
         stated = stated_domain(asked.domain, None, None, None)
         if agreed.joint is not None:
@@ -108,7 +108,7 @@ class _CountedTable:
         return notes(found, self.agreed, named=self.tallied.named, distinct=self.tallied.distinct)
 
     @property
-    def headline(self) -> str:
+    def mechanism_headline(self) -> str:
         """The mechanism and the agreement."""
         kind = mechanism_text(self.agreed.mechanism, any_client=serves_everybody(self.sampler.family))
         promise = promise_text(self.agreed.promise, self.agreed.epsilon)
@@ -142,7 +142,7 @@ def estimate_by_group(
         estimate_survey_groups(asked, records, agreed, groups)
         return
     groups = ClientGroups.read(by, null_groups or "error", clients, client)
-    read = _CountedTable.count(records, agreed, asked)
+    read = _CountedTable.count_table(records, agreed, asked)
     counts, reports, missing = group_counts(
         records, read.tallied, groups, column=read.column, keep=bool(asked.statistic)
     )
@@ -217,7 +217,7 @@ def _group_blocks(
     shown = _listed_outcome_numbers(-whole.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS)
     blocks: list[Any] = [
         f"[bold]{pluralise(found.clients, read.release_kind)}[/bold] in {pluralise(len(found.groups), 'group')} by {safe_text(by)}, "
-        f"{read.headline}.",
+        f"{read.mechanism_headline}.",
         *note_lines(doubts),
         _group_table(found, shown, listed),
     ]
@@ -304,7 +304,7 @@ def estimate_change(asked: EstimateOptions, compare: str) -> None:
         estimate_survey_change(asked, sides, _shared_clients_notes(shared_clients(earlier, later)))
         return
     reads = [
-        _CountedTable.count(records, agreed, asked)
+        _CountedTable.count_table(records, agreed, asked)
         for records, agreed in zip((earlier, later), agreements, strict=True)
     ]
     before, after = (read.estimate_population(asked.confidence, asked.bins) for read in reads)
@@ -339,7 +339,9 @@ def estimate_stages(asked: EstimateOptions, sources: Sequence[str], *, numbered:
             "stages of a survey are not estimated together; estimate each file by itself, or the change: --compare"
         )
     apart = False if numbered else _check_stages_apart(files)
-    reads = [_CountedTable.count(records, agreed, asked) for records, agreed in zip(files, agreements, strict=True)]
+    reads = [
+        _CountedTable.count_table(records, agreed, asked) for records, agreed in zip(files, agreements, strict=True)
+    ]
     found = pooled_population([read.estimate_population(asked.confidence, None) for read in reads])
     doubts = [] if apart else ["that no client is in two of the files is assumed: not all of them name their clients"]
     if not found.exact:
@@ -370,7 +372,7 @@ def _stage_blocks(
     size = len(found.law.estimate)
     shown = _listed_outcome_numbers(-found.law.estimate, found.domain.edges is not None, top, TOP_CHANGES)
     heads = [
-        f"[bold]Stage {place}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.headline}."
+        f"[bold]Stage {place}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.mechanism_headline}."
         for place, (file, each, read) in enumerate(zip(files, found.stages, reads, strict=True), start=1)
     ]
     made = empty_table(
@@ -431,7 +433,7 @@ def _change_blocks(
     along = found.after.domain.edges is not None
     shown = _listed_outcome_numbers(-np.abs(found.law.estimate), along, top, TOP_CHANGES)
     heads = [
-        f"[bold]{side}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.headline}."
+        f"[bold]{side}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.mechanism_headline}."
         for side, file, each, read in zip(("Before", "After"), files, (found.before, found.after), reads, strict=True)
     ]
     blocks: list[Any] = [

@@ -269,7 +269,7 @@ def _mixtures_table(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
     made = empty_table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
     for epsilon in recorded_epsilons(rows):
         for name in recorded_mechanisms(rows):
-            cells = map(format_number, CostQuantiles.of(client_costs(rows, epsilon, name, "kl")).numbers)
+            cells = map(format_number, CostQuantiles.from_values(client_costs(rows, epsilon, name, "kl")).as_tuple)
             label = f"{epsilon:g}" if name == "proposed" else ""
             made.add_row(
                 label, name.replace("_", " "), *cells, format_number(realised_epsilon(rows, epsilon, name)),

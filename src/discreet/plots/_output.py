@@ -188,7 +188,7 @@ def output(
         assert isinstance(law, OutputLaw)
         return density_figure(law, ax=ax, title=title)
     check_count("most", most)
-    client = _ClientOutput.of(sampler, sampler.family, p, released)
+    client = _ClientOutput.of_client(sampler, sampler.family, p, released)
     with style.library_style():
         drawn, (axes,) = style.figure_and_panels(ax, title, size=(6.4, 5.2))
         _draw_client_output(axes, client, most)
@@ -210,7 +210,7 @@ class _ClientOutput:
     colour: str
 
     @classmethod
-    def of(cls, sampler: Any, family: FiniteFamily, p: Any, released: Any) -> "_ClientOutput":
+    def of_client(cls, sampler: Any, family: FiniteFamily, p: Any, released: Any) -> "_ClientOutput":
         held = family.as_rows(p)
         if held.ndim != 1:
             raise DiscreetError(f"p has shape {held.shape}; a picture shows one client: draw the output of each")

@@ -67,17 +67,17 @@ class Preset:
     high: float
     divisor: float
 
-    def theta(self, epsilon: float) -> float:
+    def first_weight(self, epsilon: float) -> float:
         """epsilon/(epsilon + divisor)."""
         return epsilon / (epsilon + self.divisor)
 
-    def weights(self, epsilon: float, rounds: int) -> list[float]:
+    def round_weights(self, epsilon: float, rounds: int) -> list[float]:
         """theta, theta^2, ..., one for each round."""
-        return [self.theta(epsilon) ** t for t in range(1, rounds + 1)]
+        return [self.first_weight(epsilon) ** t for t in range(1, rounds + 1)]
 
     def largest_log_ratio(self, epsilon: float, rounds: int) -> float:
         """The largest possible log-ratio between two clients' output distributions: the budget that is really used."""
-        return 2.0 * (self.high - self.low) * sum(self.weights(epsilon, rounds))
+        return 2.0 * (self.high - self.low) * sum(self.round_weights(epsilon, rounds))
 
 
 PRESETS = {
@@ -435,7 +435,7 @@ class BoostedSampler:
     @property
     def weights(self) -> list[float]:
         """theta, theta^2, ..."""
-        return self.preset.weights(self.epsilon, self.training.rounds)
+        return self.preset.round_weights(self.epsilon, self.training.rounds)
 
     @property
     def largest_log_ratio(self) -> float:
@@ -467,11 +467,18 @@ class BoostedSampler:
         """The distributions of given networks (n, rounds, parameters)."""
         weights = np.tile(self.weights, (len(clients), 1))
         return BoostedLaw(
-            self.reference, self.preset, self.training.width, tuple(clients), many, weights, networks, self._nodes
+            self.reference,
+            self.preset,
+            self.training.width,
+            tuple(clients),
+            many,
+            weights,
+            networks,
+            self._quadrature_nodes,
         )
 
     @cached_property
-    def _nodes(self) -> Nodes:
+    def _quadrature_nodes(self) -> Nodes:
         dim = self.family.dim
         return self.reference.nodes_of(self.reference.panels.split(_SPLIT[dim]), ORDER[dim])
 

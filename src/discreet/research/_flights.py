@@ -94,9 +94,9 @@ class MechanismCost:
     realised: NDArray[np.float64]
 
     @property
-    def summary(self) -> CostSummary:
+    def cost_summary(self) -> CostSummary:
         """The worst case over all possible clients; mean, median and worst over the real ones."""
-        return CostSummary.of(self.worst_case, self.realised)
+        return CostSummary.from_divergences(self.worst_case, self.realised)
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,16 @@ class FlightRelease:
     guarantee: Guarantee
     costs: tuple[MechanismCost, ...]
 
-    def cost(self, mechanism: str, measure: str) -> MechanismCost:
+    def mechanism_cost(self, mechanism: str, measure: str) -> MechanismCost:
         """The cost of that mechanism under that divergence."""
         return next(c for c in self.costs if (c.mechanism, c.divergence) == (mechanism, measure))
 
     def clients_better_off(self, mechanism: str, measure: str) -> int:
         """The number of clients for which that mechanism is strictly closer than the optimal one."""
-        rival, ours = self.cost(mechanism, measure).realised, self.cost(OptimalSampler.name, measure).realised
+        rival, ours = (
+            self.mechanism_cost(mechanism, measure).realised,
+            self.mechanism_cost(OptimalSampler.name, measure).realised,
+        )
         return int((rival < ours - 1e-12).sum())  # equal up to rounding
 
 
@@ -336,7 +339,7 @@ def flight_release_figure(run: FlightRelease) -> Figure:
     for name in MECHANISMS:
         better = run.clients_better_off(name, _DRAWN)
         note = f"is closer for\n{better:,} aircraft" if better else ""
-        profiles.append(CostProfile(name, run.cost(name, _DRAWN).realised, note))
+        profiles.append(CostProfile(name, run.mechanism_cost(name, _DRAWN).realised, note))
     with library_style():
         drawn = figure(11.6, 5.6)
         set_figure_title(

@@ -38,23 +38,23 @@ def test_no_two_real_clients_are_told_apart_by_more_than_e_to_the_epsilon(run: F
 def test_no_client_costs_more_than_the_worst_case(run: FlightRelease, measure: str) -> None:
     """Section 2.2: the risk bounds every real client; single-destination aircraft attain it."""
     for mechanism in ("optimal", "linear", "mollifier"):
-        cost = run.cost(mechanism, measure)
-        assert cost.summary.worst == pytest.approx(cost.worst_case, rel=1e-12)
-    assert run.cost("optimal", measure).worst_case < run.cost("mollifier", measure).worst_case
+        cost = run.mechanism_cost(mechanism, measure)
+        assert cost.cost_summary.worst == pytest.approx(cost.worst_case, rel=1e-12)
+    assert run.mechanism_cost("optimal", measure).worst_case < run.mechanism_cost("mollifier", measure).worst_case
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("measure", PAPER_DIVERGENCES)
 def test_the_linear_mechanism_is_better_for_nobody(run: FlightRelease, measure: str) -> None:
     """Section 3.3: both are minimax-optimal, the projection is at least as good for each client."""
-    optimal, linear = run.cost("optimal", measure).realised, run.cost("linear", measure).realised
+    optimal, linear = run.mechanism_cost("optimal", measure).realised, run.mechanism_cost("linear", measure).realised
     assert (optimal <= linear + 1e-12).all()
     assert (optimal < linear - 1e-6).any()
     assert run.clients_better_off("linear", measure) == 0
 
 
 def test_the_mollifier_is_better_for_some_and_the_count_says_so(run: FlightRelease) -> None:
-    rival, ours = run.cost("mollifier", "kl").realised, run.cost("optimal", "kl").realised
+    rival, ours = run.mechanism_cost("mollifier", "kl").realised, run.mechanism_cost("optimal", "kl").realised
     counted = sum(1 for a, b in zip(rival.tolist(), ours.tolist(), strict=True) if a < b - 1e-12)
     assert run.clients_better_off("mollifier", "kl") == counted
     assert 0 < counted < len(ours)

@@ -41,7 +41,7 @@ def reports(oracle: FrequencyOracle, x: int) -> tuple[Law, Law]:
             return sent, sent
         case LocalHashing():
             sent, supported = {}, Counter[Any]()
-            g = oracle.buckets
+            g = oracle.bucket_count
             for h in itertools.product(range(g), repeat=k):
                 for y in range(g):
                     chance = (grow if y == h[x] else 1.0) / (grow + g - 1.0) / g**k
@@ -111,7 +111,7 @@ def test_estimates_are_unbiased_and_have_the_stated_variance(kind: type[Frequenc
     raw = np.repeat(np.arange(5), [40, 20, 10, 5, 5])  # the last outcome is held by nobody
     shares, rng = np.bincount(raw, minlength=6) / len(raw), np.random.default_rng(2)
     found = np.array([oracle.estimate_shares(raw, rng) for _ in range(times)])
-    variance = oracle.variance(shares) / len(raw)
+    variance = oracle.estimate_variance(shares) / len(raw)
     assert (np.abs(found.mean(axis=0) - shares) <= 5.0 * np.sqrt(variance / times)).all()
     assert found.var(axis=0) == pytest.approx(variance, rel=7.0 * math.sqrt(2.0 / times))
 

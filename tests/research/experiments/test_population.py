@@ -63,9 +63,9 @@ def test_realised_divergences_are_exact() -> None:
             assert told.worst <= told.worst_case + 1e-12
         held = [one[p > 0].sum() for p, one in zip(clients.laws, q, strict=True)]
         assert row.own[name] == pytest.approx(np.mean(held), rel=1e-12)
-        gap = np.abs(q.mean(axis=0) - clients.average).sum() / 2
+        gap = np.abs(q.mean(axis=0) - clients.average_client).sum() / 2
         assert row.bias[name] == pytest.approx(gap, rel=1e-12)
-    assert row.uniform["max"] == pytest.approx(np.abs(clients.average - 1 / 6).max(), rel=1e-12)
+    assert row.uniform["max"] == pytest.approx(np.abs(clients.average_client - 1 / 6).max(), rel=1e-12)
 
 
 def test_with_many_clients_only_the_bias_is_left() -> None:

@@ -23,7 +23,7 @@ def test_the_flights_picture(aircraft: str | None, kinds: int, tmp_path: Path) -
     assert run.client.released in names
     assert names[-1].endswith("others,\non average")
     for profile, line in zip(("mollifier", "linear", "optimal"), drawn.axes[1].get_lines(), strict=True):
-        assert np.asarray(line.get_ydata()).max() == run.cost(profile, "kl").realised.max()
+        assert np.asarray(line.get_ydata()).max() == run.mechanism_cost(profile, "kl").realised.max()
     save(drawn, tmp_path / "picture.png")
     assert_picture(tmp_path / "picture.png", least_width=1200)
 

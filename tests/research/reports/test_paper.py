@@ -88,7 +88,7 @@ def test_the_page_says_when_the_baseline_does_not_win(runs: dict[str, Any]) -> N
 
 
 def test_summaries_are_what_they_say() -> None:
-    assert dict(zip(STATISTICS, CostQuantiles.of(np.arange(11.0)).numbers, strict=True)) == {
+    assert dict(zip(STATISTICS, CostQuantiles.from_values(np.arange(11.0)).as_tuple, strict=True)) == {
         "mean": 5.0,
         "median": 5.0,
         "90 %": 9.0,

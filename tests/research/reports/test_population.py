@@ -12,7 +12,7 @@ from discreet.plots._style import save
 from discreet.research._reports import separate_heights
 from discreet.research._reports._population import (
     RIVALS,
-    Contest,
+    SampleOracleContest,
     contest_table,
     fidelity_table,
     mean_error,
@@ -83,7 +83,7 @@ def with_errors(row: SetAtBudget, **errors: float) -> SetAtBudget:
 def test_who_is_closer(
     recorded: RecordedRun[SetAtBudget], errors: dict[str, float], winner: str | None, informative: bool
 ) -> None:
-    contest = Contest(with_errors(recorded.rows[0], **errors))
+    contest = SampleOracleContest(with_errors(recorded.rows[0], **errors))
     assert {contest.best_sample, contest.best_oracle} == set(errors)
     assert contest.winner == winner
     assert contest.is_informative == informative
@@ -116,7 +116,7 @@ def test_small_tables_follow_the_records(recorded: RecordedRun[SetAtBudget]) -> 
     head, body = contest_table(rows)
     assert head == ["set", "ε = 0.5", "ε = 1", "ε = 4"]
     assert [len(line) for line in body] == [4, 4]
-    first = Contest(rows_by_set(rows)["skewed4"][0])
+    first = SampleOracleContest(rows_by_set(rows)["skewed4"][0])
     assert (
         f"{mean_error(first.row, first.best_sample):.3f} / {mean_error(first.row, first.best_oracle):.3f}" in body[0][1]
     )

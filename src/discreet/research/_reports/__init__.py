@@ -160,12 +160,12 @@ class CostQuantiles:
     maximum: float
 
     @classmethod
-    def of(cls, values: NDArray[np.float64]) -> "CostQuantiles":
+    def from_values(cls, values: NDArray[np.float64]) -> "CostQuantiles":
         """The quantiles of these values."""
         return cls(float(values.mean()), float(np.median(values)), float(np.quantile(values, 0.9)), float(values.max()))
 
     @property
-    def numbers(self) -> tuple[float, ...]:
+    def as_tuple(self) -> tuple[float, ...]:
         """One for each of `STATISTICS`."""
         return astuple(self)
 

@@ -365,11 +365,11 @@ def _cost_table(rows: Sequence[MixtureClient]) -> str:
     for epsilon in recorded_epsilons(rows):
         for f in PAPER_DIVERGENCES:
             for name in recorded_mechanisms(rows):
-                told = CostQuantiles.of(client_costs(rows, epsilon, name, f))
+                told = CostQuantiles.from_values(client_costs(rows, epsilon, name, f))
                 line: list[object] = [
                     f"{epsilon:g} {divergence_label(f)}",
                     PAPER_LABELS[name],
-                    *told.numbers,
+                    *told.as_tuple,
                 ]
                 cited = PUBLISHED_MIXTURES.get((epsilon, name))
                 for ours, values in ((told.maximum, cited.maximum), (told.mean, cited.mean)) if cited else ():

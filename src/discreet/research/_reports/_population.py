@@ -65,7 +65,7 @@ def mean_error(row: SetAtBudget, rival: str, measure: str = "tv", *, projected: 
 
 
 @dataclass(frozen=True)
-class Contest:
+class SampleOracleContest:
     """The best kind of sample against the best oracle on one set at one budget, by TV error after projection onto the simplex."""
 
     row: SetAtBudget
@@ -131,7 +131,7 @@ _ALIKE = 1e-9
 
 def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     """The findings: wins on both sides with reasons and numbers."""
-    contests = [Contest(row) for row in rows]
+    contests = [SampleOracleContest(row) for row in rows]
     found = (
         _oracle_wins_finding(contests),
         _sample_wins_finding(contests),
@@ -152,7 +152,7 @@ def contest_table(rows: Sequence[SetAtBudget]) -> Table:
     body = []
     for those in rows_by_set(rows).values():
         cells = []
-        for contest in map(Contest, those):
+        for contest in map(SampleOracleContest, those):
             mark = {"sample": "sample", "oracle": "oracle", None: "either"}[contest.winner]
             numbers = f"{mean_error(contest.row, contest.best_sample):.3f} / {mean_error(contest.row, contest.best_oracle):.3f}"
             cells.append(f"{mark}: {numbers}" + ("" if contest.is_informative else " †"))
@@ -194,14 +194,14 @@ def _set_at_budget_text(row: SetAtBudget) -> str:
     return f"{row.title} at ε = {row.epsilon:g}"
 
 
-def _contest_errors_text(contest: Contest) -> str:
+def _contest_errors_text(contest: SampleOracleContest) -> str:
     return (
         f"{REPORT_LABELS[contest.best_sample]} {mean_error(contest.row, contest.best_sample):.3f}, {REPORT_LABELS[contest.best_oracle]} "
         f"{mean_error(contest.row, contest.best_oracle):.3f}"
     )
 
 
-def _oracle_wins_finding(contests: Sequence[Contest]) -> Finding | None:
+def _oracle_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
     won = [contest for contest in contests if contest.winner == "oracle"]
     if not won:
         return None
@@ -214,7 +214,7 @@ def _oracle_wins_finding(contests: Sequence[Contest]) -> Finding | None:
     )
 
 
-def _sample_wins_finding(contests: Sequence[Contest]) -> Finding | None:
+def _sample_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
     won = [contest for contest in contests if contest.winner == "sample"]
     worth = [contest for contest in won if contest.is_informative]
     if not won:
@@ -229,7 +229,7 @@ def _sample_wins_finding(contests: Sequence[Contest]) -> Finding | None:
             f"the best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
             f"By most on {_set_at_budget_text(least.row)}: {_contest_errors_text(least)}."
         )
-    optimal = [Contest(contest.row, ("optimal",)) for contest in contests]
+    optimal = [SampleOracleContest(contest.row, ("optimal",)) for contest in contests]
     alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.is_sample_informative]
     if alone:
         said += f" Q* samples alone do both on {titles_at_budgets(alone)}."
@@ -248,7 +248,7 @@ def _same_mechanism_finding(rows: Sequence[SetAtBudget]) -> Finding | None:
     )
 
 
-def _uninformative_finding(contests: Sequence[Contest]) -> Finding | None:
+def _uninformative_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
     idle = [contest.row for contest in contests if not contest.is_informative]
     if not idle:
         return None
@@ -371,7 +371,7 @@ def _overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
     axes = drawn.subplots()
     for line, those in enumerate(sets.values()):
         for row in those:
-            _draw_contest_cell(axes, budgets.index(row.epsilon), line, Contest(row))
+            _draw_contest_cell(axes, budgets.index(row.epsilon), line, SampleOracleContest(row))
     axes.set_xlim(-0.5, len(budgets) - 0.5)
     axes.set_ylim(len(sets) - 0.5, -0.5)
     axes.set_xticks(range(len(budgets)), [f"ε = {epsilon:g}" for epsilon in budgets])
@@ -390,7 +390,7 @@ def _overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
     return drawn
 
 
-def _draw_contest_cell(axes: Axes, x: int, y: int, contest: Contest) -> None:
+def _draw_contest_cell(axes: Axes, x: int, y: int, contest: SampleOracleContest) -> None:
     axes.add_patch(_filled_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
     style = "normal" if contest.is_informative else "italic"
     names = f"{SHORT_LABELS[contest.best_sample]} / {SHORT_LABELS[contest.best_oracle]}"

@@ -79,7 +79,7 @@ class Header:
     parameters: Mapping[str, Any]
 
     @classmethod
-    def of(cls, experiment: Experiment[Record]) -> "Header":
+    def of_experiment(cls, experiment: Experiment[Record]) -> "Header":
         """The header of an experiment, as it will read back."""
         said = json.loads(json.dumps(dict(experiment.parameters)))
         return cls(experiment.name, experiment.computes, __version__, experiment.seed, experiment.quick, said)
@@ -235,7 +235,7 @@ class CostSummary:
     worst: float
 
     @classmethod
-    def of(cls, worst_case: float, realised: NDArray[np.float64]) -> "CostSummary":
+    def from_divergences(cls, worst_case: float, realised: NDArray[np.float64]) -> "CostSummary":
         """The summary of clients with these divergences."""
         return cls(worst_case, float(realised.mean()), float(np.median(realised)), float(realised.max()))
 
@@ -258,7 +258,7 @@ def run_experiment(
     path = records_path(experiment, folder)
     if restart:
         path.unlink(missing_ok=True)
-    records = RecordFile(path, Header.of(experiment), experiment.record)
+    records = RecordFile(path, Header.of_experiment(experiment), experiment.record)
     finished, units = records.finished_units, experiment.unit_names
     missing = [unit for unit in units if unit not in finished]
     if progress:

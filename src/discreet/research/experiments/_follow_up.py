@@ -120,7 +120,7 @@ class PointwiseComparison:
     excess: float
 
     @classmethod
-    def of(cls, projection: Floats, linear: Floats) -> "PointwiseComparison":
+    def from_divergences(cls, projection: Floats, linear: Floats) -> "PointwiseComparison":
         """The comparison for clients with these divergences."""
         excess = projection - linear
         worse = int((excess > _ROUNDING * np.maximum(1.0, linear)).sum())
@@ -162,7 +162,7 @@ def compare_class(family: Any, privacy: Privacy, clients: int, costs: CostFuncti
         minimax={f: float(ours.risk(f)) for f in FOLLOW_UP_DIVERGENCES if np.isfinite(float(ours.risk(f)))},
         published_minimax=_published_minimax_values(bounds.lower, bounds.upper, their_weight),
         clients=clients,
-        pointwise={f: PointwiseComparison.of(projected[f], mixed[f]) for f in projected},
+        pointwise={f: PointwiseComparison.from_divergences(projected[f], mixed[f]) for f in projected},
     )
 
 
@@ -233,11 +233,11 @@ class LocalFinite:
     def _compare_on_clients(self, family: FiniteFamily, privacy: Any) -> ClassAtBudget:
         laws = self._draw_clients(family)
 
-        def costs(sampler: Any) -> dict[str, Floats]:
+        def client_divergences(sampler: Any) -> dict[str, Floats]:
             q = sampler.output(laws)
             return {f: np.asarray(divergence(f)(laws, q)) for f in FOLLOW_UP_DIVERGENCES}
 
-        return compare_class(family, privacy, len(laws), costs)
+        return compare_class(family, privacy, len(laws), client_divergences)
 
     def _draw_clients(self, family: FiniteFamily) -> Floats:
         """Clients of all shapes: from nearly uniform to nearly one outcome."""

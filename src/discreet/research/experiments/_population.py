@@ -106,7 +106,7 @@ class FrequencyOracle(abc.ABC):
             (self.support_counts(raw, rng) / len(raw) - self.other_chance) / (self.own_chance - self.other_chance)
         )
 
-    def variance(self, shares: Floats) -> Floats:
+    def estimate_variance(self, shares: Floats) -> Floats:
         """n Var of the estimate of each outcome, over the reports alone, for these true shares."""
         p, q = self.own_chance, self.other_chance
         return np.asarray((shares * p * (1.0 - p) + (1.0 - shares) * q * (1.0 - q)) / (p - q) ** 2)
@@ -139,17 +139,17 @@ class LocalHashing(FrequencyOracle):
     """Optimised local hashing with an ideal hash: a random map to g buckets, and randomised response on the bucket."""
 
     @cached_property
-    def buckets(self) -> int:
+    def bucket_count(self) -> int:
         """g = round(e^eps) + 1."""
         return round(math.exp(self.epsilon)) + 1 if self.epsilon < math.log(_MOST_BUCKETS) else _MOST_BUCKETS
 
     @property
     def own_chance(self) -> float:
-        return 1.0 / (1.0 + (self.buckets - 1) * math.exp(-self.epsilon))
+        return 1.0 / (1.0 + (self.bucket_count - 1) * math.exp(-self.epsilon))
 
     @property
     def other_chance(self) -> float:
-        return 1.0 / self.buckets
+        return 1.0 / self.bucket_count
 
 
 @final
@@ -295,7 +295,7 @@ class ClientSetLaws:
     laws: Floats
 
     @cached_property
-    def average(self) -> Floats:
+    def average_client(self) -> Floats:
         """The target: the average client."""
         return np.asarray(self.laws.mean(axis=0))
 
@@ -327,7 +327,7 @@ class ClientSetLaws:
             estimates["reports"].append(reported_shares(reports, raw, reporting))
         found = {name: np.array(rows) for name, rows in estimates.items()}
         found["linear"] = inversion_of(linear).low(family.reference, found["linear"])
-        uniform = estimate_distances(np.full(family.size, family.reference), self.average)
+        uniform = estimate_distances(np.full(family.size, family.reference), self.average_client)
         outputs = {name: sampler.output(self.laws) for name, sampler in samplers.items()}
         return SetAtBudget(
             unit=f"{self.declared.name}/{epsilon:g}",
@@ -343,14 +343,17 @@ class ClientSetLaws:
             subset_size=subset.subset_size,
             realised={name: self._cost_summaries(sampler, outputs[name]) for name, sampler in samplers.items()},
             own={name: float(np.where(self.laws > 0, q, 0.0).sum(axis=1).mean()) for name, q in outputs.items()},
-            bias={name: float(estimate_distances(q.mean(axis=0), self.average)["tv"]) for name, q in outputs.items()},
+            bias={
+                name: float(estimate_distances(q.mean(axis=0), self.average_client)["tv"])
+                for name, q in outputs.items()
+            },
             errors={name: self._estimate_errors(rows) for name, rows in found.items()},
             uniform={measure: float(value) for measure, value in uniform.items()},
         )
 
     def _cost_summaries(self, sampler: Sampler[FiniteFamily], q: Floats) -> dict[str, CostSummary]:
         return {
-            f: CostSummary.of(float(sampler.risk(f)), np.asarray(divergence(f)(self.laws, q)))
+            f: CostSummary.from_divergences(float(sampler.risk(f)), np.asarray(divergence(f)(self.laws, q)))
             for f in PAPER_DIVERGENCES
         }
 
@@ -358,7 +361,7 @@ class ClientSetLaws:
         projected = np.array([nearest_law(row) for row in estimates])
         return EstimateErrors(
             *(
-                {name: _mean_estimate(values) for name, values in estimate_distances(rows, self.average).items()}
+                {name: _mean_estimate(values) for name, values in estimate_distances(rows, self.average_client).items()}
                 for rows in (estimates, projected)
             )
         )

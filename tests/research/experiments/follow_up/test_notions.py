@@ -59,6 +59,6 @@ def test_notions_by_name() -> None:
 
 
 def test_whoever_is_served_worse_is_counted() -> None:
-    found = PointwiseComparison.of(np.array([0.1, 0.3, 0.2]), np.array([0.2, 0.2, 0.2 - 1e-12]))
+    found = PointwiseComparison.from_divergences(np.array([0.1, 0.3, 0.2]), np.array([0.2, 0.2, 0.2 - 1e-12]))
     assert (found.worse, found.projection, found.linear) == (1, 0.3, 0.2)
     assert found.excess == pytest.approx(0.1)
