@@ -81,7 +81,8 @@ def estimate_blocks(
     by_client: bool,
 ) -> list[Any]:
     """The report as blocks of text."""
-    shown = _listed_outcomes(found, known, top)
+    order = -(found.law.estimate if known is None else known)
+    shown = listed_outcome_numbers(order, found.finest is not None, top, TOP)
     ranked = known is None and _is_ranked_by_estimate(found, shown)
     blocks: list[Any] = [
         _estimate_headline(found, agreed),
@@ -123,11 +124,11 @@ def _confidence_text(found: AnyPopulation) -> str:
     return f"{100 * found.confidence:g} %"
 
 
-def _listed_outcomes(found: AnyPopulation, known: Any, top: int | None) -> list[int]:
-    """Which outcomes are listed: those with the largest shares, the largest first; bins in the order of their values."""
-    most = (TOP if found.finest is None else MOST) if top is None else top
-    largest: list[int] = np.argsort(-(found.law.estimate if known is None else known), kind="stable")[:most].tolist()
-    return largest if found.finest is None else sorted(largest)
+def listed_outcome_numbers(order: Any, along: bool, top: int | None, usual: int) -> list[int]:
+    """The outcomes that come first in this order; bins `along` a line in the order of their values."""
+    most = (MOST if along else usual) if top is None else top
+    first: list[int] = np.argsort(order, kind="stable")[:most].tolist()
+    return sorted(first) if along else first
 
 
 def _is_ranked_by_estimate(found: AnyPopulation, shown: list[int]) -> bool:

@@ -9,7 +9,12 @@ from rich.table import Table
 
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, RowTerms
-from discreet.cli._estimate_report import estimate_survey_change, estimate_survey_groups, estimate_survey_within_groups
+from discreet.cli._estimate_report import (
+    estimate_survey_change,
+    estimate_survey_groups,
+    estimate_survey_within_groups,
+    listed_outcome_numbers,
+)
 from discreet.cli._options import (
     EstimateOptions,
     agreement_of_samples,
@@ -29,7 +34,6 @@ from discreet.cli._printing import (
 )
 from discreet.errors import DiscreetError
 from discreet.estimation import (
-    MOST,
     AnyPopulation,
     Change,
     ClientGroups,
@@ -214,7 +218,7 @@ def _group_blocks(
 ) -> list[Any]:
     whole, first = found.whole, next(iter(found.groups.values()))
     size = len(first.counts)
-    shown = _listed_outcome_numbers(-whole.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS)
+    shown = listed_outcome_numbers(-whole.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS)
     blocks: list[Any] = [
         f"[bold]{pluralise(found.clients, read.release_kind)}[/bold] in {pluralise(len(found.groups), 'group')} by {safe_text(by)}, "
         f"{read.mechanism_headline}.",
@@ -238,13 +242,6 @@ def _group_blocks(
         "[bold]Groups[/bold] are public: whoever reads this file knows each client's. A group that is private has to be part of what "
         "clients release.",
     ]
-
-
-def _listed_outcome_numbers(order: Any, along: bool, top: int | None, usual: int) -> list[int]:
-    """The outcomes that come first in this order; bins `along` a line in the order of their values."""
-    most = (MOST if along else usual) if top is None else top
-    first: list[int] = np.argsort(order, kind="stable")[:most].tolist()
-    return sorted(first) if along else first
 
 
 def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str, int] | None) -> Table:
@@ -370,7 +367,7 @@ def _stage_blocks(
     top: int | None,
 ) -> list[Any]:
     size = len(found.law.estimate)
-    shown = _listed_outcome_numbers(-found.law.estimate, found.domain.edges is not None, top, TOP_CHANGES)
+    shown = listed_outcome_numbers(-found.law.estimate, found.domain.edges is not None, top, TOP_CHANGES)
     heads = [
         f"[bold]Stage {place}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.mechanism_headline}."
         for place, (file, each, read) in enumerate(zip(files, found.stages, reads, strict=True), start=1)
@@ -431,7 +428,7 @@ def _change_blocks(
 ) -> list[Any]:
     size = len(found.law.estimate)
     along = found.after.domain.edges is not None
-    shown = _listed_outcome_numbers(-np.abs(found.law.estimate), along, top, TOP_CHANGES)
+    shown = listed_outcome_numbers(-np.abs(found.law.estimate), along, top, TOP_CHANGES)
     heads = [
         f"[bold]{side}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.mechanism_headline}."
         for side, file, each, read in zip(("Before", "After"), files, (found.before, found.after), reads, strict=True)

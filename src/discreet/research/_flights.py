@@ -357,30 +357,30 @@ def flight_release_figure(run: FlightRelease) -> Figure:
     return drawn
 
 
-def time_zones_figure(lesson: TimeZoneEstimate) -> Figure:
+def time_zones_figure(estimate: TimeZoneEstimate) -> Figure:
     """The curator's estimate on the left, one client's release on the right; outcomes in the same order."""
-    found, epsilon = lesson.found, lesson.found.sampler.epsilon
+    found, epsilon = estimate.found, estimate.found.sampler.epsilon
     with library_style():
-        drawn = figure(12.0, 1.9 + 0.42 * len(lesson.truth))
+        drawn = figure(12.0, 1.9 + 0.42 * len(estimate.truth))
         set_figure_title(drawn, f"{found.clients:,} aircraft each release one time zone at ε = {epsilon:g}", 14)
         left, right = drawn.subplots(1, 2, width_ratios=(1.15, 1.0))
         panel_title(
             left, "The curator's estimate", "the true population, and its estimate from one sample of each aircraft"
         )
-        draw_population(found, truth=lesson.truth, most=len(lesson.truth), ax=left)
+        draw_population(found, truth=estimate.truth, most=len(estimate.truth), ax=left)
         panel_title(
             right,
-            f"What one aircraft gave away: “{lesson.released}”",
-            f"{lesson.client} holds {lesson.records:,} flights; its one sample could have been any of these",
+            f"What one aircraft gave away: “{estimate.released}”",
+            f"{estimate.client} holds {estimate.records:,} flights; its one sample could have been any of these",
         )
-        _draw_client_release(right, lesson)
+        _draw_client_release(right, estimate)
     return drawn
 
 
-def destinations_figure(lesson: DestinationEstimate) -> Figure:
+def destinations_figure(estimate: DestinationEstimate) -> Figure:
     """The largest destinations as reports tell them on the left, and as values of the same aircraft do on the right."""
-    found = lesson.found
-    size, epsilon = len(lesson.truth), found.sampler.epsilon
+    found = estimate.found
+    size, epsilon = len(estimate.truth), found.sampler.epsilon
     with library_style():
         drawn = figure(12.0, 6.2)
         set_figure_title(
@@ -388,15 +388,15 @@ def destinations_figure(lesson: DestinationEstimate) -> Figure:
         )
         axes = drawn.subplots(1, 2)
         off = [
-            f"all {size} together are off by {lesson.distance_from_truth(each):.2f} (TV)"
-            for each in (found, lesson.by_values)
+            f"all {size} together are off by {estimate.distance_from_truth(each):.2f} (TV)"
+            for each in (found, estimate.by_values)
         ]
         panel_title(axes[0], "By reports", f"the {_LISTED} largest destinations; {off[0]}")
-        draw_population(found, truth=lesson.truth, most=_LISTED, ax=axes[0])
+        draw_population(found, truth=estimate.truth, most=_LISTED, ax=axes[0])
         panel_title(
-            axes[1], "By values, the old way", f"{off[1]}; as good with {lesson.clients_needed_by_values:,} aircraft"
+            axes[1], "By values, the old way", f"{off[1]}; as good with {estimate.clients_needed_by_values:,} aircraft"
         )
-        draw_population(lesson.by_values, truth=lesson.truth, most=_LISTED, ax=axes[1])
+        draw_population(estimate.by_values, truth=estimate.truth, most=_LISTED, ax=axes[1])
         ends = [each.get_xlim() for each in axes]
         for each in axes:
             each.set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
@@ -457,26 +457,28 @@ def _annotate_panel(axes: Axes, text: str, place: tuple[float, float], shift: tu
     axes.annotate(text, place, shift, textcoords="offset points", color=colour, ha="left", va="top", fontsize=9)
 
 
-def _draw_client_release(axes: Axes, lesson: TimeZoneEstimate) -> None:
-    shown = np.argsort(-lesson.truth, kind="stable")
-    names = [str(lesson.found.domain.names[place]) for place in shown]
+def _draw_client_release(axes: Axes, estimate: TimeZoneEstimate) -> None:
+    shown = np.argsort(-estimate.truth, kind="stable")
+    names = [str(estimate.found.domain.names[place]) for place in shown]
     rows, colour = np.arange(len(shown)), COLOURS["linear"]
-    axes.barh(rows - 0.19, lesson.held[shown], height=0.34, color=COLOURS["held"], label="it holds")
-    bars = axes.barh(rows + 0.19, lesson.drawn_from[shown], height=0.34, color=colour, label="its output distribution")
+    axes.barh(rows - 0.19, estimate.held[shown], height=0.34, color=COLOURS["held"], label="it holds")
+    bars = axes.barh(
+        rows + 0.19, estimate.drawn_from[shown], height=0.34, color=colour, label="its output distribution"
+    )
     for bar, place, name in zip(bars, shown.tolist(), names, strict=True):
-        chosen = name == lesson.released
+        chosen = name == estimate.released
         axes.annotate(
-            f"{100 * lesson.drawn_from[place]:.0f} %" + ("  released" if chosen else ""),
+            f"{100 * estimate.drawn_from[place]:.0f} %" + ("  released" if chosen else ""),
             (bar.get_width(), bar.get_y() + 0.5 * bar.get_height()), (4, 0), textcoords="offset points", va="center",
             fontsize=9, color=colour, fontweight="bold" if chosen else "normal",
         )  # fmt: skip
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_yticks(rows, [shorten_name(name) for name in names], color=INK, parse_math=False)
-    axes.set_xlim(0.0, 1.12 * max(float(lesson.held.max()), float(lesson.drawn_from.max())))
+    axes.set_xlim(0.0, 1.12 * max(float(estimate.held.max()), float(estimate.drawn_from.max())))
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     axes.set_xlabel(
-        f"for any other data, no green bar changes by more than a factor of e$^{{{lesson.found.sampler.epsilon:g}}}$"
+        f"for any other data, no green bar changes by more than a factor of e$^{{{estimate.found.sampler.epsilon:g}}}$"
     )
     axes.legend(loc="lower right", frameon=False, labelcolor=INK)
