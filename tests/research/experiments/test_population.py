@@ -46,7 +46,7 @@ SMALL = PopulationComparison(epsilons=(0.5, 4.0), repetitions=5, sets=(skewed(30
 @pytest.mark.slow
 def test_realised_divergences_are_exact() -> None:
     clients = with_laws(skewed(300, 6))
-    row = clients.unit_record(1.0, 2, np.random.default_rng(0))
+    row = clients.set_record(1.0, 2, np.random.default_rng(0))
     family = dc.Simplex(6)
     for name, sampler in (
         ("optimal", dc.OptimalSampler(family, epsilon=1.0)),
@@ -70,7 +70,7 @@ def test_realised_divergences_are_exact() -> None:
 
 def test_with_many_clients_only_the_bias_is_left() -> None:
     """At 40,000 clients the noise is small: unbiased estimates come close, samples as they are stay away by their bias."""
-    row = with_laws(skewed(40_000, 4)).unit_record(1.0, 4, np.random.default_rng(1))
+    row = with_laws(skewed(40_000, 4)).set_record(1.0, 4, np.random.default_rng(1))
     errors = {name: row.errors[name].raw["tv"].mean for name in row.errors}
     for name in ("optimal", "mollifier"):
         assert errors[name] == pytest.approx(row.bias[name], abs=0.01)
@@ -81,7 +81,7 @@ def test_with_many_clients_only_the_bias_is_left() -> None:
 
 def test_projecting_brings_every_estimate_closer() -> None:
     """The truth is a law, so the Euclidean projection onto the laws cannot lead away from it."""
-    row = with_laws(skewed(50, 9)).unit_record(0.25, 10, np.random.default_rng(2))
+    row = with_laws(skewed(50, 9)).set_record(0.25, 10, np.random.default_rng(2))
     for rival in row.errors.values():
         assert rival.projected["l2"].mean <= rival.raw["l2"].mean + 1e-12
 
@@ -119,7 +119,7 @@ def test_reports_have_the_error_that_they_state(outcomes: int, epsilon: float) -
 def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run_experiment(SMALL, tmp_path / "whole").rows
     seen: list[float] = []
-    original = ClientSetLaws.unit_record
+    original = ClientSetLaws.set_record
 
     def dying(self: ClientSetLaws, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
         if len(seen) == 2:
@@ -128,7 +128,7 @@ def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path: Path, monkeypat
         return original(self, epsilon, repetitions, rng)
 
     with monkeypatch.context() as patched:
-        patched.setattr(ClientSetLaws, "unit_record", dying)
+        patched.setattr(ClientSetLaws, "set_record", dying)
         with pytest.raises(KeyboardInterrupt):
             run_experiment(SMALL, tmp_path / "torn")
     assert run_experiment(SMALL, tmp_path / "torn").rows == whole
@@ -161,6 +161,6 @@ def test_the_documentation_shows_what_is_computed() -> None:
     budgets = PopulationComparison().epsilons
     for declared in CLIENT_SETS[:2]:
         clients = with_laws(declared)
-        _, body = fidelity_table([clients.unit_record(epsilon, 1, np.random.default_rng(0)) for epsilon in budgets])
+        _, body = fidelity_table([clients.set_record(epsilon, 1, np.random.default_rng(0)) for epsilon in budgets])
         for line in body:
             assert f"| {' | '.join(line)} |" in page

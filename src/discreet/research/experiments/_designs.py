@@ -125,16 +125,13 @@ class DesignComparison(SetComparison):
         }
 
     @property
-    def unit_names(self) -> Sequence[str]:
-        return self.set_unit_names(*range(self.splits))
+    def unit_parts(self) -> Sequence[object]:
+        return range(self.splits)
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[DesignedSplit]]:
-        for declared, laws, (epsilon, split) in units_with_laws(units, self.sets):
-            yield [self.unit_record(declared, laws[: self.clients], float(epsilon), int(split))]
-
-    def unit_record(self, declared: ClientSet, laws: Floats, epsilon: float, split: int) -> DesignedSplit:
+    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, part: str) -> DesignedSplit:
         """Everything recorded of one split."""
-        examples, served = split_clients(laws, self.share, self.seed or 0, split)
+        split = int(part)
+        examples, served = split_clients(laws[: self.clients], self.share, self.seed or 0, split)
         family = Simplex(laws.shape[1])
         smoother = Smoother(epsilon, self.keep)
         choice = smoother.choose(examples)
@@ -146,7 +143,7 @@ class DesignComparison(SetComparison):
             "designed": sampler,
         }
         return DesignedSplit(
-            unit=f"{declared.name}/{epsilon:g}/{split}",
+            unit=unit,
             set=declared.name,
             title=declared.title,
             epsilon=epsilon,
@@ -247,15 +244,7 @@ class KeepComparison(SetComparison):
     def parameters(self) -> Mapping[str, Any]:
         return {"epsilons": self.epsilons, "share": self.share, "keeps": KEEPS, "sets": [one.name for one in self.sets]}
 
-    @property
-    def unit_names(self) -> Sequence[str]:
-        return self.set_unit_names()
-
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[KeptAtBudget]]:
-        for declared, laws, (epsilon,) in units_with_laws(units, self.sets):
-            yield [self.unit_record(declared, laws, float(epsilon))]
-
-    def unit_record(self, declared: ClientSet, laws: Floats, epsilon: float) -> KeptAtBudget:
+    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> KeptAtBudget:
         """Everything recorded of one set at one budget."""
         examples, served = split_clients(laws, self.share, self.seed or 0, 0)
         family = Simplex(len(declared.outcomes))
@@ -266,9 +255,7 @@ class KeepComparison(SetComparison):
             floor = design(family, epsilon=epsilon, clients=served, keep=keep).bound
             kept.append(KeepResult(keep, mean_divergences(served, made.sampler)["kl"], float(made.worst("kl")), floor))
         mean, worst = mean_divergences(served, optimal)["kl"], float(optimal.risk("kl"))
-        return KeptAtBudget(
-            f"{declared.name}/{epsilon:g}", declared.name, declared.title, epsilon, mean, worst, tuple(kept)
-        )
+        return KeptAtBudget(unit, declared.name, declared.title, epsilon, mean, worst, tuple(kept))
 
 
 SAFE = (OptimalSampler.name, MollifierSampler.name, "uniform")
@@ -427,20 +414,15 @@ class LearnedComparison(SetComparison):
         }
 
     @property
-    def unit_names(self) -> Sequence[str]:
+    def unit_parts(self) -> Sequence[object]:
         splits = {times: range(self.splits if times == 1 else 1) for times in self.times}
-        return self.set_unit_names(*(f"{times}/{split}" for times, each in splits.items() for split in each))
-
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[LearnedRun]]:
-        for unit, (declared, laws, (epsilon, times, split)) in zip(
-            units, units_with_laws(units, self.sets), strict=True
-        ):
-            yield [self.unit_record(unit, declared, laws, float(epsilon), int(times), int(split))]
+        return [f"{times}/{split}" for times, each in splits.items() for split in each]
 
     def unit_record(
-        self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, times: int, split: int
+        self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, times_part: str, split_part: str
     ) -> LearnedRun:
         """Everything recorded of one unit."""
+        times, split = int(times_part), int(split_part)
         rng = self.unit_generator(unit)
         crowd = _ClientQueue(laws, rng) if times == 1 else _ResampledClients(laws, rng, times)
         family, bit = Simplex(laws.shape[1]), OptimalSampler(Simplex(2), epsilon=epsilon)

@@ -51,7 +51,6 @@ from discreet.research.experiments.client_sets import (
     HDL,
     ClientSet,
     SetComparison,
-    units_with_laws,
 )
 
 Floats = NDArray[np.float64]
@@ -473,49 +472,42 @@ class OrderedComparison(SetComparison):
     def parameters(self) -> Mapping[str, Any]:
         return {"epsilons": self.epsilons, "most": self.most, "sets": [one.name for one in self.sets]}
 
-    @property
-    def unit_names(self) -> Sequence[str]:
-        return self.set_unit_names()
-
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[OrderedSet]]:
-        for declared, laws, (epsilon,) in units_with_laws(units, self.sets):
-            yield [_compare_mechanisms(declared, laws[: self.most], float(epsilon))]
-
-
-def _compare_mechanisms(declared: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
-    measure, step = ORDERED[declared.name]
-    size = laws.shape[1]
-    transport = TransportSampler(step * np.arange(size), epsilon=epsilon)
-    noise = clamped_laplace(size, epsilon)
-    outputs = {
-        "transport": transport.output,
-        "optimal": OptimalSampler(Simplex(size), epsilon=epsilon).output,
-        "mollifier": MollifierSampler(Simplex(size), epsilon=epsilon).output,
-        "laplace": lambda p: p @ noise,
-    }
-    found, own, singles = {}, {}, np.eye(size)
-    for name, output in outputs.items():
-        own[name] = output(laws)
-        away = np.asarray(transport.distance(laws, own[name]))
-        alone = float(np.max(transport.distance(singles, output(singles))))
-        found[name] = WassersteinDistances(float(away.mean()), float(away.max()), alone)
-    by_transport = np.asarray(transport.distance(laws, own["transport"]))
-    shown = int(np.argsort(by_transport, kind="stable")[len(laws) // 2])
-    return OrderedSet(
-        unit=f"{declared.name}/{epsilon:g}",
-        set=declared.name,
-        title=declared.title,
-        who=declared.clients,
-        measure=measure,
-        step=step,
-        places=_outcome_positions(declared, step),
-        clients=len(laws),
-        epsilon=epsilon,
-        certified=transport.bound,
-        distances=found,
-        shown=tuple(laws[shown].tolist()),
-        shown_outputs={name: tuple(q[shown].tolist()) for name, q in own.items()},
-    )
+    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
+        """Everything recorded of one set at one budget."""
+        laws = laws[: self.most]
+        measure, step = ORDERED[declared.name]
+        size = laws.shape[1]
+        transport = TransportSampler(step * np.arange(size), epsilon=epsilon)
+        noise = clamped_laplace(size, epsilon)
+        outputs = {
+            "transport": transport.output,
+            "optimal": OptimalSampler(Simplex(size), epsilon=epsilon).output,
+            "mollifier": MollifierSampler(Simplex(size), epsilon=epsilon).output,
+            "laplace": lambda p: p @ noise,
+        }
+        found, own, singles = {}, {}, np.eye(size)
+        for name, output in outputs.items():
+            own[name] = output(laws)
+            away = np.asarray(transport.distance(laws, own[name]))
+            alone = float(np.max(transport.distance(singles, output(singles))))
+            found[name] = WassersteinDistances(float(away.mean()), float(away.max()), alone)
+        by_transport = np.asarray(transport.distance(laws, own["transport"]))
+        shown = int(np.argsort(by_transport, kind="stable")[len(laws) // 2])
+        return OrderedSet(
+            unit=unit,
+            set=declared.name,
+            title=declared.title,
+            who=declared.clients,
+            measure=measure,
+            step=step,
+            places=_outcome_positions(declared, step),
+            clients=len(laws),
+            epsilon=epsilon,
+            certified=transport.bound,
+            distances=found,
+            shown=tuple(laws[shown].tolist()),
+            shown_outputs={name: tuple(q[shown].tolist()) for name, q in own.items()},
+        )
 
 
 def _outcome_positions(declared: ClientSet, step: float) -> tuple[float, ...]:

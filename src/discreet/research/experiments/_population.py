@@ -49,7 +49,7 @@ the first principal axis of the set in standard deviations.
 import abc
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
@@ -65,7 +65,7 @@ from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import MECHANISMS, LinearSampler, ReportCounts, ReportSampler, Sampler
 from discreet.privacy import check_epsilon
 from discreet.research.experiments import PAPER_DIVERGENCES, CostSummary
-from discreet.research.experiments.client_sets import ClientSet, SetComparison, units_with_laws
+from discreet.research.experiments.client_sets import ClientSet, SetComparison
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -275,15 +275,9 @@ class PopulationComparison(SetComparison):
         rivals = [*MECHANISMS, "unary", "hashing", "subset", "raw", "reports"]
         return {"epsilons": self.epsilons, "repetitions": self.repetitions, "sets": declared, "rivals": rivals}
 
-    @property
-    def unit_names(self) -> Sequence[str]:
-        return self.set_unit_names()
-
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[SetAtBudget]]:
-        for unit, (declared, laws, (epsilon,)) in zip(units, units_with_laws(units, self.sets), strict=True):
-            yield [
-                ClientSetLaws(declared, laws).unit_record(float(epsilon), self.repetitions, self.unit_generator(unit))
-            ]
+    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> SetAtBudget:
+        """Everything recorded of one set at one budget."""
+        return ClientSetLaws(declared, laws).set_record(epsilon, self.repetitions, self.unit_generator(unit))
 
 
 @final
@@ -299,7 +293,7 @@ class ClientSetLaws:
         """The target: the average client."""
         return np.asarray(self.laws.mean(axis=0))
 
-    def unit_record(self, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
+    def set_record(self, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
         """Everything recorded of this set at one budget."""
         family = Simplex(len(self.declared.outcomes))
         linear = LinearSampler(family, epsilon=epsilon)
@@ -430,12 +424,8 @@ class ReweightedComparison(SetComparison):
         }
 
     @property
-    def unit_names(self) -> Sequence[str]:
-        return self.set_unit_names(*SKEWS)
-
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[ReweightedSet]]:
-        for unit, (declared, laws, (epsilon, drawn)) in zip(units, units_with_laws(units, self.sets), strict=True):
-            yield [self.unit_record(unit, declared, laws, float(epsilon), drawn)]
+    def unit_parts(self) -> Sequence[object]:
+        return tuple(SKEWS)
 
     def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, drawn: str) -> ReweightedSet:
         """Everything recorded of one set at one budget."""

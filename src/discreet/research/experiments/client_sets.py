@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -334,8 +334,13 @@ POPULATION_BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 @dataclass(frozen=True, kw_only=True)
 class SetComparison:
-    """What experiments on client sets share: sets, budgets and seed. A unit is NAME/EPSILON and what the experiment adds."""
+    """What experiments on client sets share: sets, budgets, seed, and the loop over units with one set in memory at a time.
 
+    A unit is NAME/EPSILON and the further parts that the experiment names. `unit_record(unit, declared, laws, epsilon, *parts)` computes
+    the record of one.
+    """
+
+    unit_record: ClassVar[Callable[..., Any]]
     epsilons: tuple[float, ...] = POPULATION_BUDGETS
     seed: int | None = 7
     quick: bool = False
@@ -346,10 +351,21 @@ class SetComparison:
         """The number of outcomes of each set."""
         return {one.name: len(one.outcomes) for one in self.sets}
 
-    def set_unit_names(self, *parts: object) -> list[str]:
-        """NAME/EPSILON of every set whose records are available, with each of the parts if there are any."""
+    @property
+    def unit_parts(self) -> Sequence[object]:
+        """What follows NAME/EPSILON in the names of units; empty if nothing does."""
+        return ()
+
+    @property
+    def unit_names(self) -> list[str]:
+        """The units of every set whose records are available."""
         starts = [f"{name}/{epsilon:g}" for name in available_names(self.sets) for epsilon in self.epsilons]
-        return [f"{start}/{part}" for start in starts for part in parts] if parts else starts
+        return [f"{start}/{part}" for start in starts for part in self.unit_parts] if self.unit_parts else starts
+
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[Any]]:
+        """The record of each unit."""
+        for unit, (declared, laws, (epsilon, *parts)) in zip(units, units_with_laws(units, self.sets), strict=True):
+            yield [self.unit_record(unit, declared, laws, float(epsilon), *parts)]
 
     def unit_generator(self, unit: str) -> np.random.Generator:
         """A generator of a unit's own, so that no unit depends on which others are run."""
