@@ -1,6 +1,7 @@
 """`discreet estimate`: the population behind a table of private samples, with intervals.
 
-The command reads samples, estimates shares and statistics, writes synthetic tables and pictures, and explains the numbers.
+The command reads samples, estimates shares and statistics, writes synthetic tables and pictures, and explains the numbers. Samples of a
+mechanism of somebody's own are estimated by its matrix, if its law is linear.
 """
 
 from dataclasses import replace
@@ -10,8 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from discreet import plots
+from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.cli._estimate_report import TOP, estimate_blocks, estimate_own_mechanism, estimate_survey, release_noun
+from discreet.cli._estimate_report import TOP, estimate_blocks, estimate_survey, release_noun
 from discreet.cli._groups import estimate_by_group, estimate_change, estimate_stages
 from discreet.cli._options import (
     AgreedDomainFile,
@@ -24,20 +26,32 @@ from discreet.cli._options import (
     argument,
     client_option,
     option,
+    promise_text,
     refuse_options_beside,
     stated_domain,
     switch,
     value_option,
 )
-from discreet.cli._printing import print_blocks, safe_text, write_json
+from discreet.cli._printing import (
+    empty_table,
+    note_lines,
+    percent_text,
+    print_blocks,
+    print_result,
+    safe_text,
+    write_json,
+)
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
     AnyPopulation,
+    InvertedPopulation,
     Population,
     ReportTally,
     SampleTally,
     agreed_joint_outcomes,
     coding_and_sampler,
+    inverted_population,
+    inverted_record,
     liars as liars_of,
     notes,
     population,
@@ -47,6 +61,7 @@ from discreet.estimation import (
     tally,
     tally_joint,
     tally_reports,
+    trust_notes,
     write_rows,
     write_weighted,
 )
@@ -202,7 +217,7 @@ def estimate(
             sampler, tallied = _count_samples(records, agreed, stated, sample, rounds)
             if isinstance(sampler, OwnSampler):
                 most = TOP if top is None else top
-                estimate_own_mechanism(sampler, tallied, agreed, confidence=confidence, top=most, json=json)
+                _estimate_own_mechanism(sampler, tallied, agreed, confidence=confidence, top=most, json=json)
                 return
         else:
             _refuse_options_for_reports(bins, weighted=synthetic is not None and rows is None)
@@ -279,6 +294,47 @@ def _count_samples(
         )
     coding, joint = agreed_joint_outcomes(agreed, domain)
     return joint, tally_joint(records, agreed, coding, samples=agreed.joint.samples, sample=sample)
+
+
+def _estimate_own_mechanism(
+    sampler: OwnSampler, tallied: SampleTally, agreed: Agreement, *, confidence: float, top: int, json: bool
+) -> None:
+    """Print shares of the population, or raise the error of a law that tells none."""
+    found = inverted_population(sampler, counts=tallied.counts, confidence=confidence)
+    doubts = trust_notes(agreed, named=tallied.named, distinct=tallied.distinct)
+    print_result(inverted_record(found, agreed, doubts), *_own_mechanism_blocks(found, agreed, doubts, top), json=json)
+
+
+def _own_mechanism_blocks(found: InvertedPopulation, agreed: Agreement, doubts: list[str], top: int) -> list[Any]:
+    """The report: shares by the inverse of the matrix, largest first."""
+    assert agreed.own is not None
+    own, law, size = agreed.own, found.law, len(found.counts)
+    shown = sorted(range(size), key=lambda place: (-law.estimate[place], place))[:top]
+    percent = f"{100 * found.confidence:g} % interval"
+    made = empty_table("outcome", "share, %", f"{percent}, all {size:,} at once", "nearest", "samples")
+    for place in shown:
+        made.add_row(
+            safe_text(found.domain.names[place]),
+            percent_text(law.estimate[place]),
+            f"{percent_text(law.all_low[place])} to {percent_text(law.all_high[place])}",
+            percent_text(found.nearest[place]),
+            f"{found.counts[place]:,}",
+        )
+    named = f"{safe_text(own.name)} of {safe_text(own.package)} {safe_text(own.package_version)}"
+    blocks: list[Any] = [
+        f"[bold]{pluralise(found.samples, 'sample')}[/bold], {named} on {safe_text(agreed.family.description, most=300)}, "
+        f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]}).",
+        *note_lines(doubts),
+        made,
+    ]
+    if size > len(shown):
+        blocks.append(f"{size - len(shown):,} more outcomes: --top, --json.")
+    blocks.append(
+        "[bold]Shares[/bold] are unbiased, by the inverse of the mechanism's matrix, and may fall below 0 by chance. [bold]nearest[/bold] is "
+        "the nearest distribution, which is biased."
+    )
+    blocks.append(f"[bold]Liars[/bold]: one false sample can shift a share by {100 * found.liar_shift:.2g} %.")
+    return blocks
 
 
 def _refuse_options_for_reports(bins: int | None, *, weighted: bool) -> None:

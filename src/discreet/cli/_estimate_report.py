@@ -1,8 +1,7 @@
 """The reports of `discreet estimate` in words and tables: shares, statistics, and what their intervals hold.
 
-A report also says what liars could do, how near an estimate is to a known truth, and which mechanism serves which purpose. Samples of a
-mechanism of somebody's own are estimated by its matrix, if its law is linear. A survey is answered question by question: over all clients,
-by public or private groups, and as the change between two files.
+A report also says what liars could do, how near an estimate is to a known truth, and which mechanism serves which purpose. A survey is
+answered question by question: over all clients, by public or private groups, and as the change between two files.
 """
 
 import math
@@ -20,8 +19,6 @@ from discreet.cli._printing import (
     format_number,
     interval_text,
     note_lines,
-    percent_text,
-    print_result,
     safe_text,
 )
 from discreet.errors import DiscreetError
@@ -30,18 +27,14 @@ from discreet.estimation import (
     AnyPopulation,
     ClientGroups,
     Estimate,
-    InvertedPopulation,
     Liars,
     ReportedPopulation,
     ReportLiars,
     Reweighted,
-    SampleTally,
     SurveyAnswer,
     SurveyAnswers,
     answer_groups,
     answer_survey,
-    inverted_population,
-    inverted_record,
     law_fidelities,
     liars,
     liars_per_half_interval,
@@ -58,11 +51,10 @@ from discreet.estimation import (
     survey_notes,
     survey_record,
     survey_reports_by_group,
-    trust_notes,
     within_record,
 )
 from discreet.families import Band, Simplex, serves_everybody
-from discreet.mechanisms import SERVING, JointSampler, OptimalSampler, OwnSampler, ReportSampler
+from discreet.mechanisms import SERVING, JointSampler, OptimalSampler, ReportSampler
 from discreet.tables import Source
 
 AnyLiars = Liars | ReportLiars
@@ -309,47 +301,6 @@ def _fidelity_table(found: AnyPopulation, known: Any) -> Table:
         parts = [each.tv, each.kl, each.hellinger, each.largest]
         made.add_row(name, *map(format_number, parts if each.wasserstein is None else [*parts, each.wasserstein]))
     return made
-
-
-def estimate_own_mechanism(
-    sampler: OwnSampler, tallied: SampleTally, agreed: Agreement, *, confidence: float, top: int, json: bool
-) -> None:
-    """Print shares of the population, or raise the error of a law that tells none."""
-    found = inverted_population(sampler, counts=tallied.counts, confidence=confidence)
-    doubts = trust_notes(agreed, named=tallied.named, distinct=tallied.distinct)
-    print_result(inverted_record(found, agreed, doubts), *_own_mechanism_blocks(found, agreed, doubts, top), json=json)
-
-
-def _own_mechanism_blocks(found: InvertedPopulation, agreed: Agreement, doubts: list[str], top: int) -> list[Any]:
-    """The report: shares by the inverse of the matrix, largest first."""
-    assert agreed.own is not None
-    own, law, size = agreed.own, found.law, len(found.counts)
-    shown = sorted(range(size), key=lambda place: (-law.estimate[place], place))[:top]
-    percent = f"{100 * found.confidence:g} % interval"
-    made = empty_table("outcome", "share, %", f"{percent}, all {size:,} at once", "nearest", "samples")
-    for place in shown:
-        made.add_row(
-            safe_text(found.domain.names[place]),
-            percent_text(law.estimate[place]),
-            f"{percent_text(law.all_low[place])} to {percent_text(law.all_high[place])}",
-            percent_text(found.nearest[place]),
-            f"{found.counts[place]:,}",
-        )
-    named = f"{safe_text(own.name)} of {safe_text(own.package)} {safe_text(own.package_version)}"
-    blocks: list[Any] = [
-        f"[bold]{pluralise(found.samples, 'sample')}[/bold], {named} on {safe_text(agreed.family.description, most=300)}, "
-        f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]}).",
-        *note_lines(doubts),
-        made,
-    ]
-    if size > len(shown):
-        blocks.append(f"{size - len(shown):,} more outcomes: --top, --json.")
-    blocks.append(
-        "[bold]Shares[/bold] are unbiased, by the inverse of the mechanism's matrix, and may fall below 0 by chance. [bold]nearest[/bold] is "
-        "the nearest distribution, which is biased."
-    )
-    blocks.append(f"[bold]Liars[/bold]: one false sample can shift a share by {100 * found.liar_shift:.2g} %.")
-    return blocks
 
 
 def estimate_survey(asked: EstimateOptions, records: Source, agreed: Agreement) -> None:
