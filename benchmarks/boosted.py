@@ -18,8 +18,8 @@ from benchmarks.rivals import eager_boosting
 from discreet._base.kernels import processor_count
 from discreet.research import _boosted as networks, _boosted_compiled as compiled, _boosted_tensors as tensors
 from discreet.research._boosted import PRESETS, BoostedSampler, Training
+from discreet.research.experiments import run_experiment as run_experiment
 from discreet.research.experiments._paper_figures import RandomMixtures, mixture_family, random_clients
-from discreet.research.experiments._records import run_experiment as run_experiment
 
 EPSILON, SEED = 1.0, 3
 UNITS = 500  # clients times budgets in Figure 4
@@ -64,10 +64,12 @@ def in_both_ways(epochs: int = 10, steps: int = 50) -> None:
     box = np.array([-4.0]), np.array([4.0])
 
     def trained_compiled() -> None:
-        compiled.train(fresh.copy(), p, q, training.width, epochs, training.batch, training.rate, training.momentum)
+        compiled.train_network(
+            fresh.copy(), p, q, training.width, epochs, training.batch, training.rate, training.momentum
+        )
 
     def walked_compiled() -> None:
-        compiled.walk(two, weights, training.width, False, preset.high, *box, training.samples, steps, rng)
+        compiled.walk_chains(two, weights, training.width, False, preset.high, *box, training.samples, steps, rng)
 
     ways: dict[str, tuple[int, Callable[[], Any], Callable[[], Any]]] = {
         "training, 2 x 5,000 points": (

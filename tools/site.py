@@ -17,7 +17,7 @@ from mkdocs.structure.files import File, Files
 
 import discreet
 from discreet.errors import MissingExtraError
-from discreet.research._explorer import page as explorer_page
+from discreet.research._explorer import explorer_page
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./)*(?:src|tests|tools|benchmarks|clients|LICENSE)[^)]*\)")

@@ -39,11 +39,10 @@ from discreet.research._reports._population import (
     rows_by_set,
     share_table,
 )
-from discreet.research.experiments._designs import DesignedSplit, KeptAtBudget, ShiftedDesign
+from discreet.research.experiments import RecordedRun, read_records
+from discreet.research.experiments._designs import DesignedSplit, KeptAtBudget, LearnedRun, ShiftedDesign
 from discreet.research.experiments._follow_up import FiniteClasses, MixtureClasses, OrderedSet, PlaneLaw
-from discreet.research.experiments._learned import REWEIGHTED_BUDGETS, SKEWS, LearnedRun, ReweightedSet
-from discreet.research.experiments._population import SetAtBudget
-from discreet.research.experiments._records import RecordedRun, read_records
+from discreet.research.experiments._population import REWEIGHTED_BUDGETS, SKEWS, ReweightedSet, SetAtBudget
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (

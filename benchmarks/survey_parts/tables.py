@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.research.experiments.client_sets import rdataset
+from discreet.research.experiments.client_sets import read_rdataset
 from discreet.survey import Number
 
 Floats = NDArray[np.float64]
@@ -103,25 +103,25 @@ def _made(name: str, frame: Any, columns: list[str], bounds: dict[str, Number]) 
 def fertility() -> RealTable:
     """Women of the census of 1980 with two or more children: seven columns, and weeks of work."""
     columns = ["morekids", "gender1", "gender2", "afam", "hispanic", "other", "age"]
-    return _made("AER::Fertility", rdataset("AER", "Fertility"), columns, {"work": Number(0, 52, "weeks")})
+    return _made("AER::Fertility", read_rdataset("AER", "Fertility"), columns, {"work": Number(0, 52, "weeks")})
 
 
 def military() -> RealTable:
     """The active US military: six columns."""
     columns = ["grade", "branch", "gender", "race", "hisp", "rank"]
-    return _made("openintro::military", rdataset("openintro", "military"), columns, {})
+    return _made("openintro::military", read_rdataset("openintro", "military"), columns, {})
 
 
 def stops() -> RealTable:
     """Stops by the police of Minneapolis in 2017: seven columns, and where it was."""
     columns = ["problem", "MDC", "personSearch", "vehicleSearch", "race", "gender", "policePrecinct"]
     bounds = {"lat": Number(44.88, 45.06, "degrees"), "long": Number(-93.34, -93.19, "degrees")}
-    return _made("carData::MplsStops", rdataset("carData", "MplsStops"), columns, bounds)
+    return _made("carData::MplsStops", read_rdataset("carData", "MplsStops"), columns, bounds)
 
 
 def abortion() -> RealTable:
     """The General Social Survey from 1972 on: seven columns, age and years of schooling."""
-    frame = rdataset("stevedata", "gss_abortion").dropna(subset=["age", "educ"])
+    frame = read_rdataset("stevedata", "gss_abortion").dropna(subset=["age", "educ"])
     columns = ["year", "race", "sex", "partyid", "abany", "abdefect", "abpoor"]
     bounds = {"age": Number(18, 90, "years"), "educ": Number(0, 20, "years")}
     return _made("stevedata::gss_abortion", frame, columns, bounds)
@@ -129,7 +129,7 @@ def abortion() -> RealTable:
 
 def flights() -> RealTable:
     """Flights from New York in 2013: carrier, destination, hour and how late, and the delay in minutes."""
-    frame = rdataset("nycflights13", "flights").dropna(subset=["dep_delay"])
+    frame = read_rdataset("nycflights13", "flights").dropna(subset=["dep_delay"])
     late = np.digitize(frame["dep_delay"].to_numpy(), [-5, 0, 15, 60])
     columns = ["carrier", "dest", "hour", "late"]
     return _made("nycflights13::flights", frame.assign(late=late), columns, {"dep_delay": Number(-60, 240, "minutes")})

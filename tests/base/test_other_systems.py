@@ -80,7 +80,6 @@ print("imported")
 PACKAGE = Path(discreet.__file__).parent
 LEFT_OUT = (
     "torch/",
-    "cli/_tokens",
     "tables/spark",
     "research/_boosted_tensors",
     "__main__",

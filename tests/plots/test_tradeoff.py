@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet import DiscreetError, plots
-from discreet.plots._planning import RiskCurve, curves_figure
+from discreet.plots._planning import RiskCurve, risk_curves_figure
 from discreet.plots._style import figure, save
 from tests.pictures import assert_picture
 
@@ -20,7 +20,7 @@ def curve(name: str = "kl", points: int = 20, *, exact: bool = True) -> RiskCurv
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_one_panel_for_each_divergence(count: int, tmp_path: Path) -> None:
-    drawn = curves_figure([curve(name) for name in ("kl", "tv", "hellinger", "chi2")[:count]], title="Title")
+    drawn = risk_curves_figure([curve(name) for name in ("kl", "tv", "hellinger", "chi2")[:count]], title="Title")
     assert [axes.get_title(loc="left") for axes in drawn.axes] == [
         "KL", "total variation", "squared Hellinger", "chi-squared",
     ][:count]  # fmt: skip
@@ -36,7 +36,7 @@ def test_one_panel_for_each_divergence(count: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("low_high", [(0.01, 1e-1), (0.1, 10.0), (5.0, 30.0), (1.0, 2.0)])
 def test_curves_are_named_whatever_their_range(low_high: tuple[float, float], tmp_path: Path) -> None:
     epsilon = np.geomspace(*low_high, 30)
-    drawn = curves_figure([RiskCurve("tv", epsilon, np.exp(-epsilon), np.exp(-epsilon / 2))], title="Title")
+    drawn = risk_curves_figure([RiskCurve("tv", epsilon, np.exp(-epsilon), np.exp(-epsilon / 2))], title="Title")
     texts = [text.get_text() for text in drawn.axes[0].texts]
     assert any("mollifier" in text for text in texts)
     assert any("optimal" in text for text in texts)
@@ -46,7 +46,7 @@ def test_curves_are_named_whatever_their_range(low_high: tuple[float, float], tm
 
 
 def test_a_bound_is_not_called_optimal() -> None:
-    texts = [text.get_text() for text in curves_figure([curve(exact=False)], title="").axes[0].texts]
+    texts = [text.get_text() for text in risk_curves_figure([curve(exact=False)], title="").axes[0].texts]
     assert any("upper bound" in text for text in texts)
     assert not any("nobody" in text for text in texts)
 
@@ -81,12 +81,12 @@ def test_where_the_formula_is_exact_a_bracket_changes_nothing() -> None:
 
 def test_what_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(DiscreetError, match="5 divergences do not fit"):
-        curves_figure([curve()] * 5, title="")
+        risk_curves_figure([curve()] * 5, title="")
     with pytest.raises(DiscreetError, match="at least 2 values"):
-        curves_figure([curve(points=1)], title="")
+        risk_curves_figure([curve(points=1)], title="")
     endless = np.full(5, np.inf)
     with pytest.raises(DiscreetError, match="reverse_kl is infinite"):
-        curves_figure([RiskCurve("reverse_kl", np.arange(1.0, 6.0), endless, endless)], title="")
+        risk_curves_figure([RiskCurve("reverse_kl", np.arange(1.0, 6.0), endless, endless)], title="")
 
 
 def test_the_curves_are_those_of_the_family() -> None:

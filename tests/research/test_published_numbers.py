@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import discreet as dc
-from discreet.research import _published as published
+from discreet.research._reports import _follow_up as published_follow_up, _paper as published
+from discreet.research.experiments import run_experiment
 from discreet.research.experiments._follow_up import LocalFinite, LocalMixtures
 from discreet.research.experiments._paper_figures import (
+    DELTA,
     GaussianRing,
     MixtureClient,
     RandomMixtures,
@@ -34,7 +36,6 @@ from discreet.research.experiments._paper_figures import (
     published_envelope,
     random_clients,
 )
-from discreet.research.experiments._records import run_experiment
 
 Floats = NDArray[np.float64]
 DIVERGENCES = ("kl", "tv", "hellinger")
@@ -64,7 +65,7 @@ def published_bisection(mass: Callable[[float], float], largest: float) -> float
     for _ in range(100):
         r = (low + high) / 2.0
         found = mass(r)
-        if abs(found - 1.0) <= published.DELTA:
+        if abs(found - 1.0) <= DELTA:
             return r
         low, high = (r, high) if found > 1.0 else (low, r)
     raise AssertionError("no scale was found")
@@ -88,7 +89,7 @@ def test_paper_figure_1_scale_of_the_gaussian_ring() -> None:
     """
     ring = gaussian_ring(3, 0.5)
     family = dc.DensityBand(published_envelope(0.5), [(-math.inf, math.inf)] * 2, lower=0.0, upper=1.0)
-    sampler = dc.OptimalSampler(family, epsilon=0.5, discretisation=dc.Density(published.DELTA, published.DELTA))
+    sampler = dc.OptimalSampler(family, epsilon=0.5, discretisation=dc.Density(DELTA, DELTA))
     nodes, parts = np.polynomial.legendre.leggauss(10)
     edges = np.concatenate([np.linspace(0.0, 1.0, 21)[:-1], np.linspace(1.0, 9.0, 161)])
     middle, half = (edges[1:] + edges[:-1]) / 2.0, np.diff(edges) / 2.0
@@ -180,7 +181,7 @@ def test_paper_figure_4_first_client(epsilon: float) -> None:
     quadrature keeps comes out. Ours is solved to the end: a mass that is wrong by d changes KL by d, and TV by at most d.
     """
     [client] = random_clients(1, seed=SEEDS[epsilon], most=10, mean_extra=2.0)
-    how = dc.Density(published.DELTA, published.DELTA)
+    how = dc.Density(DELTA, DELTA)
     sampler = dc.OptimalSampler(mixture_family(), epsilon=epsilon, discretisation=how)
     nodes, parts = np.polynomial.legendre.leggauss(20)
     edges = np.linspace(-4.0, 4.0, 4_001)
@@ -201,7 +202,7 @@ def test_paper_figure_4_first_client(epsilon: float) -> None:
     law = sampler.output(client)
     ours = [as_printed(f, float(law.divergence(f))) for f in DIVERGENCES]
     wrong = abs(float(dx @ q) - 1.0)
-    assert 1e-7 < wrong <= published.DELTA
+    assert 1e-7 < wrong <= DELTA
     assert np.abs(np.array(ours) - row).max() <= 1.01 * wrong + 1e-9
 
 
@@ -210,7 +211,7 @@ def test_paper_figure_4_maxima_and_means_of_the_data_files(epsilon: float) -> No
     """Figure 4: the maxima that it draws, and the means, are those of the published files; the proposed mechanism has the smaller maximum."""
     array = published_array(epsilon)
     for place, mechanism in enumerate(("proposed", "boosted")):
-        cited = published.MIXTURES[epsilon, mechanism]
+        cited = published.PUBLISHED_MIXTURES[epsilon, mechanism]
         for column, f in enumerate(DIVERGENCES):
             values = array[:, 2 * column + place]
             assert agrees(values.max(), f"{as_printed(f, cited.maximum[f]):.6f}")
@@ -287,14 +288,14 @@ LAPLACE = {  # largest of a hundred clients
 @pytest.mark.parametrize("kind", ["pure", "gaussian"], ids=["figure_3", "figure_7"])
 def test_follow_up_figures_3_and_7_ten_outcomes(kind: str) -> None:
     """Follow-up, Figure 3 (epsilon = 1) and Figure 7 (nu = 1), k = 10, gamma = k/2 - 1: six minimax values each."""
-    [row] = next(replace(LocalFinite(), clients=8).results([f"10/{kind}/1"]))
+    [row] = next(replace(LocalFinite(), clients=8).compute_records([f"10/{kind}/1"]))
     for name in ("global", "local"):
         found = row.classes[name]
         assert found.tight
         for f, digits in zip(DIVERGENCES, FINITE[kind, name], strict=True):
             assert agrees(as_printed(f, found.minimax[f]), digits), (name, f)
             assert found.published_minimax[f] == pytest.approx(found.minimax[f], rel=1e-4)
-            cited = published.FOLLOW_UP_FINITE[kind, 1.0, name][f]
+            cited = published_follow_up.PUBLISHED_FINITE[kind, 1.0, name][f]
             assert as_printed(f, cited) == pytest.approx(float(digits), rel=1e-15)
 
 
@@ -302,20 +303,20 @@ def test_follow_up_figures_3_and_7_ten_outcomes(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["pure", "gaussian"], ids=["figure_4", "figure_10"])
 def test_follow_up_figures_4_and_10_laplace_mixtures(kind: str) -> None:
     """Follow-up, Figure 4 (epsilon = 1) and Figure 10 (nu = 1): the largest of 100 Laplace mixtures on the line, seed 3, gamma = 3."""
-    [row] = next(LocalMixtures().results([f"laplace/{kind}/1"]))
+    [row] = next(LocalMixtures().compute_records([f"laplace/{kind}/1"]))
     cases = {key: digits for key, digits in LAPLACE.items() if key[0] == kind}
     for (_, name, mechanism), all_digits in cases.items():
         for f, digits in zip(DIVERGENCES, all_digits, strict=False):
             found = getattr(row.classes[name].pointwise[f], mechanism)
             assert agrees(as_printed(f, found), digits), (name, mechanism, f)
-            cited = published.FOLLOW_UP_LAPLACE[kind, 1.0, name, mechanism][f]
+            cited = published_follow_up.PUBLISHED_LAPLACE[kind, 1.0, name, mechanism][f]
             assert as_printed(f, cited) == pytest.approx(float(digits), rel=1e-15)
 
 
 def test_every_cited_number_is_in_a_test() -> None:
-    assert {(kind, name) for kind, _, name in published.FOLLOW_UP_FINITE} == set(FINITE)
-    assert {(kind, name, by) for kind, _, name, by in published.FOLLOW_UP_LAPLACE} == set(LAPLACE)
-    assert {epsilon for epsilon, _ in published.MIXTURES} == set(SEEDS)
+    assert {(kind, name) for kind, _, name in published_follow_up.PUBLISHED_FINITE} == set(FINITE)
+    assert {(kind, name, by) for kind, _, name, by in published_follow_up.PUBLISHED_LAPLACE} == set(LAPLACE)
+    assert {epsilon for epsilon, _ in published.PUBLISHED_MIXTURES} == set(SEEDS)
 
 
 def test_the_documentation_names_every_test_here() -> None:

@@ -1,6 +1,6 @@
 """The command `discreet`. It parses options, calls the library and prints; it contains no mathematics.
 
-`app` is the typer application; each command is in a module named after it.
+`COMMANDS` in `_app` says in which module each command is.
 """
 
 import sys

@@ -19,13 +19,14 @@ from discreet.cli._options import (
     Nu,
     Purpose,
     Rounds,
+    SurveyFile,
     Upper,
     argument,
-    ask_whom_to_serve,
+    ask_for_goal,
     choose_mechanism,
     mechanism_text,
     option,
-    refuse_given,
+    refuse_given_options,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
     require_domain,
@@ -33,10 +34,10 @@ from discreet.cli._options import (
     spending_text,
     stated_family,
     stated_privacy,
+    stated_survey,
     switch,
 )
 from discreet.cli._printing import print_blocks, safe_text, write_json
-from discreet.cli._survey import SurveyFile, stated_survey
 from discreet.domain import Domain, Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
@@ -98,7 +99,7 @@ def agree(
             "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--survey": survey, "--for": goal,
             "--mechanism": mechanism, "--other": other, "--start": start, "--every": every,
         }  # fmt: skip
-        refuse_given(given, f"is for a new agreement; --check only reads {file}")
+        refuse_given_options(given, f"is for a new agreement; --check only reads {file}")
         found = Agreement.read(file)
     elif survey is not None:
         asked = stated_survey(
@@ -122,7 +123,7 @@ def agree(
             nu,
             missing="agree needs --epsilon, the budget of each sample (or --check, to read an agreement)",
         )
-        goal = ask_whom_to_serve(goal, mechanism, may_ask=not json)
+        goal = ask_for_goal(goal, mechanism, may_ask=not json)
         name, taken = choose_mechanism(goal, mechanism, may_ask=False)
         if name == MollifierSampler.name and not isinstance(promised, Pure):
             raise DiscreetError(

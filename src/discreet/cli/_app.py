@@ -30,16 +30,16 @@ COMMANDS = {  # in the order of the work: the module of a command, and its summa
     "plan": ("plan", "Choose epsilon and mechanism before anything is collected."),
     "agree": ("agree", "Write an agreement between clients and curator."),
     "design": ("design", "The best sampler for clients like public examples."),
-    "secret": ("ledger", "Make the secret that makes a release repeatable."),
+    "secret": ("gateway", "Make the secret that makes a release repeatable."),
     "sample": ("sample", "One private sample for each client of a table."),
-    "tokens": ("tokens", "A private text of a language model, and its guarantee."),
+    "tokens": ("sample", "A private text of a language model, and its guarantee."),
     "collect": ("collect", "A service that collects samples and shows estimates."),
-    "enrol": ("store", "Make tokens for the clients of a collection."),
-    "invite": ("store", "Links and QR codes to take part by, one for each token."),
-    "send": ("send", "Send a private sample for each client of a table."),
-    "export": ("store", "The samples of a collection, as a table to estimate from."),
-    "close": ("store", "End a collection: nothing more is counted."),
-    "publish": ("store", "The result of a closed collection, as a folder."),
+    "enrol": ("collect", "Make tokens for the clients of a collection."),
+    "invite": ("collect", "Links and QR codes to take part by, one for each token."),
+    "send": ("gateway", "Send a private sample for each client of a table."),
+    "export": ("collect", "The samples of a collection, as a table to estimate from."),
+    "close": ("collect", "End a collection: nothing more is counted."),
+    "publish": ("collect", "The result of a closed collection, as a folder."),
     "estimate": ("estimate", "Estimate the population from samples, with intervals."),
     "tradeoff": ("tradeoff", "The cost of privacy, and the epsilon for a target."),
     "explore": ("tradeoff", "A page to explore the cost of privacy, and agreements."),
@@ -47,7 +47,7 @@ COMMANDS = {  # in the order of the work: the module of a command, and its summa
     "audit": ("audit", "Try to refute a claim of privacy from samples."),
     "certify": ("audit", "Prove a sampler's privacy in integers, as a file."),
     "reproduce": ("reproduce", "Every figure of the paper, beside the published numbers."),
-    "ledger": ("ledger", "A client's budget, charged before a sample leaves."),
+    "ledger": ("gateway", "A client's budget, charged before a sample leaves."),
 }
 _STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
 
@@ -103,13 +103,13 @@ class OneLineErrors(TyperGroup):
 def _warning_printer(usual: Callable[..., None]) -> Callable[..., None]:
     """A function that shows warnings: those about clients and designs as one line, others as usual."""
 
-    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+    def show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
         if issubclass(category, (OutsideFamilyWarning, ClientNameWarning, WideBracketWarning)):
             typer.echo(f"discreet: {visible(' '.join(str(message).split()))}", err=True)
         else:
             usual(message, category, *where)
 
-    return show
+    return show_warning
 
 
 def _exit_with_message(message: str) -> NoReturn:
@@ -125,7 +125,7 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def discreet(
+def show_version_or_help(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:

@@ -16,7 +16,7 @@ from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.audit import BlackBoxAudit, black_box_audit, certificate
 from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, argument, option, stated_family, stated_privacy
-from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
+from discreet.cli._printing import empty_table, format_number, json_values, print_result, safe_text
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import (
@@ -66,16 +66,14 @@ def audit(
     MODULE is a module or a .py file. If the claim is not refuted, it is not proved: an untested event may refute it.
     """
     named, audited = _audited_mechanism(mechanism, epsilon, outcomes, agreement)
-    given = [_parse_input(text) for text in inputs or ()]
+    given = [_parse_audited_input(text) for text in inputs or ()]
     known = given if inputs or not hasattr(audited, "release") else None
     found = black_box_audit(audited, known, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence)
     if plot is not None:
         verdict = "refuted" if found.is_refuted else "not refuted"
         plots.save(plots.audit(found, title=f"{named}: claim {verdict}"), plot)
-    if json:
-        write_json(_audit_record(found))
-    else:
-        print_blocks(*_audit_report(found, named), *([f"Picture: {safe_text(plot)}"] if plot else []))
+    pictures = [f"Picture: {safe_text(plot)}"] if plot else []
+    print_result(_audit_record(found), *_audit_report(found, named), *pictures, json=json)
     if found.is_refuted:
         raise typer.Exit(REFUTED)
 
@@ -153,21 +151,21 @@ def certify(
     low, high = found.realised_epsilon
     assert found.largest_epsilon is not None
     claim = f"{found.epsilon:g}" if found.privacy is None else f"{found.epsilon:g}, and {found.privacy}"
-    if json:
-        write_json({
-            "certificate": str(out), "epsilon": found.epsilon, "holds": found.holds, "inputs": len(found.inputs),
-            "realised": {"low": float(low), "high": float(high)}, "possible": float(found.largest_epsilon[1]),
-            **({} if found.privacy is None else {"privacy": privacy_document(found.privacy)}),
-            **({} if agreed is None else {"agreement": agreed.id}),
-        })  # fmt: skip
-    else:
-        print_blocks(
-            f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
-            f"Upper bound over all clients:    {float(found.largest_epsilon[1]):.15g}\n"
-            f"Claimed:                              {claim} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
-            *([] if agreed is None else [f"Agreement: {agreed.id}"]),
-            f"Certificate: {safe_text(out)}",
-        )
+    record = {
+        "certificate": str(out), "epsilon": found.epsilon, "holds": found.holds, "inputs": len(found.inputs),
+        "realised": {"low": float(low), "high": float(high)}, "possible": float(found.largest_epsilon[1]),
+        **({} if found.privacy is None else {"privacy": privacy_document(found.privacy)}),
+        **({} if agreed is None else {"agreement": agreed.id}),
+    }  # fmt: skip
+    print_result(
+        record,
+        f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
+        f"Upper bound over all clients:    {float(found.largest_epsilon[1]):.15g}\n"
+        f"Claimed:                              {claim} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
+        *([] if agreed is None else [f"Agreement: {agreed.id}"]),
+        f"Certificate: {safe_text(out)}",
+        json=json,
+    )
     if not found.holds:
         raise typer.Exit(REFUTED)
 
@@ -227,7 +225,7 @@ def load_callable(name: str) -> Any:
     return found
 
 
-def _parse_input(text: str) -> Any:
+def _parse_audited_input(text: str) -> Any:
     """An input in JSON; any other text is the input itself."""
     try:
         return json_format.loads(text)

@@ -1,16 +1,55 @@
-"""`discreet collect`: a service that takes one sample of each client and shows estimates."""
+"""A collection: `discreet collect` serves it, and `enrol`, `invite`, `export`, `close` and `publish` manage its store.
+
+`collect` takes one sample of each client and shows estimates. `enrol` makes the tokens by which a collector knows its clients, adds them to
+a store and revokes them. `invite` writes links and QR codes to take part by. `export` writes the samples of a collection as a table that
+`discreet estimate` reads. `close` ends a collection, and `publish` writes its result as a folder. Only `collect` needs the packages of the
+service.
+"""
 
 import os
+from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from discreet.agreement import Agreement
-from discreet.cli._options import AgreedDomainFile, argument, option, refuse_given, stated_domain, switch
-from discreet.cli._printing import print_blocks, safe_text, write_json_line
+from discreet._base.files import check_apart
+from discreet._base.showing import pluralise
+from discreet.agreement import Agreement, weights_path
+from discreet.cli._options import (
+    AgreedDomainFile,
+    JsonOutput,
+    argument,
+    option,
+    refuse_given_options,
+    stated_domain,
+    switch,
+)
+from discreet.cli._printing import print_blocks, print_result, safe_text, write_json_line
 from discreet.client import read_collector_key
-from discreet.collect import SEAL_VARIABLE, collectable, display_name, serve
+from discreet.collect import (
+    SEAL_VARIABLE,
+    choose_agreement,
+    close_collection,
+    display_name,
+    enrol_tokens,
+    export as export_samples,
+    invitation_links,
+    open_store,
+    publish as publish_result,
+    read_tokens,
+    token_digest,
+    write_invitations,
+    write_tokens,
+)
+from discreet.errors import DiscreetError
 
 _NOT_SEALED = "not sealed: the database's dead rows and logs can link clients to their samples; --seal FILE prevents it"
+
+StoreArgument = Annotated[str, argument("STORE", "Where samples are kept: a file, or postgresql://USER@HOST/DATABASE.")]
+SampleAgreement = Annotated[
+    str | None,
+    option("ID", "The agreement of the samples: its id, or at least 12 of its first digits. [default: the newest]"),
+]
+StoreSeal = Annotated[Path | None, option("FILE", "The key of a store that is sealed (`discreet collect --seal`).")]
 
 
 def collect(
@@ -89,11 +128,13 @@ def collect(
     A sample is acknowledged once it is on disk. No table links a client to its sample. End the service with Ctrl-C or SIGTERM; it first
     writes what it has taken. For TLS, use a reverse proxy.
     """
+    from discreet.collect import collectable, serve  # needs the packages of the service
+
     labels = stated_domain(domain, None, None, None)
     files = agreements or []
     if len(files) != 1:
         given = {"--follows": follows, "--domain": domain, "--questions": questions}
-        refuse_given(given, "is for one agreement; name one file")
+        refuse_given_options(given, "is for one agreement; name one file")
     found = [collectable(Agreement.read(file), labels)[0] for file in files]
     made = [path for path in (key, seal) if path is not None and not os.path.lexists(path)]
 
@@ -134,3 +175,202 @@ def collect(
         workers=workers,
         listening=print_address,
     )
+
+
+def enrol(
+    number: Annotated[int | None, argument("N", "Number of tokens to make.")] = None,
+    output: Annotated[Path | None, option("FILE", "A new file, one token on each line.", "--output", "-o")] = None,
+    store: Annotated[
+        str | None,
+        option("FILE|URL", "A store in which to add, revoke or replace tokens. Services see changes at once."),
+    ] = None,
+    add: Annotated[Path | None, option("FILE", "Add the tokens of clients in this file.")] = None,
+    add_gateways: Annotated[Path | None, option("FILE", "Add the tokens of gateways in this file.")] = None,
+    revoke: Annotated[
+        Path | None, option("FILE", "Revoke the tokens in this file, of clients and of gateways.")
+    ] = None,
+    replace_gateways: Annotated[
+        tuple[Path, Path] | None,
+        option("OLD NEW", "Give gateways new tokens, line by line; they stay the same gateways."),
+    ] = None,
+    json: Annotated[bool, switch("--json", "Print JSON; the tokens themselves are never printed.")] = False,
+) -> None:
+    """Make tokens for a collection, in a new file that only you may read; add them to a store, or revoke them there.
+
+    A client with a token may send one sample in each round. Distribute tokens without noting who got which: such a list would tell who took
+    part on which day, although no table links a client to its sample. Once a store contains a token, it takes samples only from enrolled
+    clients and gateways. Revoking a token is final.
+    """
+    changes = [given for given in (add, add_gateways, revoke, replace_gateways) if given is not None]
+    if (number is None) != (output is None) or (number is None and not changes):
+        raise DiscreetError(
+            "say how many tokens to make and where, N -o FILE, or what to change in a store: --add FILE"
+        )
+    if bool(changes) != (store is not None):
+        raise DiscreetError("--store names the store that --add, --add-gateways, --revoke or --replace-gateways change")
+    done: dict[str, Any] = {}
+    if number is not None and output is not None:
+        write_tokens(output, number)
+        done |= {"file": str(output), "tokens": number, "mode": "0600"}
+    if store is not None:
+        done |= _change_tokens(store, add, add_gateways, revoke, replace_gateways)
+    said = [] if number is None else [f"wrote {number:,} tokens to {safe_text(output)} (mode 0600)"]
+    changed = [what for what in ("added", "revoked", "replaced") if what in done]
+    said += [f"{what} {pluralise(done[what], 'token')}" for what in changed]
+    print_result(done, "\n".join(said), json=json)
+
+
+def _change_tokens(
+    where: str, add: Path | None, gateways: Path | None, revoke: Path | None, replace: tuple[Path, Path] | None
+) -> dict[str, Any]:
+    """Change the tokens of a store, and print how many changed."""
+    new = [[] if path is None else read_tokens(path) for path in (add, gateways)]
+    gone = [] if revoke is None else read_tokens(revoke)
+    old, now = ([], []) if replace is None else (read_tokens(replace[0]), read_tokens(replace[1]))
+    if len(old) != len(now):
+        raise DiscreetError(f"the files of --replace-gateways hold {len(old):,} and {len(now):,} tokens, not as many")
+    done: dict[str, Any] = {}
+    with closing(open_store(where, create=False)) as store:
+        if any(new):
+            done["added"] = enrol_tokens(store, *new)
+        if gone:
+            done["revoked"] = store.revoke(map(token_digest, gone))
+            if done["revoked"] < len(gone):
+                missing = len(gone) - done["revoked"]
+                raise DiscreetError(
+                    f"{missing:,} of the {len(gone):,} tokens in {revoke} are not in the store or were revoked before; the others are revoked"
+                )
+        if old:
+            store.replace_gateways([(token_digest(a), token_digest(b)) for a, b in zip(old, now, strict=True)])
+            done["replaced"] = len(old)
+    return done
+
+
+def invite(
+    store: StoreArgument,
+    address: Annotated[str, option("URL", "Where people reach the service, https://...")],
+    output: Annotated[Path, option("FOLDER", "A new folder.", "--output", "-o")],
+    tokens: Annotated[
+        Path | None, option("FILE", "A link for each of these tokens, in an order by chance (`discreet enrol`).")
+    ] = None,
+    agreement: SampleAgreement = None,
+    lang: Annotated[
+        str | None, option("CODE", "The language of the page, such as de. [default: the browser's]")
+    ] = None,
+    offline: Annotated[bool, switch("--offline", "The page can be opened without a network later.")] = False,
+    field: Annotated[bool, switch("--field", "For a device that goes from person to person.")] = False,
+    json: JsonOutput = False,
+) -> None:
+    """Write links to take part by, and a sheet of QR codes to print, to a new folder that only you may read.
+
+    Without tokens there is one link for everybody. A token stands after the # of its link, which browsers do not send: it is in no log. A
+    link names the digest of the questions, and opens no others.
+    """
+    given = [] if tokens is None else read_tokens(tokens)
+    if field and given:
+        raise DiscreetError("--field is for a device of many people, and --tokens for one link each; choose one")
+    fields = [
+        *([] if lang is None else [f"lang={lang}"]),
+        *(["field"] if field else []),
+        *(["offline"] if offline else []),
+    ]
+    if lang is not None and not (lang.replace("-", "").isalnum() and lang.isascii()):
+        raise DiscreetError(f"lang = {lang!r} is not a code of a language such as de")
+    with closing(open_store(store, create=False)) as opened:
+        links = invitation_links(opened, address, given, agreement=agreement, more="&".join(fields))
+        purpose = choose_agreement(opened.agreements(), agreement).agreement.purpose
+    write_invitations(output, links, purpose)
+    print_result(
+        {"folder": str(output), "links": len(links)},
+        f"{pluralise(len(links), 'link')} in {safe_text(output)}: links.csv and invitations.html (for you alone)",
+        json=json,
+    )
+
+
+def export(
+    store: StoreArgument,
+    output: Annotated[Path, option("OUT", "A file that ends in .parquet, .csv or .arrow.", "--output", "-o")],
+    agreement: SampleAgreement = None,
+    round_number: Annotated[int, option("R", "The round to export.", "--round")] = 1,
+    write_agreement: Annotated[
+        Path | None, option("FILE", "Also write the agreement; Parquet and Arrow files carry it anyway.")
+    ] = None,
+    seal: StoreSeal = None,
+    force: Annotated[
+        bool, switch("--force", "Replace OUT if it exists (never the store, a link or a device).")
+    ] = False,
+    json: JsonOutput = False,
+) -> None:
+    """Write the samples of a collection as a table for `discreet estimate`; of reports, the table that they add up to.
+
+    No table of a store links a client to its sample. The rows are made from the counts, in random order; their numbers identify no client.
+    The service may keep running.
+    """
+    with closing(open_store(store, create=False, seal=seal)) as opened:
+        if write_agreement is not None:
+            check_apart(output, {"agreement": write_agreement, "weights": weights_path(write_agreement)})
+            agreed = choose_agreement(opened.agreements(), agreement).agreement
+            agreed.check_file(write_agreement)
+        made = export_samples(opened, output, agreement=agreement, round=round_number, replace=force)
+        if write_agreement is not None:
+            made.agreement.write(write_agreement)
+    record = {
+        "agreement": made.agreement.id,
+        "round": made.round,
+        f"{made.what}s": made.samples,
+        "output": str(output),
+        **({} if write_agreement is None else {"agreement_file": str(write_agreement)}),
+    }
+    what = f"{'' if made.what == 'sample' else 'the table of '}{pluralise(made.samples, made.what)}"
+    of = f"of round {made.round} under agreement {made.agreement.id[:12]}"
+    print_result(record, f"wrote {what} {of} to {safe_text(output)}", json=json)
+
+
+def close(
+    store: StoreArgument,
+    agreement: Annotated[
+        str | None,
+        option(
+            "ID",
+            "Any agreement of the collection: its id, or at least 12 of its first digits. [default: the only collection]",
+        ),
+    ] = None,
+    json: JsonOutput = False,
+) -> None:
+    """Close a collection for good: from now on nothing is counted in it.
+
+    Services may keep running. They refuse new samples from this moment on, acknowledge those that were counted, and show the estimate as it
+    stays. A collection that is closed cannot be opened again.
+    """
+    with closing(open_store(store, create=False)) as opened:
+        kept, day = close_collection(opened, agreement=agreement)
+    said = f"closed collection {kept.collection[:12]} on {day}"
+    print_result({"collection": kept.collection, "closed": day}, said, json=json)
+
+
+def publish(
+    store: StoreArgument,
+    output: Annotated[Path, option("FOLDER", "A new folder.", "--output", "-o")],
+    agreement: SampleAgreement = None,
+    round_number: Annotated[int, option("R", "The round to publish.", "--round")] = 1,
+    confidence: Annotated[float, option("C", "How often an interval holds its share.")] = 0.95,
+    seal: StoreSeal = None,
+    json: JsonOutput = False,
+) -> None:
+    """Write the result of a closed collection as a folder: a page without scripts, a table, a picture, the estimate and the agreement.
+
+    Every number is there to its last digit, as `discreet estimate` prints it. The folder needs no service: put it on any web server, or open
+    index.html from a disk. Publishing again gives the same bytes.
+    """
+    with closing(open_store(store, create=False, seal=seal)) as opened:
+        made = publish_result(opened, output, agreement=agreement, round=round_number, confidence=confidence)
+    record = {
+        "agreement": made.agreement.id,
+        "round": made.round,
+        f"{made.what}s": made.samples,
+        "closed": made.closed,
+        "output": str(output),
+    }
+    of = f"of round {made.round} under agreement {made.agreement.id[:12]}"
+    said = f"published the result of {pluralise(made.samples, made.what)} {of} in {safe_text(output)}"
+    print_result(record, said, json=json)

@@ -1,21 +1,24 @@
 """`discreet design`: write an agreement on the best sampler for clients like public examples.
 
-With `--from` the design is learned from earlier private samples instead. If these are too few, the agreement is on the better of the
-samplers that need no design.
+With `--from` the design is learned from earlier private samples instead. Files of samples and stores of collections are read with their
+agreements. If the samples are too few for a design that is surely better, the agreement is on the better of the samplers that need none,
+and the report says so.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 from discreet import plots
 from discreet._base.files import check_apart, check_output_path
 from discreet._base.showing import json_number, pluralise
-from discreet.agreement import Agreement
-from discreet.cli._learned_design import SampleFiles, learn_agreement, write_learned, written_text
+from discreet.agreement import Agreement, ContinuousTerms, learned_purpose
 from discreet.cli._options import (
     AllowLarge,
     Bounds,
@@ -29,23 +32,34 @@ from discreet.cli._options import (
     Purpose,
     Rounds,
     WeightColumn,
+    agreement_of_samples,
     argument,
     client_option,
     option,
-    refuse_given,
+    refuse_given_options,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
     require_domain,
+    spending_text,
     switch,
     value_option,
 )
-from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
-from discreet.cli._progress import SilentStages, stage_bar
-from discreet.design import Design, design as best
-from discreet.errors import PROBABILITY, DiscreetError
-from discreet.estimation import SamplerCost, compare_samplers
+from discreet.cli._printing import (
+    SilentStages,
+    empty_table,
+    format_number,
+    json_values,
+    note_lines,
+    print_result,
+    safe_text,
+    stage_bar,
+)
+from discreet.collect import is_store, open_store
+from discreet.design import Design, Learned, design as best_design, learn
+from discreet.errors import PROBABILITY, DiscreetError, visible
+from discreet.estimation import SamplerCost, check_clients_apart, coding_and_sampler, compare_samplers, tally
 from discreet.families import Simplex
-from discreet.mechanisms import MECHANISMS
+from discreet.mechanisms import MECHANISMS, Sampler
 from discreet.plots import check_picture
 from discreet.privacy.tradeoff import weak_pure_rounds_warning
 from discreet.tables import Coding, Columns, Reading, example_counts, file_source
@@ -131,7 +145,7 @@ def design(
     if keep is not None:
         PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
     if released:
-        refuse_given(
+        refuse_given_options(
             {
                 "--smoothing": smoothing if smoothing != NO_SMOOTHING else None,
                 "EXAMPLES": source, "--client": client, "--value": value, "--domain": domain, "--domain-size": domain_size,
@@ -141,14 +155,14 @@ def design(
         )  # fmt: skip
         files = SampleFiles(tuple(released), tuple(agreements or ()), spread, spread_agreement)
         check_output_path(output, what="agreement")
-        files.check(output)
+        files.check_files(output)
         kept = LEARNED_KEEP if keep is None else keep
         with stage_bar(quiet=quiet) as stages:
-            learned = learn_agreement(
+            learned = _learn_agreement(
                 files, epsilon=epsilon, divergence=divergence, keep=kept, confidence=confidence, rounds=rounds, purpose=purpose,
-                begin_stage=stages.begin,
+                begin_stage=stages.begin_stage,
             )  # fmt: skip
-        write_learned(learned, output, json=json, quiet=quiet)
+        _write_learned_agreement(learned, output, json=json, quiet=quiet)
         return
     if agreements or spread or spread_agreement:
         raise DiscreetError(
@@ -165,26 +179,26 @@ def design(
     coding = Coding(require_domain(domain, domain_size, bounds, cells), other, nulls)
     columns = Columns(client=client, value=value, count=count, weight=weight)
     with stage_bar(quiet=quiet) as stages:
-        stages.begin("reading the examples")
+        stages.begin_stage("reading the examples")
         examples = file_source(source)
         untyped, where = examples.untyped_columns, examples.name
         reading = Reading.of(columns, coding, examples.schema, untyped=untyped, where=where, show_values=True)
         counts, family = example_counts(examples, reading), Simplex(reading.coding.domain)
-        stages.begin(
+        stages.begin_stage(
             f"designing for {pluralise(counts.shape[0], 'example')} on {pluralise(counts.shape[1], 'outcome')}"
         )
         smoothed = AUTO if smoothing == AUTO else None
         design_at = partial(
-            best,
+            best_design,
             family,
             epsilon=epsilon,
             clients=counts,
             divergence=divergence,
             smoothing=smoothed,
-            progress=stages.share,
+            progress=stages.show_share,
         )
         found = design_at(keep=keep)
-        stages.begin("comparing")
+        stages.begin_stage("comparing")
         rows = compare_samplers(found, counts)
         agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
         frontier = [] if plot is None else _frontier_designs(design_at, found, stages)
@@ -192,12 +206,11 @@ def design(
     if plot is not None:
         others = {row.name: (row.worst, row.mean) for row in rows if row.name in MECHANISMS}
         plots.save(plots.frontier(frontier, others=others), plot)
-    if json:
-        write_json(_design_record(found, rows, frontier, agreement))
-        return
-    print_blocks(
+    print_result(
+        _design_record(found, rows, frontier, agreement),
         *_design_report(found, rows),
-        written_text(agreement, output) + (f"; picture: {safe_text(plot)}" if plot else ""),
+        _written_text(agreement, output) + (f"; picture: {safe_text(plot)}" if plot else ""),
+        json=json,
     )
 
 
@@ -206,7 +219,7 @@ def _frontier_designs(design_at: Callable[..., Design], found: Design, stages: S
     designs = [found]
     for keep in FRONTIER:
         if keep != found.keep:
-            stages.begin(f"designing with --keep {keep:g}")
+            stages.begin_stage(f"designing with --keep {keep:g}")
             designs.append(design_at(keep=keep))
     return sorted(designs, key=lambda one: -one.keep)
 
@@ -217,13 +230,13 @@ def _design_report(found: Design, rows: list[SamplerCost]) -> list[Any]:
     for row in rows:
         parts = [format_number(part) for part in (row.mean, row.median, row.largest, row.worst)]
         made.add_row(row.name, *parts, end_section=row is rows[-1])
-    made.add_row("no sampler is below", format_number(_round_down(found.bound)), "", "", "")
+    made.add_row("no sampler is below", format_number(_round_bound_down(found.bound)), "", "", "")
     return [
         f"[bold]{pluralise(found.examples, 'example')}, {pluralise(found.family.size, 'outcome')}, epsilon = {found.epsilon:g}[/bold], "
         f"keeping {found.keep:g} of the best worst case.",
         "[bold red]Note[/bold red]: the examples must be public, or their clients must have spent a budget on this. "
         "A design made from the clients that it then serves breaks their guarantee, however small epsilon is.",
-        *_smoothing_text(found),
+        *_smoothing_notes(found),
         made,
         "Mean, median and largest are over the examples; the last column is over all possible clients. The last "
         "line is proved: no "
@@ -231,7 +244,7 @@ def _design_report(found: Design, rows: list[SamplerCost]) -> list[Any]:
     ]
 
 
-def _smoothing_text(found: Design) -> list[str]:
+def _smoothing_notes(found: Design) -> list[str]:
     """How the examples were smoothed, or the advice to do so if they are few for their epsilon."""
     if found.smoothing is not None:
         return [f"Smoothing, chosen by the examples: {found.smoothing.description}."]
@@ -243,7 +256,7 @@ def _smoothing_text(found: Design) -> list[str]:
     ]
 
 
-def _round_down(bound: float) -> float:
+def _round_bound_down(bound: float) -> float:
     """A floor as text: four digits, rounded down."""
     unit = 10.0 ** (4 if bound >= 0.01 else 8)
     return max(0.0, math.floor(bound * unit) / unit)
@@ -273,4 +286,228 @@ def _design_record(
             }
             for one in frontier
         ],
+    }
+
+
+_LISTED = 10  # outcomes of the mean to show
+_NARROWED = (
+    "samples under this agreement narrow the population's shares down to intervals that do not shrink to nothing: they serve each client, "
+    "and no estimate from them is unbiased. To estimate shares, keep collecting under a linear agreement or one on reports (discreet agree "
+    "--for population); the stages are estimated together: discreet estimate FIRST SECOND"
+)
+
+
+@dataclass(frozen=True)
+class SampleFiles:
+    """Files of samples or stores of collections, with their agreements. A file of `discreet sample` may carry its own."""
+
+    samples: tuple[str, ...]
+    agreements: tuple[Path, ...]
+    spread: str | None = None
+    spread_agreement: Path | None = None
+
+    def check_files(self, output: Path) -> None:
+        """Raise an error for options that contradict each other, and for an output that would replace an input."""
+        if self.agreements and len(self.agreements) != len(self.samples):
+            raise DiscreetError(
+                f"--from was given {len(self.samples)} times and --agreement {len(self.agreements)} times; give one agreement for each file "
+                "of samples, in the same order, or none where the files carry theirs"
+            )
+        if self.spread_agreement is not None and self.spread is None:
+            raise DiscreetError("--spread-agreement is that of --spread FILE; give both")
+        for read in (*self.samples, *map(str, self.agreements), self.spread):
+            check_apart(output, {"samples": read}, what="agreement")
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedAgreement:
+    """A learned design, with the agreements it was learned from and their outcomes."""
+
+    learned: Learned
+    rounds: tuple[tuple[Agreement, int], ...]
+    agreement: Agreement
+    names: Sequence[Any]
+    doubts: tuple[str, ...]
+
+    @property
+    def is_identifiable(self) -> bool:
+        """Whether samples under the agreement determine the average client."""
+        return self.learned.sampler.mixing is not None
+
+
+def _learn_agreement(
+    released: SampleFiles,
+    *,
+    epsilon: float,
+    divergence: str,
+    keep: float,
+    confidence: float,
+    rounds: int,
+    purpose: str,
+    begin_stage: Callable[[str], None],
+) -> LearnedAgreement:
+    """Read every file, learn a design, and return its agreement."""
+    begin_stage("reading the samples")
+    agreements = [*released.agreements, *[None] * (len(released.samples) - len(released.agreements))]
+    given = [_read_samples(name, path) for name, path in zip(released.samples, agreements, strict=True)]
+    read = [each for one in given for each in one.rounds]
+    domain = read[0][1].family.domain
+    for agreed, sampler, _ in read[1:]:
+        if sampler.family.domain.digest != domain.digest:
+            raise DiscreetError(
+                f"agreement {agreed.id[:12]} is on other outcomes than {read[0][0].id[:12]}; learn from samples on one domain"
+            )
+    about = None
+    if released.spread is not None:
+        given.append(_read_samples(released.spread, released.spread_agreement))
+        about, *others = given[-1].rounds
+        if others:
+            raise DiscreetError(
+                "--spread names a collection of several agreements; give samples on two outcomes, under one"
+            )
+    sources = [one.source for one in given if one.source is not None]
+    distinct = check_clients_apart(sources) and (len(given) == 1 or len(sources) == len(given))
+    family = Simplex(domain)
+    begin_stage(
+        f"learning from {sum(int(counts.sum()) for _, _, counts in read):,} samples on {family.size:,} outcomes"
+    )
+    found = learn(
+        family,
+        epsilon=epsilon,
+        rounds=[(sampler, counts) for _, sampler, counts in read],
+        spread=None if about is None else (about[1], about[2]),
+        divergence=divergence,
+        keep=keep,
+        confidence=confidence,
+    )
+    ids = [agreed.id for one in given for agreed, *_ in one.rounds]
+    kept = purpose or read[0][0].stated_purpose
+    agreement = Agreement.of(found.sampler, rounds=rounds, purpose=learned_purpose(kept, ids))
+    doubts = [] if distinct else ["not all files name their clients; it is not checked that each sent one sample"]
+    if any(one.source is None and agreed.rounds > 1 for one in given for agreed, *_ in one.rounds):
+        doubts.append("only the first of several rounds is used: each client has a sample in every round")
+    rounds_read = tuple((agreed, int(counts.sum())) for agreed, _, counts in read)
+    return LearnedAgreement(found, rounds_read, agreement, domain.names, tuple(doubts))
+
+
+@dataclass(frozen=True, eq=False)
+class _SampleSource:
+    """The samples behind one name: (agreement, sampler, counts) for each agreement, and the table they were read from, if any."""
+
+    rounds: list[tuple[Agreement, Sampler[Any], Any]]
+    source: Any = None
+
+
+def _read_samples(name: str, path: Path | None) -> _SampleSource:
+    """The samples of a file, under the agreement that it carries or that is named; or those of a collection in a store."""
+    if is_store(name):
+        return _SampleSource(_read_store_samples(name, path))
+    source = file_source(name)
+    agreed = agreement_of_samples(source, path)
+    coding, sampler = _learnable_coding_and_sampler(agreed)
+    return _SampleSource([(agreed, sampler, tally(source, agreed, coding).counts)], source)
+
+
+def _read_store_samples(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[Any], Any]]:
+    """The counts under every agreement of a collection: the only one of a store, or that of the named agreement."""
+    wanted = None if path is None else Agreement.read(path).id
+    with closing(open_store(name, create=False)) as store:
+        kept = store.agreements()
+        found = {one.collection for one in kept if wanted is None or one.agreement.id == wanted}
+        if wanted is not None and not found:
+            raise DiscreetError(f"the store holds no samples under agreement {wanted}, which --agreement {path} is")
+        if len(found) > 1:
+            raise DiscreetError(
+                f"the store holds {len(found)} collections, of other clients each; say which one: --agreement FILE, any of its agreements"
+            )
+        counted = [(one.agreement, store.counts(one.agreement.id, 1)) for one in kept if one.collection in found]
+    rounds = [(agreed, _learnable_coding_and_sampler(agreed)[1], counts) for agreed, counts in counted if counts.any()]
+    if not rounds:
+        raise DiscreetError("the store holds no samples yet; there is nothing to learn from")
+    return rounds
+
+
+def _learnable_coding_and_sampler(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
+    """The coding of the samples, and the sampler."""
+    if isinstance(agreed.family, ContinuousTerms):
+        raise DiscreetError(
+            f"agreement {agreed.id[:12]} is on {agreed.family.description}; a design is learned from samples on a list of outcomes, or on "
+            "the equal cells of an interval (--bounds LO HI --cells N)"
+        )
+    if agreed.blocks is not None:
+        raise DiscreetError(
+            f"agreement {agreed.id[:12]} is on reports, and a design is learned from samples; collect under --mechanism linear or optimal"
+        )
+    return coding_and_sampler(agreed)
+
+
+def _write_learned_agreement(found: LearnedAgreement, output: Path, *, json: bool, quiet: bool) -> None:
+    """Write the agreement, and print what it rests on."""
+    if not found.is_identifiable and not quiet:
+        typer.echo(visible(f"discreet: {_NARROWED}"), err=True)
+    found.agreement.write(output)
+    said = _written_text(found.agreement, output)
+    print_result(_learned_record(found), *_learned_report(found), said, json=json)
+
+
+def _written_text(agreement: Agreement, output: Path) -> str:
+    """Which agreement was written where, with the total budget of its rounds if there are several."""
+    spent = f" ({spending_text(agreement)})" if agreement.rounds > 1 else ""
+    return f"Agreement {agreement.id[:12]}{spent}: {safe_text(output)}"
+
+
+def _learned_report(found: LearnedAgreement) -> list[Any]:
+    """The report as text."""
+    learned = found.learned
+    shares = empty_table("outcome", "mean, %")
+    for place in (-learned.mean).argsort()[:_LISTED].tolist():
+        shares.add_row(safe_text(found.names[place], most=200), f"{100 * learned.mean[place]:.1f}")
+    made = "a designed sampler" if learned.published else "no design"
+    earlier = ", ".join(one[:12] for one in found.agreement.learned_from)
+    under, samples = pluralise(len(found.rounds), "agreement"), pluralise(learned.samples, "private sample")
+    return [
+        f"[bold]Learned from {samples}[/bold] under {under}: {made}, epsilon = {learned.design.epsilon:g}.",
+        *note_lines(found.doubts),
+        f"Why: {safe_text(learned.reason)} (expected gain {learned.gain:.0%}). The gain assumes a model of the clients: "
+        f"spread around a mean, in clusters, or with one value each. Private samples cannot confirm the model.",
+        f"[bold red]Note[/bold red]: serve other clients. A client with a sample under {earlier} would "
+        f"spend a second budget. The agreement names these in its purpose; `discreet collect --follows` takes no "
+        f"client twice.",
+        shares,
+        f"The likeliest mean of the clients; concentration {format_number(learned.concentration)} (small: each client has "
+        f"few outcomes; large: all are like the mean).",
+    ]
+
+
+def _learned_record(found: LearnedAgreement) -> dict[str, Any]:
+    """The report as JSON."""
+    learned = found.learned
+    return {
+        "agreement": found.agreement.id,
+        "mechanism": found.agreement.mechanism,
+        "epsilon": learned.design.epsilon,
+        "divergence": learned.design.divergence.name,
+        "keep": learned.design.keep,
+        "published": learned.published,
+        "identifiable": found.is_identifiable,
+        "better_under": learned.better,
+        "confidence": learned.confidence,
+        "expected_gain": json_number(learned.gain),
+        "reason": learned.reason,
+        "samples": learned.samples,
+        "learned_from": [{"agreement": agreed.id, "samples": samples} for agreed, samples in found.rounds],
+        "concentration": learned.concentration,
+        "kinds": learned.kinds,
+        "expected_gain_by_kind": learned.gain_by_kind,
+        "better_by_kind": learned.better_by_kind,
+        "held_out": {
+            "samples": learned.held_out.samples,
+            "log_likelihood": learned.held_out.log_likelihood,
+            "rejected": list(learned.held_out.rejected),
+        },
+        "mean": [
+            {"outcome": name, "share": float(share)} for name, share in zip(found.names, learned.mean, strict=True)
+        ],
+        "worst": json_number(float(learned.sampler.risk(learned.design.divergence))),
+        "notes": list(found.doubts),
     }

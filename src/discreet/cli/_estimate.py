@@ -1,6 +1,7 @@
 """`discreet estimate`: the population behind a table of private samples, with intervals.
 
-The command reads samples, estimates shares and statistics, writes synthetic tables and pictures, and explains the numbers.
+The command reads samples, estimates shares and statistics, writes synthetic tables and pictures, and explains the numbers. Samples of a
+mechanism of somebody's own are estimated by its matrix, if its law is linear.
 """
 
 from dataclasses import replace
@@ -10,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from discreet import plots
-from discreet._base.files import check_apart
+from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.cli._estimate_report import TOP, estimate_blocks, release_noun
+from discreet.cli._estimate_report import TOP, estimate_blocks, estimate_survey, release_noun
 from discreet.cli._groups import estimate_by_group, estimate_change, estimate_stages
 from discreet.cli._options import (
     AgreedDomainFile,
@@ -21,26 +22,36 @@ from discreet.cli._options import (
     Nulls,
     Other,
     PictureFile,
-    agreement_of,
+    agreement_of_samples,
     argument,
     client_option,
     option,
-    refuse_beside,
+    promise_text,
+    refuse_options_beside,
     stated_domain,
     switch,
     value_option,
 )
-from discreet.cli._own_estimate import estimate_own
-from discreet.cli._printing import print_blocks, safe_text, write_json
-from discreet.cli._survey import estimate_survey
+from discreet.cli._printing import (
+    empty_table,
+    note_lines,
+    percent_text,
+    print_blocks,
+    print_result,
+    safe_text,
+    write_json,
+)
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
     AnyPopulation,
+    InvertedPopulation,
     Population,
     ReportTally,
     SampleTally,
     agreed_joint_outcomes,
     coding_and_sampler,
+    inverted_population,
+    inverted_record,
     liars as liars_of,
     notes,
     population,
@@ -50,11 +61,12 @@ from discreet.estimation import (
     tally,
     tally_joint,
     tally_reports,
+    trust_notes,
     write_rows,
     write_weighted,
 )
 from discreet.mechanisms import AnyFamily, JointSampler, OwnSampler, Sampler
-from discreet.plots import check_picture, promise_label, shorten_name
+from discreet.plots import promise_label, shorten_name
 from discreet.tables import (
     STANDARD,
     Coding,
@@ -66,6 +78,15 @@ from discreet.tables import (
     is_among_inputs,
     open_source,
 )
+
+_OF_ONE_FILE = "--synthetic --rows --truth --examples --value --other --nulls --rounds --liars"
+_NOT_BESIDE = {  # the options that do not go with each kind of estimate
+    "several IN": f"{_OF_ONE_FILE} --by --compare --client --clients-table --null-groups --statistic --bins --plot",
+    "--by": f"{_OF_ONE_FILE} --compare",
+    "--compare": f"{_OF_ONE_FILE} --client --clients-table --null-groups",
+    "a survey": "--domain --statistic --bins --synthetic --truth --examples --rounds --liars",
+    "a mechanism of one's own": "--statistic --bins --synthetic --truth --examples --rounds --liars --plot",
+}
 
 
 def estimate(
@@ -147,25 +168,32 @@ def estimate(
     lead to the same samples, and an interval holds them all.
     """
     source = sources[0]
-    asked = EstimateOptions(source, agreement, domain, statistic or [], bins, confidence, top, plot, sample, json)
-    if by is not None or compare is not None or len(sources) > 1:
-        single = {
-            "--synthetic": synthetic, "--rows": rows, "--truth": truth, "--examples": examples, "--value": value, "--other": other,
-            "--nulls": None if nulls == "error" else nulls, "--rounds": rounds, "--liars": liars,
-        }  # fmt: skip
-        if len(sources) > 1:
-            others = {"--by": by, "--compare": compare, "--client": client, "--clients-table": clients_table}
-            more = {"--null-groups": null_groups, "--statistic": statistic, "--bins": bins, "--plot": plot}
-            refuse_beside("several IN", {**single, **others, **more})
-            estimate_stages(asked, sources, numbered=numbered)
-            return
-        if by is not None:
-            refuse_beside("--by", {**single, "--compare": compare})
-            estimate_by_group(asked, by, clients_table, client, null_groups)
-        elif compare is not None:
-            others = {"--client": client, "--clients-table": clients_table, "--null-groups": null_groups}
-            refuse_beside("--compare", {**single, **others})
-            estimate_change(asked, compare)
+    asked = EstimateOptions(
+        source=source, agreement=agreement, domain=domain, statistic=statistic or [], bins=bins, confidence=confidence, top=top, plot=plot,
+        sample=sample, json=json, synthetic=synthetic, rows=rows, truth=truth, examples=examples, value=value, client=client, other=other,
+        nulls=nulls,
+    )  # fmt: skip
+    given = {
+        "--synthetic": synthetic, "--rows": rows, "--truth": truth, "--examples": examples, "--value": value, "--other": other,
+        "--nulls": None if nulls == "error" else nulls, "--rounds": rounds, "--liars": liars, "--by": by, "--compare": compare,
+        "--client": client, "--clients-table": clients_table, "--null-groups": null_groups, "--statistic": statistic or None, "--bins": bins,
+        "--plot": plot, "--domain": domain,
+    }  # fmt: skip
+
+    def refuse_others_beside(what: str) -> None:
+        refuse_options_beside(what, {name: given[name] for name in _NOT_BESIDE[what].split()})
+
+    if len(sources) > 1:
+        refuse_others_beside("several IN")
+        estimate_stages(asked, sources, numbered=numbered)
+        return
+    if by is not None:
+        refuse_others_beside("--by")
+        estimate_by_group(asked, by, clients_table, client, null_groups)
+        return
+    if compare is not None:
+        refuse_others_beside("--compare")
+        estimate_change(asked, compare)
         return
     if numbered:
         raise DiscreetError("--numbered is for several IN, whose clients must not be the same; leave it out")
@@ -173,39 +201,27 @@ def estimate(
         raise DiscreetError("--clients-table and --null-groups are for groups; say which column with --by COLUMN")
     if top is not None:
         check_count("top", top)
-    _check_options(rows, synthetic, truth, examples, value, client, other, nulls)
-    _check_written(source, agreement, plot, synthetic, rows, truth, examples)
+    _check_estimate_options(asked)
+    _check_output_files(asked)
     with open_source(source) as records:
-        agreed = agreement_of(records, agreement)
+        agreed = agreement_of_samples(records, agreement)
         if agreed.survey is not None:
-            refuse_beside(
-                "a survey",
-                {
-                    "--domain": domain, "--statistic": statistic or None, "--bins": bins, "--synthetic": synthetic, "--truth": truth,
-                    "--examples": examples, "--rounds": rounds, "--liars": liars,
-                },
-            )  # fmt: skip
+            refuse_others_beside("a survey")
             estimate_survey(asked, records, agreed)
             return
         if agreed.own is not None:
-            refuse_beside(
-                "a mechanism of one's own",
-                {
-                    "--statistic": statistic or None, "--bins": bins, "--synthetic": synthetic, "--truth": truth, "--examples": examples,
-                    "--rounds": rounds, "--liars": liars, "--plot": plot,
-                },
-            )  # fmt: skip
+            refuse_others_beside("a mechanism of one's own")
         stated = stated_domain(domain, None, None, None)
         tallied: SampleTally | ReportTally
         if agreed.blocks is None:
             sampler, tallied = _count_samples(records, agreed, stated, sample, rounds)
             if isinstance(sampler, OwnSampler):
                 most = TOP if top is None else top
-                estimate_own(sampler, tallied, agreed, confidence=confidence, top=most, json=json)
+                _estimate_own_mechanism(sampler, tallied, agreed, confidence=confidence, top=most, json=json)
                 return
         else:
-            _refuse_for_reports(bins, weighted=synthetic is not None and rows is None)
-            keep, each = statistic is not None or examples is not None, _agreed_rounds(rounds, agreed)
+            _refuse_options_for_reports(bins, weighted=synthetic is not None and rows is None)
+            keep, each = statistic is not None or examples is not None, _check_rounds(rounds, agreed)
             tallied = tally_reports(records, agreed, stated, column=asked.report_column, keep=keep, rounds=each)
     if agreed.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
         raise DiscreetError(
@@ -220,8 +236,8 @@ def estimate(
     if isinstance(tallied, ReportTally):
         kept, counted = tallied.reports, tallied.counts
         whole = kept is None or (kept.ndim == 1 and public is None)
-        given: dict[str, Any] = {"counts": counted} if whole else {"reports": kept}
-        found = reported_population(counted.sampler, examples=public, confidence=confidence, **given)
+        evidence: dict[str, Any] = {"counts": counted} if whole else {"reports": kept}
+        found = reported_population(counted.sampler, examples=public, confidence=confidence, **evidence)
         statistics = [reported_statistic(found, name, kept) for name in statistic or ()]
     else:
         if tallied.rows is None:
@@ -254,7 +270,7 @@ def estimate(
         assert isinstance(found, Population)  # of reports rows alone are written
         write_weighted(found, file_source(source), coding, synthetic, sample=sample)
     if plot is not None:
-        _save_plot(found, agreed, known, plot, TOP if top is None else top)
+        _save_population_picture(found, agreed, known, plot, TOP if top is None else top)
     if json:
         write_json(said)
         return
@@ -270,7 +286,7 @@ def _count_samples(
     """The agreed sampler, and the counts of its samples."""
     if agreed.joint is None:
         coding, sampler = coding_and_sampler(agreed, domain)
-        return sampler, tally(records, agreed, coding, sample=sample, rounds=_agreed_rounds(rounds, agreed))
+        return sampler, tally(records, agreed, coding, sample=sample, rounds=_check_rounds(rounds, agreed))
     if rounds is not None:
         raise DiscreetError(
             f"--rounds is for samples that were released one at a time; agreement {agreed.id[:12]} is on {agreed.joint.samples} of each "
@@ -280,7 +296,48 @@ def _count_samples(
     return joint, tally_joint(records, agreed, coding, samples=agreed.joint.samples, sample=sample)
 
 
-def _refuse_for_reports(bins: int | None, *, weighted: bool) -> None:
+def _estimate_own_mechanism(
+    sampler: OwnSampler, tallied: SampleTally, agreed: Agreement, *, confidence: float, top: int, json: bool
+) -> None:
+    """Print shares of the population, or raise the error of a law that tells none."""
+    found = inverted_population(sampler, counts=tallied.counts, confidence=confidence)
+    doubts = trust_notes(agreed, named=tallied.named, distinct=tallied.distinct)
+    print_result(inverted_record(found, agreed, doubts), *_own_mechanism_blocks(found, agreed, doubts, top), json=json)
+
+
+def _own_mechanism_blocks(found: InvertedPopulation, agreed: Agreement, doubts: list[str], top: int) -> list[Any]:
+    """The report: shares by the inverse of the matrix, largest first."""
+    assert agreed.own is not None
+    own, law, size = agreed.own, found.law, len(found.counts)
+    shown = sorted(range(size), key=lambda place: (-law.estimate[place], place))[:top]
+    percent = f"{100 * found.confidence:g} % interval"
+    made = empty_table("outcome", "share, %", f"{percent}, all {size:,} at once", "nearest", "samples")
+    for place in shown:
+        made.add_row(
+            safe_text(found.domain.names[place]),
+            percent_text(law.estimate[place]),
+            f"{percent_text(law.all_low[place])} to {percent_text(law.all_high[place])}",
+            percent_text(found.nearest[place]),
+            f"{found.counts[place]:,}",
+        )
+    named = f"{safe_text(own.name)} of {safe_text(own.package)} {safe_text(own.package_version)}"
+    blocks: list[Any] = [
+        f"[bold]{pluralise(found.samples, 'sample')}[/bold], {named} on {safe_text(agreed.family.description, most=300)}, "
+        f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]}).",
+        *note_lines(doubts),
+        made,
+    ]
+    if size > len(shown):
+        blocks.append(f"{size - len(shown):,} more outcomes: --top, --json.")
+    blocks.append(
+        "[bold]Shares[/bold] are unbiased, by the inverse of the mechanism's matrix, and may fall below 0 by chance. [bold]nearest[/bold] is "
+        "the nearest distribution, which is biased."
+    )
+    blocks.append(f"[bold]Liars[/bold]: one false sample can shift a share by {100 * found.liar_shift:.2g} %.")
+    return blocks
+
+
+def _refuse_options_for_reports(bins: int | None, *, weighted: bool) -> None:
     """What an estimate from reports cannot do, with what to do instead."""
     if bins is not None:
         raise DiscreetError("--bins is for continuous families, which have no reports; leave it out")
@@ -290,7 +347,7 @@ def _refuse_for_reports(bins: int | None, *, weighted: bool) -> None:
         )
 
 
-def _agreed_rounds(rounds: int | None, agreed: Agreement) -> int:
+def _check_rounds(rounds: int | None, agreed: Agreement) -> int:
     """The number of samples of each client."""
     if rounds is None:
         return 1
@@ -301,70 +358,44 @@ def _agreed_rounds(rounds: int | None, agreed: Agreement) -> int:
     return check_count("--rounds", rounds, most=agreed.rounds, fix=f"the agreement has {agreed.rounds:,}")
 
 
-def _check_options(
-    rows: int | None,
-    synthetic: str | None,
-    truth: str | None,
-    examples: str | None,
-    value: str | None,
-    client: str | None,
-    other: str | None,
-    nulls: str,
-) -> None:
+def _check_estimate_options(asked: EstimateOptions) -> None:
     """Raise an error for options that contradict each other, before anything is read or written."""
-    if rows is not None:
-        if synthetic is None:
+    raw = asked.truth is not None or asked.examples is not None
+    if asked.rows is not None:
+        if asked.synthetic is None:
             raise DiscreetError("--rows says how many rows --synthetic OUT is to have; give both")
-        check_count("rows", rows, most=10**9 - 1)
-    if examples is not None and (value is None or client is None):
+        check_count("rows", asked.rows, most=10**9 - 1)
+    if asked.examples is not None and (asked.value is None or asked.client is None):
         raise DiscreetError("--examples FILE needs --client COLUMN and --value COLUMN: who, and what")
-    if (truth is None and examples is None) != (value is None):
+    if raw != (asked.value is not None):
         raise DiscreetError("--truth FILE and --value COLUMN go together")
-    if (client, other, nulls) != (None, None, "error") and truth is None and examples is None:
+    if (asked.client, asked.other, asked.nulls) != (None, None, "error") and not raw:
         raise DiscreetError(
             "--client, --other and --nulls are about rows of --truth FILE or --examples FILE; give that too"
         )
 
 
-def _check_written(
-    source: str,
-    agreement: Path | None,
-    plot: Path | None,
-    synthetic: str | None,
-    rows: int | None,
-    truth: str | None,
-    examples: str | None,
-) -> None:
+def _check_output_files(asked: EstimateOptions) -> None:
     """Raise an error for outputs that cannot be written or would replace an input, before anything is written."""
-    if plot is not None:
-        check_picture(plot)
-        check_apart(
-            plot,
-            {
-                "samples": source,
-                "agreement": agreement,
-                "truth": truth,
-                "examples": examples,
-                "synthetic table": synthetic,
-            },
-            what="picture",
-        )
+    source, synthetic = asked.source, asked.synthetic
+    read = {"samples": source, "agreement": asked.agreement, "truth": asked.truth, "examples": asked.examples}
+    asked.check_picture({**read, "synthetic table": synthetic})
     if synthetic is None:
         return
     if synthetic == STANDARD:
         raise DiscreetError("--synthetic - would mix with what is printed; name a file")
     format_of(synthetic)
-    if source == STANDARD and rows is None:
+    if source == STANDARD and asked.rows is None:
         raise DiscreetError("weights need a second look at the samples; give a file instead of -, or --rows N")
-    for read in (source, None if agreement is None else str(agreement), truth, examples):
-        if read is not None and read != STANDARD and is_among_inputs(read, synthetic):
-            raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
+    for path in read.values():
+        if path is not None and path != STANDARD and is_among_inputs(str(path), synthetic):
+            raise DiscreetError(f"--synthetic {synthetic} would replace what {path} holds; name another file")
 
 
-def _save_plot(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: int) -> None:
+def _save_population_picture(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: int) -> None:
     of = f"{found.clients:,} private {release_noun(found)}s {promise_label(agreed.promise, agreed.epsilon)}"
     title = f"{shorten_name(agreed.purpose, 60)}: {of}" if agreed.purpose else None
     plots.save(plots.population(found, truth=known, most=top, title=title), path)
-    note = plots.fonts_note(found.domain.labels or ())
+    note = plots.missing_fonts_note(found.domain.labels or ())
     if note is not None:
         typer.echo(note, err=True)

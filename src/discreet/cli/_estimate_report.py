@@ -1,36 +1,64 @@
-"""The report of `discreet estimate` in words and tables: shares, statistics, and what their intervals hold.
+"""The reports of `discreet estimate` in words and tables: shares, statistics, and what their intervals hold.
 
-It also says what liars could do, how near an estimate is to a known truth, and which mechanism serves which purpose.
+A report also says what liars could do, how near an estimate is to a known truth, and which mechanism serves which purpose. A survey is
+answered question by question: over all clients, by public or private groups, and as the change between two files.
 """
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
 from discreet._base.showing import pluralise
-from discreet.agreement import Agreement
-from discreet.cli._options import mechanism_text, promise_text
-from discreet.cli._printing import empty_table, format_number, note_lines, safe_text
+from discreet.agreement import Agreement, RowTerms
+from discreet.cli._options import EstimateOptions, mechanism_text, promise_text
+from discreet.cli._printing import (
+    empty_table,
+    format_number,
+    interval_text,
+    note_lines,
+    safe_text,
+)
+from discreet.errors import DiscreetError
 from discreet.estimation import (
     MOST,
     AnyPopulation,
+    ClientGroups,
     Estimate,
     Liars,
     ReportedPopulation,
     ReportLiars,
     Reweighted,
+    SurveyAnswer,
+    SurveyAnswers,
+    answer_groups,
+    answer_survey,
     law_fidelities,
     liars,
     liars_per_half_interval,
+    names_within,
+    naming_notes,
     outlook,
+    questions_within,
+    read_survey_reports,
     rounds_cost,
+    shares_within,
+    survey_change,
+    survey_change_record,
+    survey_groups_record,
+    survey_notes,
+    survey_record,
+    survey_reports_by_group,
+    within_record,
 )
 from discreet.families import Band, Simplex, serves_everybody
 from discreet.mechanisms import SERVING, JointSampler, OptimalSampler, ReportSampler
+from discreet.tables import Source
 
 AnyLiars = Liars | ReportLiars
-TOP = 15  # outcomes to list where nobody says how many
+TOP, _TOP_IN_GROUPS = 15, 8  # outcomes to list where nobody says how many
 
 
 def estimate_blocks(
@@ -45,10 +73,11 @@ def estimate_blocks(
     by_client: bool,
 ) -> list[Any]:
     """The report as blocks of text."""
-    shown = _listed_outcomes(found, known, top)
-    ranked = known is None and _is_ranked(found, shown)
+    order = -(found.law.estimate if known is None else known)
+    shown = listed_outcome_numbers(order, found.finest is not None, top, TOP)
+    ranked = known is None and _is_ranked_by_estimate(found, shown)
     blocks: list[Any] = [
-        _headline(found, agreed),
+        _estimate_headline(found, agreed),
         *note_lines(doubts),
         _share_table(found, known, lies, shown, ranked=ranked),
     ]
@@ -56,7 +85,7 @@ def estimate_blocks(
         what = "outcomes" if found.finest is None else "bins"
         blocks.append(f"{len(found.counts) - len(shown):,} more {what}: --top, --json.")
     if ranked:
-        blocks.append(_ranking_text(found, shown))
+        blocks.append(_ranking_note(found, shown))
     if statistics:
         blocks.append(_statistics_table(statistics, found))
     blocks += [_interval_notes(found), _liars_text(found)]
@@ -69,7 +98,7 @@ def estimate_blocks(
     return [*blocks, _mechanism_advice(found), *([] if cost is None else [f"[bold]Rounds[/bold]: {cost}."])]
 
 
-def _headline(found: AnyPopulation, agreed: Agreement) -> str:
+def _estimate_headline(found: AnyPopulation, agreed: Agreement) -> str:
     of = "" if found.rows is None else f" of {pluralise(found.clients, 'client')}"
     kind = mechanism_text(agreed.mechanism, any_client=serves_everybody(found.sampler.family))
     return (
@@ -87,19 +116,19 @@ def _confidence_text(found: AnyPopulation) -> str:
     return f"{100 * found.confidence:g} %"
 
 
-def _listed_outcomes(found: AnyPopulation, known: Any, top: int | None) -> list[int]:
-    """Which outcomes are listed: those with the largest shares, the largest first; bins in the order of their values."""
-    most = (TOP if found.finest is None else MOST) if top is None else top
-    largest: list[int] = np.argsort(-(found.law.estimate if known is None else known), kind="stable")[:most].tolist()
-    return largest if found.finest is None else sorted(largest)
+def listed_outcome_numbers(order: Any, along: bool, top: int | None, usual: int) -> list[int]:
+    """The outcomes that come first in this order; bins `along` a line in the order of their values."""
+    most = (MOST if along else usual) if top is None else top
+    first: list[int] = np.argsort(order, kind="stable")[:most].tolist()
+    return sorted(first) if along else first
 
 
-def _is_ranked(found: AnyPopulation, shown: list[int]) -> bool:
+def _is_ranked_by_estimate(found: AnyPopulation, shown: list[int]) -> bool:
     """Whether outcomes are chosen by their estimates, which are random, or intervals of single ones contradict each other."""
     return len(found.counts) > len(shown) or float(found.law.low[shown].sum()) > 1.0
 
 
-def _ranking_text(found: AnyPopulation, shown: list[int]) -> str:
+def _ranking_note(found: AnyPopulation, shown: list[int]) -> str:
     if len(found.counts) == len(shown):
         return (
             "[bold]Ranks[/bold]: this table is sorted by estimate. The intervals of single outcomes have lower ends that add up to more "
@@ -133,11 +162,11 @@ def _share_table(found: AnyPopulation, known: Any, lies: AnyLiars | None, shown:
     made = empty_table("outcome" if found.finest is None else "bin", *columns)
     for place in shown:
         cells = [_share_text(law.estimate[place])]
-        cells += [] if ranked else [_interval_text(law.low[place], law.high[place])]
-        cells.append(_interval_text(law.all_low[place], law.all_high[place]))
+        cells += [] if ranked else [_share_interval(law.low[place], law.high[place])]
+        cells.append(_share_interval(law.all_low[place], law.all_high[place]))
         if lies is not None:
             ends = (lies.law.all_low, lies.law.all_high) if ranked else (lies.law.low, lies.law.high)
-            cells.append(_interval_text(ends[0][place], ends[1][place]))
+            cells.append(_share_interval(ends[0][place], ends[1][place]))
         if found.exact:
             cells.append(_share_text(found.nearest[place]))
         if found.reweighted is not None:
@@ -152,7 +181,7 @@ def _share_text(value: float) -> str:
     return f"{100 * value:.2f}" if value == 0.0 or abs(value) >= 1e-4 else f"{100 * value:.1e}"
 
 
-def _interval_text(low: float, high: float) -> str:
+def _share_interval(low: float, high: float) -> str:
     return f"{_share_text(low)} to {_share_text(high)}"
 
 
@@ -272,3 +301,209 @@ def _fidelity_table(found: AnyPopulation, known: Any) -> Table:
         parts = [each.tv, each.kl, each.hellinger, each.largest]
         made.add_row(name, *map(format_number, parts if each.wasserstein is None else [*parts, each.wasserstein]))
     return made
+
+
+def estimate_survey(asked: EstimateOptions, records: Source, agreed: Agreement) -> None:
+    """Answer the questions of a survey from the reports of its clients."""
+    asked.check_picture({"reports": records.name})
+    top = TOP if asked.top is None else asked.top
+    held = read_survey_reports(records, agreed, column=asked.report_column)
+    found = answer_survey(agreed.survey_sampler(), held.reports, confidence=asked.confidence)
+    notes = survey_notes(found, named=held.named, distinct=held.distinct)
+    asked.save_picture(lambda plots: plots.survey(found, most=min(top, 15)))
+    blocks: list[Any] = [_survey_headline(found.clients, agreed), *note_lines(notes)]
+    for place, answer in enumerate(found):
+        blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_clients_asked_text(answer)}"]
+        blocks += _survey_answer_blocks(found, place, answer, top)
+    blocks.append(
+        f"Intervals cover {100 * asked.confidence:g} %: each alone, and all {found.numbers:,} numbers of the survey at once. Those "
+        "of shares from the reports on one table are proved. Those from several tables, of means, sums and quantiles rest on Gaffke's "
+        "bound, a conjecture without a known exception. Intervals hold chance, not lies. Shares are adjusted so that tables with common "
+        "columns agree."
+    )
+    asked.show_estimate(survey_record(found, agreed, notes), blocks)
+
+
+def estimate_survey_groups(asked: EstimateOptions, records: Source, agreed: Agreement, groups: ClientGroups) -> None:
+    """`--by` a public column: the answers of each group, with intervals that hold for all groups at once."""
+    held = read_survey_reports(records, agreed, column=asked.report_column)  # with all checks of an estimate
+    reports, missing = survey_reports_by_group(records, groups, column=asked.report_column)
+    found = answer_groups(agreed.survey_sampler(), reports, confidence=asked.confidence)
+    notes = naming_notes(named=held.named, distinct=held.distinct)
+    if missing and groups.nulls == "drop":
+        notes.append(f"{pluralise(missing, 'client')} without a group were left out")
+    asked.save_picture(lambda plots: plots.survey_groups(found, most=asked.top or 6))
+    first = next(iter(found.values()))
+    blocks: list[Any] = [_survey_headline(sum(each.clients for each in found.values()), agreed), *note_lines(notes)]
+    for place, question in enumerate(first.sampler.survey.questions):
+        answers = {name: each[place] for name, each in found.items()}
+        blocks += [
+            f"[bold]{safe_text(question.title, most=100)}[/bold]{_answer_unit_text(first[place])}",
+            _answer_groups_table(answers, asked.top, groups.column),
+        ]
+    numbers = first.numbers * len(found)
+    blocks.append(
+        f"[bold]Intervals[/bold] hold for all {len(found):,} groups and {numbers:,} numbers at once ({100 * asked.confidence:g} %), also "
+        "for those that you pick after looking: two groups differ where theirs do not overlap. Groups are public: whoever reads this file "
+        "knows each client's."
+    )
+    asked.show_estimate(survey_groups_record(found, agreed, notes, by=groups.column), blocks)
+
+
+def estimate_survey_within_groups(asked: EstimateOptions, records: Source, agreed: Agreement, by: str) -> None:
+    """`--by` a column of the survey: shares within each private group, from the questions that ask for it and another column."""
+    held = read_survey_reports(records, agreed, column=asked.report_column)
+    found = answer_survey(agreed.survey_sampler(), held.reports, confidence=asked.confidence)
+    places = questions_within(found, by)
+    if not places:
+        raise DiscreetError(
+            f"--by {by}: no question of the survey asks for shares of {by!r} together with another column, so nothing is known within its "
+            "groups; ask for it in the next survey"
+        )
+    notes = naming_notes(named=held.named, distinct=held.distinct)
+    blocks: list[Any] = [_survey_headline(found.clients, agreed), *note_lines(notes)]
+    for place in places:
+        names = names_within(found, place, by)
+        made = empty_table(safe_text(by, most=40), "outcome", "share within, %", "all at once", texts=2)
+        for group, law in shares_within(found, place, by).items():
+            order = np.argsort(-np.nan_to_num(law.estimate), kind="stable")[: asked.top or _TOP_IN_GROUPS]
+            for row, shown in enumerate(order.tolist()):
+                made.add_row(
+                    safe_text(group, most=60) if not row else "",
+                    safe_text(names[shown], most=60),
+                    _value_or_unknown_text(100.0 * law.estimate[shown]),
+                    interval_text(100.0 * law.all_low[shown], 100.0 * law.all_high[shown]),
+                    end_section=row == len(order) - 1,
+                )
+        blocks += [
+            f"[bold]{safe_text(found[place].question.title, most=100)}[/bold], within {safe_text(by, most=40)}",
+            made,
+        ]
+    blocks.append(
+        f"Shares within a private group are ratios. Their intervals follow from those of all {found.numbers:,} numbers of the "
+        f"survey at once ({100 * asked.confidence:g} %), so they hold together. A group that is rare has wide ones."
+    )
+    asked.show_estimate(within_record(found, notes, by=by), blocks)
+
+
+def estimate_survey_change(
+    asked: EstimateOptions, sides: Sequence[tuple[Source, Agreement]], sharing: list[str]
+) -> None:
+    """`--compare`: the change of every answer from the other file to IN; `sharing`: notes on who took part in both."""
+    (earlier, before), (later, after) = sides
+    one = read_survey_reports(earlier, before, column=asked.report_column)
+    two = read_survey_reports(later, after, column=asked.report_column)
+    found = survey_change(
+        before.survey_sampler(), one.reports, after.survey_sampler(), two.reports, confidence=asked.confidence
+    )
+    notes = [*naming_notes(named=one.named and two.named, distinct=one.distinct and two.distinct), *sharing]
+    asked.save_picture(lambda plots: plots.survey_change(found, most=asked.top or _TOP_IN_GROUPS))
+    blocks: list[Any] = [
+        f"[bold]The change from {pluralise(found.before.clients, 'report')} to {pluralise(found.after.clients, 'report')}[/bold], "
+        f"{promise_text(after.promise, after.epsilon)} (agreement {after.id[:12]}).",
+        *note_lines(notes),
+    ]
+    for answer, law in zip(found.after, found.laws, strict=True):
+        scale = 100.0 if answer.has_shares else 1.0
+        made = empty_table("outcome", "change, points" if answer.has_shares else "change", "all at once", "")
+        order = np.argsort(-np.abs(np.nan_to_num(law.estimate)), kind="stable")[: asked.top or _TOP_IN_GROUPS]
+        for place in order.tolist():
+            sure = law.all_low[place] > 0.0 or law.all_high[place] < 0.0
+            made.add_row(
+                safe_text(answer.names[place], most=100),
+                _value_or_unknown_text(scale * law.estimate[place]),
+                interval_text(scale * law.all_low[place], scale * law.all_high[place]),
+                "changed" if sure else "",
+            )
+        blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_answer_unit_text(answer)}", made]
+    blocks.append(
+        f"Intervals hold for all {found.after.numbers:,} numbers at once ({100 * asked.confidence:g} %), whether the clients are "
+        "the same, overlapping or others. changed: the interval excludes 0."
+    )
+    asked.show_estimate(survey_change_record(found, (before, after), notes), blocks)
+
+
+def _answer_groups_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Table:
+    """The answers of each group to one question, with the same rows in each group."""
+    first = next(iter(laws.values()))
+    scale = 100.0 if first.has_shares else 1.0
+    mean_share = np.mean([np.nan_to_num(each.consistent) for each in laws.values()], axis=0)
+    ranked = first.has_shares and first.question.kind == "shares"
+    most = top or _TOP_IN_GROUPS
+    shown = np.argsort(-mean_share, kind="stable")[:most] if ranked else np.arange(len(first.names))[:32]
+    made = empty_table(
+        safe_text(by, most=40),
+        "outcome",
+        "asked",
+        "share, %" if first.has_shares else "estimate",
+        "all at once",
+        texts=2,
+    )
+    for name, each in laws.items():
+        for row, place in enumerate(shown.tolist()):
+            made.add_row(
+                safe_text(name, most=60) if not row else "",
+                safe_text(each.names[place], most=60),
+                f"{each.clients:,}" if not row else "",
+                _value_or_unknown_text(scale * each.consistent[place]),
+                interval_text(scale * each.law.all_low[place], scale * each.law.all_high[place]),
+                end_section=row == len(shown) - 1,
+            )
+    return made
+
+
+def _survey_headline(clients: int, agreed: Agreement) -> str:
+    assert isinstance(agreed.family, RowTerms)
+    return (
+        f"[bold]{pluralise(clients, 'report')}[/bold] on a survey of {safe_text(', '.join(agreed.family.columns), most=200)}, "
+        f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
+    )
+
+
+def _answer_unit_text(answer: SurveyAnswer) -> str:
+    return f", in {safe_text(answer.unit, most=30)}" if answer.unit else ""
+
+
+def _clients_asked_text(answer: SurveyAnswer) -> str:
+    unit = _answer_unit_text(answer)
+    if not answer.is_known:
+        return f"{unit}: nobody was asked, so nothing is known."
+    if not answer.clients:
+        return f"{unit}: told by tables with its columns."
+    return f"{unit}: {pluralise(answer.clients, 'client')} {'was' if answer.clients == 1 else 'were'} asked it."
+
+
+def _survey_answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: int) -> list[Any]:
+    """The table of one answer; of the largest shares, only intervals that hold after ranking."""
+    if not answer.is_known:
+        return []
+    scale = 100.0 if answer.has_shares else 1.0
+    ranked = answer.has_shares and answer.question.kind == "shares"
+    shown = (
+        np.argsort(-answer.consistent, kind="stable")[:top] if ranked else np.arange(len(answer.names))[: max(top, 64)]
+    )
+    together = len(answer.names) > len(shown) or (answer.has_shares and float(answer.law.low[shown].sum()) > 1.0)
+    columns = ["share, %" if answer.has_shares else "estimate"]
+    columns += [] if together else ["interval"]
+    made = empty_table("outcome" if answer.has_shares else "", *columns, "all at once")
+    for row in shown.tolist():
+        cells = [_value_or_unknown_text(scale * answer.consistent[row])]
+        cells += [] if together else [interval_text(scale * answer.law.low[row], scale * answer.law.high[row])]
+        cells.append(interval_text(scale * answer.law.all_low[row], scale * answer.law.all_high[row]))
+        made.add_row(safe_text(answer.names[row], most=100), *cells)
+    blocks: list[Any] = [made]
+    if answer.question.kind == "mean":
+        total, low, high = found.total(place)
+        blocks.append(
+            f"The total over {pluralise(found.clients, 'client')}: {_value_or_unknown_text(total)} ({interval_text(low, high)})."
+        )
+    if len(answer.names) > len(shown):
+        blocks.append(
+            f"{len(answer.names) - len(shown):,} more: --top, --json. The largest estimates are listed, so their intervals are those that "
+            "hold for all at once, also for those that chance put first."
+        )
+    return blocks
+
+
+def _value_or_unknown_text(value: float) -> str:
+    return "not known" if math.isnan(value) else format_number(value)

@@ -9,19 +9,31 @@ from rich.table import Table
 
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, RowTerms
+from discreet.cli._estimate_report import (
+    estimate_survey_change,
+    estimate_survey_groups,
+    estimate_survey_within_groups,
+    listed_outcome_numbers,
+)
 from discreet.cli._options import (
     EstimateOptions,
-    agreement_of,
+    agreement_of_samples,
     mechanism_text,
     promise_text,
-    refuse_beside,
+    refuse_options_beside,
     stated_domain,
 )
-from discreet.cli._printing import empty_table, format_number, note_lines, print_blocks, safe_text, write_json
-from discreet.cli._survey import estimate_survey_change, estimate_survey_groups, estimate_within
+from discreet.cli._printing import (
+    empty_table,
+    format_number,
+    interval_text,
+    note_lines,
+    percent_text,
+    print_result,
+    safe_text,
+)
 from discreet.errors import DiscreetError
 from discreet.estimation import (
-    MOST,
     AnyPopulation,
     Change,
     ClientGroups,
@@ -68,7 +80,7 @@ class _CountedTable:
     column: str
 
     @classmethod
-    def of(cls, records: Source, agreed: Agreement, asked: EstimateOptions) -> "_CountedTable":
+    def count_table(cls, records: Source, agreed: Agreement, asked: EstimateOptions) -> "_CountedTable":
         """Count a table once, with all checks of an estimate."""
         stated = stated_domain(asked.domain, None, None, None)
         if agreed.joint is not None:
@@ -88,19 +100,19 @@ class _CountedTable:
         """What one client released."""
         return "report" if isinstance(self.tallied, ReportTally) else "sample"
 
-    def population(self, confidence: float, bins: int | None) -> AnyPopulation:
+    def estimate_population(self, confidence: float, bins: int | None) -> AnyPopulation:
         """The estimate from all of it."""
         if isinstance(self.tallied, ReportTally):
             return reported_population(self.tallied.counts.sampler, counts=self.tallied.counts, confidence=confidence)
         assert not isinstance(self.sampler, ReportSampler)
         return population(self.sampler, counts=self.tallied.counts, bins=bins, confidence=confidence)
 
-    def notes(self, found: AnyPopulation) -> list[str]:
+    def estimate_notes(self, found: AnyPopulation) -> list[str]:
         """What a reader of an estimate from it should know."""
         return notes(found, self.agreed, named=self.tallied.named, distinct=self.tallied.distinct)
 
     @property
-    def headline(self) -> str:
+    def mechanism_headline(self) -> str:
         """The mechanism and the agreement."""
         kind = mechanism_text(self.agreed.mechanism, any_client=serves_everybody(self.sampler.family))
         promise = promise_text(self.agreed.promise, self.agreed.epsilon)
@@ -113,28 +125,28 @@ def estimate_by_group(
     """`--by`: every group of a public column, with intervals that hold all at once."""
     if client is not None and clients_table is None:
         raise DiscreetError("--client names the clients in --clients-table FILE; give that too")
-    asked.check({} if clients_table is None else {"--clients-table": clients_table})
+    asked.check_files({} if clients_table is None else {"--clients-table": clients_table})
     records = file_source(asked.source)
     clients = None if clients_table is None else file_source(clients_table)
     if clients is not None and client is None:
-        client = _usual_client_column(records, clients)
-    agreed = agreement_of(records, asked.agreement)
+        client = _default_client_column(records, clients)
+    agreed = agreement_of_samples(records, asked.agreement)
     if agreed.survey is not None:
-        _refuse_for_survey(asked)
+        _refuse_options_for_surveys(asked)
         if (
             clients is None
             and by not in records.schema
             and isinstance(agreed.family, RowTerms)
             and by in agreed.family.columns
         ):
-            refuse_beside("groups that are private", {"--plot": asked.plot})
-            estimate_within(asked, records, agreed, by)
+            refuse_options_beside("groups that are private", {"--plot": asked.plot})
+            estimate_survey_within_groups(asked, records, agreed, by)
             return
         groups = ClientGroups.read(by, null_groups or "error", clients, client)
         estimate_survey_groups(asked, records, agreed, groups)
         return
     groups = ClientGroups.read(by, null_groups or "error", clients, client)
-    read = _CountedTable.of(records, agreed, asked)
+    read = _CountedTable.count_table(records, agreed, asked)
     counts, reports, missing = group_counts(
         records, read.tallied, groups, column=read.column, keep=bool(asked.statistic)
     )
@@ -142,7 +154,7 @@ def estimate_by_group(
     if reports:
         found = GroupedPopulation(found.groups, found.confidence, reports)
     statistics = {name: found.statistic(name) for name in asked.statistic}
-    doubts = [*read.notes(found.whole), *_group_notes(found, missing, groups)]
+    doubts = [*read.estimate_notes(found.whole), *_group_notes(found, missing, groups)]
     said = (
         group_record(found, read.agreed, doubts, by=by, statistics=statistics, listed=groups.listed)
         if asked.json
@@ -151,16 +163,16 @@ def estimate_by_group(
     blocks = [] if asked.json else _group_blocks(found, read, by, statistics, doubts, groups.listed, asked.top)
     title = _picture_title(read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}")
     asked.save_picture(lambda plots: plots.groups(found, most=asked.top or TOP_OF_GROUPS, title=title))
-    asked.show(said, blocks)
+    asked.show_estimate(said, blocks)
 
 
-def _refuse_for_survey(asked: EstimateOptions) -> None:
+def _refuse_options_for_surveys(asked: EstimateOptions) -> None:
     """Refuse the options that groups and changes of a survey do not have."""
     given = {"--domain": asked.domain, "--statistic": asked.statistic or None, "--bins": asked.bins}
-    refuse_beside("groups or changes of a survey", given)
+    refuse_options_beside("groups or changes of a survey", given)
 
 
-def _usual_client_column(records: Source, clients: Source) -> str:
+def _default_client_column(records: Source, clients: Source) -> str:
     """The column of clients in a table of them: the one that the samples have too."""
     first = next(iter(records.schema))
     for name in (first, "client"):
@@ -206,10 +218,10 @@ def _group_blocks(
 ) -> list[Any]:
     whole, first = found.whole, next(iter(found.groups.values()))
     size = len(first.counts)
-    shown = _listed_places(-whole.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS)
+    shown = listed_outcome_numbers(-whole.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS)
     blocks: list[Any] = [
         f"[bold]{pluralise(found.clients, read.release_kind)}[/bold] in {pluralise(len(found.groups), 'group')} by {safe_text(by)}, "
-        f"{read.headline}.",
+        f"{read.mechanism_headline}.",
         *note_lines(doubts),
         _group_table(found, shown, listed),
     ]
@@ -220,7 +232,7 @@ def _group_blocks(
     if hidden:
         blocks.append(f"Not shown: {', '.join(hidden)}.")
     if statistics:
-        blocks.append(_group_statistics(found, statistics))
+        blocks.append(_group_statistics_table(found, statistics))
     what = "unbiased estimates of the average client's" if first.exact else "those among the samples"
     return [
         *blocks,
@@ -230,13 +242,6 @@ def _group_blocks(
         "[bold]Groups[/bold] are public: whoever reads this file knows each client's. A group that is private has to be part of what "
         "clients release.",
     ]
-
-
-def _listed_places(order: Any, along: bool, top: int | None, usual: int) -> list[int]:
-    """The outcomes that come first in this order; bins `along` a line in the order of their values."""
-    most = (MOST if along else usual) if top is None else top
-    first: list[int] = np.argsort(order, kind="stable")[:most].tolist()
-    return sorted(first) if along else first
 
 
 def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str, int] | None) -> Table:
@@ -256,14 +261,14 @@ def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str
         if listed is not None:
             clients += f" of {listed.get(name, 0):,}"
         for row, place in enumerate(shown):
-            head = (safe_text(name, most=60), clients, _percent_text(found.margins[name])) if row == 0 else ("", "", "")
-            ends = f"{_percent_text(law.all_low[place])} to {_percent_text(law.all_high[place])}"
+            head = (safe_text(name, most=60), clients, percent_text(found.margins[name])) if row == 0 else ("", "", "")
+            ends = f"{percent_text(law.all_low[place])} to {percent_text(law.all_high[place])}"
             label = safe_text(names[place], most=60)
-            made.add_row(head[0], label, head[1], head[2], _percent_text(law.estimate[place]), ends)
+            made.add_row(head[0], label, head[1], head[2], percent_text(law.estimate[place]), ends)
     return made
 
 
-def _group_statistics(found: GroupedPopulation, statistics: Mapping[str, Mapping[Any, Estimate]]) -> Table:
+def _group_statistics_table(found: GroupedPopulation, statistics: Mapping[str, Mapping[Any, Estimate]]) -> Table:
     blurred = any(each.blur for estimates in statistics.values() for each in estimates.values())
     together = f"{100 * found.confidence:g} % interval, all groups at once"
     made = empty_table("group", "statistic", "estimate", together, *(["of it: cells"] if blurred else []), texts=2)
@@ -276,43 +281,39 @@ def _group_statistics(found: GroupedPopulation, statistics: Mapping[str, Mapping
 
 def _statistic_cells(each: Estimate, *, blurred: bool) -> list[str]:
     """The estimate, its interval and, where a table is `blurred` by cells of an interval, their part in it."""
-    value = format_number(each.estimate)
-    ends = f"{format_number(each.low)} to {format_number(each.high)}"
-    return [value, ends, *([f"+-{format_number(each.blur)}"] if blurred else [])]
-
-
-def _percent_text(share: float) -> str:
-    return f"{100 * share:.2f}"
+    cells = [format_number(each.estimate), interval_text(each.low, each.high)]
+    return [*cells, f"+-{format_number(each.blur)}"] if blurred else cells
 
 
 def estimate_change(asked: EstimateOptions, compare: str) -> None:
     """`--compare`: the difference between two files, IN less the other."""
-    asked.check({"--compare": compare})
+    asked.check_files({"--compare": compare})
     later, earlier = file_source(asked.source), file_source(compare)
     if asked.source == compare:
         raise DiscreetError(f"--compare {compare} is the same file; name the one to compare with")
     agreements = [
-        agreement_of(records, None if records.agreement is not None and records is earlier else asked.agreement)
+        agreement_of_samples(records, None if records.agreement is not None and records is earlier else asked.agreement)
         for records in (earlier, later)
     ]
     if all(agreed.survey is not None for agreed in agreements):
-        _refuse_for_survey(asked)
+        _refuse_options_for_surveys(asked)
         sides = tuple(zip((earlier, later), agreements, strict=True))
-        estimate_survey_change(asked, sides, _sharing_notes(shared_clients(earlier, later)))
+        estimate_survey_change(asked, sides, _shared_clients_notes(shared_clients(earlier, later)))
         return
     reads = [
-        _CountedTable.of(records, agreed, asked) for records, agreed in zip((earlier, later), agreements, strict=True)
+        _CountedTable.count_table(records, agreed, asked)
+        for records, agreed in zip((earlier, later), agreements, strict=True)
     ]
-    before, after = (read.population(asked.confidence, asked.bins) for read in reads)
+    before, after = (read.estimate_population(asked.confidence, asked.bins) for read in reads)
     if before.finest is not None and len(before.counts) != len(after.counts):  # as many bins as suit the fewer clients
         bins = min(len(before.counts), len(after.counts))
-        before, after = (read.population(asked.confidence, bins) for read in reads)
+        before, after = (read.estimate_population(asked.confidence, bins) for read in reads)
     found = change(before, after)
     kept = [read.tallied.reports for read in reads if isinstance(read.tallied, ReportTally)]
     sent = (kept[0], kept[1]) if len(kept) == 2 and kept[0] is not None and kept[1] is not None else None
     statistics = [found.statistic(name, reports=sent) for name in asked.statistic]
     shared = shared_clients(earlier, later)
-    doubts = [*_side_notes(found, reads), *_sharing_notes(shared)]
+    doubts = [*_notes_of_both_files(found, reads), *_shared_clients_notes(shared)]
     said = change_record(found, (reads[0].agreed, reads[1].agreed), doubts, statistics=statistics) if asked.json else {}
     if asked.json and shared is not None:
         said["clients"] = {"only_before": shared.before, "both": shared.both, "only_after": shared.after}
@@ -320,33 +321,33 @@ def estimate_change(asked: EstimateOptions, compare: str) -> None:
     purpose, clients = reads[1].agreed.purpose, f"{before.clients:,} to {after.clients:,} clients"
     title = f"{shorten_name(purpose, 60)}: change from {clients}" if purpose else None
     asked.save_picture(lambda plots: plots.change(found, most=asked.top or TOP_CHANGES, title=title))
-    asked.show(said, blocks)
+    asked.show_estimate(said, blocks)
 
 
 def estimate_stages(asked: EstimateOptions, sources: Sequence[str], *, numbered: bool) -> None:
     """`estimate IN IN...`: the average client of several stages, each of other clients. `numbered`: names of clients are no names."""
-    asked.check({f"IN {place}": name for place, name in enumerate(sources, start=1)})
+    asked.check_files({f"IN {place}": name for place, name in enumerate(sources, start=1)})
     if len(set(sources)) < len(sources):
         raise DiscreetError("a file is named twice; stages are samples of different clients")
     files = [file_source(name) for name in sources]
-    agreements = [agreement_of(each, None if each.agreement is not None else asked.agreement) for each in files]
+    agreements = [agreement_of_samples(each, None if each.agreement is not None else asked.agreement) for each in files]
     if any(agreed.survey is not None for agreed in agreements):
         raise DiscreetError(
             "stages of a survey are not estimated together; estimate each file by itself, or the change: --compare"
         )
     apart = False if numbered else _check_stages_apart(files)
-    reads = [_CountedTable.of(records, agreed, asked) for records, agreed in zip(files, agreements, strict=True)]
-    found = pooled_population([read.population(asked.confidence, None) for read in reads])
+    reads = [
+        _CountedTable.count_table(records, agreed, asked) for records, agreed in zip(files, agreements, strict=True)
+    ]
+    found = pooled_population([read.estimate_population(asked.confidence, None) for read in reads])
     doubts = [] if apart else ["that no client is in two of the files is assumed: not all of them name their clients"]
     if not found.exact:
         doubts.append(
             "not every stage tells the average client without bias: intervals hold every share that could have led to the samples, "
             "and the estimate is that among the samples"
         )
-    if asked.json:
-        write_json(pooled_record(found, agreements, doubts))
-        return
-    print_blocks(*_stage_blocks(found, reads, sources, doubts, asked.top))
+    blocks = _stage_blocks(found, reads, sources, doubts, asked.top)
+    print_result(pooled_record(found, agreements, doubts), *blocks, json=asked.json)
 
 
 def _check_stages_apart(files: Sequence[Source]) -> bool:
@@ -366,9 +367,9 @@ def _stage_blocks(
     top: int | None,
 ) -> list[Any]:
     size = len(found.law.estimate)
-    shown = _listed_places(-found.law.estimate, found.domain.edges is not None, top, TOP_CHANGES)
+    shown = listed_outcome_numbers(-found.law.estimate, found.domain.edges is not None, top, TOP_CHANGES)
     heads = [
-        f"[bold]Stage {place}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.headline}."
+        f"[bold]Stage {place}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.mechanism_headline}."
         for place, (file, each, read) in enumerate(zip(files, found.stages, reads, strict=True), start=1)
     ]
     made = empty_table(
@@ -380,9 +381,9 @@ def _stage_blocks(
     for place in shown:
         made.add_row(
             safe_text(found.domain.names[place], most=60),
-            *(_percent_text(each.law.estimate[place]) for each in found.stages),
-            _percent_text(found.law.estimate[place]),
-            f"{_percent_text(found.law.all_low[place])} to {_percent_text(found.law.all_high[place])}",
+            *(percent_text(each.law.estimate[place]) for each in found.stages),
+            percent_text(found.law.estimate[place]),
+            f"{percent_text(found.law.all_low[place])} to {percent_text(found.law.all_high[place])}",
         )
     more = [f"{pluralise(size - len(shown), 'more outcome')}: --top, --json."] if size > len(shown) else []
     return [
@@ -395,14 +396,14 @@ def _stage_blocks(
     ]
 
 
-def _side_notes(found: Change, reads: list[_CountedTable]) -> list[str]:
-    before, after = (read.notes(each) for each, read in zip((found.before, found.after), reads, strict=True))
+def _notes_of_both_files(found: Change, reads: list[_CountedTable]) -> list[str]:
+    before, after = (read.estimate_notes(each) for each, read in zip((found.before, found.after), reads, strict=True))
     both = [note for note in before if note in after]
     said = [f"before: {note}" for note in before if note not in both]
     return [*both, *said, *(f"after: {note}" for note in after if note not in both)]
 
 
-def _sharing_notes(shared: SharedClients | None) -> list[str]:
+def _shared_clients_notes(shared: SharedClients | None) -> list[str]:
     """Who took part in both, and what that means."""
     if shared is None:
         return ["a file does not name its clients, so it is not known how many are in both"]
@@ -427,9 +428,9 @@ def _change_blocks(
 ) -> list[Any]:
     size = len(found.law.estimate)
     along = found.after.domain.edges is not None
-    shown = _listed_places(-np.abs(found.law.estimate), along, top, TOP_CHANGES)
+    shown = listed_outcome_numbers(-np.abs(found.law.estimate), along, top, TOP_CHANGES)
     heads = [
-        f"[bold]{side}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.headline}."
+        f"[bold]{side}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.mechanism_headline}."
         for side, file, each, read in zip(("Before", "After"), files, (found.before, found.after), reads, strict=True)
     ]
     blocks: list[Any] = [
@@ -463,8 +464,8 @@ def _change_table(found: Change, shown: list[int]) -> Table:
         low, high = law.all_low[place], law.all_high[place]
         made.add_row(
             safe_text(names[place], most=60),
-            _percent_text(found.before.law.estimate[place]),
-            _percent_text(found.after.law.estimate[place]),
+            percent_text(found.before.law.estimate[place]),
+            percent_text(found.after.law.estimate[place]),
             f"{100 * law.estimate[place]:+.2f}",
             f"{100 * low:+.2f} to {100 * high:+.2f}",
             "rose" if low > 0.0 else "fell" if high < 0.0 else "",

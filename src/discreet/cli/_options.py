@@ -27,6 +27,7 @@ from discreet.families import Band, Simplex
 from discreet.mechanisms import SERVED, mechanism_for
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.privacy.tradeoff import LARGE_EPSILON, large_epsilon_warning
+from discreet.survey import Survey, SurveySampler
 from discreet.tables import READ, STANDARD
 
 if TYPE_CHECKING:
@@ -147,22 +148,25 @@ JsonSummary = Annotated[bool, switch("--json", "Print the summary as JSON, on st
 Quiet = Annotated[bool, switch("--quiet", "No progress and no summary.", "-q")]
 
 
-def refuse_given(options: Mapping[str, Any], why: str) -> None:
+def refuse_given_options(options: Mapping[str, Any], why: str) -> None:
     """Raise an error for the first of these options that has a value; `why` follows its name."""
     for name, value in options.items():
         if value is not None:
             raise DiscreetError(f"{name} {why}")
 
 
-def refuse_beside(what: str, options: Mapping[str, Any]) -> None:
+def refuse_options_beside(what: str, options: Mapping[str, Any]) -> None:
     """Raise an error for options of an estimate that do not go with `what`."""
     instead = f", or estimate without {what}" if what.startswith("--") else ""
-    refuse_given(options, f"does not go with {what}; leave it out{instead}")
+    refuse_given_options(options, f"does not go with {what}; leave it out{instead}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EstimateOptions:
-    """The options that every kind of estimate takes: of samples, reports or a survey, of groups, changes or stages."""
+    """The options that every kind of estimate takes: of samples, reports or a survey, of groups, changes or stages.
+
+    From `synthetic` on they are for one file of samples or reports.
+    """
 
     source: str
     agreement: Path | None
@@ -174,13 +178,21 @@ class EstimateOptions:
     plot: Path | None
     sample: str
     json: bool
+    synthetic: str | None
+    rows: int | None
+    truth: str | None
+    examples: str | None
+    value: str | None
+    client: str | None
+    other: str | None
+    nulls: str
 
     @property
     def report_column(self) -> str:
         """The column of reports: report, unless another one is named."""
         return "report" if self.sample == "sample" else self.sample
 
-    def check(self, others: Mapping[str, str | None]) -> None:
+    def check_files(self, others: Mapping[str, str | None]) -> None:
         """Raise an error for what cannot be read twice, and for a picture that would replace an input."""
         for name, path in {"IN": self.source, **others}.items():
             if path == STANDARD:
@@ -204,18 +216,12 @@ class EstimateOptions:
 
             plots.save(draw(plots), self.plot)
 
-    def show(self, record: dict[str, Any], blocks: list[Any]) -> None:
+    def show_estimate(self, record: dict[str, Any], blocks: list[Any]) -> None:
         """Print the record as JSON or the blocks, as it was asked."""
-        from discreet.cli._printing import (  # loads rich, which a release does not need
-            print_blocks,
-            safe_text,
-            write_json,
-        )
+        from discreet.cli._printing import print_result, safe_text  # loads rich, which a release does not need
 
-        if self.json:
-            write_json(record)
-        else:
-            print_blocks(*blocks, *([] if self.plot is None else [f"Written: {safe_text(self.plot)}"]))
+        written = [] if self.plot is None else [f"Written: {safe_text(self.plot)}"]
+        print_result(record, *blocks, *written, json=self.json)
 
 
 LINEAR_BY_DEFAULT = "linear was taken, to estimate the population; for samples as close as can be to their own clients say --for clients"
@@ -267,7 +273,7 @@ def _read_labels(path: Path) -> tuple[str, ...]:
     return tuple(read_lines(path, "domain", each="a label"))
 
 
-def ask_whom_to_serve(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
+def ask_for_goal(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
     """The goal of the samples, asked on a terminal if no option states it; None elsewhere."""
     if goal is not None or mechanism is not None or not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
         return goal
@@ -278,7 +284,7 @@ def ask_whom_to_serve(goal: str | None, mechanism: str | None, *, may_ask: bool 
 
 def choose_mechanism(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> tuple[str, str | None]:
     """The mechanism, and a note if no option chose it."""
-    whom = ask_whom_to_serve(goal, mechanism, may_ask=may_ask)
+    whom = ask_for_goal(goal, mechanism, may_ask=may_ask)
     return mechanism_for(whom, mechanism), LINEAR_BY_DEFAULT if whom is None and mechanism is None else None
 
 
@@ -312,7 +318,7 @@ def stated_privacy(epsilon: float | None, delta: float | None, nu: float | None,
     return Pure(epsilon) if not delta else Approximate(epsilon, delta=delta)
 
 
-def agreement_of(records: "Source", agreement: Path | None) -> Agreement:
+def agreement_of_samples(records: "Source", agreement: Path | None) -> Agreement:
     """The agreement in a file of its own, or the one that the samples carry."""
     if agreement is not None:
         return Agreement.read(agreement)
@@ -353,6 +359,15 @@ SurveyFile = Annotated[
 ]
 
 
+def stated_survey(path: Path, epsilon: float | None, **options: Any) -> SurveySampler:
+    """The survey in a file at an epsilon; options that have no meaning beside it are refused."""
+    named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+    refuse_given_options(named, "has no meaning with --survey; leave it out")
+    if epsilon is None:
+        raise DiscreetError("--epsilon is missing: the budget of the one report that each client sends")
+    return SurveySampler(Survey.read(path), epsilon=epsilon)
+
+
 def schedule_lines(agreement: Agreement, number: int | None = None) -> Iterator[str]:
     """When the rounds of an agreement are, or the one of that number, and what a client spends in a year."""
     schedule = agreement.schedule
@@ -366,12 +381,12 @@ def schedule_lines(agreement: Agreement, number: int | None = None) -> Iterator[
 
 
 def show_progress(bars: str, *, quiet: bool) -> Any:
-    """What is told how far it has come, on a terminal: `bars` is "progress_bars" or "sending_bar". Nothing elsewhere."""
+    """Show progress on a terminal, by "release_bars" or "sending_bar" of `_printing`; nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
-    from discreet.cli import _progress  # loaded for a terminal alone
+    from discreet.cli import _printing  # loaded for a terminal alone
 
-    return getattr(_progress, bars)()
+    return getattr(_printing, bars)()
 
 
 def disable_core_dumps() -> None:

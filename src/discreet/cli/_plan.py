@@ -27,15 +27,23 @@ from discreet.cli._options import (
     Other,
     PictureFile,
     ServedGoal,
+    SurveyFile,
     choose_mechanism,
     client_option,
     option,
     require_domain,
+    stated_survey,
     value_option,
 )
-from discreet.cli._plan_agreed import REHEARSED, client_count_text, clients_or_none, print_agreed_plan, rehearsal_cells
+from discreet.cli._plan_agreed import (
+    REHEARSED,
+    client_count_text,
+    clients_or_none,
+    print_agreed_plan,
+    print_survey_plan,
+    rehearsal_cells,
+)
 from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
-from discreet.cli._survey import SurveyFile, print_survey_plan, stated_survey
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.estimation import (
@@ -65,7 +73,7 @@ _PURPOSES = {
 }
 
 
-def _ways_blocks(found: Sequence[Ways]) -> list[Any]:
+def _spending_ways_blocks(found: Sequence[Ways]) -> list[Any]:
     """The report as blocks: a table, and the best way for each purpose."""
     first = found[0]
     over = (
@@ -73,11 +81,11 @@ def _ways_blocks(found: Sequence[Ways]) -> list[Any]:
         if first.worst
         else "on average over the example's clients"
     )
-    best = {purpose: _best_way_text(found, purpose) for purpose in _PURPOSES}
+    best = {purpose: _best_spending_way_text(found, purpose) for purpose in _PURPOSES}
     said = "; ".join(f"{words}: {best[purpose]}" for purpose, words in _PURPOSES.items() if best[purpose])
     return [
         f"[bold]{first.samples} samples of each client under one budget[/bold], or one sample at all of it:",
-        _ways_table(found),
+        _spending_ways_table(found),
         "each: TV distance of one sample's law from its client's; together: of the samples from so many draws of it; both "
         f"{over}. population: expected TV distance of the estimated population, linear. single: one sample; joint: all drawn at once, "
         "release(p, size=...); product: the same around the product, JointSampler(..., around='product'); composed: each with a share of the "
@@ -86,7 +94,7 @@ def _ways_blocks(found: Sequence[Ways]) -> list[Any]:
     ]
 
 
-def _best_way_text(found: Sequence[Ways], purpose: str) -> str:
+def _best_spending_way_text(found: Sequence[Ways], purpose: str) -> str:
     """The best way for a purpose, or each way with its epsilons; empty if none is for it."""
     budgets: dict[str, list[str]] = {}
     for one in found:
@@ -97,7 +105,7 @@ def _best_way_text(found: Sequence[Ways], purpose: str) -> str:
     return ", ".join(f"[bold]{name}[/bold] at epsilon = {', '.join(where)}" for name, where in budgets.items())
 
 
-def _ways_table(found: Sequence[Ways]) -> Table:
+def _spending_ways_table(found: Sequence[Ways]) -> Table:
     made = empty_table("epsilon", "way", "samples", "epsilon each", "each", "together", "population", texts=2)
     for one in found:
         for place, way in enumerate(one.ways):
@@ -110,7 +118,7 @@ def _ways_table(found: Sequence[Ways]) -> Table:
     return made
 
 
-def _ways_records(found: Sequence[Ways]) -> list[dict[str, Any]]:
+def _spending_ways_records(found: Sequence[Ways]) -> list[dict[str, Any]]:
     """The report as JSON values."""
     return [
         {
@@ -149,7 +157,7 @@ class PlanRow:
         return self.clients if self.reports is None else self.report_clients
 
     @property
-    def excess(self) -> tuple[float | None, float | None]:
+    def variance_excess(self) -> tuple[float | None, float | None]:
         """The variance of a share over the least possible, by reports (where values are none worse, by values) and by values."""
         return (self.values_excess if self.reports is None else self.reports.excess), self.values_excess
 
@@ -238,12 +246,12 @@ def plan(
         spend = partial(ways_to_spend, family, samples=samples, clients=clients, examples=laws)
         compared = [spend(epsilon=budget) for budget in budgets]
     rehearsals = {} if laws is None else _rehearse_mechanisms(family, laws, budgets, clients, seed, confidence)
-    ways = _rehearsed_ways(family, laws, budgets, clients, seed, mechanism)
+    ways = _rehearse_population_ways(family, laws, budgets, clients, seed, mechanism)
     if plot is not None:
         drawn = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
         plots.save(drawn, plot)
     if json:
-        several = {"several": _ways_records(compared)} if compared else {}
+        several = {"several": _spending_ways_records(compared)} if compared else {}
         told = {"population_ways": [{"epsilon": e, **asdict(way)} for e, found in ways.items() for way in found]}
         record = _plan_record(rows, smallest, rehearsals, accuracy, confidence)
         write_json({"mechanism": mechanism, **record, **(told if ways else {}), **several})
@@ -260,7 +268,7 @@ def plan(
         _mechanism_advice(mechanism, smallest, clients, accuracy),
         *(_reports_blocks(rows, accuracy) if mechanism == LinearSampler.name else []),
         *([] if taken is None else [taken]),
-        *(_ways_blocks(compared) if compared else []),
+        *(_spending_ways_blocks(compared) if compared else []),
     ]
     if rehearsals:
         blocks += [
@@ -319,7 +327,7 @@ def _reports_table(rows: list[PlanRow], accuracy: float) -> Table:
         both = row.clients is not None and row.report_clients is not None
         times = f"{(row.clients or 0) / (row.report_clients or 1):.3g}" if both else "1"
         counts = client_count_text(row.population_clients), client_count_text(row.clients)
-        over = ("" if each is None else f"{each:.4g}" for each in row.excess)
+        over = ("" if each is None else f"{each:.4g}" for each in row.variance_excess)
         made.add_row(f"{row.epsilon:g}", *counts, times, row.population_mechanism, *over)
     return made
 
@@ -365,7 +373,7 @@ def _rehearse_mechanisms(
     }
 
 
-def _rehearsed_ways(
+def _rehearse_population_ways(
     family: Simplex, laws: Any, budgets: list[float], clients: int, seed: int, mechanism: str
 ) -> dict[float, list[PopulationWay]]:
     """What each way tells of the population at each epsilon; nothing without several examples, or for other purposes."""
@@ -414,7 +422,7 @@ def _mechanism_advice(
     mechanism: str, smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float
 ) -> str:
     """What to take for whom the samples are to serve, and from which epsilon on it is accurate enough."""
-    linear, optimal = (_each_and_together(smallest[name, False], smallest[name, True]) for name in SERVING)
+    linear, optimal = (_smallest_epsilons_text(smallest[name, False], smallest[name, True]) for name in SERVING)
     who = pluralise(clients, "client")
     if linear is None:
         few = "is" if clients == 1 else "are"
@@ -432,7 +440,7 @@ def _mechanism_advice(
     )
 
 
-def _each_and_together(each: float | None, together: float | None) -> str | None:
+def _smallest_epsilons_text(each: float | None, together: float | None) -> str | None:
     """From which epsilon on each share is accurate, and from which all at once."""
     if each is None:
         return None
@@ -474,7 +482,7 @@ def _plan_record(
                 "clients_for_accuracy_together": row.together,
                 "population": row.population_mechanism,
                 "clients_for_accuracy_by_reports": row.population_clients,
-                "times_the_least_variance": dict(zip(("reports", "values"), row.excess, strict=True)),
+                "times_the_least_variance": dict(zip(("reports", "values"), row.variance_excess, strict=True)),
             }
             for row in rows
         ],

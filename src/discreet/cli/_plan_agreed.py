@@ -1,26 +1,83 @@
-"""`discreet plan --agreement FILE`: what so many clients will tell under an existing agreement, designed or not.
+"""`discreet plan` for a survey, and for an existing agreement, designed or not (`--agreement FILE`): what so many clients will tell.
 
 The plan for samples states their worst cases; the plan for reports states how many clients an accuracy takes. Public examples rehearse both.
+The plan for a survey states the error of each question.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from rich.table import Table
 
 from discreet._base.showing import json_number, pluralise
 from discreet.agreement import Agreement
 from discreet.cli._options import mechanism_text, promise_text, schedule_lines
-from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, write_json
-from discreet.cli._survey import print_survey_plan
+from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, print_result, safe_text
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
-from discreet.estimation import Rehearsal, RoundsCost, bin_cells, clients_for, line_of, outlook, rehearsal, rounds_cost
+from discreet.estimation import (
+    Rehearsal,
+    RoundsCost,
+    SurveyOutlook,
+    bin_cells,
+    clients_for,
+    line_of,
+    outlook,
+    rehearsal,
+    rounds_cost,
+    survey_outlook,
+)
 from discreet.families import ContinuousFamily, serves_everybody
 from discreet.mechanisms import AnyFamily, ReportSampler, Sampler, risk_on_atoms
+from discreet.survey import SurveySampler
 
 _DIVERGENCES = ("tv", "kl")
 REHEARSED = ("share off by", "whole law off by", "intervals +-", "covered")  # columns of a rehearsal
+
+
+def print_survey_plan(samplers: list[SurveySampler], clients: int, *, json: bool) -> None:
+    """Print what so many clients will tell of each question, at each epsilon."""
+    outlooks = [survey_outlook(sampler, clients) for sampler in samplers]
+    plans: list[dict[str, Any]] = []
+    blocks: list[Any] = []
+    for sampler, found in zip(samplers, outlooks, strict=True):
+        questions = [{**vars(each), "question": each.question.title} for each in found]
+        plans.append({"epsilon": sampler.epsilon, "questions": questions})
+        blocks.append(
+            f"[bold]{pluralise(clients, 'client')}, epsilon = {sampler.epsilon:g}[/bold]: one report of each client, which answers one "
+            "question with the whole budget."
+        )
+        blocks.append(_survey_outlook_table(found))
+    hopeless = any(each.hopeless for found in outlooks for each in found)
+    blocks.append(
+        "standard error: of one share in the uniform population, of a mean in the worst one, of a distribution function on average. whole "
+        "table off by: half the expected sum of absolute errors of all shares. enough: clients that bring this, or twice the standard error "
+        "in parts of the range, to a tenth."
+    )
+    if hopeless:
+        blocks.append(
+            "[bold red]no[/bold red]: the answer would tell next to nothing. Leave such questions out, ask coarser columns, or ask more "
+            "clients: each question takes clients from the others."
+        )
+    print_result({"clients": clients, "plans": plans}, *blocks, json=json)
+
+
+def _survey_outlook_table(found: list[SurveyOutlook]) -> Table:
+    made = empty_table("question", "asked", "standard\nerror", "whole table\noff by", "tells", "enough")
+    for each in found:
+        whole = format_number(each.total_variation, 2)
+        tells = "[bold red]no[/bold red]" if each.hopeless else "yes"
+        enough = f"{each.enough:,}" if each.enough < 10**9 else f"{each.enough:.2g}"
+        made.add_row(
+            safe_text(each.question.title, most=60),
+            f"{each.asked:,.0f}",
+            format_number(each.standard_error, 3),
+            whole,
+            tells,
+            enough,
+        )
+    return made
 
 
 def print_agreed_plan(
@@ -73,18 +130,17 @@ def _print_reports_plan(
     """Print how far intervals of shares behind reports reach, and how many clients an accuracy takes."""
     look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence)
     needed = clients_or_none(sampler, accuracy, confidence)
-    if json:
-        write_json({
-            "epsilon": sampler.epsilon, "confidence": confidence, "accuracy": accuracy, "outcomes": sampler.family.size,
-            "blocks": {"kind": sampler.blocks.name, **sampler.blocks.parameters}, "excess": sampler.excess,
-            "outlook": json_values(look), "clients_for_accuracy": needed, "rehearsal": _rehearsal_record(rehearsed),
-            **_rounds_record(rounds),
-        })  # fmt: skip
-        return
+    record = {
+        "epsilon": sampler.epsilon, "confidence": confidence, "accuracy": accuracy, "outcomes": sampler.family.size,
+        "blocks": {"kind": sampler.blocks.name, **sampler.blocks.parameters}, "excess": sampler.excess,
+        "outlook": json_values(look), "clients_for_accuracy": needed, "rehearsal": _rehearsal_record(rehearsed),
+        **_rounds_record(rounds),
+    }  # fmt: skip
     made = empty_table("a share +-", "rare +-", "all at once +-", "whole law", f"clients for {accuracy:g}", texts=0)
     numbers = (look.at_worst, look.if_rare, look.together, look.total)
     made.add_row(*(format_number(x, 3) for x in numbers), client_count_text(needed))
-    print_blocks(
+    print_result(
+        record,
         f"[bold]{pluralise(clients, 'client')}, {pluralise(sampler.family.size, 'outcome')}, epsilon = {sampler.epsilon:g}[/bold], "
         "reports as agreed: one of each client.",
         made,
@@ -92,6 +148,7 @@ def _print_reports_plan(
         f"population the variance of a share is {sampler.excess:.4g} times that of the best subset selection.",
         *_rounds_lines(rounds),
         *_rehearsal_blocks(rehearsed, clients, "nearest laws"),
+        json=json,
     )
 
 
@@ -110,20 +167,19 @@ def _print_samples_plan(
     on_atoms = _worst_cases_on_atoms(sampler)
     outcomes = _share_count(sampler, clients, bins)
     look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence, bins=bins)
-    if json:
-        write_json({
-            "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
-            "worst": {name: json_number(value) for name, value in risks.items()},
-            "outlook": json_values(look), "rehearsal": _rehearsal_record(rehearsed),
-            **({} if on_atoms is None else {"worst_on_atoms": on_atoms}),
-            **_rounds_record(rounds),
-        })  # fmt: skip
-        return
+    record = {
+        "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
+        "worst": {name: json_number(value) for name, value in risks.items()},
+        "outlook": json_values(look), "rehearsal": _rehearsal_record(rehearsed),
+        **({} if on_atoms is None else {"worst_on_atoms": on_atoms}),
+        **_rounds_record(rounds),
+    }  # fmt: skip
     made = empty_table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
     made.add_row(*(format_number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
     what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
     kind = mechanism_text(sampler.name, any_client=serves_everybody(sampler.family))
-    print_blocks(
+    print_result(
+        record,
         f"[bold]{pluralise(clients, 'client')}, {pluralise(outcomes, what)}, "
         f"{promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
         made,
@@ -132,6 +188,7 @@ def _print_samples_plan(
         *([] if on_atoms is None else [_worst_cases_text(sampler, on_atoms)]),
         *_rounds_lines(rounds),
         *_rehearsal_blocks(rehearsed, clients, "samples as they are"),
+        json=json,
     )
 
 

@@ -1,16 +1,19 @@
-"""Output on a terminal: tables for people, JSON for programs.
+"""Output on a terminal: tables and progress for people, JSON for programs.
 
 Labels, purposes and names of files are texts from others. `safe_text` makes them safe to print: their markup is not interpreted, and
 invisible characters are spelled out (`discreet.errors.visible`). That includes line breaks, so no text can imitate a line of ours. `Terminal`
 also removes every control character but line breaks from all output.
+
+Progress bars are of a release, of samples that are sent, and of the stages of a design. They are loaded where there is a terminal.
 """
 
 import json
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich import box
@@ -21,6 +24,9 @@ from rich.text import Text
 
 from discreet._base.showing import json_number
 from discreet.errors import visible
+
+if TYPE_CHECKING:
+    from discreet.tables import Progress, Source
 
 
 class Terminal(Console):
@@ -50,6 +56,14 @@ def print_blocks(*blocks: Any) -> None:
         console.print(block)
 
 
+def print_result(record: dict[str, Any], *blocks: Any, json: bool) -> None:
+    """Print a result: its record as JSON, or its blocks."""
+    if json:
+        write_json(record)
+    else:
+        print_blocks(*blocks)
+
+
 def note_lines(notes: Iterable[str]) -> list[str]:
     """Notes to read before trusting the numbers, as blocks."""
     return [f"[bold red]Note[/bold red]: {safe_text(note)}." for note in notes]
@@ -61,6 +75,25 @@ def empty_table(*columns: str, texts: int = 1) -> Table:
     for place, column in enumerate(columns):
         made.add_column(column, justify="left" if place < texts else "right")
     return made
+
+
+def record_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
+    """A table of records: `columns` maps the fields that are shown to their titles."""
+    made = empty_table(*columns.values(), texts=0)
+    for row in rows:
+        values = (row[name] for name in columns)
+        made.add_row(*(f"{value:,}" if isinstance(value, int) else format_number(value) for value in values))
+    return made
+
+
+def percent_text(share: float) -> str:
+    """A share in percent, to two digits."""
+    return f"{100 * share:.2f}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """An interval of numbers."""
+    return f"{format_number(low)} to {format_number(high)}"
 
 
 def format_number(value: float | None, digits: int = 4) -> str:
@@ -86,3 +119,93 @@ def write_json_line(record: dict[str, Any]) -> None:
     """Print one JSON object on one line, at once, for readers that wait while the command runs."""
     typer.echo(json.dumps(record, allow_nan=False))
     sys.stdout.flush()
+
+
+def live_bars(before: str, after: str | None = None) -> Any:
+    """Progress bars on stderr that vanish at the end: a text, the bar, perhaps another text, and the time."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # loaded for a terminal alone
+
+    texts = [] if after is None else [TextColumn(after)]
+    columns = (TextColumn(before), BarColumn(), *texts, TimeElapsedColumn())
+    return Progress(*columns, console=Terminal(stderr=True), transient=True)
+
+
+@contextmanager
+def release_bars() -> "Iterator[Callable[[Source], Progress]]":
+    """A function that makes the progress bars of a release from a source."""
+    with live_bars("{task.description}", "{task.fields[speed]}") as bars:
+        yield lambda source: _ReleaseBars(bars, source.rows)
+
+
+class _ReleaseBars:
+    """Rows read and clients released, with their speeds."""
+
+    def __init__(self, bars: Any, rows: int | None) -> None:
+        self._bars = bars
+        self._reading = bars.add_task("reading", total=rows, speed="")
+        self._releasing: Any = None
+
+    def rows(self, number: int) -> None:
+        self._bars.advance(self._reading, number)
+        self._show_speed(self._reading, "rows")
+
+    def clients(self, number: int) -> None:
+        if self._releasing is None:
+            read = self._bars.tasks[self._reading].completed
+            self._bars.update(self._reading, total=read)
+            self._releasing = self._bars.add_task("releasing", total=None, speed="")
+        self._bars.advance(self._releasing, number)
+        self._show_speed(self._releasing, "clients")
+
+    def _show_speed(self, task: Any, what: str) -> None:
+        found = next(each for each in self._bars.tasks if each.id == task)
+        speed = found.completed / found.elapsed if found.elapsed else 0.0
+        self._bars.update(task, speed=f"{int(found.completed):,} {what}, {speed:,.0f}/s")
+
+
+@contextmanager
+def sending_bar() -> Iterator[Callable[[int, int], None]]:
+    """A function that shows the number of acknowledged samples."""
+    with live_bars("sending", "{task.completed:,} of {task.total:,}") as bars:
+        task: Any = None
+
+        def show_sent(done: int, total: int) -> None:
+            nonlocal task
+            if task is None:
+                task = bars.add_task("", total=total)
+            bars.update(task, completed=done)
+
+        yield show_sent
+
+
+class SilentStages:
+    """Stages of a command that are not shown."""
+
+    def begin_stage(self, what: str) -> None:
+        """Begin the next stage."""
+
+    def show_share(self, done: float) -> None:
+        """Show the finished share of the stage."""
+
+
+class _StageBar(SilentStages):
+    """A progress bar for the current stage."""
+
+    def __init__(self, bars: Any) -> None:
+        self._bars, self._stage = bars, bars.add_task("", total=None)
+
+    def begin_stage(self, what: str) -> None:
+        self._bars.reset(self._stage, total=None, description=safe_text(what))
+
+    def show_share(self, done: float) -> None:
+        self._bars.update(self._stage, total=1.0, completed=done)
+
+
+@contextmanager
+def stage_bar(*, quiet: bool) -> Iterator[SilentStages]:
+    """A progress bar for stages on a terminal, a silent one elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield SilentStages()
+        return
+    with live_bars("{task.description}") as bars:
+        yield _StageBar(bars)

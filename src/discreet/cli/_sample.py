@@ -1,12 +1,18 @@
-"""`discreet sample`: one private sample for each client of a table of (client, value) rows."""
+"""`discreet sample` and `discreet tokens`: private releases.
+
+`sample` releases one private sample for each client of a table of (client, value) rows. `tokens` releases a text of a language model that
+keeps its prompt private.
+"""
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from discreet._base.files import error_reason
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, weights_path
 from discreet.cli._options import (
@@ -19,6 +25,7 @@ from discreet.cli._options import (
     DomainFile,
     DomainSize,
     EachEpsilon,
+    JsonOutput,
     JsonSummary,
     MechanismName,
     NullClients,
@@ -31,14 +38,18 @@ from discreet.cli._options import (
     SurveyFile,
     TableSource,
     WeightColumn,
+    argument,
     choose_mechanism,
     disable_core_dumps,
+    option,
+    refuse_given_options,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
     require_domain,
     schedule_lines,
     show_progress,
     stated_domain,
+    switch,
 )
 from discreet.errors import DiscreetError, visible
 from discreet.release import read_secret
@@ -54,7 +65,7 @@ def sample(
     value: OptionalValueColumn = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="OUT", help="Ends in .parquet, .csv or .arrow; - for standard output."),
+        option("OUT", "Ends in .parquet, .csv or .arrow; - for standard output.", "--output", "-o"),
     ] = None,
     epsilon: EachEpsilon = None,
     allow_large_epsilon: AllowLarge = False,
@@ -70,36 +81,32 @@ def sample(
     weight: WeightColumn = None,
     clients: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="All clients, one on each line (or a table with the client column). Clients without records then "
+        option(
+            "FILE",
+            "All clients, one on each line (or a table with the client column). Clients without records then "
             "draw from the reference; without the list their absence shows.",
         ),
     ] = None,
     goal: ServedGoal = None,
     mechanism: MechanismName = None,
-    drop_client: Annotated[
-        bool, typer.Option("--drop-client", help="Write only the samples, in random order.")
-    ] = False,
+    drop_client: Annotated[bool, switch("--drop-client", "Write only the samples, in random order.")] = False,
     secret: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Made by `discreet secret`. The same data then give the same samples again, and a round released "
+        option(
+            "FILE",
+            "Made by `discreet secret`. The same data then give the same samples again, and a round released "
             "on other data is an error. Without it each run is a new release and spends epsilon again.",
         ),
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="File that notes the rounds released under --secret. Default: SECRET.rounds."
-        ),
+        option("FILE", "File that notes the rounds released under --secret. Default: SECRET.rounds."),
     ] = None,
     ledger: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Counts what each client spends, over all rounds and agreements under --secret. A repeated round "
+        option(
+            "FOLDER",
+            "Counts what each client spends, over all rounds and agreements under --secret. A repeated round "
             "then gives the stored samples, even if the data changed.",
         ),
     ] = None,
@@ -107,60 +114,51 @@ def sample(
     over_budget: OverBudget = "refuse",
     round_number: Annotated[
         str,
-        typer.Option(
+        option(
+            "N|DATE",
+            "Which of the agreed rounds this is: its number, or a date such as 2026-11-17 if the agreement has a schedule.",
             "--round",
-            metavar="N|DATE",
-            help="Which of the agreed rounds this is: its number, or a date such as 2026-11-17 if the agreement has a schedule.",
         ),
     ] = "1",
-    rounds: Annotated[
-        int | None, typer.Option(metavar="N", help="Number of agreed rounds (default 1); each spends epsilon.")
-    ] = None,
-    purpose: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the samples are for; part of the agreement.")
-    ] = None,
+    rounds: Annotated[int | None, option("N", "Number of agreed rounds (default 1); each spends epsilon.")] = None,
+    purpose: Annotated[str | None, option("TEXT", "What the samples are for; part of the agreement.")] = None,
     agreement: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Made by `discreet agree`: epsilon, domain, mechanism, rounds and purpose come from it. An option "
+        option(
+            "FILE",
+            "Made by `discreet agree`: epsilon, domain, mechanism, rounds and purpose come from it. An option "
             "that contradicts it is an error.",
         ),
     ] = None,
     write_agreement: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the agreement that the samples were released under.")
+        Path | None, option("FILE", "Write the agreement that the samples were released under.")
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Memory for records before they go to disk, such as 2G. Default: a quarter."),
+        option("SIZE", "Memory for records before they go to disk, such as 2G. Default: a quarter."),
     ] = None,
     scratch: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Folder for records larger than memory. Its files have no names and end with the command.",
-        ),
+        option("FOLDER", "Folder for records larger than memory. Its files have no names and end with the command."),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace OUT if it exists (never an input, a link or a device).")
-    ] = False,
+    force: Annotated[bool, switch("--force", "Replace OUT if it exists (never an input, a link or a device).")] = False,
     output_format: Annotated[
         str | None,
-        typer.Option("--format", metavar="parquet|csv|arrow", help="Format of the output, if its name does not tell."),
+        option("parquet|csv|arrow", "Format of the output, if its name does not tell.", "--format"),
     ] = None,
     show_values: Annotated[
         bool,
-        typer.Option(
+        switch(
             "--show-values",
-            help="Errors show some of the values outside the domain. These are private: keep them out of shared logs.",
+            "Errors show some of the values outside the domain. These are private: keep them out of shared logs.",
         ),
     ] = False,
-    engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "local",
+    engine: Annotated[str, option("local|spark", "Where to run.")] = "local",
     dry_run: Annotated[
         bool,
-        typer.Option(
+        switch(
             "--dry-run",
-            help="Release nothing: list every value outside the domain with its number of rows. THE LIST IS PRIVATE.",
+            "Release nothing: list every value outside the domain with its number of rows. THE LIST IS PRIVATE.",
         ),
     ] = False,
     json: JsonSummary = False,
@@ -214,7 +212,7 @@ def sample(
     refuse_large_total_epsilon(request.doubt_of_rounds, allowed=allow_large_epsilon)
     refuse_large_epsilon(budget, allowed=allow_large_epsilon)
     if dry_run:
-        _tell_misfits(source, request, scratch, json=json)
+        _print_misfits(source, request, scratch, json=json)
         return
     if output is None:
         raise DiscreetError("there is no output; give --output OUT (-o), or --dry-run")
@@ -224,10 +222,10 @@ def sample(
         case "local":
             books = None
             if (ledger, budget) != (None, None):
-                from discreet.cli._ledger import open_ledger  # loaded for a ledger alone
+                from discreet.cli._gateway import open_ledger  # loaded for a ledger alone
 
                 books = open_ledger(ledger, budget, held, quiet=quiet)
-            with show_progress("progress_bars", quiet=quiet) as progress:
+            with show_progress("release_bars", quiet=quiet) as progress:
                 summary = sample_file(
                     source,
                     output,
@@ -253,7 +251,8 @@ def sample(
         case "spark":
             from discreet.tables.spark import sample_files  # needs Spark
 
-            _refuse_local_options(scratch=scratch, memory=memory)
+            local = {"--scratch": scratch, "--memory": memory}
+            refuse_given_options(local, "is for the local engine; Spark has settings of its own for that")
             if ledger is not None:
                 raise DiscreetError(
                     "--ledger is for the local engine: Spark has no table of its own that a job can look up and append to as one "
@@ -275,7 +274,7 @@ def sample(
 
         write_json({"output": output, "round": request.round, **summary.record})
     elif not quiet:
-        told = (*_summary_lines(summary, request, output, ledger), *([] if taken is None else [taken]))
+        told = (*_release_summary_lines(summary, request, output, ledger), *([] if taken is None else [taken]))
         typer.echo("\n".join(map(visible, told)), err=True)
 
 
@@ -288,13 +287,7 @@ def _parse_memory_size(size: str | None) -> int | None:
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
-def _refuse_local_options(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise DiscreetError(f"--{name} is for the local engine; Spark has settings of its own for that")
-
-
-def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
+def _release_summary_lines(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
     """The guarantee, and the numbers of rows and samples that were read, left out and written."""
     agreement = summary.agreement
     what, where = agreement.release_kind, "standard output" if output == "-" else output
@@ -346,7 +339,7 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
         yield f"with the same secret and data, this round gives the same {what}s again and spends nothing more; new data are a new round"
 
 
-def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
+def _print_misfits(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
     """Print every value outside the domain with its number of rows on standard output, and a note that the list is private."""
     with open_source(source, scratch) as records:
         found = find_misfits(records, request)
@@ -377,3 +370,78 @@ def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: 
         ),
         err=True,
     )
+
+
+def tokens(
+    model: Annotated[Path, argument("MODEL", "Folder of a causal model, as save_pretrained writes it.")],
+    public: Annotated[Path, option("FILE", "The public prompt.")],
+    private: Annotated[str, option("FILE", "The private prompt; - for standard input.")],
+    epsilon: Annotated[float, option("E", "Budget of one token.")],
+    tokens: Annotated[int, option("N", "Largest number of tokens.")],
+    delta: Annotated[float, option("D", "Probability with which the guarantee may fail.")] = 1e-6,
+    total: Annotated[
+        float | None, option("E", "Budget of all tokens together at that delta. [default: no limit]")
+    ] = None,
+    upper: Annotated[
+        float | None,
+        option("U", "Largest ratio of a token's private to its public probability. [default: e^(E/2) + 1]"),
+    ] = None,
+    examples: Annotated[
+        Path | None,
+        option("FILE", "Instead: public prompts like the private ones, one on each line, to choose the terms."),
+    ] = None,
+    ledger: Annotated[Path | None, option("FILE", "The client's ledger, charged before a token leaves.")] = None,
+    number: Annotated[int, option("I", "Number of the text under these terms.")] = 1,
+    temperature: Annotated[float, option("T", "Temperature of both distributions.")] = 1.0,
+    reference_temperature: Annotated[
+        float | None, option("T", "Further temperature of the public one. [default: 1]")
+    ] = None,
+    top_k: Annotated[int | None, option("K", "Only the K likeliest tokens of the public distribution.")] = None,
+    top_p: Annotated[
+        float | None, option("P", "Only the likeliest tokens of the public distribution, with mass P.")
+    ] = None,
+    purpose: Annotated[str, option("TEXT", "What the text is for.")] = "",
+    device: Annotated[str | None, option("NAME", "Such as cuda or cpu. [default: cuda if there is one]")] = None,
+    allow_large_epsilon: AllowLarge = False,
+    json: JsonOutput = False,
+) -> None:
+    """Generate a private text with a language model. Each token is drawn from a box around its distribution under the public prompt."""
+    from discreet.cli._printing import print_result, safe_text  # loads rich
+    from discreet.ledger import Budget, Ledger
+    from discreet.torch import transformers  # needs torch
+
+    refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
+    if examples is not None:
+        chosen = {"--upper": upper, "--reference-temperature": reference_temperature}
+        refuse_given_options(chosen, "and --examples, which chooses it, exclude each other; give one of the two")
+    opening = _read_prompt_file(public)
+    secret = sys.stdin.read() if private == STANDARD else _read_prompt_file(Path(private))
+    budget = None if total is None else Budget(epsilon=total, delta=delta)
+    book = None if ledger is None else Ledger(ledger)
+    found = transformers.load_model(model, device=device, quiet=True)
+    if examples is not None:
+        lines = [line for line in _read_prompt_file(examples).splitlines() if line.strip()]
+        box = transformers.box_for(
+            found.model, found.tokenizer, public=opening, examples=lines, epsilon=epsilon, temperature=temperature
+        )
+        upper, reference_temperature = box.upper, box.reference_temperature
+    flatter = 1.0 if reference_temperature is None else reference_temperature
+    text = transformers.generate(
+        found.model, found.tokenizer, public=opening, private=secret, epsilon=epsilon, tokens=tokens, upper=upper, delta=delta,
+        budget=budget, ledger=book, number=number, temperature=temperature, reference_temperature=flatter, top_k=top_k, top_p=top_p,
+        model_name=found.name, purpose=purpose,
+    )  # fmt: skip
+    assert isinstance(text, transformers.PrivateText)
+    record = {
+        "text": text.text, "tokens": list(text.tokens), "upper": upper, "reference_temperature": flatter,
+        "statement": text.statement.document,
+    }  # fmt: skip
+    print_result(record, safe_text(text.text, keep="\n"), safe_text(text.statement, keep="\n"), json=json)
+
+
+def _read_prompt_file(path: Path) -> str:
+    """The prompt in a file, without the final line break."""
+    try:
+        return path.read_text(encoding="utf-8").removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DiscreetError(f"{path} cannot be read: {error_reason(error)}") from None

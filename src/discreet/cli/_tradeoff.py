@@ -19,42 +19,36 @@ from discreet._base.files import atomic_write
 from discreet._base.showing import json_number, pluralise
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
 from discreet.cli._options import JsonOutput, Lower, Upper, option, stated_family, switch
-from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
+from discreet.cli._printing import empty_table, format_number, print_result, record_table, safe_text
 from discreet.design import minimax_risk
 from discreet.errors import DiscreetError, ImpossibleError, check_count
 from discreet.families import Band, Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler, epsilon_for, mollifier_epsilon_for, nu_for
 from discreet.plots import USUAL_DIVERGENCES, divergence_label
-from discreet.privacy import Approximate, Gaussian, Pure
+from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.privacy.tradeoff import Risk
-from discreet.research import Explorer, page
+from discreet.research import Explorer, explorer_page
 
 
 @dataclass(frozen=True)
 class RiskRow:
-    """The worst cases of one divergence at one epsilon: the smallest possible, the optimal sampler's, the baseline's."""
+    """The worst cases of one divergence at one budget, an epsilon or a nu of Gaussian privacy.
 
-    epsilon: float
+    They are the smallest possible, the optimal sampler's and, for an epsilon, the baseline's.
+    """
+
+    budget: float
     divergence: str
     optimal: Risk
     attained: Risk
-    mollifier: Risk
+    mollifier: Risk | None = None
 
     @property
-    def ratio(self) -> float:
+    def baseline_ratio(self) -> float:
         """The baseline's worst case divided by the optimal sampler's; infinite if only the latter is 0."""
+        assert self.mollifier is not None
         ours, theirs = float(self.attained), float(self.mollifier)
         return theirs / ours if 0.0 < ours < float("inf") else float("inf") if theirs > ours else 1.0
-
-
-@dataclass(frozen=True)
-class GaussianRow:
-    """The worst cases of one divergence under Gaussian privacy: the smallest possible, and the optimal sampler's."""
-
-    nu: float
-    divergence: str
-    optimal: Risk
-    attained: Risk
 
 
 @dataclass(frozen=True)
@@ -114,24 +108,24 @@ def tradeoff(
         raise DiscreetError("--bracket is for pure epsilon; leave out --delta and --nu")
     family = stated_family(outcomes, lower, upper)
     names = [divergences.divergence(name).name for name in divergence or USUAL_DIVERGENCES]
-    rows = [
-        _risk_row(family, budget, name, delta, bracket=bracket)
-        for budget in _parse_epsilons(epsilon or ())
-        for name in names
-    ]
-    gaussian = [_gaussian_row(family, each, name) for each in nu or () for name in names]
+    rows = []
+    for budget in _parse_epsilons(epsilon or ()):
+        promised = Approximate(budget, delta=delta) if delta else Pure(budget)
+        for name in names:
+            baseline = MollifierSampler(family, epsilon=budget).risk(name)
+            rows.append(_risk_row(family, promised, budget, name, baseline, bracket=bracket))
+    gaussian = [_risk_row(family, Gaussian(each), each, name, None) for each in nu or () for name in names]
     targets = [] if risk is None else [_budget_row(family, name, risk, delta) for name in names]
     if plot is not None:
-        title, budgets = f"Worst-case divergence: {_family_text(family)}", sorted({row.epsilon for row in rows})
+        title, budgets = f"Worst-case divergence: {_family_text(family)}", sorted({row.budget for row in rows})
         distinct = list(dict.fromkeys(names))
         plots.save(plots.tradeoff(family, epsilon=budgets, divergences=distinct, bracket=bracket, title=title), plot)
-    if json:
-        write_json(_tradeoff_record(family, rows, targets, gaussian, delta))
-    else:
-        print_blocks(
-            *_tradeoff_report(family, rows, targets, gaussian, delta),
-            *([f"Picture: {safe_text(plot)}"] if plot else []),
-        )
+    print_result(
+        _tradeoff_record(family, rows, targets, gaussian, delta),
+        *_tradeoff_report(family, rows, targets, gaussian, delta),
+        *([f"Picture: {safe_text(plot)}"] if plot else []),
+        json=json,
+    )
 
 
 def _parse_epsilons(texts: Sequence[str]) -> list[float]:
@@ -152,16 +146,11 @@ def _parse_epsilons(texts: Sequence[str]) -> list[float]:
     return found
 
 
-def _risk_row(family: Simplex | Band, epsilon: float, name: str, delta: float, *, bracket: bool) -> RiskRow:
-    privacy = Approximate(epsilon, delta=delta) if delta else Pure(epsilon)
+def _risk_row(
+    family: Simplex | Band, privacy: Privacy, budget: float, name: str, baseline: Risk | None, *, bracket: bool = False
+) -> RiskRow:
     optimal = minimax_risk(family, privacy=privacy, divergence=name, bracket=bracket)
-    attained = OptimalSampler(family, privacy=privacy).risk(name)
-    return RiskRow(epsilon, name, optimal, attained, MollifierSampler(family, epsilon=epsilon).risk(name))
-
-
-def _gaussian_row(family: Simplex | Band, nu: float, name: str) -> GaussianRow:
-    optimal = minimax_risk(family, privacy=Gaussian(nu), divergence=name)
-    return GaussianRow(nu, name, optimal, OptimalSampler(family, privacy=Gaussian(nu)).risk(name))
+    return RiskRow(budget, name, optimal, OptimalSampler(family, privacy=privacy).risk(name), baseline)
 
 
 def _budget_row(family: Simplex | Band, name: str, risk: float, delta: float) -> BudgetRow:
@@ -192,17 +181,17 @@ def _tradeoff_report(
     family: Simplex | Band,
     rows: Sequence[RiskRow],
     targets: Sequence[BudgetRow],
-    gaussian: Sequence[GaussianRow],
+    gaussian: Sequence[RiskRow],
     delta: float,
 ) -> list[str | Table]:
     blocks: list[str | Table] = []
     if rows:
         blocks += [
             f"How far a sample's distribution is from its client's, at worst:\n{_family_text(family)}.",
-            _risk_table(rows),
+            _risk_table(rows, "epsilon"),
         ]
     if gaussian:
-        blocks += [f"The same under Gaussian privacy:\n{_family_text(family)}.", _gaussian_table(gaussian)]
+        blocks += [f"The same under Gaussian privacy:\n{_family_text(family)}.", _risk_table(gaussian, "nu")]
     if targets:
         blocks += [
             f"Smallest epsilon that keeps the worst case at most {targets[0].risk:g}:\n{_family_text(family)}.",
@@ -214,36 +203,27 @@ def _tradeoff_report(
     return blocks
 
 
-def _risk_table(rows: Sequence[RiskRow]) -> Table:
-    own = _needs_attained_column(rows)
-    made = empty_table("divergence", "epsilon", "optimal", *(["attained"] if own else []), "mollifier", "ratio")
+def _risk_table(rows: Sequence[RiskRow], budget: str) -> Table:
+    """Worst cases by divergence and budget; of an epsilon, beside the baseline's."""
+    own, compared = _needs_attained_column(rows), budget == "epsilon"
+    columns = ["divergence", budget, "optimal", *(["attained"] if own else [])]
+    made = empty_table(*columns, *(["mollifier", "ratio"] if compared else []))
     for place, row in enumerate(rows):
-        last = place + 1 == len(rows) or rows[place + 1].epsilon != row.epsilon
-        ratio = format_number(row.ratio, 2) if np.isfinite(row.ratio) else "-"
-        made.add_row(
-            divergence_label(row.divergence), f"{row.epsilon:.6g}", _bound_text(row.optimal), *([_attained_text(row)] if own else []),
-            _bound_text(row.mollifier), ratio,
-            end_section=last,
-        )  # fmt: skip
+        cells = [divergence_label(row.divergence), f"{row.budget:.6g}", _risk_text(row.optimal)]
+        cells += [_attained_risk_text(row)] if own else []
+        if row.mollifier is not None:
+            ratio = format_number(row.baseline_ratio, 2) if np.isfinite(row.baseline_ratio) else "-"
+            cells += [_risk_text(row.mollifier), ratio]
+        made.add_row(*cells, end_section=place + 1 == len(rows) or rows[place + 1].budget != row.budget)
     return made
 
 
-def _gaussian_table(rows: Sequence[GaussianRow]) -> Table:
-    own = _needs_attained_column(rows)
-    made = empty_table("divergence", "nu", "optimal", *(["attained"] if own else []))
-    for place, row in enumerate(rows):
-        last = place + 1 == len(rows) or rows[place + 1].nu != row.nu
-        values = _bound_text(row.optimal), *([_attained_text(row)] if own else [])
-        made.add_row(divergence_label(row.divergence), f"{row.nu:.6g}", *values, end_section=last)
-    return made
-
-
-def _needs_attained_column(rows: Sequence[RiskRow | GaussianRow]) -> bool:
+def _needs_attained_column(rows: Sequence[RiskRow]) -> bool:
     """Whether the optimal sampler's worst case differs from the smallest one and needs its own column."""
-    return any(_attained_text(row) != _bound_text(row.optimal) for row in rows)
+    return any(_attained_risk_text(row) != _risk_text(row.optimal) for row in rows)
 
 
-def _attained_text(row: RiskRow | GaussianRow) -> str:
+def _attained_risk_text(row: RiskRow) -> str:
     return ("" if row.attained.attained else "<= ") + format_number(float(row.attained))
 
 
@@ -256,7 +236,7 @@ def _budget_table(targets: Sequence[BudgetRow]) -> Table:
     return made
 
 
-def _bound_text(risk: Risk) -> str:
+def _risk_text(risk: Risk) -> str:
     if risk.least:
         lower, upper = map(format_number, risk.bracket)
         return upper if lower == upper else f"{lower} to {upper}"
@@ -264,7 +244,7 @@ def _bound_text(risk: Risk) -> str:
 
 
 def _table_notes(
-    family: Simplex | Band, rows: Sequence[RiskRow], gaussian: Sequence[GaussianRow], others: str
+    family: Simplex | Band, rows: Sequence[RiskRow], gaussian: Sequence[RiskRow], others: str
 ) -> list[str]:
     if family.decomposable:
         notes = [f"optimal: no {others} has a smaller worst case"]
@@ -290,29 +270,28 @@ def _tradeoff_record(
     family: Simplex | Band,
     rows: Sequence[RiskRow],
     targets: Sequence[BudgetRow],
-    gaussian: Sequence[GaussianRow],
+    gaussian: Sequence[RiskRow],
     delta: float,
 ) -> dict[str, Any]:
     bounds = family.bounds
     other: dict[str, Any] = {"delta": delta} if delta else {}
     if gaussian:
-        other["gaussian"] = [{"nu": row.nu, **_risk_record(row)} for row in gaussian]
+        other["gaussian"] = [{"nu": row.budget, **_risk_record(row)} for row in gaussian]
     return {
         "family": {"outcomes": family.size, "lower": bounds.lower, "upper": bounds.upper, "alpha": bounds.alpha},
-        "risks": [
-            {"epsilon": row.epsilon, **_risk_record(row), "mollifier": _bound_record(row.mollifier)} for row in rows
-        ],
+        "risks": [{"epsilon": row.budget, **_risk_record(row)} for row in rows],
         "budgets": [asdict(row) for row in targets],
         **other,
     }
 
 
-def _risk_record(row: RiskRow | GaussianRow) -> dict[str, Any]:
+def _risk_record(row: RiskRow) -> dict[str, Any]:
     attained = json_number(row.attained.value) if row.attained.attained else None
-    return {"divergence": row.divergence, "optimal": _bound_record(row.optimal), "attained": attained}
+    record = {"divergence": row.divergence, "optimal": _risk_value_record(row.optimal), "attained": attained}
+    return record if row.mollifier is None else {**record, "mollifier": _risk_value_record(row.mollifier)}
 
 
-def _bound_record(risk: Risk) -> dict[str, Any]:
+def _risk_value_record(risk: Risk) -> dict[str, Any]:
     least = {"least": json_number(risk.least)} if risk.least else {}
     return {"value": json_number(risk.value), "tight": risk.tight, **least}
 
@@ -352,25 +331,23 @@ def account(
     profile = BoxProfile(epsilon=epsilon, alpha=alpha, attained=outcomes is not None)
     rows = [_composition_row(profile, count, delta) for count in counts]
     shuffled = None if clients is None else shuffled_epsilon(profile, clients=clients, delta=delta)
-    if json:
-        record: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "delta": delta, "samples": rows}
-        write_json(record if clients is None else record | {"shuffled": {"clients": clients, "epsilon": shuffled}})
-        return
-    made = empty_table("samples", "basic", "Renyi", "exact", texts=0)
-    for row in rows:
-        made.add_row(f"{row['samples']:,}", *(format_number(row[name]) for name in ("basic", "renyi", "composed")))
-    blocks: list[Any] = [
+    record: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "delta": delta, "samples": rows}
+    said = []
+    if shuffled is not None:
+        record["shuffled"] = {"clients": clients, "epsilon": shuffled}
+        said.append(
+            f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon at most {format_number(shuffled)}"
+        )
+    print_result(
+        record,
         f"Samples at epsilon = {epsilon:g} each, alpha = {alpha:.4g}: together (epsilon, {delta:g})-LDP with epsilon",
-        made,
+        record_table(rows, {"samples": "samples", "basic": "basic", "renyi": "Renyi", "composed": "exact"}),
         "exact: two clients reach it"
         if profile.attained
         else "exact: for a reference without atoms; else an upper bound",
-    ]
-    if shuffled is not None:
-        blocks.append(
-            f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon at most {format_number(shuffled)}"
-        )
-    print_blocks(*blocks)
+        *said,
+        json=json,
+    )
 
 
 def _composition_row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
@@ -381,16 +358,19 @@ def _composition_row(profile: BoxProfile, samples: int, delta: float) -> dict[st
 
 
 def _print_budget_split(alpha: float, counts: list[int], total: float, delta: float, json: bool) -> None:
-    shares = [(n, epsilon_per_sample(alpha=alpha, samples=n, epsilon=total, delta=delta)) for n in counts]
-    if json:
-        rows = [{"samples": n, "basic": total / n, "epsilon": share} for n, share in shares]
-        write_json({"total": total, "alpha": alpha, "delta": delta, "samples": rows})
-        return
-    made = empty_table("samples", "basic", "best known", texts=0)
-    for n, share in shares:
-        made.add_row(f"{n:,}", format_number(total / n), format_number(share))
-    print_blocks(
-        f"Epsilon of each sample, so that all are ({total:g}, {delta:g})-LDP together, alpha = {alpha:.4g}:", made
+    rows = [
+        {
+            "samples": count,
+            "basic": total / count,
+            "epsilon": epsilon_per_sample(alpha=alpha, samples=count, epsilon=total, delta=delta),
+        }
+        for count in counts
+    ]
+    print_result(
+        {"total": total, "alpha": alpha, "delta": delta, "samples": rows},
+        f"Epsilon of each sample, so that all are ({total:g}, {delta:g})-LDP together, alpha = {alpha:.4g}:",
+        record_table(rows, {"samples": "samples", "basic": "basic", "epsilon": "best known"}),
+        json=json,
     )
 
 
@@ -408,21 +388,17 @@ def explore(
     The page is one file and uses no network. It is served to this machine only until you press Ctrl-C, or written with -o. Its second tab
     explains an agreement file in plain words.
     """
-    content = page()
+    content = explorer_page()
     size = len(content.encode())
     if output is not None:
         with atomic_write(output, what="page", folders=True) as file:
             file.write(content.encode())
-        if json:
-            write_json({"file": str(output), "bytes": size})
-        else:
-            print_blocks(f"wrote {safe_text(output)}; open it in a browser")
+        record = {"file": str(output), "bytes": size}
+        print_result(record, f"wrote {safe_text(output)}; open it in a browser", json=json)
         return
     explorer = Explorer(content, port=port)
-    if json:
-        write_json({"address": explorer.address, "bytes": size})
-    else:
-        print_blocks(f"{explorer.address} (this machine alone; Ctrl-C ends it)")
+    said = f"{explorer.address} (this machine alone; Ctrl-C ends it)"
+    print_result({"address": explorer.address, "bytes": size}, said, json=json)
     if browser:
         webbrowser.open(explorer.address)
     with suppress(KeyboardInterrupt):

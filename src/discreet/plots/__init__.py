@@ -1,26 +1,22 @@
 """Pictures for users. Each function draws on a new figure, or on the given axes (`ax=`), and returns the figure.
 
-They need matplotlib (`pip install '.[cli]'`), which is imported on first use, and no window system.
+They need matplotlib (`pip install '.[cli]'`), which is imported on first use, and no window system. Labels and the check of a file name
+are here, available before matplotlib is loaded: a wrong file name is an error before anything is computed.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet._base.doors import lazy_names
+from discreet._base.files import check_output_path
+from discreet.errors import DiscreetError
+from discreet.privacy import Privacy, Pure
 
 if TYPE_CHECKING:
-    from discreet.plots._comparison import comparison
     from discreet.plots._groups import change, groups, survey, survey_change, survey_groups
-    from discreet.plots._labels import (
-        USUAL_DIVERGENCES as USUAL_DIVERGENCES,
-        USUAL_EPSILONS as USUAL_EPSILONS,
-        check_picture as check_picture,
-        divergence_label as divergence_label,
-        promise_label as promise_label,
-        shorten_name as shorten_name,
-    )
     from discreet.plots._output import output
     from discreet.plots._planning import frontier, plan, tradeoff
-    from discreet.plots._results import audit, population
+    from discreet.plots._results import audit, comparison, population
     from discreet.plots._style import (
         COLOURS as COLOURS,
         INK as INK,
@@ -28,8 +24,8 @@ if TYPE_CHECKING:
         Axes as Axes,
         Figure as Figure,
         figure as figure,
-        fonts_note as fonts_note,
         library_style as library_style,
+        missing_fonts_note as missing_fonts_note,
         panel_title as panel_title,
         save,
     )
@@ -51,6 +47,42 @@ __all__ = [
 ]
 
 
+USUAL_DIVERGENCES = ("kl", "tv", "hellinger", "chi2")
+USUAL_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+FORMATS = (".png", ".svg", ".pdf")
+_DIVERGENCES = {
+    "kl": "KL",
+    "reverse_kl": "reverse KL",
+    "tv": "total variation",
+    "hellinger": "squared Hellinger",
+    "chi2": "chi-squared",
+    "jensen_shannon": "Jensen-Shannon",
+    "le_cam": "Le Cam",
+}
+
+
+def divergence_label(name: str) -> str:
+    """A divergence's name in words; custom and parametric ones keep their own."""
+    return _DIVERGENCES.get(name, name)
+
+
+def promise_label(privacy: Privacy, epsilon: float) -> str:
+    """The promise of the samples: an epsilon, or another notion by its name."""
+    return f"at ε = {epsilon:g}" if isinstance(privacy, Pure) else f"under {privacy}"
+
+
+def shorten_name(name: str, most: int = 32) -> str:
+    """A name short enough for the picture."""
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def check_picture(path: Path) -> None:
+    """Raise an error for a file name without a picture's ending."""
+    if path.suffix.lower() not in FORMATS:
+        raise DiscreetError(f"picture {str(path)!r} does not end in {', '.join(FORMATS)}; name one of these")
+    check_output_path(path, what="picture", replace=True)
+
+
 def __dir__() -> list[str]:
     return list(__all__)
 
@@ -58,13 +90,11 @@ def __dir__() -> list[str]:
 __getattr__ = lazy_names(
     __name__,
     {
-        "_comparison": "comparison",
         "_groups": "change groups survey survey_change survey_groups",
-        "_labels": "USUAL_DIVERGENCES USUAL_EPSILONS check_picture divergence_label promise_label shorten_name",
         "_output": "output",
         "_planning": "frontier plan tradeoff",
-        "_results": "audit population",
-        "_style": "Axes COLOURS Figure INK QUIET figure fonts_note library_style panel_title save",
+        "_results": "audit comparison population",
+        "_style": "Axes COLOURS Figure INK QUIET figure missing_fonts_note library_style panel_title save",
     },
     extra="cli",
 )

@@ -21,8 +21,7 @@ from discreet.estimation import (
     SurveyAnswers,
     SurveyChange,
 )
-from discreet.plots import _style as style
-from discreet.plots._labels import promise_label
+from discreet.plots import _style as style, promise_label
 from discreet.plots._style import Axes, AxesLike, Figure
 
 _MOST_PANELS = 24
@@ -52,7 +51,7 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
     check_kind("found", found, GroupedPopulation, "pass what discreet.estimation.estimate_groups(...) returns")
     check_count("most", most)
     names = list(found.groups)[:_MOST_PANELS]
-    style.check_canvas(ax, title, len(names))
+    style.check_axes_and_title(ax, title, len(names))
     first = next(iter(found.groups.values()))
     rows = math.ceil(len(names) / _COLUMNS) if ax is None else 1
     columns = math.ceil(len(names) / rows)
@@ -60,7 +59,7 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
     shown = np.argsort(-whole, kind="stable")[:most]
     tall = 2.2 if first.domain.edges is not None else 0.75 + _WIDE * len(shown)
     if ax is None:
-        title = style.text_or_fallback(title or _usual_title(found), _usual_title(found))
+        title = style.text_or_fallback(title or _default_groups_title(found), _default_groups_title(found))
     with style.library_style():
         size, share = (2.2 + 2.3 * columns, 1.0 + rows * tall), first.domain.edges is None
         drawn, panels = style.figure_and_panels(ax, title, size=size, panels=(rows, columns), share=share)
@@ -71,9 +70,9 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
                 f"{found.groups[name].clients:,} clients{', tell nothing' if name in found.silent else ''}",
             )
             if first.domain.edges is not None:
-                _draw_bins(axes, found, name, whole)
+                _draw_group_bins(axes, found, name, whole)
             else:
-                _draw_shares(axes, found, name, whole, shown, labels=place % columns == 0)
+                _draw_group_shares(axes, found, name, whole, shown, labels=place % columns == 0)
         _use_one_scale(panels, found, shown)
         outcomes, confidence = len(whole), f"{100 * found.confidence:g} %"
         told = f"{confidence} intervals, all {len(found.groups):,} groups and {outcomes:,} outcomes at once; grey: all clients"
@@ -111,14 +110,14 @@ def _use_one_scale(panels: list[Axes], found: GroupedPopulation, shown: np.ndarr
         axes.set_ylim(1.05 * bottom, 1.05 * top)
 
 
-def _usual_title(found: GroupedPopulation) -> str:
+def _default_groups_title(found: GroupedPopulation) -> str:
     first = next(iter(found.groups.values()))
     released = "reports" if isinstance(first, ReportedPopulation) else "samples"
     promise = promise_label(first.sampler.privacy, first.sampler.epsilon)
     return f"{len(found.groups):,} groups behind {found.clients:,} private {released} {promise}"
 
 
-def _draw_shares(
+def _draw_group_shares(
     axes: Axes, found: GroupedPopulation, name: object, whole: np.ndarray, shown: np.ndarray, *, labels: bool
 ) -> None:
     law, group = found.laws[name], found.groups[name]
@@ -130,17 +129,17 @@ def _draw_shares(
     axes.vlines(np.clip(whole[shown], 0.0, 1.0), rows - 0.3, rows + 0.3, color=style.QUIET, linewidth=1.2, zorder=2)
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
     names = [style.drawable_name(group.domain.names[place], f"outcome {place}", 20) for place in shown]
-    style.name_rows(axes, names if labels else [""] * len(rows))
+    style.write_row_names(axes, names if labels else [""] * len(rows))
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     axes.tick_params(labelbottom=True)
 
 
-def _draw_bins(axes: Axes, found: GroupedPopulation, name: object, whole: np.ndarray) -> None:
+def _draw_group_bins(axes: Axes, found: GroupedPopulation, name: object, whole: np.ndarray) -> None:
     law, group = found.laws[name], found.groups[name]
     edges = group.domain.edges
     assert edges is not None
     width, colour = np.diff(edges), style.estimate_colour(exact=group.exact)
-    style.fill_steps(axes, edges, law.all_low / width, law.all_high / width, colour)
+    style.fill_between_steps(axes, edges, law.all_low / width, law.all_high / width, colour)
     axes.stairs(law.estimate / width, edges, color=colour, linewidth=1.6)
     axes.stairs(whole / width, edges, color=style.QUIET, linewidth=1.0)
     axes.axhline(0.0, color="#BBBBBB", linewidth=0.8)
@@ -163,7 +162,7 @@ def change(found: Change, *, most: int = 15, ax: AxesLike | None = None, title: 
     """
     check_kind("found", found, Change, "pass what discreet.estimation.change(...) returns")
     check_count("most", most)
-    style.check_canvas(ax, title, 1)
+    style.check_axes_and_title(ax, title, 1)
     law, domain = found.law, found.after.domain
     shown = np.argsort(-np.abs(law.estimate), kind="stable")[:most]
     if domain.edges is not None:
@@ -174,7 +173,7 @@ def change(found: Change, *, most: int = 15, ax: AxesLike | None = None, title: 
     with style.library_style():
         drawn, (axes,) = style.figure_and_panels(ax, title, size=(8.4, max(3.2, 1.6 + 0.32 * len(shown))))
         _draw_changes(axes, law, shown)
-        style.name_rows(axes, [style.drawable_name(domain.names[place], f"outcome {place}") for place in shown])
+        style.write_row_names(axes, [style.drawable_name(domain.names[place], f"outcome {place}") for place in shown])
         hidden = len(law.estimate) - len(shown)
         more = f"; {pluralise(hidden, 'more outcome')} not shown" if hidden else ""
         axes.set_xlabel(
@@ -216,7 +215,9 @@ def survey(found: SurveyAnswers, *, most: int = 10, ax: AxesLike | None = None, 
     check_kind("found", found, SurveyAnswers, "pass what discreet.estimation.answer_survey(...) returns")
     usual = f"A survey of {found.clients:,} clients, {promise_label(found.sampler.privacy, found.sampler.epsilon)}"
     told = f"{100 * found.confidence:g} % intervals, all {found.numbers:,} numbers of the survey at once"
-    return _draw_panels(found, most, ax, title, usual, told, lambda axes, place: _draw_answer(axes, found, place, most))
+    return _survey_figure(
+        found, most, ax, title, usual, told, lambda axes, place: _draw_answer(axes, found, place, most)
+    )
 
 
 def survey_groups(
@@ -251,7 +252,7 @@ def survey_groups(
     told = f"{100 * first.confidence:g} % intervals, all groups and numbers at once"
     if len(shown) < len(found):
         told += f"; {pluralise(len(found) - len(shown), 'more group')} not shown"
-    return _draw_panels(
+    return _survey_figure(
         first,
         most * len(shown),
         ax,
@@ -282,12 +283,12 @@ def survey_change(
     check_kind("found", found, SurveyChange, "pass what discreet.estimation.survey_change(...) returns")
     usual = f"The change from {found.before.clients:,} to {found.after.clients:,} clients"
     told = f"{100 * found.confidence:g} % intervals, all numbers at once; orange: the interval excludes 0"
-    return _draw_panels(
+    return _survey_figure(
         found.after, most, ax, title, usual, told, lambda axes, place: _draw_answer_change(axes, found, place, most)
     )
 
 
-def _draw_panels(
+def _survey_figure(
     found: SurveyAnswers,
     most: int,
     ax: AxesLike | None,
@@ -299,7 +300,7 @@ def _draw_panels(
     """A panel for each question, of which `draw` draws one."""
     check_count("most", most)
     answers = found.answers[:_MOST_PANELS]
-    style.check_canvas(ax, title, len(answers))
+    style.check_axes_and_title(ax, title, len(answers))
     columns = min(_SURVEY_COLUMNS, len(answers)) if ax is None else len(answers)
     rows = math.ceil(len(answers) / columns) if ax is None else 1
     tall = max(min(most, len(answer.names)) for answer in answers)
@@ -316,7 +317,7 @@ def _draw_panels(
     return drawn
 
 
-def _title_panel(axes: Axes, answer: SurveyAnswer, about: str) -> None:
+def _title_answer_panel(axes: Axes, answer: SurveyAnswer, about: str) -> None:
     unit = f", {answer.unit}" if answer.unit else ""
     style.panel_title(axes, style.drawable_name(answer.question.title + unit, answer.question.kind, 44), about)
 
@@ -324,9 +325,13 @@ def _title_panel(axes: Axes, answer: SurveyAnswer, about: str) -> None:
 def _draw_answer_groups(axes: Axes, found: Mapping[Any, SurveyAnswers], place: int, most: int) -> None:
     answers = {name: each[place] for name, each in found.items()}
     first = next(iter(answers.values()))
-    _title_panel(axes, first, "by group")
+    _title_answer_panel(axes, first, "by group")
     means = np.mean([np.nan_to_num(each.consistent) for each in answers.values()], axis=0)
-    shown = np.argsort(-means, kind="stable")[:most] if _is_ranked(first) else np.arange(len(first.names))[:most]
+    shown = (
+        np.argsort(-means, kind="stable")[:most]
+        if _has_unordered_outcomes(first)
+        else np.arange(len(first.names))[:most]
+    )
     apart = 0.7 / len(answers)
     for number, (name, each) in enumerate(answers.items()):
         rows = np.arange(len(shown)) + apart * (number - (len(answers) - 1) / 2)
@@ -335,14 +340,14 @@ def _draw_answer_groups(axes: Axes, found: Mapping[Any, SurveyAnswers], place: i
             _draw_intervals(
                 axes, rows, each.law, each.consistent, shown, _percent_scale(first), _GROUP_COLOURS[number], label
             )
-    _name_answer_rows(axes, first, shown)
+    _write_answer_names(axes, first, shown)
     if place == 0:
         axes.legend(fontsize=8, frameon=False, loc="best")
 
 
 def _draw_answer_change(axes: Axes, found: SurveyChange, place: int, most: int) -> None:
     answer, law = found.after[place], found.laws[place]
-    _title_panel(axes, answer, "later less earlier")
+    _title_answer_panel(axes, answer, "later less earlier")
     shown = np.argsort(-np.abs(np.nan_to_num(law.estimate)), kind="stable")[:most]
     if np.isfinite(law.estimate).all():
         sure = (law.all_low > 0.0) | (law.all_high < 0.0)
@@ -350,7 +355,7 @@ def _draw_answer_change(axes: Axes, found: SurveyChange, place: int, most: int) 
             rows = np.flatnonzero(chosen[shown])
             _draw_intervals(axes, rows, law, law.estimate, shown[rows], _percent_scale(answer), colour, None)
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
-    _name_answer_rows(axes, answer, shown)
+    _write_answer_names(axes, answer, shown)
     axes.set_xlabel(axes.get_xlabel().replace("share, %", "percentage points"))
 
 
@@ -358,7 +363,7 @@ def _percent_scale(answer: SurveyAnswer) -> float:
     return 100.0 if answer.has_shares else 1.0
 
 
-def _is_ranked(answer: SurveyAnswer) -> bool:
+def _has_unordered_outcomes(answer: SurveyAnswer) -> bool:
     """Whether outcomes have no order of their own."""
     return answer.has_shares and answer.question.kind == "shares"
 
@@ -379,9 +384,9 @@ def _draw_intervals(
     axes.scatter(scale * np.clip(estimate[shown], low, high), rows, s=30, color=colour, zorder=3, label=label)
 
 
-def _name_answer_rows(axes: Axes, answer: SurveyAnswer, shown: np.ndarray) -> None:
+def _write_answer_names(axes: Axes, answer: SurveyAnswer, shown: np.ndarray) -> None:
     """The names of the outcomes, and what is not shown."""
-    style.name_rows(axes, [style.drawable_name(answer.names[place], f"number {place}", 26) for place in shown])
+    style.write_row_names(axes, [style.drawable_name(answer.names[place], f"number {place}", 26) for place in shown])
     axes.grid(axis="x", visible=True)
     hidden = len(answer.names) - len(shown)
     more = f"{pluralise(hidden, 'more outcome')} not shown" if hidden else ""
@@ -390,7 +395,7 @@ def _name_answer_rows(axes: Axes, answer: SurveyAnswer, shown: np.ndarray) -> No
 
 def _draw_answer(axes: Axes, found: SurveyAnswers, place: int, most: int) -> None:
     answer = found[place]
-    _title_panel(axes, answer, f"{answer.clients:,} were asked it" if answer.clients else "nobody was asked it")
+    _title_answer_panel(axes, answer, f"{answer.clients:,} were asked it" if answer.clients else "nobody was asked it")
     sizes = found.sampler.survey.columns.sizes(answer.question.columns)
     if not answer.is_known:
         axes.axis("off")
@@ -398,11 +403,13 @@ def _draw_answer(axes: Axes, found: SurveyAnswers, place: int, most: int) -> Non
         _draw_share_table(axes, answer, found, sizes)
     else:
         shown = (
-            np.argsort(-answer.consistent, kind="stable")[:most] if _is_ranked(answer) else np.arange(len(answer.names))
+            np.argsort(-answer.consistent, kind="stable")[:most]
+            if _has_unordered_outcomes(answer)
+            else np.arange(len(answer.names))
         )
         rows, colour = np.arange(len(shown)), style.COLOURS["linear"]
         _draw_intervals(axes, rows, answer.law, answer.consistent, shown, _percent_scale(answer), colour, None)
-        _name_answer_rows(axes, answer, shown)
+        _write_answer_names(axes, answer, shown)
 
 
 def _draw_share_table(axes: Axes, answer: SurveyAnswer, found: SurveyAnswers, sizes: tuple[int, ...]) -> None:

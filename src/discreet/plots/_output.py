@@ -35,14 +35,14 @@ def density_figure(law: OutputLaw, *, ax: AxesLike | None, title: str | None) ->
     with style.library_style():
         if law.dim == 1:
             drawn, (axes,) = style.figure_and_panels(ax, title, size=(7.6, 4.3))
-            _draw_curves(axes, law)
+            _draw_density_curves(axes, law)
         else:
             drawn, panels = style.figure_and_panels(ax, title, size=(11.0, 4.4), panels=(1, 3), share=True)
-            _draw_images(drawn, panels, law)
+            _draw_density_images(drawn, panels, law)
     return drawn
 
 
-def _draw_curves(axes: Axes, law: OutputLaw) -> None:
+def _draw_density_curves(axes: Axes, law: OutputLaw) -> None:
     (low, high), *_ = _axis_ranges(law.family)
     x = np.linspace(low, high, _POINTS[1])
     h = law.family.pdf(x)
@@ -75,7 +75,7 @@ def _draw_curves(axes: Axes, law: OutputLaw) -> None:
     )
 
 
-def _draw_images(drawn: Figure, panels: Sequence[Axes], law: OutputLaw) -> None:
+def _draw_density_images(drawn: Figure, panels: Sequence[Axes], law: OutputLaw) -> None:
     (low, high), (bottom, top) = _axis_ranges(law.family)
     x, y = np.linspace(low, high, _POINTS[2]), np.linspace(bottom, top, _POINTS[2])
     points = np.stack(np.meshgrid(x, y, indexing="xy"), axis=-1).reshape(-1, 2)
@@ -188,7 +188,7 @@ def output(
         assert isinstance(law, OutputLaw)
         return density_figure(law, ax=ax, title=title)
     check_count("most", most)
-    client = _ClientOutput.of(sampler, sampler.family, p, released)
+    client = _ClientOutput.of_client(sampler, sampler.family, p, released)
     with style.library_style():
         drawn, (axes,) = style.figure_and_panels(ax, title, size=(6.4, 5.2))
         _draw_client_output(axes, client, most)
@@ -210,7 +210,7 @@ class _ClientOutput:
     colour: str
 
     @classmethod
-    def of(cls, sampler: Any, family: FiniteFamily, p: Any, released: Any) -> "_ClientOutput":
+    def of_client(cls, sampler: Any, family: FiniteFamily, p: Any, released: Any) -> "_ClientOutput":
         held = family.as_rows(p)
         if held.ndim != 1:
             raise DiscreetError(f"p has shape {held.shape}; a picture shows one client: draw the output of each")
@@ -228,7 +228,7 @@ class _ClientOutput:
             claim=f"a factor of e$^{{{sampler.epsilon:g}}}$" if box is not None else str(sampler.privacy),
             boxed=box is not None,
             released=None if released is None else int(family.numbers([released])[0]),
-            colour=style.mechanism_colour(sampler.name),
+            colour=style.mechanism_colours([sampler.name])[sampler.name],
         )
 
     def shown_outcomes(self, most: int) -> NDArray[np.intp]:
@@ -270,7 +270,7 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     )
     axes.scatter(drawn_from, rows, s=46, color=client.colour, zorder=3)
     for row in rows[~positive]:
-        _annotate(axes, "held: 0", (edge, row), (8, 6), style.COLOURS["held"])
+        _annotate_point(axes, "held: 0", (edge, row), (8, 6), style.COLOURS["held"])
     axes.set_xscale("log")
     axes.set_xlim(0.85 * edge, 1.7 * max(float(held.max()), float(ceiling.max())))
     low, high = axes.get_xlim()
@@ -283,14 +283,14 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
         label.set_fontweight("bold" if place == client.released else "normal")
     if client.released is not None:
         row = int(np.flatnonzero(shown == client.released)[0])
-        _annotate(
+        _annotate_point(
             axes, "released", (drawn_from[row], row), (0, -6), client.colour, side="center", level="top", weight="bold"
         )
     axes.grid(False)
     axes.spines["left"].set_visible(False)
     side, away = ("left", 8) if held[0] >= drawn_from[0] else ("right", -8)
-    _annotate(axes, "held", (held[0], 0), (away, 0), style.COLOURS["held"], side=side, level="center")
-    _annotate(axes, "drawn from", (drawn_from[0], 0), (0, 7), client.colour, side="center")
+    _annotate_point(axes, "held", (held[0], 0), (away, 0), style.COLOURS["held"], side=side, level="center")
+    _annotate_point(axes, "drawn from", (drawn_from[0], 0), (0, 7), client.colour, side="center")
     if not client.boxed:
         axes.set_xlabel(f"claimed: {client.claim}; it states no box", color=client.colour)
     elif np.ptp(client.floor) == np.ptp(client.ceiling) == 0.0:
@@ -300,7 +300,7 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
         axes.set_xlabel(f"bars: one box for every client, {client.claim} wide", color=client.colour)
 
 
-def _annotate(
+def _annotate_point(
     axes: Axes,
     text: str,
     place: tuple[float, float],

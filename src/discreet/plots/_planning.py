@@ -19,8 +19,7 @@ from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind, c
 from discreet.estimation import MOST_CLIENTS, outlook
 from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex, as_floats
 from discreet.mechanisms import SERVING, MollifierSampler, OptimalSampler
-from discreet.plots import _style as style
-from discreet.plots._labels import USUAL_DIVERGENCES, USUAL_EPSILONS, divergence_label
+from discreet.plots import USUAL_DIVERGENCES, USUAL_EPSILONS, _style as style, divergence_label
 from discreet.plots._style import Axes, AxesLike, Figure
 from discreet.privacy import check_epsilon
 
@@ -59,11 +58,11 @@ def tradeoff(
         divergences = [divergences]
     names = check_list("divergences", divergences, "pass names such as 'kl'")
     _check_panel_count(len(names))
-    style.check_canvas(ax, title, len(names))
+    style.check_axes_and_title(ax, title, len(names))
     curves = [_risk_curve(family, budgets, divergence(name), bracket=bracket) for name in names]
     if title is None and ax is None:
         title = f"Worst-case divergence: {family!r}"
-    return curves_figure(curves, ax=ax, title=title)
+    return risk_curves_figure(curves, ax=ax, title=title)
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def _check_panel_count(panels: int) -> None:
         raise DiscreetError(f"{panels} divergences do not fit one picture; choose 1 to {MOST_PANELS}")
 
 
-def curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
+def risk_curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
     """One to four panels side by side or two by two; the gap to the baseline is shaded."""
     _check_panel_count(len(curves))
     for curve in curves:
@@ -136,7 +135,7 @@ def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
         axes.plot(curve.epsilon, attained, color=style.COLOURS["optimal"], clip_on=False)
     if curve.epsilon[-1] > 8.0 * curve.epsilon[0]:
         axes.set_xscale("log")
-        ticks = _round_numbers(curve.epsilon[0], curve.epsilon[-1])
+        ticks = _round_tick_values(curve.epsilon[0], curve.epsilon[-1])
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_xticks([], minor=True)
     axes.set_xlim(curve.epsilon[0], curve.epsilon[-1])
@@ -203,7 +202,7 @@ def _write_curve_name(
     )
 
 
-def _round_numbers(low: float, high: float) -> list[float]:
+def _round_tick_values(low: float, high: float) -> list[float]:
     """1, 2, 5 times powers of ten within the range; every other one if that is many."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     found = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
@@ -238,11 +237,11 @@ def frontier(
     Raises:
         DiscreetError: There is no design, or they are of several divergences or budgets.
     """
-    style.check_canvas(ax, title, 1)
+    style.check_axes_and_title(ax, title, 1)
     designs = check_list("designs", designs, "pass what discreet.design(...) returned, one or more")
     for one in designs:
         check_kind("designs", one, Design, "pass what discreet.design(...) returned, one or more")
-    points = {} if others is None else _check_points(others)
+    points = {} if others is None else _check_other_points(others)
     if not designs or len({(one.divergence.name, one.epsilon, one.over) for one in designs}) > 1:
         raise DiscreetError(
             "designs are one or more with the same epsilon and divergence, over the mean; vary keep alone"
@@ -269,12 +268,14 @@ def frontier(
         axes.set_xlabel(f"worst case over everybody, {name}")
         axes.set_ylabel(f"mean over the examples, {name}")
         axes.set_ylim(bottom=0.0)
-        _name_points(axes, [f"{one.keep:g}" for one in ordered], worst, mean)  # the limits of the axes are known by now
+        _write_point_names(
+            axes, [f"{one.keep:g}" for one in ordered], worst, mean
+        )  # the limits of the axes are known by now
         axes.legend(frameon=False)
     return drawn
 
 
-def _check_points(others: Any) -> dict[str, tuple[float, float]]:
+def _check_other_points(others: Any) -> dict[str, tuple[float, float]]:
     """The points of other samplers by name."""
     fix = "pass {name: (worst case, mean)}"
     check_kind("others", others, Mapping, fix)
@@ -287,7 +288,7 @@ def _check_points(others: Any) -> dict[str, tuple[float, float]]:
     return found
 
 
-def _name_points(axes: Axes, names: Sequence[str], x: Floats, y: Floats) -> None:
+def _write_point_names(axes: Axes, names: Sequence[str], x: Floats, y: Floats) -> None:
     """Name every point; points that are too close share one list, in turn above and below."""
     at = axes.transAxes.inverted().transform(axes.transData.transform(np.column_stack([x, y])))
     groups: list[list[int]] = []
@@ -341,17 +342,17 @@ def plan(
     check_count("clients", clients, most=MOST_CLIENTS)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     OPEN_UNIT.check("confidence", confidence)
-    style.check_canvas(ax, title, 2)
+    style.check_axes_and_title(ax, title, 2)
     budgets = sorted({check_epsilon(each) for each in check_list("epsilons", epsilons, "pass one budget or more")})
     if not budgets:
         raise DiscreetError("epsilons is empty; give one budget or more")
     if title is None and ax is None:
         title = f"A plan for {pluralise(clients, 'client')} and {pluralise(family.size, 'outcome')}"
-    found = _compute_plan(family, clients, budgets, accuracy, confidence)
+    found = _plan_curves(family, clients, budgets, accuracy, confidence)
     with style.library_style():
         drawn, (left, right) = style.figure_and_panels(ax, title, size=(11.6, 4.6), panels=(1, 2))
-        _draw_risk(left, found)
-        _draw_errors(right, found)
+        _draw_planned_risk(left, found)
+        _draw_planned_margins(right, found)
     return drawn
 
 
@@ -367,14 +368,14 @@ class _PlanCurves:
     accuracy: float
 
 
-def _compute_plan(
+def _plan_curves(
     family: Simplex | Band, clients: int, budgets: Sequence[float], accuracy: float, confidence: float
 ) -> _PlanCurves:
     grid = np.geomspace(min(budgets[0], 0.1), max(budgets[-1], 10.0), 60)
     samplers = [OptimalSampler(family, epsilon=each) for each in grid.tolist()]
     sizes = np.geomspace(max(10, clients / 100), clients * 100, 40)
 
-    def error(name: str, budget: float, size: float) -> float:
+    def margin_at(name: str, budget: float, size: float) -> float:
         sampler = SERVING[name](family, epsilon=budget)
         return outlook(sampler, mechanism=name, clients=int(size), confidence=confidence).at_worst
 
@@ -383,7 +384,7 @@ def _compute_plan(
         risk={f: np.array([float(sampler.risk(f)) for sampler in samplers]) for f in _STYLES},
         clients=sizes,
         errors={
-            (budget, name): np.array([error(name, budget, size) for size in sizes])
+            (budget, name): np.array([margin_at(name, budget, size) for size in sizes])
             for budget in budgets
             for name in SERVING
         },
@@ -392,7 +393,7 @@ def _compute_plan(
     )
 
 
-def _draw_risk(axes: Axes, plan: _PlanCurves) -> None:
+def _draw_planned_risk(axes: Axes, plan: _PlanCurves) -> None:
     style.panel_title(axes, "What a sample costs its client", "least worst-case divergence, linear and optimal alike")
     for name, risk in plan.risk.items():
         axes.plot(plan.epsilon, risk, _STYLES[name], color=style.COLOURS["optimal"], label=divergence_label(name))
@@ -405,7 +406,7 @@ def _draw_risk(axes: Axes, plan: _PlanCurves) -> None:
     axes.legend(loc="upper right", frameon=False, labelcolor=style.INK)
 
 
-def _draw_errors(axes: Axes, plan: _PlanCurves) -> None:
+def _draw_planned_margins(axes: Axes, plan: _PlanCurves) -> None:
     style.panel_title(
         axes, "How well a share will be known", "half-width of its interval at worst: linear solid, optimal dotted"
     )

@@ -1,22 +1,25 @@
-"""Pictures of results: an estimated population with its intervals, and an audit.
+"""Pictures of results: an estimated population with its intervals, an audit, and mechanisms side by side.
 
 `population` draws a row for each label or a step for each cell. `audit` draws the frequency of the leading event under two inputs, and the
-bound of every event beside the claimed epsilon.
+bound of every event beside the claimed epsilon. `comparison` draws a panel for each divergence and a line for each mechanism; colours,
+labels and matplotlib's settings may be the caller's, so that a picture fits the paper it is for.
 """
 
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
+import matplotlib
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.labelled import LawLike
 from discreet.audit import BlackBoxAudit
-from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.errors import DiscreetError, check_choice, check_count, check_kind
 from discreet.estimation import AnyPopulation, Population, ReportedPopulation
 from discreet.families import ContinuousFamily, as_laws
-from discreet.plots import _style as style
-from discreet.plots._labels import promise_label
-from discreet.plots._style import Axes, AxesLike, Figure
+from discreet.plots import _style as style, divergence_label, promise_label, shorten_name
+from discreet.plots._style import Axes, AxesLike, Figure, figure_and_panels, library_style, mechanism_colours
 
 Floats = NDArray[np.float64]
 _BY_EXAMPLES = style.COLOURS["mollifier"]  # no mollifier is drawn beside it
@@ -50,7 +53,7 @@ def population(
     if not isinstance(found, ReportedPopulation):
         check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
     check_count("most", most)
-    style.check_canvas(ax, title, 1)
+    style.check_axes_and_title(ax, title, 1)
     known = None if truth is None else _check_truth_shares(truth, found)
     if ax is None:
         promise = promise_label(found.sampler.privacy, found.sampler.epsilon)
@@ -61,11 +64,11 @@ def population(
     with style.library_style():
         drawn, (axes,) = style.figure_and_panels(ax, title, size=(8.4, height))
         if found.domain.edges is None:
-            _draw_labels(axes, found, known, most)
+            _draw_label_shares(axes, found, known, most)
             above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}  # given axes may have a title
             axes.legend(loc="lower right", frameon=False, labelcolor=style.INK, **above)
         else:
-            _draw_cells(axes, found, known, found.domain.edges)
+            _draw_cell_densities(axes, found, known, found.domain.edges)
     return drawn
 
 
@@ -77,7 +80,7 @@ def _check_truth_shares(truth: Any, found: AnyPopulation) -> Floats:
     return np.asarray(shares)
 
 
-def _draw_labels(axes: Axes, found: AnyPopulation, truth: Floats | None, most: int) -> None:
+def _draw_label_shares(axes: Axes, found: AnyPopulation, truth: Floats | None, most: int) -> None:
     """A row for each label. Those that are selected by their estimates, which are random, have intervals that hold all at once."""
     law, colour = found.law, style.estimate_colour(exact=found.exact)
     by = law.estimate if truth is None else truth
@@ -101,7 +104,7 @@ def _draw_labels(axes: Axes, found: AnyPopulation, truth: Floats | None, most: i
             truth[shown], rows, s=64, marker="D", facecolor="none", edgecolor=style.INK, zorder=4, label="truth"
         )
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
-    style.name_rows(axes, [style.drawable_name(found.domain.names[place], f"outcome {place}") for place in shown])
+    style.write_row_names(axes, [style.drawable_name(found.domain.names[place], f"outcome {place}") for place in shown])
     more = f"; {len(by) - len(shown):,} more outcomes not shown" if len(by) > len(shown) else ""
     together = f", all {len(by):,} at once" if ranked else ""
     axes.set_xlabel(
@@ -110,10 +113,10 @@ def _draw_labels(axes: Axes, found: AnyPopulation, truth: Floats | None, most: i
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
 
 
-def _draw_cells(axes: Axes, found: AnyPopulation, truth: Floats | None, edges: Floats) -> None:
+def _draw_cell_densities(axes: Axes, found: AnyPopulation, truth: Floats | None, edges: Floats) -> None:
     """A step for each cell."""
     law, width, colour = found.law, np.diff(edges), style.estimate_colour(exact=found.exact)
-    style.fill_steps(axes, edges, law.low / width, law.high / width, colour)
+    style.fill_between_steps(axes, edges, law.low / width, law.high / width, colour)
     label = _UNBIASED if found.exact else _AMONG_SAMPLES
     axes.stairs(law.estimate / width, edges, color=colour, linewidth=1.8, label=label)
     if found.reweighted is not None:
@@ -166,16 +169,16 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
         title = f"Claimed ε = {found.epsilon:g}: {'refuted' if found.is_refuted else 'not refuted'}"
     with style.library_style():
         drawn, (left, right) = style.figure_and_panels(ax, title, size=(10.0, 4.0), panels=(1, 2))
-        _draw_frequencies(left, found)
-        _draw_bounds(right, found)
+        _draw_event_frequencies(left, found)
+        _draw_event_bounds(right, found)
     return drawn
 
 
-def _draw_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
+def _draw_event_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     event = found.events[0]
     style.panel_title(axes, "The leading event", style.drawable_name(event.description, "event 1", 52))
     heights = (event.first_count / event.draws, event.second_count / event.draws)
-    names = [f"input {_value_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
+    names = [f"input {_input_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
     bars = axes.bar([0, 1], heights, width=0.5, color=[style.COLOURS["mollifier"], style.COLOURS["held"]])
     axes.bar_label(bars, [f"{height:.4f}" for height in heights], padding=3)
     numbers = (event.first_input + 1, event.second_input + 1)
@@ -185,7 +188,7 @@ def _draw_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     axes.set_ylabel("how often")
 
 
-def _draw_bounds(axes: Axes, found: BlackBoxAudit) -> None:
+def _draw_event_bounds(axes: Axes, found: BlackBoxAudit) -> None:
     claim, bounds = found.epsilon, [event.empirical_epsilon_lower_bound for event in found.events]
     style.panel_title(
         axes, "What each event proves", "a lower bound for epsilon, on draws that had no part in choosing it"
@@ -204,6 +207,124 @@ def _draw_bounds(axes: Axes, found: BlackBoxAudit) -> None:
     axes.set_xlabel("ε")
 
 
-def _value_text(value: Any) -> str:
+def _input_text(value: Any) -> str:
     """A value as one would type it: 'b' instead of np.str_('b')."""
     return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+_VALUES = {
+    "mean": "mean over the clients",
+    "median": "median of the clients",
+    "largest": "largest of the clients",
+    "worst_case": "worst case over the family",
+}
+
+
+class ComparedRecord(Protocol):
+    """What a picture reads of a record; see `discreet.research.ComparisonRecord`."""
+
+    @property
+    def mechanism(self) -> str: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def divergence(self) -> str: ...
+    @property
+    def exact(self) -> bool: ...
+    @property
+    def smallest(self) -> float: ...
+
+
+def comparison(
+    records: Sequence[ComparedRecord],
+    *,
+    value: str = "mean",
+    ax: AxesLike | None = None,
+    title: str | None = None,
+    colours: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    style: Mapping[str, Any] | None = None,
+) -> Figure:
+    """Draw a comparison of mechanisms: a value against epsilon, or bars where there is one budget.
+
+    With `value="worst_case"` a dashed line shows the smallest worst case of any private sampler, where it is known. Worst cases that are
+    upper bounds are dotted.
+
+    Args:
+        records: `discreet.research.compare(...).records`.
+        value: "mean", "median", "largest" or "worst_case".
+        ax: Axes to draw on, one for each divergence; by default a new figure.
+        title: Above a new figure.
+        colours: Of mechanisms by name, in place of ours.
+        labels: For the legend, by name.
+        style: Settings of matplotlib (rcParams) in place of ours; `{}` leaves the caller's own.
+
+    Returns:
+        The figure.
+
+    Raises:
+        DiscreetError: for another value, for no records, and for axes that are not as many as divergences.
+    """
+    check_choice("value", value, _VALUES)
+    check_kind("records", records, Sequence, "pass compare(...).records")
+    if not all(hasattr(record, "mechanism") for record in records):
+        raise DiscreetError("records holds something else; pass compare(...).records")
+    for name, given in (("colours", colours), ("labels", labels), ("style", style)):
+        if given is not None:
+            check_kind(name, given, Mapping, "pass a dict")
+    rows = [record for record in records if not math.isnan(record.epsilon)]
+    if not rows:
+        raise DiscreetError("records is empty, or without pure budgets; pass compare(...).records")
+    names = list(dict.fromkeys(record.mechanism for record in rows))
+    panels = list(dict.fromkeys(record.divergence for record in rows))
+    shades = {**mechanism_colours(names), **(colours or {})}
+    own: Any = dict(style or {})
+    with library_style() if style is None else matplotlib.rc_context(own):
+        drawn, axes = figure_and_panels(ax, title, size=(3.4 * len(panels) + 1.6, 3.6), panels=(1, len(panels)))
+        for panel, name in zip(axes, panels, strict=True):
+            _draw_compared_mechanisms(
+                panel, [record for record in rows if record.divergence == name], value, names, shades, labels or {}
+            )
+            panel.set_title(_text_without_formulas(divergence_label(name)), loc="left", fontsize=11)
+        axes[0].set_ylabel(_VALUES[value])
+        axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
+    return drawn
+
+
+def _text_without_formulas(name: str) -> str:
+    """A name as matplotlib prints it: one short line, and no dollar sign starts a formula."""
+    return shorten_name(" ".join(name.split())).replace("$", r"\$")
+
+
+def _draw_compared_mechanisms(
+    axes: Axes,
+    rows: Sequence[Any],
+    value: str,
+    names: Sequence[str],
+    colours: Mapping[str, str],
+    labels: Mapping[str, str],
+) -> None:
+    budgets = sorted({row.epsilon for row in rows})
+    as_bars = len(budgets) == 1
+    for place, name in enumerate(names):
+        points = sorted((row.epsilon, getattr(row, value)) for row in rows if row.mechanism == name)
+        if not points:
+            continue
+        bound = value == "worst_case" and not all(row.exact for row in rows if row.mechanism == name)
+        label = labels.get(name, _text_without_formulas(name)) + (" (upper bound)" if bound else "")
+        if as_bars:
+            axes.bar(place, points[0][1], color=colours[name], label=label, alpha=0.5 if bound else 1.0)
+        else:
+            line = ":" if bound else "-"
+            axes.plot(*zip(*points, strict=True), line, color=colours[name], label=label, marker="o", markersize=3.5)
+    known = sorted({(row.epsilon, row.smallest) for row in rows if not math.isnan(row.smallest)})
+    if value == "worst_case" and known:
+        dashed: Any = {"color": style.QUIET, "linestyle": (0, (4, 2)), "linewidth": 1.0, "label": "smallest possible"}
+        if as_bars:
+            axes.axhline(known[0][1], **dashed)
+        else:
+            axes.plot(*zip(*known, strict=True), **dashed)
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel(f"ε = {budgets[0]:g}" if as_bars else "ε")
+    if as_bars:
+        axes.set_xticks([])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet._base.files import atomic_write
 from discreet.errors import DiscreetError, check_kind, check_path, need_extra
-from discreet.plots._labels import check_picture, shorten_name
+from discreet.plots import check_picture, shorten_name
 
 try:
     import matplotlib
@@ -37,9 +37,11 @@ COLOURS = {  # Okabe and Ito's palette
 OTHER_COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#F0E442", "#000000")  # the rest of it, for mechanisms of one's own
 
 
-def mechanism_colour(name: str, place: int = 0) -> str:
-    """The colour of a mechanism; those that are not ours get the others in turn."""
-    return COLOURS.get(name, OTHER_COLOURS[place % len(OTHER_COLOURS)])
+def mechanism_colours(names: Sequence[str]) -> dict[str, str]:
+    """The colours of mechanisms; those that are not ours get the others in turn."""
+    others = [name for name in names if name not in COLOURS]
+    turns = {name: OTHER_COLOURS[place % len(OTHER_COLOURS)] for place, name in enumerate(others)}
+    return {name: COLOURS.get(name) or turns[name] for name in names}
 
 
 _SCRIPTS = (  # fonts for scripts that the default lacks, if installed
@@ -125,7 +127,7 @@ def drawable_name(name: Any, instead: str, most: int = 32) -> str:
     return text_or_fallback(shorten_name(str(name), most), instead)
 
 
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
+def write_row_names(axes: Axes, names: Sequence[str]) -> None:
     """Names beside the rows of a panel, the first on top, without lines between them."""
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_yticks(np.arange(len(names)), names, color=INK, parse_math=False)
@@ -133,7 +135,7 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.spines["left"].set_visible(False)
 
 
-def fill_steps(
+def fill_between_steps(
     axes: Axes, edges: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], colour: str
 ) -> None:
     """A band between two heights in each cell."""
@@ -146,7 +148,7 @@ def estimate_colour(*, exact: bool) -> str:
     return COLOURS["linear" if exact else "optimal"]
 
 
-def fonts_note(names: Iterable[Any]) -> str | None:
+def missing_fonts_note(names: Iterable[Any]) -> str | None:
     """Which font to install for labels that no installed font can write, and that a picture numbers instead; None if there are none."""
     missing = [str(name) for name in names if any(ord(letter) not in _drawable_characters() for letter in str(name))]
     if not missing:
@@ -188,31 +190,31 @@ def figure_and_panels(
         DiscreetError: `ax` does not have that many axes, or a title is given too.
     """
     rows, columns = panels
-    check_canvas(ax, title, rows * columns)
+    check_axes_and_title(ax, title, rows * columns)
     if ax is None:
         drawn = figure(*size)
         if title:
             drawn.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", parse_math=False)
         return drawn, list(drawn.subplots(rows, columns, squeeze=False, sharex=share).ravel())
-    own = _own_axes(ax)
+    own = _axes_list(ax)
     around = own[0].figure
     return (around if isinstance(around, Figure) else around.figure), own
 
 
-def check_canvas(ax: AxesLike | None, title: str | None, panels: int) -> None:
+def check_axes_and_title(ax: AxesLike | None, title: str | None, panels: int) -> None:
     """Refuse axes and titles that no picture of so many panels takes, before anything is computed."""
     if title is not None:
         check_kind("title", title, str, "pass a text, or leave it out")
     if ax is None:
         return
-    own = _own_axes(ax)
+    own = _axes_list(ax)
     if len(own) != panels:
         raise DiscreetError(f"ax holds {len(own)} axes for {panels} panels; pass one for each, or leave it out")
     if title is not None:
         raise DiscreetError(f"title = {title!r} is for a new figure; set the titles of your own axes yourself")
 
 
-def _own_axes(ax: AxesLike) -> list[Axes]:
+def _axes_list(ax: AxesLike) -> list[Axes]:
     own = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
     if not all(isinstance(one, Axes) for one in own):
         raise DiscreetError(f"ax = {ax!r} is not matplotlib axes; pass what `figure.subplots()` gives, or leave it out")

@@ -1,7 +1,7 @@
 """The paper's experiments and ours, their baselines and reports. Nothing in the library depends on it.
 
-`_boosted`: the learnt baseline. `_published`: cited figures of others. `experiments` compute and write records; `_reports` read
-them. `discreet reproduce` and `discreet demo` run it.
+`_boosted`: the learnt baseline. `experiments` compute and write records; `_reports` read them and set published figures beside ours.
+`_flights` is the tour of `discreet demo`. `discreet reproduce` runs the rest.
 """
 
 from typing import TYPE_CHECKING
@@ -12,66 +12,51 @@ from discreet.research._boosted import BoostedLaw, BoostedSampler, Training
 from discreet.research._comparison import Comparison, ComparisonRecord, compare
 
 if TYPE_CHECKING:
-    from discreet.research._explorer import Explorer as Explorer, page as page
-    from discreet.research._reports._designs import (
-        design_findings as design_findings,
-        learned_findings as learned_findings,
-        reweighted_findings as reweighted_findings,
-        shift_findings as shift_findings,
-    )
-    from discreet.research._reports._flights import (
+    from discreet.research._explorer import Explorer as Explorer, explorer_page as explorer_page
+    from discreet.research._flights import (
+        DesignedFlights as DesignedFlights,
+        DestinationEstimate as DestinationEstimate,
+        FlightRelease as FlightRelease,
+        TimeZoneEstimate as TimeZoneEstimate,
         design_gain_figure as design_gain_figure,
-        flights_figure as flights_figure,
-        lesson_figure as lesson_figure,
-        reports_figure as reports_figure,
+        destinations_figure as destinations_figure,
+        estimate_destinations as estimate_destinations,
+        estimate_time_zones as estimate_time_zones,
+        flight_release_figure as flight_release_figure,
+        release_flights as release_flights,
+        serve_flights_by_design as serve_flights_by_design,
+        time_zones_figure as time_zones_figure,
     )
-    from discreet.research._reports._follow_up import (
-        follow_up_findings as follow_up_findings,
-    )
-    from discreet.research._reports._pages import (
+    from discreet.research._reports import (
         STATISTICS as STATISTICS,
         CostQuantiles as CostQuantiles,
         client_costs as client_costs,
         realised_epsilon as realised_epsilon,
         recorded_epsilons as recorded_epsilons,
         recorded_mechanisms as recorded_mechanisms,
+        write_report as write_report,
     )
-    from discreet.research._reports._population import (
-        population_findings as population_findings,
+    from discreet.research._reports._designs import (
+        design_findings as design_findings,
+        learned_findings as learned_findings,
+        reweighted_findings as reweighted_findings,
+        shift_findings as shift_findings,
     )
-    from discreet.research._reproduction import (
-        DESIGNS as DESIGNS,
+    from discreet.research._reports._follow_up import follow_up_findings as follow_up_findings
+    from discreet.research._reports._population import population_findings as population_findings
+    from discreet.research.experiments import (
         FIGURES as FIGURES,
-        FOLLOWING as FOLLOWING,
-        LEARNED as LEARNED,
-        POPULATION as POPULATION,
+        PAPER_DIVERGENCES as PAPER_DIVERGENCES,
+        REPORTS as REPORTS,
+        RecordedRun,
         choose_experiments as choose_experiments,
-        experiment as experiment,
+        named_experiment as named_experiment,
+        records_path as records_path,
         reproduce,
-        write_designs as write_designs,
-        write_follow_up as write_follow_up,
-        write_learned as write_learned,
-        write_paper as write_paper,
-        write_population as write_population,
-    )
-    from discreet.research.experiments._flights import (
-        DesignedFlights as DesignedFlights,
-        DestinationEstimate as DestinationEstimate,
-        FlightRelease as FlightRelease,
-        TimeZoneEstimate as TimeZoneEstimate,
-        designed_flights as designed_flights,
-        learnt_time_zones as learnt_time_zones,
-        released_flights as released_flights,
-        reported_destinations as reported_destinations,
+        run_experiment as run_experiment,
     )
     from discreet.research.experiments._follow_up import ORDERED as ORDERED
     from discreet.research.experiments._paper_figures import MixtureClient as MixtureClient, RingLaw as RingLaw
-    from discreet.research.experiments._records import (
-        PAPER_DIVERGENCES as PAPER_DIVERGENCES,
-        RecordedRun,
-        records_path as records_path,
-        run_experiment as run_experiment,
-    )
 
 __all__ = [
     "BoostedLaw",
@@ -87,24 +72,22 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "_explorer": "Explorer page",
-        "_reports._designs": ("design_findings learned_findings reweighted_findings shift_findings"),
-        "_reports._flights": "design_gain_figure flights_figure lesson_figure reports_figure",
+        "_explorer": "Explorer explorer_page",
+        "_flights": (
+            "DesignedFlights DestinationEstimate FlightRelease TimeZoneEstimate design_gain_figure serve_flights_by_design "
+            "flight_release_figure estimate_time_zones time_zones_figure release_flights estimate_destinations destinations_figure"
+        ),
+        "_reports": (
+            "CostQuantiles STATISTICS client_costs realised_epsilon recorded_epsilons recorded_mechanisms write_report"
+        ),
+        "_reports._designs": "design_findings learned_findings reweighted_findings shift_findings",
         "_reports._follow_up": "follow_up_findings",
-        "_reports._pages": (
-            "CostQuantiles STATISTICS client_costs realised_epsilon recorded_epsilons recorded_mechanisms"
-        ),
         "_reports._population": "population_findings",
-        "_reproduction": (
-            "DESIGNS FIGURES FOLLOWING LEARNED POPULATION choose_experiments experiment reproduce write_designs "
-            "write_follow_up write_learned write_paper write_population"
-        ),
-        "experiments._flights": (
-            "DesignedFlights DestinationEstimate FlightRelease TimeZoneEstimate "
-            "designed_flights learnt_time_zones released_flights reported_destinations"
+        "experiments": (
+            "FIGURES PAPER_DIVERGENCES REPORTS RecordedRun choose_experiments named_experiment records_path reproduce "
+            "run_experiment"
         ),
         "experiments._follow_up": "ORDERED",
         "experiments._paper_figures": "MixtureClient RingLaw",
-        "experiments._records": "PAPER_DIVERGENCES RecordedRun records_path run_experiment",
     },
 )

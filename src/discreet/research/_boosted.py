@@ -67,17 +67,17 @@ class Preset:
     high: float
     divisor: float
 
-    def theta(self, epsilon: float) -> float:
+    def first_weight(self, epsilon: float) -> float:
         """epsilon/(epsilon + divisor)."""
         return epsilon / (epsilon + self.divisor)
 
-    def weights(self, epsilon: float, rounds: int) -> list[float]:
+    def round_weights(self, epsilon: float, rounds: int) -> list[float]:
         """theta, theta^2, ..., one for each round."""
-        return [self.theta(epsilon) ** t for t in range(1, rounds + 1)]
+        return [self.first_weight(epsilon) ** t for t in range(1, rounds + 1)]
 
     def largest_log_ratio(self, epsilon: float, rounds: int) -> float:
         """The largest possible log-ratio between two clients' output distributions: the budget that is really used."""
-        return 2.0 * (self.high - self.low) * sum(self.weights(epsilon, rounds))
+        return 2.0 * (self.high - self.low) * sum(self.round_weights(epsilon, rounds))
 
 
 PRESETS = {
@@ -198,7 +198,7 @@ def bounded_logit(logit: Floats, preset: Preset) -> Floats:
     return np.clip(logit, preset.low, preset.high) if preset.clipped else 0.5 + 0.5 * np.tanh(0.5 * logit)
 
 
-def boost(networks: Singles, weights: Sequence[float], x: Floats, width: int, preset: Preset) -> Floats:
+def boost_exponents(networks: Singles, weights: Sequence[float], x: Floats, width: int, preset: Preset) -> Floats:
     """sum_t theta^t c_t at points (n, dim), for the networks (rounds, parameters) of one client."""
     total = np.zeros(len(x))
     for row, weight in zip(networks, weights, strict=False):
@@ -223,7 +223,7 @@ class Learner:
     training: Training
     device: str = "cpu"
 
-    def networks(self, clients: Sequence[LogDensity], weights: Floats, seeds: Sequence[Seed]) -> Singles:
+    def train_networks(self, clients: Sequence[LogDensity], weights: Floats, seeds: Sequence[Seed]) -> Singles:
         """(n, rounds, parameters) for n clients with boosting weights (n, rounds)."""
         if self.training.sampling == "exact" and len(self.low) != 1:
             raise DiscreetError(
@@ -235,13 +235,13 @@ class Learner:
                     f"p = {type(p).__name__} cannot draw from itself; boosting learns from samples: pass a Mixture"
                 )
         if self.device == "cpu":
-            kernels = compiled_kernels()
+            kernels = load_compiled_kernels()
             with ThreadPoolExecutor(processor_count()) as pool:
                 jobs = zip(clients, weights, seeds, strict=True)
-                return np.stack(list(pool.map(lambda job: self._train_one(kernels, *job), jobs)))
-        return self._all(clients, weights, seeds)
+                return np.stack(list(pool.map(lambda job: self._train_client_networks(kernels, *job), jobs)))
+        return self._train_on_device(clients, weights, seeds)
 
-    def _train_one(self, kernels: ModuleType, p: LogDensity, weights: Floats, seed: Seed) -> Singles:
+    def _train_client_networks(self, kernels: ModuleType, p: LogDensity, weights: Floats, seed: Seed) -> Singles:
         training, preset, dim = self.training, self.preset, len(self.low)
         rng = np.random.default_rng(seed)
         found = np.empty((training.rounds, parameter_count(dim, training.width)), np.float32)
@@ -250,17 +250,17 @@ class Learner:
             if training.sampling == "exact":
                 own = self._points_by_inversion(found[:t], weights, rng.random(training.samples))
             else:
-                own = kernels.walk(
+                own = kernels.walk_chains(
                     found[:t], weights[:t], training.width, preset.clipped, preset.high, self.low, self.high,
                     training.samples, training.burn_in + 1, rng,
                 )  # fmt: skip
             found[t] = fresh_network(dim, training.width, rng)
-            kernels.train(
+            kernels.train_network(
                 found[t], held, own, training.width, training.epochs, training.batch, training.rate, training.momentum
             )
         return found
 
-    def _all(self, clients: Sequence[LogDensity], weights: Floats, seeds: Sequence[Seed]) -> Singles:
+    def _train_on_device(self, clients: Sequence[LogDensity], weights: Floats, seeds: Sequence[Seed]) -> Singles:
         from discreet.research import _boosted_tensors as tensors
 
         training, dim = self.training, len(self.low)
@@ -297,13 +297,15 @@ class Learner:
     def _points_by_inversion(self, networks: Singles, weights: Floats, uniform: Floats) -> Singles:
         """Points (1, samples) of Q_t on an interval by inverting its distribution function on a fine grid."""
         x = np.linspace(max(self.low[0], -_REACH), min(self.high[0], _REACH), _GRID + 1)
-        log_density = boost(networks, weights.tolist(), x[:, None], self.training.width, self.preset) - 0.5 * x * x
+        log_density = (
+            boost_exponents(networks, weights.tolist(), x[:, None], self.training.width, self.preset) - 0.5 * x * x
+        )
         density = np.exp(log_density - log_density.max())
         below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
         return np.interp(uniform, below / below[-1], x)[None, :].astype(np.float32)
 
 
-def compiled_kernels() -> ModuleType:
+def load_compiled_kernels() -> ModuleType:
     """The numba kernels, or the error that says how to install numba."""
     try:
         from discreet.research import _boosted_compiled as compiled
@@ -340,23 +342,23 @@ class BoostedLaw:
     nodes: Nodes
 
     @cached_property
-    def _boosts(self) -> Floats:
+    def _node_exponents(self) -> Floats:
         """(n, nodes) of sum_t theta^t c_t."""
-        return self._boosts_at(self.nodes.x.reshape(-1, self.reference.dim))
+        return self._exponents_at(self.nodes.x.reshape(-1, self.reference.dim))
 
     @cached_property
     def _log_normalisers(self) -> Floats:
         masses = self.nodes.masses.ravel()
-        return np.asarray(np.log((np.exp(self._boosts) * masses).sum(axis=1) / masses.sum()))
+        return np.asarray(np.log((np.exp(self._node_exponents) * masses).sum(axis=1) / masses.sum()))
 
-    def _boosts_at(self, x: Floats) -> Floats:
+    def _exponents_at(self, x: Floats) -> Floats:
         rows = zip(self.networks, self.weights, strict=True)
-        return np.stack([boost(nets, weights.tolist(), x, self.width, self.preset) for nets, weights in rows])
+        return np.stack([boost_exponents(nets, weights.tolist(), x, self.width, self.preset) for nets, weights in rows])
 
     def log_relative(self, x: ArrayLike) -> Floats:
         """log q/q_0 at points (n,) in one dimension or (n, dim)."""
         points = as_points(x, self.reference.dim)
-        found = self._boosts_at(points) - self._log_normalisers[:, None]
+        found = self._exponents_at(points) - self._log_normalisers[:, None]
         shape = shape_of_points(x, self.reference.dim)
         return found.reshape((len(found), *shape)) if self.many else found.reshape(shape)
 
@@ -369,12 +371,12 @@ class BoostedLaw:
         """The largest |log q/q_0| on the nodes: the budget that each distribution spends at least (a ball of radius epsilon/2 allows
         epsilon/2).
         """
-        return self._each(np.abs(self._boosts - self._log_normalisers[:, None]).max(axis=1))
+        return self._per_client(np.abs(self._node_exponents - self._log_normalisers[:, None]).max(axis=1))
 
     @property
     def largest_pairwise_log_ratio(self) -> float:
         """The largest |log q/q'| on the nodes between any two of these clients' output distributions."""
-        found = self._boosts - self._log_normalisers[:, None]
+        found = self._node_exponents - self._log_normalisers[:, None]
         return float((found.max(axis=0) - found.min(axis=0)).max())
 
     def divergence(self, name: str | FDivergence) -> float | Floats:
@@ -384,11 +386,11 @@ class BoostedLaw:
         shift = largest_log_ratios(log_ratio)
         p = np.exp(log_ratio - shift[:, None]) * masses
         warn_of_unresolved_masses(self.reference, self.clients, shift + np.log(p.sum(axis=1)), np.zeros(len(p)))
-        q = np.exp(self._boosts) * masses
+        q = np.exp(self._node_exponents) * masses
         f = divergences.divergence(name)
-        return self._each(np.asarray(f(p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True))))
+        return self._per_client(np.asarray(f(p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True))))
 
-    def _each(self, values: Floats) -> float | Floats:
+    def _per_client(self, values: Floats) -> float | Floats:
         return values if self.many else float(values[0])
 
 
@@ -433,7 +435,7 @@ class BoostedSampler:
     @property
     def weights(self) -> list[float]:
         """theta, theta^2, ..."""
-        return self.preset.weights(self.epsilon, self.training.rounds)
+        return self.preset.round_weights(self.epsilon, self.training.rounds)
 
     @property
     def largest_log_ratio(self) -> float:
@@ -459,17 +461,24 @@ class BoostedSampler:
         if len(chosen) != len(clients):
             raise DiscreetError(f"seeds has {len(chosen)} entries for {len(clients)} clients; give one for each")
         weights = np.tile(self.weights, (len(clients), 1))
-        return self.law(clients, self.learner.networks(clients, weights, chosen), many=is_list_of_clients(p))
+        return self.law(clients, self.learner.train_networks(clients, weights, chosen), many=is_list_of_clients(p))
 
     def law(self, clients: Sequence[LogDensity], networks: Singles, *, many: bool = True) -> BoostedLaw:
         """The distributions of given networks (n, rounds, parameters)."""
         weights = np.tile(self.weights, (len(clients), 1))
         return BoostedLaw(
-            self.reference, self.preset, self.training.width, tuple(clients), many, weights, networks, self._nodes
+            self.reference,
+            self.preset,
+            self.training.width,
+            tuple(clients),
+            many,
+            weights,
+            networks,
+            self._quadrature_nodes,
         )
 
     @cached_property
-    def _nodes(self) -> Nodes:
+    def _quadrature_nodes(self) -> Nodes:
         dim = self.family.dim
         return self.reference.nodes_of(self.reference.panels.split(_SPLIT[dim]), ORDER[dim])
 

@@ -80,7 +80,7 @@ def _apply_tanh(values: Any) -> None:
 
 
 @kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
-def _gradients(delta: Any, below: Any, weights: Any, bias: Any) -> None:
+def _add_gradients(delta: Any, below: Any, weights: Any, bias: Any) -> None:
     """weights += delta below^T and bias += the sums of delta, over a block of points."""
     columns = below.shape[0]
     whole = columns - columns % 5
@@ -144,7 +144,9 @@ def _layer_views(flat: Any, dim: int, width: int) -> Any:
 
 
 @kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
-def train(parameters: Any, p: Any, q: Any, width: int, epochs: int, batch: int, rate: float, momentum: float) -> None:
+def train_network(
+    parameters: Any, p: Any, q: Any, width: int, epochs: int, batch: int, rate: float, momentum: float
+) -> None:
     """Fit one client's network in place: points p (dim, n) labelled 1 against q labelled 0, batches in fixed order.
 
     Binary cross-entropy averaged over the 2 batch points; Nesterov: v = m v + g, then weights -= rate (g + m v).
@@ -183,13 +185,13 @@ def train(parameters: Any, p: Any, q: Any, width: int, epochs: int, batch: int, 
                     for s in range(_BLOCK):  # sigmoid(z) = (1 + tanh(z/2))/2
                         e4[0, s] = (half + half * _tanh(half * logit[0, s]) - target) * share
                     e4[0, held:] = np.float32(0.0)
-                    _gradients(e4, h3, g4, c4)
+                    _add_gradients(e4, h3, g4, c4)
                     _backpropagate_error(back4, e4, h3, nothing, e3)
-                    _gradients(e3, h2, g3, c3)
+                    _add_gradients(e3, h2, g3, c3)
                     _backpropagate_error(back3, e3, h2, nothing, e2)
-                    _gradients(e2, h1, g2, c2)
+                    _add_gradients(e2, h1, g2, c2)
                     _backpropagate_error(back2, e2, h1, nothing, e1)
-                    _gradients(e1, x, g1, c1)
+                    _add_gradients(e1, x, g1, c1)
             for k in range(parameters.size):
                 velocity[k] = keep * velocity[k] + gradient[k]
                 parameters[k] -= speed * (gradient[k] + keep * velocity[k])
@@ -233,7 +235,7 @@ def _boost_at_points(networks: Any, weights: Any, x: Any, width: int, clipped: b
 
 
 @kernel(nogil=True)
-def walk(
+def walk_chains(
     networks: Any,
     weights: Any,
     width: int,

@@ -105,7 +105,7 @@ class Comparison:
         head = ["privacy", "divergence", *self.mechanisms]
         body = [
             [*setting, *(f"{found[name].mean:.4g}" if name in found else "" for name in self.mechanisms)]
-            for setting, found in self._by_setting().items()
+            for setting, found in self._records_by_setting().items()
         ]
         widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
         lines = [
@@ -155,7 +155,7 @@ class Comparison:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
-        return _write_text(text.getvalue(), path)
+        return _write_if_named(text.getvalue(), path)
 
     def to_latex(self, path: str | Path | None = None, *, value: str = "mean", digits: int = 3) -> str:
         """A table for a paper (package booktabs): a row for each budget and divergence, a column for each mechanism; the least is bold.
@@ -185,14 +185,14 @@ class Comparison:
             " & ".join(["privacy", "divergence", *map(_latex_text, names)]) + " \\\\",
             "\\midrule",
         ]
-        for (privacy, name), found in self._by_setting().items():
+        for (privacy, name), found in self._records_by_setting().items():
             numbers = {each: float(getattr(record, value)) for each, record in found.items()}
             bounds = {each for each, record in found.items() if value == "worst_case" and not record.exact}
             known = [numbers[each] for each in numbers if each not in bounds and not math.isnan(numbers[each])]
             least = min((round(each, digits) for each in known), default=math.nan)
             cells = [_latex_number(numbers.get(each, math.nan), digits, least, bound=each in bounds) for each in names]
             lines.append(" & ".join([_latex_text(privacy), _latex_text(divergence_label(name)), *cells]) + " \\\\")
-        return _write_text("\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""]), path)
+        return _write_if_named("\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""]), path)
 
     def to_pgf(
         self, path: str | Path | None = None, *, value: str = "mean", divergence: str | FDivergence | None = None
@@ -227,7 +227,7 @@ class Comparison:
         for name in self.mechanisms:
             drawn = [each for each in shown if each.mechanism == name]
             bound = value == "worst_case" and not all(each.exact for each in drawn)
-            lines += _pgf_line(
+            lines += _pgf_plot_lines(
                 [(each.epsilon, float(getattr(each, value))) for each in drawn],
                 _latex_text(name) + (" (upper bound)" if bound else ""),
                 "+[dashed]" if bound else "",
@@ -236,8 +236,8 @@ class Comparison:
             least = [
                 (epsilon, smallest) for epsilon, smallest in {each.epsilon: each.smallest for each in shown}.items()
             ]
-            lines += _pgf_line(least, "smallest possible", "[dotted, thick]")
-        return _write_text("\n".join([*lines, "\\end{axis}", "\\end{tikzpicture}", ""]), path)
+            lines += _pgf_plot_lines(least, "smallest possible", "[dotted, thick]")
+        return _write_if_named("\n".join([*lines, "\\end{axis}", "\\end{tikzpicture}", ""]), path)
 
     def plot(
         self,
@@ -275,7 +275,7 @@ class Comparison:
         """The names of the mechanisms, in order."""
         return tuple(dict.fromkeys(record.mechanism for record in self.records))
 
-    def _by_setting(self) -> dict[tuple[str, str], dict[str, ComparisonRecord]]:
+    def _records_by_setting(self) -> dict[tuple[str, str], dict[str, ComparisonRecord]]:
         found: dict[tuple[str, str], dict[str, ComparisonRecord]] = {}
         for record in self.records:
             found.setdefault((record.privacy, record.divergence), {})[record.mechanism] = record
@@ -317,16 +317,18 @@ def compare(
     check_laws(laws)
     if not len(laws):
         raise DiscreetError("clients is empty; give the distribution of at least one")
-    functions = [divergence(each) for each in _as_list("divergences", divergences)]
+    functions = [divergence(each) for each in _check_nonempty_list("divergences", divergences)]
     names = [each.name for each in functions]
     again = next((name for name in names if names.count(name) > 1), None)
     if again is not None:
         raise DiscreetError(f"two divergences are called {again!r}; give them names that differ")
-    made = _made_mechanisms(
-        family, _as_list("mechanisms", mechanisms), [check_epsilon(each) for each in _as_list("epsilons", epsilons)]
+    made = _build_mechanisms(
+        family,
+        _check_nonempty_list("mechanisms", mechanisms),
+        [check_epsilon(each) for each in _check_nonempty_list("epsilons", epsilons)],
     )
-    labels = _labels(made)
-    costs = {id(each): _costs(each, laws, functions) for each in made}
+    labels = _mechanism_labels(made)
+    costs = {id(each): _client_divergences(each, laws, functions) for each in made}
     records = []
     promises = dict.fromkeys(str(each.privacy) for each in made)
     for promise in promises:
@@ -334,24 +336,26 @@ def compare(
             for each in made:
                 if str(each.privacy) == promise:
                     records.append(
-                        _record(labels[id(each)], each, f, costs[id(each)][place], _smallest(family, each, f))
+                        _comparison_record(
+                            labels[id(each)], each, f, costs[id(each)][place], _smallest_worst_case(family, each, f)
+                        )
                     )
     return Comparison(tuple(records))
 
 
-def _as_list(name: str, given: Any) -> list[Any]:
+def _check_nonempty_list(name: str, given: Any) -> list[Any]:
     """A list, not a text or a single value in its place."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray) or not len(given):
         raise DiscreetError(f"{name} = {given!r} is not a list of at least one; pass a list")
     return list(given)
 
 
-def _made_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[float]) -> list[Any]:
+def _build_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[float]) -> list[Any]:
     """Every mechanism at every budget; one that has a budget of its own, once."""
     found: list[Any] = []
     for source in sources:
         if isinstance(source, str):
-            kind: Any = MECHANISMS[source] if source in MECHANISMS else _installed_kind(source)
+            kind: Any = MECHANISMS[source] if source in MECHANISMS else _installed_mechanism_class(source)
         elif isinstance(source, type) or (callable(source) and not isinstance(source, Mechanism)):
             kind = source
         else:
@@ -370,7 +374,7 @@ def _made_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[fl
     return found
 
 
-def _installed_kind(name: str) -> Any:
+def _installed_mechanism_class(name: str) -> Any:
     """The mechanism of an installed package; for another name, the ways to give one."""
     try:
         return installed_mechanism(name).kind
@@ -380,29 +384,29 @@ def _installed_kind(name: str) -> Any:
         ) from error
 
 
-def _labels(mechanisms: list[Any]) -> dict[int, str]:
+def _mechanism_labels(mechanisms: list[Any]) -> dict[int, str]:
     """What each mechanism is called: its name, with its parameters where another one of that name is compared at the same budget."""
     labels = {id(each): each.name for each in mechanisms}
-    shared = {each.name for each in mechanisms if _is_shared(each, mechanisms, labels)}
+    shared = {each.name for each in mechanisms if _has_shared_label(each, mechanisms, labels)}
     for each in mechanisms:
         if each.name in shared and isinstance(each, OwnSampler) and each.parameters:
             given = ", ".join(f"{name}={value}" for name, value in each.parameters.items())
             labels[id(each)] = f"{each.name} ({given})"
     for each in mechanisms:
-        if _is_shared(each, mechanisms, labels):
+        if _has_shared_label(each, mechanisms, labels):
             raise DiscreetError(
                 f"two mechanisms are called {labels[id(each)]!r} at {each.privacy}; give them names that differ"
             )
     return labels
 
 
-def _is_shared(one: Any, mechanisms: list[Any], labels: dict[int, str]) -> bool:
+def _has_shared_label(one: Any, mechanisms: list[Any], labels: dict[int, str]) -> bool:
     """Whether another mechanism has the same label and promise."""
     mine = (labels[id(one)], str(one.privacy))
     return sum((labels[id(each)], str(each.privacy)) == mine for each in mechanisms) > 1
 
 
-def _costs(mechanism: Any, laws: Floats, functions: Sequence[FDivergence]) -> list[Floats]:
+def _client_divergences(mechanism: Any, laws: Floats, functions: Sequence[FDivergence]) -> list[Floats]:
     """The divergences of all clients from their output laws, for each function; outputs are computed once."""
     if mechanism.family.size != laws.shape[1]:
         raise DiscreetError(
@@ -420,7 +424,7 @@ def _costs(mechanism: Any, laws: Floats, functions: Sequence[FDivergence]) -> li
     return [np.concatenate([part[place] for part in found]) for place in range(len(functions))]
 
 
-def _record(label: str, mechanism: Any, f: FDivergence, costs: Floats, smallest: float) -> ComparisonRecord:
+def _comparison_record(label: str, mechanism: Any, f: FDivergence, costs: Floats, smallest: float) -> ComparisonRecord:
     risk = mechanism.risk(f) if hasattr(mechanism, "risk") else None
     privacy = mechanism.privacy
     return ComparisonRecord(
@@ -438,7 +442,7 @@ def _record(label: str, mechanism: Any, f: FDivergence, costs: Floats, smallest:
     )
 
 
-def _smallest(family: FiniteFamily, mechanism: Any, f: FDivergence) -> float:
+def _smallest_worst_case(family: FiniteFamily, mechanism: Any, f: FDivergence) -> float:
     """The minimax value, where a theorem gives it."""
     if (
         not isinstance(family, Simplex)
@@ -455,7 +459,7 @@ def _latex_text(text: str) -> str:
     return " ".join(text.split()).translate(_LATEX)
 
 
-def _pgf_line(points: Sequence[tuple[float, float]], label: str, style: str) -> list[str]:
+def _pgf_plot_lines(points: Sequence[tuple[float, float]], label: str, style: str) -> list[str]:
     """One line of a picture with its entry in the legend; numbers that are not finite are left out."""
     known = [f"({x!r}, {y!r})" for x, y in points if math.isfinite(y)]
     if not known:
@@ -474,7 +478,7 @@ def _latex_number(number: float, digits: int, least: float, *, bound: bool) -> s
     return f"\\textbf{{{shown}}}" if round(number, digits) == least else shown
 
 
-def _write_text(text: str, path: str | Path | None) -> str:
+def _write_if_named(text: str, path: str | Path | None) -> str:
     """The text, after writing it to a new file if one is named."""
     if path is not None:
         with atomic_write(path, what="file", replace=True, folders=True) as file:

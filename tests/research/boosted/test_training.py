@@ -52,7 +52,7 @@ def test_three_ways_of_training_agree(dim: int) -> None:
     assert moved > 0.01
     for i, row in enumerate(fresh):
         alone = row.copy()
-        compiled.train(alone, p[i], q[i], SMALL.width, SMALL.epochs, SMALL.batch, SMALL.rate, SMALL.momentum)
+        compiled.train_network(alone, p[i], q[i], SMALL.width, SMALL.epochs, SMALL.batch, SMALL.rate, SMALL.momentum)
         np.testing.assert_allclose(alone, batched[i], atol=1e-5 * moved)
         np.testing.assert_allclose(alone, trained_by_autograd(row, p[i], q[i]), atol=1e-5 * moved)
 
@@ -92,7 +92,7 @@ def test_inverse_transform_draws_from_the_law(preset: str) -> None:
     """Evenly spread uniforms give points whose distribution function is that of the density, integrated independently."""
     x = np.linspace(-4.0, 4.0, 40_001)
     density = np.exp(
-        networks.boost(strong_network(1)[None], [3.0], x[:, None], SMALL.width, PRESETS[preset]) - 0.5 * x * x
+        networks.boost_exponents(strong_network(1)[None], [3.0], x[:, None], SMALL.width, PRESETS[preset]) - 0.5 * x * x
     )
     below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
     drawn = inverted(5_000, preset)
@@ -105,7 +105,7 @@ def test_inverse_transform_draws_from_the_law(preset: str) -> None:
 def test_chains_draw_from_the_law(preset: str) -> None:
     exact, weights, count = inverted(20_000, preset), np.array([3.0]), 2_500
     chosen = PRESETS[preset]
-    walked = compiled.walk(
+    walked = compiled.walk_chains(
         strong_network(1)[None],
         weights,
         SMALL.width,
@@ -130,12 +130,12 @@ def test_chains_in_the_plane_draw_from_the_law() -> None:
     chosen, row = PRESETS["corrected"], strong_network(2)
     rng = np.random.default_rng(2)
     x = rng.standard_normal((200_000, 2))
-    weight = np.exp(networks.boost(row[None], [2.0], x, SMALL.width, chosen))
+    weight = np.exp(networks.boost_exponents(row[None], [2.0], x, SMALL.width, chosen))
     value = np.cos(x[:, 0] + 2.0 * x[:, 1])
     expected = float((weight * value).sum() / weight.sum())
     low, high = np.full(2, -np.inf), np.full(2, np.inf)
     training = Training(samples=6_000, batch=6_000, burn_in=60)
-    walked = compiled.walk(row[None], np.array([2.0]), SMALL.width, True, chosen.high, low, high, 6_000, 61, rng)
+    walked = compiled.walk_chains(row[None], np.array([2.0]), SMALL.width, True, chosen.high, low, high, 6_000, 61, rng)
     batched = tensors.walk_chains(row[None, None], np.array([[2.0]]), low, high, training, chosen, 3, "cpu")[0]
     for found in (walked, batched):
         mean = float(np.cos(found[0] + 2.0 * found[1]).mean())

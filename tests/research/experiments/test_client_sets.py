@@ -8,7 +8,7 @@ import pytest
 import discreet as dc
 from discreet.errors import MissingExtraError
 from discreet.research.experiments import client_sets
-from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, cells_of, missing_sets, outcome_counts
+from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, cell_numbers, missing_sets, outcome_counts
 
 CLIENTS = {
     "destinations": (4_043, 104),
@@ -48,11 +48,11 @@ def test_a_rating_of_a_film_is_shared_between_its_genres() -> None:
 def test_values_outside_the_bounds_go_to_the_nearest_end() -> None:
     cells = dc.Interval(-60.0, 180.0, cells=24)
     values = np.array([-1e9, -60.0, -50.001, -50.0, 0.0, 179.9, 180.0, 1e9])
-    assert cells_of(values, cells).tolist() == [0, 0, 0, 1, 6, 23, 23, 23]
+    assert cell_numbers(values, cells).tolist() == [0, 0, 0, 1, 6, 23, 23, 23]
     assert cells.names[0] == "-60.0 to -50.0"
     assert len(cells.names) == 24
     with pytest.raises(dc.DiscreetError, match="NaN"):
-        cells_of(np.array([0.0, np.nan]), cells)
+        cell_numbers(np.array([0.0, np.nan]), cells)
 
 
 def test_counting() -> None:

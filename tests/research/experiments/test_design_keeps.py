@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
+from discreet.research.experiments import run_experiment
 from discreet.research.experiments._designs import KEEPS, KeepComparison
-from discreet.research.experiments._records import run_experiment
 from tests.research.experiments.test_population import skewed
 
 
@@ -17,9 +17,9 @@ def test_no_gain_is_above_the_one_that_is_proved(tmp_path: Path) -> None:
     (row,) = run_experiment(one, tmp_path).rows
     best = 1.0 - float(dc.minimax_risk(dc.Simplex(6), epsilon=1.0, divergence="tv"))
     for kept in row.kept:
-        assert row.gain(kept.keep) <= row.most(kept.keep)
+        assert row.gain_over_optimal(kept.keep) <= row.largest_possible_gain(kept.keep)
         assert kept.worst <= -math.log(kept.keep * best) * (1 + 1e-9)
     assert [kept.keep for kept in row.kept] == list(KEEPS)
-    assert row.gain(0.9) == pytest.approx(1.0 - row.kept[0].mean / row.mean)
-    most = [row.most(keep) for keep in KEEPS]
+    assert row.gain_over_optimal(0.9) == pytest.approx(1.0 - row.kept[0].mean / row.mean)
+    most = [row.largest_possible_gain(keep) for keep in KEEPS]
     assert all(less <= more + 1e-4 for less, more in pairwise(most))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from discreet.research import data
-from discreet.research.experiments._designs import SAFE, SHIFTS, Shift, ShiftComparison
-from discreet.research.experiments._records import run_experiment
+from discreet.research.experiments import run_experiment
+from discreet.research.experiments._designs import SAFE, ShiftComparison
+from discreet.research.experiments.client_sets import SHIFTS, Shift
 
 rng = np.random.default_rng(0)
 LEFT, RIGHT = (
@@ -21,10 +22,10 @@ def test_it_pays_for_clients_alike_and_not_for_others(tmp_path: Path) -> None:
         Shift("other", "other", "left", "right", lambda: (LEFT, RIGHT), bundled=True),
     )
     same, other = run_experiment(ShiftComparison(epsilons=(2.0,), shifts=shifts), tmp_path).rows
-    assert same.pays
-    assert 0.5 < same.gap_share <= 1.0
-    assert not other.pays
-    assert other.gap_share < 0.0
+    assert same.is_design_better
+    assert 0.5 < same.closed_gap_share <= 1.0
+    assert not other.is_design_better
+    assert other.closed_gap_share < 0.0
     for row in (same, other):
         assert row.served == (80 if row is same else 160)
         assert all(row.floor <= mean for mean in row.means.values())

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
+from discreet.research.experiments import run_experiment
 from discreet.research.experiments._designs import DesignComparison, exact_gap
-from discreet.research.experiments._records import run_experiment
 from tests.research.experiments.test_population import skewed
 
 SMALL = DesignComparison(epsilons=(0.5, 3.0), splits=2, sets=(skewed(150, 6),))  # 30 examples: more than e^3

@@ -6,9 +6,9 @@ import pytest
 
 import discreet as dc
 from discreet._base.numerics import exp_lower
+from discreet.research._flights import FlightRelease, Guarantee, release_flights
 from discreet.research.data import Logbooks, logbooks
-from discreet.research.experiments._flights import FlightRelease, Guarantee, released_flights
-from discreet.research.experiments._records import PAPER_DIVERGENCES
+from discreet.research.experiments import PAPER_DIVERGENCES
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def books() -> Logbooks:
 
 @pytest.fixture(scope="module", params=[0.5, 2.0, 6.0])
 def run(books: Logbooks, request: pytest.FixtureRequest) -> FlightRelease:
-    return released_flights(books, epsilon=request.param)
+    return release_flights(books, epsilon=request.param)
 
 
 @pytest.mark.slow
@@ -38,25 +38,25 @@ def test_no_two_real_clients_are_told_apart_by_more_than_e_to_the_epsilon(run: F
 def test_no_client_costs_more_than_the_worst_case(run: FlightRelease, measure: str) -> None:
     """Section 2.2: the risk bounds every real client; single-destination aircraft attain it."""
     for mechanism in ("optimal", "linear", "mollifier"):
-        cost = run.cost(mechanism, measure)
-        assert cost.summary.worst == pytest.approx(cost.worst_case, rel=1e-12)
-    assert run.cost("optimal", measure).worst_case < run.cost("mollifier", measure).worst_case
+        cost = run.mechanism_cost(mechanism, measure)
+        assert cost.cost_summary.worst == pytest.approx(cost.worst_case, rel=1e-12)
+    assert run.mechanism_cost("optimal", measure).worst_case < run.mechanism_cost("mollifier", measure).worst_case
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("measure", PAPER_DIVERGENCES)
 def test_the_linear_mechanism_is_better_for_nobody(run: FlightRelease, measure: str) -> None:
     """Section 3.3: both are minimax-optimal, the projection is at least as good for each client."""
-    optimal, linear = run.cost("optimal", measure).realised, run.cost("linear", measure).realised
+    optimal, linear = run.mechanism_cost("optimal", measure).realised, run.mechanism_cost("linear", measure).realised
     assert (optimal <= linear + 1e-12).all()
     assert (optimal < linear - 1e-6).any()
-    assert run.better_off("linear", measure) == 0
+    assert run.clients_better_off("linear", measure) == 0
 
 
 def test_the_mollifier_is_better_for_some_and_the_count_says_so(run: FlightRelease) -> None:
-    rival, ours = run.cost("mollifier", "kl").realised, run.cost("optimal", "kl").realised
+    rival, ours = run.mechanism_cost("mollifier", "kl").realised, run.mechanism_cost("optimal", "kl").realised
     counted = sum(1 for a, b in zip(rival.tolist(), ours.tolist(), strict=True) if a < b - 1e-12)
-    assert run.better_off("mollifier", "kl") == counted
+    assert run.clients_better_off("mollifier", "kl") == counted
     assert 0 < counted < len(ours)
 
 
@@ -73,13 +73,13 @@ def test_each_aircraft_releases_one_public_destination(run: FlightRelease, books
 @pytest.mark.slow
 def test_two_runs_draw_afresh(books: Logbooks) -> None:
     """From the operating system's entropy: 4,043 equal draws would have a chance below 10^-1000."""
-    first, second = (released_flights(books, epsilon=2.0).released for _ in range(2))
+    first, second = (release_flights(books, epsilon=2.0).released for _ in range(2))
     assert (first != second).any()
 
 
 def test_releases_follow_the_laws(books: Logbooks) -> None:
     """The number of own destinations released is within 6 standard deviations of what the output laws say."""
-    run = released_flights(books, epsilon=4.0)
+    run = release_flights(books, epsilon=4.0)
     family = dc.Simplex(books.outcomes)
     output = dc.OptimalSampler(family, epsilon=4.0).output(family.law(counts=books.counts))
     chances = np.where(books.counts > 0, output, 0.0).sum(axis=1)
@@ -87,9 +87,9 @@ def test_releases_follow_the_laws(books: Logbooks) -> None:
 
 
 def test_a_chosen_aircraft_is_shown(books: Logbooks) -> None:
-    assert released_flights(books, epsilon=1.0, aircraft="N14228").client.name == "N14228"
+    assert release_flights(books, epsilon=1.0, aircraft="N14228").client.name == "N14228"
     with pytest.raises(dc.DiscreetError, match="aircraft = 'N0'"):
-        released_flights(books, epsilon=1.0, aircraft="N0")
+        release_flights(books, epsilon=1.0, aircraft="N0")
 
 
 def test_a_guarantee_that_fails_says_so() -> None:

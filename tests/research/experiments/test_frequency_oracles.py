@@ -41,7 +41,7 @@ def reports(oracle: FrequencyOracle, x: int) -> tuple[Law, Law]:
             return sent, sent
         case LocalHashing():
             sent, supported = {}, Counter[Any]()
-            g = oracle.buckets
+            g = oracle.bucket_count
             for h in itertools.product(range(g), repeat=k):
                 for y in range(g):
                     chance = (grow if y == h[x] else 1.0) / (grow + g - 1.0) / g**k
@@ -50,7 +50,8 @@ def reports(oracle: FrequencyOracle, x: int) -> tuple[Law, Law]:
             return sent, dict(supported)
         case SubsetSelection():
             sets = [
-                tuple(int(v in chosen) for v in range(k)) for chosen in itertools.combinations(range(k), oracle.size)
+                tuple(int(v in chosen) for v in range(k))
+                for chosen in itertools.combinations(range(k), oracle.subset_size)
             ]
             weights = [grow if bits[x] else 1.0 for bits in sets]
             sent = {bits: weight / sum(weights) for bits, weight in zip(sets, weights, strict=True)}
@@ -78,7 +79,7 @@ def test_p_and_q_are_those_of_the_reports(oracle: FrequencyOracle) -> None:
     supported = reports(oracle, 1)[1]
     for v in range(oracle.outcomes):
         chance = math.fsum(probability for bits, probability in supported.items() if bits[v])
-        assert chance == pytest.approx(oracle.p if v == 1 else oracle.q, rel=1e-12)
+        assert chance == pytest.approx(oracle.own_chance if v == 1 else oracle.other_chance, rel=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 0.9, 1.2])
@@ -86,7 +87,7 @@ def test_an_ideal_hash_supports_outcomes_independently(epsilon: float) -> None:
     """What allows local hashing to be simulated with binomials: the joint law of a support is a product."""
     oracle = LocalHashing(3, epsilon=epsilon)
     supported = reports(oracle, 2)[1]
-    for bits, chance in bernoulli([oracle.q, oracle.q, oracle.p]):
+    for bits, chance in bernoulli([oracle.other_chance, oracle.other_chance, oracle.own_chance]):
         assert supported.get(bits, 0.0) == pytest.approx(chance, rel=1e-12)
 
 
@@ -95,7 +96,7 @@ def test_an_ideal_hash_supports_outcomes_independently(epsilon: float) -> None:
 def test_supports_are_drawn_from_the_enumerated_law(oracle: FrequencyOracle) -> None:
     """One client at a time, so that the whole joint law is seen: every support within 6 standard deviations."""
     rng, times = np.random.default_rng(1), 6_000
-    drawn = Counter(tuple(oracle.supports(np.array([1]), rng).tolist()) for _ in range(times))
+    drawn = Counter(tuple(oracle.support_counts(np.array([1]), rng).tolist()) for _ in range(times))
     law = reports(oracle, 1)[1]
     assert drawn.keys() <= law.keys()
     for bits, chance in law.items():
@@ -109,8 +110,8 @@ def test_estimates_are_unbiased_and_have_the_stated_variance(kind: type[Frequenc
     oracle, times = kind(6, epsilon=epsilon), 4_000
     raw = np.repeat(np.arange(5), [40, 20, 10, 5, 5])  # the last outcome is held by nobody
     shares, rng = np.bincount(raw, minlength=6) / len(raw), np.random.default_rng(2)
-    found = np.array([oracle.estimate(raw, rng) for _ in range(times)])
-    variance = oracle.variance(shares) / len(raw)
+    found = np.array([oracle.estimate_shares(raw, rng) for _ in range(times)])
+    variance = oracle.estimate_variance(shares) / len(raw)
     assert (np.abs(found.mean(axis=0) - shares) <= 5.0 * np.sqrt(variance / times)).all()
     assert found.var(axis=0) == pytest.approx(variance, rel=7.0 * math.sqrt(2.0 / times))
 
@@ -118,17 +119,17 @@ def test_estimates_are_unbiased_and_have_the_stated_variance(kind: type[Frequenc
 def test_many_clients_are_drawn_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.research.experiments._population._BLOCK", 64)
     oracle, raw = SubsetSelection(10, epsilon=0.5), np.arange(1_000) % 10
-    supports = oracle.supports(raw, np.random.default_rng(3))
-    assert supports.sum() == oracle.size * len(raw)
+    supports = oracle.support_counts(raw, np.random.default_rng(3))
+    assert supports.sum() == oracle.subset_size * len(raw)
 
 
 @pytest.mark.parametrize(("outcomes", "epsilon"), [(5, 1.0), (10, 2.0), (104, 8.0)])
 def test_a_subset_of_one_is_the_linear_sampler(outcomes: int, epsilon: float) -> None:
     oracle, mixed = SubsetSelection(outcomes, epsilon=epsilon), dc.LinearSampler(dc.Simplex(outcomes), epsilon=epsilon)
     held = mixed.output(np.eye(outcomes)[3])
-    assert oracle.size == 1
-    assert oracle.p == pytest.approx(held[3], rel=1e-12)
-    assert oracle.q == pytest.approx(held[0], rel=1e-12)
+    assert oracle.subset_size == 1
+    assert oracle.own_chance == pytest.approx(held[3], rel=1e-12)
+    assert oracle.other_chance == pytest.approx(held[0], rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", ORACLES)
@@ -136,8 +137,8 @@ def test_extreme_budgets(kind: type[FrequencyOracle]) -> None:
     raw, rng = np.array([0, 1, 1, 2]), np.random.default_rng(4)
     for epsilon in (1e-6, 40.0, 800.0):
         oracle = kind(3, epsilon=epsilon)
-        assert 0.0 <= oracle.q < oracle.p <= 1.0
-        assert np.isfinite(oracle.estimate(raw, rng)).all()
+        assert 0.0 <= oracle.other_chance < oracle.own_chance <= 1.0
+        assert np.isfinite(oracle.estimate_shares(raw, rng)).all()
 
 
 @pytest.mark.parametrize("kind", ORACLES)
@@ -147,7 +148,7 @@ def test_bad_input_is_named(kind: type[FrequencyOracle]) -> None:
     with pytest.raises(dc.DiscreetError, match=r"outcomes = 1 is less than 2"):
         kind(1, epsilon=1.0)
     with pytest.raises(dc.DiscreetError, match="raw holds the outcome 3; outcomes are 0 to 2"):
-        kind(3, epsilon=1.0).estimate(np.array([0, 3]), np.random.default_rng(0))
+        kind(3, epsilon=1.0).estimate_shares(np.array([0, 3]), np.random.default_rng(0))
 
 
 LIBRARY = """

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from discreet.research._reports._designs import learned_findings, learned_table
-from discreet.research.experiments._learned import (
+from discreet.research.experiments import run_experiment
+from discreet.research.experiments._designs import (
     BATCHES,
     LearnedComparison,
     LearnedRun,
     _ClientQueue,
     _ResampledClients,
 )
-from discreet.research.experiments._records import run_experiment
 from tests.research.experiments.test_population import skewed
 
 SMALL = LearnedComparison(epsilons=(0.1, 2.0), times=(1, 100), splits=1, sets=(skewed(1_000, 6),))
@@ -30,11 +30,11 @@ def test_what_is_learned_lies_between_the_safe_ones_and_the_floor(rows: list[Lea
     for row in rows:
         assert len(row.batches) == BATCHES
         assert row.floor <= min(row.learned, row.optimal, row.mollifier)
-        assert row.worse <= 0.03
-        assert row.gap_share <= 1.0
+        assert row.excess_over_safe <= 0.03
+        assert row.closed_gap_share <= 1.0
     alone, many = rows[2:]
-    assert many.gap_share > 0.6
-    assert many.gap_share > alone.gap_share - 0.05
+    assert many.closed_gap_share > 0.6
+    assert many.closed_gap_share > alone.closed_gap_share - 0.05
     assert many.clients == 100_000
 
 
@@ -48,7 +48,7 @@ def test_records_read_back(tmp_path: Path) -> None:
 def test_each_client_speaks_once() -> None:
     laws = np.eye(40)
     crowd = _ClientQueue(laws, np.random.default_rng(1))
-    parts = [crowd.next(share) for share in (0.05, 0.1, 0.17, 0.17, 0.17, 0.17, 0.17)]
+    parts = [crowd.take_share(share) for share in (0.05, 0.1, 0.17, 0.17, 0.17, 0.17, 0.17)]
     assert sum(len(part) for part in parts) == 40
     assert (np.vstack(parts).sum(axis=0) == 1.0).all()
 
@@ -60,14 +60,14 @@ def test_resampled_clients_are_as_many_as_asked_for() -> None:
     laws = np.full((10, 3), 1 / 3)
     crowd = _ResampledClients(laws, np.random.default_rng(1), 100)
     sampler = OptimalSampler(Simplex(3), epsilon=1.0)
-    assert crowd.samples(crowd.next(0.17), sampler).sum() == 170
+    assert crowd.sample_counts(crowd.take_share(0.17), sampler).sum() == 170
 
 
 def test_tables_and_findings_follow_the_records(rows: list[LearnedRun]) -> None:
     head, body = learned_table(rows, 100)
     assert head == ["set", "ε = 0.1", "ε = 2"]
-    assert body[0][2] == f"{rows[3].gap_share:.0%}"
+    assert body[0][2] == f"{rows[3].closed_gap_share:.0%}"
     told = dict(learned_findings(rows))
-    assert f"the median over ε ≥ 1 is {rows[2].gap_share:.0%}" in told["One sample of each client."]
+    assert f"the median over ε ≥ 1 is {rows[2].closed_gap_share:.0%}" in told["One sample of each client."]
     assert "With 100 times as many clients." in told
     assert learned_findings([]) == []

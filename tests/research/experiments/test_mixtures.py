@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from discreet.research._boosted import Training
+from discreet.research.experiments import read_records, records_path, run_experiment
 from discreet.research.experiments._paper_figures import MixtureClient, RandomMixtures
-from discreet.research.experiments._records import read_records, records_path, run_experiment
 from tests.soaking import wide
 
 COMPARED = {0.5: 2, 1.0: 3, 2.0: 4}
@@ -54,7 +54,7 @@ def test_killing_it_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     """kill -9 once two clients are done; the same command again; the records are those of a run that was left alone."""
     program = (
         "import os, signal, sys; from pathlib import Path; from tests.research.experiments.test_mixtures import small; "
-        "from discreet.research.experiments._records import run_experiment; "
+        "from discreet.research.experiments import run_experiment; "
         "end = lambda finished, _: finished < 2 or os.kill(os.getpid(), signal.SIGKILL); "
         "run_experiment(small(), Path(sys.argv[1]), end)"
     )
@@ -69,12 +69,12 @@ def test_killing_it_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     assert done_once.returncode == -signal.SIGKILL
     finished = path.read_bytes()
     kept = finished.count(b"\n") - 1
-    assert 2 <= kept < len(small().units)
+    assert 2 <= kept < len(small().unit_names)
     done: list[int] = []
     run_experiment(small(), tmp_path, lambda finished, _: done.append(finished))
     assert done[0] == kept
     assert path.read_bytes().startswith(finished)
     rows = read_records(path, MixtureClient).rows
-    assert sorted(row.unit for row in rows) == sorted(small().units)
+    assert sorted(row.unit for row in rows) == sorted(small().unit_names)
     left_alone = run_experiment(small(), tmp_path / "alone").rows
     assert without_times(rows) == without_times(left_alone)

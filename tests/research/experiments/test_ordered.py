@@ -28,7 +28,7 @@ def test_clamped_laplace_noise_is_private_and_a_law(size: int, epsilon: float) -
 @pytest.mark.slow
 def test_delays() -> None:
     experiment = replace(OrderedComparison(), epsilons=(2.0,), most=200)
-    [row] = next(experiment.results(["delays/2"]))
+    [row] = next(experiment.compute_records(["delays/2"]))
     assert (row.measure, row.step, row.clients, len(row.places)) == ("minutes", 10.0, 200, 24)
     assert (row.places[0], row.places[-1]) == (-55.0, 175.0)
     worst = {name: one.single_outcome for name, one in row.distances.items()}
@@ -44,7 +44,7 @@ def test_delays() -> None:
 @cache
 def computed_rows() -> list[OrderedSet]:
     experiment = replace(OrderedComparison(), epsilons=(1.0, 2.0))
-    return [next(experiment.results([unit]))[0] for unit in ("delays/1", "delays/2", "cholesterol/1")]
+    return [next(experiment.compute_records([unit]))[0] for unit in ("delays/1", "delays/2", "cholesterol/1")]
 
 
 @pytest.mark.slow

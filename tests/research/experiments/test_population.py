@@ -10,16 +10,20 @@ import pytest
 
 import discreet as dc
 from discreet.research._reports._population import fidelity_table
+from discreet.research.experiments import run_experiment
 from discreet.research.experiments._population import (
     ClientSetLaws,
     PopulationComparison,
     SetAtBudget,
+    draw_raw_outcomes,
     estimate_distances,
-    raw_draws,
     reported_shares,
 )
-from discreet.research.experiments._records import run_experiment
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
+
+
+def with_laws(declared: ClientSet) -> ClientSetLaws:
+    return ClientSetLaws(declared, declared.laws)
 
 
 def skewed(clients: int, outcomes: int) -> ClientSet:
@@ -41,8 +45,8 @@ SMALL = PopulationComparison(epsilons=(0.5, 4.0), repetitions=5, sets=(skewed(30
 
 @pytest.mark.slow
 def test_realised_divergences_are_exact() -> None:
-    clients = ClientSetLaws(skewed(300, 6))
-    row = clients.row(1.0, 2, np.random.default_rng(0))
+    clients = with_laws(skewed(300, 6))
+    row = clients.set_record(1.0, 2, np.random.default_rng(0))
     family = dc.Simplex(6)
     for name, sampler in (
         ("optimal", dc.OptimalSampler(family, epsilon=1.0)),
@@ -59,14 +63,14 @@ def test_realised_divergences_are_exact() -> None:
             assert told.worst <= told.worst_case + 1e-12
         held = [one[p > 0].sum() for p, one in zip(clients.laws, q, strict=True)]
         assert row.own[name] == pytest.approx(np.mean(held), rel=1e-12)
-        gap = np.abs(q.mean(axis=0) - clients.average).sum() / 2
+        gap = np.abs(q.mean(axis=0) - clients.average_client).sum() / 2
         assert row.bias[name] == pytest.approx(gap, rel=1e-12)
-    assert row.uniform["max"] == pytest.approx(np.abs(clients.average - 1 / 6).max(), rel=1e-12)
+    assert row.uniform["max"] == pytest.approx(np.abs(clients.average_client - 1 / 6).max(), rel=1e-12)
 
 
 def test_with_many_clients_only_the_bias_is_left() -> None:
     """At 40,000 clients the noise is small: unbiased estimates come close, samples as they are stay away by their bias."""
-    row = ClientSetLaws(skewed(40_000, 4)).row(1.0, 4, np.random.default_rng(1))
+    row = with_laws(skewed(40_000, 4)).set_record(1.0, 4, np.random.default_rng(1))
     errors = {name: row.errors[name].raw["tv"].mean for name in row.errors}
     for name in ("optimal", "mollifier"):
         assert errors[name] == pytest.approx(row.bias[name], abs=0.01)
@@ -77,7 +81,7 @@ def test_with_many_clients_only_the_bias_is_left() -> None:
 
 def test_projecting_brings_every_estimate_closer() -> None:
     """The truth is a law, so the Euclidean projection onto the laws cannot lead away from it."""
-    row = ClientSetLaws(skewed(50, 9)).row(0.25, 10, np.random.default_rng(2))
+    row = with_laws(skewed(50, 9)).set_record(0.25, 10, np.random.default_rng(2))
     for rival in row.errors.values():
         assert rival.projected["l2"].mean <= rival.raw["l2"].mean + 1e-12
 
@@ -87,7 +91,7 @@ def test_raw_draws_follow_the_laws() -> None:
     rng, times = np.random.default_rng(3), 20_000
     found = np.zeros_like(laws)
     for _ in range(times):
-        found[np.arange(4), raw_draws(laws, rng)] += 1
+        found[np.arange(4), draw_raw_outcomes(laws, rng)] += 1
     assert (found[laws == 0.0] == 0).all()
     assert (np.abs(found - times * laws) <= 6.0 * np.sqrt(times * laws * (1.0 - laws))).all()
 
@@ -115,7 +119,7 @@ def test_reports_have_the_error_that_they_state(outcomes: int, epsilon: float) -
 def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run_experiment(SMALL, tmp_path / "whole").rows
     seen: list[float] = []
-    original = ClientSetLaws.row
+    original = ClientSetLaws.set_record
 
     def dying(self: ClientSetLaws, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
         if len(seen) == 2:
@@ -124,7 +128,7 @@ def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path: Path, monkeypat
         return original(self, epsilon, repetitions, rng)
 
     with monkeypatch.context() as patched:
-        patched.setattr(ClientSetLaws, "row", dying)
+        patched.setattr(ClientSetLaws, "set_record", dying)
         with pytest.raises(KeyboardInterrupt):
             run_experiment(SMALL, tmp_path / "torn")
     assert run_experiment(SMALL, tmp_path / "torn").rows == whole
@@ -156,7 +160,7 @@ def test_the_documentation_shows_what_is_computed() -> None:
     page = (Path(__file__).parents[3] / "docs" / "explanation" / "comparison.md").read_text(encoding="utf-8")
     budgets = PopulationComparison().epsilons
     for declared in CLIENT_SETS[:2]:
-        clients = ClientSetLaws(declared)
-        _, body = fidelity_table([clients.row(epsilon, 1, np.random.default_rng(0)) for epsilon in budgets])
+        clients = with_laws(declared)
+        _, body = fidelity_table([clients.set_record(epsilon, 1, np.random.default_rng(0)) for epsilon in budgets])
         for line in body:
             assert f"| {' | '.join(line)} |" in page

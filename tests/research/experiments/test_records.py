@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import discreet as dc
-from discreet.research.experiments._records import RecordedRun, read_records, records_path, run_experiment
+from discreet.research.experiments import RecordedRun, read_records, records_path, run_experiment
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Squares:
         return {"count": self.count, "bounds": (0, 1.5)}
 
     @property
-    def units(self) -> Sequence[str]:
+    def unit_names(self) -> Sequence[str]:
         return [str(i) for i in range(self.count)]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[Square]]:
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[Square]]:
         for unit in units:
             if self.fail_at == int(unit):
                 raise KeyboardInterrupt
@@ -129,10 +129,10 @@ class Nests:
         return {}
 
     @property
-    def units(self) -> Sequence[str]:
+    def unit_names(self) -> Sequence[str]:
         return ["a"]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[Nested]]:
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[Nested]]:
         yield [Nested("a", (1.0, 0.1 + 0.2), {"x": Inner({"kl": 1e-300}), "y": Inner({}, 2.5)}, Inner({"tv": 0.5}))]
 
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from discreet.research._reports._designs import ESTIMATES, reweighted_findings, reweighted_table
-from discreet.research.experiments._learned import ReweightedComparison, _principal_coordinates
-from discreet.research.experiments._population import MeanEstimate
-from discreet.research.experiments._records import run_experiment
+from discreet.research.experiments import run_experiment
+from discreet.research.experiments._population import MeanEstimate, ReweightedComparison, _principal_coordinates
 from tests.research.experiments.test_population import skewed
 
 SMALL = ReweightedComparison(epsilons=(1.0,), repetitions=4, sets=(skewed(400, 6),))

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from discreet.research.experiments import run_experiment
 from discreet.research.experiments._paper_figures import GaussianRing, RingLaw
-from discreet.research.experiments._records import run_experiment
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ import discreet as dc
 from discreet._base.numerics import exp_nearest
 from discreet.cli._app import app
 from discreet.estimation._planning import exact_variance, outlook
-from discreet.research._explorer import Explorer, page
+from discreet.research._explorer import Explorer, explorer_page
 from discreet.survey import Survey, SurveySampler, shares
 from tests.javascript.browser import ROOT, SITE, chromium, new_context, node, node_modules, served, until, watched
 from tests.soaking import wide
@@ -72,7 +72,7 @@ def opened(visits: Any) -> Iterator[Any]:
     """The page at its usual state; whatever it complains of fails the test."""
     found = visits.new_page()
     complaints = watched(found)
-    served(found, {"/": page()})
+    served(found, {"/": explorer_page()})
     _go(found, "")
     yield found
     assert complaints() == []
@@ -367,7 +367,7 @@ def test_everybody_can_use_it(browser: Any, width: int, scheme: str) -> None:
     checks = (node_modules() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
     context = new_context(browser, viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True)
     found = context.new_page()
-    served(found, {"/": page()})
+    served(found, {"/": explorer_page()})
     _go(found, "")
     found.evaluate(checks)
     for tab in ("explore", "agreement"):
@@ -390,7 +390,7 @@ def test_a_page_from_a_file_or_without_a_generator_says_what_is_the_matter(brows
     path = tmp_path / "explorer.html"
     done = CliRunner().invoke(app, ["explore", "-o", str(path)])
     assert done.exit_code == 0
-    assert path.read_text(encoding="utf-8") == page()
+    assert path.read_text(encoding="utf-8") == explorer_page()
     with pytest.raises(SystemExit):
         app(["explore", "-o", str(path)])
     found = new_context(browser).new_page()
@@ -487,7 +487,7 @@ def test_the_script_and_style_of_the_page_are_those_of_their_sources(tmp_path: P
 
 
 def test_the_page_asks_nothing_of_a_network() -> None:
-    text = page()
+    text = explorer_page()
     assert "default-src 'none'" in text
     assert not [
         line for line in text.splitlines() if "src=" in line and "<img src=x" not in line and "script-src" not in line

@@ -17,8 +17,8 @@ from discreet.research._reports._designs import (
     shift_findings,
     shift_table,
 )
+from discreet.research.experiments import Header, RecordedRun
 from discreet.research.experiments._designs import DesignedSplit, KeepResult, KeptAtBudget, ShiftedDesign
-from discreet.research.experiments._records import Header, RecordedRun
 from tests.pictures import assert_picture
 
 HEADER = Header("designs", "means", "0", 7, quick=True, parameters={})
@@ -45,9 +45,9 @@ SHIFT = ShiftedDesign(
 
 def test_a_tie_is_no_win_and_all_splits_count() -> None:
     early, late = design_cases(ROWS)
-    assert early.mean("designed", "kl") == pytest.approx(0.205)
-    assert early.won("kl")
-    assert not late.won("kl")
+    assert early.mean_divergence("designed", "kl") == pytest.approx(0.205)
+    assert early.has_smallest_mean("kl")
+    assert not late.has_smallest_mean("kl")
     assert late.undesigned_splits == 2
     said = dict(design_findings(ROWS))
     assert "total variation 1" in said["The smallest mean."]
@@ -77,7 +77,7 @@ def test_it_is_said_where_a_design_stops_paying() -> None:
 
 def test_the_page_stands_alone_and_the_picture_is_drawn(tmp_path: Path) -> None:
     designs, keeps, shifts = RecordedRun(HEADER, ROWS), RecordedRun(HEADER, [KEEP]), RecordedRun(HEADER, [SHIFT])
-    page = design_page(designs, keeps, shifts, b"picture")
+    page = design_page({"designs": designs, "keeps": keeps, "shifts": shifts}, {"designs": b"picture"})
     assert not re.findall(r"(?:src|href)='(?!data:)", page)
     for told in ("QUICK RUN", ">0.205<", "10.0% of at most 10.1%", ">0.250<"):
         assert told in page

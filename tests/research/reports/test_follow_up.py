@@ -10,18 +10,18 @@ from discreet.research._reports._follow_up import (
     ordered_table,
     published_table,
 )
+from discreet.research.experiments import Header, RecordedRun
 from discreet.research.experiments._follow_up import (
     ClassAtBudget,
-    Distances,
     FiniteClasses,
     MixtureClasses,
     OrderedSet,
     PlaneLaw,
-    Pointwise,
+    PointwiseComparison,
+    WassersteinDistances,
 )
-from discreet.research.experiments._records import Header, RecordedRun
 
-SERVED = Pointwise(projection=0.2, projection_mean=0.1, linear=0.4, linear_mean=0.2, worse=0, excess=-1e-3)
+SERVED = PointwiseComparison(projection=0.2, projection_mean=0.1, linear=0.4, linear_mean=0.2, worse=0, excess=-1e-3)
 VALUES = {"kl": 0.24504, "tv": 0.34072, "hellinger": 0.12998}
 CLASS = ClassAtBudget(
     lower=0.25, upper=4.0, weight=0.4, published_weight=0.4, tight=True, minimax=VALUES, published_minimax=VALUES,
@@ -33,7 +33,7 @@ MIXTURE = MixtureClasses(
     "laplace/gaussian/1", "laplace", "mixtures", "gaussian", 1.0, "1-Gaussian LDP", {"local": CLASS}
 )
 PLANE = PlaneLaw("gaussian/local/linear", "local", "1.5-Gaussian LDP", "linear", 1.0633, {"kl": 0.0}, 2.0, (0.1,))
-NEAR, FAR = Distances(10.0, 30.0, 40.0), Distances(20.0, 50.0, 90.0)
+NEAR, FAR = WassersteinDistances(10.0, 30.0, 40.0), WassersteinDistances(20.0, 50.0, 90.0)
 ORDERED = OrderedSet(
     unit="delays/1", set="delays", title="arrival delays", who="aircraft", measure="minutes", step=10.0, places=(0.0, 10.0), clients=5,
     epsilon=1.0, certified=40.0, distances={"transport": FAR, "optimal": FAR, "mollifier": NEAR, "laplace": FAR}, shown=(1.0, 0.0),

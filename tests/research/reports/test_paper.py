@@ -11,11 +11,10 @@ import pytest
 
 from discreet.plots._style import save
 from discreet.research._boosted import Training
-from discreet.research._reports._pages import STATISTICS, CostQuantiles, client_costs, realised_epsilon
-from discreet.research._reports._paper import paper_figure, paper_findings, report_page
-from discreet.research._reproduction import FIGURES, experiment
+from discreet.research._reports import STATISTICS, CostQuantiles, client_costs, realised_epsilon
+from discreet.research._reports._paper import paper_figure, paper_findings, paper_page
+from discreet.research.experiments import FIGURES, named_experiment, read_records, records_path, run_experiment
 from discreet.research.experiments._paper_figures import GaussianRing, MixtureClient, MixtureLaw, RandomMixtures
-from discreet.research.experiments._records import read_records, records_path, run_experiment
 from tests.pictures import assert_picture
 from tests.soaking import wide
 
@@ -29,7 +28,7 @@ def tiny(name: str) -> Any:
         case "fig4":
             return replace(RandomMixtures(), quick=True, clients=3, training=TINY)
         case _:
-            return experiment(name, quick=True)
+            return named_experiment(name, quick=True)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +55,7 @@ def test_every_figure_is_drawn(runs: dict[str, Any], name: str, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_the_page_stands_alone(runs: dict[str, Any]) -> None:
-    page = report_page(runs, dict.fromkeys(FIGURES, b"picture"))
+    page = paper_page(runs, dict.fromkeys(FIGURES, b"picture"))
     assert page.count("data:image/png;base64," + base64.b64encode(b"picture").decode()) == len(FIGURES)
     assert not re.findall(r"(?:src|href)='(?!data:)", page)
     assert "QUICK RUN" in page
@@ -89,7 +88,7 @@ def test_the_page_says_when_the_baseline_does_not_win(runs: dict[str, Any]) -> N
 
 
 def test_summaries_are_what_they_say() -> None:
-    assert dict(zip(STATISTICS, CostQuantiles.of(np.arange(11.0)).numbers, strict=True)) == {
+    assert dict(zip(STATISTICS, CostQuantiles.from_values(np.arange(11.0)).as_tuple, strict=True)) == {
         "mean": 5.0,
         "median": 5.0,
         "90 %": 9.0,

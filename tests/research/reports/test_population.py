@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from discreet.plots._style import save
+from discreet.research._reports import separate_heights
 from discreet.research._reports._population import (
     RIVALS,
-    Contest,
+    SampleOracleContest,
     contest_table,
     fidelity_table,
     mean_error,
@@ -19,11 +20,10 @@ from discreet.research._reports._population import (
     population_findings,
     population_page,
     rows_by_set,
-    separate_heights,
     share_table,
 )
+from discreet.research.experiments import RecordedRun, read_records, records_path, run_experiment
 from discreet.research.experiments._population import MeanEstimate, PopulationComparison, SetAtBudget
-from discreet.research.experiments._records import RecordedRun, read_records, records_path, run_experiment
 from tests.pictures import assert_picture
 from tests.research.experiments.test_population import skewed
 from tests.soaking import wide
@@ -83,10 +83,10 @@ def with_errors(row: SetAtBudget, **errors: float) -> SetAtBudget:
 def test_who_is_closer(
     recorded: RecordedRun[SetAtBudget], errors: dict[str, float], winner: str | None, informative: bool
 ) -> None:
-    contest = Contest(with_errors(recorded.rows[0], **errors))
-    assert {contest.sample, contest.oracle} == set(errors)
+    contest = SampleOracleContest(with_errors(recorded.rows[0], **errors))
+    assert {contest.best_sample, contest.best_oracle} == set(errors)
     assert contest.winner == winner
-    assert contest.informative == informative
+    assert contest.is_informative == informative
 
 
 def test_findings_say_who_wins_where(recorded: RecordedRun[SetAtBudget]) -> None:
@@ -116,8 +116,10 @@ def test_small_tables_follow_the_records(recorded: RecordedRun[SetAtBudget]) -> 
     head, body = contest_table(rows)
     assert head == ["set", "ε = 0.5", "ε = 1", "ε = 4"]
     assert [len(line) for line in body] == [4, 4]
-    first = Contest(rows_by_set(rows)["skewed4"][0])
-    assert f"{mean_error(first.row, first.sample):.3f} / {mean_error(first.row, first.oracle):.3f}" in body[0][1]
+    first = SampleOracleContest(rows_by_set(rows)["skewed4"][0])
+    assert (
+        f"{mean_error(first.row, first.best_sample):.3f} / {mean_error(first.row, first.best_oracle):.3f}" in body[0][1]
+    )
     told = rows_by_set(rows)["skewed30"][2].realised["linear"]["tv"]
     assert fidelity_table(rows)[1][5][1:][-1] == f"{told.mean:.3f} ({told.worst:.3f})"
 

@@ -16,7 +16,7 @@ from importlib import resources
 from discreet.errors import DiscreetError
 from discreet.research.data import zone_logbooks
 
-__all__ = ["Explorer", "page"]
+__all__ = ["Explorer", "explorer_page"]
 
 _HOST = "127.0.0.1"
 _LARGEST_PORT = 65535
@@ -65,12 +65,12 @@ def _page_handler(content: bytes) -> type[BaseHTTPRequestHandler]:
         default_request_version = "HTTP/1.0"  # an unreadable request gets an answer with headers too
 
         def do_GET(self) -> None:
-            self._answer(with_content=True)
+            self._send_page(with_content=True)
 
         def do_HEAD(self) -> None:
-            self._answer(with_content=False)
+            self._send_page(with_content=False)
 
-        def _answer(self, *, with_content: bool) -> None:
+        def _send_page(self, *, with_content: bool) -> None:
             named = (self.headers.get("Host") or "").rsplit(":", 1)[0]
             if named not in (_HOST, "localhost"):  # another site's name may point here (DNS rebinding)
                 self.send_error(403)
@@ -106,7 +106,7 @@ _HEADERS = {
 }
 
 
-def page() -> str:
+def explorer_page() -> str:
     """The page, with everything it needs in it.
 
     Returns:

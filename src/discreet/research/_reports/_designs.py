@@ -10,13 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
-from discreet.research._reports import _pages as pages
-from discreet.research._reports._pages import Finding
-from discreet.research.experiments._designs import DESIGN_RIVALS, SAFE, DesignedSplit, KeptAtBudget, ShiftedDesign
-from discreet.research.experiments._learned import LearnedRun, ReweightedSet
-from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
-
-Table = tuple[list[str], list[list[str]]]
+from discreet.research import _reports as reports
+from discreet.research._reports import Finding, Pictures, Runs, Table, titles_at_budgets
+from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
+from discreet.research.experiments._designs import (
+    DESIGN_RIVALS,
+    SAFE,
+    DesignedSplit,
+    KeptAtBudget,
+    LearnedRun,
+    ShiftedDesign,
+)
+from discreet.research.experiments._population import ReweightedSet
 
 SAMPLER_LABELS = {
     "optimal": "Q*",
@@ -49,21 +54,24 @@ class DesignCase:
         return statistics.fmean(row.floor for row in self.splits)
 
     @property
-    def above_floor(self) -> float:
+    def ratio_to_floor(self) -> float:
         """The design's mean KL as a multiple of the floor."""
-        return self.mean("designed", "kl") / self.floor
+        return self.mean_divergence("designed", "kl") / self.floor
 
     @property
     def undesigned_splits(self) -> int:
         """The number of splits in which the examples did not support a design."""
         return sum(row.parts is None for row in self.splits)
 
-    def mean(self, sampler: str, divergence: str) -> float:
+    def mean_divergence(self, sampler: str, divergence: str) -> float:
         return statistics.fmean(row.means[sampler][divergence] for row in self.splits)
 
-    def won(self, divergence: str) -> bool:
+    def has_smallest_mean(self, divergence: str) -> bool:
         """Whether the design's mean is smaller than that of every other sampler."""
-        return all(self.mean("designed", divergence) < self.mean(rival, divergence) for rival in DESIGN_RIVALS)
+        return all(
+            self.mean_divergence("designed", divergence) < self.mean_divergence(rival, divergence)
+            for rival in DESIGN_RIVALS
+        )
 
 
 def design_cases(rows: Sequence[DesignedSplit]) -> list[DesignCase]:
@@ -77,21 +85,23 @@ def design_cases(rows: Sequence[DesignedSplit]) -> list[DesignCase]:
 def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
     """The findings of the comparison, in sentences."""
     found = design_cases(rows)
-    wins = ", ".join(f"{divergence_label(f)} {sum(case.won(f) for case in found)}" for f in PAPER_DIVERGENCES)
-    lost = [case for case in found if not all(case.won(f) for f in PAPER_DIVERGENCES)]
-    above = [case.above_floor - 1.0 for case in found]
-    far = [case for case in found if case.above_floor > 1.1]
+    wins = ", ".join(
+        f"{divergence_label(f)} {sum(case.has_smallest_mean(f) for case in found)}" for f in PAPER_DIVERGENCES
+    )
+    lost = [case for case in found if not all(case.has_smallest_mean(f) for f in PAPER_DIVERGENCES)]
+    above = [case.ratio_to_floor - 1.0 for case in found]
+    far = [case for case in found if case.ratio_to_floor > 1.1]
     exact = [row.exact_gap for row in rows if row.exact_gap is not None]
     said = [
         (
             "The smallest mean.",
             f"Of {len(found)} cases the design has a smaller mean than Q*, the linear mechanism, the mollifier and the best uniform floor "
-            f"in: {wins}." + (f" It does not on {_cases_text(lost)}." if lost else ""),
+            f"in: {wins}." + (f" It does not on {titles_at_budgets(lost)}." if lost else ""),
         ),
         (
             "Distance from the lower bound.",
             f"Its mean KL is {statistics.median(above):.1%} above the certified floor in the median, and {max(above):.0%} at worst"
-            + (f"; more than 10% on {_cases_text(far)}." if far else "."),
+            + (f"; more than 10% on {titles_at_budgets(far)}." if far else "."),
         ),
         (
             "Certificates.",
@@ -121,13 +131,6 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
     return said
 
 
-def _cases_text(found: Sequence[DesignCase]) -> str:
-    budgets: dict[str, list[str]] = {}
-    for case in found:
-        budgets.setdefault(case.title, []).append(f"{case.epsilon:g}")
-    return "; ".join(f"{title} at ε = {', '.join(those)}" for title, those in budgets.items())
-
-
 def design_table(rows: Sequence[DesignedSplit], divergence: str) -> Table:
     """Mean divergence by sampler, set and budget."""
     found = design_cases(rows)
@@ -136,11 +139,15 @@ def design_table(rows: Sequence[DesignedSplit], divergence: str) -> Table:
     for title in dict.fromkeys(case.title for case in found):
         those = {case.epsilon: case for case in found if case.title == title}
         for place, name in enumerate((*DESIGN_RIVALS, "designed")):
-            cells = [_number_text(those[epsilon].mean(name, divergence)) for epsilon in epsilons]
+            cells = [_four_digits_text(those[epsilon].mean_divergence(name, divergence)) for epsilon in epsilons]
             body.append(["" if place else title, SAMPLER_LABELS[name], *cells])
         if divergence == "kl":
             body.append(
-                ["", "no sampler is below", *(_number_text(those[epsilon].floor, down=True) for epsilon in epsilons)]
+                [
+                    "",
+                    "no sampler is below",
+                    *(_four_digits_text(those[epsilon].floor, down=True) for epsilon in epsilons),
+                ]
             )
     return ["set", "sampler", *(f"ε = {epsilon:g}" for epsilon in epsilons)], body
 
@@ -150,8 +157,11 @@ def keep_table(rows: Sequence[KeptAtBudget]) -> Table:
     keeps = [one.keep for one in rows[0].kept]
     body = []
     for row in rows:
-        cells = [f"{row.gain(keep):.1%} of at most {row.most(keep) + 5e-4:.1%}" for keep in keeps]
-        body.append([row.title, f"{row.epsilon:g}", _number_text(row.mean), *cells])
+        cells = [
+            f"{row.gain_over_optimal(keep):.1%} of at most {row.largest_possible_gain(keep) + 5e-4:.1%}"
+            for keep in keeps
+        ]
+        body.append([row.title, f"{row.epsilon:g}", _four_digits_text(row.mean), *cells])
     return ["set", "ε", "mean KL of Q*", *(f"keep = {keep:g}" for keep in keeps)], body
 
 
@@ -162,9 +172,15 @@ def shift_table(rows: Sequence[ShiftedDesign]) -> Table:
     for row in rows:
         first = row.epsilon == min(one.epsilon for one in rows if one.shift == row.shift)
         told = [f"{row.title}: {row.made_on} ({row.examples:,}), serving {row.kind} ({row.served:,})" if first else ""]
-        cells = [_number_text(row.means[name]) for name in names]
+        cells = [_four_digits_text(row.means[name]) for name in names]
         body.append(
-            [*told, f"{row.epsilon:g}", *cells, _number_text(row.floor, down=True), "yes" if row.pays else "no"]
+            [
+                *told,
+                f"{row.epsilon:g}",
+                *cells,
+                _four_digits_text(row.floor, down=True),
+                "yes" if row.is_design_better else "no",
+            ]
         )
     return ["made on, serving", "ε", *(SAMPLER_LABELS[name] for name in names), "no sampler is below", "pays"], body
 
@@ -173,8 +189,8 @@ def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
     """Where a design made elsewhere pays, and where it does not."""
     kinds = {row.shift: [one for one in rows if one.shift == row.shift] for row in rows}
     named = {name: f"{those[0].title} ({those[0].made_on}, serving {those[0].kind})" for name, those in kinds.items()}
-    pays = [name for name, those in kinds.items() if all(one.pays for one in those)]
-    fails = [name for name, those in kinds.items() if not any(one.pays for one in those)]
+    pays = [name for name, those in kinds.items() if all(one.is_design_better for one in those)]
+    fails = [name for name, those in kinds.items() if not any(one.is_design_better for one in those)]
     mixed = [name for name in kinds if name not in (*pays, *fails)]
     said = []
     if pays:
@@ -187,7 +203,7 @@ def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
         )
     if mixed:
         told = "; ".join(
-            f"{named[name]}, at ε = {', '.join(f'{one.epsilon:g}' for one in kinds[name] if one.pays)} only"
+            f"{named[name]}, at ε = {', '.join(f'{one.epsilon:g}' for one in kinds[name] if one.is_design_better)} only"
             for name in mixed
         )
         said.append(("Where it depends.", f"{told}."))
@@ -202,11 +218,11 @@ def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
 
 
 def _gap_range_text(rows: Sequence[ShiftedDesign]) -> str:
-    closed = [row.gap_share for row in rows]
+    closed = [row.closed_gap_share for row in rows]
     return f"{min(closed):.0%} to {max(closed):.0%}"
 
 
-def _number_text(value: float, *, down: bool = False) -> str:
+def _four_digits_text(value: float, *, down: bool = False) -> str:
     """Four digits; a floor is rounded down."""
     if value < 0.1:
         text = f"{value:.3g}"
@@ -238,7 +254,7 @@ def learned_table(rows: Sequence[LearnedRun], times: int = 1) -> Table:
     body = []
     for name in dict.fromkeys(row.set for row in those):
         mine = [row for row in those if row.set == name]
-        cells = [f"{statistics.fmean(row.gap_share for row in mine if row.epsilon == e):.0%}" for e in budgets]
+        cells = [f"{statistics.fmean(row.closed_gap_share for row in mine if row.epsilon == e):.0%}" for e in budgets]
         body.append([f"{mine[0].title} (n = {mine[0].clients:,})", *cells])
     return ["set", *(f"ε = {epsilon:g}" for epsilon in budgets)], body
 
@@ -251,17 +267,18 @@ def learned_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
         cases: dict[tuple[str, float], list[LearnedRun]] = {}
         for row in those:
             cases.setdefault((row.set, row.epsilon), []).append(row)
-        closed = {case: statistics.fmean(row.gap_share for row in mine) for case, mine in cases.items()}
+        closed = {case: statistics.fmean(row.closed_gap_share for row in mine) for case, mine in cases.items()}
         taught = [share for (_, epsilon), share in closed.items() if epsilon >= _TAUGHT]
         stayed = sum(not any(batch.published for row in mine for batch in row.batches) for mine in cases.values())
-        worst = max(those, key=lambda row: row.worse)
+        worst = max(those, key=lambda row: row.excess_over_safe)
+        loss = max(worst.excess_over_safe, 0.0)
         median = f"the median over ε ≥ {_TAUGHT:g} is {statistics.median(taught):.0%}, " if taught else ""
         said.append(
             (
                 "One sample of each client." if times == 1 else f"With {times} times as many clients.",
                 f"Of the gap between the better of Q* and the mollifier and the certified floor, {median}over all {len(closed)} cases "
                 f"{statistics.median(closed.values()):.0%}; in {stayed} of them no design was ever published. The largest loss against the "
-                f"better of the two in any of {len(those)} runs is {max(worst.worse, 0.0):.2%} ({worst.title}, ε = {worst.epsilon:g}).",
+                f"better of the two in any of {len(those)} runs is {loss:.2%} ({worst.title}, ε = {worst.epsilon:g}).",
             )
         )
     return said
@@ -291,59 +308,49 @@ def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
         won = {name: sum(_is_better_estimate(row, name, "reports") for row in those) for name in _BY_EXAMPLES}
         lost = [row for row in those if not any(_is_better_estimate(row, name, "reports") for name in _BY_EXAMPLES)]
         alone = sum(_is_better_estimate(row, "examples", "reweighted") for row in those)
+        lost_text = "One of the three is closer than block reports in every case."
+        if lost:
+            lost_text = f"Block reports are closer than all three on {titles_at_budgets(lost)}."
         said.append(
             (
                 headline,
                 f"Designed samples beat block reports in {won['samples']} of {len(those)} cases as they are, in {won['reweighted']} "
                 f"when the examples are reweighted to explain them, and in {won['debiased']} when their bias is "
-                f"subtracted from the samples. {_lost_cases(lost)} The examples alone, without any samples, are closer "
+                f"subtracted from the samples. {lost_text} The examples alone, without any samples, are closer "
                 f"than reweighted in {alone}.",
             )
         )
     return said
 
 
-def _lost_cases(rows: Sequence[ReweightedSet]) -> str:
-    """Where no estimate by examples is closer than block reports."""
-    if not rows:
-        return "One of the three is closer than block reports in every case."
-    budgets: dict[str, list[str]] = {}
-    for row in rows:
-        budgets.setdefault(row.title, []).append(f"{row.epsilon:g}")
-    return (
-        "Block reports are closer than all three on "
-        + "; ".join(f"{t} at ε = {', '.join(e)}" for t, e in budgets.items())
-        + "."
-    )
-
-
 def _is_better_estimate(row: ReweightedSet, name: str, other: str) -> bool:
     return row.errors[name].mean < row.errors[other].mean
 
 
-def learned_page(learned: RecordedRun[LearnedRun], reweighted: RecordedRun[ReweightedSet]) -> str:
-    """Both reports as one self-contained page."""
+def learned_page(runs: Runs, pictures: Pictures) -> str:
+    """The page on designs learned privately and on the population behind designed samples; it has no pictures."""
+    learned, reweighted = runs["learned"], runs["reweighted"]
     header = learned.header
     said = [*learned_findings(learned.rows), *reweighted_findings(reweighted.rows)]
     parts = []
     for times in sorted({row.times for row in learned.rows}):
         parts += [
             f"<h2>Share of the gap that was closed, {times} times the clients</h2>",
-            pages.html_table(*learned_table(learned.rows, times), rule_on=None),
+            reports.html_table(*learned_table(learned.rows, times), rule_on=None),
         ]
     for drawn in dict.fromkeys(row.drawn for row in reweighted.rows):
         parts += [
             f"<h2>TV from the estimate to the average served client, {html.escape(drawn)} examples</h2>",
-            pages.html_table(*reweighted_table(reweighted.rows, drawn), texts=2),
+            reports.html_table(*reweighted_table(reweighted.rows, drawn), texts=2),
             f"<h2>Mean squared error of a share times 10^6, {html.escape(drawn)} examples</h2>",
-            pages.html_table(*reweighted_table(reweighted.rows, drawn, squared=True), texts=2),
+            reports.html_table(*reweighted_table(reweighted.rows, drawn, squared=True), texts=2),
         ]
-    return pages.write_page(
+    return reports.self_contained_page(
         "designs learned privately",
         "Designs learned privately, and what their samples tell",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
         quick="one set, one budget." if header.quick else None,
-        findings=pages.finding_items(said),
+        findings=reports.finding_items(said),
         parts=parts,
     )
 
@@ -364,7 +371,7 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
     down = -(-len(found) // _ACROSS)
     with library_style():
         drawn = figure(11.6, 1.2 + 2.7 * down)
-        pages.set_title(
+        reports.set_figure_title(
             drawn, "Mean KL of clients that no design has seen, as a multiple of what no private sampler can go below"
         )
         grid = drawn.subplots(down, min(_ACROSS, len(found)), squeeze=False, sharex=True)
@@ -375,7 +382,7 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
             axes.set_visible(False)
         panels[0].legend(frameon=False, fontsize=9, loc="upper left")
         if run.header.quick:
-            pages.mark_quick(drawn)
+            reports.mark_quick_run(drawn)
     return drawn
 
 
@@ -384,7 +391,7 @@ def _draw_design_panel(axes: Axes, title: str, those: Sequence[DesignCase]) -> N
     budgets = [case.epsilon for case in those]
     axes.axhline(1.0, color=QUIET, linewidth=1.0)
     for name in (*DESIGN_RIVALS, "designed"):
-        ratios = [case.mean(name, "kl") / case.floor for case in those]
+        ratios = [case.mean_divergence(name, "kl") / case.floor for case in those]
         axes.plot(
             budgets, ratios, color=_COLOURS[name], label=SAMPLER_LABELS[name], marker="o", markersize=3.5,
             linewidth=2.2 if name == "designed" else 1.4, linestyle="--" if name == "linear" else "-",
@@ -393,39 +400,35 @@ def _draw_design_panel(axes: Axes, title: str, those: Sequence[DesignCase]) -> N
     axes.set_yscale("log")
     axes.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets])
     axes.minorticks_off()
-    highest = max(case.mean(name, "kl") / case.floor for case in those for name in DESIGN_RIVALS)
+    highest = max(case.mean_divergence(name, "kl") / case.floor for case in those for name in DESIGN_RIVALS)
     ticks = [tick for tick in (1, 1.5, 2, 3, 5, 10, 20, 40) if tick <= 1.15 * highest]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xlabel("ε", color=INK)
     panel_title(axes, title)
 
 
-def design_page(
-    designs: RecordedRun[DesignedSplit],
-    keeps: RecordedRun[KeptAtBudget],
-    shifts: RecordedRun[ShiftedDesign],
-    picture: bytes,
-) -> str:
-    """The page; the picture is the PNG bytes of `design_figure`."""
+def design_page(runs: Runs, pictures: Pictures) -> str:
+    """The page on designs for unseen clients, with the worst case kept, and for clients of another kind."""
+    designs, keeps, shifts = (runs[name] for name in ("designs", "keeps", "shifts"))
     header = designs.header
-    parts = [pages.picture_tag({"designs": picture}, "designs")]
+    parts = [reports.picture_tag(pictures, "designs")]
     for f in PAPER_DIVERGENCES:
         parts += [
             f"<h2>{html.escape(divergence_label(f))}, mean over clients that were not used</h2>",
-            pages.html_table(*design_table(designs.rows, f), texts=2, rule_on=None),
+            reports.html_table(*design_table(designs.rows, f), texts=2, rule_on=None),
         ]
     parts += [
         "<h2>With the worst case kept</h2>",
         "<p class='quiet'>Gain in mean KL over Q*, of the proved largest gain of any sampler.</p>",
-        pages.html_table(*keep_table(keeps.rows), rule_on=None),
+        reports.html_table(*keep_table(keeps.rows), rule_on=None),
         "<h2>Made on one kind of clients, serving another: mean KL</h2>",
-        pages.html_table(*shift_table(shifts.rows), rule_on=None),
+        reports.html_table(*shift_table(shifts.rows), rule_on=None),
     ]
-    return pages.write_page(
+    return reports.self_contained_page(
         "designs",
         "Designs for clients they have not seen",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
         quick="few clients of each set, one split." if header.quick else None,
-        findings=pages.finding_items([*design_findings(designs.rows), *shift_findings(shifts.rows)]),
+        findings=reports.finding_items([*design_findings(designs.rows), *shift_findings(shifts.rows)]),
         parts=parts,
     )

@@ -1,6 +1,8 @@
 """The report on the follow-up paper: tables, findings, pictures and their page, read from the records.
 
-The pictures show minimax values, random mixtures, four Laplace distributions in the plane, and ordered outcomes of real clients.
+The pictures show minimax values, random mixtures, four Laplace distributions in the plane, and ordered outcomes of real clients. The
+published numbers are those that the scripts of Ghoukasian, Lee, Asoodeh, "Locally Optimal Private Sampling: Beyond the Global Minimax"
+(NeurIPS 2025) compute, https://github.com/hradghoukasian/private_sampling, with their Hellinger distance doubled (`text_hellinger`).
 """
 
 import html
@@ -10,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from discreet.plots import COLOURS, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
-from discreet.research import _published as published
-from discreet.research._reports import _pages as pages
-from discreet.research._reports._pages import Finding
+from discreet.research import _reports as reports
+from discreet.research._reports import Finding, Pictures, Runs, Table, published_values, text_hellinger
+from discreet.research.experiments import PAPER_DIVERGENCES, PAPER_DIVERGENCES as SHOWN
 from discreet.research.experiments._follow_up import (
     ORDERED_MECHANISMS,
     ClassAtBudget,
@@ -21,9 +23,18 @@ from discreet.research.experiments._follow_up import (
     OrderedSet,
     PlaneLaw,
 )
-from discreet.research.experiments._records import PAPER_DIVERGENCES, PAPER_DIVERGENCES as SHOWN, RecordedRun
 
-Table = tuple[list[str], list[list[str]]]
+PUBLISHED_FINITE = {  # minimax values on ten outcomes, by notion, budget and class
+    ("pure", 1.0, "global"): published_values(1.46115, 0.76803, 0.51837),
+    ("pure", 1.0, "local"): published_values(0.32717, 0.39539, 0.08599),
+    ("gaussian", 1.0, "global"): published_values(1.1117, 0.6710, 0.42642),
+    ("gaussian", 1.0, "local"): published_values(0.24504, 0.34072, 0.06499),
+}
+PUBLISHED_LAPLACE = {  # the largest of a hundred Laplace mixtures on the line, by notion, budget, class and mechanism
+    ("pure", 1.0, "global", "projection"): published_values(0.16180, 0.27251, 0.04166),
+    ("pure", 1.0, "local", "projection"): published_values(0.07369, 0.17950, 0.01916),
+    ("gaussian", 1.0, "local", "linear"): {"kl": 0.0767},
+}
 ORDERED_LABELS = {"transport": "transport", "optimal": "Q*", "mollifier": "mollifier", "laplace": "Laplace, clamped"}
 
 
@@ -35,7 +46,7 @@ def minimax_table(rows: Sequence[FiniteClasses], outcomes: int) -> Table:
         if row.outcomes == outcomes:
             for name, found in row.classes.items():
                 values = [value for f in SHOWN for value in (found.published_minimax.get(f), found.minimax.get(f))]
-                body.append([_notion_label(row), name, *map(_value_text, values)])
+                body.append([_notion_label(row), name, *map(_five_digits_text, values)])
     return head, body
 
 
@@ -49,7 +60,7 @@ def mixture_table(rows: Sequence[MixtureClasses], divergence: str = "kl") -> Tab
         for name, found in row.classes.items():
             one = found.pointwise[divergence]
             told = (one.linear, one.projection, one.linear_mean, one.projection_mean)
-            body.append([row.title, _notion_label(row), name, *map(_value_text, told), _worse_count_text(found)])
+            body.append([row.title, _notion_label(row), name, *map(_five_digits_text, told), _worse_count_text(found)])
     return [*head, "worse off, by any f"], body
 
 
@@ -58,24 +69,24 @@ def published_table(finite: Sequence[FiniteClasses], mixtures: Sequence[MixtureC
     body = []
     for row in finite:
         for name, found in row.classes.items() if row.outcomes == 10 else ():
-            cited = published.FOLLOW_UP_FINITE.get((row.kind, row.budget, name), {})
-            body += _comparison_rows(["10 outcomes, minimax", _notion_label(row), name], cited, found.minimax)
+            cited = PUBLISHED_FINITE.get((row.kind, row.budget, name), {})
+            body += _cited_rows(["10 outcomes, minimax", _notion_label(row), name], cited, found.minimax)
     for place in mixtures:
         for name, found in place.classes.items() if place.shape == "laplace" else ():
             for mechanism in ("projection", "linear"):
-                cited = published.FOLLOW_UP_LAPLACE.get((place.kind, place.budget, name, mechanism), {})
+                cited = PUBLISHED_LAPLACE.get((place.kind, place.budget, name, mechanism), {})
                 ours = {f: getattr(one, mechanism) for f, one in found.pointwise.items()}
                 what = f"largest of {found.clients} mixtures, {mechanism}"
-                body += _comparison_rows([what, _notion_label(place), name], cited, ours)
+                body += _cited_rows([what, _notion_label(place), name], cited, ours)
     return ["what", "notion", "class", "divergence", "published", "ours"], body
 
 
-def _comparison_rows(what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]) -> list[list[str]]:
+def _cited_rows(what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]) -> list[list[str]]:
     lines = []
     for f, value in cited.items():
-        halved = published.text_hellinger(1.0) if f == "hellinger" else 1.0
+        halved = text_hellinger(1.0) if f == "hellinger" else 1.0
         label = f"half {divergence_label(f)}" if f == "hellinger" else divergence_label(f)
-        lines.append([*what, label, f"{value / halved:.6g}", _value_text(ours[f] / halved)])
+        lines.append([*what, label, f"{value / halved:.6g}", _five_digits_text(ours[f] / halved)])
     return lines
 
 
@@ -91,7 +102,7 @@ def ordered_table(rows: Sequence[OrderedSet]) -> Table:
     return head, body
 
 
-def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[Finding]:
+def follow_up_findings(runs: Runs) -> list[Finding]:
     """What these records say, each with its number: a headline and a sentence."""
     finite, mixtures = runs["local_finite"].rows, runs["local_mixtures"].rows
     classes = [each for row in (*finite, *mixtures) for each in row.classes.values()]
@@ -154,53 +165,53 @@ def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[Finding]:
     return said
 
 
-def follow_up_page(runs: Mapping[str, RecordedRun[Any]], pictures: Mapping[str, bytes]) -> str:
+def follow_up_page(runs: Runs, pictures: Pictures) -> str:
     """The page, self-contained; pictures are PNG bytes by experiment."""
     finite, mixtures, ordered = (runs[name].rows for name in ("local_finite", "local_mixtures", "ordered"))
     quick = runs["ordered"].header.quick  # published maxima are over a hundred mixtures: fewer have smaller ones
     parts = [
         "<h2>Published numbers</h2>",
-        pages.html_table(*published_table(finite, [] if quick else mixtures), texts=4),
+        reports.html_table(*published_table(finite, [] if quick else mixtures), texts=4),
         "<h2>Finite spaces</h2>",
-        pages.picture_tag(pictures, "local_finite"),
+        reports.picture_tag(pictures, "local_finite"),
     ]
     for outcomes in sorted({row.outcomes for row in finite}):
         parts += [
             f"<h3>{outcomes} outcomes, minimax values</h3>",
-            pages.html_table(*minimax_table(finite, outcomes), texts=2),
+            reports.html_table(*minimax_table(finite, outcomes), texts=2),
         ]
-    parts += ["<h2>Random mixtures</h2>", pages.picture_tag(pictures, "local_mixtures")]
+    parts += ["<h2>Random mixtures</h2>", reports.picture_tag(pictures, "local_mixtures")]
     for f in SHOWN:
-        parts += [f"<h3>{divergence_label(f)}</h3>", pages.html_table(*mixture_table(mixtures, f), texts=3)]
+        parts += [f"<h3>{divergence_label(f)}</h3>", reports.html_table(*mixture_table(mixtures, f), texts=3)]
     parts += [
         "<h2>Four Laplace laws in the plane</h2>",
-        pages.picture_tag(pictures, "local_plane"),
+        reports.picture_tag(pictures, "local_plane"),
         _plane_table(runs["local_plane"].rows),
     ]
     parts += [
         "<h2>Ordered outcomes of real clients</h2>",
-        pages.picture_tag(pictures, "ordered"),
-        pages.html_table(*ordered_table(ordered)),
+        reports.picture_tag(pictures, "ordered"),
+        reports.html_table(*ordered_table(ordered)),
     ]
-    return pages.write_page(
+    return reports.self_contained_page(
         "the follow-up reproduced",
         "The follow-up's figures, theirs and ours",
         "<em>Locally Optimal Private Sampling: Beyond the Global Minimax</em> (Ghoukasian, Lee, Asoodeh; NeurIPS 2025), "
         f"by discreet {html.escape(runs['ordered'].header.version)}. Squared Hellinger is the text's (1 − √x)²; the published code "
         "prints half.",
         quick="fewer clients, budgets and shapes." if quick else None,
-        findings=pages.finding_items(follow_up_findings(runs)),
+        findings=reports.finding_items(follow_up_findings(runs)),
         parts=parts,
     )
 
 
 def _plane_table(rows: Sequence[PlaneLaw]) -> str:
     body = [
-        [row.notion, row.family, row.mechanism, *(_value_text(row.costs[f]) for f in SHOWN)]
+        [row.notion, row.family, row.mechanism, *(_five_digits_text(row.costs[f]) for f in SHOWN)]
         for row in rows
         if row.costs
     ]
-    return pages.html_table(["notion", "class", "mechanism", *map(divergence_label, SHOWN)], body, texts=3)
+    return reports.html_table(["notion", "class", "mechanism", *map(divergence_label, SHOWN)], body, texts=3)
 
 
 def _all_classes(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
@@ -221,7 +232,7 @@ def _notion_label(row: FiniteClasses | MixtureClasses) -> str:
     return row.notion if row.kind != "functional" else f"Laplace trade-off, μ = {row.budget:g}"
 
 
-def _value_text(value: float | None) -> str:
+def _five_digits_text(value: float | None) -> str:
     return "" if value is None else f"{value:.5f}"
 
 
@@ -261,7 +272,7 @@ def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
     """Distances against epsilon, and one client, for delays and cholesterol if available."""
     names = [name for name in _WANTED if any(row.set == name for row in rows)]
     drawn = figure(11.6, 0.9 + 3.2 * len(names))
-    pages.set_title(drawn, "Ordered outcomes: how far a sample's law is from the client's own, at equal ε")
+    reports.set_figure_title(drawn, "Ordered outcomes: how far a sample's law is from the client's own, at equal ε")
     grid = drawn.subplots(len(names), 3, squeeze=False, width_ratios=(1.0, 1.0, 1.9))
     for line, name in zip(grid, names, strict=True):
         those = sorted((row for row in rows if row.set == name), key=lambda row: row.epsilon)
@@ -270,7 +281,7 @@ def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
         _draw_distance_lines(line[1], those, "single_outcome")
         panel_title(line[1], "worst client", "with a single outcome")
         _draw_example_client(line[2], min(those, key=lambda row: abs(row.epsilon - _SHOWN_AT)))
-    pages.add_legend(drawn, grid[0][0])
+    reports.add_common_legend(drawn, grid[0][0])
     return drawn
 
 
@@ -316,7 +327,7 @@ _FULL = {"global": COLOURS["optimal"], "local": COLOURS["mollifier"]}
 _ROUNDING = 1e-15  # below which a divergence is none
 
 
-def follow_up_figures(runs: Mapping[str, RecordedRun[Any]]) -> dict[str, Figure]:
+def follow_up_figures(runs: Runs) -> dict[str, Figure]:
     """One picture for each experiment."""
     drawers: dict[str, Callable[[Sequence[Any]], Figure]] = {
         "local_finite": _finite_figure,
@@ -328,7 +339,7 @@ def follow_up_figures(runs: Mapping[str, RecordedRun[Any]]) -> dict[str, Figure]
         found = {name: draw(runs[name].rows) for name, draw in drawers.items()}
         for name, drawn in found.items():
             if runs[name].header.quick:
-                pages.mark_quick(drawn)
+                reports.mark_quick_run(drawn)
     return found
 
 
@@ -338,7 +349,7 @@ def _finite_figure(rows: Sequence[FiniteClasses]) -> Figure:
     those = [row for row in rows if row.outcomes == fewest]
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in those)]
     drawn = figure(11.0, 1.0 + 2.3 * len(kinds))
-    pages.set_title(
+    reports.set_figure_title(
         drawn,
         f"The smallest worst case on {fewest} outcomes: all clients (global), clients near uniform (local)",
     )
@@ -363,7 +374,7 @@ def _finite_figure(rows: Sequence[FiniteClasses]) -> Figure:
                 )
             _label_budget_axis(axes, places, own, KIND_LABELS[kind][1])
             panel_title(axes, KIND_LABELS[kind][0], divergence_label(f))
-    pages.add_legend(drawn, grid[0][0], ("global, ours", "local, ours", _published_label("local")))
+    reports.add_common_legend(drawn, grid[0][0], ("global, ours", "local, ours", _published_label("local")))
     return drawn
 
 
@@ -372,21 +383,23 @@ def _mixtures_figure(rows: Sequence[MixtureClasses]) -> Figure:
     shapes = list(dict.fromkeys(row.shape for row in rows))
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in rows)]
     drawn = figure(3.3 * len(kinds) + 0.4, 1.0 + 2.3 * len(shapes))
-    pages.set_title(drawn, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)")
+    reports.set_figure_title(
+        drawn, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)"
+    )
     grid = drawn.subplots(len(shapes), len(kinds), squeeze=False)
     for line, shape in zip(grid, shapes, strict=True):
         for axes, kind in zip(line, kinds, strict=True):
             own = sorted((row for row in rows if (row.shape, row.kind) == (shape, kind)), key=lambda row: row.budget)
-            _mixture_panel(axes, own)
+            _draw_mixture_panel(axes, own)
             _label_budget_axis(axes, np.arange(len(own)), own, KIND_LABELS[kind][1])
             panel_title(axes, KIND_LABELS[kind][0], own[0].title)
-    pages.add_legend(
+    reports.add_common_legend(
         drawn, grid[0][0], tuple(f"{name}, {how}" for name in _FULL for how in ("linear, as published", "projection"))
     )
     return drawn
 
 
-def _mixture_panel(axes: Axes, rows: Sequence[MixtureClasses]) -> None:
+def _draw_mixture_panel(axes: Axes, rows: Sequence[MixtureClasses]) -> None:
     places, width = np.arange(len(rows)), 0.2
     for place, (name, how) in enumerate((name, how) for name in _FULL for how in ("linear", "projection")):
         found = [row.classes[name].pointwise["kl"] for row in rows]
@@ -407,7 +420,7 @@ def _plane_figure(rows: Sequence[PlaneLaw]) -> Figure:
         ("gaussian/{}/projection", "projection, ours"),
     ]
     drawn = figure(9.6, 8.4)
-    pages.set_title(drawn, "Four Laplace laws in the plane and what is sampled instead")
+    reports.set_figure_title(drawn, "Four Laplace laws in the plane and what is sampled instead")
     grid = drawn.subplots(len(lines), 3, sharex=True, sharey=True)
     brightest = max(max(row.density) for row in rows)
     for line, (unit, mechanism) in zip(grid, lines, strict=True):

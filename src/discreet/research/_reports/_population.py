@@ -6,25 +6,29 @@ Findings, tables, pictures and a self-contained page are computed from the recor
 import html
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
-from discreet.research._reports._pages import (
+from discreet.research._reports import (
     Finding,
+    Pictures,
+    Table,
+    draw_named_curves,
     finding_items,
     html_table,
-    mark_quick,
+    mark_quick_run,
     picture_tag,
     recorded_epsilons,
-    set_title,
-    write_page,
+    self_contained_page,
+    set_figure_title,
+    titles_at_budgets,
 )
+from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
 from discreet.research.experiments._population import SetAtBudget
-from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
 
 SAMPLES = ("optimal", "mollifier", "linear")
 ORACLES = ("reports", "subset", "unary", "hashing")
@@ -61,51 +65,51 @@ def mean_error(row: SetAtBudget, rival: str, measure: str = "tv", *, projected: 
 
 
 @dataclass(frozen=True)
-class Contest:
+class SampleOracleContest:
     """The best kind of sample against the best oracle on one set at one budget, by TV error after projection onto the simplex."""
 
     row: SetAtBudget
     samples: tuple[str, ...] = SAMPLES
 
     @property
-    def sample(self) -> str:
+    def best_sample(self) -> str:
         return min(self.samples, key=lambda name: mean_error(self.row, name))
 
     @property
-    def oracle(self) -> str:
+    def best_oracle(self) -> str:
         return min(ORACLES, key=lambda name: mean_error(self.row, name))
 
     @property
-    def ratio(self) -> float:
+    def error_ratio(self) -> float:
         """Error of the sample over error of the oracle: below 1 the sample is closer."""
-        return mean_error(self.row, self.sample) / mean_error(self.row, self.oracle)
+        return mean_error(self.row, self.best_sample) / mean_error(self.row, self.best_oracle)
 
     @property
-    def certain(self) -> bool:
+    def is_certain(self) -> bool:
         """Whether the difference exceeds chance between repetitions."""
         spread = math.hypot(
-            *(self.row.errors[name].projected["tv"].standard_error for name in (self.sample, self.oracle))
+            *(self.row.errors[name].projected["tv"].standard_error for name in (self.best_sample, self.best_oracle))
         )
-        return abs(mean_error(self.row, self.sample) - mean_error(self.row, self.oracle)) > CERTAIN * spread
+        return abs(mean_error(self.row, self.best_sample) - mean_error(self.row, self.best_oracle)) > CERTAIN * spread
 
     @property
     def winner(self) -> str | None:
         """ "sample", "oracle", or None if chance could decide either way."""
-        if not self.certain:
+        if not self.is_certain:
             return None
-        return "sample" if self.ratio < 1.0 else "oracle"
+        return "sample" if self.error_ratio < 1.0 else "oracle"
 
     @property
-    def informative(self) -> bool:
+    def is_informative(self) -> bool:
         """Whether the better of the two is at least a tenth closer than the uniform distribution, which needs no data."""
-        return self.sample_informs or self._informs(self.oracle)
+        return self.is_sample_informative or self._is_closer_than_uniform(self.best_oracle)
 
     @property
-    def sample_informs(self) -> bool:
+    def is_sample_informative(self) -> bool:
         """The same for the sample alone."""
-        return self._informs(self.sample)
+        return self._is_closer_than_uniform(self.best_sample)
 
-    def _informs(self, rival: str) -> bool:
+    def _is_closer_than_uniform(self, rival: str) -> bool:
         return mean_error(self.row, rival) < WORTH_ASKING * self.row.uniform["tv"]
 
 
@@ -127,35 +131,36 @@ _ALIKE = 1e-9
 
 def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     """The findings: wins on both sides with reasons and numbers."""
-    contests = [Contest(row) for row in rows]
-    found = [
-        *_oracle_wins_findings(contests),
-        *_sample_wins_findings(contests),
-        *_same_mechanism(rows),
-        *_nothing_learnt(contests),
+    contests = [SampleOracleContest(row) for row in rows]
+    found = (
+        _oracle_wins_finding(contests),
+        _sample_wins_finding(contests),
+        _same_mechanism_finding(rows),
+        _uninformative_finding(contests),
         _bias_finding(rows),
-        *_half_a_coin(rows),
-        _average_clients(rows),
-        _worst_clients(rows),
-    ]
-    return [*found, *_own_records_findings(rows)]
+        _large_budget_finding(rows),
+        _average_client_finding(rows),
+        _worst_client_finding(rows),
+        _own_records_finding(rows),
+    )
+    return [each for each in found if each is not None]
 
 
-def contest_table(rows: Sequence[SetAtBudget]) -> tuple[list[str], list[list[str]]]:
+def contest_table(rows: Sequence[SetAtBudget]) -> Table:
     """Best sample and best oracle with their TV errors: a line for each set, a column for each budget."""
     head = ["set", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
     for those in rows_by_set(rows).values():
         cells = []
-        for contest in map(Contest, those):
+        for contest in map(SampleOracleContest, those):
             mark = {"sample": "sample", "oracle": "oracle", None: "either"}[contest.winner]
-            numbers = f"{mean_error(contest.row, contest.sample):.3f} / {mean_error(contest.row, contest.oracle):.3f}"
-            cells.append(f"{mark}: {numbers}" + ("" if contest.informative else " †"))
+            numbers = f"{mean_error(contest.row, contest.best_sample):.3f} / {mean_error(contest.row, contest.best_oracle):.3f}"
+            cells.append(f"{mark}: {numbers}" + ("" if contest.is_informative else " †"))
         body.append([_set_label(those[0]), *cells])
     return head, body
 
 
-def share_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> tuple[list[str], list[list[str]]]:
+def share_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> Table:
     """The error of every rival after projection: a line for each set and budget; mean squared errors in units of 10^-6."""
     head = ["set", "ε", *(REPORT_LABELS[name] for name in _SHOWN)]
     scale, digits = (1.0, 3) if measure == "tv" else (1e6, 1)
@@ -167,7 +172,7 @@ def share_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> tuple[list[
     return head, body
 
 
-def fidelity_table(rows: Sequence[SetAtBudget], divergence: str = "tv") -> tuple[list[str], list[list[str]]]:
+def fidelity_table(rows: Sequence[SetAtBudget], divergence: str = "tv") -> Table:
     """Mean (worst) divergence of a client under each mechanism: a line for each set and mechanism, a column for each budget."""
     head = ["set", "mechanism", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
@@ -189,82 +194,70 @@ def _set_at_budget_text(row: SetAtBudget) -> str:
     return f"{row.title} at ε = {row.epsilon:g}"
 
 
-def _contest_errors_text(contest: Contest) -> str:
+def _contest_errors_text(contest: SampleOracleContest) -> str:
     return (
-        f"{REPORT_LABELS[contest.sample]} {mean_error(contest.row, contest.sample):.3f}, {REPORT_LABELS[contest.oracle]} "
-        f"{mean_error(contest.row, contest.oracle):.3f}"
+        f"{REPORT_LABELS[contest.best_sample]} {mean_error(contest.row, contest.best_sample):.3f}, {REPORT_LABELS[contest.best_oracle]} "
+        f"{mean_error(contest.row, contest.best_oracle):.3f}"
     )
 
 
-def _sets_at_budgets_text(rows: Sequence[SetAtBudget]) -> str:
-    """The places in words: film genres at ε = 0.5, 1; lecture ratings at ε = 2."""
-    budgets = {those[0].title: ", ".join(f"{row.epsilon:g}" for row in those) for those in rows_by_set(rows).values()}
-    return "; ".join(f"{title} at ε = {listed}" for title, listed in budgets.items())
-
-
-def _oracle_wins_findings(contests: Sequence[Contest]) -> list[Finding]:
+def _oracle_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
     won = [contest for contest in contests if contest.winner == "oracle"]
     if not won:
-        return []
-    most = max(won, key=lambda contest: contest.ratio)
-    return [
-        (
-            "Where an oracle wins.",
-            f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases "
-            f"({_sets_at_budgets_text([contest.row for contest in won])}). By most on {_set_at_budget_text(most.row)}: "
-            f"{_contest_errors_text(most)}.",
-        )
-    ]
+        return None
+    most = max(won, key=lambda contest: contest.error_ratio)
+    return (
+        "Where an oracle wins.",
+        f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases "
+        f"({titles_at_budgets([contest.row for contest in won])}). By most on {_set_at_budget_text(most.row)}: "
+        f"{_contest_errors_text(most)}.",
+    )
 
 
-def _sample_wins_findings(contests: Sequence[Contest]) -> list[Finding]:
+def _sample_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
     won = [contest for contest in contests if contest.winner == "sample"]
-    worth = [contest for contest in won if contest.informative]
+    worth = [contest for contest in won if contest.is_informative]
     if not won:
-        return []
+        return None
     said = f"A sample is closer in {len(won)} of {len(contests)} cases."
     if worth:
-        least = min(worth, key=lambda contest: contest.ratio)
-        kinds = Counter(SHORT_LABELS[contest.sample] for contest in worth)
+        least = min(worth, key=lambda contest: contest.error_ratio)
+        kinds = Counter(SHORT_LABELS[contest.best_sample] for contest in worth)
         said += (
             f" In {len(worth)} of them it also beats the uniform distribution by a tenth or more "
-            f"({_sets_at_budgets_text([contest.row for contest in worth])}); "
+            f"({titles_at_budgets([contest.row for contest in worth])}); "
             f"the best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
             f"By most on {_set_at_budget_text(least.row)}: {_contest_errors_text(least)}."
         )
-    optimal = [Contest(contest.row, ("optimal",)) for contest in contests]
-    alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.sample_informs]
+    optimal = [SampleOracleContest(contest.row, ("optimal",)) for contest in contests]
+    alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.is_sample_informative]
     if alone:
-        said += f" Q* samples alone do both on {_sets_at_budgets_text(alone)}."
-    return [("Where a sample wins.", said)]
+        said += f" Q* samples alone do both on {titles_at_budgets(alone)}."
+    return "Where a sample wins.", said
 
 
-def _same_mechanism(rows: Sequence[SetAtBudget]) -> list[Finding]:
+def _same_mechanism_finding(rows: Sequence[SetAtBudget]) -> Finding | None:
     alike = [row for row in rows if row.subset_size == 1]
     if not alike:
-        return []
+        return None
     starts = "; ".join(f"{those[0].title} ε ≥ {those[0].epsilon:g}" for those in rows_by_set(alike).values())
-    return [
-        (
-            "Where they are the same.",
-            f"Once subset selection reports a single outcome it is k-ary randomised response, and so the linear sampler ({starts}). From "
-            "there on the best oracle's report is a sample.",
-        )
-    ]
+    return (
+        "Where they are the same.",
+        f"Once subset selection reports a single outcome it is k-ary randomised response, and so the linear sampler ({starts}). From "
+        "there on the best oracle's report is a sample.",
+    )
 
 
-def _nothing_learnt(contests: Sequence[Contest]) -> list[Finding]:
-    idle = [contest.row for contest in contests if not contest.informative]
+def _uninformative_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
+    idle = [contest.row for contest in contests if not contest.is_informative]
     if not idle:
-        return []
-    return [
-        (
-            "Where samples hardly help.",
-            f"In {len(idle)} cases nothing private is a tenth closer than the uniform distribution, which needs no "
-            f"data ({_sets_at_budgets_text(idle)}). A biased sample that is nearly uniform then looks good beside a noisy oracle; "
-            f"neither is informative.",
-        )
-    ]
+        return None
+    return (
+        "Where samples hardly help.",
+        f"In {len(idle)} cases nothing private is a tenth closer than the uniform distribution, which needs no "
+        f"data ({titles_at_budgets(idle)}). A biased sample that is nearly uniform then looks good beside a noisy oracle; "
+        f"neither is informative.",
+    )
 
 
 def _sets_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget]:
@@ -284,20 +277,18 @@ def _bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _half_a_coin(rows: Sequence[SetAtBudget]) -> list[Finding]:
+def _large_budget_finding(rows: Sequence[SetAtBudget]) -> Finding:
     last = [row for row in rows if row.epsilon == max(recorded_epsilons(rows))]
     ratios = [mean_error(row, name) / mean_error(row, "raw") for row in last for name in ("unary", "hashing")]
     best = [min(mean_error(row, name) for name in SAMPLES) / mean_error(row, "raw") for row in last]
-    return [
-        (
-            "Unary encoding and local hashing do not use a large budget.",
-            f"Their own-outcome chance stays near one half, so at ε = {last[0].epsilon:g} their error is {min(ratios):.2f} to "
-            f"{max(ratios):.2f} times that of the raw draws; the best sample's is {min(best):.2f} to {max(best):.2f} times.",
-        )
-    ]
+    return (
+        "Unary encoding and local hashing do not use a large budget.",
+        f"Their own-outcome chance stays near one half, so at ε = {last[0].epsilon:g} their error is {min(ratios):.2f} to "
+        f"{max(ratios):.2f} times that of the raw draws; the best sample's is {min(best):.2f} to {max(best):.2f} times.",
+    )
 
 
-def _average_clients(rows: Sequence[SetAtBudget]) -> Finding:
+def _average_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     parts = []
     for f in ("tv", "kl", "hellinger"):
         best = Counter(min(SAMPLES, key=lambda name: row.realised[name][f].mean) for row in rows)
@@ -314,7 +305,7 @@ def _average_clients(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _worst_clients(rows: Sequence[SetAtBudget]) -> Finding:
+def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     lead = {row.unit: row.realised["mollifier"]["tv"].worst - row.realised["optimal"]["tv"].worst for row in rows}
     behind = [row for row in rows if lead[row.unit] <= 0.0]
     most = max(rows, key=lambda row: lead[row.unit])
@@ -325,7 +316,7 @@ def _worst_clients(rows: Sequence[SetAtBudget]) -> Finding:
         for more, less in ((ours.mean, theirs.mean), (ours.median, theirs.median), (ours.worst, theirs.worst))
     )
     said = f"The largest TV of a client is smaller under Q* than under the mollifier in {len(rows) - len(behind)} of {len(rows)} cases"
-    said += f" (not on {_sets_at_budgets_text(behind)}, whose worst client is not the worst possible)" if behind else ""
+    said += f" (not on {titles_at_budgets(behind)}, whose worst client is not the worst possible)" if behind else ""
     worst = [most.realised[name]["tv"].worst for name in ("optimal", "mollifier")]
     return (
         "The worst client.",
@@ -335,20 +326,18 @@ def _worst_clients(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _own_records_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
+def _own_records_finding(rows: Sequence[SetAtBudget]) -> Finding:
     shown = _sets_nearest_budget(rows, 4.0)
     told = [
         f"{row.title} " + ", ".join(f"{SHORT_LABELS[name]} {row.own[name]:.0%}" for name in SAMPLES) for row in shown
     ]
-    return [
-        (
-            "A sample is a record; a support is not.",
-            f"At ε = {shown[0].epsilon:g} the released outcome is one of the client's own for: {'; '.join(told)}. "
-            f"The reports of "
-            f"{', '.join(REPORT_LABELS[name] for name in ORACLES)} become data only after the curator has "
-            f"aggregated them.",
-        )
-    ]
+    return (
+        "A sample is a record; a support is not.",
+        f"At ε = {shown[0].epsilon:g} the released outcome is one of the client's own for: {'; '.join(told)}. "
+        f"The reports of "
+        f"{', '.join(REPORT_LABELS[name] for name in ORACLES)} become data only after the curator has "
+        f"aggregated them.",
+    )
 
 
 _RIVAL_COLOURS = {
@@ -360,7 +349,6 @@ _RIVAL_COLOURS = {
     "raw": QUIET,
 }
 _DASHES: dict[str, Any] = {"hashing": (0, (1.2, 1.6)), "raw": (0, (4, 2))}
-_GAP = 0.062  # between two names, as a share of the panel's height
 _WINNERS = {"sample": "#CFE3F1", "oracle": "#F7DDCB", None: "#F2F2F2"}
 
 
@@ -372,18 +360,18 @@ def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
         found |= {f"population-{name}": _set_figure(those) for name, those in rows_by_set(rows).items()}
         if run.header.quick:
             for drawn in found.values():
-                mark_quick(drawn, "QUICK RUN: few repetitions")
+                mark_quick_run(drawn, "QUICK RUN: few repetitions")
     return found
 
 
 def _overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
     sets, budgets = rows_by_set(rows), recorded_epsilons(rows)
     drawn = figure(11.6, 1.9 + 0.62 * len(sets))
-    set_title(drawn, "The population's law from one report of each client: samples or a frequency oracle?")
+    set_figure_title(drawn, "The population's law from one report of each client: samples or a frequency oracle?")
     axes = drawn.subplots()
     for line, those in enumerate(sets.values()):
         for row in those:
-            _draw_contest_cell(axes, budgets.index(row.epsilon), line, Contest(row))
+            _draw_contest_cell(axes, budgets.index(row.epsilon), line, SampleOracleContest(row))
     axes.set_xlim(-0.5, len(budgets) - 0.5)
     axes.set_ylim(len(sets) - 0.5, -0.5)
     axes.set_xticks(range(len(budgets)), [f"ε = {epsilon:g}" for epsilon in budgets])
@@ -402,11 +390,11 @@ def _overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
     return drawn
 
 
-def _draw_contest_cell(axes: Axes, x: int, y: int, contest: Contest) -> None:
+def _draw_contest_cell(axes: Axes, x: int, y: int, contest: SampleOracleContest) -> None:
     axes.add_patch(_filled_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
-    style = "normal" if contest.informative else "italic"
-    names = f"{SHORT_LABELS[contest.sample]} / {SHORT_LABELS[contest.oracle]}"
-    values = f"{mean_error(contest.row, contest.sample):.3f} / {mean_error(contest.row, contest.oracle):.3f}"
+    style = "normal" if contest.is_informative else "italic"
+    names = f"{SHORT_LABELS[contest.best_sample]} / {SHORT_LABELS[contest.best_oracle]}"
+    values = f"{mean_error(contest.row, contest.best_sample):.3f} / {mean_error(contest.row, contest.best_oracle):.3f}"
     axes.annotate(names, (x, y), (0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=8, style=style)
     axes.annotate(values, (x, y), (0, -1), textcoords="offset points", ha="center", va="top", fontsize=9, style=style)
 
@@ -419,7 +407,7 @@ def _filled_rectangle(corner: tuple[float, float], width: float, height: float, 
 
 def _set_figure(rows: Sequence[SetAtBudget]) -> Figure:
     drawn = figure(14.6, 4.9)
-    set_title(drawn, _capitalise(describe_set(rows[0])))
+    set_figure_title(drawn, _capitalise(describe_set(rows[0])))
     panels = drawn.subplots(1, 3)
     for axes, f in zip(panels, ("tv", "kl"), strict=False):
         panel_title(
@@ -444,7 +432,7 @@ def _draw_cost_curves(axes: Axes, rows: Sequence[SetAtBudget], f: str) -> None:
         if not (alike and name == "linear"):
             label = "Q* and linear, worst" if alike and name == "optimal" else f"{SHORT_LABELS[name]}, worst"
             lines[label] = worst[name], COLOURS[name], (0, (4, 2))
-    _draw_named_curves(axes, rows, lines)
+    draw_named_curves(axes, [row.epsilon for row in rows], lines)
 
 
 def _draw_error_curves(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
@@ -454,54 +442,7 @@ def _draw_error_curves(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
     for name in ("raw", *reversed(RIVALS)):
         label = REPORT_LABELS[name] if name == "raw" else REPORT_LABELS[name].split(",")[0]
         lines[label] = [mean_error(row, name) for row in rows], _RIVAL_COLOURS[name], _DASHES.get(name, "solid")
-    _draw_named_curves(axes, rows, lines)
-
-
-def _draw_named_curves(
-    axes: Axes, rows: Sequence[SetAtBudget], lines: Mapping[str, tuple[list[float], str, Any]]
-) -> None:
-    """Curves on two logarithmic axes, each named beside its right end; names that would collide are moved apart."""
-    budgets = [row.epsilon for row in rows]
-    for values, colour, dashes in lines.values():
-        axes.plot(
-            budgets, values, color=colour, linestyle=dashes, marker="o", markersize=3.2, linewidth=1.8, clip_on=False
-        )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(budgets[0], budgets[-1])
-    axes.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets])
-    axes.set_xticks([], minor=True)
-    axes.set_xlabel("privacy budget ε")
-    lowest, highest = (pick(v for values, *_ in lines.values() for v in values) for pick in (min, max))
-    axes.set_ylim(0.8 * lowest, 1.25 * highest)
-    ticks = [d * 10.0**e for e in range(-12, 3) for d in (1, 2, 5) if 0.8 * lowest <= d * 10.0**e <= 1.25 * highest]
-    if len(ticks) > 9:
-        ticks = [tick for tick in ticks if np.isclose(np.log10(tick) % 1.0, 0.0) or np.isclose(np.log10(tick) % 1.0, 1)]
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_yticks([], minor=True)
-    low, high = np.log(axes.get_ylim())
-    ends = {name: float((np.log(values[-1]) - low) / (high - low)) for name, (values, *_) in lines.items()}
-    for name, height in separate_heights(ends, _GAP).items():
-        axes.annotate(
-            name,
-            (1.0, ends[name]), (1.09, height), xycoords="axes fraction", textcoords="axes fraction",
-            color=lines[name][1], fontsize=8.5, va="center", annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": "#CCCCCC", "linewidth": 0.7, "shrinkA": 2, "shrinkB": 4, "relpos": (0, 0.5)},
-        )  # fmt: skip
-
-
-def separate_heights(ends: Mapping[str, float], gap: float) -> dict[str, float]:
-    """The heights moved as little as possible (in squares) so that neighbours are at least `gap` apart, in the same order, none below 0."""
-    order = sorted(ends, key=lambda name: ends[name])
-    groups: list[tuple[float, int]] = []  # mean of (height - place * gap), members: pooled while they would overlap
-    for place, name in enumerate(order):
-        level, size = ends[name] - place * gap, 1
-        while groups and groups[-1][0] >= level:
-            before, members = groups.pop()
-            level, size = (before * members + level * size) / (members + size), members + size
-        groups.append((level, size))
-    levels = [level for level, size in groups for _ in range(size)]
-    return {name: max(level, 0.0) + place * gap for place, (name, level) in enumerate(zip(order, levels, strict=True))}
+    draw_named_curves(axes, [row.epsilon for row in rows], lines)
 
 
 def _capitalise(text: str) -> str:
@@ -511,7 +452,7 @@ def _capitalise(text: str) -> str:
 _MEASURES = {"tv": "TV", "l2": "L2", "max": "largest"}
 
 
-def population_page(run: RecordedRun[SetAtBudget], pictures: Mapping[str, bytes]) -> str:
+def population_page(run: RecordedRun[SetAtBudget], pictures: Pictures) -> str:
     """The page; pictures are PNG bytes under the names of `population_figures`."""
     header, rows = run.header, run.rows
     parts = [
@@ -532,7 +473,7 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Mapping[str, bytes]
             f"<h3>From the estimate to the average client, mean of {those[0].repetitions} repetitions</h3>",
             _error_table(those),
         ]
-    return write_page(
+    return self_contained_page(
         "real clients",
         "Real clients: samples and frequency oracles",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}. "

@@ -1,5 +1,359 @@
-"""Experiments: they compute and write records; pictures are drawn from those records elsewhere."""
+"""Experiments: they compute and write records; pictures are drawn from those records elsewhere.
 
+Results are JSON lines, appended and synced as soon as they are known, so that a killed run loses no finished unit. The first line states
+the experiment, version, seed and parameters. Every other line is one finished unit of work. An incomplete last line, from a process that
+died, is removed and its unit repeated. `run_experiment` continues where the records end.
+
+`CostSummary` summarises a mechanism's costs, D_f from each client's distribution to its output distribution, in four numbers.
+`named_experiment` gives every experiment of `discreet reproduce`, full or quick: the figures of the paper and of its follow-up, and the
+comparison on real clients.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._base import __version__
+from discreet.errors import DiscreetError, check_flag, check_path, need_extra
 from discreet.research.experiments import client_sets
 
 __all__ = ["client_sets"]
+
+
+class Record(Protocol):
+    """One finished unit of work: a frozen dataclass with JSON values."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def unit(self) -> str: ...
+
+
+R = TypeVar("R", bound=Record)
+R_co = TypeVar("R_co", bound=Record, covariant=True)
+
+
+class Experiment(Protocol[R_co]):
+    """A declared experiment: its name, description, parameters, seed and units of work."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def computes(self) -> str: ...
+    @property
+    def seed(self) -> int | None: ...
+    @property
+    def quick(self) -> bool: ...
+    @property
+    def record(self) -> type[R_co]:
+        """The type of a finished unit."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters that determine the results, as JSON."""
+
+    @property
+    def unit_names(self) -> Sequence[str]:
+        """The names of all units of work, in order."""
+
+    def compute_records(self, units: Sequence[str]) -> Iterator[Sequence[R_co]]:
+        """Finished units, some at a time."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first line of an experiment's records."""
+
+    experiment: str
+    computes: str
+    version: str
+    seed: int | None
+    quick: bool
+    parameters: Mapping[str, Any]
+
+    @classmethod
+    def of_experiment(cls, experiment: Experiment[Record]) -> "Header":
+        """The header of an experiment, as it will read back."""
+        said = json.loads(json.dumps(dict(experiment.parameters)))
+        return cls(experiment.name, experiment.computes, __version__, experiment.seed, experiment.quick, said)
+
+
+@dataclass(frozen=True)
+class RecordedRun(Generic[R]):
+    """The records of one run: its header and its finished units.
+
+    Attributes:
+        header: the experiment, the version, the seed and the parameters.
+        rows: a record for each finished unit.
+    """
+
+    header: Header
+    rows: Sequence[R]
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """The rows by column, as `pandas.DataFrame` and `polars.DataFrame` take them; a field inside another is named "costs.kl"."""
+        flat = [_flat_fields(asdict(row)) for row in self.rows]
+        names = dict.fromkeys(name for row in flat for name in row)
+        return {name: [row.get(name) for row in flat] for name in names}
+
+    def frame(self) -> Any:
+        """The rows as a polars data frame.
+
+        Returns:
+            A frame with a row for each finished unit.
+
+        Raises:
+            MissingExtraError: where polars is not installed.
+        """
+        try:
+            import polars as pl
+        except ImportError as error:
+            need_extra("cli", error)
+        return pl.DataFrame(self.columns, strict=False)
+
+
+def _flat_fields(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """The fields of a record, those of records inside it by their path."""
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        inside = isinstance(value, Mapping)
+        found.update(_flat_fields(value, f"{before}{name}.") if inside else {f"{before}{name}": value})
+    return found
+
+
+class RecordFile(Generic[R]):
+    """The records of one experiment in one file that can be extended."""
+
+    def __init__(self, path: Path, header: Header, kind: type[R]) -> None:
+        self.path, self.header = path, header
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _append_lines(path, [asdict(header)])
+        first, *rest = _remove_torn_line(path) or [asdict(header)]
+        if not path.stat().st_size:
+            _append_lines(path, [first])
+        said = asdict(header)
+        if first != said:
+            different = [key for key in said if first.get(key) != said[key]]
+            raise DiscreetError(
+                f"{path} holds another run ({', '.join(different)} differ); give another --out, or --restart to replace it"
+            )
+        self.rows = _decode_rows(path, kind, rest)
+
+    @property
+    def finished_units(self) -> set[str]:
+        """The finished units."""
+        return {row.unit for row in self.rows}
+
+    def append_rows(self, rows: Sequence[R]) -> None:
+        """Append finished units and wait until they are on the disk."""
+        _append_lines(self.path, map(asdict, rows))
+        self.rows.extend(rows)
+
+
+def read_records(path: Path, kind: type[R]) -> RecordedRun[R]:
+    """The header and the finished units of a records file."""
+    first, *rest = _read_whole_lines(path)[0]
+    return RecordedRun(_decode_value(Header, first), _decode_rows(path, kind, rest))
+
+
+def _decode_rows(path: Path, kind: type[R], rows: Sequence[Any]) -> list[R]:
+    try:
+        return [_decode_value(kind, row) for row in rows]
+    except (KeyError, TypeError, AttributeError):
+        raise DiscreetError(
+            f"{path} holds no {kind.__name__} records of this version; give another --out, or --restart to replace it"
+        ) from None
+
+
+def _decode_value(kind: Any, value: Any) -> Any:
+    """A JSON value as the type that it was written from: dataclasses, tuples, mappings by name, and plain JSON types."""
+    if is_dataclass(kind):
+        types = get_type_hints(kind)
+        return kind(**{field.name: _decode_value(types[field.name], value[field.name]) for field in fields(kind)})  # type: ignore[operator]
+    parts = get_args(kind)
+    match get_origin(kind):
+        case origin if origin is tuple:
+            return tuple(_decode_value(parts[0], each) for each in value)
+        case origin if origin is dict:
+            return {key: _decode_value(parts[1], each) for key, each in value.items()}
+        case origin if origin is UnionType:
+            return None if value is None else _decode_value(parts[0], value)
+    return value
+
+
+def _append_lines(path: Path, rows: Iterable[Any]) -> None:
+    text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+    with path.open("ab") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _remove_torn_line(path: Path) -> list[Any]:
+    rows, length = _read_whole_lines(path)
+    if length < path.stat().st_size:
+        with path.open("r+b") as file:
+            file.truncate(length)
+            os.fsync(file.fileno())
+    return rows
+
+
+def _read_whole_lines(path: Path) -> tuple[list[Any], int]:
+    """The complete lines, and their length in bytes."""
+    rows: list[Any] = []
+    length = 0
+    for line in path.read_bytes().splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            break
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+        length += len(line)
+    return rows, length
+
+
+PAPER_DIVERGENCES = ("kl", "tv", "hellinger")  # the paper's
+
+
+@dataclass(frozen=True)
+class CostSummary:
+    """One mechanism under one divergence: the worst case over all possible clients; mean, median and worst of the real ones."""
+
+    worst_case: float
+    mean: float
+    median: float
+    worst: float
+
+    @classmethod
+    def from_divergences(cls, worst_case: float, realised: NDArray[np.float64]) -> "CostSummary":
+        """The summary of clients with these divergences."""
+        return cls(worst_case, float(realised.mean()), float(np.median(realised)), float(realised.max()))
+
+
+Progress = Callable[[int, int], None]
+
+
+def records_path(experiment: Experiment[Record], folder: Path) -> Path:
+    """The path of an experiment's records; names of quick runs say so."""
+    return folder / f"{experiment.name}{'.quick' if experiment.quick else ''}.jsonl"
+
+
+def run_experiment(
+    experiment: Experiment[R], folder: Path, progress: Progress | None = None, *, restart: bool = False
+) -> RecordedRun[R]:
+    """The complete records of the experiment in that folder, in order; finished units are not repeated.
+
+    `progress` is called with the number of finished units and of all units.
+    """
+    path = records_path(experiment, folder)
+    if restart:
+        path.unlink(missing_ok=True)
+    records = RecordFile(path, Header.of_experiment(experiment), experiment.record)
+    finished, units = records.finished_units, experiment.unit_names
+    missing = [unit for unit in units if unit not in finished]
+    if progress:
+        progress(len(units) - len(missing), len(units))
+    for rows in experiment.compute_records(missing) if missing else ():
+        records.append_rows(rows)
+        if progress:
+            progress(len(records.rows), len(units))
+    order = {unit: place for place, unit in enumerate(units)}
+    rows = sorted(records.rows, key=lambda row: order.get(row.unit, len(order)))
+    return RecordedRun(records.header, rows)
+
+
+FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7")
+FOLLOW_UP, POPULATION = "follow-up", "population"
+REPORTS = {  # the experiments of each report
+    "paper": FIGURES,
+    FOLLOW_UP: ("local_finite", "local_mixtures", "local_plane", "ordered"),
+    POPULATION: ("population",),
+    "designs": ("designs", "keeps", "shifts"),
+    "learned": ("learned", "reweighted"),
+}
+EXPERIMENTS = tuple(name for names in REPORTS.values() for name in names)
+OUTCOMES = {"fig3": 10, "fig5": 5, "fig6": 20, "fig7": 100}
+QUICK_CLIENTS = 20
+QUICK_REPETITIONS = 20
+QUICK_SET = 300
+
+
+def choose_experiments(names: list[str]) -> list[str]:
+    """The requested figures in the paper's order; "all", or nothing, is all of them. The other experiments run only when named."""
+    unknown = [name for name in names if name not in (*FIGURES, FOLLOW_UP, POPULATION, "all")]
+    if unknown:
+        known = ", ".join((*FIGURES, FOLLOW_UP, POPULATION))
+        raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {known}")
+    figures = [name for name in FIGURES if not names or name in names or "all" in names]
+    following = REPORTS[FOLLOW_UP] if FOLLOW_UP in names else ()
+    on_clients = (POPULATION, "designs", "learned") if POPULATION in names else ()
+    return [*figures, *following, *(name for report in on_clients for name in REPORTS[report])]
+
+
+def named_experiment(
+    name: str, *, quick: bool = False, device: str = "cpu", corrected: bool = True
+) -> Experiment[Record]:
+    """An experiment by name. Quick runs have fewer clients, repetitions and less training; finite figures are the same."""
+    from discreet.research.experiments import _designs as designs, _follow_up as follow_up, _paper_figures as paper
+    from discreet.research.experiments._population import PopulationComparison, ReweightedComparison
+
+    presets = ("published", "corrected") if corrected else ("published",)
+    near, keeps, shifts = follow_up.LocalMixtures(), designs.KeepComparison(), designs.ShiftComparison()
+    learned, reweighted = designs.LearnedComparison(), ReweightedComparison()
+    planned: dict[str, tuple[Any, dict[str, Any]]] = {  # the full experiment, and what a quick one changes
+        "fig1": (paper.GaussianRing(device=device, presets=presets), {"training": paper.QUICK_TRAINING}),
+        "fig2": (paper.FiniteMechanism(), {}),
+        "fig4": (
+            paper.RandomMixtures(device=device, presets=presets), {"clients": QUICK_CLIENTS, "training": paper.QUICK_TRAINING},
+        ),
+        **{figure: (paper.FiniteWorstCases(figure, outcomes), {}) for figure, outcomes in OUTCOMES.items()},
+        "local_finite": (follow_up.LocalFinite(), {"outcomes": (10,), "clients": QUICK_CLIENTS}),
+        "local_mixtures": (near, {"shapes": near.shapes[:1], "clients": QUICK_CLIENTS}),
+        "local_plane": (follow_up.LocalPlane(), {}),
+        "ordered": (follow_up.OrderedComparison(), {"epsilons": (1.0, 2.0), "most": QUICK_SET}),
+        "population": (PopulationComparison(), {"repetitions": QUICK_REPETITIONS}),
+        "designs": (designs.DesignComparison(), {"epsilons": (2.0,), "splits": 1, "clients": QUICK_SET}),
+        "keeps": (keeps, {"epsilons": (1.0,), "sets": keeps.sets[-1:]}),
+        "shifts": (shifts, {"epsilons": (1.0,), "shifts": shifts.shifts[-1:]}),
+        "learned": (learned, {"epsilons": (1.0,), "times": (1,), "splits": 1, "sets": learned.sets[-1:]}),
+        "reweighted": (reweighted, {"epsilons": (1.0,), "repetitions": 2, "sets": reweighted.sets[-1:]}),
+    }  # fmt: skip
+    full, changes = planned[name]
+    return cast("Experiment[Record]", replace(full, quick=True, **changes) if quick else full)
+
+
+def reproduce(name: str, folder: str | Path, *, quick: bool = False, **changes: Any) -> RecordedRun[Any]:
+    """Run one experiment of the paper or of the follow-up, as published or with changes, and keep its records in a folder.
+
+    An interrupted run continues where it stopped. Records of other parameters in the folder are an error, not overwritten.
+
+    Args:
+        name: "fig1" to "fig7", or a part of the others: "local_finite", "ordered", "population", "designs", ...
+        folder: for the records, as JSON lines.
+        quick: fewer clients and less training.
+        changes: fields of the experiment to replace, such as `epsilons=(1.0, 2.0)`, `outcomes=50`, `clients=20`, `seed=7`.
+
+    Returns:
+        The records: `.rows`, `.columns`, `.frame()`.
+
+    Raises:
+        DiscreetError: for another name, a field that the experiment does not have, or records of another run in the folder.
+    """
+    if not isinstance(name, str) or name not in EXPERIMENTS:
+        raise DiscreetError(f"name = {name!r} is not one of {', '.join(EXPERIMENTS)}")
+    planned: Any = named_experiment(name, quick=check_flag("quick", quick))
+    known = [each.name for each in fields(planned) if each.name not in ("name", "record", "computes", "quick")]
+    for field in changes:
+        if field not in known:
+            raise DiscreetError(f"{name} has no field {field!r} to change; it has {', '.join(known)}")
+    return run_experiment(replace(planned, **changes), check_path("folder", folder))

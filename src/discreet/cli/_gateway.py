@@ -1,0 +1,316 @@
+"""`discreet secret`, `discreet ledger` and `discreet send`: what a gateway, which holds the records of many clients, keeps and sends.
+
+The secret is the key of repeatable releases. A ledger records what clients have spent; it belongs to one client (a file) or to a population
+(a folder). `open_ledger` opens or makes a population's ledger for `discreet sample` and `discreet send`. `send` releases one private sample
+for each client of a table, and sends it to a collector.
+"""
+
+import os
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet._base.files import check_private, error_reason, read_lines
+from discreet._base.showing import pluralise
+from discreet.cli._options import (
+    AgreedDomainFile,
+    AllowLarge,
+    ClientBudget,
+    ClientColumn,
+    CountColumn,
+    JsonOutput,
+    JsonSummary,
+    OverBudget,
+    Quiet,
+    TableSource,
+    WeightColumn,
+    argument,
+    disable_core_dumps,
+    option,
+    refuse_large_epsilon,
+    show_progress,
+    stated_domain,
+    switch,
+)
+from discreet.cli._printing import empty_table, format_number, print_result, safe_text, write_json
+from discreet.errors import DiscreetError, visible
+from discreet.ledger import Budget, Ledger, PopulationLedger, population_ledger_exists, runs_in, spent_by_clients
+from discreet.privacy.tradeoff import LARGE_EPSILON
+from discreet.release import Secret, read_secret, write_secret
+from discreet.tables import STANDARD
+
+if TYPE_CHECKING:
+    import ssl
+
+    from discreet.client import Sent
+
+
+def open_ledger(
+    folder: Path | None, budget: float | None, secret: Secret | None, *, quiet: bool
+) -> PopulationLedger | None:
+    """The ledger stated by options; created if it is missing and its budget is given."""
+    if folder is None:
+        if budget is not None:
+            raise DiscreetError("--budget is what each client may spend in a ledger; give --ledger FOLDER too")
+        return None
+
+    if secret is None:
+        raise DiscreetError(
+            "--ledger needs --secret FILE, under which it knows its clients; make one with: discreet secret FILE"
+        )
+    if budget is None or population_ledger_exists(folder):
+        found = PopulationLedger(folder, secret)
+        if budget is not None and budget != found.budget.epsilon:
+            raise DiscreetError(f"--budget {budget:g} is not the {found.budget} of ledger {folder}; leave it out")
+        return found
+    made = PopulationLedger.create(folder, budget=budget, secret=secret)
+    if not quiet:
+        typer.echo(f"made ledger {visible(str(folder))}: {made.budget} for each client, nothing spent so far", err=True)
+    return made
+
+
+def _show_population_ledger(folder: Path, *, json: bool) -> None:
+    """Print the charges of each round, and the largest spending of a client."""
+    budget, runs = runs_in(folder)
+    spent = spent_by_clients(folder, runs)
+    most = float(spent.max()) if spent.size else 0.0
+    record = {
+        "budget": {"epsilon": budget.epsilon},
+        "clients": int(spent.size),
+        "spent": {"most": most, "mean": float(spent.mean()) if spent.size else 0.0},
+        "runs": [
+            {
+                "agreement": run.round.agreement, "column": run.round.question.value, "round": run.round.number,
+                "epsilon": run.round.epsilon, "clients": run.clients, "time": run.time,
+            }
+            for run in runs
+        ],
+    }  # fmt: skip
+    made = empty_table("run", "time", "agreement", "column", "round", "epsilon", "clients", texts=4)
+    for place, run in enumerate(runs, start=1):
+        asked = run.round
+        made.add_row(
+            str(place), run.time, asked.agreement[:12], safe_text(asked.question.value, most=40), str(asked.number),
+            f"{asked.epsilon:g}", f"{run.clients:,}",
+        )  # fmt: skip
+    spend = f"{spent.size:,} clients have spent {format_number(most)} at most" if runs else "Nothing is spent so far"
+    print_result(record, *([made] if runs else []), f"Budget {budget} for each client. {spend}.", json=json)
+
+
+ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@ledger.command("create", short_help="Make a new ledger with a budget.")
+def create_ledger(
+    file: Annotated[Path, argument("FILE", "The new ledger; an existing file is never replaced.")],
+    epsilon: Annotated[float, option("E", "Budget of all samples of this client together.")],
+    delta: Annotated[float, option("D", "Probability with which the budget may be exceeded.")] = 0.0,
+    allow_large_epsilon: AllowLarge = False,
+    json: JsonOutput = False,
+) -> None:
+    """Make a new ledger: the budget of one client, in one file."""
+    refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
+    made = Ledger.create(file, Budget(epsilon=epsilon, delta=delta))
+    record = {"file": str(file), "budget": {"epsilon": made.budget.epsilon, "delta": made.budget.delta}}
+    print_result(record, f"{safe_text(file)}: {made.budget}", json=json)
+
+
+@ledger.command("show", short_help="Show what was charged and what is left.")
+def show_ledger(
+    file: Annotated[Path, argument("FILE", "A client's ledger, or the folder of a population's.")],
+    json: JsonOutput = False,
+) -> None:
+    """Show the charges of a client's ledger, in order, and its remaining budget; or a summary of a population's ledger."""
+    if file.is_dir():
+        _show_population_ledger(file, json=json)
+        return
+    found = Ledger(file)
+    entries, spent = found.entries(), found.spent()
+    left = found.budget.left(spent)
+    record = {
+        "budget": {"epsilon": found.budget.epsilon, "delta": found.budget.delta},
+        "spent": {"epsilon": spent.epsilon, "basic": float(spent.basic)},
+        "left": left,
+        "charges": [{**vars(entry), "to": entry.to and entry.to.document} for entry in entries],
+    }
+    made = empty_table("charge", "time", "agreement", "for", "round", "epsilon", texts=4)
+    for entry in entries:
+        given = "" if entry.to is None else safe_text(entry.to.address, most=40)
+        made.add_row(str(entry.number), entry.time, entry.agreement[:12], given, str(entry.round), f"{entry.epsilon:g}")
+    summary = f"Budget {found.budget}. Spent {format_number(spent.epsilon)}, left {format_number(left)}."
+    if spent.epsilon < float(spent.basic):
+        summary += f"\n(The epsilons add up to {format_number(float(spent.basic))}.)"
+    print_result(record, *([made] if entries else []), summary, json=json)
+
+
+def secret(
+    file: Annotated[Path, argument(None, "The file to make. An existing file is never replaced.")],
+    json: Annotated[bool, switch("--json", "Print JSON; the secret itself is never printed.")] = False,
+) -> None:
+    """Make a secret for `discreet sample --secret`: 32 random bytes in a new file that only you may read.
+
+    With the same secret, data, agreement and round, a release gives the same samples again. Anyone with the secret can undo the privacy of
+    every sample made with it. Protect it like the data, and keep it apart from the samples.
+    """
+    write_secret(file)
+    if json:
+        write_json({"file": str(file), "mode": "0600"})
+        return
+    typer.echo(
+        f"wrote {visible(str(file))} (mode 0600); back it up like the data, never publish it, never pass it on a command line"
+    )
+
+
+SentOther = Annotated[
+    str | None,
+    option(
+        "LABEL",
+        "The outcome that values outside the domain become, if the agreement names none. [default: the agreement's rule: they are left "
+        "out, or moved to the nearest end of an interval]",
+    ),
+]
+SentValues = Annotated[
+    list[str],
+    option("COLUMN", "Column of values. For a survey, each of its columns: --value region --value age."),
+]
+SentNulls = Annotated[
+    str,
+    option(
+        "error|drop|other",
+        "Null values: an error before anything is sent, or with drop and other alike values outside the domain.",
+    ),
+]
+
+
+def send(
+    source: TableSource,
+    to: Annotated[str, option("URL", "The collector: https://..., or http:// on this machine.")],
+    client: ClientColumn,
+    value: SentValues,
+    secret: Annotated[
+        Path,
+        option("FILE", "Made by `discreet secret`: fixes samples and names, so that a repeated run sends the same."),
+    ],
+    round_number: Annotated[int | None, option("R", "The round. [default: the open one]", "--round")] = None,
+    agreement: Annotated[
+        str | None, option("FILE|ID", "The only agreement to accept. [default: the offered one]")
+    ] = None,
+    epsilon: Annotated[float, option("E", "The largest epsilon of a sample to accept.")] = LARGE_EPSILON,
+    domain: AgreedDomainFile = None,
+    other: SentOther = None,
+    nulls: SentNulls = "error",
+    count: CountColumn = None,
+    weight: WeightColumn = None,
+    ledger: Annotated[Path | None, option("FOLDER", "Counts what each client spends. [default: SECRET.ledger]")] = None,
+    budget: ClientBudget = None,
+    over_budget: OverBudget = "refuse",
+    gateway_token_file: Annotated[
+        Path | None, option("FILE", "File with the gateway's token, for a collection with enrolment (mode 600).")
+    ] = None,
+    key: Annotated[
+        str | None,
+        option(
+            "KEY",
+            "The collector's public key; an agreement without its signature is an error. [default: the first one seen]",
+        ),
+    ] = None,
+    ca_file: Annotated[Path | None, option("FILE", "Certificate authorities to trust, besides the system's.")] = None,
+    plain_http: Annotated[
+        bool, switch("--plain-http", "Allow unencrypted http to another machine, on a network of your own.")
+    ] = False,
+    timeout: Annotated[float, option("S", "Seconds to wait for an answer.")] = 60.0,
+    patience: Annotated[float, option("S", "Seconds to keep trying, for each batch.")] = 600.0,
+    json: JsonSummary = False,
+    quiet: Quiet = False,
+) -> None:
+    """Send one private sample for each client of a table to a collector. If a run fails, run it again: each client is counted once.
+
+    Raw records never leave this machine. Names of clients are derived from the secret: nobody without it can link them to clients.
+    """
+    from discreet.client import address_of, send_table  # loaded for `send` alone
+    from discreet.tables import open_source  # polars
+
+    disable_core_dumps()
+    trusted = _tls_context(ca_file)
+    try:
+        address_of(to, plain_http=plain_http, tls=trusted)
+    except DiscreetError as error:
+        raise DiscreetError(str(error).replace("url", "--to", 1)) from None
+    held = read_secret(secret)
+    token = None if gateway_token_file is None else _read_gateway_token(gateway_token_file)
+    labels = stated_domain(domain, None, None, None)
+    books = None if ledger is None else open_ledger(ledger, budget, held, quiet=quiet or json)
+    with (
+        open_source(source) if source == STANDARD else nullcontext(source) as records,
+        show_progress("sending_bar", quiet=quiet) as progress,
+    ):
+        sent = send_table(
+            to,
+            records,
+            client=client,
+            value=value[0] if len(value) == 1 else value,
+            secret=held,
+            count=count,
+            weight=weight,
+            domain=labels,
+            other=other,
+            nulls=nulls,
+            round=round_number,
+            agreement=agreement,
+            epsilon=epsilon,
+            ledger=books,
+            budget=budget if books is None else None,
+            over_budget=over_budget,
+            token=token,
+            key=key,
+            timeout=timeout,
+            patience=patience,
+            plain_http=plain_http,
+            tls=trusted,
+            progress=progress,
+        )
+    if json:
+        write_json({**asdict(sent), "samples": sent.samples})
+    elif not quiet:
+        typer.echo("\n".join(map(visible, _sending_summary(sent, to))), err=True)
+
+
+def _sending_summary(sent: "Sent", to: str) -> list[str]:
+    lines = [
+        f"{pluralise(sent.samples, 'sample')} sent to {to}",
+        f"{sent.counted:,} counted, {sent.again:,} were there already, {sent.refused:,} refused",
+        f"agreement {sent.agreement}, round {sent.round}",
+    ]
+    if sent.refused:
+        lines.append("refused: clients with another sample in this round already; nothing was changed for them")
+    return lines
+
+
+def _read_gateway_token(path: Path) -> str:
+    """The token in a file that only its owner may read."""
+    try:
+        check_private(path, os.stat(path), what="--gateway-token-file")
+    except (OSError, ValueError) as error:
+        if isinstance(error, DiscreetError):
+            raise
+        raise DiscreetError(f"--gateway-token-file {path} cannot be read: {error_reason(error)}") from None
+    lines = read_lines(path, "token", each="a token")
+    if len(lines) != 1:
+        raise DiscreetError(f"--gateway-token-file {path} holds {len(lines)} lines, not the gateway's token alone")
+    return lines[0].strip()
+
+
+def _tls_context(ca_file: Path | None) -> "ssl.SSLContext | None":
+    if ca_file is None:
+        return None
+    import ssl
+
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(ca_file)
+    except (OSError, ValueError) as error:
+        raise DiscreetError(f"--ca-file {ca_file} cannot be read: {error_reason(error)}") from None
+    return context
