@@ -21,8 +21,8 @@ from discreet.agreement import Agreement, Schedule
 from discreet.mechanisms import AffineBlocks, BlockFamily, choose_blocks
 from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
 from discreet.release import RunKey, client_message, keyed_words, next_below
-from discreet.release._keyed import check_bound
 from discreet.release._lattice import TOTAL
+from discreet.release._randomness import check_bound
 from discreet.survey import (
     Dates,
     HistogramQuestion,

@@ -32,9 +32,9 @@ from discreet.agreement import Agreement
 from discreet.mechanisms import MECHANISMS, AffineBlocks, BlockFamily, ReportSampler
 from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
 from discreet.release import RunKey, client_message, keyed_words, next_below
-from discreet.release._keyed import check_bound
 from discreet.release._lattice import TOTAL
 from discreet.release._plain import _unshared_outcomes, plan_of
+from discreet.release._randomness import check_bound
 from tests.javascript.survey_documents import changed_documents, edge_documents, verdict
 from tests.javascript.survey_vectors import survey_lines
 from tests.soaking import wide

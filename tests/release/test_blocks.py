@@ -18,8 +18,8 @@ from discreet.mechanisms._report_blocks import (
     is_prime,
 )
 from discreet.release import TOTAL, _sparse as sparse, keyed_words
-from discreet.release._keyed import DIGEST_WORDS, client_message
 from discreet.release._plain import REFUSED_NEGATIVE, REFUSED_TOO_MANY, ClientColumns
+from discreet.release._randomness import DIGEST_WORDS, client_message
 from discreet.tables._drawing import _draw_reports
 from tests.mechanisms.reports.test_sampler import sampler_with
 from tests.release.test_plain import KEY, clients_on

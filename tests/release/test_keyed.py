@@ -16,8 +16,8 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.release import _blocks as blake2b, _keyed as keyed
-from discreet.release._keyed import (
+from discreet.release import _blocks as blake2b, _randomness as keyed
+from discreet.release._randomness import (
     InputDigest,
     Question,
     RunKey,

@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 import discreet as dc
 from discreet.mechanisms._sampler import Sampler
 from discreet.release import _plain as plain, _sparse as sparse
-from discreet.release._keyed import DIGEST_WORDS, Question, Secret
 from discreet.release._plain import ClientColumns, plan_of
+from discreet.release._randomness import DIGEST_WORDS, Question, Secret
 from tests.soaking import wide
 
 KEY = Secret(bytes(range(32))).run_key("ab" * 32, 3, Question(value="v"))

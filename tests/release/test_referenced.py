@@ -16,9 +16,9 @@ from discreet._base.kernels import Code, use_only
 from discreet._base.numerics import exp_lower
 from discreet.release import TOTAL, _lattice as constant_time, _plain as plain, _sparse as sparse
 from discreet.release._compiled import multiply_and_divide
-from discreet.release._keyed import DIGEST_WORDS, Question, Secret
 from discreet.release._lattice import portion_out, scaled_fractions
 from discreet.release._plain import ClientColumns, ReferencePlan, plan_of
+from discreet.release._randomness import DIGEST_WORDS, Question, Secret
 from tests.soaking import examples
 
 KEY = Secret(bytes(32)).run_key("cd" * 32, 1, Question(value="value"))

@@ -12,7 +12,8 @@ import discreet as dc
 from discreet import release
 from discreet.mechanisms._sampler import Sampler
 from discreet.release import TOTAL, _plain as plain, _sparse as sparse
-from discreet.release._keyed import (
+from discreet.release._plain import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
+from discreet.release._randomness import (
     DIGEST_WORDS,
     INTEGER_CLIENT,
     TEXT_CLIENT,
@@ -24,7 +25,6 @@ from discreet.release._keyed import (
     integer_law_of_weights,
     uniform_integer,
 )
-from discreet.release._plain import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
 from tests.soaking import examples
 from tests.strategies import epsilons
 

@@ -10,7 +10,7 @@ import pytest
 
 import discreet as dc
 from discreet.errors import DiscreetError
-from discreet.release._keyed import InputDigest
+from discreet.release._randomness import InputDigest
 from discreet.tables import Kernel, Request
 from discreet.tables._drawing import clients_of
 from discreet.tables._request import Job

@@ -3,17 +3,25 @@
 from typing import TYPE_CHECKING
 
 from discreet._base.doors import lazy_names, old_names
-from discreet.release._keyed import (
+from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
+from discreet.release._randomness import (
+    BITS as BITS,
     DIGEST_WORDS as DIGEST_WORDS,
     WORDS as WORDS,
+    FixedIntegers as FixedIntegers,
     InputDigest as InputDigest,
+    IntegerFiller as IntegerFiller,
     Question as Question,
+    Randomness,
     RunKey as RunKey,
     Secret as Secret,
+    SystemEntropy,
     as_secret as as_secret,
     client_message as client_message,
     draw_below as draw_below,
+    entropy_bytes as entropy_bytes,
     fresh_secret as fresh_secret,
+    generator,
     integer_law_of_counts as integer_law_of_counts,
     keyed_word_rows as keyed_word_rows,
     keyed_words as keyed_words,
@@ -21,18 +29,8 @@ from discreet.release._keyed import (
     parse_secret as parse_secret,
     read_secret as read_secret,
     secret_line as secret_line,
-    write_secret as write_secret,
-)
-from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
-from discreet.release._randomness import (
-    BITS as BITS,
-    FixedIntegers as FixedIntegers,
-    IntegerFiller as IntegerFiller,
-    Randomness,
-    SystemEntropy,
-    entropy_bytes as entropy_bytes,
-    generator,
     seeded_randomness,
+    write_secret as write_secret,
 )
 
 if TYPE_CHECKING:

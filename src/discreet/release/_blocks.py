@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.kernels import kernel
-from discreet.release._keyed import WIDE_FORM, WORDS
 from discreet.release._lattice import TOTAL
 from discreet.release._plain import AFFINE_BLOCKS, MASKED_BLOCKS, RANKED_BLOCKS
-from discreet.release._randomness import BITS
+from discreet.release._randomness import BITS, WIDE_FORM, WORDS
 
 BLOCK = 16  # words
 

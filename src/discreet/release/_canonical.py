@@ -1,6 +1,6 @@
 """A client's records in canonical form, in numba: distinct outcomes in increasing order with whole numbers.
 
-The form does not depend on the order of the records. The numbers are those of `discreet.release._keyed` (the law in whole numbers), computed
+The form does not depend on the order of the records. The numbers are those of `discreet.release._randomness` (the law in whole numbers), computed
 for millions of clients at a time: counts divided by their greatest common divisor; weights summed without rounding and put on the grid. The
 form is the list of words that is hashed there. It is read back from the words for the few clients whose draw depends on it.
 
@@ -19,8 +19,8 @@ import numpy as np
 
 from discreet._base.kernels import kernel
 from discreet.projection import NEGLIGIBLE
-from discreet.release._keyed import NARROW_FORM, NOTHING_BITS, SHARE_BITS, WIDE_FORM
 from discreet.release._plain import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
+from discreet.release._randomness import NARROW_FORM, NOTHING_BITS, SHARE_BITS, WIDE_FORM
 
 LIMBS = 72  # of the largest float times 2^31 rows times 2^54, with room to spare
 

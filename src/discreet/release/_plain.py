@@ -1,7 +1,7 @@
 """Clients as columns, the common plan of their draws, and the draws in numpy and the standard library.
 
-The draws have the same words, outcomes, digest and errors as those of `_sparse` and `_referenced` in numba. For a few thousand clients they
-finish before compiled code would have been loaded. BLAKE2b is `hashlib`'s, laws in whole numbers are those of `discreet.release._keyed`,
+The draws have the same words, outcomes, digest and errors as those of `_sparse` and `_compiled` in numba. For a few thousand clients they
+finish before compiled code would have been loaded. BLAKE2b is `hashlib`'s, laws in whole numbers are those of `discreet.release._randomness`,
 slopes those of `discreet.projection`; integers are Python's. Plans, columns and the codes of invalid input are plain values for both.
 """
 
@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.projection import NARROW as NOT_LONG, NEGLIGIBLE, Affine, scale_laws, solve_listed, solve_uniform
-from discreet.release import _keyed as keyed
-from discreet.release._keyed import RunKey
+from discreet.release import _randomness as keyed
 from discreet.release._lattice import TOTAL, Integers, Lattice, is_sum_within
-from discreet.release._randomness import BITS
+from discreet.release._randomness import BITS, RunKey
 
 LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.held`
 FLOOR, CEILING = 4, 5  # columns of `ReferencePlan.bounds`
@@ -28,7 +27,7 @@ ROW = 8  # columns of both: one cache line
 # reasons to reject a client
 REFUSED_OUTSIDE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_INFINITE, REFUSED_OVERFLOW, REFUSED_TOO_MANY = range(1, 7)
 SINGLE_BLOCKS, MASKED_BLOCKS, RANKED_BLOCKS, AFFINE_BLOCKS = 0, 1, 2, 3  # kinds of blocks of a `ReportPlan`
-HALF = 31  # bits: sums of room are kept in two halves
+ROOM_BITS = 31  # bits: sums of room are kept in two halves
 LONGEST = (1 << 31) - 1  # records of one client: with more, sums could overflow unnoticed
 
 
@@ -108,8 +107,8 @@ def plan_of(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferenceP
         bounds=_read_only(bounds),
         edges=edges,
         portions=portions,
-        room=_running_sums(room >> HALF),
-        rest_of_room=_running_sums(room & ((1 << HALF) - 1)),
+        room=_running_sums(room >> ROOM_BITS),
+        rest_of_room=_running_sums(room & ((1 << ROOM_BITS) - 1)),
         shift=shift,
         edge_guide=_search_guide(edges, shift),
         portion_guide=_search_guide(portions, shift),
@@ -142,7 +141,7 @@ class ClientColumns(NamedTuple):
     """Columns of many clients: their identities (integers, or texts in Arrow's layout), and lists of their outcomes.
 
     `counts` (whole numbers) or `weights` (any numbers of at least 0) say how often or how much; both are empty if every record counts once.
-    They make a law in different ways: see `discreet.release._keyed`.
+    They make a law in different ways: see `discreet.release._randomness`.
     """
 
     integers: NDArray[np.int64]
@@ -204,7 +203,7 @@ def _outcome_over_reference(plan: ReferencePlan, held: list[int], own: list[int]
         """The remaining room of outcomes first..last - 1, none of them held."""
         high = int(plan.room[last] - plan.room[first])
         return (
-            (high << HALF)
+            (high << ROOM_BITS)
             + int(plan.rest_of_room[last] - plan.rest_of_room[first])
             - portions_before(last)
             + portions_before(first)
@@ -306,7 +305,7 @@ def laws_and_messages(size: int, clients: ClientColumns, first: int, last: int) 
 
 
 def word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
-    """The eight words of each client, a row each, as `discreet.release._keyed.draw_words` gives them."""
+    """The eight words of each client, a row each, as `discreet.release._randomness.draw_words` gives them."""
     hashed = [
         hashlib.blake2b(message, key=key.value, person=keyed.DRAW_PERSON, digest_size=8 * keyed.WORDS).digest()
         for message in messages
@@ -444,7 +443,7 @@ def _integer_head(client: int) -> _MessageHead:
 
 
 def _encode_message(head: _MessageHead, law: Law) -> bytes:
-    """As `discreet.release._keyed.client_message`."""
+    """As `discreet.release._randomness.client_message`."""
     outcomes, numbers = law
     if numbers.size and (int(numbers.max()) >> 32 or int(outcomes[-1]) >> 32):
         pairs = np.column_stack((outcomes, numbers)).astype("<u8").tobytes()

@@ -1,6 +1,6 @@
 """The exact draw for clients with few distinct values, on any number of outcomes, over a uniform reference; and the rows of surveys.
 
-`discreet.release._referenced` draws over other references. The distribution, and the outcome of a given integer, are those of
+`discreet.release._compiled` also draws over other references. The distribution, and the outcome of a given integer, are those of
 `discreet.release._compiled` on the client's k numbers count/total. All outcomes outside the support are alike, so the walk over outcomes
 takes the gap between two held ones in a single step. The cost grows with the number of distinct values and is independent of the domain.
 
@@ -10,7 +10,7 @@ lies in the box, because L <= 2^62/k <= U.)
 The same walk over clients draws reports: a report has words and blocks of its own (`discreet.release._blocks`).
 
 **Surveys.** A row of a survey is a number of up to 62 bits, so its records are wider than outcomes of one column. A client's message is that
-of `discreet.release._keyed`, after four words that name the survey. Its first hash gives eight words. The third of them chooses among its
+of `discreet.release._randomness`, after four words that name the survey. Its first hash gives eight words. The third of them chooses among its
 rows; what the others decide is up to `discreet.survey`.
 """
 
@@ -24,17 +24,14 @@ from discreet._base.kernels import kernel
 from discreet.projection import solve_uniform_compiled
 from discreet.release._blocks import BLOCK, absorb_message, keyed_state, report_of_law, write_block_words
 from discreet.release._canonical import bit_scratch, read_law, write_counts, write_records, write_weights
-from discreet.release._compiled import _outcome_excess
-from discreet.release._keyed import (
-    BLOCK_PERSON,
-    DIGEST_WORDS,
-    DRAW_PERSON,
-    INTEGER_CLIENT,
-    NARROW_FORM,
-    TEXT_CLIENT,
-    WIDE_FORM,
-    WORDS,
-    RunKey,
+from discreet.release._compiled import (
+    IN_EDGES,
+    _outcome_excess,
+    locate_outcome,
+    outcome_over_reference,
+    places_of_kind,
+    prefetch_held,
+    search_batch,
 )
 from discreet.release._lattice import TOTAL
 from discreet.release._plain import (
@@ -47,14 +44,17 @@ from discreet.release._plain import (
     UniformPlan,
     plan_of,
 )
-from discreet.release._randomness import BITS
-from discreet.release._referenced import (
-    IN_EDGES,
-    locate_outcome,
-    outcome_over_reference,
-    places_of_kind,
-    prefetch_held,
-    search_batch,
+from discreet.release._randomness import (
+    BITS,
+    BLOCK_PERSON,
+    DIGEST_WORDS,
+    DRAW_PERSON,
+    INTEGER_CLIENT,
+    NARROW_FORM,
+    TEXT_CLIENT,
+    WIDE_FORM,
+    WORDS,
+    RunKey,
 )
 
 __all__ = ["ClientColumns", "ReferencePlan", "UniformPlan", "draw", "outcome", "plan_of", "state_of"]

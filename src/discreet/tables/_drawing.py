@@ -2,7 +2,7 @@
 
 Every engine ends in `Kernel`: lists of outcomes (and counts) for each client in, a sample for each client out. It draws the core's
 distribution, integer for integer (`discreet.release._sparse`, and for small work `discreet.release._plain`). Its randomness is a keyed
-function of client and data (`discreet.release._keyed`), so a second call gives the same samples.
+function of client and data (`discreet.release._randomness`), so a second call gives the same samples.
 
 With a ledger, `LedgerSettlement` draws everything, settles it in one transaction, and only then releases anything. The ledger knows clients
 by a keyed digest of their names. The kernel computes it as the words of a client without records, under the ledger's own key. The order of
@@ -84,7 +84,7 @@ class Draws:
 
     Of samples drawn together, `outcomes` holds the number of the multiset, and `within` 53 bits that choose the order of its members. Of a
     report, `outcomes` holds the lower 32 bits and `within` the upper ones over 2^32, which no double rounds: so a ledger keeps samples
-    and reports alike. `digest` is that of the clients and all they hold: those of several draws add up (`discreet.release._keyed`).
+    and reports alike. `digest` is that of the clients and all they hold: those of several draws add up (`discreet.release._randomness`).
     """
 
     outcomes: NDArray[np.int64]
