@@ -17,8 +17,8 @@ from discreet.mechanisms._report_blocks import (
     Values,
     is_prime,
 )
-from discreet.release import TOTAL, _sparse as sparse, keyed_words
-from discreet.release._plain import REFUSED_NEGATIVE, REFUSED_TOO_MANY, ClientColumns
+from discreet.release import TOTAL, _client_draws_compiled as sparse, keyed_words
+from discreet.release._client_draws import REFUSED_NEGATIVE, REFUSED_TOO_MANY, ClientColumns
 from discreet.release._randomness import DIGEST_WORDS, client_message
 from discreet.tables._drawing import _draw_reports
 from tests.mechanisms.reports.test_sampler import sampler_with
@@ -75,7 +75,7 @@ def drawn(
     order = np.zeros(len(clients) if words else 0, np.uint64)
     digest, problem = np.full(DIGEST_WORDS if words else 0, 2**63 + 5, np.uint64), np.zeros(2, np.int64)
     draw: Any = sparse.draw if compiled else _draw_reports
-    plan, key = (sampler.plan, sparse.state_of(KEY)) if compiled else (sampler, KEY)
+    plan, key = (sampler.plan, sparse.draw_state(KEY)) if compiled else (sampler, KEY)
     bad = draw(plan, clients, key, first, last, low, order, high, digest, problem)
     if bad >= 0:
         return bad, problem.tolist()

@@ -14,10 +14,10 @@ import discreet as dc
 from discreet import release
 from discreet._base.kernels import Code, use_only
 from discreet._base.numerics import exp_lower
-from discreet.release import TOTAL, _lattice as constant_time, _plain as plain, _sparse as sparse
+from discreet.release import TOTAL, _client_draws as plain, _client_draws_compiled as sparse, _lattice as constant_time
+from discreet.release._client_draws import ClientColumns, ReferencePlan, plan_of
 from discreet.release._compiled import multiply_and_divide
-from discreet.release._lattice import portion_out, scaled_fractions
-from discreet.release._plain import ClientColumns, ReferencePlan, plan_of
+from discreet.release._lattice import portion_out_units, scale_in_equal_steps
 from discreet.release._randomness import DIGEST_WORDS, Question, Secret
 from tests.soaking import examples
 
@@ -148,7 +148,7 @@ def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, H
     sampler, _ = problem
     lattice, size = sampler.lattice, sampler.family.size
     plan = plan_of(lattice, None)
-    portion = portion_out(lattice.portions, np.array([TOTAL - lattice.shared_total]), lattice.shared_total)
+    portion = portion_out_units(lattice.portions, np.array([TOTAL - lattice.shared_total]), lattice.shared_total)
     left = TOTAL - lattice.shared_total - int(portion.sum())
     fill = release._lattice.hand_out_units(np.asarray(lattice.upper) - lattice.lower - portion, left)
     weights = lattice.lower + portion + fill
@@ -176,7 +176,7 @@ def test_compiled_and_plain_draw_the_same(problem: tuple[Any, Held], many: int) 
 def keyed(code: ModuleType, plan: Any, clients: ClientColumns) -> tuple[NDArray[Any], ...]:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
-    assert code.draw(plan, clients, code.state_of(KEY), 0, len(clients), out, order, within, digest, problem) == -1
+    assert code.draw(plan, clients, code.draw_state(KEY), 0, len(clients), out, order, within, digest, problem) == -1
     return out, order, within, digest
 
 
@@ -197,7 +197,7 @@ def test_the_frequencies_are_those_of_the_law() -> None:
 @settings(max_examples=examples(300), deadline=None)
 def test_wide_quotients_are_exact(c: int, b: int, data: st.DataObject) -> None:
     a = data.draw(st.integers(0, c))
-    assert multiply_and_divide(a, b, c) == a * b // c == int(scaled_fractions(np.array([a]), b, c)[0])
+    assert multiply_and_divide(a, b, c) == a * b // c == int(scale_in_equal_steps(np.array([a]), b, c)[0])
     assert multiply_and_divide(a, b, 0) == 0
 
 
@@ -212,7 +212,7 @@ def test_portions_are_running_sums_rounded_up(parts: list[int], missing: int, sh
     expected = [
         -(-after * limit // max(whole, 1)) + (-before * limit // max(whole, 1)) for before, after in pairwise(ends)
     ]
-    assert portion_out(np.array(parts), np.array([missing]), shared).tolist() == expected
+    assert portion_out_units(np.array(parts), np.array([missing]), shared).tolist() == expected
     assert sum(expected) == limit
 
 

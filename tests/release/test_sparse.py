@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 import discreet as dc
 from discreet import release
 from discreet.mechanisms._sampler import Sampler
-from discreet.release import TOTAL, _plain as plain, _sparse as sparse
-from discreet.release._plain import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
+from discreet.release import TOTAL, _client_draws as plain, _client_draws_compiled as sparse
+from discreet.release._client_draws import (
+    REFUSED_INFINITE,
+    REFUSED_NAN,
+    REFUSED_NEGATIVE,
+    REFUSED_OUTSIDE,
+    REFUSED_OVERFLOW,
+)
 from discreet.release._randomness import (
     DIGEST_WORDS,
     INTEGER_CLIENT,
@@ -181,7 +187,7 @@ def by(code: ModuleType, sampler: Sampler[Any], clients: sparse.ClientColumns) -
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
     plan = sparse.plan_of(sampler.lattice, sampler.mixing)
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
-    bad = code.draw(plan, clients, code.state_of(KEY), 0, len(clients), out, order, within, digest, problem)
+    bad = code.draw(plan, clients, code.draw_state(KEY), 0, len(clients), out, order, within, digest, problem)
     assert bad == -1
     return out, order, within, digest
 
@@ -376,7 +382,7 @@ def refused(clients: sparse.ClientColumns) -> tuple[int, int, int]:
     for code in (sparse, plain):
         problem, empty = np.zeros(2, np.int64), np.empty(0)
         none, digest = empty.astype(np.uint64), np.zeros(DIGEST_WORDS, np.uint64)
-        bad = code.draw(plan, clients, code.state_of(KEY), 0, 2, np.empty(2, np.int64), none, empty, digest, problem)
+        bad = code.draw(plan, clients, code.draw_state(KEY), 0, 2, np.empty(2, np.int64), none, empty, digest, problem)
         found.append((bad, int(problem[0]), int(problem[1])))
     assert found[0] == found[1]
     return found[0]

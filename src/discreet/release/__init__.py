@@ -34,7 +34,7 @@ from discreet.release._randomness import (
 )
 
 if TYPE_CHECKING:
-    from discreet.release._plain import (
+    from discreet.release._client_draws import (
         AFFINE_BLOCKS as AFFINE_BLOCKS,
         MASKED_BLOCKS as MASKED_BLOCKS,
         RANKED_BLOCKS as RANKED_BLOCKS,
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
         ClientColumns as ClientColumns,
         RefusedRow as RefusedRow,
         ReportPlan as ReportPlan,
+        draw_word_rows as draw_word_rows,
         laws_and_messages as laws_and_messages,
-        note_words as note_words,
+        note_order_and_digest as note_order_and_digest,
         plan_of as plan_of,
-        word_rows as word_rows,
     )
 
 __all__ = [
@@ -72,10 +72,10 @@ __getattr__ = old_names(
     lazy_names(
         __name__,
         {
-            "_plain": (
+            "_client_draws": (
                 "ClientColumns REFUSED_INFINITE REFUSED_NAN REFUSED_NEGATIVE REFUSED_OUTSIDE REFUSED_OVERFLOW REFUSED_TOO_MANY "
-                "AFFINE_BLOCKS MASKED_BLOCKS RANKED_BLOCKS SINGLE_BLOCKS RefusedRow ReportPlan laws_and_messages note_words plan_of "
-                "word_rows"
+                "AFFINE_BLOCKS MASKED_BLOCKS RANKED_BLOCKS SINGLE_BLOCKS RefusedRow ReportPlan draw_word_rows laws_and_messages "
+                "note_order_and_digest plan_of"
             ),
         },
     ),

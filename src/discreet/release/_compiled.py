@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from discreet._base.kernels import kernel
 from discreet.projection import NEGLIGIBLE, bound_at, first_bad_row, inspect_law, solve, solve_held
+from discreet.release._client_draws import BEFORE, CEILING, FLOOR, LOWER, ROOM_BITS, ROW, SIZE, UPPER
 from discreet.release._lattice import Integers, Lattice
-from discreet.release._plain import BEFORE, CEILING, FLOOR, LOWER, ROOM_BITS, ROW, SIZE, UPPER
 from discreet.release._randomness import BITS
 
 cgutils: Any = numba.core.cgutils  # without types of their own

@@ -228,7 +228,7 @@ def integer_law_of_counts(outcomes: Iterable[int], counts: Iterable[int]) -> dic
 
 
 def integer_law_of_weights(outcomes: Iterable[int], weights: Iterable[float]) -> dict[int, int]:
-    """The same for records with weights. (`discreet.release._canonical` computes both for millions of clients.)"""
+    """The same for records with weights. (`discreet.release._canonical_records` computes both for millions of clients.)"""
     sums = _sums_by_outcome(outcomes, [_in_smallest_units(weight) for weight in weights])
     total = sum(sums.values())
     held = {x: each for x, each in sums.items() if each << NOTHING_BITS >= total}
@@ -408,7 +408,7 @@ def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
         most=_LARGEST_FILE,
         fix=_THE_SAME,
         after=" (and make a new one if they may have)",
-        check=lambda status: _check_one_name(path, status),
+        check=lambda status: _check_single_hard_link(path, status),
     )
     return Secret(parse_secret(content, path), rounds_path(path) if state is None else check_path("state", state))
 
@@ -421,7 +421,7 @@ def parse_secret(content: bytes, path: str | Path) -> bytes:
     return bytes.fromhex(found[1].decode())
 
 
-def _check_one_name(path: str | Path, status: os.stat_result) -> None:
+def _check_single_hard_link(path: str | Path, status: os.stat_result) -> None:
     if status.st_nlink > 1:
         folder = shlex.quote(os.path.dirname(os.path.realpath(path)))
         raise DiscreetError(
@@ -451,7 +451,7 @@ def _utf8_bytes(name: str) -> bytes:
     return name.encode("utf-8", "surrogatepass")  # invalid Unicode is a name too, and a different one
 
 
-def as_integer(name: str) -> int | str:
+def as_integer_name(name: str) -> int | str:
     """The 64-bit integer with that canonical spelling; any other name unchanged."""
     if _WHOLE.fullmatch(name) and -(1 << 63) <= int(name) < 1 << 63:
         return int(name)
@@ -463,7 +463,7 @@ def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[
     law = integer_law_of_counts(outcomes, counts)
     narrow = all(x < 1 << 32 and number < 1 << 32 for x, number in law.items())
     form = NARROW_FORM if narrow else WIDE_FORM
-    client = as_integer(client) if isinstance(client, str) else client
+    client = as_integer_name(client) if isinstance(client, str) else client
     if isinstance(client, str):
         text = client.encode()
         head = struct.pack("<Q", TEXT_CLIENT + 256 * form + 65536 * len(text)) + text + bytes(-len(text) % 8)
@@ -475,7 +475,7 @@ def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[
 
 
 def draw_words(key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> tuple[int, ...]:
-    """The eight pseudo-random 64-bit words of a client. (`discreet.release._sparse` computes them for millions at a time.)"""
+    """The eight pseudo-random 64-bit words of a client. (`discreet.release._client_draws_compiled` computes them for millions at a time.)"""
     hashed = hashlib.blake2b(
         client_message(client, outcomes, counts), key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS
     )
@@ -490,7 +490,7 @@ def uniform_integer(first_word: int) -> int:
 BLOCK_PERSON = b"discreet blocks1"
 
 
-def check_bound(bound: int) -> int:
+def rejection_limit(bound: int) -> int:
     """The largest multiple of the bound; words from there on are drawn anew."""
     if not 1 <= bound <= 1 << BITS:
         raise ValueError(f"bound = {bound} is not between 1 and 2^{BITS}")
@@ -499,7 +499,7 @@ def check_bound(bound: int) -> int:
 
 def draw_below(randomness: Randomness, bound: int, count: int) -> NDArray[np.int64]:
     """That many independent integers, uniform on 0 .. bound - 1."""
-    limit = check_bound(bound)
+    limit = rejection_limit(bound)
     words = randomness.integers(count)
     if limit < 1 << BITS:
         again = np.flatnonzero(words >= limit)
@@ -534,7 +534,7 @@ def keyed_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.int64]:
 
 def next_below(words: Iterator[int], bound: int) -> int:
     """The next integer of a stream, uniform on 0 .. bound - 1."""
-    limit = check_bound(bound)
+    limit = rejection_limit(bound)
     word = next(words)
     while word >= limit:
         word = next(words)

@@ -1,7 +1,7 @@
 """`Kernel`, one sample for each client of an Arrow batch, and `LedgerSettlement`, a whole release under a population's ledger.
 
 Every engine ends in `Kernel`: lists of outcomes (and counts) for each client in, a sample for each client out. It draws the core's
-distribution, integer for integer (`discreet.release._sparse`, and for small work `discreet.release._plain`). Its randomness is a keyed
+distribution, integer for integer (`discreet.release._client_draws_compiled`, and for small work `discreet.release._client_draws`). Its randomness is a keyed
 function of client and data (`discreet.release._randomness`), so a second call gives the same samples.
 
 With a ledger, `LedgerSettlement` draws everything, settles it in one transaction, and only then releases anything. The ledger knows clients
@@ -46,10 +46,10 @@ from discreet.release import (
     InputDigest,
     RefusedRow,
     RunKey,
+    draw_word_rows,
     laws_and_messages,
-    note_words,
+    note_order_and_digest,
     plan_of,
-    word_rows,
 )
 from discreet.survey import SurveySampler
 from discreet.tables._arrow import check_batch, column_numbers, is_list, names_of, take_rows
@@ -189,14 +189,16 @@ class Kernel:
         """One outcome for each client. `ordered`: also the words to sort by. `digested`: also the digest of the input."""
         number = len(clients)
         compiled = self._own is None and self._joint is None and _is_worth_compiling(clients, self._reports is not None)
-        code = import_module("discreet.release._sparse" if compiled else "discreet.release._plain")
+        code = import_module(
+            "discreet.release._client_draws_compiled" if compiled else "discreet.release._client_draws"
+        )
         draw: Any = code.draw if compiled or self._reports is None else _draw_reports
         plan: Any = self._plan if compiled or self._reports is None else self._reports
         if self._own is not None:
             draw, plan, threads = partial(_draw_by_law, partial(_own_numbers, self._asking, self._own)), self._size, 1
         if self._joint is not None:
             draw, plan = partial(_draw_by_law, partial(_joint_numbers, self._joint)), self._size
-        state = code.state_of(self._key)
+        state = code.draw_state(self._key)
         if compiled and isinstance(self._reports, SurveySampler):
             draw, plan, state = _draw_survey, self._reports, (self._key, state)
         outcomes = np.empty(number, dtype=np.int64)
@@ -247,12 +249,14 @@ def _draw_survey(
     problem: NDArray[np.int64],
 ) -> int:
     """As the functions that draw samples: reports on a survey, whose words and rows compiled code finds."""
-    code, size = import_module("discreet.release._sparse"), sampler.survey.columns.size
+    code, size = import_module("discreet.release._client_draws_compiled"), sampler.survey.columns.size
     context = np.frombuffer(sampler.context, dtype="<u8").astype(np.uint64)
     number = len(clients)
     words, rows = np.empty((number, WORDS), dtype=np.int64), np.empty(number, dtype=np.int64)
     states = np.empty(number, dtype=np.int8)
-    bad = code.draw_rows(size, context, clients, keys[1], first, last, words, rows, states, order, digest, problem)
+    bad = code.draw_survey_rows(
+        size, context, clients, keys[1], first, last, words, rows, states, order, digest, problem
+    )
     if bad >= 0:
         return int(bad)
     reports, again = sampler.release_words(words[first:last], rows[first:last], states[first:last])
@@ -310,7 +314,7 @@ def _draw_by_law(
         except RefusedRow as bad:
             problem[0], problem[1] = bad.place, bad.why
             return bad.row
-        words, rows = word_rows(key, messages), np.zeros((stop - start, size))
+        words, rows = draw_word_rows(key, messages), np.zeros((stop - start, size))
         for row, (outcomes, numbers) in zip(rows, laws, strict=True):
             row[outcomes.astype(np.int64)] = numbers.astype(np.float64)
         totals = rows.sum(axis=1)
@@ -318,7 +322,7 @@ def _draw_by_law(
         rows[some] /= totals[some, None]
         uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
         drawn[start:stop] = numbers_of(rows, some, uniform)
-        note_words(words, slice(start, stop), order, digest[:0])
+        note_order_and_digest(words, slice(start, stop), order, digest[:0])
         if digest.size:
             digest += _digest_drawn(key, words, drawn[start:stop])
         if within.size:
@@ -367,7 +371,7 @@ def _draw_reports(
         reports = sampler.release_messages(key, messages, laws)
         _write_halves(reports, low[start:stop], high[start:stop])
         if order.size or digest.size:
-            note_words(word_rows(key, messages), slice(start, stop), order, digest)
+            note_order_and_digest(draw_word_rows(key, messages), slice(start, stop), order, digest)
     return -1
 
 
