@@ -25,7 +25,7 @@ from discreet.tables._arrow import (
     short_texts,
     take_rows,
 )
-from discreet.tables._clients import client_list
+from discreet.tables._columns import client_list
 from discreet.tables._sources import file_source
 from tests.tables.small_tables import SECRET
 from tests.tables.test_kernel import job

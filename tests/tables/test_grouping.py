@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from discreet._base.kernels import read_only_view
+from discreet.domain._coding import MARK_LISTED, MARK_MISSING, MARK_OUTSIDE
 from discreet.tables import _grouping as grouping
-from discreet.tables._coding import MARK_LISTED, MARK_MISSING, MARK_OUTSIDE
 from discreet.tables._parts import PLAIN
 from tests.soaking import examples
 

@@ -20,7 +20,8 @@ from discreet.estimation import population
 from discreet.ledger import PopulationLedger
 from discreet.release import BITS, TOTAL, draw_word_rows, laws_and_messages, outcomes, seeded_randomness, weights
 from discreet.tables import Request, read_secret, sample, write_secret
-from discreet.tables._drawing import Kernel, clients_of
+from discreet.tables._drawing import Kernel
+from discreet.tables._parts import clients_of
 
 LABELS = ["red", "green", "blue"]
 COLUMNS = ["sample_1", "sample_2", "sample_3"]

@@ -12,7 +12,7 @@ import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.release._randomness import InputDigest
 from discreet.tables import Kernel, Request
-from discreet.tables._drawing import clients_of
+from discreet.tables._parts import clients_of
 from discreet.tables._request import Job
 from tests.tables.small_tables import SECRET, expected, rows
 

@@ -13,7 +13,8 @@ from discreet import Agreement, DiscreetError, Simplex
 from discreet.ledger import PopulationLedger
 from discreet.release import BITS, draw_word_rows, laws_and_messages
 from discreet.tables import Request, read_secret, sample, write_secret
-from discreet.tables._drawing import Kernel, clients_of
+from discreet.tables._drawing import Kernel
+from discreet.tables._parts import clients_of
 from tests.mechanism_packages import Install
 from tests.tables.small_tables import by_client
 

@@ -15,7 +15,7 @@ import pytest
 
 from discreet.errors import DiscreetError
 from discreet.tables import sample
-from discreet.tables._parquet import ParquetFile
+from discreet.tables._files import ParquetFile
 from discreet.tables._sources import file_source
 from tests.soaking import wide
 from tests.tables.small_tables import SECRET, rows

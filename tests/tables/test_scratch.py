@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.tables._disk import Scratch, remove_stale_folders, spool_stream
+from discreet.tables._files import Scratch, remove_stale_folders, spool_stream
 
 
 def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from discreet.cli._options import (
 )
 from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.cli._survey import SurveyFile, stated_survey
-from discreet.domain import Domain, Labels
+from discreet.domain import Coding, Domain, Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import (
@@ -52,7 +52,6 @@ from discreet.mechanisms import (
 )
 from discreet.privacy import Privacy, Pure
 from discreet.privacy.tradeoff import large_epsilon_warning
-from discreet.tables import Coding
 
 
 def agree(

@@ -42,13 +42,14 @@ from discreet.cli._options import (
 from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
 from discreet.cli._progress import SilentStages, stage_bar
 from discreet.design import Design, design as best
+from discreet.domain import Coding
 from discreet.errors import PROBABILITY, DiscreetError
 from discreet.estimation import SamplerCost, compare_samplers
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS
 from discreet.plots import check_picture
 from discreet.privacy.tradeoff import weak_pure_rounds_warning
-from discreet.tables import Coding, Columns, Reading, example_counts, file_source
+from discreet.tables import Columns, Reading, example_counts, file_source
 
 LEARNED_KEEP = 0.01
 NO_SMOOTHING, AUTO = "none", "auto"

@@ -33,6 +33,7 @@ from discreet.cli._options import (
 from discreet.cli._own_estimate import estimate_own
 from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.cli._survey import estimate_survey
+from discreet.domain import Coding
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
     AnyPopulation,
@@ -57,7 +58,6 @@ from discreet.mechanisms import AnyFamily, JointSampler, OwnSampler, Sampler
 from discreet.plots import check_picture, promise_label, shorten_name
 from discreet.tables import (
     STANDARD,
-    Coding,
     Source,
     average_law,
     client_laws,

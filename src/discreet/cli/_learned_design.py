@@ -19,11 +19,12 @@ from discreet.cli._options import agreement_of, spending_text
 from discreet.cli._printing import empty_table, format_number, note_lines, print_blocks, safe_text, write_json
 from discreet.collect import is_store, open_store
 from discreet.design import Learned, learn
+from discreet.domain import Coding
 from discreet.errors import DiscreetError, visible
 from discreet.estimation import check_clients_apart, coding_and_sampler, tally
 from discreet.families import Simplex
 from discreet.mechanisms import Sampler
-from discreet.tables import Coding, file_source
+from discreet.tables import file_source
 
 _LISTED = 10  # outcomes of the mean to show
 _NARROWED = (

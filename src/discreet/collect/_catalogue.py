@@ -35,6 +35,7 @@ from discreet.collect._estimates import (
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
 from discreet.collect._samples import Outcomes, ReportNumbers
 from discreet.collect._store import LEAST_PREFIX, Enrolment, Store, StoredAgreement, id_with_prefix
+from discreet.domain import Coding
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
 from discreet.estimation import (
     LARGEST,
@@ -44,7 +45,7 @@ from discreet.estimation import (
 )
 from discreet.mechanisms import ReportSampler
 from discreet.survey import SurveySampler
-from discreet.tables import Coding, agreed_coding
+from discreet.tables import agreed_coding
 
 _REST = 50.0  # pause until the next look, in units of its duration: agreements can be large
 FRESH_SECONDS = 2.0  # for which the list of agreements counts as current

@@ -33,6 +33,7 @@ from discreet.collect._counting import sent_reports
 from discreet.collect._estimates import agreed_sampler, check_enough, count_samples, estimate_counts
 from discreet.collect._published_page import has_order, page, picture, survey_page, survey_picture, survey_table, table
 from discreet.collect._store import Store, StoredAgreement, check_store, choose_agreement, today
+from discreet.domain import Coding, outcome_codes
 from discreet.errors import OPEN_UNIT, DiscreetError, check_path
 from discreet.estimation import COUNTED, PLACE, coding_and_sampler, inverted_population
 from discreet.mechanisms import OwnSampler
@@ -41,9 +42,7 @@ from discreet.tables import (
     NUMBERED,
     REPLACE_HINT,
     STANDARD,
-    Coding,
     format_of,
-    outcome_codes,
     published_batch,
     samples_of,
     writer_to,

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._base.files import translate_read_errors
+from discreet.domain import CellDomain, Coding, Labels
 from discreet.errors import DiscreetError, check_columns
 
 _ROWS = 1 << 19  # in a piece
@@ -241,6 +242,34 @@ def _damage_error(where: str, what: str) -> DiscreetError:
     return DiscreetError(
         f"{where}: {what} is damaged: it points outside of what was sent, or holds text that is not UTF-8; write it again"
     )
+
+
+def published_batch(
+    clients: pa.Array, coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64], agreement_id: str
+) -> pa.RecordBatch:
+    """Clients and the outcomes that were drawn for them, as records (client, sample, agreement)."""
+    columns = [clients, samples_of(coding, outcomes, within), agreement_column(agreement_id, len(clients))]
+    return pa.RecordBatch.from_arrays(columns, names=["client", "sample", "agreement"])
+
+
+def agreement_column(agreement_id: str, rows: int) -> pa.Array:
+    """The agreement of every record, stored once."""
+    return pa.DictionaryArray.from_arrays(
+        number_column(np.zeros(rows, dtype=np.int8)),
+        short_texts(pl.Series([agreement_id])),
+    )
+
+
+def samples_of(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
+    """Outcome numbers as published: labels, the numbers, or the point `within` each cell."""
+    match coding.domain:
+        case Labels(labels):
+            found = pl.Series(labels, strict=True).gather(series_of(number_column(outcomes)))
+            return short_texts(found) if found.dtype == pl.String else as_type(found.to_arrow(), coding.sample_type)
+        case CellDomain() as cells:
+            return number_column(cells.within(outcomes, within))
+        case _:
+            return number_column(outcomes)
 
 
 _MARK, _CONTINUED = b"ARROW1", b"\xff\xff\xff\xff"

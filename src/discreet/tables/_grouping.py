@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet._base.kernels import kernel
-from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE, WIDE_MARKS
+from discreet.domain import MARK_LISTED, MARK_OUTSIDE, WIDE_MARKS
 
 _ONE = np.uint64(1)
 

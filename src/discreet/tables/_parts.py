@@ -11,6 +11,7 @@ The functions of `discreet.tables._grouping`, which is compiled, are repeated he
 small that loading compiled code would take longer.
 """
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -24,11 +25,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_for, read_only_view
+from discreet.domain import MARK_LISTED, MARK_OUTSIDE, mark_among
 from discreet.errors import DiscreetError
 from discreet.release import ClientColumns
-from discreet.tables._arrow import as_type, column_numbers, number_column, series_of, take_rows
-from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE, mark_among
-from discreet.tables._disk import Scratch, ScratchBlock
+from discreet.tables._arrow import as_type, column_numbers, is_list, number_column, series_of, take_rows
+from discreet.tables._columns import plain_clients
+from discreet.tables._files import Scratch, ScratchBlock
 
 Outcomes = NDArray[np.uint32] | NDArray[np.uint64]  # wide ones are the rows of a survey
 
@@ -347,6 +349,77 @@ def client_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes]:
     if pa.types.is_integer(clients.type):
         return column_numbers(as_type(clients, pa.int64())), none, np.empty(0, dtype=np.uint8)
     return none, *_ends_and_bytes(as_type(clients, pa.large_string()))
+
+
+def clients_of(
+    clients: pa.Array,
+    outcomes: pa.Array,
+    counts: pa.Array | None,
+    *,
+    weighted: bool = False,
+    outcome_type: pa.DataType | None = None,
+) -> ClientColumns:
+    """Arrow columns as the arrays that compiled code reads, without copying if the layout allows.
+
+    Lists of integers are counts unless they are `weighted`; lists of other numbers are weights.
+    """
+    for name, column in (("client", clients), ("outcomes", outcomes), ("counts", counts)):
+        if column is not None and column.null_count:
+            raise DiscreetError(f"column {name!r} holds {column.null_count} nulls; leave those rows out")
+    integers, text_ends, text = client_arrays(plain_clients(clients))
+    ends, numbers = _list_arrays(
+        outcomes, pa.uint32() if outcome_type is None else outcome_type, "outcomes", "outcome numbers"
+    )
+    amounts: NDArray[Any] = np.empty(0)
+    if counts is not None:
+        whole = not weighted and _holds_integers(counts.type)
+        kind, what = (pa.int64(), "whole numbers below 2^63") if whole else (pa.float64(), "numbers")
+        count_ends, amounts = _list_arrays(counts, kind, "counts", what)
+        if not np.array_equal(count_ends, ends):
+            raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
+    return ClientColumns(*map(read_only_view, (integers, text_ends, text, ends, numbers, *counts_and_weights(amounts))))
+
+
+def _holds_integers(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(getattr(kind, "value_type", kind)))
+
+
+def refuse_repeated_clients(clients: ClientColumns) -> None:
+    """Raise an error for a repeated client, which would release two samples and spend epsilon twice. Order makes this cheap."""
+    seed, code = np.uint64(secrets.randbits(64)), grouping_for(len(clients))
+    if clients.integers.size:
+        if not code.integers_increase(clients.integers):
+            numbers = code.numbered_integers(clients.integers, seed, len(clients))[1]
+            _refuse_repeats(numbers)
+    elif not code.texts_increase(clients.text_ends, clients.text):
+        numbers = code.numbered_texts(clients.text_ends, clients.text, seed, len(clients))[1]
+        _refuse_repeats(numbers)
+
+
+def _refuse_repeats(numbers: NDArray[np.uint32]) -> None:
+    repeated = np.flatnonzero(numbers != np.arange(len(numbers)))
+    if repeated.size:
+        again = int(repeated[0])
+        raise DiscreetError(
+            f"the client of row {int(numbers[again])} comes twice in the batch, again in row {again}: it would spend epsilon twice; join "
+            "its lists into one row"
+        )
+
+
+def _list_arrays(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """(ends from 0 on, values) of a column of lists."""
+    refusal = DiscreetError(f"column {name!r} holds {column.type} values, not lists of {what}")
+    if not is_list(column.type):
+        raise refusal
+    try:
+        lists = column.cast(pa.large_list(inner))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise refusal from None
+    ends = column_numbers(lists.offsets)
+    values = lists.values.slice(ends[0], ends[-1] - ends[0])
+    if values.null_count:
+        raise DiscreetError(f"column {name!r} holds lists with nulls; leave those records out")
+    return ends - ends[0], column_numbers(values)
 
 
 def grouping_for(rows: int) -> ModuleType | SimpleNamespace:

@@ -30,16 +30,67 @@ import polars as pl
 
 from discreet._base.files import translate_read_errors
 from discreet.errors import DiscreetError, check_columns
-from discreet.tables._disk import AGREEMENT_FILE, is_packed, open_text, partition_keys
+from discreet.tables._columns import client_names, is_integer_name
+from discreet.tables._files import AGREEMENT_FILE, is_packed, open_text, partition_keys, read_head, unpacked_text
+from discreet.tables._sources import (
+    FileColumns,
+    FilesSource,
+    FramesWanted,
+    InputFile,
+    Source,
+    StreamSource,
+    collect_batches,
+    reader_errors,
+)
 
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-_HEADER = 1 << 16  # bytes of a header
 RUN = r"[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]"  # the last four: = + - @ in full width
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
 
-def one_separator(name: str, files: Sequence[str]) -> str:
+def text_source(kind: str, name: str, files: Sequence[str], folder: Path | None) -> Source:
+    """A source from text files of one kind. `folder`: where packed ones are unpacked, one at a time."""
+    if kind == "json lines":
+        with reader_errors(name):
+            lines = JsonLines(name, files)
+        return StreamSource(
+            name, lines.schema, lambda wanted: lines.frames(wanted.columns, wanted.room, wanted.client), untyped=True
+        )
+    found = "\t" if kind == "tsv" else _common_separator(name, files)
+    inputs = []
+    for path in files:
+        file = name if len(files) == 1 else path
+        with reader_errors(file):
+            inputs.append(InputFile(path, file, _read_header(path, file, found)))
+    scan = partial(pl.scan_csv, infer_schema=False, glob=False, separator=found)
+    columns, agreement = FileColumns(name, inputs), _agreement_beside(name)
+    if not any(map(is_packed, files)):
+        return FilesSource(columns, scan, untyped=True, agreement=agreement)
+
+    def frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        used = list(columns.schema) if wanted.columns is None else list(wanted.columns)
+        columns.check(used)
+        for file in inputs:
+            with unpacked_text(file.path, file.name, folder) as path:
+                yield from collect_batches(file.name, columns.align(scan([path]), file, used))
+
+    return StreamSource(name, columns.schema, frames, untyped=True, guarded=True, agreement=agreement)
+
+
+def sample_texts(source: Source, column: str) -> pl.Expr:
+    """A column of samples as it was before it was guarded for spreadsheets."""
+    return unguard_text(pl.col(column)) if source.is_guarded else pl.col(column)
+
+
+def client_name_texts(source: Source, column: str) -> pl.Expr:
+    """The clients in a column of samples as texts, one text for each client, in any file format."""
+    kind = source.schema[column]
+    name = client_names(column, kind) if is_integer_name(kind) else sample_texts(source, column)
+    return name.cast(pl.String)
+
+
+def _common_separator(name: str, files: Sequence[str]) -> str:
     """The separator of the columns of text tables, if it is the same in all."""
     found = {_separator(read_head(file, name), name) for file in files}
     if len(found) > 1:
@@ -47,13 +98,7 @@ def one_separator(name: str, files: Sequence[str]) -> str:
     return found.pop()
 
 
-def read_head(file: str, name: str) -> bytes:
-    """The first bytes of a text, unpacked, with its header."""
-    with open_text(file, name) as opened:
-        return opened.read(_HEADER)
-
-
-def read_header(file: str, name: str, separator: str) -> pl.Schema:
+def _read_header(file: str, name: str, separator: str) -> pl.Schema:
     """The columns of a text table, which are texts."""
     given: Any = BytesIO(read_head(file, name)) if is_packed(file) else file
     header = pl.scan_csv([given], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=separator)
@@ -73,7 +118,7 @@ def unguard_text(text: pl.Expr) -> pl.Expr:
     return text.str.replace(f"^'('*{RUN})", "${1}")
 
 
-def agreement_beside(name: str) -> str | None:
+def _agreement_beside(name: str) -> str | None:
     """The agreement in a folder of samples whose files cannot carry it."""
     beside = Path(name) / AGREEMENT_FILE
     if not (os.path.isdir(name) and beside.is_file()):
@@ -243,14 +288,3 @@ _WHOLE = re.compile("0|-?[1-9][0-9]*")
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_unique_fields, parse_int=_NumberText, parse_float=_NumberText, parse_constant=_NumberText
 )
-
-
-def begins_with_an_object(head: bytes) -> bool:
-    """Whether the first line of a file is a JSON object."""
-    line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
-    if not line.startswith(b"{"):
-        return False
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):  # ValueError: no JSON, or no UTF-8
-        return False

@@ -36,13 +36,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
+from discreet.domain import MARK_LISTED, Coding, mark_among
 from discreet.errors import DiscreetError, check_flag, check_kind, check_path, need_extra
 from discreet.ledger import Rounds
 from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler
 from discreet.release import DIGEST_WORDS, InputDigest
 from discreet.survey import SurveySampler
 from discreet.tables._arrow import check_batch
-from discreet.tables._clients import (
+from discreet.tables._columns import (
     check_client_kind,
     client_list,
     is_integer_name,
@@ -50,12 +51,10 @@ from discreet.tables._clients import (
     warn_of_floats,
     whole_below,
 )
-from discreet.tables._coding import MARK_LISTED, Coding, mark_among
-from discreet.tables._disk import AGREEMENT_FILE, TEXTS, partition_keys
 from discreet.tables._drawing import Kernel
-from discreet.tables._outputs import format_of
+from discreet.tables._files import AGREEMENT_FILE, TEXTS, format_of, partition_keys
 from discreet.tables._parts import ClientGroup, Parts, RecordArrays, client_arrays, group_records, unlisted_error
-from discreet.tables._records import RecordReader
+from discreet.tables._reading import RecordReader
 from discreet.tables._request import Job, Request, RequestTerms, Summary
 from discreet.tables._sources import METADATA, ParquetSource, distinct
 from discreet.tables._text_files import NUMBER, RUN
@@ -440,7 +439,7 @@ def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies
         raise DiscreetError(
             "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
         )
-    records, lengths = unpack_records(batch, job.reading.columns.amounts, job.outcome_type)
+    records, lengths = unpack_records(batch, job.reading.columns.amounts, job.reading.coding.record_type)
     group = group_records(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
         group, unlisted = group.without_marks()
@@ -521,7 +520,7 @@ def _marks_of_listed_clients(clients: DataFrame, job: Job, names: T.DataType) ->
 
 def _listed_mark(job: Job) -> bytes:
     """The mark LISTED as a record of the job."""
-    record = np.zeros(1, dtype=job.outcome_type)
+    record = np.zeros(1, dtype=job.reading.coding.record_type)
     record[:] = mark_among(MARK_LISTED, record)
     return record.tobytes()
 

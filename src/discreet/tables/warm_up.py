@@ -12,8 +12,8 @@ from discreet.design import design
 from discreet.families import Band, Simplex
 from discreet.mechanisms import OptimalSampler, ReportSampler, warm_up as mechanisms
 from discreet.survey import Survey, shares
-from discreet.tables._drawing import clients_of, refuse_repeated_clients
 from discreet.tables._local import sample
+from discreet.tables._parts import clients_of, refuse_repeated_clients
 
 __all__ = ["warm_up"]
 
