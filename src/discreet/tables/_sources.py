@@ -104,14 +104,22 @@ class Source(abc.ABC):
         numbered: whether the files say that their clients are numbers of rows, as exports of a store do: equal ones are not the same client.
     """
 
-    name: str
-    schema: pl.Schema
-    is_untyped: bool
-    untyped_columns: bool | Collection[str]
-    is_guarded: bool
-    rows: int | None
-    agreement: str | None
-    numbered: bool = False
+    def __init__(
+        self,
+        name: str,
+        schema: pl.Schema,
+        *,
+        untyped: bool | Collection[str] = False,
+        guarded: bool = False,
+        rows: int | None = None,
+        agreement: str | None = None,
+        metadata: Sequence[Any] = (),
+    ) -> None:
+        """`metadata`: those of the files, which may carry an agreement."""
+        self.name, self.schema, self.rows = name, schema, rows
+        self.untyped_columns, self.is_untyped, self.is_guarded = untyped, untyped is True, guarded
+        self.agreement = _carried_agreement(name, metadata) if agreement is None else agreement
+        self.numbered = any(NUMBERED in (each or {}) for each in metadata)
 
     def frames(
         self,
@@ -273,27 +281,41 @@ class ScannedSource(Source):
         *,
         untyped: bool | Collection[str] = False,
         rows: int | None = None,
-        agreement: str | None = None,
     ) -> None:
-        self.untyped_columns = untyped
-        self.is_guarded = self.is_untyped = untyped is True
-        self.name, self.rows, self.agreement = name, rows, agreement
-        self._frame = frame
         with reader_errors(name):
-            self.schema = frame.collect_schema()
+            schema = frame.collect_schema()
+        super().__init__(name, schema, untyped=untyped, guarded=untyped is True, rows=rows)
+        self._frame = frame
+
+    def _scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
+        """The scans of which the rows are made, in order."""
+        yield self._frame
 
     def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        scans = list(self._scans(wanted.columns))
         with reader_errors(self.name):
-            rows = prepare(self._frame)
-        return collect_batches(self.name, rows)
+            parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
+        first, *others = parts
+        return itertools.chain(
+            collect_batches(self.name, first), *(_collect_batches_later(self.name, part) for part in others)
+        )
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
+        return self._distinct_values(prepare, None, column, number)
+
+    def _distinct_values(self, prepare: Prepare, columns: Sequence[str] | None, column: str, number: int) -> list[Any]:
+        """The first `number` distinct values of a column."""
+        found: dict[Any, None] = {}
         with reader_errors(self.name):
-            rows = prepare(self._frame)
-        return _distinct_in(self.name, [rows], column, number)
+            for scan in self._scans(columns):
+                few: pl.DataFrame = prepare(scan).select(column).unique(maintain_order=True).head(number).collect()
+                found.update(dict.fromkeys(few.to_series().to_list()))
+                if len(found) >= number:
+                    break
+        return list(found)[:number]
 
 
-class FilesSource(Source):
+class FilesSource(ScannedSource):
     """Parquet or CSV files that polars scans, all at once where they have the same columns."""
 
     def __init__(
@@ -304,28 +326,22 @@ class FilesSource(Source):
         untyped: bool = False,
         rows: int | None = None,
         agreement: str | None = None,
+        metadata: Sequence[Any] = (),
     ) -> None:
-        self.name, self.schema, self.columns, self._scan = columns.name, columns.schema, columns, scan
-        self.is_guarded = self.is_untyped = untyped
-        self.untyped_columns = untyped or columns.keys
-        self.rows, self.agreement = rows, agreement
+        Source.__init__(
+            self, columns.name, columns.schema,
+            untyped=untyped or columns.keys, guarded=untyped, rows=rows, agreement=agreement, metadata=metadata,
+        )  # fmt: skip
+        self.columns, self._scan = columns, scan
         self._used: Sequence[str] | None = None
 
     def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         self._used = wanted.columns
         self.columns.check(self.schema if wanted.columns is None else wanted.columns, wanted.numbers)
-        scans = list(self._scans(wanted.columns))
-        with reader_errors(self.name):
-            parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
-        first, *others = parts
-        return itertools.chain(
-            collect_batches(self.name, first), *(_collect_batches_later(self.name, part) for part in others)
-        )
+        return super()._frames(prepare, wanted)
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
-        with reader_errors(self.name):
-            parts = [prepare(scan) for scan in self._scans(self._used)]
-        return _distinct_in(self.name, parts, column, number)
+        return self._distinct_values(prepare, self._used, column, number)
 
     def _scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
         """A scan of all files, or of those of each shape."""
@@ -349,9 +365,8 @@ class ParquetSource(FilesSource):
             FileColumns(name, files),
             partial(pl.scan_parquet, glob=False),
             rows=sum(file.rows for file in self._files),
-            agreement=carried_agreement(name, (file.metadata for file in self._files)),
+            metadata=[file.metadata for file in self._files],
         )
-        self.numbered = are_numbered(file.metadata for file in self._files)
 
     def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         columns = list(self.schema) if wanted.columns is None else list(wanted.columns)
@@ -382,23 +397,14 @@ class StreamSource(Source):
     """Frames that come one after the other, perhaps only once."""
 
     def __init__(
-        self,
-        name: str,
-        schema: pl.Schema,
-        given: Callable[[FramesWanted], Iterator[pl.DataFrame]],
-        *,
-        untyped: bool | Collection[str] = False,
-        guarded: bool = False,
-        rows: int | None = None,
-        agreement: str | None = None,
+        self, name: str, schema: pl.Schema, given: Callable[[FramesWanted], Iterator[pl.DataFrame]], **terms: Any
     ) -> None:
-        self.name, self.schema, self.rows, self.agreement = name, schema, rows, agreement
-        self.untyped_columns = untyped
-        self.is_guarded, self.is_untyped = guarded, untyped is True
+        """`given`: a function that gives the frames; `terms`: as in `Source`."""
+        super().__init__(name, schema, **terms)
         self._given, self._last = given, pl.DataFrame()
 
     def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        for frame in _each(self.name, self._given(wanted)):
+        for frame in _frames_or_errors(self.name, self._given(wanted)):
             self._last = frame
             with reader_errors(self.name):
                 prepared = prepare(frame)
@@ -414,7 +420,7 @@ def collect_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The rows of a scan, batch by batch. Reading starts at once."""
     with reader_errors(name):
         batches = rows.collect_batches(chunk_size=_BATCH, maintain_order=False)
-    return _each(name, batches)
+    return _frames_or_errors(name, batches)
 
 
 def _collect_batches_later(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
@@ -422,19 +428,8 @@ def _collect_batches_later(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFra
     yield from collect_batches(name, rows)
 
 
-def _distinct_in(name: str, parts: Iterable[pl.LazyFrame], column: str, number: int) -> list[Any]:
-    """The first `number` distinct values of a column."""
-    found: dict[Any, None] = {}
-    for rows in parts:
-        with reader_errors(name):
-            few: pl.DataFrame = rows.select(column).unique(maintain_order=True).head(number).collect()
-        found.update(dict.fromkeys(few.to_series().to_list()))
-        if len(found) >= number:
-            break
-    return list(found)[:number]
-
-
-def _each(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _frames_or_errors(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Frames as they come; errors of their reader are errors of ours."""
     while True:
         with reader_errors(name):
             try:
@@ -479,20 +474,15 @@ def _checked_frames(name: str, batch: pa.RecordBatch, columns: Sequence[str] | N
         yield from bounded_frames(found)
 
 
-def carried_agreement(name: str, carried: Iterable[Any]) -> str | None:
+def _carried_agreement(name: str, carried: Iterable[Any]) -> str | None:
     """The agreement in the metadata of files, if all carry the same one."""
-    texts = {_in_metadata(metadata or {}) for metadata in carried}
+    texts = {_agreement_in_metadata(metadata or {}) for metadata in carried}
     if len(texts) > 1:
         raise DiscreetError(f"{name}: its files were released under different agreements; name those of one")
     return texts.pop() if texts else None
 
 
-def are_numbered(carried: Iterable[Any]) -> bool:
-    """Whether any of the files says in its metadata that its clients are numbered rows."""
-    return any(NUMBERED in (metadata or {}) for metadata in carried)
-
-
-def _in_metadata(metadata: Any) -> str | None:
+def _agreement_in_metadata(metadata: Any) -> str | None:
     """An agreement in the metadata of a schema, where we or Spark put it."""
     found = metadata.get(METADATA)
     try:
@@ -515,41 +505,32 @@ def source_of(table: Any) -> Source:
         case pl.DataFrame():
             return ScannedSource("the frame", table.lazy(), rows=table.height)
         case pa.Table():
-            return _batches("the table", table.schema, batches_of_table(table), table.num_rows)
+            return _batch_source("the table", table.schema, batches_of_table(table), table.num_rows)
         case pa.RecordBatch():
-            return _batches("the batch", table.schema, [table], table.num_rows)
+            return _batch_source("the batch", table.schema, [table], table.num_rows)
         case pa.RecordBatchReader():
-            return _batches("the stream", table.schema, batches_of_stream(table))
+            return _batch_source("the stream", table.schema, batches_of_stream(table))
         case str() | Path():
             return file_source(str(table))
         case Source():
             return table
     if hasattr(table, "__arrow_c_stream__"):  # a pandas frame, or any other with this protocol
-        return _arrow_stream_source(table)
+        return _foreign_table_source(table)
     raise DiscreetError(
         f"table is a {type(table).__name__}; pass a pyarrow Table or RecordBatchReader, a polars or pandas frame, or the path of a file"
     )
 
 
-def _batches(
-    name: str,
-    schema: pa.Schema,
-    batches: Iterable[pa.RecordBatch],
-    rows: int | None = None,
-    agreement: str | None = None,
-) -> Source:
+def _batch_source(name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None = None) -> Source:
     """Arrow record batches, checked as they come."""
 
     def frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         return (frame for batch in batches for frame in _checked_frames(name, batch, wanted.columns))
 
-    found = carried_agreement(name, [schema.metadata]) if agreement is None else agreement
-    source = StreamSource(name, schema_of(schema, name), frames, rows=rows, agreement=found)
-    source.numbered = are_numbered([schema.metadata])
-    return source
+    return StreamSource(name, schema_of(schema, name), frames, rows=rows, metadata=[schema.metadata])
 
 
-def _arrow_stream_source(table: Any) -> Source:
+def _foreign_table_source(table: Any) -> Source:
     try:
         reader = pa.RecordBatchReader.from_stream(table)
     except (pa.ArrowException, TypeError, ValueError, ImportError):  # the message may show values
@@ -557,7 +538,7 @@ def _arrow_stream_source(table: Any) -> Source:
             f"the {type(table).__name__} cannot be read as Arrow: a column holds values of several kinds, or of one that Arrow does not "
             "know; make each column texts alone or numbers alone (of clients: whole numbers without a point, and no row that has none)"
         ) from None
-    return _batches(f"the {type(table).__name__}", reader.schema, batches_of_stream(reader))
+    return _batch_source(f"the {type(table).__name__}", reader.schema, batches_of_stream(reader))
 
 
 def file_source(path: str, *, name: str | None = None, folder: Path | None = None) -> Source:
@@ -581,15 +562,15 @@ def file_source(path: str, *, name: str | None = None, folder: Path | None = Non
 
             return text_source(kind, called, files, folder)
         case "arrow":
-            return _arrow(called, [ArrowFile(file, called if len(files) == 1 else file) for file in files])
+            return _arrow_file_source(called, [ArrowFile(file, called if len(files) == 1 else file) for file in files])
     if len(files) > 1:
         raise DiscreetError(f"{called} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
     with arrow_errors(called, "cannot be read"):
         file = pa.OSFile(files[0])
-    return _stream(called, file)
+    return _arrow_message_source(called, file)
 
 
-def _arrow(name: str, files: Sequence[ArrowFile]) -> Source:
+def _arrow_file_source(name: str, files: Sequence[ArrowFile]) -> Source:
     inputs = [InputFile(file.path, file.name, schema_of(file.schema, file.name)) for file in files]
     columns = FileColumns(name, inputs)
 
@@ -605,15 +586,13 @@ def _arrow(name: str, files: Sequence[ArrowFile]) -> Source:
                 for frame in _checked_frames(name, batch, given.own_columns(used)):
                     yield columns.align(frame, given, used)
 
-    agreement = carried_agreement(name, (file.schema.metadata for file in files))
-    source = StreamSource(name, columns.schema, frames, untyped=columns.keys, agreement=agreement)
-    source.numbered = are_numbered(file.schema.metadata for file in files)
-    return source
+    metadata = [file.schema.metadata for file in files]
+    return StreamSource(name, columns.schema, frames, untyped=columns.keys, metadata=metadata)
 
 
-def _stream(name: str, file: Any) -> Source:
+def _arrow_message_source(name: str, file: Any) -> Source:
     stream = ArrowStream(name, file)
-    return _batches(name, stream.schema, stream)
+    return _batch_source(name, stream.schema, stream)
 
 
 def is_among_inputs(path: str, other: str) -> bool:
@@ -644,7 +623,7 @@ def standard_input(folder: Path | None) -> Iterator[Source]:
     stream = sys.stdin.buffer
     head = stream.peek(8)[:4] if hasattr(stream, "peek") else b""
     if MAGIC.get(head) == "arrow stream":
-        yield _stream("standard input", stream)
+        yield _arrow_message_source("standard input", stream)
         return
     with spool_stream(stream, folder) as path:
         yield file_source(path, name="standard input")
