@@ -16,7 +16,7 @@ from discreet._base.kernels import Code, use_only
 from discreet._base.numerics import exp_lower
 from discreet.release import TOTAL, _client_draws as plain, _client_draws_compiled as sparse, _lattice as constant_time
 from discreet.release._client_draws import ClientColumns, ReferencePlan, plan_of
-from discreet.release._compiled import multiply_and_divide
+from discreet.release._compiled import multiply_and_divide, outcome_over_reference
 from discreet.release._lattice import portion_out_units, scale_in_equal_steps
 from discreet.release._randomness import DIGEST_WORDS, Question, Secret
 from tests.soaking import examples
@@ -59,7 +59,7 @@ def dense_parts(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     return [int(n) for part in (lattice.lower, *(part[0] for part in lattice.parts(law, slope, lift))) for n in part]
 
 
-def clients_of(held: Held, many: int, kind: str = "counts") -> ClientColumns:
+def client_columns(held: Held, many: int, kind: str = "counts") -> ClientColumns:
     """So many clients who hold the same: in counts, in weights, or each outcome once."""
     ends, outcomes = np.arange(many + 1) * len(held), np.tile(np.array(list(held), dtype=np.uint32), many)
     counts = np.tile(np.array(list(held.values()), dtype=np.int64), many)
@@ -71,7 +71,7 @@ def clients_of(held: Held, many: int, kind: str = "counts") -> ClientColumns:
 def by_sparse(plan: Any, held: Held, integers: list[int]) -> list[int]:
     outcomes, own = np.array(list(held), dtype=np.uint32), np.empty(len(held), dtype=np.int64)
     masses = np.array(list(held.values())) / float(max(1, sum(held.values())))
-    return [int(sparse.outcome(plan, outcomes, masses, own, u)) for u in integers]
+    return [int(outcome_over_reference(plan, outcomes, masses, own, u)) for u in integers]
 
 
 def by_plain(plan: Any, held: Held, integers: list[int]) -> list[int]:
@@ -169,7 +169,7 @@ def test_compiled_and_plain_draw_the_same(problem: tuple[Any, Held], many: int) 
     sampler, held = problem
     plan = plan_of(sampler.lattice, None)
     for kind in ("counts", "weights", "records"):
-        one, other = (keyed(code, plan, clients_of(held, many, kind)) for code in (sparse, plain))
+        one, other = (keyed(code, plan, client_columns(held, many, kind)) for code in (sparse, plain))
         assert all((a == b).all() for a, b in zip(one, other, strict=True))
 
 
@@ -187,7 +187,7 @@ def test_the_frequencies_are_those_of_the_law() -> None:
     family = dc.Band(rng.exponential(size=12) + 0.01, lower=0.0, upper=3.0, any_client=True)
     sampler = dc.OptimalSampler(family, epsilon=1.5)
     held, many = {2: 3, 7: 1}, 20_000
-    drawn = keyed(sparse, plan_of(sampler.lattice, None), clients_of(held, many))[0]
+    drawn = keyed(sparse, plan_of(sampler.lattice, None), client_columns(held, many))[0]
     expected = sampler.weights(dense_law(sampler, held)[0]) / 2.0**62
     assert (np.abs(np.bincount(drawn, minlength=12) / many - expected) <= 5 * np.sqrt(expected / many)).all()
 

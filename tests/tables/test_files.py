@@ -269,12 +269,12 @@ def test_an_interrupted_release_cleans_up(tmp_path: Path) -> None:
         from discreet.tables import _sources as sources
         sources._BATCH = 5000
         local._LEAST_MEMORY = 1
-        spill = parts.Parts._spill
+        spill = parts.ClientParts._spill_to_disk
         def slow(self):
             spill(self)
             print("spilled", flush=True)
             time.sleep(60)  # an interrupt ends it
-        parts.Parts._spill = slow
+        parts.ClientParts._spill_to_disk = slow
         request = Request(client="client", value="value", domain=40, epsilon=1.0)
         local.sample_file({str(tmp_path / "in.parquet")!r}, {str(tmp_path / "out.parquet")!r}, request, memory=20000,
                           folder=Path({str(tmp_path / "scratch")!r}))

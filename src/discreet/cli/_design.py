@@ -170,7 +170,7 @@ def design(
         examples = file_source(source)
         untyped, where = examples.untyped_columns, examples.name
         reading = Reading.of(columns, coding, examples.schema, untyped=untyped, where=where, show_values=True)
-        counts, family = example_counts(examples, reading), Simplex(reading.coding.domain)
+        counts, family = example_counts(examples, reading), Simplex(reading.values[0].coding.domain)
         stages.begin(
             f"designing for {pluralise(counts.shape[0], 'example')} on {pluralise(counts.shape[1], 'outcome')}"
         )

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         codes_or_marks as codes_or_marks,
         fit_coding as fit_coding,
         is_whole as is_whole,
-        mark_among as mark_among,
+        mark_for_records as mark_for_records,
         outcome_codes as outcome_codes,
         resolve_marks as resolve_marks,
     )
@@ -71,7 +71,7 @@ __getattr__ = lazy_names(
     {
         "_coding": (
             "Coding FIRST_MARK MARK_ABOVE MARK_BELOW MARK_LISTED MARK_MISSING MARK_NAN MARK_OUTSIDE MARK_UNREADABLE MisfitCounts NEAREST "
-            "NULLS WIDE_MARKS codes_or_marks fit_coding is_whole mark_among outcome_codes resolve_marks"
+            "NULLS WIDE_MARKS codes_or_marks fit_coding is_whole mark_for_records outcome_codes resolve_marks"
         )
     },
     extra="cli",

@@ -37,7 +37,7 @@ FIRST_MARK = MARK_ABOVE
 WIDE_MARKS = np.uint64(0xFFFFFFFF00000000)  # what is added to a mark among records of 64 bits, the rows of a survey
 
 
-def mark_among(mark: np.uint32, records: NDArray[Any]) -> Any:
+def mark_for_records(mark: np.uint32, records: NDArray[Any]) -> Any:
     """A mark as it stands among records of 32 or 64 bits."""
     return mark if records.itemsize == 4 else WIDE_MARKS | np.uint64(mark)
 
@@ -101,7 +101,7 @@ class Coding:
                     f"no column is read with {short_repr(self.domain)}; use Labels, Numbers or Interval"
                 )
         if self.other is not None:
-            object.__setattr__(self, "other", self._checked_other())
+            object.__setattr__(self, "other", self._check_other())
         check_choice("nulls", self.nulls, NULLS)
         if self.nulls == "other" and (self.other is None or self.has_cells):
             raise DiscreetError(
@@ -109,7 +109,7 @@ class Coding:
                 + ("an interval has none, use 'drop'" if self.has_cells else "say other= (--other) which one")
             )
 
-    def _checked_other(self) -> Any:
+    def _check_other(self) -> Any:
         """`other` as an outcome. A text that is a whole number names that number."""
         other = self.other
         check_kind("other", other, Hashable, "it is an outcome like the others")
@@ -137,7 +137,7 @@ class Coding:
                     )
         return other
 
-    def as_agreed(self) -> "Coding":
+    def without_errors(self) -> "Coding":
         """The same coding without errors, for a device or gateway, whose errors would tell the collector about the data."""
         other = NEAREST if self.has_cells else self.other
         return replace(self, other=other, nulls="drop" if self.has_cells or other is None else "other", lenient=True)

@@ -33,17 +33,14 @@ from discreet.release._client_draws import (
     LONGEST,
     REFUSED_OVERFLOW,
     REFUSED_TOO_MANY,
-    ClientColumns,
     ReferencePlan,
     ReportPlan,
     UniformPlan,
-    plan_of,
 )
 from discreet.release._compiled import (
     IN_EDGES,
     _outcome_excess,
     locate_outcome,
-    outcome_over_reference,
     places_of_kind,
     prefetch_held,
     search_batch,
@@ -62,8 +59,6 @@ from discreet.release._randomness import (
     WORDS,
     RunKey,
 )
-
-__all__ = ["ClientColumns", "ReferencePlan", "UniformPlan", "draw", "draw_state", "outcome", "plan_of"]
 
 CONTEXT_WORDS = 4  # that name a survey, before the words of a client
 _SPARE_BITS = np.uint64(64 - BITS)
@@ -100,7 +95,7 @@ def _locate_in_gaps(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) ->
 
 
 @kernel()
-def _outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+def outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
     """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`own` is scratch)."""
     size, floor, ceiling, lower, upper, projecting, slope, lift = plan
     shared = size * lower
@@ -121,28 +116,6 @@ def _outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, unifo
     for place in range(outcomes.size):
         own[place] = upper - lower - own[place]
     return _locate_in_gaps(rest, upper - lower - base, own, outcomes, size)[0]
-
-
-def _sparse_outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-    """The drawing function for this kind of plan."""
-    raise TypeError("_sparse_outcome is called from compiled code")
-
-
-@overload(_sparse_outcome)
-def _sparse_outcome_by_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-    def over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-        return _outcome_over_uniform(plan, outcomes, masses, own, uniform)
-
-    def over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-        return outcome_over_reference(plan, outcomes, masses, own, uniform)
-
-    return over_uniform if plan.instance_class is UniformPlan else over_reference
-
-
-@kernel()
-def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-    """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`own` is scratch)."""
-    return _sparse_outcome(plan, outcomes, masses, own, uniform)
 
 
 def _shared_outcome(plan: Any, uniform: Any) -> Any:
@@ -192,7 +165,7 @@ def _outcome_above_shared_by_plan(
     plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any
 ) -> Any:
     def over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
-        return np.int64(_outcome_over_uniform(plan, outcomes, masses, own, uniform)), np.int64(0)
+        return np.int64(outcome_over_uniform(plan, outcomes, masses, own, uniform)), np.int64(0)
 
     def over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
         return locate_outcome(plan, outcomes, masses, own, low, high, uniform)

@@ -39,7 +39,7 @@ from discreet.domain import (
     outcome_codes,
 )
 from discreet.errors import ClientNameWarning, DiscreetError, check_kind, warn_caller
-from discreet.tables._arrow import as_type, check_batch, is_text, schema_of, series_of, without_dictionaries
+from discreet.tables._arrow import cast_column, check_batch, is_text, polars_series, schema_of, without_dictionaries
 from discreet.tables._files import TEXTS, detect_format, table_ending
 from discreet.tables._sources import check_columns, file_source, first_few
 
@@ -99,7 +99,7 @@ class Columns:
         return (self.client,) if isinstance(self.client, str) else tuple(self.client)
 
     @property
-    def clients_text(self) -> str:
+    def client_columns_text(self) -> str:
         """These columns in messages."""
         return (
             f"column {self.client!r}"
@@ -128,7 +128,7 @@ class Columns:
         return self.count if self.weight is None else self.weight
 
     @property
-    def amounts(self) -> Any:
+    def amount_type(self) -> Any:
         """The numpy type of counts (integers) or weights (floats)."""
         return np.int64 if self.weight is None else np.float64
 
@@ -138,7 +138,7 @@ def is_integer_name(kind: Any) -> bool:
     return bool(kind.is_integer() or kind in _WHOLE_BELOW)
 
 
-def whole_below(kind: Any) -> int:
+def exact_integer_bound(kind: Any) -> int:
     """The bound below which different integers are different floats of that type."""
     return _WHOLE_BELOW[kind]
 
@@ -150,7 +150,7 @@ def check_client_kind(where: str, kind: Any, *, shown: Any = None) -> None:
         raise DiscreetError(f"{where} holds {held} values; clients are texts or integers: {_client_kind_fix(kind)}")
 
 
-def warn_of_floats(where: str, kind: Any) -> None:
+def warn_of_float_column(where: str, kind: Any) -> None:
     """Warn if floats are read as integers."""
     if kind in _WHOLE_BELOW:
         warn_caller(
@@ -171,7 +171,7 @@ def _client_kind_fix(kind: Any) -> str:
     return "write them as texts, in the same form in every release, since another form is another client"
 
 
-def check_part_kind(where: str, kind: Any) -> None:
+def check_composite_kind(where: str, kind: Any) -> None:
     """Raise an error for a column that cannot be one of several that name clients."""
     if kind != pl.Date:
         check_client_kind(where, kind)
@@ -197,7 +197,7 @@ def client_names(column: str, kind: Any) -> pl.Expr:
     """The clients as integers or texts; null for a missing name or a number that is not a 64-bit integer."""
     name = pl.col(column)
     if kind in _WHOLE_BELOW:
-        whole = name.is_finite() & (name == name.floor()) & (name.abs() < whole_below(kind))
+        whole = name.is_finite() & (name == name.floor()) & (name.abs() < exact_integer_bound(kind))
         return pl.when(whole).then(name.cast(pl.Int64, strict=False))
     return name.cast(pl.Int64 if kind.is_integer() else pl.String, strict=False)
 
@@ -211,7 +211,7 @@ def is_missing_name(column: str, kind: Any) -> pl.Expr:
 def nameless_rows_message(where: str, kind: Any, number: int, rows: int) -> str:
     """The error for rows without a client, with the fix."""
     if kind in _WHOLE_BELOW:
-        limit = whole_below(kind).bit_length() - 1
+        limit = exact_integer_bound(kind).bit_length() - 1
         return (
             f"{where} holds floats that name no client ({number:,} in {rows:,} rows): clients are texts or integers, and these are NaN, "
             f"null, not whole, or past 2^{limit}, where two integers become one float. Leave out rows without a client{_DROP}; where others "
@@ -225,7 +225,7 @@ def nameless_rows_message(where: str, kind: Any, number: int, rows: int) -> str:
     return f"{where} holds nulls ({number:,} in {rows:,} rows): a record without a client cannot be released; leave those rows out{_DROP}"
 
 
-def warn_of_names(column: str, names: pl.Series, *, first: bool) -> None:
+def warn_of_suspicious_names(column: str, names: pl.Series, *, first: bool) -> None:
     """Warn of texts that look like missing values or floats cast to text (the latter if these are the first names of a table)."""
     missing = names.filter(names.is_in(pl.Series(_AS_MISSING).implode()))
     if len(missing):
@@ -242,7 +242,7 @@ def warn_of_names(column: str, names: pl.Series, *, first: bool) -> None:
         )
 
 
-def plain_clients(clients: pa.Array) -> pa.Array:
+def client_name_column(clients: pa.Array) -> pa.Array:
     """A checked column of clients as 64-bit integers or as texts."""
     if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
         clients = without_dictionaries(clients)
@@ -254,10 +254,10 @@ def plain_clients(clients: pa.Array) -> pa.Array:
 def _as_client_names(where: str, clients: pa.Array) -> pa.Array:
     """A column without dictionaries and nulls as 64-bit integers or as texts."""
     if is_text(clients.type):
-        return as_type(clients, pa.large_string())
+        return cast_column(clients, pa.large_string())
     if pa.types.is_integer(clients.type):
         try:
-            return as_type(clients, pa.int64())
+            return cast_column(clients, pa.int64())
         except pa.ArrowInvalid:
             raise DiscreetError(
                 f"{where} holds integers past 2^63 - 1; cast it to text: 7 and '7' are one client"
@@ -265,13 +265,13 @@ def _as_client_names(where: str, clients: pa.Array) -> pa.Array:
     kind = schema_of(pa.schema([("client", clients.type)]), where)["client"]
     check_client_kind(where, kind, shown=clients.type)
     found = (
-        pl.DataFrame({"client": series_of(without_dictionaries(clients))})
+        pl.DataFrame({"client": polars_series(without_dictionaries(clients))})
         .select(client_names("client", kind))
         .to_series()
     )
     if found.null_count():
         raise DiscreetError(nameless_rows_message(where, kind, found.null_count(), len(found)))
-    warn_of_floats(where, kind)
+    warn_of_float_column(where, kind)
     return found.to_arrow()
 
 
@@ -297,7 +297,7 @@ def listed_clients(clients: Any, columns: Columns, *, integers: bool) -> pa.Arra
         found = [without_dictionaries(check_batch(batch, "clients").column(0)) for batch in batches] or [
             pa.array([], column.type)
         ]
-        return pa.concat_arrays([_client_names_of_part(part) for part in found])
+        return pa.concat_arrays([_client_names_without_nulls(part) for part in found])
     except DiscreetError:
         raise
     except (TypeError, ValueError, OverflowError, NotImplementedError):
@@ -306,7 +306,7 @@ def listed_clients(clients: Any, columns: Columns, *, integers: bool) -> pa.Arra
         ) from None
 
 
-def _client_names_of_part(part: pa.Array) -> pa.Array:
+def _client_names_without_nulls(part: pa.Array) -> pa.Array:
     """A part of a list of clients; an error if it contains nulls."""
     if part.null_count:
         raise DiscreetError(f"clients holds {part.null_count} nulls; nobody is called null, leave them out")
@@ -331,7 +331,7 @@ def client_list(path: Path, column: str | Sequence[str], *, integers: bool) -> p
         name = pl.col(column)
     else:
         for each, kind in zip(columns, kinds, strict=True):
-            check_part_kind(f"column {each!r} of {path}", kind)
+            check_composite_kind(f"column {each!r} of {path}", kind)
         name = composite_names(columns, kinds)
     found = list(source.frames(lambda frame: frame.select(name.alias("client")).unique(), columns, client=column))
     clients = pl.concat(found).to_series() if found else pl.Series("client", [], dtype=kinds[0])
@@ -416,11 +416,11 @@ class ValueColumn:
         dates = _are_dates(name, inner) and isinstance(coding.text_kind, pl.String)
         read_as = coding.text_kind if untyped or truths or dates else inner
         if coding.lenient and not untyped:
-            read_as = _read_leniently(coding, name, inner)
+            read_as = _lenient_type(coding, name, inner)
         return cls(
             name=name,
             coding=fit_coding(coding, name, read_as, agreed=agreed),
-            listed=is_listed(kind),
+            listed=holds_lists(kind),
             read_as=None if read_as == inner else read_as,
             from_floats=inner.is_float(),
             from_dates=inner if dates else None,
@@ -522,14 +522,14 @@ class ValueColumn:
         return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def is_listed(kind: Any) -> bool:
+def holds_lists(kind: Any) -> bool:
     """Whether a column of that type holds lists."""
     return isinstance(kind, (pl.List, pl.Array))
 
 
 def type_of_values(kind: Any) -> Any:
     """The type of the values of a column, or of those in its lists."""
-    return kind.inner if is_listed(kind) else kind
+    return kind.inner if holds_lists(kind) else kind
 
 
 def _are_dates(column: str, kind: Any) -> bool:
@@ -541,7 +541,7 @@ def _are_dates(column: str, kind: Any) -> bool:
     return bool(kind in (pl.Date, pl.Datetime))
 
 
-def _read_leniently(coding: Coding, column: str, kind: Any) -> Any:
+def _lenient_type(coding: Coding, column: str, kind: Any) -> Any:
     """The type that values of another type are read as. Unreadable values have no outcome; no column is an error for its domain."""
     wanted = coding.text_kind
     texts = isinstance(wanted, pl.String)

@@ -69,8 +69,8 @@ from discreet.tables._arrow import (
     samples_of,
     take_rows,
 )
-from discreet.tables._columns import plain_clients
-from discreet.tables._parts import SECONDS_A_ROW, clients_of, refuse_repeated_clients
+from discreet.tables._columns import client_name_column
+from discreet.tables._parts import SECONDS_A_ROW, client_columns, refuse_repeated_clients
 from discreet.tables._request import Job, joint_columns
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class DrawnArrays(NamedTuple):
     digest: NDArray[np.uint64]
     problem: NDArray[np.int64]
 
-    def refuse(self, row: RefusedRow) -> int:
+    def note_refusal(self, row: RefusedRow) -> int:
         """Note why a row is refused; returns its number."""
         self.problem[:] = row.place, row.why
         return row.row
@@ -145,14 +145,15 @@ class DrawingMethod(ABC):
     size: int
     fills_within = True
     batch_refusal: str | None = None
+    _coding: Coding
 
     @abstractmethod
     def row_drawer(self, clients: ClientColumns) -> RowDrawer:
         """The function that draws for some of the clients; threads may call it on different rows."""
 
-    @abstractmethod
     def publish(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
-        """What was drawn for clients, as records."""
+        """What was drawn for clients, as records: a sample for each, unless a method says otherwise."""
+        return published_batch(names, self._coding, drawn.outcomes, drawn.within, agreement_id)
 
     def draw(self, clients: ClientColumns, *, ordered: bool = False, digested: bool = True, threads: int = 1) -> Draws:
         """One outcome for each client. `ordered`: also the words to sort by. `digested`: also the digest of the input."""
@@ -198,9 +199,6 @@ class SampleDrawing(DrawingMethod):
         state = code.draw_state(self._key)
         return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
 
-    def publish(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
-        return published_batch(names, self._coding, drawn.outcomes, drawn.within, agreement_id)
-
 
 class ReportDrawing(DrawingMethod):
     """Reports, which name blocks of outcomes; in halves of 32 bits, as `Draws` holds them."""
@@ -227,8 +225,8 @@ class ReportDrawing(DrawingMethod):
             try:
                 laws, messages = _reportable_laws(self.size, clients, rows.start, rows.stop)
             except RefusedRow as bad:
-                return found.refuse(bad)
-            _write_halves(self._sampler.release_messages(self._key, messages, laws), rows, found)
+                return found.note_refusal(bad)
+            _write_report_halves(self._sampler.release_messages(self._key, messages, laws), rows, found)
             if found.order.size or found.digest.size:
                 note_order_and_digest(draw_word_rows(self._key, messages), rows, found.order, found.digest)
         return -1
@@ -271,7 +269,7 @@ class SurveyDrawing(ReportDrawing):
             for row in np.flatnonzero(again).tolist():
                 laws, messages = laws_and_messages(self.size, clients, first + row, first + row + 1)
                 reports[row] = self._sampler.release_messages(self._key, messages, laws)[0]
-            _write_halves(reports, here, found)
+            _write_report_halves(reports, here, found)
             return -1
 
         return draw_rows
@@ -302,7 +300,7 @@ class _DrawingByLaw(DrawingMethod):
             try:
                 laws, messages = laws_and_messages(self.size, clients, here.start, here.stop)
             except RefusedRow as bad:
-                return found.refuse(bad)
+                return found.note_refusal(bad)
             words, rows = draw_word_rows(self._key, messages), np.zeros((len(laws), self.size))
             for row, (outcomes, numbers) in zip(rows, laws, strict=True):
                 row[outcomes.astype(np.int64)] = numbers.astype(np.float64)
@@ -338,9 +336,6 @@ class OwnDrawing(_DrawingByLaw):
             weights[some] = self._sampler.weights(rows[some])
         return draw_from_weights(weights, uniform)
 
-    def publish(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
-        return published_batch(names, self._coding, drawn.outcomes, drawn.within, agreement_id)
-
 
 class JointDrawing(_DrawingByLaw):
     """Several samples of each client that are drawn together: a multiset, and a seed of 53 bits for the order of its members."""
@@ -366,7 +361,7 @@ class JointDrawing(_DrawingByLaw):
     def publish(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
         """Records (client, sample_1, ..., agreement). The seed also gives the place of each member within its cell."""
         number = self._sampler.samples
-        words = _mixed_words((drawn.within * 2.0**53).astype(np.uint64), 2 * number)
+        words = _words_of_seeds((drawn.within * 2.0**53).astype(np.uint64), 2 * number)
         members = self._sampler.multisets.sequences_by_keys(drawn.outcomes, words[:, :number])
         within = (words[:, number:] >> np.uint64(11)).astype(np.float64) * 2.0**-53
         samples = [samples_of(self._coding, members[:, place], within[:, place]) for place in range(number)]
@@ -391,7 +386,7 @@ def drawing_method(job: Job) -> DrawingMethod:
     return SampleDrawing(job.sampler, coding, key)
 
 
-def _write_halves(reports: NDArray[np.uint64], rows: slice, found: DrawnArrays) -> None:
+def _write_report_halves(reports: NDArray[np.uint64], rows: slice, found: DrawnArrays) -> None:
     """Reports as `Draws` holds them."""
     found.outcomes[rows] = (reports & np.uint64(0xFFFFFFFF)).astype(np.int64)
     found.within[rows] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
@@ -420,20 +415,20 @@ def _reportable_laws(size: int, clients: ClientColumns, first: int, last: int) -
         laws, messages = laws_and_messages(size, clients, first, last)
     except RefusedRow as bad:
         if bad.row > first:
-            _refuse_too_many(laws_and_messages(size, clients, first, bad.row)[0], first)
+            _refuse_too_many_records(laws_and_messages(size, clients, first, bad.row)[0], first)
         raise
-    _refuse_too_many(laws, first)
+    _refuse_too_many_records(laws, first)
     return laws, messages
 
 
-def _refuse_too_many(laws: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]], first: int) -> None:
+def _refuse_too_many_records(laws: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]], first: int) -> None:
     """Refuse the first client with more records than a word of 62 bits can choose among."""
     for row, (_, numbers) in enumerate(laws):
         if int(numbers.sum(dtype=np.uint64)) > TOTAL:
             raise RefusedRow(first + row, 0, REFUSED_TOO_MANY)
 
 
-def _mixed_words(seeds: NDArray[np.uint64], number: int) -> NDArray[np.uint64]:
+def _words_of_seeds(seeds: NDArray[np.uint64], number: int) -> NDArray[np.uint64]:
     """So many words (n, number) of each seed (n,), by SplitMix64 [Steele, Lea, Flood, OOPSLA 2014]. They are no secret."""
     steps = np.arange(1, number + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     words = seeds.astype(np.uint64)[:, None] + steps[None, :]  # modulo 2^64
@@ -478,8 +473,8 @@ class Kernel:
         weighted = self._columns.weight is not None
         called = batch.column("client")
         if pa.types.is_floating(called.type):
-            called = plain_clients(called)
-        clients = clients_of(
+            called = client_name_column(called)
+        clients = client_columns(
             called, batch.column("outcomes"), counts, weighted=weighted, outcome_type=self._outcome_type
         )
         if clients.weights.size and self._columns.count is not None:
@@ -523,8 +518,8 @@ class LedgerSettlement:
             epsilon=job.agreement.epsilon,
         )
         self._kernel = Kernel(job)
-        self._naming = _name_words(ledger.names_key())
-        self._ordering = _name_words(ledger.order_key(self._round)) if ordered else None
+        self._naming = _name_word_drawing(ledger.names_key())
+        self._ordering = _name_word_drawing(ledger.order_key(self._round)) if ordered else None
         self.known = self.over_budget = 0
 
     def draw_group(self, group: "ClientGroup") -> UnsettledGroup:
@@ -556,12 +551,12 @@ class LedgerSettlement:
         for part in parts:
             kept = []
             for group in part:
-                kept.append(_allowed_samples(group, found, slice(start, start + len(group.clients))))
+                kept.append(_samples_in_budget(group, found, slice(start, start + len(group.clients))))
                 start += len(group.clients)
             yield kept
 
 
-def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws, Any]:
+def _samples_in_budget(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws, Any]:
     """The released clients of a group, with their samples and their parts."""
     kept = found.kept[here]
     drawn = replace(
@@ -573,7 +568,7 @@ def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> t
     return take_rows(group.clients, np.flatnonzero(kept)), drawn, None if group.parts is None else group.parts[kept]
 
 
-def _name_words(key: RunKey) -> DrawingMethod:
+def _name_word_drawing(key: RunKey) -> DrawingMethod:
     """A drawing whose words, for clients without records, depend on their names alone."""
     cells = Interval(0.0, 1.0, cells=2)  # any domain with cells, whose draw also gives a place
     return SampleDrawing(OptimalSampler(Simplex(cells), epsilon=1.0), Coding(cells), key)

@@ -8,8 +8,9 @@ which reads whole row groups. Others are read by Arrow, a page and a slice of ro
 compact protocol. Reading them always ends: every field takes at least one byte, and a place beyond the end is an IndexError. (Arrow's own
 metadata reader is not used on files from others: on bad input it may end the process.)
 
-**Scratch.** A scratch file has no name in any folder, so it lives only as long as the process that has it open. After a signal, a crash or an
-error the system reclaims its blocks. If the system cannot make a file without a name, the name is removed before the first byte is written.
+**Scratch files.** Such a file has no name in any folder, so it lives only as long as the process that has it open. After a signal, a crash or
+an error the system reclaims its blocks. If the system cannot make a file without a name, the name is removed before the first byte is
+written.
 """
 
 import glob
@@ -82,10 +83,10 @@ _LEFT = re.compile(r"discreet-[a-z0-9_]{8}")
 def table_ending(path: str | Path) -> str:
     """The ending that tells the format of a table, in small letters: .csv for in.csv.gz."""
     name = Path(path)
-    return Path(name.stem).suffix.lower() if is_packed(path) else name.suffix.lower()
+    return Path(name.stem).suffix.lower() if is_gzipped(path) else name.suffix.lower()
 
 
-def is_packed(path: str | Path) -> bool:
+def is_gzipped(path: str | Path) -> bool:
     """Whether a file is called a packed one (.gz)."""
     return Path(path).suffix.lower() == GZIP
 
@@ -100,7 +101,7 @@ def partition_keys(path: str) -> dict[str, str | None]:
 @contextmanager
 def open_text(path: str, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """The bytes of a text, unpacked if it is packed. `name`: its name in messages."""
-    if not is_packed(path):
+    if not is_gzipped(path):
         with open(path, "rb") as file:
             yield file
         return
@@ -111,7 +112,7 @@ def open_text(path: str, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
         raise DiscreetError(f"{name} is damaged: it ends early or cannot be unpacked; write it again") from None
 
 
-def read_head(file: str, name: str) -> bytes:
+def read_first_bytes(file: str, name: str) -> bytes:
     """The first bytes of a text, unpacked, with its header."""
     with open_text(file, name) as opened:
         return opened.read(_HEAD)
@@ -131,7 +132,7 @@ def begins_with_an_object(head: bytes) -> bool:
 def list_files(path: str) -> list[str]:
     """The files of an input: a file, those in a folder, or those that a glob names."""
     if os.path.isdir(path):
-        found = sorted(str(file) for file in Path(path).rglob("*") if _is_table(file))
+        found = sorted(str(file) for file in Path(path).rglob("*") if _is_table_file(file))
         if not found:
             raise DiscreetError(f"folder {path} holds no {', '.join(sorted(IN_FOLDERS))} file")
         return found
@@ -145,9 +146,9 @@ def list_files(path: str) -> list[str]:
     return found
 
 
-def _is_table(file: Path) -> bool:
+def _is_table_file(file: Path) -> bool:
     """Whether a file in a folder is read. A text that lies there packed and unpacked is an error: its rows would count twice."""
-    if is_packed(file):
+    if is_gzipped(file):
         if table_ending(file) not in _TEXTS_IN_FOLDERS or not file.is_file():
             return False
         if file.with_suffix("").exists():
@@ -170,8 +171,8 @@ def detect_format(path: str, name: str | None = None) -> str:
         raise DiscreetError(f"{called} cannot be read: {error.strerror}") from None
     if not head:
         raise DiscreetError(f"{called} is empty")
-    if head.startswith(_GZIP) and is_packed(path):
-        head = read_head(path, called)
+    if head.startswith(_GZIP) and is_gzipped(path):
+        head = read_first_bytes(path, called)
         if MAGIC.get(head[:4]) is not None:
             raise DiscreetError(f"{called} is a packed {MAGIC[head[:4]]} file; unpack it (it may be compressed inside)")
         if not head:
@@ -226,7 +227,7 @@ class ParquetFile:
     def __init__(self, path: str, name: str) -> None:
         self.path, self.name = path, name
         with translate_read_errors(name, "is no whole Parquet file"), open(path, "rb") as file:
-            footer = self._footer(file)
+            footer = self._read_footer(file)
         with self._damage_errors("its footer cannot be read"):
             self.columns = list(_column_names(footer[2]))
             self._groups = footer.get(4, [])
@@ -234,7 +235,7 @@ class ParquetFile:
             self.metadata = {pair[1]: pair.get(2, b"") for pair in footer.get(5, [])}
         check_columns(self.columns, name)
 
-    def chunks(self, columns: Sequence[str] | None) -> Iterator[list[ColumnChunk]]:
+    def column_chunks(self, columns: Sequence[str] | None) -> Iterator[list[ColumnChunk]]:
         """The chunks of these columns (all, unless named) for each row group."""
         with (
             translate_read_errors(self.name, "is damaged"),
@@ -244,17 +245,17 @@ class ParquetFile:
             for group in self._groups:
                 found = (chunk[3] for chunk in group.get(1, []))
                 yield [
-                    self._chunk(file, chunk, group.get(3, 0))
+                    self._read_column_chunk(file, chunk, group.get(3, 0))
                     for chunk in found
                     if columns is None or chunk[3][0].decode() in columns
                 ]
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+    def read_batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """The rows of these columns, a slice at a time, not checked yet; dictionary columns stay dictionaries."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        coded = {chunk.column for group in self.chunks(columns) for chunk in group if chunk.dictionary}
+        coded = {chunk.column for group in self.column_chunks(columns) for chunk in group if chunk.dictionary}
         texts = [name for name in columns if name in coded]
         with translate_read_errors(self.name, "is damaged", pa.ArrowException):
             file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20, read_dictionary=texts)
@@ -267,7 +268,7 @@ class ParquetFile:
                     return
             yield batch
 
-    def _footer(self, file: Any) -> Any:
+    def _read_footer(self, file: Any) -> Any:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 8))
         tail = file.read()
@@ -278,7 +279,7 @@ class ParquetFile:
         with self._damage_errors("its footer cannot be read"):
             return _read_struct(file.read(length), 0)[0]
 
-    def _chunk(self, file: Any, chunk: Any, rows: int) -> ColumnChunk:
+    def _read_column_chunk(self, file: Any, chunk: Any, rows: int) -> ColumnChunk:
         column, kind, start = chunk[3][0].decode(), chunk[1], chunk[9]
         coded = chunk.get(11) or 0
         if 0 < coded < start:
@@ -409,13 +410,13 @@ class ScratchBlock(NamedTuple):
     kinds: tuple[tuple[Any, int], ...]
 
 
-class Scratch:
+class ScratchFile:
     """Arrays in a file without a name. Threads may read blocks in any order."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = _scratch_folder(folder)
         remove_stale_folders(self._folder)
-        self._file = _unnamed_file(self._folder)
+        self._file = _open_unnamed_file(self._folder)
         self._end = 0
         self._seeking = threading.Lock()  # where the system cannot read and write at a place (Windows)
         weakref.finalize(self, self._file.close)
@@ -480,9 +481,9 @@ class Scratch:
 
 
 @contextmanager
-def unpacked_text(path: str, name: str, folder: Path | None) -> Iterator[str]:
+def unpack_text(path: str, name: str, folder: Path | None) -> Iterator[str]:
     """A path under which this process can open a text: its own, or that of a file without a name to which it is unpacked."""
-    if not is_packed(path):
+    if not is_gzipped(path):
         yield path
         return
     most = max(_ALWAYS, _RATIO * os.path.getsize(path))
@@ -500,7 +501,7 @@ def spool_stream(
     """
     found = _scratch_folder(folder)
     remove_stale_folders(found)
-    with _unnamed_file(found) as file:
+    with _open_unnamed_file(found) as file:
         written = 0
         while piece := stream.read(_AT_ONCE):
             written += len(piece)
@@ -521,11 +522,11 @@ def remove_stale_folders(folder: Path) -> None:
     """Remove this user's old folders that earlier versions left when they were killed."""
     with suppress(OSError):
         for entry in os.scandir(folder):
-            if _LEFT.fullmatch(entry.name) and _is_stale(entry):
+            if _LEFT.fullmatch(entry.name) and _is_stale_folder(entry):
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 
-def _is_stale(entry: "os.DirEntry[str]") -> bool:
+def _is_stale_folder(entry: "os.DirEntry[str]") -> bool:
     if not hasattr(os, "getuid"):
         return False
     if not entry.is_dir(follow_symlinks=False) or entry.stat(follow_symlinks=False).st_uid != os.getuid():
@@ -539,7 +540,7 @@ def _scratch_folder(folder: Path | None) -> Path:
     return Path(tempfile.gettempdir()) if folder is None else folder
 
 
-def _unnamed_file(folder: Path) -> IO[bytes]:
+def _open_unnamed_file(folder: Path) -> IO[bytes]:
     try:
         return tempfile.TemporaryFile(prefix="discreet-", dir=folder)
     except OSError as error:

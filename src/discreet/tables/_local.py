@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from discreet._base.files import atomic_write, check_apart, check_output_path
 from discreet.agreement import weights_path
-from discreet.domain import MARK_LISTED, Coding, mark_among
+from discreet.domain import MARK_LISTED, Coding, mark_for_records
 from discreet.errors import (
     DiscreetError,
     check_callable,
@@ -29,8 +29,8 @@ from discreet.errors import (
 )
 from discreet.ledger import OVER_BUDGET, PopulationLedger, Rounds
 from discreet.release import InputDigest
-from discreet.tables._arrow import as_type, column_numbers, is_text, number_column, series_of, take_rows
-from discreet.tables._columns import listed_clients, plain_clients
+from discreet.tables._arrow import cast_column, column_numbers, is_text, number_column, polars_series, take_rows
+from discreet.tables._columns import client_name_column, listed_clients
 from discreet.tables._files import REPLACE_HINT, STANDARD, format_of
 from discreet.tables._reading import RecordReader
 from discreet.tables._request import Job, Progress, Request, RequestTerms, Summary
@@ -38,7 +38,7 @@ from discreet.tables._sources import METADATA, Source, is_among_inputs, open_sou
 
 if TYPE_CHECKING:
     from discreet.tables._drawing import Draws
-    from discreet.tables._parts import ClientGroup, Parts
+    from discreet.tables._parts import ClientGroup, ClientParts
 
 Result = TypeVar("Result")
 
@@ -144,9 +144,9 @@ class Release:
             agreement=self.job.agreement,
             rows=self._reader.rows,
             clients=self._drawn,
-            nulls=self._reader.tally.nulls,
-            not_numbers=self._reader.tally.not_numbers,
-            outside=self._reader.tally.outside,
+            nulls=self._reader.total_misfits.nulls,
+            not_numbers=self._reader.total_misfits.not_numbers,
+            outside=self._reader.total_misfits.outside,
             without_records=self._without_records,
             spilled_bytes=self._spilled,
             seconds=time.perf_counter() - self._started,
@@ -166,16 +166,16 @@ class Release:
 
         A round that was released on other data raises its error at the end; with a ledger, everything is charged before the first batch.
         """
-        from discreet.tables._parts import Parts
+        from discreet.tables._parts import ClientParts
 
         schema = self.schema
         seed = int.from_bytes(hashlib.blake2b(b"parts", key=self.job.key.value, digest_size=8).digest(), "little")
-        with Parts(seed=seed, budget=self._budget, folder=self._folder, rows=self._source.rows) as parts:
-            self._list_clients(parts)
-            self._read(parts)
-            drawn = self._drawn_batches(parts) if self._settling is None else self._settle_batches(parts)
-            for batch in self._in_random_order(drawn) if self._drop_client else drawn:
-                columns = map(as_type, batch.columns, schema.types)
+        with ClientParts(seed=seed, budget=self._budget, folder=self._folder, rows=self._source.rows) as parts:
+            self._add_listed_clients(parts)
+            self._read_records(parts)
+            drawn = self._draw_batches(parts) if self._settling is None else self._settle_and_draw_batches(parts)
+            for batch in self._sort_by_random_words(drawn) if self._drop_client else drawn:
+                columns = map(cast_column, batch.columns, schema.types)
                 yield pa.RecordBatch.from_arrays(list(columns), schema=schema)
             self._spilled = parts.spilled_bytes
         if self._settling is None and self._request.secret is not None:
@@ -184,7 +184,7 @@ class Release:
             Rounds(self._request.secret).note(job.agreement, job.question, number, digest)
         self._finished = True
 
-    def _list_clients(self, parts: "Parts") -> None:
+    def _add_listed_clients(self, parts: "ClientParts") -> None:
         if self._clients is None:
             return
         reading = self.job.reading
@@ -195,40 +195,40 @@ class Release:
                 "are one client"
             )
         marks: Any = np.empty(len(self._clients), dtype=reading.coding.record_type)
-        marks[:] = mark_among(MARK_LISTED, marks)
+        marks[:] = mark_for_records(MARK_LISTED, marks)
         columns = reading.columns
-        counts = None if columns.counts is None else np.ones(len(self._clients), dtype=columns.amounts)
-        parts.add(plain_clients(self._clients), marks, counts)
+        counts = None if columns.counts is None else np.ones(len(self._clients), dtype=columns.amount_type)
+        parts.add(client_name_column(self._clients), marks, counts)
 
-    def _read(self, parts: "Parts") -> None:
+    def _read_records(self, parts: "ClientParts") -> None:
         for frame in self._frames:
-            for rows in self._reader.records(frame, self._source.examples):
+            for rows in self._reader.read_records(frame, self._source.examples):
                 parts.add(*rows)
                 if self._progress is not None:
                     self._progress.rows(len(rows.outcomes))
-        self._reader.check()
+        self._reader.raise_errors()
 
-    def _drawn_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+    def _draw_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
         def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
             digested = self._request.secret is not None
             found = self.kernel.draw(group.clients, ordered=self._drop_client, digested=digested)
-            return self._batch(group.names, found, group.parts), found.digest
+            return self._group_batch(group.names, found, group.parts), found.digest
 
-        for part in self._each(parts, draw_group):
+        for part in self._map_groups(parts, draw_group):
             self._digest = sum((digest for _, digest in part), self._digest)
             yield from self._join_batches([batch for batch, _ in part])
 
-    def _settle_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+    def _settle_and_draw_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
         assert self._settling is not None
-        for part in self._settling.settle_parts(list(self._each(parts, self._settling.draw_group))):
-            yield from self._join_batches([self._batch(names, drawn, parts) for names, drawn, parts in part])
+        for part in self._settling.settle_parts(list(self._map_groups(parts, self._settling.draw_group))):
+            yield from self._join_batches([self._group_batch(names, drawn, parts) for names, drawn, parts in part])
 
-    def _batch(self, names: pa.Array, drawn: "Draws", parts: Any = None) -> pa.RecordBatch:
+    def _group_batch(self, names: pa.Array, drawn: "Draws", parts: Any = None) -> pa.RecordBatch:
         """The records of a group: in order of part and client, or without clients and with words to sort them by."""
         if self._drop_client:
             batch = self.kernel.publish(names, drawn)
             return batch.drop_columns("client").append_column("order", number_column(drawn.order))
-        order = series_of(names).arg_sort().to_numpy()
+        order = polars_series(names).arg_sort().to_numpy()
         if parts is not None:
             order = order[np.argsort(parts[order], kind="stable")]
         return self.kernel.publish(take_rows(names, order), drawn.at_rows(order))
@@ -248,7 +248,7 @@ class Release:
             self._progress.clients(batch.num_rows)
         yield batch
 
-    def _in_random_order(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _sort_by_random_words(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = list(batches)
         if held:
             table = pa.Table.from_batches(held)
@@ -256,7 +256,7 @@ class Release:
             order = number_column(np.argsort(words, kind="stable"))
             yield from table.drop_columns("order").take(order).combine_chunks().to_batches()
 
-    def _each(self, parts: "Parts", work: "Callable[[ClientGroup], Result]") -> "Iterator[list[Result]]":
+    def _map_groups(self, parts: "ClientParts", work: "Callable[[ClientGroup], Result]") -> "Iterator[list[Result]]":
         """The results of `work` on the groups of each part, in several threads.
 
         Clients that are not on the list are an error once all groups have been looked at, so that their number does not vary.
@@ -266,17 +266,17 @@ class Release:
         marked = self._clients is not None or self.job.reading.coding.lenient
         seen = unlisted = 0
 
-        def task(given: "Callable[[], ClientGroup]") -> "tuple[Result | None, int, int, int]":
+        def work_on_group(given: "Callable[[], ClientGroup]") -> "tuple[Result | None, int, int, int]":
             group, strangers, silent = given(), 0, 0
-            if marked and len(group.clients):
-                group, strangers = group.without_marks()
-                silent = group.without_records
+            if marked:
+                group, strangers = group.without_listed_marks()
+                silent = group.number_without_records
             if self._clients is None:
                 strangers = 0
-            found = work(group) if len(group.clients) and not strangers else None
+            found = None if strangers else work(group)
             return found, len(group.clients) - silent, strangers, silent
 
-        def results(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
+        def take_results(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
             nonlocal seen, unlisted
             done = [each.result() for each in futures]
             seen += sum(clients for _, clients, _, _ in done)
@@ -288,11 +288,11 @@ class Release:
         with ThreadPoolExecutor(threads) as pool:
             running: deque[list[Future[tuple[Result | None, int, int, int]]]] = deque()
             for groups in parts.groups():
-                running.append([pool.submit(task, group) for group in groups])
+                running.append([pool.submit(work_on_group, group) for group in groups])
                 if len(running) > 2 * threads:
-                    yield results(running.popleft())
+                    yield take_results(running.popleft())
             while running:
-                yield results(running.popleft())
+                yield take_results(running.popleft())
         if unlisted:
             raise unlisted_error(unlisted, seen)
 
@@ -445,13 +445,13 @@ class _RowGroupWriter:
         self._waiting.append(batch)
         self._rows += batch.num_rows
         if self._rows >= _ROW_GROUP:
-            self._flush()
+            self._write_waiting()
 
     def close(self) -> None:
-        self._flush()
+        self._write_waiting()
         self._writer.close()
 
-    def _flush(self) -> None:
+    def _write_waiting(self) -> None:
         if self._rows:
             self._writer.write_table(pa.Table.from_batches(self._waiting).combine_chunks())
         self._waiting, self._rows = [], 0
@@ -515,7 +515,7 @@ def _guard_column(column: pa.Array) -> pa.Array:
         return column
     from discreet.tables._text_files import guard_text
 
-    return pl.select(guard_text(pl.lit(series_of(column)))).to_series().to_arrow()
+    return pl.select(guard_text(pl.lit(polars_series(column)))).to_series().to_arrow()
 
 
 def _csv_schema(schema: pa.Schema) -> pa.Schema:

@@ -109,11 +109,14 @@ def example_counts(source: Source, reading: Reading) -> Any:
 def _misfit_counts(marks: Any, rows: Any) -> MisfitCounts:
     """The number of rows without an outcome of their own, by reason."""
 
-    def many(*which: np.uint32) -> int:
+    def rows_marked(*which: np.uint32) -> int:
         return int(rows[np.isin(marks, which)].sum())
 
     return MisfitCounts(
-        many(MARK_MISSING), many(MARK_NAN), many(MARK_UNREADABLE), many(MARK_OUTSIDE, MARK_BELOW, MARK_ABOVE)
+        rows_marked(MARK_MISSING),
+        rows_marked(MARK_NAN),
+        rows_marked(MARK_UNREADABLE),
+        rows_marked(MARK_OUTSIDE, MARK_BELOW, MARK_ABOVE),
     )
 
 

@@ -36,7 +36,7 @@ from discreet.domain import (
     Labels,
     MisfitCounts,
     Numbers,
-    mark_among,
+    mark_for_records,
     resolve_marks,
 )
 from discreet.errors import DiscreetError, check_choice
@@ -45,16 +45,16 @@ from discreet.tables._columns import (
     Columns,
     ValueColumn,
     check_client_kind,
-    check_part_kind,
+    check_composite_kind,
     client_names,
     composite_names,
+    holds_lists,
     is_integer_name,
-    is_listed,
     is_missing_name,
     nameless_rows_message,
     type_of_values,
-    warn_of_floats,
-    warn_of_names,
+    warn_of_float_column,
+    warn_of_suspicious_names,
 )
 from discreet.tables._sources import FEW, Source
 
@@ -109,7 +109,7 @@ class RowCoding:
             )
 
     @cached_property
-    def codings(self) -> dict[str, Coding]:
+    def column_codings(self) -> dict[str, Coding]:
         """How each column is read."""
         return {
             name: Coding(
@@ -118,7 +118,7 @@ class RowCoding:
             for name, domain in self.columns.items()
         }
 
-    def as_agreed(self) -> "RowCoding":
+    def without_errors(self) -> "RowCoding":
         """The same coding without errors, for a device or gateway, whose errors would tell the collector about the data."""
         return RowCoding(self.columns, NEAREST, "drop", lenient=True)
 
@@ -169,9 +169,9 @@ class Reading:
         agreement.
         """
         survey = isinstance(coding, RowCoding)
-        codings = coding.codings if isinstance(coding, RowCoding) else {columns.value_name: coding}
+        column_codings = coding.column_codings if isinstance(coding, RowCoding) else {columns.value_name: coding}
         for name in columns.values:
-            if survey and is_listed(schema.get(name)):
+            if survey and holds_lists(schema.get(name)):
                 raise DiscreetError(f"column {name!r} holds lists; a survey reads one value of each column in a row")
         for name in columns.names:
             if name not in schema:
@@ -179,8 +179,8 @@ class Reading:
         texts = set(schema if untyped is True else untyped or ())
         kinds: dict[str, Any] = {name: pl.String() if name in texts else schema[name] for name in columns.names}
         if columns.counts is not None and columns.counts not in texts:
-            _check_count_column(columns, kinds[columns.counts], listed=is_listed(kinds[columns.values[0]]))
-        check_name = check_client_kind if len(columns.clients) == 1 else check_part_kind
+            _check_count_column(columns, kinds[columns.counts], listed=holds_lists(kinds[columns.values[0]]))
+        check_name = check_client_kind if len(columns.clients) == 1 else check_composite_kind
         for name in columns.clients:
             check_name(f"column {name!r}", kinds[name])
         values = tuple(
@@ -188,7 +188,7 @@ class Reading:
                 name, each, kinds[name],
                 untyped=name in texts, agreed=agreed or survey, show_values=show_values, of_survey=survey,
             )
-            for name, each in codings.items()
+            for name, each in column_codings.items()
         )  # fmt: skip
         return cls(
             columns=columns,
@@ -221,19 +221,19 @@ class Reading:
         kind = next(
             (kind for kind in self.name_kinds if kind.is_float() or kind in (pl.UInt64, pl.Int128)), self.client_kind
         )
-        return nameless_rows_message(f"{self.columns.clients_text}{of and f' of {of}'}", kind, number, rows)
+        return nameless_rows_message(f"{self.columns.client_columns_text}{of and f' of {of}'}", kind, number, rows)
 
     def warn_of_float_names(self) -> None:
         """Warn of columns whose floats are read as integers."""
         for name, kind in zip(self.columns.clients, self.name_kinds, strict=True):
-            warn_of_floats(f"column {name!r}", kind)
+            warn_of_float_column(f"column {name!r}", kind)
 
     def prepare_rows(self, frame: Any) -> Any:
         """A frame (lazy or not) as columns client, outcome and perhaps count: one row for each record. Of a survey also `moved`.
 
         Unreadable values become a mark, a null client or a negative count: an error of a cast would show them.
         """
-        frame = self._one_value_each(frame)
+        frame = self._with_one_value_a_row(frame)
         for value in self.values:
             frame = value.with_types(frame)
         if isinstance(self.coding, RowCoding):
@@ -300,7 +300,7 @@ class Reading:
             here = reasons[places == place]
             kinds = (MARK_MISSING, MARK_NAN, MARK_UNREADABLE, MARK_OUTSIDE)
             misfits[place] += MisfitCounts(*(int(np.count_nonzero(here == mark)) for mark in kinds))
-        found[marked] = mark_among(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
+        found[marked] = mark_for_records(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
         return found, misfits
 
     def refuse_misfits(self, misfits: Sequence[MisfitCounts], rows: int, shown_values: Sequence[Any] | None) -> None:
@@ -319,14 +319,14 @@ class Reading:
 
     def _rows_outside(self, value: ValueColumn, frame: Any) -> Any:
         """The rows of a frame with a value outside the domain."""
-        return value.rows_outside(self._one_value_each(frame))
+        return value.rows_outside(self._with_one_value_a_row(frame))
 
     def count_misfits(self, frame: Any, value: ValueColumn) -> Any:
         """The number of rows without an outcome of their own in a column, by mark and value.
 
         All others are counted together, under no mark and no value. `nameless`: how many of the rows have no client either.
         """
-        rows = self._one_value_each(frame).with_columns(value.date_texts().alias(_AS_IT_STANDS))
+        rows = self._with_one_value_a_row(frame).with_columns(value.date_texts().alias(_AS_IT_STANDS))
         outcome = value.outcome_expression()
         marked = pl.when(outcome >= int(FIRST_MARK))
         found = (
@@ -342,7 +342,7 @@ class Reading:
             return client_names(self.columns.clients[0], self.client_kind)
         return composite_names(self.columns.clients, self.name_kinds)
 
-    def _one_value_each(self, frame: Any) -> Any:
+    def _with_one_value_a_row(self, frame: Any) -> Any:
         """A frame with one row for each record. A null or empty list is one null, so that its client remains."""
         for name in self.arrays:
             frame = frame.with_columns(pl.col(name).arr.to_list())
@@ -356,10 +356,10 @@ class Reading:
 
 
 class RecordReader:
-    """A reader of rows: `rows` so far, in `tally` the number without an outcome of their own, in `nameless` those left out without a client.
+    """A reader of rows: `rows` so far, those without a client that are left out (`nameless`), and values without an outcome.
 
-    Rows that are in error are counted to the end of the table, then `check` raises: batches come in an order and a size that vary from run
-    to run, and the numbers in a message must not.
+    Rows that are in error are counted to the end of the table, before `raise_errors` is called: batches come in an order and a size that
+    vary from run to run, and the numbers in a message must not.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -371,14 +371,14 @@ class RecordReader:
         self._failed = False
 
     @property
-    def tally(self) -> MisfitCounts:
+    def total_misfits(self) -> MisfitCounts:
         """The numbers of marks of all columns of values together."""
         return sum(self.tallies, MisfitCounts())
 
-    def records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
+    def read_records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
         """The checked records of a prepared frame, with missing values and values outside treated by the rule.
 
-        None from the first frame on that is in error; these are only counted. Call `check` after the last one.
+        None from the first frame on that is in error; these are only counted. Call `raise_errors` after the last one.
         """
         reading, columns = self._reading, self._reading.columns
         first = not self.rows
@@ -392,28 +392,28 @@ class RecordReader:
         if self._unnamed:
             pass  # an error says more than a warning
         elif isinstance(columns.client, str) and clients.dtype == pl.String:
-            warn_of_names(columns.client, clients, first=first)
+            warn_of_suspicious_names(columns.client, clients, first=first)
         elif first:
             reading.warn_of_float_names()
         counts = None
         if "count" in frame.columns:
-            self._check_counts(frame["count"])
+            self._count_bad_counts(frame["count"])
             counts = frame["count"].to_numpy()
         outcomes, tallies = reading.resolve_outcomes(frame)
         if counts is not None and reading.coding.lenient:
-            listed = outcomes == mark_among(MARK_LISTED, outcomes)
+            listed = outcomes == mark_for_records(MARK_LISTED, outcomes)
             counts = np.where(listed, np.ones_like(counts), counts)  # such a row keeps its client
         self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
         if self._shown is None:
             self._shown = reading.examples_outside(tallies, examples)
-        self._failed = self._failed or self._in_error()
+        self._failed = self._failed or self._has_errors()
         if self._failed:
             return
         for start, end in _bounded_row_ranges(clients):
             names = clients.slice(start, end - start).to_arrow()
             yield CodedRows(names, outcomes[start:end], None if counts is None else counts[start:end])
 
-    def check(self) -> None:
+    def raise_errors(self) -> None:
         """Raise the error of the rows that were read, if there is one. It counts all of them."""
         reading, columns, rows = self._reading, self._reading.columns, f"in {self.rows:,} rows"
         if self._unnamed:
@@ -436,7 +436,7 @@ class RecordReader:
 
     @property
     def row_counts(self) -> list[int]:
-        """All that `check` counts, as numbers that add up over the parts of a table."""
+        """All that `raise_errors` counts, as numbers that add up over the parts of a table."""
         marks = [
             count
             for found in self.tallies
@@ -444,7 +444,7 @@ class RecordReader:
         ]
         return [self.rows, self.nameless, self._unnamed, self._null_counts, self._bad_counts, *marks]
 
-    def add(self, row_counts: Sequence[int]) -> None:
+    def add_row_counts(self, row_counts: Sequence[int]) -> None:
         """Add what another reader has counted in another part of the table."""
         rows, nameless, unnamed, null_counts, bad_counts, *marks = row_counts
         self.rows += rows
@@ -455,13 +455,13 @@ class RecordReader:
         more = [MisfitCounts(*marks[first : first + 4]) for first in range(0, len(marks), 4)]
         self.tallies = [one + other for one, other in zip(self.tallies, more, strict=True)]
 
-    def _check_counts(self, counts: pl.Series) -> None:
+    def _count_bad_counts(self, counts: pl.Series) -> None:
         self._null_counts += counts.null_count()
         self._bad_counts += int((~(counts.is_finite() & (counts >= 0))).sum())
 
-    def _in_error(self) -> bool:
+    def _has_errors(self) -> bool:
         try:
-            self.check()
+            self.raise_errors()
         except DiscreetError:
             return True
         return False
@@ -480,21 +480,21 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
         domain = Numbers(1)
     elif kind.is_numeric():
         domain = Interval(0.0, 1.0, cells=1)
-    coding = Coding(domain).as_agreed()
+    coding = Coding(domain).without_errors()
     reading = Reading.of(columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True)
     reader, total = RecordReader(reading), 0.0
     for frame in source.frames(reading.prepare_rows, columns.names, numbers=reading.mixed_numbers):
-        for _ in reader.records(frame, source.examples):
+        for _ in reader.read_records(frame, source.examples):
             pass
         total += float(frame["count"].cast(pl.Float64).sum()) if "count" in frame.columns else frame.height
-    reader.check()
+    reader.raise_errors()
     most = _MOST_COUNTED if columns.weight is None else _MOST_WEIGHT
     if not total < most or reader.rows >= _MOST_RECORDS:
         raise DiscreetError(
             f"the table adds up to {total:.3g} in {reader.rows:,} rows; one client may hold {most:.3g} in {_MOST_RECORDS:,} rows: divide the "
             "counts or weights by one number, or send some of the clients with a secret of their own"
         )
-    missing = reader.tally.nulls + reader.tally.not_numbers
+    missing = reader.total_misfits.nulls + reader.total_misfits.not_numbers
     if missing and nulls == "error":
         raise DiscreetError(
             f"column {columns.value_name!r} holds nulls or NaN ({missing:,} in {reader.rows:,} rows); filter them out, or say nulls='drop' "
@@ -504,7 +504,7 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
 
 def _check_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:
     name = columns.counts
-    if is_listed(kind) != listed:
+    if holds_lists(kind) != listed:
         raise DiscreetError(f"columns {columns.value_name!r} and {name!r} are not both lists or both single values")
     inner: Any = type_of_values(kind)
     if columns.count is not None and not (inner.is_integer() or inner.is_float()):

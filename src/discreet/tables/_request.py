@@ -146,7 +146,7 @@ class Request:
             epsilon=_requested_term("epsilon", terms, agreement),
             mechanism=mechanism,
             rounds=_requested_term("rounds", terms, agreement),
-            round=_round(terms, agreement),
+            round=_requested_round(terms, agreement),
             purpose=_requested_term("purpose", terms, agreement),
             agreement=agreement,
             secret=as_secret(terms.get("secret")),
@@ -179,7 +179,7 @@ class Request:
             null_clients=self.null_clients,
         )  # fmt: skip
 
-    def _sampler(self, coding: Coding | RowCoding) -> TableSampler:
+    def _make_sampler(self, coding: Coding | RowCoding) -> TableSampler:
         """What releases, for who the clients may be."""
         agreement, privacy = self.agreement, Pure(self.epsilon)
         if isinstance(coding, RowCoding):
@@ -188,14 +188,14 @@ class Request:
         if self.mechanism == ReportSampler.name:
             if agreement is None:
                 return ReportSampler(coding.domain, privacy=privacy)
-            return agreement.report_sampler(agreed_clients(agreement, coding))
+            return agreement.report_sampler(agreed_clients_family(agreement, coding))
         if agreement is None:
             return sampler_named(self.mechanism, Simplex(coding.domain), privacy=privacy)
         if agreement.joint is not None:
             return agreement.joint_sampler(agreed_family(agreement, coding))
-        family = agreed_clients(agreement, coding)
+        family = agreed_clients_family(agreement, coding)
         if agreement.own is not None:
-            return self._own_sampler(agreement, family)
+            return self._repeatable_own_sampler(agreement, family)
         return sampler_named(
             self.mechanism,
             family,
@@ -204,7 +204,7 @@ class Request:
             reference=None if agreement.reference is None else agreement.reference.reference(family),
         )
 
-    def _own_sampler(self, agreement: Agreement, family: AnyFamily) -> OwnSampler:
+    def _repeatable_own_sampler(self, agreement: Agreement, family: AnyFamily) -> OwnSampler:
         """A mechanism of somebody's own. Under a secret its law has to answer the same when it is asked again, which public clients show."""
         found: OwnSampler = agreement.sampler(family)
         if self.secret is not None:
@@ -214,7 +214,7 @@ class Request:
     def job(self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table") -> "Job":
         """The job on a table with these columns, which messages call `where`."""
         reading = self.reading(schema, untyped=untyped, where=where)
-        sampler = self._sampler(reading.coding)
+        sampler = self._make_sampler(reading.coding)
         if isinstance(sampler, LinearSampler) and not isinstance(sampler.family, Simplex):
             raise DiscreetError(MEMBERS_ALONE)
         if (doubt := large_epsilon_warning(self.epsilon) or self.doubt_of_rounds) is not None:
@@ -255,8 +255,8 @@ class Job:
         """Code of somebody's own does not travel: where a copy is made, the agreed version of it has to be installed."""
         parts = {each.name: getattr(self, each.name) for each in fields(self)}
         if isinstance(self.sampler, OwnSampler):
-            return _job_of_installed, ({**parts, "sampler": self.sampler.family},)
-        return _job_of_parts, (parts,)
+            return _rebuild_job_with_installed_sampler, ({**parts, "sampler": self.sampler.family},)
+        return _rebuild_job, (parts,)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -278,14 +278,14 @@ def joint_columns(samples: int) -> tuple[str, ...]:
     return tuple(f"sample_{place}" for place in range(1, samples + 1))
 
 
-def _job_of_parts(parts: dict[str, Any]) -> Job:
+def _rebuild_job(parts: dict[str, Any]) -> Job:
     return Job(**parts)
 
 
 _INSTALLED: dict[str, OwnSampler] = {}  # of the last job here, by agreement: tasks of one process check it once
 
 
-def _job_of_installed(parts: dict[str, Any]) -> Job:
+def _rebuild_job_with_installed_sampler(parts: dict[str, Any]) -> Job:
     """A copy of a job, by the mechanism that is installed here; in place of the sampler stands its family."""
     agreement: Agreement = parts["agreement"]
     if agreement.id not in _INSTALLED:
@@ -388,11 +388,11 @@ def _requested_coding(terms: RequestTerms, agreement: Agreement | None) -> Codin
         raise DiscreetError(f"outside = {outside!r} is not 'error', nor 'agreed' with an agreement")
     if agreement is not None and isinstance(agreement.family, RowTerms):
         rows = RowCoding(agreement.family.columns, other, nulls)
-        return rows.as_agreed() if outside == "agreed" else rows
+        return rows.without_errors() if outside == "agreed" else rows
     if agreement is not None:
         coding = agreed_coding(agreement, domain, other)
         if outside == "agreed":
-            return coding.as_agreed()
+            return coding.without_errors()
         return coding if nulls == coding.nulls else replace(coding, nulls=nulls)
     for name in ("domain", "epsilon"):
         if terms.get(name) is None:
@@ -423,7 +423,7 @@ def _requested_term(name: str, terms: RequestTerms, agreement: Agreement | None)
     return _USUAL.get(name) if given is None else given
 
 
-def _round(terms: RequestTerms, agreement: Agreement | None) -> Any:
+def _requested_round(terms: RequestTerms, agreement: Agreement | None) -> Any:
     """The number of the round; that of a date by the schedule of the agreement."""
     given = terms.get("round", 1)
     if not isinstance(given, (str, date)):
@@ -474,7 +474,7 @@ def refuse_domain(agreement: Agreement, given: Any) -> None:
         raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} states its cells; leave it out")
 
 
-def agreed_clients(agreement: Agreement, coding: Coding) -> AnyFamily:
+def agreed_clients_family(agreement: Agreement, coding: Coding) -> AnyFamily:
     """The family of an agreement, on outcomes or continuous."""
     terms = agreement.family
     return terms.family() if isinstance(terms, ContinuousTerms) else agreed_family(agreement, coding)

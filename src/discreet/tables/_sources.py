@@ -41,10 +41,10 @@ from discreet.tables._arrow import (
     ArrowFile,
     ArrowStream,
     arrow_errors,
-    batches_of_stream,
-    batches_of_table,
     bounded_frames,
     check_batch,
+    read_stream_batches,
+    read_table_batches,
     schema_of,
 )
 from discreet.tables._files import (
@@ -136,10 +136,10 @@ class Source(abc.ABC):
         any, or several; a value that cannot be a name is an error if the format can tell (JSON). `numbers`: columns that may hold integers
         in one file and floats in another.
         """
-        return self._frames(prepare, FramesWanted(columns, room, client, numbers))
+        return self._read_frames(prepare, FramesWanted(columns, room, client, numbers))
 
     @abc.abstractmethod
-    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         """The frames that were asked for."""
 
     @abc.abstractmethod
@@ -168,7 +168,7 @@ class InputFile:
         """The columns to read for these: a column at least, to know the number of rows."""
         return [column for column in columns if column in self.kinds] or list(self.kinds)[:1]
 
-    def shape(self, columns: Iterable[str]) -> Any:
+    def scan_shape(self, columns: Iterable[str]) -> Any:
         """Equal for files whose columns can be scanned together."""
         return tuple(self.kinds.items()), tuple(self.keys[column] for column in columns if column in self.keys)
 
@@ -182,9 +182,9 @@ class FileColumns:
         self.keys = frozenset(key for file in files for key in file.keys if key not in names)
         names.update(dict.fromkeys(key for file in files for key in file.keys))
         self._drifting = {column for column in names if len({file.kind(column) for file in files}) > 1}
-        self.schema = pl.Schema({column: self._kind(column) for column in names})
+        self.schema = pl.Schema({column: self._kind_read_as(column) for column in names})
 
-    def check(self, columns: Iterable[str], numbers: Collection[str] = ()) -> None:
+    def check_kinds(self, columns: Iterable[str], numbers: Collection[str] = ()) -> None:
         """Raise an error, with its file, for a column that a file lacks or that is of different kinds.
 
         `numbers`: columns of numbers, in which integers and floats may be mixed.
@@ -214,19 +214,19 @@ class FileColumns:
         keys = [pl.lit(file.keys[column], pl.String).alias(column) for column in columns if column in file.keys]
         if keys:
             frame = frame.with_columns(keys)
-        kinds = {column: self._kind(column, numbers=True) for column in columns}
+        kinds = {column: self._kind_read_as(column, numbers=True) for column in columns}
         return frame.select(
             pl.col(column) if file.kind(column) == kind else pl.col(column).cast(kind) for column, kind in kinds.items()
         )
 
-    def by_shape(self, columns: Sequence[str]) -> list[list[InputFile]]:
+    def files_by_shape(self, columns: Sequence[str]) -> list[list[InputFile]]:
         """The files, those together whose columns can be scanned together."""
         groups: dict[Any, list[InputFile]] = {}
         for file in self.files:
-            groups.setdefault(file.shape(columns), []).append(file)
+            groups.setdefault(file.scan_shape(columns), []).append(file)
         return list(groups.values())
 
-    def _kind(self, column: str, *, numbers: bool = False) -> Any:
+    def _kind_read_as(self, column: str, *, numbers: bool = False) -> Any:
         """The kind that a column is read as. `numbers`: also integers beside floats have one."""
         kinds = [kind for file in self.files if (kind := file.kind(column)) is not None]
         if column not in self._drifting:
@@ -236,7 +236,7 @@ class FileColumns:
             return found
         return next(
             (kind for kind in kinds if kind.is_integer()), kinds[0]
-        )  # of numbers: `check` names the file with floats
+        )  # of numbers: `check_kinds` names the file with floats
 
 
 def common_kind(kinds: Sequence[Any], *, numbers: bool) -> Any:
@@ -291,7 +291,7 @@ class ScannedSource(Source):
         """The scans of which the rows are made, in order."""
         yield self._frame
 
-    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         scans = list(self._scans(wanted.columns))
         with reader_errors(self.name):
             parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
@@ -335,10 +335,10 @@ class FilesSource(ScannedSource):
         self.columns, self._scan = columns, scan
         self._used: Sequence[str] | None = None
 
-    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         self._used = wanted.columns
-        self.columns.check(self.schema if wanted.columns is None else wanted.columns, wanted.numbers)
-        return super()._frames(prepare, wanted)
+        self.columns.check_kinds(self.schema if wanted.columns is None else wanted.columns, wanted.numbers)
+        return super()._read_frames(prepare, wanted)
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         return self._distinct_values(prepare, self._used, column, number)
@@ -347,7 +347,7 @@ class FilesSource(ScannedSource):
         """A scan of all files, or of those of each shape."""
         wanted = list(self.schema) if columns is None else list(columns)
         with reader_errors(self.name):
-            for files in self.columns.by_shape(wanted):
+            for files in self.columns.files_by_shape(wanted):
                 yield self.columns.align(self._scan([file.path for file in files]), files[0], wanted)
 
 
@@ -368,12 +368,12 @@ class ParquetSource(FilesSource):
             metadata=[file.metadata for file in self._files],
         )
 
-    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         columns = list(self.schema) if wanted.columns is None else list(wanted.columns)
-        self.columns.check(columns, wanted.numbers)
-        sizes = [chunks for file in self._files for chunks in file.chunks(columns)]
+        self.columns.check_kinds(columns, wanted.numbers)
+        sizes = [chunks for file in self._files for chunks in file.column_chunks(columns)]
         if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= wanted.room:
-            return super()._frames(prepare, wanted._replace(columns=columns))
+            return super()._read_frames(prepare, wanted._replace(columns=columns))
         for chunk in (chunk for chunks in sizes for chunk in chunks):
             if chunk.nested and chunk.unpacked > max(wanted.room, ROOM):
                 raise DiscreetError(
@@ -381,13 +381,13 @@ class ParquetSource(FilesSource):
                     "file with smaller row groups, or give more memory"
                 )
         self._used = columns
-        return self._slices(prepare, columns)
+        return self._read_slices(prepare, columns)
 
-    def _slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
+    def _read_slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
         for reader, file in zip(self._files, self.columns.files, strict=True):
             own = file.own_columns(columns)
-            for batch in reader.batches(own):
-                for frame in _checked_frames(self.name, batch, own):
+            for batch in reader.read_batches(own):
+                for frame in _check_and_split_batch(self.name, batch, own):
                     with reader_errors(self.name):
                         prepared = prepare(self.columns.align(frame, file, columns))
                     yield prepared
@@ -403,7 +403,7 @@ class StreamSource(Source):
         super().__init__(name, schema, **terms)
         self._given, self._last = given, pl.DataFrame()
 
-    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         for frame in _frames_or_errors(self.name, self._given(wanted)):
             self._last = frame
             with reader_errors(self.name):
@@ -413,7 +413,7 @@ class StreamSource(Source):
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         with reader_errors(self.name):
             found: pl.DataFrame = prepare(self._last)
-        return distinct(found, column, number)
+        return distinct_values(found, column, number)
 
 
 def collect_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
@@ -463,12 +463,12 @@ def first_few(items: Sequence[Any]) -> str:
     return ", ".join(map(repr, items[:FEW])) + (" and more" if len(items) > FEW else "")
 
 
-def distinct(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
+def distinct_values(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
     """The first `number` distinct values of a column."""
     return frame.select(column).unique(maintain_order=True).head(number).to_series().to_list()
 
 
-def _checked_frames(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
+def _check_and_split_batch(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
     found = check_batch(batch, name, columns)
     with arrow_errors(name, "cannot be read"), reader_errors(name):
         yield from bounded_frames(found)
@@ -505,11 +505,11 @@ def source_of(table: Any) -> Source:
         case pl.DataFrame():
             return ScannedSource("the frame", table.lazy(), rows=table.height)
         case pa.Table():
-            return _batch_source("the table", table.schema, batches_of_table(table), table.num_rows)
+            return _batch_source("the table", table.schema, read_table_batches(table), table.num_rows)
         case pa.RecordBatch():
             return _batch_source("the batch", table.schema, [table], table.num_rows)
         case pa.RecordBatchReader():
-            return _batch_source("the stream", table.schema, batches_of_stream(table))
+            return _batch_source("the stream", table.schema, read_stream_batches(table))
         case str() | Path():
             return file_source(str(table))
         case Source():
@@ -524,10 +524,10 @@ def source_of(table: Any) -> Source:
 def _batch_source(name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None = None) -> Source:
     """Arrow record batches, checked as they come."""
 
-    def frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        return (frame for batch in batches for frame in _checked_frames(name, batch, wanted.columns))
+    def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        return (frame for batch in batches for frame in _check_and_split_batch(name, batch, wanted.columns))
 
-    return StreamSource(name, schema_of(schema, name), frames, rows=rows, metadata=[schema.metadata])
+    return StreamSource(name, schema_of(schema, name), read_frames, rows=rows, metadata=[schema.metadata])
 
 
 def _foreign_table_source(table: Any) -> Source:
@@ -538,7 +538,7 @@ def _foreign_table_source(table: Any) -> Source:
             f"the {type(table).__name__} cannot be read as Arrow: a column holds values of several kinds, or of one that Arrow does not "
             "know; make each column texts alone or numbers alone (of clients: whole numbers without a point, and no row that has none)"
         ) from None
-    return _batch_source(f"the {type(table).__name__}", reader.schema, batches_of_stream(reader))
+    return _batch_source(f"the {type(table).__name__}", reader.schema, read_stream_batches(reader))
 
 
 def file_source(path: str, *, name: str | None = None, folder: Path | None = None) -> Source:
@@ -574,20 +574,20 @@ def _arrow_file_source(name: str, files: Sequence[ArrowFile]) -> Source:
     inputs = [InputFile(file.path, file.name, schema_of(file.schema, file.name)) for file in files]
     columns = FileColumns(name, inputs)
 
-    def frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+    def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         used = (
             [each for each, kind in columns.schema.items() if kind != pl.Unknown]
             if wanted.columns is None
             else list(wanted.columns)
         )
-        columns.check(used, wanted.numbers)
+        columns.check_kinds(used, wanted.numbers)
         for file, given in zip(files, inputs, strict=True):
             for batch in file:
-                for frame in _checked_frames(name, batch, given.own_columns(used)):
+                for frame in _check_and_split_batch(name, batch, given.own_columns(used)):
                     yield columns.align(frame, given, used)
 
     metadata = [file.schema.metadata for file in files]
-    return StreamSource(name, columns.schema, frames, untyped=columns.keys, metadata=metadata)
+    return StreamSource(name, columns.schema, read_frames, untyped=columns.keys, metadata=metadata)
 
 
 def _arrow_message_source(name: str, file: Any) -> Source:
