@@ -128,9 +128,8 @@ class DrawnArrays(NamedTuple):
         return row.row
 
 
-RowDrawer = Callable[
-    [int, int, DrawnArrays], int
-]  # draws for clients first <= row < last; returns the first bad row, or -1
+# draws for clients first <= row < last; returns the first bad row, or -1
+RowDrawer = Callable[[int, int, DrawnArrays], int]
 
 
 class DrawingMethod(ABC):
@@ -200,23 +199,21 @@ class SampleDrawing(DrawingMethod):
         return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
 
 
-class ReportDrawing(DrawingMethod):
-    """Reports, which name blocks of outcomes; in halves of 32 bits, as `Draws` holds them."""
+class _DrawingOfReports(DrawingMethod):
+    """Reports, in halves of 32 bits, as `Draws` holds them."""
 
-    def __init__(self, sampler: ReportSampler | SurveySampler, key: RunKey) -> None:
-        self.size = sampler.survey.columns.size if isinstance(sampler, SurveySampler) else sampler.family.size
-        self._sampler: Any = sampler
-        self._key = key
+    _sampler: Any
+    _key: RunKey
+
+    @abstractmethod
+    def _compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
+        """The function that draws with compiled code."""
 
     def row_drawer(self, clients: ClientColumns) -> RowDrawer:
         if not _is_worth_compiling(clients, _SECONDS_A_REPORT):
             return lambda first, last, found: self.draw_in_numpy(clients, first, last, found)
         code = import_module(_COMPILED)
         return self._compiled_drawer(code, clients, code.draw_state(self._key))
-
-    def _compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
-        plan = self._sampler.plan
-        return lambda first, last, found: int(code.draw(plan, clients, state, first, last, *found))
 
     def draw_in_numpy(self, clients: ClientColumns, first: int, last: int, found: DrawnArrays) -> int:
         """A `RowDrawer` without compiled code."""
@@ -238,8 +235,22 @@ class ReportDrawing(DrawingMethod):
         return pa.RecordBatch.from_arrays(columns, names=["client", "report", "agreement"])
 
 
-class SurveyDrawing(ReportDrawing):
+class ReportDrawing(_DrawingOfReports):
+    """Reports that name blocks of outcomes."""
+
+    def __init__(self, sampler: ReportSampler, key: RunKey) -> None:
+        self.size, self._sampler, self._key = sampler.family.size, sampler, key
+        self._plan = sampler.plan  # made here, before threads ask for it
+
+    def _compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
+        return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
+
+
+class SurveyDrawing(_DrawingOfReports):
     """Reports on a survey, whose words and rows compiled code finds."""
+
+    def __init__(self, sampler: SurveySampler, key: RunKey) -> None:
+        self.size, self._sampler, self._key = sampler.survey.columns.size, sampler, key
 
     def _compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
         context = np.frombuffer(self._sampler.context, dtype="<u8").astype(np.uint64)

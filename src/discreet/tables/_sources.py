@@ -271,7 +271,35 @@ def check_columns(names: Sequence[str], source: Source) -> None:
             )
 
 
-class ScannedSource(Source):
+class _ScanningSource(Source):
+    """Rows that polars scans."""
+
+    @abc.abstractmethod
+    def _scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
+        """The scans of which the rows are made, in order."""
+
+    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        scans = list(self._scans(wanted.columns))
+        with reader_errors(self.name):
+            parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
+        first, *others = parts
+        return itertools.chain(
+            collect_batches(self.name, first), *(_collect_batches_later(self.name, part) for part in others)
+        )
+
+    def _distinct_values(self, prepare: Prepare, columns: Sequence[str] | None, column: str, number: int) -> list[Any]:
+        """The first `number` distinct values of a column."""
+        found: dict[Any, None] = {}
+        with reader_errors(self.name):
+            for scan in self._scans(columns):
+                few: pl.DataFrame = prepare(scan).select(column).unique(maintain_order=True).head(number).collect()
+                found.update(dict.fromkeys(few.to_series().to_list()))
+                if len(found) >= number:
+                    break
+        return list(found)[:number]
+
+
+class ScannedSource(_ScanningSource):
     """A frame that polars scans."""
 
     def __init__(
@@ -288,34 +316,13 @@ class ScannedSource(Source):
         self._frame = frame
 
     def _scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
-        """The scans of which the rows are made, in order."""
         yield self._frame
-
-    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        scans = list(self._scans(wanted.columns))
-        with reader_errors(self.name):
-            parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
-        first, *others = parts
-        return itertools.chain(
-            collect_batches(self.name, first), *(_collect_batches_later(self.name, part) for part in others)
-        )
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         return self._distinct_values(prepare, None, column, number)
 
-    def _distinct_values(self, prepare: Prepare, columns: Sequence[str] | None, column: str, number: int) -> list[Any]:
-        """The first `number` distinct values of a column."""
-        found: dict[Any, None] = {}
-        with reader_errors(self.name):
-            for scan in self._scans(columns):
-                few: pl.DataFrame = prepare(scan).select(column).unique(maintain_order=True).head(number).collect()
-                found.update(dict.fromkeys(few.to_series().to_list()))
-                if len(found) >= number:
-                    break
-        return list(found)[:number]
 
-
-class FilesSource(ScannedSource):
+class FilesSource(_ScanningSource):
     """Parquet or CSV files that polars scans, all at once where they have the same columns."""
 
     def __init__(
@@ -328,8 +335,8 @@ class FilesSource(ScannedSource):
         agreement: str | None = None,
         metadata: Sequence[Any] = (),
     ) -> None:
-        Source.__init__(
-            self, columns.name, columns.schema,
+        super().__init__(
+            columns.name, columns.schema,
             untyped=untyped or columns.keys, guarded=untyped, rows=rows, agreement=agreement, metadata=metadata,
         )  # fmt: skip
         self.columns, self._scan = columns, scan
