@@ -18,10 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.release import _keyed, _randomness
+from discreet.release import _randomness
 from tests.soaking import SOAKING
-
-_SEEDED = {_keyed.__name__, _randomness.__name__}
 
 
 @lru_cache(maxsize=1)
@@ -41,7 +39,7 @@ def seeded_by(name: str, *, real: bool = SOAKING) -> Iterator[None]:
     threads_of = _randomness._entropy_threads
 
     def seeded_bytes(count: int) -> bytes:
-        ours = os.getpid() == process and sys._getframe(1).f_globals["__name__"] in _SEEDED
+        ours = os.getpid() == process and sys._getframe(1).f_globals["__name__"] == _randomness.__name__
         return chance.randbytes(count) if ours else read_bytes(count)
 
     def seeded_generator(seed: Any = None) -> np.random.Generator:

@@ -35,7 +35,7 @@ def main() -> None:
     from discreet.tables import _drawing, _local, _parts  # noqa: F401
 
     lap("discreet")
-    read, load = _local.Release._read, kernels._load_numba
+    read, load = _local.Release._read_records, kernels._load_numba
 
     def timed_read(self: Any, parts: Any) -> None:
         lap("discreet")
@@ -50,7 +50,7 @@ def main() -> None:
         lap("numba")
         return done
 
-    _local.Release._read = timed_read  # type: ignore[method-assign]
+    _local.Release._read_records = timed_read  # type: ignore[method-assign]
     kernels._load_numba = timed_load
     try:
         command()

@@ -15,7 +15,7 @@ from discreet._base.files import atomic_write, check_apart, check_output_path, s
 from discreet.agreement import Agreement
 from discreet.audit import certificate
 from discreet.plots import _style as style
-from discreet.release._keyed import read_secret, write_secret
+from discreet.release._randomness import read_secret, write_secret
 
 
 def mode(path: Path) -> int:
@@ -137,7 +137,7 @@ WRITERS = {
         write = Agreement.of(OptimalSampler(Simplex(["x" * 100 + str(i) for i in range(200)]), epsilon=1.0)).write
     """,
     "secret": """
-        from discreet.release._keyed import write_secret as write
+        from discreet.release._randomness import write_secret as write
     """,
     "certificate": """
         from discreet import OptimalSampler, Simplex

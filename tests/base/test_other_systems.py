@@ -56,13 +56,13 @@ import discreet as dc
 from discreet.errors import DiscreetError, LedgerError
 from discreet.ledger import Budget, Ledger
 from discreet.tables import read_secret, sample, write_secret
-from discreet.tables._disk import Scratch
+from discreet.tables._files import ScratchFile
 import numpy as np
 table = pl.DataFrame({"who": ["a", "b"], "what": [0, 1]})
 print(sample(table, client="who", value="what", domain=2, epsilon=1.0).num_rows)
 dc.Agreement.of(dc.LinearSampler(dc.Simplex(3), epsilon=1.0)).write("agreement.json")
 print(dc.Agreement.read("agreement.json").epsilon)
-scratch = Scratch(None)
+scratch = ScratchFile(None)
 block = scratch.write([np.arange(5), np.arange(3.0)])
 print([array.tolist() for array in scratch.read(block)])
 for refused in (lambda: write_secret("secret"), lambda: read_secret("agreement.json"), lambda: Ledger.create("ledger", Budget(epsilon=1.0))):

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli._app import app
-from discreet.release._keyed import read_secret
+from discreet.release._randomness import read_secret
 from tests.soaking import SOAKING
 from tests.tables.small_tables import rows
 

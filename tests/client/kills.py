@@ -27,7 +27,7 @@ from discreet.client._client import _identity_digest
 from discreet.collect import open_store
 from discreet.errors import LedgerError
 from discreet.ledger import Budget, Ledger
-from discreet.release._keyed import parse_secret
+from discreet.release._randomness import parse_secret
 from tests.collect.running import PATIENCE, agreed, running
 
 __all__ = ["PATIENCE"]

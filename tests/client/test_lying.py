@@ -340,7 +340,7 @@ def test_making_the_two_may_be_cut_short_anywhere(tmp_path: Path) -> None:
 def test_a_device_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     """Ledgers of format 2 noted no identity: one that has not spoken yet is taken on with the identity beside it."""
     from discreet.ledger._book import Book
-    from discreet.release._keyed import write_secret
+    from discreet.release._randomness import write_secret
 
     for name, entries in (("silent", []), ("spoken", [[AGREED.id, 1, 1.0, 0.5, 2, "2026-01-01T00:00:00+00:00"]])):
         book = Book(tmp_path / name, kind="discreet ledger 2")

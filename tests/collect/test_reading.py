@@ -12,9 +12,8 @@ from discreet.agreement import Agreement
 from discreet.client._protocol import MOST_BATCH, MOST_NAME
 from discreet.collect._requests import RequestProblem
 from discreet.collect._samples import OutcomeReader, parse_arrow_samples, parse_json_samples
-from discreet.domain import Domain
+from discreet.domain import Coding, Domain
 from discreet.estimation._sample_tables import coding_and_sampler
-from discreet.tables._coding import Coding
 
 ID = "ab" * 32
 ROW = {"client": "ann", "key": "k", "sample": 1}

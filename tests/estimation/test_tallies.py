@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet.domain import Coding
 from discreet.estimation import _client_tables, population
 from discreet.estimation._sample_tables import (
     coding_and_sampler,
@@ -18,7 +19,6 @@ from discreet.estimation._sample_tables import (
     write_weighted,
 )
 from discreet.tables import sample
-from discreet.tables._coding import Coding
 from discreet.tables._raw_counts import average_law, client_laws
 from discreet.tables._sources import file_source, source_of
 

@@ -26,7 +26,7 @@ from discreet import tables as engines
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
 from discreet.estimation._sample_tables import coding_and_sampler, tally
-from discreet.tables._clients import client_list
+from discreet.tables._columns import client_list
 from discreet.tables._sources import file_source
 
 CANARY = "canary-" + "0123456789abcdef" * 2

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet.tables import Request, _disk as scratch, _local as local, _sources as sources
+from discreet.tables import Request, _files as scratch, _local as local, _sources as sources
 
 KINDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGQUIT, signal.SIGABRT, signal.SIGSEGV)
 ROWS, CLIENTS = 60_000, 500
@@ -26,14 +26,14 @@ def release(folder: Path, told: int, *, piped: bool) -> None:
     """A release that spills again and again, and says so each time."""
     sources._BATCH = 5000
     local._LEAST_MEMORY = 1
-    write = scratch.Scratch.write
+    write = scratch.ScratchFile.write
 
-    def slow(self: scratch.Scratch, arrays: "object") -> scratch.ScratchBlock:
+    def slow(self: scratch.ScratchFile, arrays: "object") -> scratch.ScratchBlock:
         block = write(self, arrays)  # type: ignore[arg-type]
         os.write(told, b".")
         return block
 
-    scratch.Scratch.write = slow  # type: ignore[method-assign]
+    scratch.ScratchFile.write = slow  # type: ignore[method-assign]
     if piped:
         sys.stdin = (folder / "in.parquet").open()
     request = Request(client="client", value="value", domain=40, epsilon=1.0)

@@ -13,8 +13,8 @@ import pyarrow as pa
 import discreet as dc
 from discreet import tables as engines
 from discreet.agreement import Agreement
+from discreet.domain import Coding
 from discreet.ledger import PopulationLedger
-from discreet.tables._coding import Coding
 from tests.fuzz.chooser import WORDS, Chooser
 
 CLIENTS: list[Any] = [1, 2, -1, 2**62, "a", "b", "", "é", "\x00", None, 1.5, True, [1]]

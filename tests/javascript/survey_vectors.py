@@ -21,8 +21,8 @@ from discreet.agreement import Agreement, Schedule
 from discreet.mechanisms import AffineBlocks, BlockFamily, choose_blocks
 from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
 from discreet.release import RunKey, client_message, keyed_words, next_below
-from discreet.release._keyed import check_bound
 from discreet.release._lattice import TOTAL
+from discreet.release._randomness import rejection_limit
 from discreet.survey import (
     Dates,
     HistogramQuestion,
@@ -261,7 +261,7 @@ def _words(sampler: SurveySampler, total: int, rng: np.random.Generator) -> list
     weight, first = sampler.uniform_weights[place], ends[place - 1] if place else 0
     coin = int(rng.choice(np.array([first, ends[place] - 1, rng.integers(first, ends[place])])))
     whole = 2 * sampler.survey.columns[part.projection.column].size if isinstance(part.projection, NumberPoint) else 1
-    bounds = [check_bound(bound) for bound in (part.blocks.blocks, part.blocks.holding, max(total, 1), whole)]
+    bounds = [rejection_limit(bound) for bound in (part.blocks.blocks, part.blocks.holding, max(total, 1), whole)]
     near = [each for edge in (0, TOTAL, *bounds) for each in (edge - 1, edge) if 0 <= each < TOTAL]
     chosen = [int(rng.choice(near)) if rng.random() < 0.5 else int(rng.integers(0, TOTAL)) for _ in range(98)]
     uniform = [max(weight - 1, 0), min(weight, TOTAL - 1), int(rng.integers(0, TOTAL)), TOTAL - 1][rng.integers(4)]

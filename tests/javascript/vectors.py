@@ -32,9 +32,9 @@ from discreet.agreement import Agreement
 from discreet.mechanisms import MECHANISMS, AffineBlocks, BlockFamily, ReportSampler
 from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
 from discreet.release import RunKey, client_message, keyed_words, next_below
-from discreet.release._keyed import check_bound
+from discreet.release._client_draws import _unshared_outcomes, plan_of
 from discreet.release._lattice import TOTAL
-from discreet.release._plain import _unshared_outcomes, plan_of
+from discreet.release._randomness import rejection_limit
 from tests.javascript.survey_documents import changed_documents, edge_documents, verdict
 from tests.javascript.survey_vectors import survey_lines
 from tests.soaking import wide
@@ -350,7 +350,7 @@ def _report_case(sampler: ReportSampler, rng: np.random.Generator) -> dict[str, 
         assert report == report_of(sampler, outcomes, counts, words)
     else:
         weight, total = sampler.uniform_weight, sum(counts) // math.gcd(*counts)
-        edges = [check_bound(bound) for bound in (blocks.blocks, total, blocks.holding)]
+        edges = [rejection_limit(bound) for bound in (blocks.blocks, total, blocks.holding)]
         near = [0, TOTAL - 1, weight, *edges, *(edge - 1 for edge in (weight, *edges))]
         chosen = [each for each in near if 0 <= each < TOTAL]
         words = [int(rng.choice(chosen)) if rng.random() < 0.7 else int(rng.integers(0, TOTAL)) for _ in range(100)]

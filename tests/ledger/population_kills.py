@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet.ledger import PopulationLedger
 from discreet.ledger._population_ledger import ClientDigests, Round, read_segment, runs_in
-from discreet.release._keyed import Question, Secret
+from discreet.release._randomness import Question, Secret
 
 CLIENTS, ROUNDS, EPSILON, AFFORDED = 60, 30, 0.1, 10
 KILLS_OF_ONE_LEDGER = 40

@@ -21,7 +21,7 @@ from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import PopulationLedger
 from discreet.ledger._book import Book, Rounds
 from discreet.ledger._population_ledger import ClientDigests, Round, Settlement, runs_in, spent_by_clients
-from discreet.release._keyed import Question, Secret, read_secret, write_secret
+from discreet.release._randomness import Question, Secret, read_secret, write_secret
 from tests.ledger import population_kills
 
 ROOT = Path(__file__).parents[2]
@@ -315,7 +315,7 @@ import json, sys
 import numpy as np
 from discreet.errors import BudgetError
 from discreet.ledger import PopulationLedger
-from discreet.release._keyed import read_secret
+from discreet.release._randomness import read_secret
 from tests.ledger.test_population import asked, settle
 ledger = PopulationLedger(sys.argv[1], read_secret(sys.argv[2]))
 start = int(sys.argv[3])

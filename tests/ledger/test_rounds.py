@@ -12,7 +12,7 @@ from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.agreement import Agreement
 from discreet.errors import LedgerError
 from discreet.ledger._book import Rounds, forget_rounds_in_memory
-from discreet.release._keyed import Question, Secret, read_secret, write_secret
+from discreet.release._randomness import Question, Secret, read_secret, write_secret
 
 ROOT = Path(__file__).parents[2]
 AGREED = Agreement.of(OptimalSampler(Simplex(3), epsilon=1.0), rounds=3)
@@ -83,7 +83,7 @@ import sys
 from pathlib import Path
 from discreet import DiscreetError
 from discreet.ledger._book import Rounds
-from discreet.release._keyed import Secret
+from discreet.release._randomness import Secret
 from tests.ledger.test_rounds import AGREED, QUESTION
 won = 0
 for number in (1, 2, 3):

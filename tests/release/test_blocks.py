@@ -17,10 +17,10 @@ from discreet.mechanisms._report_blocks import (
     Values,
     is_prime,
 )
-from discreet.release import TOTAL, _sparse as sparse, keyed_words
-from discreet.release._keyed import DIGEST_WORDS, client_message
-from discreet.release._plain import REFUSED_NEGATIVE, REFUSED_TOO_MANY, ClientColumns
-from discreet.tables._drawing import _draw_reports
+from discreet.release import TOTAL, _client_draws_compiled as sparse, keyed_words
+from discreet.release._client_draws import REFUSED_NEGATIVE, REFUSED_TOO_MANY, ClientColumns
+from discreet.release._randomness import DIGEST_WORDS, client_message
+from discreet.tables._drawing import DrawnArrays, ReportDrawing
 from tests.mechanisms.reports.test_sampler import sampler_with
 from tests.release.test_plain import KEY, clients_on
 from tests.soaking import wide
@@ -74,9 +74,11 @@ def drawn(
     low, high = np.zeros(len(clients), np.int64), np.zeros(len(clients))
     order = np.zeros(len(clients) if words else 0, np.uint64)
     digest, problem = np.full(DIGEST_WORDS if words else 0, 2**63 + 5, np.uint64), np.zeros(2, np.int64)
-    draw: Any = sparse.draw if compiled else _draw_reports
-    plan, key = (sampler.plan, sparse.state_of(KEY)) if compiled else (sampler, KEY)
-    bad = draw(plan, clients, key, first, last, low, order, high, digest, problem)
+    found = DrawnArrays(low, order, high, digest, problem)
+    if compiled:
+        bad = sparse.draw(sampler.plan, clients, sparse.draw_state(KEY), first, last, *found)
+    else:
+        bad = ReportDrawing(sampler, KEY).draw_in_numpy(clients, first, last, found)
     if bad >= 0:
         return bad, problem.tolist()
     reports = [(int(h * 2.0**32) << 32) | m for m, h in zip(low[first:last].tolist(), high[first:last], strict=True)]

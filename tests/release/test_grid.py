@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from discreet.release._keyed import integer_law_of_counts, integer_law_of_weights
+from discreet.release._randomness import integer_law_of_counts, integer_law_of_weights
 
 Law = dict[int, Fraction]
 

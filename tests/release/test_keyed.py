@@ -16,8 +16,8 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.release import _blocks as blake2b, _keyed as keyed
-from discreet.release._keyed import (
+from discreet.release import _keyed_reports as blake2b, _randomness as keyed
+from discreet.release._randomness import (
     InputDigest,
     Question,
     RunKey,
@@ -58,7 +58,7 @@ KEYED_ZERO = (
 
 def compressed(state: State, block: bytes, so_far: int) -> bytes:
     words_of = np.frombuffer(block.ljust(128, b"\0"), dtype="<u8").copy()
-    blake2b.compress(state, words_of, np.uintp(0), np.uint64(so_far), True)
+    blake2b.compress_block(state, words_of, np.uintp(0), np.uint64(so_far), True)
     return state.tobytes()
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings, strategies as st
 
 import discreet as dc
 from discreet.mechanisms._sampler import Sampler
-from discreet.release import _plain as plain, _sparse as sparse
-from discreet.release._keyed import DIGEST_WORDS, Question, Secret
-from discreet.release._plain import ClientColumns, plan_of
+from discreet.release import _client_draws as plain, _client_draws_compiled as sparse
+from discreet.release._client_draws import ClientColumns, plan_of
+from discreet.release._randomness import DIGEST_WORDS, Question, Secret
 from tests.soaking import wide
 
 KEY = Secret(bytes(range(32))).run_key("ab" * 32, 3, Question(value="v"))
@@ -76,7 +76,7 @@ def told(code: ModuleType, sampler: Sampler[Any], clients: ClientColumns, first:
     out, order, within = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.uint64), np.zeros(len(clients))
     digest, problem = np.full(DIGEST_WORDS, 2**63 + 5, np.uint64), np.zeros(2, np.int64)
     plan = plan_of(sampler.lattice, sampler.mixing)
-    bad = code.draw(plan, clients, code.state_of(KEY), first, last, out, order, within, digest, problem)
+    bad = code.draw(plan, clients, code.draw_state(KEY), first, last, out, order, within, digest, problem)
     if bad >= 0:
         return bad, problem.tolist()
     return out.tolist(), order.tolist(), within.tolist(), digest.tolist()

@@ -14,11 +14,11 @@ import discreet as dc
 from discreet import release
 from discreet._base.kernels import Code, use_only
 from discreet._base.numerics import exp_lower
-from discreet.release import TOTAL, _lattice as constant_time, _plain as plain, _sparse as sparse
-from discreet.release._compiled import multiply_and_divide
-from discreet.release._keyed import DIGEST_WORDS, Question, Secret
-from discreet.release._lattice import portion_out, scaled_fractions
-from discreet.release._plain import ClientColumns, ReferencePlan, plan_of
+from discreet.release import TOTAL, _client_draws as plain, _client_draws_compiled as sparse, _lattice as constant_time
+from discreet.release._client_draws import ClientColumns, ReferencePlan, plan_of
+from discreet.release._compiled import multiply_and_divide, outcome_over_reference
+from discreet.release._lattice import portion_out_units, scale_in_equal_steps
+from discreet.release._randomness import DIGEST_WORDS, Question, Secret
 from tests.soaking import examples
 
 KEY = Secret(bytes(32)).run_key("cd" * 32, 1, Question(value="value"))
@@ -59,7 +59,7 @@ def dense_parts(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     return [int(n) for part in (lattice.lower, *(part[0] for part in lattice.parts(law, slope, lift))) for n in part]
 
 
-def clients_of(held: Held, many: int, kind: str = "counts") -> ClientColumns:
+def client_columns(held: Held, many: int, kind: str = "counts") -> ClientColumns:
     """So many clients who hold the same: in counts, in weights, or each outcome once."""
     ends, outcomes = np.arange(many + 1) * len(held), np.tile(np.array(list(held), dtype=np.uint32), many)
     counts = np.tile(np.array(list(held.values()), dtype=np.int64), many)
@@ -71,7 +71,7 @@ def clients_of(held: Held, many: int, kind: str = "counts") -> ClientColumns:
 def by_sparse(plan: Any, held: Held, integers: list[int]) -> list[int]:
     outcomes, own = np.array(list(held), dtype=np.uint32), np.empty(len(held), dtype=np.int64)
     masses = np.array(list(held.values())) / float(max(1, sum(held.values())))
-    return [int(sparse.outcome(plan, outcomes, masses, own, u)) for u in integers]
+    return [int(outcome_over_reference(plan, outcomes, masses, own, u)) for u in integers]
 
 
 def by_plain(plan: Any, held: Held, integers: list[int]) -> list[int]:
@@ -148,7 +148,7 @@ def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, H
     sampler, _ = problem
     lattice, size = sampler.lattice, sampler.family.size
     plan = plan_of(lattice, None)
-    portion = portion_out(lattice.portions, np.array([TOTAL - lattice.shared_total]), lattice.shared_total)
+    portion = portion_out_units(lattice.portions, np.array([TOTAL - lattice.shared_total]), lattice.shared_total)
     left = TOTAL - lattice.shared_total - int(portion.sum())
     fill = release._lattice.hand_out_units(np.asarray(lattice.upper) - lattice.lower - portion, left)
     weights = lattice.lower + portion + fill
@@ -169,14 +169,14 @@ def test_compiled_and_plain_draw_the_same(problem: tuple[Any, Held], many: int) 
     sampler, held = problem
     plan = plan_of(sampler.lattice, None)
     for kind in ("counts", "weights", "records"):
-        one, other = (keyed(code, plan, clients_of(held, many, kind)) for code in (sparse, plain))
+        one, other = (keyed(code, plan, client_columns(held, many, kind)) for code in (sparse, plain))
         assert all((a == b).all() for a, b in zip(one, other, strict=True))
 
 
 def keyed(code: ModuleType, plan: Any, clients: ClientColumns) -> tuple[NDArray[Any], ...]:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
-    assert code.draw(plan, clients, code.state_of(KEY), 0, len(clients), out, order, within, digest, problem) == -1
+    assert code.draw(plan, clients, code.draw_state(KEY), 0, len(clients), out, order, within, digest, problem) == -1
     return out, order, within, digest
 
 
@@ -187,7 +187,7 @@ def test_the_frequencies_are_those_of_the_law() -> None:
     family = dc.Band(rng.exponential(size=12) + 0.01, lower=0.0, upper=3.0, any_client=True)
     sampler = dc.OptimalSampler(family, epsilon=1.5)
     held, many = {2: 3, 7: 1}, 20_000
-    drawn = keyed(sparse, plan_of(sampler.lattice, None), clients_of(held, many))[0]
+    drawn = keyed(sparse, plan_of(sampler.lattice, None), client_columns(held, many))[0]
     expected = sampler.weights(dense_law(sampler, held)[0]) / 2.0**62
     assert (np.abs(np.bincount(drawn, minlength=12) / many - expected) <= 5 * np.sqrt(expected / many)).all()
 
@@ -197,7 +197,7 @@ def test_the_frequencies_are_those_of_the_law() -> None:
 @settings(max_examples=examples(300), deadline=None)
 def test_wide_quotients_are_exact(c: int, b: int, data: st.DataObject) -> None:
     a = data.draw(st.integers(0, c))
-    assert multiply_and_divide(a, b, c) == a * b // c == int(scaled_fractions(np.array([a]), b, c)[0])
+    assert multiply_and_divide(a, b, c) == a * b // c == int(scale_in_equal_steps(np.array([a]), b, c)[0])
     assert multiply_and_divide(a, b, 0) == 0
 
 
@@ -212,7 +212,7 @@ def test_portions_are_running_sums_rounded_up(parts: list[int], missing: int, sh
     expected = [
         -(-after * limit // max(whole, 1)) + (-before * limit // max(whole, 1)) for before, after in pairwise(ends)
     ]
-    assert portion_out(np.array(parts), np.array([missing]), shared).tolist() == expected
+    assert portion_out_units(np.array(parts), np.array([missing]), shared).tolist() == expected
     assert sum(expected) == limit
 
 

@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 import discreet as dc
 from discreet import release
 from discreet.mechanisms._sampler import Sampler
-from discreet.release import TOTAL, _plain as plain, _sparse as sparse
-from discreet.release._keyed import (
+from discreet.release import TOTAL, _client_draws as plain, _client_draws_compiled as sparse
+from discreet.release._client_draws import (
+    REFUSED_INFINITE,
+    REFUSED_NAN,
+    REFUSED_NEGATIVE,
+    REFUSED_OUTSIDE,
+    REFUSED_OVERFLOW,
+)
+from discreet.release._randomness import (
     DIGEST_WORDS,
     INTEGER_CLIENT,
     TEXT_CLIENT,
@@ -24,7 +31,6 @@ from discreet.release._keyed import (
     integer_law_of_weights,
     uniform_integer,
 )
-from discreet.release._plain import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
 from tests.soaking import examples
 from tests.strategies import epsilons
 
@@ -51,12 +57,12 @@ def law(sampler: Sampler[Any], counts: Histogram) -> NDArray[np.float64]:
 
 
 def sparse_outcomes(sampler: Sampler[Any], counts: Histogram, integers: Any) -> list[int]:
-    plan = sparse.plan_of(sampler.lattice, sampler.mixing)
+    plan = plain.plan_of(sampler.lattice, sampler.mixing)
     outcomes = np.array(sorted(counts), dtype=np.uint32)
     masses = np.array([counts[x] for x in sorted(counts)])
     masses = masses / masses.sum() if masses.size else masses
     own = np.empty(masses.size, dtype=np.int64)
-    return [int(sparse.outcome(plan, outcomes, masses, own, int(u))) for u in integers]
+    return [int(sparse.outcome_over_uniform(plan, outcomes, masses, own, int(u))) for u in integers]
 
 
 @pytest.mark.slow
@@ -153,10 +159,10 @@ def columns(
     counts: list[list[int]] | None = None,
     names: list[str] | None = None,
     weights: list[list[float]] | None = None,
-) -> sparse.ClientColumns:
+) -> plain.ClientColumns:
     ends = np.cumsum([0, *map(len, lists)])
     text = "".join(names or []).encode()
-    return sparse.ClientColumns(
+    return plain.ClientColumns(
         np.arange(len(lists)) if names is None else np.empty(0, dtype=np.int64),
         np.empty(0, dtype=np.int64) if names is None else np.cumsum([0, *(len(name.encode()) for name in names)]),
         np.frombuffer(text, dtype=np.uint8).copy(),
@@ -170,18 +176,18 @@ def columns(
 Draw = tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64]]
 
 
-def drawn(sampler: Sampler[Any], clients: sparse.ClientColumns) -> Draw:
+def drawn(sampler: Sampler[Any], clients: plain.ClientColumns) -> Draw:
     """What compiled code and plain code both draw."""
     compiled, other = by(sparse, sampler, clients), by(plain, sampler, clients)
     assert all((one == two).all() for one, two in zip(compiled, other, strict=True))
     return compiled
 
 
-def by(code: ModuleType, sampler: Sampler[Any], clients: sparse.ClientColumns) -> Draw:
+def by(code: ModuleType, sampler: Sampler[Any], clients: plain.ClientColumns) -> Draw:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
-    plan = sparse.plan_of(sampler.lattice, sampler.mixing)
+    plan = plain.plan_of(sampler.lattice, sampler.mixing)
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
-    bad = code.draw(plan, clients, code.state_of(KEY), 0, len(clients), out, order, within, digest, problem)
+    bad = code.draw(plan, clients, code.draw_state(KEY), 0, len(clients), out, order, within, digest, problem)
     assert bad == -1
     return out, order, within, digest
 
@@ -200,7 +206,7 @@ def test_a_text_that_is_how_an_integer_is_written_is_that_integer_and_no_other_t
     sampler = dc.OptimalSampler(dc.Simplex(50), epsilon=1.0)
     texts = columns([[3, 4]] * len(WRITTEN), names=WRITTEN)
     integers = columns([[3, 4]] * len(WRITTEN))._asdict() | {"integers": np.array([int(name) for name in WRITTEN])}
-    as_texts, as_integers = drawn(sampler, texts), drawn(sampler, sparse.ClientColumns(**integers))
+    as_texts, as_integers = drawn(sampler, texts), drawn(sampler, plain.ClientColumns(**integers))
     assert all((one == two).all() for one, two in zip(as_texts, as_integers, strict=True))
     for name in [*WRITTEN, *NOT_WRITTEN]:
         expected = draw_words(KEY, name, [3, 4], [1, 1])
@@ -232,7 +238,7 @@ def test_order_does_not_matter_and_the_words_are_those_of_the_standard_library(l
         assert tuple(digest.tolist()) == sums.words
 
 
-def first_words(sampler: Sampler[Any], clients: sparse.ClientColumns) -> tuple[int, int]:
+def first_words(sampler: Sampler[Any], clients: plain.ClientColumns) -> tuple[int, int]:
     """(outcome, second word) of the first client."""
     out, order, _, _ = drawn(sampler, clients)
     return int(out[0]), int(order[0])
@@ -364,19 +370,19 @@ def test_a_bad_record_is_pointed_at(
 def test_more_records_than_can_be_added_up_are_refused() -> None:
     """The lengths alone: nothing is read."""
     small = columns([[0, 1], [1]])
-    clients = sparse.ClientColumns(*small[:3], np.array([0, 2, 2 + 2**31]), *small[4:])
+    clients = plain.ClientColumns(*small[:3], np.array([0, 2, 2 + 2**31]), *small[4:])
     assert refused(clients) == (1, 0, REFUSED_OVERFLOW)
 
 
-def refused(clients: sparse.ClientColumns) -> tuple[int, int, int]:
+def refused(clients: plain.ClientColumns) -> tuple[int, int, int]:
     """(which client, which of its records, why), by both."""
     sampler = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
-    plan = sparse.plan_of(sampler.lattice, sampler.mixing)
+    plan = plain.plan_of(sampler.lattice, sampler.mixing)
     found = []
     for code in (sparse, plain):
         problem, empty = np.zeros(2, np.int64), np.empty(0)
         none, digest = empty.astype(np.uint64), np.zeros(DIGEST_WORDS, np.uint64)
-        bad = code.draw(plan, clients, code.state_of(KEY), 0, 2, np.empty(2, np.int64), none, empty, digest, problem)
+        bad = code.draw(plan, clients, code.draw_state(KEY), 0, 2, np.empty(2, np.int64), none, empty, digest, problem)
         found.append((bad, int(problem[0]), int(problem[1])))
     assert found[0] == found[1]
     return found[0]

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import discreet as dc
 from discreet import release
-from discreet.release._keyed import Question, Secret, draw_words, uniform_integer
+from discreet.release._randomness import Question, Secret, draw_words, uniform_integer
 
 SECRET = Secret(bytes(range(32)))
 

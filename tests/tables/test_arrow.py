@@ -20,12 +20,12 @@ from discreet.tables._arrow import (
     check_batch,
     column_numbers,
     number_column,
+    polars_series,
     schema_of,
-    series_of,
-    short_texts,
     take_rows,
+    texts_with_short_offsets,
 )
-from discreet.tables._clients import client_list
+from discreet.tables._columns import client_list
 from discreet.tables._sources import file_source
 from tests.tables.small_tables import SECRET
 from tests.tables.test_kernel import job
@@ -272,10 +272,10 @@ def test_standard_input_may_be_no_ordinary_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("texts", [["a"], ["", ""], ["é", "", "long enough to lie in a buffer of its own"], []])
 def test_texts_with_short_offsets_are_those_of_a_cast(texts: list[str]) -> None:
     series = pl.Series(texts, dtype=pl.String)
-    found = short_texts(series)
+    found = texts_with_short_offsets(series)
     found.validate(full=True)
     assert found.equals(series.to_arrow().cast(pa.string()))
-    assert short_texts(series[1:]).equals(series[1:].to_arrow().cast(pa.string()))
+    assert texts_with_short_offsets(series[1:]).equals(series[1:].to_arrow().cast(pa.string()))
 
 
 def test_rows_of_a_column_are_taken_by_number() -> None:
@@ -291,4 +291,4 @@ def test_rows_of_a_column_are_taken_by_number() -> None:
             assert take_rows(part, rows[:0]).equals(part[:0])
     assert column_numbers(pa.array([1, 2, 3])[1:]).tolist() == [2, 3]
     assert number_column(np.arange(10)[::3]).to_pylist() == [0, 3, 6, 9]
-    assert series_of(pa.array(["a", "b", "c"])[1:]).to_list() == ["b", "c"]
+    assert polars_series(pa.array(["a", "b", "c"])[1:]).to_list() == ["b", "c"]

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import discreet as dc
-from discreet.domain import Bins, Digested
-from discreet.tables._coding import (
+from discreet.domain import Bins, Coding, Digested
+from discreet.domain._coding import (
     LARGEST_DOMAIN,
     MARK_ABOVE,
     MARK_BELOW,
     MARK_MISSING,
     MARK_NAN,
     MARK_OUTSIDE,
-    Coding,
+    fit_coding,
+    outcome_codes,
 )
-from discreet.tables._outputs import samples_of
-from discreet.tables._records import fit_coding, outcome_codes
+from discreet.tables._arrow import samples_of
 from tests.domain.kinds import hostile, intervals
 from tests.soaking import examples
 

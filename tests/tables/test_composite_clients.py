@@ -14,7 +14,7 @@ from discreet.errors import ClientNameWarning, DiscreetError
 from discreet.ledger import PopulationLedger
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import Release, Request, dry_run, sample, write_secret
-from discreet.tables._clients import composite_name, composite_names
+from discreet.tables._columns import composite_name, composite_names
 from tests.soaking import examples
 from tests.tables.small_tables import SECRET, by_client
 

@@ -14,11 +14,11 @@ import pytest
 import discreet as dc
 from discreet import release
 from discreet._base.numerics import exp_lower
+from discreet.domain import Coding
+from discreet.domain._coding import outcome_codes, resolve_marks
 from discreet.families import LineCells, Tabulated
-from discreet.release._keyed import Question, draw_words, uniform_integer
+from discreet.release._randomness import Question, draw_words, uniform_integer
 from discreet.tables import Request, sample, sample_file
-from discreet.tables._coding import Coding
-from discreet.tables._records import outcome_codes, resolve_marks
 from tests.tables.small_tables import SECRET
 
 pytestmark = pytest.mark.usefixtures("either_code")

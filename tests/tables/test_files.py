@@ -18,8 +18,9 @@ from pyarrow import csv
 from discreet._base.kernels import Code
 from discreet.errors import DiscreetError
 from discreet.tables import Request, sample_file
-from discreet.tables._clients import client_list
-from discreet.tables._outputs import format_of, writer_to
+from discreet.tables._columns import client_list
+from discreet.tables._files import format_of
+from discreet.tables._local import writer_to
 from discreet.tables._sources import METADATA, file_source, standard_input
 from tests.tables.small_tables import SECRET, by_client, expected, rows
 
@@ -232,7 +233,7 @@ def test_a_kill_leaves_no_file_that_looks_whole(tmp_path: Path, kind: str) -> No
     target.write_bytes(b"old")
     program = f"""
         import time, pyarrow as pa
-        from discreet.tables import _outputs as outputs
+        from discreet.tables import _local as outputs
         outputs._ROW_GROUP = 1000
         batch = pa.RecordBatch.from_pydict({{"sample": list(range(1000))}})
         with outputs.writer_to({str(target)!r}, batch.schema, {kind!r}) as writer:
@@ -268,12 +269,12 @@ def test_an_interrupted_release_cleans_up(tmp_path: Path) -> None:
         from discreet.tables import _sources as sources
         sources._BATCH = 5000
         local._LEAST_MEMORY = 1
-        spill = parts.Parts._spill
+        spill = parts.ClientParts._spill_to_disk
         def slow(self):
             spill(self)
             print("spilled", flush=True)
             time.sleep(60)  # an interrupt ends it
-        parts.Parts._spill = slow
+        parts.ClientParts._spill_to_disk = slow
         request = Request(client="client", value="value", domain=40, epsilon=1.0)
         local.sample_file({str(tmp_path / "in.parquet")!r}, {str(tmp_path / "out.parquet")!r}, request, memory=20000,
                           folder=Path({str(tmp_path / "scratch")!r}))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from discreet._base.kernels import read_only_view
+from discreet.domain._coding import MARK_LISTED, MARK_MISSING, MARK_OUTSIDE
 from discreet.tables import _grouping as grouping
-from discreet.tables._coding import MARK_LISTED, MARK_MISSING, MARK_OUTSIDE
 from discreet.tables._parts import PLAIN
 from tests.soaking import examples
 
@@ -55,7 +55,7 @@ def same(one: Any, other: Any) -> None:
 @settings(max_examples=examples(150), deadline=None)
 @given(INTEGERS, SEEDS)
 def test_integers(clients: Any, seed: Any) -> None:
-    same(grouping.numbered_integers(clients, seed, 4), PLAIN.numbered_integers(clients, seed, 4))
+    same(grouping.number_integer_clients(clients, seed, 4), PLAIN.number_integer_clients(clients, seed, 4))
     same(grouping.integers_increase(clients), PLAIN.integers_increase(clients))
     same(grouping.integers_increase(np.unique(clients)), PLAIN.integers_increase(np.unique(clients)))
 
@@ -66,7 +66,7 @@ def test_integers(clients: Any, seed: Any) -> None:
 def test_texts(texts: list[str], seed: Any) -> None:
     for each in (texts, sorted(texts), sorted(set(texts), key=lambda text: text.encode("utf-8", "surrogatepass"))):
         ends, text = laid_out(each)
-        same(grouping.numbered_texts(ends, text, seed, 4), PLAIN.numbered_texts(ends, text, seed, 4))
+        same(grouping.number_text_clients(ends, text, seed, 4), PLAIN.number_text_clients(ends, text, seed, 4))
         same(grouping.texts_increase(ends, text), PLAIN.texts_increase(ends, text))
 
 
@@ -95,11 +95,13 @@ def test_lists_of_what_clients_hold(clients: Any, seed: Any, uneven: bool, amoun
     size = int(lengths.sum()) if lengths.size else rows
     outcomes = np.array(data.draw(several(st.sampled_from(MARKS), size)), dtype=np.uint32)
     arrays = (*who(clients), outcomes, amounts(size))
-    compiled, plain = (code.by_client(*map(read_only_view, arrays), lengths, seed, 4) for code in (grouping, PLAIN))
+    compiled, plain = (
+        code.records_by_client(*map(read_only_view, arrays), lengths, seed, 4) for code in (grouping, PLAIN)
+    )
     same(compiled, plain)
     _, ends, gathered, counts = compiled
     held = (ends, gathered, *(counts if counts.dtype == kind else np.empty(0, kind) for kind in (np.int64, np.float64)))
-    same(grouping.without_marks(*held), PLAIN.without_marks(*held))
+    same(grouping.without_listed_marks(*held), PLAIN.without_listed_marks(*held))
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from discreet.ledger import PopulationLedger
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import _local as local, _parts as parts_module, read_secret, sample, sample_file, write_secret
 from discreet.tables._local import Release
-from discreet.tables._parts import Parts
+from discreet.tables._parts import ClientParts
 from discreet.tables._request import Request
 from discreet.tables._sources import METADATA, source_of
 from tests.needed import needed_module
@@ -249,7 +249,7 @@ def test_records_larger_than_memory_give_the_same_release(
 
 def test_what_is_spilled_has_no_name_and_never_more_than_the_budget_stays(tmp_path: Path) -> None:
     clients = np.arange(50_000)
-    with Parts(seed=1, budget=100_000, folder=tmp_path) as parts:
+    with ClientParts(seed=1, budget=100_000, folder=tmp_path) as parts:
         for start in range(0, 50_000, 1000):
             parts.add(pa.array(clients[start : start + 1000]), np.zeros(1000, dtype=np.uint32))
             assert parts._held <= 100_000
@@ -592,13 +592,13 @@ def test_a_heavy_client_is_counted_together_and_releases_the_same(
     request = Request(**TERMS, secret=SECRET, weight=weight)
     whole = pa.Table.from_batches(Release(source_of(frame), request).batches())
     combined: list[int] = []
-    combine = Parts._combine
+    combine = ClientParts._combine_equal_records
 
-    def noted(parts: Parts) -> None:
+    def noted(parts: ClientParts) -> None:
         combined.append(parts._held)
         combine(parts)
 
-    monkeypatch.setattr(Parts, "_combine", noted)
+    monkeypatch.setattr(ClientParts, "_combine_equal_records", noted)
     spilling = Release(source_of(frame.to_arrow().to_reader(max_chunksize=2000)), request)
     spilling._budget = 300_000
     assert pa.Table.from_batches(spilling.batches()).equals(whole)

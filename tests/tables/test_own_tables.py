@@ -11,9 +11,10 @@ import pytest
 import discreet as dc
 from discreet import Agreement, DiscreetError, Simplex
 from discreet.ledger import PopulationLedger
-from discreet.release import BITS, laws_and_messages, word_rows
+from discreet.release import BITS, draw_word_rows, laws_and_messages
 from discreet.tables import Request, read_secret, sample, write_secret
-from discreet.tables._drawing import Kernel, clients_of
+from discreet.tables._drawing import Kernel
+from discreet.tables._parts import client_columns
 from tests.mechanism_packages import Install
 from tests.tables.small_tables import by_client
 
@@ -57,10 +58,10 @@ def test_samples_are_those_of_the_integer_weights_and_the_keyed_words(install: I
     lists = pl.DataFrame(
         {"client": [3, 9], "outcomes": [[0, 0, 0, 1], [2]]}, schema_overrides={"outcomes": pl.List(pl.UInt32)}
     )
-    columns = clients_of(lists["client"].to_arrow(), lists["outcomes"].to_arrow(), None, weighted=False)
+    columns = client_columns(lists["client"].to_arrow(), lists["outcomes"].to_arrow(), None, weighted=False)
     outcomes = Kernel(job).draw(columns).outcomes
     messages = laws_and_messages(3, columns, 0, 2)[1]
-    uniform = (word_rows(job.key, messages)[:, 0] >> np.uint64(64 - BITS)).astype(object)
+    uniform = (draw_word_rows(job.key, messages)[:, 0] >> np.uint64(64 - BITS)).astype(object)
     for place, p in enumerate([[0.75, 0.25, 0.0], [0.0, 0.0, 1.0]]):
         weights = [int(each) for each in sampler.weights(p)]
         assert all(low <= each <= high for low, each, high in zip(*_bounds(sampler, weights), strict=True))

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.tables._disk import Scratch, remove_stale_folders, spool_stream
+from discreet.tables._files import ScratchFile, remove_stale_folders, spool_stream
 
 
 def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path)
+    scratch = ScratchFile(tmp_path)
     rng = np.random.default_rng(0)
     first: list[NDArray[Any]] = [rng.integers(0, 9, 1000), np.empty(0), rng.random(3), np.arange(7, dtype=np.uint8)]
     second: list[NDArray[Any]] = [rng.random(100_000)[::2], np.empty(0, dtype=np.uint32)]
@@ -36,7 +36,7 @@ def test_a_file_without_a_name_can_be_opened_by_this_process(tmp_path: Path) -> 
 
 def test_a_folder_that_will_not_do_is_named(tmp_path: Path) -> None:
     with pytest.raises(DiscreetError, match="nowhere: No such file or directory; name another folder"):
-        Scratch(tmp_path / "nowhere")
+        ScratchFile(tmp_path / "nowhere")
 
 
 def test_only_stale_folders_of_earlier_versions_are_swept(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import discreet as dc
 from discreet.cli._app import app
 from discreet.estimation._client_tables import check_clients_apart
 from discreet.tables import Request, Secret, sample_file
-from discreet.tables._outputs import writer_to
+from discreet.tables._local import writer_to
 from discreet.tables._sources import source_of
 from discreet.tables._text_files import guard_text, unguard_text
 

@@ -11,9 +11,10 @@ from hypothesis import given, settings, strategies as st
 
 from discreet.errors import DiscreetError
 from discreet.ledger._book import forget_rounds_in_memory
-from discreet.tables import _disk, sample
-from discreet.tables._clients import client_list
-from discreet.tables._sources import file_source, sample_texts
+from discreet.tables import _files, sample
+from discreet.tables._columns import client_list
+from discreet.tables._sources import file_source
+from discreet.tables._text_files import sample_texts
 from tests.soaking import examples
 from tests.tables.small_tables import SECRET, by_client, expected, rows
 
@@ -222,7 +223,7 @@ def test_packed_texts_that_are_damaged_or_something_else_are_refused(tmp_path: P
 
 
 def test_a_packed_text_that_unpacks_to_far_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_disk, "_ALWAYS", 1 << 20)
+    monkeypatch.setattr(_files, "_ALWAYS", 1 << 20)
     path = tmp_path / "in.csv.gz"
     path.write_bytes(gzip.compress(b"client,value\n" + b"1,2\n" * (1 << 20)))
     with pytest.raises(DiscreetError, match="would unpack to more than 1,"):

@@ -38,7 +38,7 @@ from discreet.cli._options import (
     switch,
 )
 from discreet.cli._printing import print_blocks, safe_text, write_json
-from discreet.domain import Domain, Labels
+from discreet.domain import Coding, Domain, Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import (
@@ -53,7 +53,6 @@ from discreet.mechanisms import (
 )
 from discreet.privacy import Privacy, Pure
 from discreet.privacy.tradeoff import large_epsilon_warning
-from discreet.tables import Coding
 
 
 def agree(

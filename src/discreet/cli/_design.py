@@ -56,13 +56,14 @@ from discreet.cli._printing import (
 )
 from discreet.collect import is_store, open_store
 from discreet.design import Design, Learned, design as best_design, learn
+from discreet.domain import Coding
 from discreet.errors import PROBABILITY, DiscreetError, visible
 from discreet.estimation import SamplerCost, check_clients_apart, coding_and_sampler, compare_samplers, tally
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, Sampler
 from discreet.plots import check_picture
 from discreet.privacy.tradeoff import weak_pure_rounds_warning
-from discreet.tables import Coding, Columns, Reading, example_counts, file_source
+from discreet.tables import Columns, Reading, example_counts, file_source
 
 LEARNED_KEEP = 0.01
 NO_SMOOTHING, AUTO = "none", "auto"
@@ -183,7 +184,7 @@ def design(
         examples = file_source(source)
         untyped, where = examples.untyped_columns, examples.name
         reading = Reading.of(columns, coding, examples.schema, untyped=untyped, where=where, show_values=True)
-        counts, family = example_counts(examples, reading), Simplex(reading.coding.domain)
+        counts, family = example_counts(examples, reading), Simplex(reading.values[0].coding.domain)
         stages.begin_stage(
             f"designing for {pluralise(counts.shape[0], 'example')} on {pluralise(counts.shape[1], 'outcome')}"
         )

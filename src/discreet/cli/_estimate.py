@@ -41,6 +41,7 @@ from discreet.cli._printing import (
     safe_text,
     write_json,
 )
+from discreet.domain import Coding
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
     AnyPopulation,
@@ -69,7 +70,6 @@ from discreet.mechanisms import AnyFamily, JointSampler, OwnSampler, Sampler
 from discreet.plots import promise_label, shorten_name
 from discreet.tables import (
     STANDARD,
-    Coding,
     Source,
     average_law,
     client_laws,

@@ -358,7 +358,8 @@ def _read_examples(
         return None
     if client is None or value is None:
         raise DiscreetError("--example needs --client COLUMN and --value COLUMN")
-    from discreet.tables import Coding, client_laws, file_source  # polars, which a plan without examples does not need
+    from discreet.domain import Coding
+    from discreet.tables import client_laws, file_source  # polars, which a plan without examples does not need
 
     return client_laws(file_source(example), Coding(domain, other, nulls), value=value, client=client)
 

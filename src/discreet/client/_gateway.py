@@ -248,7 +248,8 @@ def _checked_table_reader(
     try:
         import polars as pl
 
-        from discreet.tables import NULLS, Columns, ScannedSource, check_columns, check_rows, source_of
+        from discreet.domain import NULLS
+        from discreet.tables import Columns, ScannedSource, check_columns, check_rows, source_of
     except ImportError as missing:  # Arrow, which devices do not need
         need_extra("cli", missing)
     check_choice("nulls", nulls, NULLS)

@@ -53,12 +53,12 @@ from discreet.collect._store import (
     StoredAgreement,
     id_with_prefix,
 )
-from discreet.domain import Interval
+from discreet.domain import Coding, Interval
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
 from discreet.estimation import LARGEST, cells_as_bins, coding_and_sampler, reference_on
 from discreet.mechanisms import ReportSampler
 from discreet.survey import SurveySampler
-from discreet.tables import Coding, agreed_coding, agreed_family
+from discreet.tables import agreed_coding, agreed_family
 
 _REST = 50.0  # pause until the next look, in units of its duration: agreements can be large
 FRESH_SECONDS = 2.0  # for which the list of agreements counts as current

@@ -48,6 +48,7 @@ from discreet.collect._published_page import (
     survey_table,
 )
 from discreet.collect._store import Store, StoredAgreement, check_store, choose_agreement, today
+from discreet.domain import Coding, outcome_codes
 from discreet.errors import OPEN_UNIT, DiscreetError, check_path
 from discreet.estimation import (
     COUNTED,
@@ -85,9 +86,7 @@ from discreet.tables import (
     NUMBERED,
     REPLACE_HINT,
     STANDARD,
-    Coding,
     format_of,
-    outcome_codes,
     samples_of,
     writer_to,
 )

@@ -40,11 +40,11 @@ from discreet.client import MOST_BATCH, MOST_NAME
 from discreet.collect._counting import NAME_PATTERN, NAME_RULE, Arrival, Verdict, reports_as_signed
 from discreet.collect._requests import bad_request, unavailable, unprocessable
 from discreet.collect._store import Store, today
-from discreet.domain import CellDomain, Labels, Numbers, refuse_repeated_fields
+from discreet.domain import CellDomain, Coding, Labels, Numbers, refuse_repeated_fields
 from discreet.errors import DiscreetError, StoreError
 from discreet.mechanisms import Reports, ReportSampler
 from discreet.survey import SurveySampler
-from discreet.tables import ArrowStream, Coding, check_batch, is_text, names_of, without_dictionaries
+from discreet.tables import ArrowStream, check_batch, is_text, names_of, without_dictionaries
 
 Integers = NDArray[np.int64]
 

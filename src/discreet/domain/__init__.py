@@ -4,6 +4,9 @@ A domain is public and explicit: inferring labels, bounds or cells from the data
 outcome numbers to samples. Its canonical form lets two parties check that they mean the same outcomes.
 """
 
+from typing import TYPE_CHECKING
+
+from discreet._base.doors import lazy_names
 from discreet.domain._cells import (
     Bins,
     CellDomain as CellDomain,
@@ -38,4 +41,38 @@ from discreet.domain._labels import (
     read_day as read_day,
 )
 
+if TYPE_CHECKING:
+    from discreet.domain._coding import (
+        FIRST_MARK as FIRST_MARK,
+        MARK_ABOVE as MARK_ABOVE,
+        MARK_BELOW as MARK_BELOW,
+        MARK_LISTED as MARK_LISTED,
+        MARK_MISSING as MARK_MISSING,
+        MARK_NAN as MARK_NAN,
+        MARK_OUTSIDE as MARK_OUTSIDE,
+        MARK_UNREADABLE as MARK_UNREADABLE,
+        NEAREST as NEAREST,
+        NULLS as NULLS,
+        WIDE_MARKS as WIDE_MARKS,
+        Coding as Coding,
+        MisfitCounts as MisfitCounts,
+        codes_or_marks as codes_or_marks,
+        fit_coding as fit_coding,
+        is_whole as is_whole,
+        mark_for_records as mark_for_records,
+        outcome_codes as outcome_codes,
+        resolve_marks as resolve_marks,
+    )
+
 __all__ = ["Bins", "Digested", "Domain", "Interval", "Labels", "Numbers", "as_domain"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "_coding": (
+            "Coding FIRST_MARK MARK_ABOVE MARK_BELOW MARK_LISTED MARK_MISSING MARK_NAN MARK_OUTSIDE MARK_UNREADABLE MisfitCounts NEAREST "
+            "NULLS WIDE_MARKS codes_or_marks fit_coding is_whole mark_for_records outcome_codes resolve_marks"
+        )
+    },
+    extra="cli",
+)

@@ -59,6 +59,11 @@ class CellDomain(Domain[float]):
         """The middles of the cells."""
         return _read_only(cell_middles(self.edges))
 
+    @property
+    def end_cells(self) -> tuple[int, int]:
+        """The numbers of the first cell and of the last one along the line."""
+        return 0, self.size - 1
+
     @abstractmethod
     def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each value that lies between the first end and the last; some cell for any other."""

@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
+from discreet.domain import FIRST_MARK, Coding, fit_coding, outcome_codes
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._client_tables import (
     AGREEMENT,
@@ -40,15 +41,11 @@ from discreet.estimation._population import AnyPopulation, Population
 from discreet.mechanisms import AnyFamily, JointSampler, ReportCounts, ReportSampler, Sampler
 from discreet.tables import (
     FEW,
-    FIRST_MARK,
-    Coding,
     Source,
     agreed_coding,
     agreed_family,
     first_few,
-    fit_coding,
     format_of,
-    outcome_codes,
     refuse_domain,
     sample_texts,
     samples_of,

@@ -354,6 +354,11 @@ class LineCells(CellDomain):
         """How many cells there are."""
         return len(self._partition)
 
+    @property
+    def end_cells(self) -> tuple[int, int]:
+        """The numbers of the first cell and of the last one along the line."""
+        return int(self.order[0]), int(self.order[-1])
+
     @cached_property
     def masses(self) -> Floats:
         """The reference masses of the cells along the line."""

@@ -30,7 +30,7 @@ cut. A journal that comes back would undo a line after its release. (A write-ahe
 and journal are readable by their owner alone (0600). Each operation opens the file anew, so processes, threads and forks can share a book.
 
 **Rounds** ensures that a round is released once under a secret. Equal data give equal samples, so a second release of a round on changed data
-would reveal, by the samples that differ, that they changed (`discreet.release._keyed`). Before any sample of a round appears, the book
+would reveal, by the samples that differ, that they changed (`discreet.release._randomness`). Before any sample of a round appears, the book
 therefore notes its agreement, question and number with a keyed digest of the whole input. Releasing the same input again is allowed and
 gives the same samples. Another input is an error.
 

@@ -312,14 +312,14 @@ def _report_progressions(directions: Directions, reports: Reports) -> tuple[Inte
 
 def _count_with_compiled_code(directions: Directions, reports: Reports, table: Integers) -> None:
     """As `_count_affine_reports` without compiled code, in several threads."""
-    add_progressions = import_module("discreet.release._blocks").add_progressions
+    add_progression_counts = import_module("discreet.release._keyed_reports").add_progression_counts
     blocks, adding = directions.blocks, Lock()
 
     def count_part(part: Reports) -> None:
         counts = np.zeros(len(table), dtype=np.uint16)
         for start in range(0, len(part), MOST_IN_16_BITS):
             progressions = _report_progressions(directions, part[start : start + MOST_IN_16_BITS])
-            add_progressions(*progressions, blocks.prime, blocks.window, counts)
+            add_progression_counts(*progressions, blocks.prime, blocks.window, counts)
             with adding:
                 np.add(table, counts, out=table)
             counts[:] = 0

@@ -6,7 +6,7 @@ There are b blocks, r of which hold a given outcome; P(B) is the client's mass o
 compared with N. If it is smaller, the report is a uniform block. Else x is drawn from P, and the report is a uniform block that holds x.
 
 **Privacy, in rationals, for any draw of x.** Let p(B) in [0, 1] be the probability that x lies in B, *however* x is drawn, also in floating
-point. Then Q(B) = beta/b + (1 - beta) p(B)/r, exactly: uniform integers are drawn by rejection (`discreet.release._keyed`), and
+point. Then Q(B) = beta/b + (1 - beta) p(B)/r, exactly: uniform integers are drawn by rejection (`discreet.release._randomness`), and
 ranks are mapped to blocks one to one. So beta/b <= Q(B) <= beta/b + (1 - beta)/r, and for any two clients and any report the ratio is at
 most 1 + (1 - beta) b/(beta r). By the choice of N, beta >= b/(b + (E - 1) r), that is (1 - beta) b <= beta (E - 1) r, so it is at most
 1 + (E - 1) = E <= e^epsilon.   QED
@@ -271,7 +271,7 @@ class ReportSampler:
     def release_keyed(self, key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> int:
         """The report of one client as a function of a secret run key and its data: the same key and data give the same report.
 
-        The words of `discreet.release._keyed` decide, in this order: whether the block is uniform (below N), which record is drawn
+        The words of `discreet.release._randomness` decide, in this order: whether the block is uniform (below N), which record is drawn
         (uniform below the sum of the counts, outcomes in increasing order), and which block (uniform below b or r).
 
         Args:

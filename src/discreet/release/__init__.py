@@ -3,41 +3,39 @@
 from typing import TYPE_CHECKING
 
 from discreet._base.doors import lazy_names, old_names
-from discreet.release._keyed import (
+from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
+from discreet.release._randomness import (
+    BITS as BITS,
     DIGEST_WORDS as DIGEST_WORDS,
     WORDS as WORDS,
+    FixedIntegers as FixedIntegers,
     InputDigest as InputDigest,
+    IntegerFiller as IntegerFiller,
     Question as Question,
+    Randomness,
     RunKey as RunKey,
     Secret as Secret,
+    SystemEntropy,
     as_secret as as_secret,
     client_message as client_message,
     draw_below as draw_below,
+    entropy_bytes as entropy_bytes,
     fresh_secret as fresh_secret,
+    generator,
     integer_law_of_counts as integer_law_of_counts,
     keyed_word_rows as keyed_word_rows,
     keyed_words as keyed_words,
     next_below as next_below,
     parse_secret as parse_secret,
+    randomness_from as randomness_from,
     read_secret as read_secret,
     secret_line as secret_line,
-    write_secret as write_secret,
-)
-from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
-from discreet.release._randomness import (
-    BITS as BITS,
-    FixedIntegers as FixedIntegers,
-    IntegerFiller as IntegerFiller,
-    Randomness,
-    SystemEntropy,
-    entropy_bytes as entropy_bytes,
-    generator,
-    randomness_from as randomness_from,
     seeded_randomness,
+    write_secret as write_secret,
 )
 
 if TYPE_CHECKING:
-    from discreet.release._plain import (
+    from discreet.release._client_draws import (
         AFFINE_BLOCKS as AFFINE_BLOCKS,
         MASKED_BLOCKS as MASKED_BLOCKS,
         RANKED_BLOCKS as RANKED_BLOCKS,
@@ -51,10 +49,10 @@ if TYPE_CHECKING:
         ClientColumns as ClientColumns,
         RefusedRow as RefusedRow,
         ReportPlan as ReportPlan,
+        draw_word_rows as draw_word_rows,
         laws_and_messages as laws_and_messages,
-        note_words as note_words,
+        note_order_and_digest as note_order_and_digest,
         plan_of as plan_of,
-        word_rows as word_rows,
     )
 
 __all__ = [
@@ -75,10 +73,10 @@ __getattr__ = old_names(
     lazy_names(
         __name__,
         {
-            "_plain": (
+            "_client_draws": (
                 "ClientColumns REFUSED_INFINITE REFUSED_NAN REFUSED_NEGATIVE REFUSED_OUTSIDE REFUSED_OVERFLOW REFUSED_TOO_MANY "
-                "AFFINE_BLOCKS MASKED_BLOCKS RANKED_BLOCKS SINGLE_BLOCKS RefusedRow ReportPlan laws_and_messages note_words plan_of "
-                "word_rows"
+                "AFFINE_BLOCKS MASKED_BLOCKS RANKED_BLOCKS SINGLE_BLOCKS RefusedRow ReportPlan draw_word_rows laws_and_messages "
+                "note_order_and_digest plan_of"
             ),
         },
     ),

@@ -108,16 +108,16 @@ def exact_sum(values: Integers) -> int:
     return (int((values >> _HALF).sum()) << _HALF) + int((values & _MASK).sum())
 
 
-def portion_out(parts: Integers, missing: Integers, shared: int, bits: int = BITS + 1) -> Integers:
+def portion_out_units(parts: Integers, missing: Integers, shared: int, bits: int = BITS + 1) -> Integers:
     """The part of each outcome in `missing` units (..., 1), fewer than 2^bits; `parts` (..., k) is S outside the support, else 0."""
     ends = np.cumsum(parts, axis=-1)
     whole = ends[..., -1:]
-    limit = np.minimum(missing, scaled_fractions(whole, np.int64(TOTAL - shared), np.int64(TOTAL)))
-    given = limit - scaled_fractions(whole - ends, limit, np.maximum(whole, 1), bits)
+    limit = np.minimum(missing, scale_in_equal_steps(whole, np.int64(TOTAL - shared), np.int64(TOTAL)))
+    given = limit - scale_in_equal_steps(whole - ends, limit, np.maximum(whole, 1), bits)
     return np.asarray(np.diff(given, axis=-1, prepend=np.int64(0)))
 
 
-def scaled_fractions(values: Integers, many: Any, whole: Any, bits: int = BITS + 1) -> Integers:
+def scale_in_equal_steps(values: Integers, many: Any, whole: Any, bits: int = BITS + 1) -> Integers:
     """floor(value * many / whole) for 0 <= value <= whole <= 2^62 and many < 2^bits, bit by bit: the same steps for all numbers."""
     value, many, whole = (np.asarray(each).astype(np.uint64) for each in (values, many, whole))
     quotient = np.zeros(np.broadcast(value, many, whole).shape, dtype=np.uint64)
@@ -189,7 +189,7 @@ class Lattice:
     def _nearest_within(cls, box: Box, ratio: Fraction, *, raised: float | None = None) -> "Lattice | None":
         """The integer box nearest to a box with upper <= ratio lower exactly, or None; `raised`: a factor that raises the lower bounds."""
         ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
-        for lower in _lower_candidates(
+        for lower in _lower_bound_candidates(
             np.asarray(box.lower) * TOTAL * (raised or 1.0), raised is not None or ratio > box.size
         ):
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
@@ -210,7 +210,7 @@ class Lattice:
         """1 <= L <= U <= 2^62, and sum L <= 2^62 <= sum U."""
         lower, upper = np.asarray(self.lower), np.asarray(self.upper)
         ordered = (lower >= 1).all() and (lower <= upper).all() and (upper <= TOTAL).all()
-        return bool(ordered) and self.shared_total <= TOTAL <= self._bound_total(self.upper)
+        return bool(ordered) and self.shared_total <= TOTAL <= self._total_of_bound(self.upper)
 
     @property
     def largest_ratio(self) -> Fraction:
@@ -223,14 +223,14 @@ class Lattice:
     @cached_property
     def shared_total(self) -> int:
         """sum L: how many of the 2^62 integers are answered independently of the client."""
-        return self._bound_total(self.lower)
+        return self._total_of_bound(self.lower)
 
     @cached_property
     def shared_edges(self) -> Integers:
         """Running sums of L, for a reference that is not uniform (empty when it is)."""
         return np.empty(0, dtype=np.int64) if isinstance(self.lower, int) else np.cumsum(self.lower)
 
-    def _bound_total(self, bound: int | Integers) -> int:
+    def _total_of_bound(self, bound: int | Integers) -> int:
         if isinstance(bound, int):
             return bound * self.box.size
         return exact_sum(bound)
@@ -267,16 +267,16 @@ class Lattice:
             excess[row] = hand_out_units(wanted[row], room)
         missing = room - excess.sum(axis=1)
         if isinstance(self.lower, int):
-            return excess, self._hand_out_missing(excess, missing)
+            return excess, self._hand_out_missing_units(excess, missing)
         portion = np.zeros_like(excess)
         for bits, rows in ((16, missing < 1 << 16), (BITS + 1, missing >= 1 << 16)):
             some = rows & portioning[:, 0]
             if some.any():
                 parts = np.where(held[some], 0, self.portions)
-                portion[some] = portion_out(parts, missing[some, None], self.shared_total, bits)
-        return excess, portion, self._hand_out_missing(excess + portion, missing - portion.sum(axis=1))
+                portion[some] = portion_out_units(parts, missing[some, None], self.shared_total, bits)
+        return excess, portion, self._hand_out_missing_units(excess + portion, missing - portion.sum(axis=1))
 
-    def _hand_out_missing(self, given: Integers, missing: Integers) -> Integers:
+    def _hand_out_missing_units(self, given: Integers, missing: Integers) -> Integers:
         """The missing units, for the outcomes that have room, in order."""
         capacity = np.asarray(self.upper) - np.asarray(self.lower)
         fill = np.zeros_like(given)
@@ -315,7 +315,7 @@ class Lattice:
     shared = OldName("shared_total")
 
 
-def _lower_candidates(exact: Floats, upwards: bool) -> Iterator[Integers]:
+def _lower_bound_candidates(exact: Floats, upwards: bool) -> Iterator[Integers]:
     """Integers near the lower bounds, best first.
 
     Rounding down can cost an outcome e^epsilon units of its upper bound; rounding up costs all outcomes together one unit each. The cheaper
@@ -373,7 +373,7 @@ def outcomes(lattice: Lattice, laws: Floats, mixing: Affine | None, uniform: Int
     Raises:
         DiscreetError: for rows that are no laws, and for other arguments than these.
     """
-    _check_draw(lattice, laws, mixing, dimensions=2)
+    _check_draw_arguments(lattice, laws, mixing, dimensions=2)
     if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != laws.shape[:1]:
         raise DiscreetError("uniform does not hold one 64-bit integer for each law; pass Randomness.integers(n)")
     return _draw_and_solve(lattice, laws, mixing, uniform, keeping=mixing is not None)[0]
@@ -393,14 +393,14 @@ def weights(lattice: Lattice, laws: Floats, mixing: Affine | None) -> Integers:
     Raises:
         DiscreetError: for rows that are no laws, and for other arguments than these.
     """
-    _check_draw(lattice, laws, mixing, dimensions=2)
+    _check_draw_arguments(lattice, laws, mixing, dimensions=2)
     # so that every row is solved
     past_shared = np.full(len(laws), min(lattice.shared_total, TOTAL - 1), dtype=np.int64)
     _, slope, lift = _draw_and_solve(lattice, laws, mixing, past_shared)
     return lattice.weights(laws, slope, lift)
 
 
-def _check_draw(lattice: Lattice, laws: Floats, mixing: Affine | None, *, dimensions: int) -> None:
+def _check_draw_arguments(lattice: Lattice, laws: Floats, mixing: Affine | None, *, dimensions: int) -> None:
     """Refuse arguments of another kind or shape. What the laws hold is not shown: it is the clients' own."""
     check_kind("lattice", lattice, Lattice, "pass the lattice of a sampler")
     if mixing is not None:
@@ -424,7 +424,7 @@ def _draw_and_solve(
     lift = np.full(kept, 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
     compiled = compiled_for(estimated_numpy_seconds(laws.size))
-    draw = import_module("discreet.release._compiled").draw if compiled else _numpy_draw
+    draw = import_module("discreet.release._compiled").draw if compiled else _draw_in_numpy
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
         refuse_bad_law(laws, bad)
@@ -433,7 +433,7 @@ def _draw_and_solve(
     return out, slope, lift
 
 
-def _numpy_draw(
+def _draw_in_numpy(
     lattice: Lattice,
     laws: Floats,
     projecting: bool,
@@ -494,7 +494,7 @@ def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | Non
     Raises:
         DiscreetError: for what is no law, and for other arguments than these.
     """
-    _check_draw(lattice, law, mixing, dimensions=1)
+    _check_draw_arguments(lattice, law, mixing, dimensions=1)
     uniform = check_count("uniform", uniform, least=0, most=TOTAL - 1)
     if not is_law(law[None, :])[0]:
         refuse_bad_law(law[None, :], 0)
@@ -527,7 +527,7 @@ def parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None)
     capacity = np.asarray(lattice.upper) - np.asarray(lattice.lower)
     if not portioning:
         return excess, _hand_out_in_constant_time(capacity - excess, missing)
-    portion = portion_out(np.where(mass > 0.0, 0, lattice.portions), np.array([missing]), lattice.shared_total)
+    portion = portion_out_units(np.where(mass > 0.0, 0, lattice.portions), np.array([missing]), lattice.shared_total)
     return excess, portion, _hand_out_in_constant_time(capacity - excess - portion, missing - portion.sum())
 
 

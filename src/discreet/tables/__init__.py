@@ -14,28 +14,19 @@ if TYPE_CHECKING:
         check_batch as check_batch,
         is_text as is_text,
         names_of as names_of,
-        without_dictionaries as without_dictionaries,
-    )
-    from discreet.tables._clients import client_name_texts as client_name_texts
-    from discreet.tables._coding import (
-        FIRST_MARK as FIRST_MARK,
-        NULLS as NULLS,
-        Coding as Coding,
-        Columns as Columns,
-        agreed_coding as agreed_coding,
-        agreed_family as agreed_family,
-        refuse_domain as refuse_domain,
-    )
-    from discreet.tables._disk import READ as READ, STANDARD as STANDARD
-    from discreet.tables._drawing import Kernel
-    from discreet.tables._local import Release, sample, sample_file
-    from discreet.tables._outputs import (
-        REPLACE_HINT as REPLACE_HINT,
-        format_of as format_of,
         published_batch as published_batch,
         samples_of as samples_of,
-        writer_to as writer_to,
+        without_dictionaries as without_dictionaries,
     )
+    from discreet.tables._columns import Columns as Columns
+    from discreet.tables._drawing import Kernel
+    from discreet.tables._files import (
+        READ as READ,
+        REPLACE_HINT as REPLACE_HINT,
+        STANDARD as STANDARD,
+        format_of as format_of,
+    )
+    from discreet.tables._local import Release, sample, sample_file, writer_to as writer_to
     from discreet.tables._raw_counts import (
         DryRun,
         average_law as average_law,
@@ -44,28 +35,29 @@ if TYPE_CHECKING:
         example_counts as example_counts,
         find_misfits as find_misfits,
     )
-    from discreet.tables._records import (
-        Reading as Reading,
-        check_columns as check_columns,
-        check_rows as check_rows,
-        fit_coding as fit_coding,
-        outcome_codes as outcome_codes,
-        resolve_marks as resolve_marks,
+    from discreet.tables._reading import Reading as Reading, check_rows as check_rows
+    from discreet.tables._request import (
+        Progress as Progress,
+        Request,
+        Summary,
+        agreed_coding as agreed_coding,
+        agreed_family as agreed_family,
+        refuse_domain as refuse_domain,
     )
-    from discreet.tables._request import Progress as Progress, Request, Summary
     from discreet.tables._sources import (
         FEW as FEW,
         METADATA as METADATA,
         NUMBERED as NUMBERED,
         ScannedSource as ScannedSource,
         Source as Source,
+        check_columns as check_columns,
         file_source as file_source,
         first_few as first_few,
         is_among_inputs as is_among_inputs,
         open_source as open_source,
-        sample_texts as sample_texts,
         source_of as source_of,
     )
+    from discreet.tables._text_files import client_name_texts as client_name_texts, sample_texts as sample_texts
 
 __all__ = [
     "DryRun",
@@ -84,19 +76,16 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "_arrow": "ArrowStream check_batch is_text names_of without_dictionaries",
-        "_clients": "client_name_texts",
-        "_coding": "Coding Columns FIRST_MARK NULLS agreed_coding agreed_family refuse_domain",
-        "_disk": "READ STANDARD",
+        "_arrow": "ArrowStream check_batch is_text names_of published_batch samples_of without_dictionaries",
+        "_columns": "Columns",
         "_drawing": "Kernel",
-        "_local": "Release sample sample_file",
-        "_outputs": "REPLACE_HINT format_of published_batch samples_of writer_to",
+        "_files": "READ REPLACE_HINT STANDARD format_of",
+        "_local": "Release sample sample_file writer_to",
         "_raw_counts": "DryRun average_law client_laws dry_run example_counts find_misfits",
-        "_records": "Reading check_columns check_rows fit_coding outcome_codes resolve_marks",
-        "_request": "Progress Request Summary",
-        "_sources": (
-            "FEW METADATA NUMBERED ScannedSource Source file_source first_few is_among_inputs open_source sample_texts source_of"
-        ),
+        "_reading": "Reading check_rows",
+        "_request": "Progress Request Summary agreed_coding agreed_family refuse_domain",
+        "_sources": "FEW METADATA NUMBERED ScannedSource Source check_columns file_source first_few is_among_inputs open_source source_of",
+        "_text_files": "client_name_texts sample_texts",
     },
     extra="cli",
 )

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._base.files import translate_read_errors
+from discreet.domain import CellDomain, Coding, Labels
 from discreet.errors import DiscreetError, check_columns
 
 _ROWS = 1 << 19  # in a piece
@@ -46,11 +47,11 @@ def check_batch(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None
         try:
             column.validate(full=True)
         except (pa.ArrowException, UnicodeDecodeError):
-            raise _damage_error(where, f"column {name!r}") from None
+            raise _damaged_data_error(where, f"column {name!r}") from None
     try:
         batch.validate()
     except pa.ArrowException:
-        raise _damage_error(where, "a batch") from None
+        raise _damaged_data_error(where, "a batch") from None
     return found
 
 
@@ -59,7 +60,7 @@ def names_of(schema: pa.Schema, where: str) -> list[str]:
     try:
         names = list(schema.names)
     except UnicodeDecodeError:
-        raise _damage_error(where, "the name of a column") from None
+        raise _damaged_data_error(where, "the name of a column") from None
     check_columns(names, where)
     return names
 
@@ -72,7 +73,7 @@ def schema_of(schema: pa.Schema, where: str) -> pl.Schema:
 
 def bounded_frames(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
     """A checked batch as frames of a bounded size, after unpacking dictionaries. Columns that no engine reads are left out."""
-    readable = [field.name for field in batch.schema if is_readable(field.type)]
+    readable = [field.name for field in batch.schema if is_readable_type(field.type)]
     batch = batch.select(readable)
     waiting = [batch.slice(first, _ROWS) for first in range(0, batch.num_rows, _ROWS)]
     while waiting:
@@ -85,7 +86,7 @@ def bounded_frames(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
         yield pl.DataFrame(pa.Table.from_arrays(columns, names=piece.schema.names))
 
 
-def batches_of_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
+def read_table_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
     """The batches of a table in memory, not checked yet."""
     try:
         table.validate()  # columns of different lengths would be read past their end
@@ -96,7 +97,7 @@ def batches_of_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
     yield from table.to_batches()
 
 
-def batches_of_stream(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+def read_stream_batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     """The batches of a stream in memory as they come, not checked yet."""
     while True:
         with arrow_errors("the stream", "ends early or is damaged"):
@@ -109,13 +110,13 @@ def batches_of_stream(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 
 def without_dictionaries(column: pa.Array) -> pa.Array:
     """A checked column with its dictionaries written out."""
-    wanted = _plain_type(column.type)
+    wanted = _type_without_dictionaries(column.type)
     if pa.types.is_dictionary(column.type):  # its words may be views, which Arrow cannot look up
         column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(wanted))
     return column if wanted == column.type else column.cast(wanted)
 
 
-def as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def cast_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A column of that type. (Arrow's cast loads `pyarrow.compute`, even where the type is right.)"""
     return column if column.type == kind else column.cast(kind)
 
@@ -145,7 +146,7 @@ class _ArrowExport:
         return self._column.__arrow_c_array__(requested_schema)
 
 
-def series_of(column: pa.Array) -> pl.Series:
+def polars_series(column: pa.Array) -> pl.Series:
     """A checked column as polars reads it."""
     return pl.Series(_ArrowExport(column))
 
@@ -154,10 +155,10 @@ def take_rows(column: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
     """These rows of a column without nulls, of the same type."""
     if pa.types.is_integer(column.type):
         return number_column(column_numbers(column)[rows])
-    return as_type(series_of(column).gather(series_of(number_column(rows))).to_arrow(), column.type)
+    return cast_column(polars_series(column).gather(polars_series(number_column(rows))).to_arrow(), column.type)
 
 
-def short_texts(texts: pl.Series) -> pa.Array:
+def texts_with_short_offsets(texts: pl.Series) -> pa.Array:
     """Texts as a column of Arrow's usual type, with offsets of 32 bits."""
     found = texts.to_arrow()
     _, offsets, content = found.buffers()
@@ -185,12 +186,12 @@ def is_date(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None))
 
 
-def is_readable(kind: pa.DataType) -> bool:
+def is_readable_type(kind: pa.DataType) -> bool:
     """Whether an engine reads such columns: numbers, texts, dictionaries of texts, dates, and lists of these."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     if is_list(kind):
-        return not is_list(kind.value_type) and is_readable(kind.value_type)
+        return not is_list(kind.value_type) and is_readable_type(kind.value_type)
     return is_text(kind) or kind in _NUMBERS or bool(pa.types.is_decimal128(kind)) or is_date(kind)
 
 
@@ -199,19 +200,19 @@ def arrow_errors(name: str, what: str) -> AbstractContextManager[None]:
     return translate_read_errors(name, what, pa.ArrowException)
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
+def _type_without_dictionaries(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return pa.large_string()
     if is_list(kind):
-        return pa.large_list(_plain_type(kind.value_type))
+        return pa.large_list(_type_without_dictionaries(kind.value_type))
     return pa.float32() if kind == pa.float16() else kind
 
 
 def _polars_type(kind: pa.DataType) -> Any:
-    if is_text(kind) or (pa.types.is_dictionary(kind) and is_readable(kind)):
+    if is_text(kind) or (pa.types.is_dictionary(kind) and is_readable_type(kind)):
         return pl.String()
     if is_list(kind):
-        return pl.List(_polars_type(kind.value_type)) if is_readable(kind) else pl.Unknown()
+        return pl.List(_polars_type(kind.value_type)) if is_readable_type(kind) else pl.Unknown()
     if kind in _NUMBERS:
         return _NUMBERS[kind]
     if pa.types.is_decimal128(kind):
@@ -237,10 +238,42 @@ def _unpacked_bytes(column: pa.Array) -> int:
     return int(pc.sum(pc.take(lengths, column.indices)).as_py() or 0)
 
 
-def _damage_error(where: str, what: str) -> DiscreetError:
+def _damaged_data_error(where: str, what: str) -> DiscreetError:
     return DiscreetError(
         f"{where}: {what} is damaged: it points outside of what was sent, or holds text that is not UTF-8; write it again"
     )
+
+
+def published_batch(
+    clients: pa.Array, coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64], agreement_id: str
+) -> pa.RecordBatch:
+    """Clients and the outcomes that were drawn for them, as records (client, sample, agreement)."""
+    columns = [clients, samples_of(coding, outcomes, within), agreement_column(agreement_id, len(clients))]
+    return pa.RecordBatch.from_arrays(columns, names=["client", "sample", "agreement"])
+
+
+def agreement_column(agreement_id: str, rows: int) -> pa.Array:
+    """The agreement of every record, stored once."""
+    return pa.DictionaryArray.from_arrays(
+        number_column(np.zeros(rows, dtype=np.int8)),
+        texts_with_short_offsets(pl.Series([agreement_id])),
+    )
+
+
+def samples_of(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
+    """Outcome numbers as published: labels, the numbers, or the point `within` each cell."""
+    match coding.domain:
+        case Labels(labels):
+            found = pl.Series(labels, strict=True).gather(polars_series(number_column(outcomes)))
+            return (
+                texts_with_short_offsets(found)
+                if found.dtype == pl.String
+                else cast_column(found.to_arrow(), coding.sample_type)
+            )
+        case CellDomain() as cells:
+            return number_column(cells.within(outcomes, within))
+        case _:
+            return number_column(outcomes)
 
 
 _MARK, _CONTINUED = b"ARROW1", b"\xff\xff\xff\xff"
@@ -278,7 +311,7 @@ class ArrowFile:
         self.path, self.name = path, name
         with arrow_errors(name, "is no whole Arrow file"):
             with open(path, "rb") as file:
-                _check_blocks(name, file)
+                _check_index_blocks(name, file)
             self._reader = pa.ipc.open_file(pa.OSFile(path))
             self.schema: pa.Schema = self._reader.schema
 
@@ -301,33 +334,33 @@ class _GuardedFile:
 
     def read(self, size: int = -1) -> bytes:
         if not self._ready and not self._unseen and size:
-            self._next_message()
+            self._read_next_message()
         if self._ready:
             given = self._ready if size < 0 else self._ready[:size]
             self._ready = self._ready[len(given) :]
         else:
-            given = self._whole(self._unseen if size < 0 else min(size, self._unseen))
+            given = self._read_fully(self._unseen if size < 0 else min(size, self._unseen))
             self._unseen = self._unseen - len(given) if given else 0
         if given and 0 <= len(given) < size:
             return given + self.read(size - len(given))
         return given
 
-    def _next_message(self) -> None:
-        head = self._whole(8)
+    def _read_next_message(self) -> None:
+        head = self._read_fully(8)
         if head[:4] == _CONTINUED and len(head) == 8:
             (size,) = struct.unpack("<i", head[4:])
             if size:
-                self._ready = head + self._body(size)
+                self._ready = head + self._read_body(size)
                 return
         elif head:
             raise DiscreetError(f"{self._name} is damaged: a message does not start where it should; write it again")
         self._ready = head
 
-    def _body(self, size: int) -> bytes:
+    def _read_body(self, size: int) -> bytes:
         """The metadata, and the body if it has to be checked."""
         if not 0 < size <= _LARGEST_METADATA:
             raise DiscreetError(f"{self._name} is damaged: a message has {size:,} bytes of metadata; write it again")
-        metadata = self._whole(size)
+        metadata = self._read_fully(size)
         try:
             length, buffers = _message_layout(metadata)
         except (struct.error, IndexError):
@@ -337,11 +370,11 @@ class _GuardedFile:
         if not buffers:
             self._unseen = length
             return metadata
-        body = self._whole(length)
-        _refuse_bomb(self._name, len(body), (body[at : at + 8] for at in buffers if at >= 0))
+        body = self._read_fully(length)
+        _refuse_large_unpacking(self._name, len(body), (body[at : at + 8] for at in buffers if at >= 0))
         return metadata + body
 
-    def _whole(self, size: int) -> bytes:
+    def _read_fully(self, size: int) -> bytes:
         """`size` bytes, or all there are."""
         found = [b""]
         while size > 0 and (piece := self._file.read(min(size, _READ))):
@@ -350,7 +383,7 @@ class _GuardedFile:
         return b"".join(found)
 
 
-def _refuse_bomb(name: str, packed: int, heads: Iterable[bytes]) -> None:
+def _refuse_large_unpacking(name: str, packed: int, heads: Iterable[bytes]) -> None:
     """Raise an error for a body whose compressed buffers, each of which starts with its size, would unpack to too much."""
     unpacked = sum(max(0, int.from_bytes(head, "little", signed=True)) for head in heads if len(head) == 8)
     if unpacked > max(_ALWAYS, _RATIO * packed):
@@ -359,7 +392,7 @@ def _refuse_bomb(name: str, packed: int, heads: Iterable[bytes]) -> None:
         )
 
 
-def _check_blocks(name: str, file: Any) -> None:
+def _check_index_blocks(name: str, file: Any) -> None:
     """Check every message in a file's index against the file."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - len(_MARK) - 4))
@@ -381,7 +414,7 @@ def _check_blocks(name: str, file: Any) -> None:
             if claimed > body_length:
                 raise IndexError
             body = offset + metadata_length
-            _refuse_bomb(
+            _refuse_large_unpacking(
                 name, body_length, (_read_eight_bytes(file, body + at) for at in buffers if 0 <= at < body_length)
             )
     except (struct.error, IndexError):

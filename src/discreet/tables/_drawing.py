@@ -1,36 +1,44 @@
 """`Kernel`, one sample for each client of an Arrow batch, and `LedgerSettlement`, a whole release under a population's ledger.
 
-Every engine ends in `Kernel`: lists of outcomes (and counts) for each client in, a sample for each client out. It draws the core's
-distribution, integer for integer (`discreet.release._sparse`, and for small work `discreet.release._plain`). Its randomness is a keyed
-function of client and data (`discreet.release._keyed`), so a second call gives the same samples.
+Every engine ends in `Kernel`: lists of outcomes (and counts) for each client in, a sample for each client out. Its randomness is a keyed
+function of client and data (`discreet.release._randomness`), so a second call gives the same samples. A `DrawingMethod` is the way in which
+a mechanism draws: `SampleDrawing`, `ReportDrawing`, `SurveyDrawing`, `OwnDrawing` or `JointDrawing`. The first three have compiled code for
+much work (`discreet.release._client_draws_compiled`), and the same in numpy for little.
 
 With a ledger, `LedgerSettlement` draws everything, settles it in one transaction, and only then releases anything. The ledger knows clients
-by a keyed digest of their names. The kernel computes it as the words of a client without records, under the ledger's own key. The order of
+by a keyed digest of their names. It is computed as the words of a client without records, under the ledger's own key. The order of
 samples published without their clients comes likewise from the round and the name alone: an order made from the data would change if a
 round is repeated on changed data.
 """
 
 import hashlib
 import os
-import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_for, read_only_view
-from discreet.domain import Interval
+from discreet.domain import Coding, Interval
 from discreet.errors import DiscreetError, check_kind
 from discreet.families import Simplex
 from discreet.ledger import ClientDigests, PopulationLedger, Round, Settlement
-from discreet.mechanisms import JointSampler, OptimalSampler, OwnSampler, ReportSampler, draw_from_weights
+from discreet.mechanisms import (
+    AnyFamily,
+    JointSampler,
+    OptimalSampler,
+    OwnSampler,
+    ReportSampler,
+    Sampler,
+    draw_from_weights,
+)
 from discreet.release import (
     BITS,
     DIGEST_WORDS,
@@ -46,23 +54,29 @@ from discreet.release import (
     InputDigest,
     RefusedRow,
     RunKey,
+    draw_word_rows,
     laws_and_messages,
-    note_words,
+    note_order_and_digest,
     plan_of,
-    word_rows,
 )
 from discreet.survey import SurveySampler
-from discreet.tables._arrow import check_batch, column_numbers, is_list, names_of, take_rows
-from discreet.tables._clients import plain_clients
-from discreet.tables._coding import Coding
-from discreet.tables._outputs import published_batch, published_joint, published_reports
-from discreet.tables._parts import SECONDS_A_ROW, client_arrays, counts_and_weights, grouping_for
-from discreet.tables._request import Job
-from discreet.tables._row_reading import RowReading
+from discreet.tables._arrow import (
+    agreement_column,
+    check_batch,
+    names_of,
+    number_column,
+    published_batch,
+    samples_of,
+    take_rows,
+)
+from discreet.tables._columns import client_name_column
+from discreet.tables._parts import SECONDS_A_ROW, client_columns, refuse_repeated_clients
+from discreet.tables._request import Job, joint_columns
 
 if TYPE_CHECKING:
     from discreet.tables._parts import ClientGroup
 
+_COMPILED, _IN_NUMPY = "discreet.release._client_draws_compiled", "discreet.release._client_draws"
 _REPORTS_TOGETHER = 1 << 16
 _LAW_ENTRIES = 1 << 22  # of laws that are held at a time, where all of a law is needed
 _DRAWN_PERSON = b"discreet drawn"
@@ -84,7 +98,7 @@ class Draws:
 
     Of samples drawn together, `outcomes` holds the number of the multiset, and `within` 53 bits that choose the order of its members. Of a
     report, `outcomes` holds the lower 32 bits and `within` the upper ones over 2^32, which no double rounds: so a ledger keeps samples
-    and reports alike. `digest` is that of the clients and all they hold: those of several draws add up (`discreet.release._keyed`).
+    and reports alike. `digest` is that of the clients and all they hold: those of several draws add up (`discreet.release._randomness`).
     """
 
     outcomes: NDArray[np.int64]
@@ -97,6 +111,341 @@ class Draws:
         order = self.order[rows] if self.order.size else self.order
         within = self.within[rows] if self.within.size else self.within
         return Draws(self.outcomes[rows], order, within, self.digest)
+
+
+class DrawnArrays(NamedTuple):
+    """The arrays that a draw fills: as in `Draws`, the sums of the digest, and the place and reason of a bad record. Empty: not asked for."""
+
+    outcomes: NDArray[np.int64]
+    order: NDArray[np.uint64]
+    within: NDArray[np.float64]
+    digest: NDArray[np.uint64]
+    problem: NDArray[np.int64]
+
+    def note_refusal(self, row: RefusedRow) -> int:
+        """Note why a row is refused; returns its number."""
+        self.problem[:] = row.place, row.why
+        return row.row
+
+
+# draws for clients first <= row < last; returns the first bad row, or -1
+RowDrawer = Callable[[int, int, DrawnArrays], int]
+
+
+class DrawingMethod(ABC):
+    """The way in which a mechanism draws for clients.
+
+    Attributes:
+        size: the number of outcomes.
+        fills_within: whether a draw needs `Draws.within`.
+        batch_refusal: why `Kernel` does not draw for a batch, or None.
+    """
+
+    size: int
+    fills_within = True
+    batch_refusal: str | None = None
+    _coding: Coding
+
+    @abstractmethod
+    def row_drawer(self, clients: ClientColumns) -> RowDrawer:
+        """The function that draws for some of the clients; threads may call it on different rows."""
+
+    def publish(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
+        """What was drawn for clients, as records: a sample for each, unless a method says otherwise."""
+        return published_batch(names, self._coding, drawn.outcomes, drawn.within, agreement_id)
+
+    def draw(self, clients: ClientColumns, *, ordered: bool = False, digested: bool = True, threads: int = 1) -> Draws:
+        """One outcome for each client. `ordered`: also the words to sort by. `digested`: also the digest of the input."""
+        number, draw_rows = len(clients), self.row_drawer(clients)
+        outcomes = np.empty(number, dtype=np.int64)
+        order = np.empty(number if ordered else 0, dtype=np.uint64)
+        within = np.empty(number if self.fills_within else 0)
+
+        def draw_part(first: int, last: int) -> InputDigest:
+            sums = np.zeros(DIGEST_WORDS if digested else 0, dtype=np.uint64)
+            found = DrawnArrays(outcomes, order, within, sums, np.zeros(2, dtype=np.int64))
+            bad = draw_rows(first, last, found)
+            if bad >= 0:
+                self._refuse_row(bad, int(found.problem[1]))
+            return InputDigest.of(sums)
+
+        parts = max(1, min(threads, number // _WORTH_SHARING))
+        if parts == 1:
+            return Draws(outcomes, order, within, draw_part(0, number))
+        edges = [number * part // parts for part in range(parts + 1)]
+        with ThreadPoolExecutor(parts) as pool:
+            return Draws(outcomes, order, within, sum(pool.map(draw_part, edges[:-1], edges[1:]), InputDigest()))
+
+    def _refuse_row(self, row: int, problem: int) -> None:
+        """Raise the error for a row, without its client or outcome, which are private."""
+        fixes = {
+            REFUSED_OUTSIDE: f"outcomes are 0 to {self.size - 1}",
+            REFUSED_TOO_MANY: "a report chooses among at most 2^62 records; round the counts to multiples of a larger number",
+        }
+        fix = fixes.get(problem, "counts are finite and at least 0")
+        raise DiscreetError(f"row {row} of the batch: {_PROBLEMS[problem]}; {fix}")
+
+
+class SampleDrawing(DrawingMethod):
+    """Samples by the integer box of a mechanism."""
+
+    def __init__(self, sampler: Sampler[AnyFamily], coding: Coding, key: RunKey) -> None:
+        self.size, self.fills_within = sampler.carrier.size, coding.has_cells
+        self._plan, self._coding, self._key = plan_of(sampler.lattice, sampler.mixing), coding, key
+
+    def row_drawer(self, clients: ClientColumns) -> RowDrawer:
+        code = import_module(_COMPILED if _is_worth_compiling(clients, _SECONDS_A_CLIENT) else _IN_NUMPY)
+        state = code.draw_state(self._key)
+        return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
+
+
+class _DrawingOfReports(DrawingMethod):
+    """Reports, in halves of 32 bits, as `Draws` holds them."""
+
+    _sampler: Any
+    _key: RunKey
+
+    @abstractmethod
+    def _compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
+        """The function that draws with compiled code."""
+
+    def row_drawer(self, clients: ClientColumns) -> RowDrawer:
+        if not _is_worth_compiling(clients, _SECONDS_A_REPORT):
+            return lambda first, last, found: self.draw_in_numpy(clients, first, last, found)
+        code = import_module(_COMPILED)
+        return self._compiled_drawer(code, clients, code.draw_state(self._key))
+
+    def draw_in_numpy(self, clients: ClientColumns, first: int, last: int, found: DrawnArrays) -> int:
+        """A `RowDrawer` without compiled code."""
+        for start in range(first, last, _REPORTS_TOGETHER):
+            rows = slice(start, min(start + _REPORTS_TOGETHER, last))
+            try:
+                laws, messages = _reportable_laws(self.size, clients, rows.start, rows.stop)
+            except RefusedRow as bad:
+                return found.note_refusal(bad)
+            _write_report_halves(self._sampler.release_messages(self._key, messages, laws), rows, found)
+            if found.order.size or found.digest.size:
+                note_order_and_digest(draw_word_rows(self._key, messages), rows, found.order, found.digest)
+        return -1
+
+    def publish(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
+        upper = (drawn.within * 2.0**32).astype(np.uint64)
+        reports = (upper << np.uint64(32)) | drawn.outcomes.astype(np.uint64)
+        columns = [names, number_column(reports), agreement_column(agreement_id, len(names))]
+        return pa.RecordBatch.from_arrays(columns, names=["client", "report", "agreement"])
+
+
+class ReportDrawing(_DrawingOfReports):
+    """Reports that name blocks of outcomes."""
+
+    def __init__(self, sampler: ReportSampler, key: RunKey) -> None:
+        self.size, self._sampler, self._key = sampler.family.size, sampler, key
+        self._plan = sampler.plan  # made here, before threads ask for it
+
+    def _compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
+        return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
+
+
+class SurveyDrawing(_DrawingOfReports):
+    """Reports on a survey, whose words and rows compiled code finds."""
+
+    def __init__(self, sampler: SurveySampler, key: RunKey) -> None:
+        self.size, self._sampler, self._key = sampler.survey.columns.size, sampler, key
+
+    def _compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
+        context = np.frombuffer(self._sampler.context, dtype="<u8").astype(np.uint64)
+
+        def draw_rows(first: int, last: int, found: DrawnArrays) -> int:
+            number = len(clients)
+            words, rows = np.empty((number, WORDS), dtype=np.int64), np.empty(number, dtype=np.int64)
+            states = np.empty(number, dtype=np.int8)
+            bad = code.draw_survey_rows(
+                self.size,
+                context,
+                clients,
+                state,
+                first,
+                last,
+                words,
+                rows,
+                states,
+                found.order,
+                found.digest,
+                found.problem,
+            )
+            if bad >= 0:
+                return int(bad)
+            here = slice(first, last)
+            reports, again = self._sampler.release_words(words[here], rows[here], states[here])
+            for row in np.flatnonzero(again).tolist():
+                laws, messages = laws_and_messages(self.size, clients, first + row, first + row + 1)
+                reports[row] = self._sampler.release_messages(self._key, messages, laws)[0]
+            _write_report_halves(reports, here, found)
+            return -1
+
+        return draw_rows
+
+
+class _DrawingByLaw(DrawingMethod):
+    """Outcomes that a client's whole law decides on.
+
+    The digest covers what was drawn. So if a law of somebody's own answers differently for the same input, or another machine rounds
+    differently, and a sample changes, a second release of the round is an error, as of other data.
+    """
+
+    _key: RunKey
+
+    @abstractmethod
+    def _numbers_of_integers(
+        self, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """What integers fall on, for laws (n, size) and whether each client has one."""
+
+    def row_drawer(self, clients: ClientColumns) -> RowDrawer:
+        return lambda first, last, found: self._draw_rows(clients, first, last, found)
+
+    def _draw_rows(self, clients: ClientColumns, first: int, last: int, found: DrawnArrays) -> int:
+        step = max(1, min(_REPORTS_TOGETHER, _LAW_ENTRIES // self.size))
+        for start in range(first, last, step):
+            here = slice(start, min(start + step, last))
+            try:
+                laws, messages = laws_and_messages(self.size, clients, here.start, here.stop)
+            except RefusedRow as bad:
+                return found.note_refusal(bad)
+            words, rows = draw_word_rows(self._key, messages), np.zeros((len(laws), self.size))
+            for row, (outcomes, numbers) in zip(rows, laws, strict=True):
+                row[outcomes.astype(np.int64)] = numbers.astype(np.float64)
+            totals = rows.sum(axis=1)
+            some = totals > 0.0
+            rows[some] /= totals[some, None]
+            uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
+            found.outcomes[here] = self._numbers_of_integers(rows, some, uniform)
+            note_order_and_digest(words, here, found.order, found.digest[:0])
+            if found.digest.size:
+                found.digest[:] += _digest_drawn(self._key, words, found.outcomes[here])
+            if found.within.size:
+                found.within[here] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return -1
+
+
+class OwnDrawing(_DrawingByLaw):
+    """Samples by the integer weights of a mechanism of somebody's own, whose law is asked once a client."""
+
+    def __init__(self, sampler: OwnSampler, coding: Coding, key: RunKey) -> None:
+        self.size, self.fills_within = sampler.carrier.size, coding.has_cells
+        self.batch_refusal = (
+            f"the kernel does not draw by {sampler.name!r}, a mechanism of somebody's own: asked again, its law could answer "
+            "differently, and two samples from one random integer may tell more than epsilon allows; use sample or spark.sample"
+        )
+        self._sampler, self._coding, self._key, self._asking = sampler, coding, key, Lock()
+
+    def _numbers_of_integers(
+        self, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        weights = np.tile(self._sampler.reference_weights, (len(rows), 1))
+        with self._asking:  # one thread at a time: it is somebody's own code
+            weights[some] = self._sampler.weights(rows[some])
+        return draw_from_weights(weights, uniform)
+
+
+class JointDrawing(_DrawingByLaw):
+    """Several samples of each client that are drawn together: a multiset, and a seed of 53 bits for the order of its members."""
+
+    def __init__(self, sampler: JointSampler, coding: Coding, key: RunKey) -> None:
+        self.size = sampler.family.size
+        self.batch_refusal = (
+            f"the kernel does not draw {sampler.samples} samples of each client together: nothing compares its draws, and a machine "
+            "that rounds differently could give two of them for one random integer; use sample or spark.sample"
+        )
+        self._sampler, self._coding, self._key = sampler, coding, key
+        _ = sampler.lattice  # made here, before threads ask for it
+
+    def _numbers_of_integers(
+        self, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        found = np.empty(len(rows), dtype=np.int64)
+        for here, laws in ((some, rows[some]), (~some, None)):
+            if here.any():
+                found[here] = self._sampler.numbers_of_integers(laws, uniform[here])
+        return found
+
+    def publish(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
+        """Records (client, sample_1, ..., agreement). The seed also gives the place of each member within its cell."""
+        number = self._sampler.samples
+        words = _words_of_seeds((drawn.within * 2.0**53).astype(np.uint64), 2 * number)
+        members = self._sampler.multisets.sequences_by_keys(drawn.outcomes, words[:, :number])
+        within = (words[:, number:] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        samples = [samples_of(self._coding, members[:, place], within[:, place]) for place in range(number)]
+        columns = [names, *samples, agreement_column(agreement_id, len(names))]
+        return pa.RecordBatch.from_arrays(columns, names=["client", *joint_columns(number), "agreement"])
+
+
+def drawing_method(job: Job) -> DrawingMethod:
+    """The way in which the mechanism of a job draws."""
+    coding, key = job.reading.coding, job.key
+    match job.sampler:
+        case SurveySampler():
+            return SurveyDrawing(job.sampler, key)
+        case ReportSampler():
+            return ReportDrawing(job.sampler, key)
+    assert isinstance(coding, Coding)  # only a survey has rows
+    match job.sampler:
+        case OwnSampler():
+            return OwnDrawing(job.sampler, coding, key)
+        case JointSampler():
+            return JointDrawing(job.sampler, coding, key)
+    return SampleDrawing(job.sampler, coding, key)
+
+
+def _write_report_halves(reports: NDArray[np.uint64], rows: slice, found: DrawnArrays) -> None:
+    """Reports as `Draws` holds them."""
+    found.outcomes[rows] = (reports & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    found.within[rows] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
+
+
+def _is_worth_compiling(clients: ClientColumns, seconds_a_client: float) -> bool:
+    """Whether compiled code draws for the clients rather than numpy, with the same results."""
+    each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else SECONDS_A_ROW
+    return compiled_for(seconds_a_client * len(clients) + each * clients.outcomes.size)
+
+
+def _digest_drawn(key: RunKey, words: NDArray[np.uint64], drawn: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The digest of clients, all they hold and what was drawn for them: a sum, so that the order of clients does not matter."""
+    rows = np.column_stack([words.astype("<u8"), drawn.astype("<u8")])
+    each = (
+        hashlib.blake2b(row.tobytes(), key=key.value, person=_DRAWN_PERSON, digest_size=8 * DIGEST_WORDS).digest()
+        for row in rows
+    )
+    found = np.frombuffer(b"".join(each), dtype="<u8").reshape(-1, DIGEST_WORDS)
+    return np.asarray(found.sum(axis=0, dtype=np.uint64))
+
+
+def _reportable_laws(size: int, clients: ClientColumns, first: int, last: int) -> Any:
+    """The laws and messages of some clients; the first of them that cannot report is refused, for whichever reason."""
+    try:
+        laws, messages = laws_and_messages(size, clients, first, last)
+    except RefusedRow as bad:
+        if bad.row > first:
+            _refuse_too_many_records(laws_and_messages(size, clients, first, bad.row)[0], first)
+        raise
+    _refuse_too_many_records(laws, first)
+    return laws, messages
+
+
+def _refuse_too_many_records(laws: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]], first: int) -> None:
+    """Refuse the first client with more records than a word of 62 bits can choose among."""
+    for row, (_, numbers) in enumerate(laws):
+        if int(numbers.sum(dtype=np.uint64)) > TOTAL:
+            raise RefusedRow(first + row, 0, REFUSED_TOO_MANY)
+
+
+def _words_of_seeds(seeds: NDArray[np.uint64], number: int) -> NDArray[np.uint64]:
+    """So many words (n, number) of each seed (n,), by SplitMix64 [Steele, Lea, Flood, OOPSLA 2014]. They are no secret."""
+    steps = np.arange(1, number + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    words = seeds.astype(np.uint64)[:, None] + steps[None, :]  # modulo 2^64
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(words ^ (words >> np.uint64(31)))
 
 
 class Kernel:
@@ -115,40 +464,13 @@ class Kernel:
 
     def __init__(self, job: Job) -> None:
         check_kind("job", job, Job, "pass Request(...).job(schema)")
-        self.coding = job.reading.coding
-        self.agreement_id = job.agreement.id
-        self._reports: ReportSampler | SurveySampler | None = None
-        self._outcome_type = pa.from_numpy_dtype(job.outcome_type)
-        self._plan: Any = None
-        self._own: OwnSampler | None = None
-        self._joint: JointSampler | None = None
-        self._asking = Lock()
-        match job.sampler:
-            case SurveySampler():
-                self._reports, self._size = job.sampler, job.sampler.survey.columns.size
-            case ReportSampler():
-                self._reports, self._plan, self._size = job.sampler, job.sampler.plan, job.sampler.family.size
-            case OwnSampler():
-                self._own, self._size = job.sampler, job.sampler.carrier.size
-            case JointSampler():
-                self._joint, self._size = job.sampler, job.sampler.family.size
-                self._plan = job.sampler.lattice  # made here, before threads ask for it
-            case sampler:
-                self._plan, self._size = plan_of(sampler.lattice, sampler.mixing), sampler.carrier.size
-        self._columns = job.reading.columns
-        self._key: RunKey = job.key
+        self._method, self._columns, self._agreement_id = drawing_method(job), job.reading.columns, job.agreement.id
+        self._outcome_type = pa.from_numpy_dtype(job.reading.coding.record_type)
+        self.draw = self._method.draw
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self._own is not None:
-            raise DiscreetError(
-                f"the kernel does not draw by {self._own.name!r}, a mechanism of somebody's own: asked again, its law could answer "
-                "differently, and two samples from one random integer may tell more than epsilon allows; use sample or spark.sample"
-            )
-        if self._joint is not None:
-            raise DiscreetError(
-                f"the kernel does not draw {self._joint.samples} samples of each client together: nothing compares its draws, and a machine "
-                "that rounds differently could give two of them for one random integer; use sample or spark.sample"
-            )
+        if self._method.batch_refusal is not None:
+            raise DiscreetError(self._method.batch_refusal)
         if not isinstance(batch, pa.RecordBatch):  # not shown: it may contain clients' data
             raise DiscreetError(
                 f"the batch is a {type(batch).__name__}; pass a pyarrow.RecordBatch (a Table has to_batches())"
@@ -162,8 +484,8 @@ class Kernel:
         weighted = self._columns.weight is not None
         called = batch.column("client")
         if pa.types.is_floating(called.type):
-            called = plain_clients(called)
-        clients = clients_of(
+            called = client_name_column(called)
+        clients = client_columns(
             called, batch.column("outcomes"), counts, weighted=weighted, outcome_type=self._outcome_type
         )
         if clients.weights.size and self._columns.count is not None:
@@ -175,306 +497,12 @@ class Kernel:
         drawn = self.draw(clients, digested=False, threads=os.cpu_count() or 1)
         return self.publish(called, drawn)
 
-    def publish(self, clients: pa.Array, drawn: Draws) -> pa.RecordBatch:
+    def publish(self, names: pa.Array, drawn: Draws) -> pa.RecordBatch:
         """What was drawn for clients, as records."""
-        if self._reports is not None:
-            return published_reports(clients, _joined_bits(drawn), self.agreement_id)
-        assert isinstance(self.coding, Coding)
-        if self._joint is not None:
-            seeds = (drawn.within * 2.0**53).astype(np.uint64)
-            return published_joint(clients, self.coding, self._joint, drawn.outcomes, seeds, self.agreement_id)
-        return published_batch(clients, self.coding, drawn.outcomes, drawn.within, self.agreement_id)
-
-    def draw(self, clients: ClientColumns, *, ordered: bool = False, digested: bool = True, threads: int = 1) -> Draws:
-        """One outcome for each client. `ordered`: also the words to sort by. `digested`: also the digest of the input."""
-        number = len(clients)
-        compiled = self._own is None and self._joint is None and _is_worth_compiling(clients, self._reports is not None)
-        code = import_module("discreet.release._sparse" if compiled else "discreet.release._plain")
-        draw: Any = code.draw if compiled or self._reports is None else _draw_reports
-        plan: Any = self._plan if compiled or self._reports is None else self._reports
-        if self._own is not None:
-            draw, plan, threads = partial(_draw_by_law, partial(_own_numbers, self._asking, self._own)), self._size, 1
-        if self._joint is not None:
-            draw, plan = partial(_draw_by_law, partial(_joint_numbers, self._joint)), self._size
-        state = code.state_of(self._key)
-        if compiled and isinstance(self._reports, SurveySampler):
-            draw, plan, state = _draw_survey, self._reports, (self._key, state)
-        outcomes = np.empty(number, dtype=np.int64)
-        order = np.empty(number if ordered else 0, dtype=np.uint64)
-        placed = self._reports is not None or self._joint is not None or self.coding.has_cells
-        within = np.empty(number if placed else 0)
-
-        def rows(first: int, last: int) -> tuple[int, Any, InputDigest]:
-            problem, sums = np.zeros(2, dtype=np.int64), np.zeros(DIGEST_WORDS if digested else 0, dtype=np.uint64)
-            bad = draw(plan, clients, state, first, last, outcomes, order, within, sums, problem)
-            return bad, problem, InputDigest.of(sums)
-
-        parts = max(1, min(threads, number // _WORTH_SHARING))
-        if parts == 1:
-            found = [rows(0, number)]
-        else:
-            edges = [number * part // parts for part in range(parts + 1)]
-            with ThreadPoolExecutor(parts) as pool:
-                found = list(pool.map(rows, edges[:-1], edges[1:]))
-        for bad, problem, _ in found:
-            if bad >= 0:
-                self._refuse(bad, int(problem[1]))
-        return Draws(outcomes, order, within, sum((digest for _, _, digest in found), InputDigest()))
-
-    def _refuse(self, row: int, problem: int) -> None:
-        """Raise the error for a row, without its client or outcome, which are private."""
-        fixes = {
-            REFUSED_OUTSIDE: f"outcomes are 0 to {self._size - 1}",
-            REFUSED_TOO_MANY: "a report chooses among at most 2^62 records; round the counts to multiples of a larger number",
-        }
-        fix = fixes.get(problem, "counts are finite and at least 0")
-        raise DiscreetError(f"row {row} of the batch: {_PROBLEMS[problem]}; {fix}")
+        return self._method.publish(names, drawn, self._agreement_id)
 
     def __reduce__(self) -> Any:
         raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
-
-
-def _draw_survey(
-    sampler: SurveySampler,
-    clients: ClientColumns,
-    keys: tuple[RunKey, NDArray[np.uint64]],
-    first: int,
-    last: int,
-    low: NDArray[np.int64],
-    order: NDArray[np.uint64],
-    high: NDArray[np.float64],
-    digest: NDArray[np.uint64],
-    problem: NDArray[np.int64],
-) -> int:
-    """As the functions that draw samples: reports on a survey, whose words and rows compiled code finds."""
-    code, size = import_module("discreet.release._sparse"), sampler.survey.columns.size
-    context = np.frombuffer(sampler.context, dtype="<u8").astype(np.uint64)
-    number = len(clients)
-    words, rows = np.empty((number, WORDS), dtype=np.int64), np.empty(number, dtype=np.int64)
-    states = np.empty(number, dtype=np.int8)
-    bad = code.draw_rows(size, context, clients, keys[1], first, last, words, rows, states, order, digest, problem)
-    if bad >= 0:
-        return int(bad)
-    reports, again = sampler.release_words(words[first:last], rows[first:last], states[first:last])
-    for row in np.flatnonzero(again).tolist():
-        laws, messages = laws_and_messages(size, clients, first + row, first + row + 1)
-        reports[row] = sampler.release_messages(keys[0], messages, laws)[0]
-    _write_halves(reports, low[first:last], high[first:last])
-    return -1
-
-
-def _own_numbers(
-    asking: Lock, sampler: OwnSampler, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The outcomes that integers fall on, by the integer weights of a mechanism of somebody's own, whose law is asked once a client."""
-    weights = np.tile(sampler.reference_weights, (len(rows), 1))
-    with asking:  # one thread at a time: it is somebody's own code
-        weights[some] = sampler.weights(rows[some])
-    return draw_from_weights(weights, uniform)
-
-
-def _joint_numbers(
-    sampler: JointSampler, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The multisets that integers fall on."""
-    found = np.empty(len(rows), dtype=np.int64)
-    for here, laws in ((some, rows[some]), (~some, None)):
-        if here.any():
-            found[here] = sampler.numbers_of_integers(laws, uniform[here])
-    return found
-
-
-def _draw_by_law(
-    numbers_of: Callable[[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]], NDArray[np.int64]],
-    size: int,
-    clients: ClientColumns,
-    key: RunKey,
-    first: int,
-    last: int,
-    drawn: NDArray[np.int64],
-    order: NDArray[np.uint64],
-    within: NDArray[np.float64],
-    digest: NDArray[np.uint64],
-    problem: NDArray[np.int64],
-) -> int:
-    """As the functions that draw samples: `numbers_of` says what integers fall on, for laws (n, size) and whether each client has one.
-
-    The digest covers what was drawn. So if a law of somebody's own answers differently for the same input, or another machine rounds
-    differently, and a sample changes, a second release of the round is an error, as of other data.
-    """
-    step = max(1, min(_REPORTS_TOGETHER, _LAW_ENTRIES // size))
-    for start in range(first, last, step):
-        stop = min(start + step, last)
-        try:
-            laws, messages = laws_and_messages(size, clients, start, stop)
-        except RefusedRow as bad:
-            problem[0], problem[1] = bad.place, bad.why
-            return bad.row
-        words, rows = word_rows(key, messages), np.zeros((stop - start, size))
-        for row, (outcomes, numbers) in zip(rows, laws, strict=True):
-            row[outcomes.astype(np.int64)] = numbers.astype(np.float64)
-        totals = rows.sum(axis=1)
-        some = totals > 0.0
-        rows[some] /= totals[some, None]
-        uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
-        drawn[start:stop] = numbers_of(rows, some, uniform)
-        note_words(words, slice(start, stop), order, digest[:0])
-        if digest.size:
-            digest += _digest_drawn(key, words, drawn[start:stop])
-        if within.size:
-            within[start:stop] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return -1
-
-
-def _digest_drawn(key: RunKey, words: NDArray[np.uint64], drawn: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """The digest of clients, all they hold and what was drawn for them: a sum, so that the order of clients does not matter."""
-    rows = np.column_stack([words.astype("<u8"), drawn.astype("<u8")])
-    each = (
-        hashlib.blake2b(row.tobytes(), key=key.value, person=_DRAWN_PERSON, digest_size=8 * DIGEST_WORDS).digest()
-        for row in rows
-    )
-    found = np.frombuffer(b"".join(each), dtype="<u8").reshape(-1, DIGEST_WORDS)
-    return np.asarray(found.sum(axis=0, dtype=np.uint64))
-
-
-def _write_halves(reports: NDArray[np.uint64], low: NDArray[np.int64], high: NDArray[np.float64]) -> None:
-    """Reports as `Draws` holds them."""
-    low[:] = (reports & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    high[:] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
-
-
-def _draw_reports(
-    sampler: ReportSampler | SurveySampler,
-    clients: ClientColumns,
-    key: RunKey,
-    first: int,
-    last: int,
-    low: NDArray[np.int64],
-    order: NDArray[np.uint64],
-    high: NDArray[np.float64],
-    digest: NDArray[np.uint64],
-    problem: NDArray[np.int64],
-) -> int:
-    """As the functions that draw samples: reports of some clients, in halves of 32 bits."""
-    size = sampler.survey.columns.size if isinstance(sampler, SurveySampler) else sampler.family.size
-    for start in range(first, last, _REPORTS_TOGETHER):
-        stop = min(start + _REPORTS_TOGETHER, last)
-        try:
-            laws, messages = _reportable_laws(size, clients, start, stop)
-        except RefusedRow as bad:
-            problem[0], problem[1] = bad.place, bad.why
-            return bad.row
-        reports = sampler.release_messages(key, messages, laws)
-        _write_halves(reports, low[start:stop], high[start:stop])
-        if order.size or digest.size:
-            note_words(word_rows(key, messages), slice(start, stop), order, digest)
-    return -1
-
-
-def _reportable_laws(size: int, clients: ClientColumns, first: int, last: int) -> Any:
-    """The laws and messages of some clients; the first of them that cannot report is refused, for whichever reason."""
-    try:
-        laws, messages = laws_and_messages(size, clients, first, last)
-    except RefusedRow as bad:
-        if bad.row > first:
-            _refuse_too_many(laws_and_messages(size, clients, first, bad.row)[0], first)
-        raise
-    _refuse_too_many(laws, first)
-    return laws, messages
-
-
-def _refuse_too_many(laws: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]], first: int) -> None:
-    """Refuse the first client with more records than a word of 62 bits can choose among."""
-    for row, (_, numbers) in enumerate(laws):
-        if int(numbers.sum(dtype=np.uint64)) > TOTAL:
-            raise RefusedRow(first + row, 0, REFUSED_TOO_MANY)
-
-
-def _joined_bits(drawn: Draws) -> NDArray[np.uint64]:
-    """The reports of which a draw holds two halves."""
-    upper = (drawn.within * 2.0**32).astype(np.uint64)
-    return (upper << np.uint64(32)) | drawn.outcomes.astype(np.uint64)
-
-
-def _is_worth_compiling(clients: ClientColumns, reports: bool) -> bool:
-    """Whether `release._sparse` draws for the clients rather than `release._plain`, with the same results."""
-    each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else SECONDS_A_ROW
-    seconds = (_SECONDS_A_REPORT if reports else _SECONDS_A_CLIENT) * len(clients) + each * clients.outcomes.size
-    return compiled_for(seconds)
-
-
-def clients_of(
-    clients: pa.Array,
-    outcomes: pa.Array,
-    counts: pa.Array | None,
-    *,
-    weighted: bool = False,
-    outcome_type: pa.DataType | None = None,
-) -> ClientColumns:
-    """Arrow columns as the arrays that compiled code reads, without copying if the layout allows.
-
-    Lists of integers are counts unless they are `weighted`; lists of other numbers are weights.
-    """
-    for name, column in (("client", clients), ("outcomes", outcomes), ("counts", counts)):
-        if column is not None and column.null_count:
-            raise DiscreetError(f"column {name!r} holds {column.null_count} nulls; leave those rows out")
-    integers, text_ends, text = client_arrays(plain_clients(clients))
-    ends, numbers = _lists(
-        outcomes, pa.uint32() if outcome_type is None else outcome_type, "outcomes", "outcome numbers"
-    )
-    amounts: NDArray[Any] = np.empty(0)
-    if counts is not None:
-        whole = not weighted and _holds_integers(counts.type)
-        kind, what = (pa.int64(), "whole numbers below 2^63") if whole else (pa.float64(), "numbers")
-        count_ends, amounts = _lists(counts, kind, "counts", what)
-        if not np.array_equal(count_ends, ends):
-            raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
-    return ClientColumns(*map(read_only_view, (integers, text_ends, text, ends, numbers, *counts_and_weights(amounts))))
-
-
-def _holds_integers(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(getattr(kind, "value_type", kind)))
-
-
-def refuse_repeated_clients(clients: ClientColumns) -> None:
-    """Raise an error for a repeated client, which would release two samples and spend epsilon twice. Order makes this cheap."""
-    seed, code = np.uint64(secrets.randbits(64)), grouping_for(len(clients))
-    if clients.integers.size:
-        if not code.integers_increase(clients.integers):
-            numbers = code.numbered_integers(clients.integers, seed, len(clients))[1]
-            _refuse_repeats(numbers)
-    elif not code.texts_increase(clients.text_ends, clients.text):
-        numbers = code.numbered_texts(clients.text_ends, clients.text, seed, len(clients))[1]
-        _refuse_repeats(numbers)
-
-
-def _refuse_repeats(numbers: NDArray[np.uint32]) -> None:
-    repeated = np.flatnonzero(numbers != np.arange(len(numbers)))
-    if repeated.size:
-        again = int(repeated[0])
-        raise DiscreetError(
-            f"the client of row {int(numbers[again])} comes twice in the batch, again in row {again}: it would spend epsilon twice; join "
-            "its lists into one row"
-        )
-
-
-def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """(ends from 0 on, values) of a column of lists."""
-    refusal = DiscreetError(f"column {name!r} holds {column.type} values, not lists of {what}")
-    if not is_list(column.type):
-        raise refusal
-    try:
-        lists = column.cast(pa.large_list(inner))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise refusal from None
-    ends = column_numbers(lists.offsets)
-    values = lists.values.slice(ends[0], ends[-1] - ends[0])
-    if values.null_count:
-        raise DiscreetError(f"column {name!r} holds lists with nulls; leave those records out")
-    return ends - ends[0], column_numbers(values)
-
-
-_CELLS = Interval(0.0, 1.0, cells=2)  # any domain with cells, whose draw also gives a place
 
 
 @dataclass(frozen=True)
@@ -501,8 +529,8 @@ class LedgerSettlement:
             epsilon=job.agreement.epsilon,
         )
         self._kernel = Kernel(job)
-        self._naming = _word_kernel(job, ledger.names_key())
-        self._ordering = _word_kernel(job, ledger.order_key(self._round)) if ordered else None
+        self._naming = _name_word_drawing(ledger.names_key())
+        self._ordering = _name_word_drawing(ledger.order_key(self._round)) if ordered else None
         self.known = self.over_budget = 0
 
     def draw_group(self, group: "ClientGroup") -> UnsettledGroup:
@@ -534,12 +562,12 @@ class LedgerSettlement:
         for part in parts:
             kept = []
             for group in part:
-                kept.append(_allowed_samples(group, found, slice(start, start + len(group.clients))))
+                kept.append(_samples_in_budget(group, found, slice(start, start + len(group.clients))))
                 start += len(group.clients)
             yield kept
 
 
-def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws, Any]:
+def _samples_in_budget(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws, Any]:
     """The released clients of a group, with their samples and their parts."""
     kept = found.kept[here]
     drawn = replace(
@@ -551,10 +579,10 @@ def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> t
     return take_rows(group.clients, np.flatnonzero(kept)), drawn, None if group.parts is None else group.parts[kept]
 
 
-def _word_kernel(job: Job, key: RunKey) -> Kernel:
-    own = job.reading.parts[0] if isinstance(job.reading, RowReading) else job.reading
-    reading = replace(own, coding=Coding(_CELLS))
-    return Kernel(replace(job, key=key, reading=reading, sampler=OptimalSampler(Simplex(_CELLS), epsilon=1.0)))
+def _name_word_drawing(key: RunKey) -> DrawingMethod:
+    """A drawing whose words, for clients without records, depend on their names alone."""
+    cells = Interval(0.0, 1.0, cells=2)  # any domain with cells, whose draw also gives a place
+    return SampleDrawing(OptimalSampler(Simplex(cells), epsilon=1.0), Coding(cells), key)
 
 
 def _clients_without_records(clients: ClientColumns) -> ClientColumns:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet._base.kernels import kernel
-from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE, WIDE_MARKS
+from discreet.domain import MARK_LISTED, MARK_OUTSIDE, WIDE_MARKS
 
 _ONE = np.uint64(1)
 
@@ -28,7 +28,7 @@ def records_by_part(integers: Any, text_ends: Any, text: Any, outcomes: Any, cou
     return starts, integers, text_ends, text, arrange_by_part(parts, starts, outcomes), counts
 
 
-def by_client(
+def records_by_client(
     integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, lengths: Any, seed: Any, hint: int
 ) -> Any:
     """(clients: the integers, or the first row of each text; ends, outcomes and counts of each client's list).
@@ -37,9 +37,9 @@ def by_client(
     clients.
     """
     if text_ends.size:
-        clients, numbers = numbered_texts(text_ends, text, seed, hint)
+        clients, numbers = number_text_clients(text_ends, text, seed, hint)
     else:
-        clients, numbers = numbered_integers(integers, seed, hint)
+        clients, numbers = number_integer_clients(integers, seed, hint)
     ends, gathered = lists_by_client(numbers, clients.size, outcomes, lengths)
     if counts.size:
         _, counts = lists_by_client(numbers, clients.size, counts, lengths)
@@ -75,12 +75,12 @@ def part_starts(parts: Any, number: int, outcomes: Any) -> Any:
         if np.uint64(outcomes[row]) >= first_mark:
             parts[row] = number
         starts[np.int64(parts[row]) + 1] += 1
-    _cumulate_sums(starts)
+    _replace_by_running_sums(starts)
     return starts
 
 
 @kernel()
-def _cumulate_sums(numbers: Any) -> None:
+def _replace_by_running_sums(numbers: Any) -> None:
     """The cumulative sums. (numba's own `cumsum` would import scipy's linear algebra.)"""
     for place in range(1, numbers.size):
         numbers[place] += numbers[place - 1]
@@ -123,7 +123,7 @@ def arrange_texts_by_part(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
     lengths = arrange_by_part(parts, starts, ends[1:] - ends[:-1])
     new_ends = np.zeros(lengths.size + 1, dtype=np.int64)
     new_ends[1:] = lengths
-    _cumulate_sums(new_ends)
+    _replace_by_running_sums(new_ends)
     ordered = np.empty(new_ends[-1], dtype=np.uint8)
     cursors = starts.copy()
     for row in range(parts.size):
@@ -137,7 +137,7 @@ def arrange_texts_by_part(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
 
 
 @kernel()
-def _double_table(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
+def _double_hash_table(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
     """The table `slots` of pairs (key, 1 + number) at twice its size."""
     larger = np.zeros(2 * slots.size, dtype=np.int64)
     mask = np.uint64(slots.size - 1)
@@ -153,9 +153,9 @@ def _double_table(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
 
 
 @kernel(nogil=True)
-def numbered_integers(clients: Any, seed: Any, hint: int) -> Any:
+def number_integer_clients(clients: Any, seed: Any, hint: int) -> Any:
     """(the distinct clients, the number of each row's client), in order of first appearance. `hint`: their approximate number."""
-    slots = np.zeros(2 * _table_size(hint), dtype=np.int64)
+    slots = np.zeros(2 * _hash_table_size(hint), dtype=np.int64)
     mask = np.uint64(slots.size // 2 - 1)
     known = np.empty(slots.size // 4, dtype=np.int64)
     numbers = np.empty(clients.size, dtype=np.uint32)
@@ -172,7 +172,7 @@ def numbered_integers(clients: Any, seed: Any, hint: int) -> Any:
                 numbers[row] = number
                 number += 1
                 if number == known.size:
-                    slots = _double_table(slots, False, seed)
+                    slots = _double_hash_table(slots, False, seed)
                     mask = np.uint64(slots.size // 2 - 1)
                     known = np.concatenate((known, np.empty_like(known)))
                 break
@@ -184,9 +184,9 @@ def numbered_integers(clients: Any, seed: Any, hint: int) -> Any:
 
 
 @kernel(nogil=True)
-def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> Any:
+def number_text_clients(ends: Any, text: Any, seed: Any, hint: int) -> Any:
     """(the first row of each distinct client, the number of each row's client), in order of first appearance."""
-    slots = np.zeros(2 * _table_size(hint), dtype=np.int64)
+    slots = np.zeros(2 * _hash_table_size(hint), dtype=np.int64)
     mask = np.uint64(slots.size // 2 - 1)
     first_rows = np.empty(slots.size // 4, dtype=np.int64)
     numbers = np.empty(ends.size - 1, dtype=np.uint32)
@@ -203,7 +203,7 @@ def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> Any:
                 numbers[row] = number
                 number += 1
                 if number == first_rows.size:
-                    slots = _double_table(slots, True, seed)
+                    slots = _double_hash_table(slots, True, seed)
                     mask = np.uint64(slots.size // 2 - 1)
                     first_rows = np.concatenate((first_rows, np.empty_like(first_rows)))
                 break
@@ -217,7 +217,7 @@ def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> Any:
 
 
 @kernel()
-def _table_size(hint: int) -> int:
+def _hash_table_size(hint: int) -> int:
     size = 64
     while size < 4 * hint:
         size *= 2
@@ -264,7 +264,7 @@ def lists_by_client(numbers: Any, clients: int, values: Any, lengths: Any) -> An
     ends = np.zeros(clients + 1, dtype=np.int64)
     for row in range(numbers.size):
         ends[np.int64(numbers[row]) + 1] += lengths[row] if lengths.size else 1
-    _cumulate_sums(ends)
+    _replace_by_running_sums(ends)
     cursors = ends[:-1].copy()
     gathered = np.empty(values.size, dtype=values.dtype)
     place = 0
@@ -278,7 +278,7 @@ def lists_by_client(numbers: Any, clients: int, values: Any, lengths: Any) -> An
 
 
 @kernel(nogil=True)
-def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> Any:
+def without_listed_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> Any:
     """(ends, outcomes, counts, weights, whether each client is listed): the lists without the marks LISTED."""
     new_ends = np.zeros(ends.size, dtype=np.int64)
     listed = np.zeros(ends.size - 1, dtype=np.bool_)

@@ -2,18 +2,22 @@
 
 import hashlib
 import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
-from discreet._base.files import check_apart, check_output_path
+from discreet._base.files import atomic_write, check_apart, check_output_path
 from discreet.agreement import weights_path
+from discreet.domain import MARK_LISTED, Coding, mark_for_records
 from discreet.errors import (
     DiscreetError,
     check_callable,
@@ -25,24 +29,23 @@ from discreet.errors import (
 )
 from discreet.ledger import OVER_BUDGET, PopulationLedger, Rounds
 from discreet.release import InputDigest
-from discreet.tables._arrow import as_type, column_numbers, number_column, series_of, take_rows
-from discreet.tables._clients import client_array, client_list, client_texts, composite_list, plain_clients
-from discreet.tables._coding import MARK_LISTED, Coding, mark_among
-from discreet.tables._disk import STANDARD
-from discreet.tables._outputs import REPLACE_HINT, format_of, writer_to
-from discreet.tables._records import RecordReader
+from discreet.tables._arrow import cast_column, column_numbers, is_text, number_column, polars_series, take_rows
+from discreet.tables._columns import client_name_column, listed_clients
+from discreet.tables._files import REPLACE_HINT, STANDARD, format_of
+from discreet.tables._reading import RecordReader
 from discreet.tables._request import Job, Progress, Request, RequestTerms, Summary
 from discreet.tables._sources import METADATA, Source, is_among_inputs, open_source, source_of
 
 if TYPE_CHECKING:
     from discreet.tables._drawing import Draws
-    from discreet.tables._parts import ClientGroup, Parts
+    from discreet.tables._parts import ClientGroup, ClientParts
 
 Result = TypeVar("Result")
 
 _LEAST_MEMORY = 1_000_000
 _USUAL_MEMORY = 1 << 30  # bytes, where nobody says how much there is
 _LEAST_ROOM = 1 << 23  # bytes to unpack at a time
+_ROW_GROUP = 1 << 20  # rows that are written together
 
 
 class Release:
@@ -95,14 +98,9 @@ class Release:
         self.job: Job = request.job(source.schema, untyped=source.untyped_columns, where=source.name)
         reading = self.job.reading
         used = reading.columns
-        if clients is not None and not isinstance(used.client, str):
-            by_path = isinstance(clients, Path)
-            clients = (
-                composite_list(clients, used.client) if by_path else client_texts(clients, len(used.client), "clients")
-            )
-        elif isinstance(clients, Path):
-            clients = client_list(clients, used.clients[0], integers=reading.integer_clients)
-        self._clients: pa.Array | None = None if clients is None else client_array(clients)
+        self._clients: pa.Array | None = None
+        if clients is not None:
+            self._clients = listed_clients(clients, used, integers=reading.integer_clients)
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
         self._reader = RecordReader(reading)
@@ -146,9 +144,9 @@ class Release:
             agreement=self.job.agreement,
             rows=self._reader.rows,
             clients=self._drawn,
-            nulls=self._reader.tally.nulls,
-            not_numbers=self._reader.tally.not_numbers,
-            outside=self._reader.tally.outside,
+            nulls=self._reader.total_misfits.nulls,
+            not_numbers=self._reader.total_misfits.not_numbers,
+            outside=self._reader.total_misfits.outside,
             without_records=self._without_records,
             spilled_bytes=self._spilled,
             seconds=time.perf_counter() - self._started,
@@ -168,16 +166,16 @@ class Release:
 
         A round that was released on other data raises its error at the end; with a ledger, everything is charged before the first batch.
         """
-        from discreet.tables._parts import Parts
+        from discreet.tables._parts import ClientParts
 
         schema = self.schema
         seed = int.from_bytes(hashlib.blake2b(b"parts", key=self.job.key.value, digest_size=8).digest(), "little")
-        with Parts(seed=seed, budget=self._budget, folder=self._folder, rows=self._source.rows) as parts:
-            self._list_clients(parts)
-            self._read(parts)
-            drawn = self._drawn_batches(parts) if self._settling is None else self._settle_batches(parts)
-            for batch in self._in_random_order(drawn) if self._drop_client else drawn:
-                columns = map(as_type, batch.columns, schema.types)
+        with ClientParts(seed=seed, budget=self._budget, folder=self._folder, rows=self._source.rows) as parts:
+            self._add_listed_clients(parts)
+            self._read_records(parts)
+            drawn = self._draw_batches(parts) if self._settling is None else self._settle_and_draw_batches(parts)
+            for batch in self._sort_by_random_words(drawn) if self._drop_client else drawn:
+                columns = map(cast_column, batch.columns, schema.types)
                 yield pa.RecordBatch.from_arrays(list(columns), schema=schema)
             self._spilled = parts.spilled_bytes
         if self._settling is None and self._request.secret is not None:
@@ -186,7 +184,7 @@ class Release:
             Rounds(self._request.secret).note(job.agreement, job.question, number, digest)
         self._finished = True
 
-    def _list_clients(self, parts: "Parts") -> None:
+    def _add_listed_clients(self, parts: "ClientParts") -> None:
         if self._clients is None:
             return
         reading = self.job.reading
@@ -196,41 +194,41 @@ class Release:
                 f"the list holds {self._clients.type} values but the clients of the table are {kind}; cast the integers to text: 7 and '7' "
                 "are one client"
             )
-        marks = np.empty(len(self._clients), dtype=self.job.outcome_type)
-        marks[:] = mark_among(MARK_LISTED, marks)
+        marks: Any = np.empty(len(self._clients), dtype=reading.coding.record_type)
+        marks[:] = mark_for_records(MARK_LISTED, marks)
         columns = reading.columns
-        counts = None if columns.counts is None else np.ones(len(self._clients), dtype=columns.amounts)
-        parts.add(plain_clients(self._clients), marks, counts)
+        counts = None if columns.counts is None else np.ones(len(self._clients), dtype=columns.amount_type)
+        parts.add(client_name_column(self._clients), marks, counts)
 
-    def _read(self, parts: "Parts") -> None:
+    def _read_records(self, parts: "ClientParts") -> None:
         for frame in self._frames:
-            for rows in self._reader.records(frame, self._source.examples):
+            for rows in self._reader.read_records(frame, self._source.examples):
                 parts.add(*rows)
                 if self._progress is not None:
                     self._progress.rows(len(rows.outcomes))
-        self._reader.check()
+        self._reader.raise_errors()
 
-    def _drawn_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+    def _draw_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
         def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
             digested = self._request.secret is not None
             found = self.kernel.draw(group.clients, ordered=self._drop_client, digested=digested)
-            return self._batch(group.names, found, group.parts), found.digest
+            return self._group_batch(group.names, found, group.parts), found.digest
 
-        for part in self._each(parts, draw_group):
+        for part in self._map_groups(parts, draw_group):
             self._digest = sum((digest for _, digest in part), self._digest)
             yield from self._join_batches([batch for batch, _ in part])
 
-    def _settle_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+    def _settle_and_draw_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
         assert self._settling is not None
-        for part in self._settling.settle_parts(list(self._each(parts, self._settling.draw_group))):
-            yield from self._join_batches([self._batch(names, drawn, parts) for names, drawn, parts in part])
+        for part in self._settling.settle_parts(list(self._map_groups(parts, self._settling.draw_group))):
+            yield from self._join_batches([self._group_batch(names, drawn, parts) for names, drawn, parts in part])
 
-    def _batch(self, names: pa.Array, drawn: "Draws", parts: Any = None) -> pa.RecordBatch:
+    def _group_batch(self, names: pa.Array, drawn: "Draws", parts: Any = None) -> pa.RecordBatch:
         """The records of a group: in order of part and client, or without clients and with words to sort them by."""
         if self._drop_client:
             batch = self.kernel.publish(names, drawn)
             return batch.drop_columns("client").append_column("order", number_column(drawn.order))
-        order = series_of(names).arg_sort().to_numpy()
+        order = polars_series(names).arg_sort().to_numpy()
         if parts is not None:
             order = order[np.argsort(parts[order], kind="stable")]
         return self.kernel.publish(take_rows(names, order), drawn.at_rows(order))
@@ -250,7 +248,7 @@ class Release:
             self._progress.clients(batch.num_rows)
         yield batch
 
-    def _in_random_order(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _sort_by_random_words(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = list(batches)
         if held:
             table = pa.Table.from_batches(held)
@@ -258,7 +256,7 @@ class Release:
             order = number_column(np.argsort(words, kind="stable"))
             yield from table.drop_columns("order").take(order).combine_chunks().to_batches()
 
-    def _each(self, parts: "Parts", work: "Callable[[ClientGroup], Result]") -> "Iterator[list[Result]]":
+    def _map_groups(self, parts: "ClientParts", work: "Callable[[ClientGroup], Result]") -> "Iterator[list[Result]]":
         """The results of `work` on the groups of each part, in several threads.
 
         Clients that are not on the list are an error once all groups have been looked at, so that their number does not vary.
@@ -268,17 +266,17 @@ class Release:
         marked = self._clients is not None or self.job.reading.coding.lenient
         seen = unlisted = 0
 
-        def task(given: "Callable[[], ClientGroup]") -> "tuple[Result | None, int, int, int]":
+        def work_on_group(given: "Callable[[], ClientGroup]") -> "tuple[Result | None, int, int, int]":
             group, strangers, silent = given(), 0, 0
-            if marked and len(group.clients):
-                group, strangers = group.without_marks()
-                silent = group.without_records
+            if marked:
+                group, strangers = group.without_listed_marks()
+                silent = group.number_without_records
             if self._clients is None:
                 strangers = 0
-            found = work(group) if len(group.clients) and not strangers else None
+            found = None if strangers else work(group)
             return found, len(group.clients) - silent, strangers, silent
 
-        def results(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
+        def take_results(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
             nonlocal seen, unlisted
             done = [each.result() for each in futures]
             seen += sum(clients for _, clients, _, _ in done)
@@ -290,11 +288,11 @@ class Release:
         with ThreadPoolExecutor(threads) as pool:
             running: deque[list[Future[tuple[Result | None, int, int, int]]]] = deque()
             for groups in parts.groups():
-                running.append([pool.submit(task, group) for group in groups])
+                running.append([pool.submit(work_on_group, group) for group in groups])
                 if len(running) > 2 * threads:
-                    yield results(running.popleft())
+                    yield take_results(running.popleft())
             while running:
-                yield results(running.popleft())
+                yield take_results(running.popleft())
         if unlisted:
             raise unlisted_error(unlisted, seen)
 
@@ -428,6 +426,103 @@ def sample_file(
             if agreement_file is not None:
                 agreement.write(agreement_file)
         return release.summary
+
+
+class TableWriter(Protocol):
+    """A writer of batches; `close` completes the file."""
+
+    def write(self, batch: pa.RecordBatch) -> None: ...
+    def close(self) -> None: ...
+
+
+class _RowGroupWriter:
+    """A writer that joins small batches into row groups of a useful size."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer, self._waiting, self._rows = writer, list[pa.RecordBatch](), 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= _ROW_GROUP:
+            self._write_waiting()
+
+    def close(self) -> None:
+        self._write_waiting()
+        self._writer.close()
+
+    def _write_waiting(self) -> None:
+        if self._rows:
+            self._writer.write_table(pa.Table.from_batches(self._waiting).combine_chunks())
+        self._waiting, self._rows = [], 0
+
+
+@contextmanager
+def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) -> Iterator[TableWriter]:
+    """A writer to a file that appears only on success (`discreet._base.files`), or to standard output ('-').
+
+    A missing folder is created.
+    """
+    if path == STANDARD:
+        writer = _make_writer(sys.stdout.buffer, schema, kind, streaming=True)
+        yield writer
+        writer.close()
+        sys.stdout.buffer.flush()
+        return
+    with atomic_write(path, replace=replace, folders=True, fix=REPLACE_HINT) as file:
+        writer = _make_writer(file, schema, kind, streaming=False)
+        try:
+            yield writer
+        except BaseException:
+            with suppress(Exception):
+                writer.close()  # else its destructor complains that its file is closed
+            raise
+        writer.close()
+
+
+def _make_writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> TableWriter:
+    match kind:
+        case "parquet":
+            import pyarrow.parquet as pq
+
+            return _RowGroupWriter(pq.ParquetWriter(file, schema, compression="zstd"))
+        case "csv":
+            from pyarrow import csv
+
+            return _CsvWriter(csv.CSVWriter(file, _csv_schema(schema)), _csv_schema(schema))
+    if streaming:
+        return pa.ipc.new_stream(file, schema)  # type: ignore[no-any-return]
+    return _RowGroupWriter(pa.ipc.new_file(file, schema))
+
+
+class _CsvWriter:
+    """A writer of CSV: dictionary columns become plain texts, and texts are guarded so that no spreadsheet runs them."""
+
+    def __init__(self, writer: Any, schema: pa.Schema) -> None:
+        self._writer, self._schema = writer, schema
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        columns = [_guard_column(column) for column in batch.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).cast(self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _guard_column(column: pa.Array) -> pa.Array:
+    """Texts for a table for people, such that no spreadsheet runs them; other columns unchanged."""
+    if not is_text(column.type):
+        return column
+    from discreet.tables._text_files import guard_text
+
+    return pl.select(guard_text(pl.lit(polars_series(column)))).to_series().to_arrow()
+
+
+def _csv_schema(schema: pa.Schema) -> pa.Schema:
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema
+    ]
+    return pa.schema(fields)
 
 
 def _use_ledger_secret(request: Request, ledger: PopulationLedger) -> Request:

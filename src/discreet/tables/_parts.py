@@ -1,4 +1,4 @@
-"""`Parts`: records in parts by client, in memory up to a budget and then on disk; each part is grouped exactly.
+"""`ClientParts`: records in parts by client, in memory up to a budget and then on disk; each part is grouped exactly.
 
 All records of a client are in one part. A part that is too large for the budget is split again by another hash. Before that, equal records
 of a client are counted together, so a client needs no more room than its distinct values. The order of parts and clients depends on the
@@ -11,6 +11,7 @@ The functions of `discreet.tables._grouping`, which is compiled, are repeated he
 small that loading compiled code would take longer.
 """
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -24,11 +25,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_for, read_only_view
+from discreet.domain import MARK_LISTED, MARK_OUTSIDE, mark_for_records
 from discreet.errors import DiscreetError
 from discreet.release import ClientColumns
-from discreet.tables._arrow import as_type, column_numbers, number_column, series_of, take_rows
-from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE, mark_among
-from discreet.tables._disk import Scratch, ScratchBlock
+from discreet.tables._arrow import cast_column, column_numbers, is_list, number_column, polars_series, take_rows
+from discreet.tables._columns import client_name_column
+from discreet.tables._files import ScratchBlock, ScratchFile
 
 Outcomes = NDArray[np.uint32] | NDArray[np.uint64]  # wide ones are the rows of a survey
 
@@ -77,15 +79,15 @@ class ClientGroup(NamedTuple):
     clients: ClientColumns
     parts: NDArray[np.uint16] | None = None
 
-    def without_marks(self) -> "tuple[ClientGroup, int]":
+    def without_listed_marks(self) -> "tuple[ClientGroup, int]":
         """The group as the kernel takes it if clients are listed, and how many of them are not on the list."""
-        code = grouping_for(self.clients.outcomes.size)
-        ends, outcomes, counts, weights, listed = code.without_marks(*self.clients[3:])
+        code = grouping_code(self.clients.outcomes.size)
+        ends, outcomes, counts, weights, listed = code.without_listed_marks(*self.clients[3:])
         columns = ClientColumns(*self.clients[:3], *map(read_only_view, (ends, outcomes, counts, weights)))
         return self._replace(clients=columns), int((~listed).sum())
 
     @property
-    def without_records(self) -> int:
+    def number_without_records(self) -> int:
         """The number of clients without records."""
         return int((np.diff(self.clients.ends) == 0).sum())
 
@@ -143,7 +145,7 @@ class RecordArrays(NamedTuple):
         """Equal records of a client counted together without rounding: sums stay the same to the last bit."""
         counts = self.counts if self.counts.size else _unit_counts(self)
         found = combine_equal_rows(
-            pl.DataFrame({"client": series_of(self.names), "outcome": self.outcomes, "count": counts})
+            pl.DataFrame({"client": polars_series(self.names), "outcome": self.outcomes, "count": counts})
         )
         names = client_arrays(found["client"].to_arrow())
         return RecordArrays(*names, found["outcome"].to_numpy(), found["count"].to_numpy())
@@ -157,7 +159,7 @@ class RecordArrays(NamedTuple):
         return pa.LargeStringArray.from_buffers(size, pa.py_buffer(self.text_ends), pa.py_buffer(self.text))
 
 
-class Parts:
+class ClientParts:
     """Takes records in any order and returns groups of clients, each with all its records."""
 
     def __init__(
@@ -171,16 +173,16 @@ class Parts:
             tuple[NDArray[np.int64], RecordArrays]
         ] = []  # records in order of part, with the start of each
         self._held = 0
-        self._scratch: Scratch | None = None
+        self._scratch: ScratchFile | None = None
         self._blocks: list[list[ScratchBlock]] = [[] for _ in range(1 << _BITS)]
         self._spilled = [0] * (1 << _BITS)
         self._largest_group = 16
         self.records = 0
         self.spilled_bytes = 0
         if rows is not None:
-            grouping_for(rows)  # loads compiled code while the first rows are read
+            grouping_code(rows)  # loads compiled code while the first rows are read
 
-    def __enter__(self) -> "Parts":
+    def __enter__(self) -> "ClientParts":
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -201,82 +203,79 @@ class Parts:
         """Take a batch of records. Those whose outcome is MISSING are left out."""
         amounts = np.empty(0) if counts is None else counts
         arrays = map(read_only_view, (*client_arrays(clients), outcomes, amounts))
-        starts, *ordered = grouping_for(len(clients)).records_by_part(*arrays, _BITS, self._seed)
+        starts, *ordered = grouping_code(len(clients)).records_by_part(*arrays, _BITS, self._seed)
         records = RecordArrays(*ordered)
         self.records += records.outcomes.size
         self._chunks.append((starts, records))
         self._held += records.nbytes
         if self._held > self._budget:
-            self._make_room()
+            self._free_memory()
 
     def groups(self) -> Iterator[list[Callable[[], ClientGroup]]]:
         """Functions that read and group each part (several, if it is large). They may run in threads, in any order."""
         if self._scratch is not None:
-            self._spill()
-        elif not self._depth and 0 < self.records <= _FEW and grouping_for(0) is PLAIN:
+            self._spill_to_disk()
+        elif not self._depth and 0 < self.records <= _FEW and grouping_code(0) is PLAIN:
             # numpy takes all at once in less time than many small parts
-            yield [self._group_all]
+            yield [self._group_all_parts]
             return
         for part in range(1 << _BITS):
-            yield (
-                [partial(self._group, part)]
-                if self._spilled[part] <= self._share
-                else list(self._groups_of_large_part(part))
-            )
+            if self._spilled[part] > self._share:
+                yield list(self._groups_of_large_part(part))
+            elif self._spilled[part] or any(starts[part] < starts[part + 1] for starts, _ in self._chunks):
+                yield [partial(self._group_part, part)]
 
     def _groups_of_large_part(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
         """The groups of a part that is too large."""
         if self._depth == _DEEPEST:
-            yield partial(self._large_client, part)
+            yield partial(self._group_large_client, part)
             return
-        smaller = Parts(seed=int(self._seed), budget=self._share, folder=self._above, depth=self._depth + 1)
+        smaller = ClientParts(seed=int(self._seed), budget=self._share, folder=self._above, depth=self._depth + 1)
         for piece in self._part_on_disk(part):
             smaller.add(piece.names, piece.outcomes, piece.counts if piece.counts.size else None)
         self.spilled_bytes += smaller.spilled_bytes
         for groups in smaller.groups():
             yield from groups
 
-    def _large_client(self, part: int) -> ClientGroup:
+    def _group_large_client(self, part: int) -> ClientGroup:
         """The group of a part that cannot be split: one client with many distinct values; an error if they do not fit."""
         if self._spilled[part] > max(self._budget, _ONE_CLIENT):
             raise DiscreetError(
                 f"the values of one client take {self._spilled[part]:,} bytes, which is more than the memory budget; give a larger one "
                 "(--memory)"
             )
-        return self._group(part)
+        return self._group_part(part)
 
-    def _group(self, part: int) -> ClientGroup:
+    def _group_part(self, part: int) -> ClientGroup:
         pieces = [*self._part_in_memory(part), *self._part_on_disk(part)]
-        if not pieces:
-            return ClientGroup(number_column(np.empty(0, dtype=np.int64)), _empty_client_columns())
         found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
 
-    def _group_all(self) -> ClientGroup:
+    def _group_all_parts(self) -> ClientGroup:
         """The clients of all parts, which are in memory, one part after the other: as the groups of the parts have them."""
         pieces = [piece for part in range(1 << _BITS) for piece in self._part_in_memory(part)]
         found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed)
         clients = found.clients
         if clients.text_ends.size:
             return found._replace(parts=_parts_of_texts(clients.text_ends, clients.text, _BITS, self._seed))
-        return found._replace(parts=_parts_of(clients.integers, _BITS, self._seed))
+        return found._replace(parts=_parts_of_integers(clients.integers, _BITS, self._seed))
 
     def _part_in_memory(self, part: int) -> Iterator[RecordArrays]:
         for starts, records in self._chunks:
             if starts[part] < starts[part + 1]:
                 yield records.rows_between(starts[part], starts[part + 1])
 
-    def _make_room(self) -> None:
+    def _free_memory(self) -> None:
         """Count equal records together if that halves the largest part; write records to disk if there are still too many."""
         sizes = sum(np.diff(starts[: (1 << _BITS) + 1]) for starts, _ in self._chunks)
         largest = RecordArrays.join_pieces(list(self._part_in_memory(int(np.argmax(sizes)))))
         if 2 * largest.combined_rows.nbytes < largest.nbytes:
-            self._combine()
+            self._combine_equal_records()
         if 2 * self._held > self._budget:
-            self._spill()
+            self._spill_to_disk()
 
-    def _combine(self) -> None:
+    def _combine_equal_records(self) -> None:
         """Count equal records of each part together."""
         starts, found = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[RecordArrays]()
         for part in range(1 << _BITS):
@@ -286,10 +285,10 @@ class Parts:
         self._chunks = [(np.cumsum(starts), RecordArrays.join_pieces(found))]
         self._held = self._chunks[0][1].nbytes
 
-    def _spill(self) -> None:
+    def _spill_to_disk(self) -> None:
         """Append all records in memory to the blocks of the parts, and free the memory."""
         if self._scratch is None:
-            self._scratch = Scratch(self._above)
+            self._scratch = ScratchFile(self._above)
         for part in range(1 << _BITS):
             pieces = list(self._part_in_memory(part))
             if pieces:
@@ -314,23 +313,11 @@ def group_records(
     records: RecordArrays, *, seed: Any, hint: int = 16, lengths: NDArray[np.int64] = _NO_LENGTHS
 ) -> ClientGroup:
     """Rows grouped by client, in memory. `lengths`: the number of outcomes of each row, if not one."""
-    code = grouping_for(records.outcomes.size)
-    clients, ends, outcomes, counts = code.by_client(*map(read_only_view, records), lengths, seed, hint)
+    code = grouping_code(records.outcomes.size)
+    clients, ends, outcomes, counts = code.records_by_client(*map(read_only_view, records), lengths, seed, hint)
     names = take_rows(records.names, clients) if records.text_ends.size else number_column(clients)
     return ClientGroup(
         names, ClientColumns(*map(read_only_view, (*client_arrays(names), ends, outcomes, *counts_and_weights(counts))))
-    )
-
-
-def _empty_client_columns() -> ClientColumns:
-    return ClientColumns(
-        np.empty(0, dtype=np.int64),
-        np.empty(0, dtype=np.int64),
-        np.empty(0, dtype=np.uint8),
-        np.zeros(1, dtype=np.int64),
-        np.empty(0, dtype=np.uint32),
-        np.empty(0, dtype=np.int64),
-        np.empty(0),
     )
 
 
@@ -345,11 +332,84 @@ def client_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes]:
     """A column of clients as (integers, ends of texts, texts); unused arrays are empty."""
     none = np.empty(0, dtype=np.int64)
     if pa.types.is_integer(clients.type):
-        return column_numbers(as_type(clients, pa.int64())), none, np.empty(0, dtype=np.uint8)
-    return none, *_ends_and_bytes(as_type(clients, pa.large_string()))
+        return column_numbers(cast_column(clients, pa.int64())), none, np.empty(0, dtype=np.uint8)
+    return none, *_text_ends_and_bytes(cast_column(clients, pa.large_string()))
 
 
-def grouping_for(rows: int) -> ModuleType | SimpleNamespace:
+def client_columns(
+    clients: pa.Array,
+    outcomes: pa.Array,
+    counts: pa.Array | None,
+    *,
+    weighted: bool = False,
+    outcome_type: pa.DataType | None = None,
+) -> ClientColumns:
+    """Arrow columns as the arrays that compiled code reads, without copying if the layout allows.
+
+    Lists of integers are counts unless they are `weighted`; lists of other numbers are weights.
+    """
+    for name, column in (("client", clients), ("outcomes", outcomes), ("counts", counts)):
+        if column is not None and column.null_count:
+            raise DiscreetError(f"column {name!r} holds {column.null_count} nulls; leave those rows out")
+    integers, text_ends, text = client_arrays(client_name_column(clients))
+    ends, numbers = _list_column_arrays(
+        outcomes, pa.uint32() if outcome_type is None else outcome_type, "outcomes", "outcome numbers"
+    )
+    amounts: NDArray[Any] = np.empty(0)
+    if counts is not None:
+        whole = not weighted and _holds_integers(counts.type)
+        kind, what = (pa.int64(), "whole numbers below 2^63") if whole else (pa.float64(), "numbers")
+        count_ends, amounts = _list_column_arrays(counts, kind, "counts", what)
+        if not np.array_equal(count_ends, ends):
+            raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
+    return ClientColumns(*map(read_only_view, (integers, text_ends, text, ends, numbers, *counts_and_weights(amounts))))
+
+
+def _holds_integers(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(getattr(kind, "value_type", kind)))
+
+
+def refuse_repeated_clients(clients: ClientColumns) -> None:
+    """Raise an error for a repeated client, which would release two samples and spend epsilon twice. Order makes this cheap."""
+    seed, code = np.uint64(secrets.randbits(64)), grouping_code(len(clients))
+    if clients.integers.size:
+        if not code.integers_increase(clients.integers):
+            numbers = code.number_integer_clients(clients.integers, seed, len(clients))[1]
+            _refuse_repeated_number(numbers)
+    elif not code.texts_increase(clients.text_ends, clients.text):
+        numbers = code.number_text_clients(clients.text_ends, clients.text, seed, len(clients))[1]
+        _refuse_repeated_number(numbers)
+
+
+def _refuse_repeated_number(numbers: NDArray[np.uint32]) -> None:
+    repeated = np.flatnonzero(numbers != np.arange(len(numbers)))
+    if repeated.size:
+        again = int(repeated[0])
+        raise DiscreetError(
+            f"the client of row {int(numbers[again])} comes twice in the batch, again in row {again}: it would spend epsilon twice; join "
+            "its lists into one row"
+        )
+
+
+def _list_column_arrays(
+    column: pa.Array, inner: pa.DataType, name: str, what: str
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """(ends from 0 on, values) of a column of lists."""
+    refusal = DiscreetError(f"column {name!r} holds {column.type} values, not lists of {what}")
+    if not is_list(column.type):
+        raise refusal
+    try:
+        lists = column.cast(pa.large_list(inner))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise refusal from None
+    ends = column_numbers(lists.offsets)
+    values = lists.values.slice(ends[0], ends[-1] - ends[0])
+    if values.null_count:
+        raise DiscreetError(f"column {name!r} holds lists with nulls; leave those records out")
+    return ends - ends[0], column_numbers(values)
+
+
+def grouping_code(rows: int) -> ModuleType | SimpleNamespace:
     """The grouping functions for that many rows: those of `grouping`, or the plain ones with the same results."""
     return import_module("discreet.tables._grouping") if compiled_for(SECONDS_A_ROW * rows) else PLAIN
 
@@ -380,7 +440,7 @@ def _text_array(ends: Integers, text: Bytes) -> pa.Array:
     )
 
 
-def _ends_and_bytes(texts: pa.Array) -> tuple[Integers, Bytes]:
+def _text_ends_and_bytes(texts: pa.Array) -> tuple[Integers, Bytes]:
     _, offsets, content = texts.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     if content is None or not len(texts):
@@ -388,9 +448,9 @@ def _ends_and_bytes(texts: pa.Array) -> tuple[Integers, Bytes]:
     return ends - ends[0], np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[-1]]
 
 
-def _distinct_numbers(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
+def _number_distinct_values(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
     """(the first row of each distinct value, the number of each row's value), in order of first appearance."""
-    rows = pl.DataFrame({"value": series_of(values)}).with_row_index("row")
+    rows = pl.DataFrame({"value": polars_series(values)}).with_row_index("row")
     firsts = rows.select(pl.col("row").first().over("value")).to_series().to_numpy()
     first_rows, numbers = np.unique(firsts, return_inverse=True)
     return first_rows.astype(np.int64), numbers.astype(np.uint32)
@@ -401,52 +461,52 @@ def records_by_part(
 ) -> tuple[Any, ...]:
     """As `grouping.records_by_part`."""
     number = 1 << bits
-    parts = _parts_of_texts(text_ends, text, bits, seed) if text_ends.size else _parts_of(integers, bits, seed)
-    parts[outcomes >= mark_among(MARK_OUTSIDE, outcomes)] = number
+    parts = _parts_of_texts(text_ends, text, bits, seed) if text_ends.size else _parts_of_integers(integers, bits, seed)
+    parts[outcomes >= mark_for_records(MARK_OUTSIDE, outcomes)] = number
     starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
     order = np.argsort(parts, kind="stable")[: starts[-2]]
     if text_ends.size:
-        text_ends, text = _ends_and_bytes(take_rows(_text_array(text_ends, text), order))
+        text_ends, text = _text_ends_and_bytes(take_rows(_text_array(text_ends, text), order))
     else:
         integers = integers[order]
     return starts, integers, text_ends, text, outcomes[order], counts[order] if counts.size else counts
 
 
-def by_client(
+def records_by_client(
     integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, lengths: Any, seed: Any, hint: int
 ) -> tuple[Any, ...]:
-    """As `grouping.by_client`."""
+    """As `grouping.records_by_client`."""
     if text_ends.size:
-        clients, numbers = numbered_texts(text_ends, text, seed, hint)
+        clients, numbers = number_text_clients(text_ends, text, seed, hint)
     else:
-        clients, numbers = numbered_integers(integers, seed, hint)
+        clients, numbers = number_integer_clients(integers, seed, hint)
     owners = np.repeat(numbers, lengths) if lengths.size else numbers
     ends = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=clients.size)))).astype(np.int64)
     order = np.argsort(owners, kind="stable")
     return clients, ends, outcomes[order], counts[order] if counts.size else counts
 
 
-def _parts_of(clients: Integers, bits: int, seed: Any) -> NDArray[np.uint16]:
+def _parts_of_integers(clients: Integers, bits: int, seed: Any) -> NDArray[np.uint16]:
     """The part, one of 2^bits, that each client belongs to."""
     return (_hash_numbers(clients.astype(np.uint64), np.uint64(seed)) >> np.uint64(64 - bits)).astype(np.uint16)
 
 
 def _parts_of_texts(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
     texts = _text_array(ends, text)
-    first_rows, numbers = _distinct_numbers(texts)
-    hashed = _hash_texts(*_ends_and_bytes(take_rows(texts, first_rows)), seed)
+    first_rows, numbers = _number_distinct_values(texts)
+    hashed = _hash_texts(*_text_ends_and_bytes(take_rows(texts, first_rows)), seed)
     return (hashed >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
 
 
-def numbered_integers(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
-    """As `grouping.numbered_integers`."""
-    first_rows, numbers = _distinct_numbers(number_column(clients))
+def number_integer_clients(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
+    """As `grouping.number_integer_clients`."""
+    first_rows, numbers = _number_distinct_values(number_column(clients))
     return clients[first_rows], numbers
 
 
-def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
-    """As `grouping.numbered_texts`."""
-    return _distinct_numbers(_text_array(ends, text))
+def number_text_clients(ends: Any, text: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
+    """As `grouping.number_text_clients`."""
+    return _number_distinct_values(_text_array(ends, text))
 
 
 def integers_increase(clients: Any) -> bool:
@@ -456,13 +516,13 @@ def integers_increase(clients: Any) -> bool:
 
 def texts_increase(ends: Any, text: Any) -> bool:
     """As `grouping.texts_increase`."""
-    texts = series_of(_text_array(ends, text))
+    texts = polars_series(_text_array(ends, text))
     return bool((texts[:-1] < texts[1:]).all())
 
 
-def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
-    """As `grouping.without_marks`."""
-    kept = outcomes != mark_among(MARK_LISTED, outcomes)
+def without_listed_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
+    """As `grouping.without_listed_marks`."""
+    kept = outcomes != mark_for_records(MARK_LISTED, outcomes)
     before = np.concatenate(([0], np.cumsum(kept)))
     new_ends = before[ends].astype(np.int64)
     listed = np.diff(ends) > np.diff(new_ends)
@@ -476,10 +536,10 @@ def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[
 
 PLAIN = SimpleNamespace(
     records_by_part=records_by_part,
-    by_client=by_client,
-    without_marks=without_marks,
-    numbered_integers=numbered_integers,
-    numbered_texts=numbered_texts,
+    records_by_client=records_by_client,
+    without_listed_marks=without_listed_marks,
+    number_integer_clients=number_integer_clients,
+    number_text_clients=number_text_clients,
     integers_increase=integers_increase,
     texts_increase=texts_increase,
 )

@@ -7,14 +7,14 @@ clients hold.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from discreet.errors import DiscreetError
-from discreet.tables._coding import (
+from discreet.domain import (
     FIRST_MARK,
     MARK_ABOVE,
     MARK_BELOW,
@@ -23,13 +23,14 @@ from discreet.tables._coding import (
     MARK_OUTSIDE,
     MARK_UNREADABLE,
     Coding,
-    Columns,
     MisfitCounts,
+    resolve_marks,
 )
-from discreet.tables._records import Reading, resolve_marks
+from discreet.errors import DiscreetError
+from discreet.tables._columns import Columns, ValueColumn
+from discreet.tables._reading import Reading
 from discreet.tables._request import Request, RequestTerms
-from discreet.tables._row_reading import RowReading
-from discreet.tables._sources import FEW, Source, source_of
+from discreet.tables._sources import Source, source_of
 
 _EVERYBODY = "\0everybody"  # a column of ours: no header can hold it
 _LARGEST_TABLE = 10**8  # clients times outcomes
@@ -88,10 +89,10 @@ def example_counts(source: Source, reading: Reading) -> Any:
         )
     marks = held["outcome"].to_numpy()
     misfits = _misfit_counts(marks, held["rows"].to_numpy())
-    shown = source.examples(reading.outside, reading.value, FEW + 1) if reading.shows_examples(misfits) else None
-    reading.refuse(misfits, int(held["rows"].sum()), shown)
-    size = reading.coding.size
-    outcomes, _ = resolve_marks(reading.coding, marks)
+    shown = reading.examples_outside([misfits], source.examples)
+    reading.refuse_misfits([misfits], int(held["rows"].sum()), shown)
+    coding = reading.values[0].coding
+    outcomes, _ = resolve_marks(coding, marks)
     amounts = held["much"].to_numpy()
     if not np.isfinite(amounts).all():
         raise DiscreetError(
@@ -102,17 +103,20 @@ def example_counts(source: Source, reading: Reading) -> Any:
         raise DiscreetError(f"{source.name} holds no records in the domain; a client has one at least")
     rows = held["client"].filter(pl.Series(kept)).rank("dense").to_numpy().astype(np.int64) - 1
     entries = (amounts[kept], (rows, outcomes[kept].astype(np.int64)))
-    return sparse.csr_array(entries, shape=(int(rows.max()) + 1, size))
+    return sparse.csr_array(entries, shape=(int(rows.max()) + 1, coding.size))
 
 
 def _misfit_counts(marks: Any, rows: Any) -> MisfitCounts:
     """The number of rows without an outcome of their own, by reason."""
 
-    def many(*which: np.uint32) -> int:
+    def rows_marked(*which: np.uint32) -> int:
         return int(rows[np.isin(marks, which)].sum())
 
     return MisfitCounts(
-        many(MARK_MISSING), many(MARK_NAN), many(MARK_UNREADABLE), many(MARK_OUTSIDE, MARK_BELOW, MARK_ABOVE)
+        rows_marked(MARK_MISSING),
+        rows_marked(MARK_NAN),
+        rows_marked(MARK_UNREADABLE),
+        rows_marked(MARK_OUTSIDE, MARK_BELOW, MARK_ABOVE),
     )
 
 
@@ -152,44 +156,31 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
 
 
 def find_misfits(source: Source, request: Request) -> DryRun:
-    """The values of a source outside the domain of a request."""
+    """The values of a source outside the domain of a request; of a survey those of any of its columns, with the column in front."""
     reading = request.reading(source.schema, untyped=source.untyped_columns, where=source.name)
-    if isinstance(reading, RowReading):
-        return _find_row_misfits(source, reading)
-    return _misfits_of_column(source, reading)
-
-
-def _misfits_of_column(source: Source, reading: Reading) -> DryRun:
-    used = reading.columns
-    parts = list(source.frames(reading.count_misfits, used.names, client=used.client, numbers=reading.mixed_numbers))
-    found = (
-        pl.concat(parts).group_by("mark", "value").agg(pl.col("rows", "nameless").sum()) if parts else pl.DataFrame()
-    )
-    if not found.height:
-        return DryRun(rows=0, nameless=0, nulls=0, not_numbers=0, outside={})
-
-    def many(mark: Any) -> int:
-        return int(found.filter(pl.col("mark") == int(mark))["rows"].sum())
-
-    absent = pl.col("mark").is_null() | pl.col("mark").is_in([int(MARK_MISSING), int(MARK_NAN)])
-    outside = found.filter(~absent).group_by("value").agg(pl.col("rows").sum())
-    outside = outside.sort(["rows", "value"], descending=[True, False])
-    return DryRun(
-        rows=int(found["rows"].sum()),
-        nameless=int(found["nameless"].sum()),
-        nulls=many(MARK_MISSING),
-        not_numbers=many(MARK_NAN),
-        outside=dict(zip(outside["value"].to_list(), outside["rows"].to_list(), strict=True)),
-    )
-
-
-def _find_row_misfits(source: Source, reading: RowReading) -> DryRun:
-    """The same for a survey: every value outside the domain of any of its columns, with the column in front."""
     rows = nameless = nulls = not_numbers = 0
     outside: dict[Any, int] = {}
-    for part in reading.parts:
-        found = _misfits_of_column(source, part)
-        rows, nameless = found.rows, found.nameless
-        nulls, not_numbers = nulls + found.nulls, not_numbers + found.not_numbers
-        outside.update({f"{part.value}: {value}": number for value, number in found.outside.items()})
+    for value in reading.values:
+        counts = _misfits_by_value(source, reading, value)
+        rows, nameless = int(counts["rows"].sum()), int(counts["nameless"].sum())
+        nulls += _rows_with_mark(counts, MARK_MISSING)
+        not_numbers += _rows_with_mark(counts, MARK_NAN)
+        absent = pl.col("mark").is_null() | pl.col("mark").is_in([int(MARK_MISSING), int(MARK_NAN)])
+        others = counts.filter(~absent).group_by("value").agg(pl.col("rows").sum())
+        for found, number in others.sort(["rows", "value"], descending=[True, False]).iter_rows():
+            outside[f"{value.name}: {found}" if value.of_survey else found] = number
     return DryRun(rows=rows, nameless=nameless, nulls=nulls, not_numbers=not_numbers, outside=outside)
+
+
+def _misfits_by_value(source: Source, reading: Reading, value: ValueColumn) -> pl.DataFrame:
+    """As `Reading.count_misfits`, of the whole source."""
+    used = reading.columns
+    count = partial(reading.count_misfits, value=value)
+    parts = list(source.frames(count, used.names, client=used.client, numbers=reading.mixed_numbers))
+    if not parts:
+        return pl.DataFrame(schema={"mark": pl.UInt32, "value": pl.String, "rows": pl.UInt32, "nameless": pl.UInt32})
+    return pl.concat(parts).group_by("mark", "value").agg(pl.col("rows", "nameless").sum())
+
+
+def _rows_with_mark(counts: pl.DataFrame, mark: np.uint32) -> int:
+    return int(counts.filter(pl.col("mark") == int(mark))["rows"].sum())

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from discreet._base.doors import OldName, old_keywords
-from discreet.agreement import VERSION, Agreement, RowTerms
-from discreet.domain import as_domain
+from discreet.agreement import VERSION, Agreement, ContinuousTerms, RowTerms
+from discreet.domain import Coding, Digested, Domain, Labels, as_domain, is_whole
 from discreet.errors import (
     DiscreetError,
     LargeEpsilonWarning,
@@ -25,12 +25,13 @@ from discreet.errors import (
     check_kind,
     warn_caller,
 )
-from discreet.families import ContinuousFamily, Simplex
+from discreet.families import ContinuousFamily, FiniteFamily, Simplex
 from discreet.mechanisms import (
     MEMBERS_ALONE,
     AnyFamily,
     JointSampler,
     LinearSampler,
+    LineCells,
     OwnSampler,
     ReportSampler,
     Sampler,
@@ -41,18 +42,8 @@ from discreet.privacy import Pure
 from discreet.privacy.tradeoff import large_epsilon_warning, weak_pure_rounds_warning
 from discreet.release import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.survey import Survey, SurveySampler
-from discreet.tables._coding import (
-    Coding,
-    Columns,
-    RowCoding,
-    agreed_clients,
-    agreed_coding,
-    agreed_family,
-    agreed_term,
-)
-from discreet.tables._outputs import joint_columns
-from discreet.tables._records import Reading
-from discreet.tables._row_reading import RowReading
+from discreet.tables._columns import Columns
+from discreet.tables._reading import Reading, RowCoding
 
 TableSampler = Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler
 _OUTSIDE = ("error", "agreed")
@@ -155,7 +146,7 @@ class Request:
             epsilon=_requested_term("epsilon", terms, agreement),
             mechanism=mechanism,
             rounds=_requested_term("rounds", terms, agreement),
-            round=_round(terms, agreement),
+            round=_requested_round(terms, agreement),
             purpose=_requested_term("purpose", terms, agreement),
             agreement=agreement,
             secret=as_secret(terms.get("secret")),
@@ -180,20 +171,15 @@ class Request:
 
     def reading(
         self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table"
-    ) -> Reading | RowReading:
+    ) -> Reading:
         """The reading of a table with these columns. `untyped`: all (CSV), or those named, are texts and get their types from the request."""
-        if isinstance(self.coding, RowCoding):
-            return RowReading.of(
-                self.columns, self.coding, schema,
-                untyped=untyped, where=where, show_values=self.show_values, null_clients=self.null_clients,
-            )  # fmt: skip
         return Reading.of(
             self.columns, self.coding, schema,
             untyped=untyped, where=where, agreed=self.agreement is not None, show_values=self.show_values,
             null_clients=self.null_clients,
         )  # fmt: skip
 
-    def _sampler(self, coding: Coding | RowCoding) -> TableSampler:
+    def _make_sampler(self, coding: Coding | RowCoding) -> TableSampler:
         """What releases, for who the clients may be."""
         agreement, privacy = self.agreement, Pure(self.epsilon)
         if isinstance(coding, RowCoding):
@@ -202,14 +188,14 @@ class Request:
         if self.mechanism == ReportSampler.name:
             if agreement is None:
                 return ReportSampler(coding.domain, privacy=privacy)
-            return agreement.report_sampler(agreed_clients(agreement, coding))
+            return agreement.report_sampler(agreed_clients_family(agreement, coding))
         if agreement is None:
             return sampler_named(self.mechanism, Simplex(coding.domain), privacy=privacy)
         if agreement.joint is not None:
             return agreement.joint_sampler(agreed_family(agreement, coding))
-        family = agreed_clients(agreement, coding)
+        family = agreed_clients_family(agreement, coding)
         if agreement.own is not None:
-            return self._own_sampler(agreement, family)
+            return self._repeatable_own_sampler(agreement, family)
         return sampler_named(
             self.mechanism,
             family,
@@ -218,7 +204,7 @@ class Request:
             reference=None if agreement.reference is None else agreement.reference.reference(family),
         )
 
-    def _own_sampler(self, agreement: Agreement, family: AnyFamily) -> OwnSampler:
+    def _repeatable_own_sampler(self, agreement: Agreement, family: AnyFamily) -> OwnSampler:
         """A mechanism of somebody's own. Under a secret its law has to answer the same when it is asked again, which public clients show."""
         found: OwnSampler = agreement.sampler(family)
         if self.secret is not None:
@@ -228,7 +214,7 @@ class Request:
     def job(self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table") -> "Job":
         """The job on a table with these columns, which messages call `where`."""
         reading = self.reading(schema, untyped=untyped, where=where)
-        sampler = self._sampler(reading.coding)
+        sampler = self._make_sampler(reading.coding)
         if isinstance(sampler, LinearSampler) and not isinstance(sampler.family, Simplex):
             raise DiscreetError(MEMBERS_ALONE)
         if (doubt := large_epsilon_warning(self.epsilon) or self.doubt_of_rounds) is not None:
@@ -259,7 +245,7 @@ class Job:
     `question` is the question to each client, which enters the key: two columns of one domain are two questions.
     """
 
-    reading: Reading | RowReading
+    reading: Reading
     sampler: TableSampler
     agreement: Agreement
     question: Question
@@ -269,8 +255,8 @@ class Job:
         """Code of somebody's own does not travel: where a copy is made, the agreed version of it has to be installed."""
         parts = {each.name: getattr(self, each.name) for each in fields(self)}
         if isinstance(self.sampler, OwnSampler):
-            return _job_of_installed, ({**parts, "sampler": self.sampler.family},)
-        return _job_of_parts, (parts,)
+            return _rebuild_job_with_installed_sampler, ({**parts, "sampler": self.sampler.family},)
+        return _rebuild_job, (parts,)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -286,20 +272,20 @@ class Job:
             return joint_columns(self.sampler.samples)
         return ("report",) if isinstance(self.sampler, (ReportSampler, SurveySampler)) else ("sample",)
 
-    @property
-    def outcome_type(self) -> Any:
-        """The numpy type of coded records: rows of a survey are wide."""
-        return np.uint64 if isinstance(self.reading, RowReading) else np.uint32
+
+def joint_columns(samples: int) -> tuple[str, ...]:
+    """The columns of several samples of each client that were drawn together."""
+    return tuple(f"sample_{place}" for place in range(1, samples + 1))
 
 
-def _job_of_parts(parts: dict[str, Any]) -> Job:
+def _rebuild_job(parts: dict[str, Any]) -> Job:
     return Job(**parts)
 
 
 _INSTALLED: dict[str, OwnSampler] = {}  # of the last job here, by agreement: tasks of one process check it once
 
 
-def _job_of_installed(parts: dict[str, Any]) -> Job:
+def _rebuild_job_with_installed_sampler(parts: dict[str, Any]) -> Job:
     """A copy of a job, by the mechanism that is installed here; in place of the sampler stands its family."""
     agreement: Agreement = parts["agreement"]
     if agreement.id not in _INSTALLED:
@@ -402,11 +388,11 @@ def _requested_coding(terms: RequestTerms, agreement: Agreement | None) -> Codin
         raise DiscreetError(f"outside = {outside!r} is not 'error', nor 'agreed' with an agreement")
     if agreement is not None and isinstance(agreement.family, RowTerms):
         rows = RowCoding(agreement.family.columns, other, nulls)
-        return rows.as_agreed() if outside == "agreed" else rows
+        return rows.without_errors() if outside == "agreed" else rows
     if agreement is not None:
         coding = agreed_coding(agreement, domain, other)
         if outside == "agreed":
-            return coding.as_agreed()
+            return coding.without_errors()
         return coding if nulls == coding.nulls else replace(coding, nulls=nulls)
     for name in ("domain", "epsilon"):
         if terms.get(name) is None:
@@ -437,7 +423,7 @@ def _requested_term(name: str, terms: RequestTerms, agreement: Agreement | None)
     return _USUAL.get(name) if given is None else given
 
 
-def _round(terms: RequestTerms, agreement: Agreement | None) -> Any:
+def _requested_round(terms: RequestTerms, agreement: Agreement | None) -> Any:
     """The number of the round; that of a date by the schedule of the agreement."""
     given = terms.get("round", 1)
     if not isinstance(given, (str, date)):
@@ -448,6 +434,71 @@ def _round(terms: RequestTerms, agreement: Agreement | None) -> Any:
             "agreement= (--agreement), made by discreet agree --start DATE --every day"
         )
     return agreement.round_number(given)
+
+
+def agreed_term(name: str, given: Any, agreement: Agreement) -> Any:
+    """The term of that name in the agreement. `given`, unless None, must be the same."""
+    term = getattr(agreement, name)
+    if given is not None and given != term:
+        raise DiscreetError(
+            f"{name} = {given!r} is not the {name} = {term!r} of agreement {agreement.id}; leave it out, or make an agreement "
+            "that says so"
+        )
+    return term
+
+
+def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) -> Coding:
+    """The coding of an agreement. A given domain must be the agreed one; it may be needed for its labels."""
+    if isinstance(agreement.family, ContinuousTerms):
+        refuse_domain(agreement, given)
+        return Coding(LineCells.of(agreement.sampler()), other)
+    domain = agreement.domain if given is None else _check_agreed_domain(agreement, as_domain(given))
+    if isinstance(domain, Digested):
+        raise DiscreetError(
+            f"agreement {agreement.id} holds a digest of its {domain.size:,} labels; give the labels too: domain= (--domain)"
+        )
+    if agreement.other is not None:
+        named = domain.to_samples(np.asarray(agreement.other))
+        if other is not None and str(other) != str(named):
+            raise DiscreetError(f"other = {other!r} is not the {named!r} of agreement {agreement.id}; leave it out")
+        other = named
+    try:
+        return Coding(domain, other)
+    except DiscreetError as error:
+        raise DiscreetError(f"{error} (agreement {agreement.id})") from None
+
+
+def refuse_domain(agreement: Agreement, given: Any) -> None:
+    """Raise an error for a domain beside an agreement on a continuous family, which states its cells."""
+    if given is not None:
+        raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} states its cells; leave it out")
+
+
+def agreed_clients_family(agreement: Agreement, coding: Coding) -> AnyFamily:
+    """The family of an agreement, on outcomes or continuous."""
+    terms = agreement.family
+    return terms.family() if isinstance(terms, ContinuousTerms) else agreed_family(agreement, coding)
+
+
+def agreed_family(agreement: Agreement, coding: Coding) -> FiniteFamily:
+    """The family of an agreement on the domain of a table, which lists the labels."""
+    return agreement.on_outcomes.on(coding.domain).family()
+
+
+def _check_agreed_domain(agreement: Agreement, domain: Domain) -> Domain:
+    """The domain, if it is the agreed one. A list of texts that are whole numbers may represent the numbers."""
+    readings = [domain]
+    if isinstance(domain, Labels) and all(isinstance(label, str) and is_whole(label) for label in domain.labels):
+        readings.append(Labels(tuple(map(int, domain.labels))))
+    for reading in readings:
+        if replace(agreement.on_outcomes, domain=reading).difference(agreement.on_outcomes) is None:
+            return reading
+    different = replace(agreement.on_outcomes, domain=domain).difference(agreement.on_outcomes)
+    assert different is not None
+    name, here, there = different
+    raise DiscreetError(
+        f"the domain has {name} = {here!r}, not {there!r} as in agreement {agreement.id}; use the agreed one"
+    )
 
 
 class Progress(Protocol):

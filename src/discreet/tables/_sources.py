@@ -2,6 +2,21 @@
 
 A source has columns and yields its rows as frames, batch by batch. Files are scanned, never loaded whole. Arrow data are checked in full
 before they are read. Errors of a reader become errors of ours, which show no value of a record.
+
+Files of one input may drift: one has a column more, a column of 32-bit integers in one is 64 bits wide in another, texts are plain here
+and a dictionary there, or columns stand in another order. `FileColumns` holds the columns of all files. Only the columns that are used have
+to agree; one that is missing, or of another kind, is an error that names the file and the column.
+
+| kinds of one column | read as |
+|---|---|
+| integers of any width | 64-bit integers (128 bits beside unsigned ones of 64, which are then checked one by one) |
+| texts, dictionaries of texts | texts |
+| floats of 32 and 64 bits, integers beside floats | 64-bit floats, if the column is one of numbers; for clients and labels an error |
+| dates, times to the millisecond or microsecond | times: midnight of a date |
+| a column of nulls alone | nulls of the kind in the other files |
+
+A folder named `month=01` in the path of a file is a column `month` of that file, the text `01` in each of its rows (a *partition key*, as
+Hive and Spark write them), unless the file has a column of that name. Keys have no types, as the columns of a CSV file have none.
 """
 
 import abc
@@ -10,9 +25,10 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,20 +37,25 @@ import pyarrow as pa
 
 from discreet._base import refuse_after_fork
 from discreet.errors import DiscreetError
-from discreet.tables import _parquet as parquet
 from discreet.tables._arrow import (
     ArrowFile,
     ArrowStream,
     arrow_errors,
-    batches_of_stream,
-    batches_of_table,
     bounded_frames,
     check_batch,
+    read_stream_batches,
+    read_table_batches,
     schema_of,
 )
-from discreet.tables._disk import STANDARD, is_packed, spool_stream, unpacked_text
-from discreet.tables._input_files import MAGIC, FileColumns, InputFile, detect_format, list_files
-from discreet.tables._text_files import JsonLines, agreement_beside, one_separator, read_header, unguard_text
+from discreet.tables._files import (
+    MAGIC,
+    STANDARD,
+    ParquetFile,
+    detect_format,
+    list_files,
+    partition_keys,
+    spool_stream,
+)
 
 METADATA = b"discreet.agreement"  # the agreement of a file of samples
 NUMBERED = b"discreet.numbered"  # of a file whose clients are numbered rows, and name nobody
@@ -43,6 +64,9 @@ ROOM = 1 << 26  # bytes for polars to unpack at a time
 _SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 _BATCH = 1 << 19  # rows
 _SCANS = 64  # scans at a time: polars has a thread for each
+_TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum)
+_TIMES = (pl.Datetime("ms"), pl.Datetime("us"))  # without a time zone
+_WIDE = (pl.UInt64, pl.Int128)
 
 _READER_MESSAGES = {  # messages of polars, and ours
     "found more fields": "a row has more fields than the header; correct it",
@@ -80,14 +104,22 @@ class Source(abc.ABC):
         numbered: whether the files say that their clients are numbers of rows, as exports of a store do: equal ones are not the same client.
     """
 
-    name: str
-    schema: pl.Schema
-    is_untyped: bool
-    untyped_columns: bool | Collection[str]
-    is_guarded: bool
-    rows: int | None
-    agreement: str | None
-    numbered: bool = False
+    def __init__(
+        self,
+        name: str,
+        schema: pl.Schema,
+        *,
+        untyped: bool | Collection[str] = False,
+        guarded: bool = False,
+        rows: int | None = None,
+        agreement: str | None = None,
+        metadata: Sequence[Any] = (),
+    ) -> None:
+        """`metadata`: those of the files, which may carry an agreement."""
+        self.name, self.schema, self.rows = name, schema, rows
+        self.untyped_columns, self.is_untyped, self.is_guarded = untyped, untyped is True, guarded
+        self.agreement = _carried_agreement(name, metadata) if agreement is None else agreement
+        self.numbered = any(NUMBERED in (each or {}) for each in metadata)
 
     def frames(
         self,
@@ -104,10 +136,10 @@ class Source(abc.ABC):
         any, or several; a value that cannot be a name is an error if the format can tell (JSON). `numbers`: columns that may hold integers
         in one file and floats in another.
         """
-        return self._frames(prepare, FramesWanted(columns, room, client, numbers))
+        return self._read_frames(prepare, FramesWanted(columns, room, client, numbers))
 
     @abc.abstractmethod
-    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         """The frames that were asked for."""
 
     @abc.abstractmethod
@@ -115,12 +147,159 @@ class Source(abc.ABC):
         """A few distinct values of a column among the rows that `prepare` keeps."""
 
 
-def sample_texts(source: Source, column: str) -> pl.Expr:
-    """A column of samples as it was before it was guarded for spreadsheets."""
-    return unguard_text(pl.col(column)) if source.is_guarded else pl.col(column)
+@dataclass(frozen=True)
+class InputFile:
+    """A file of an input: its path, its name in messages, and the kinds of its columns."""
+
+    path: str
+    name: str
+    kinds: Mapping[str, Any]
+
+    @cached_property
+    def keys(self) -> dict[str, str | None]:
+        """The values of the partition keys in its path that are not columns of its own."""
+        return {key: value for key, value in partition_keys(self.path).items() if key not in self.kinds}
+
+    def kind(self, column: str) -> Any:
+        """The kind of a column or of a partition key; None if it has neither."""
+        return pl.String() if column in self.keys else self.kinds.get(column)
+
+    def own_columns(self, columns: Iterable[str]) -> list[str]:
+        """The columns to read for these: a column at least, to know the number of rows."""
+        return [column for column in columns if column in self.kinds] or list(self.kinds)[:1]
+
+    def scan_shape(self, columns: Iterable[str]) -> Any:
+        """Equal for files whose columns can be scanned together."""
+        return tuple(self.kinds.items()), tuple(self.keys[column] for column in columns if column in self.keys)
 
 
-class ScannedSource(Source):
+class FileColumns:
+    """The columns of one or several files. `schema`: all of them, with the kind that all files can be read as, or that of the first file."""
+
+    def __init__(self, name: str, files: Sequence[InputFile]) -> None:
+        self.name, self.files = name, files
+        names = dict.fromkeys(column for file in files for column in file.kinds)
+        self.keys = frozenset(key for file in files for key in file.keys if key not in names)
+        names.update(dict.fromkeys(key for file in files for key in file.keys))
+        self._drifting = {column for column in names if len({file.kind(column) for file in files}) > 1}
+        self.schema = pl.Schema({column: self._kind_read_as(column) for column in names})
+
+    def check_kinds(self, columns: Iterable[str], numbers: Collection[str] = ()) -> None:
+        """Raise an error, with its file, for a column that a file lacks or that is of different kinds.
+
+        `numbers`: columns of numbers, in which integers and floats may be mixed.
+        """
+        for column in columns:
+            if column not in self._drifting:
+                continue
+            first = next(file for file in self.files if file.kind(column) is not None)
+            for file in self.files:
+                here, there = file.kind(column), first.kind(column)
+                if here is None:
+                    raise DiscreetError(
+                        f"{file.name} has no column {column!r}, and {first.name} has one; add it there, or name files that have it: "
+                        f"it has {', '.join(map(repr, file.kinds))}"
+                    )
+                kinds = [known for known in (there, here) if known != pl.Null]
+                if common_kind(kinds, numbers=column in numbers) is None:
+                    raise DiscreetError(
+                        f"{file.name}: column {column!r} holds {here} values, but {there} values in {first.name}; write it in one way in "
+                        "all files"
+                    )
+                if there == pl.Null:
+                    first = file
+
+    def align(self, frame: Any, file: InputFile, columns: Sequence[str]) -> Any:
+        """The columns of a frame (lazy or not) of that file, of the kinds in which they are read."""
+        keys = [pl.lit(file.keys[column], pl.String).alias(column) for column in columns if column in file.keys]
+        if keys:
+            frame = frame.with_columns(keys)
+        kinds = {column: self._kind_read_as(column, numbers=True) for column in columns}
+        return frame.select(
+            pl.col(column) if file.kind(column) == kind else pl.col(column).cast(kind) for column, kind in kinds.items()
+        )
+
+    def files_by_shape(self, columns: Sequence[str]) -> list[list[InputFile]]:
+        """The files, those together whose columns can be scanned together."""
+        groups: dict[Any, list[InputFile]] = {}
+        for file in self.files:
+            groups.setdefault(file.scan_shape(columns), []).append(file)
+        return list(groups.values())
+
+    def _kind_read_as(self, column: str, *, numbers: bool = False) -> Any:
+        """The kind that a column is read as. `numbers`: also integers beside floats have one."""
+        kinds = [kind for file in self.files if (kind := file.kind(column)) is not None]
+        if column not in self._drifting:
+            return kinds[0]
+        found = common_kind([kind for kind in kinds if kind != pl.Null], numbers=numbers)
+        if found is not None:
+            return found
+        return next(
+            (kind for kind in kinds if kind.is_integer()), kinds[0]
+        )  # of numbers: `check_kinds` names the file with floats
+
+
+def common_kind(kinds: Sequence[Any], *, numbers: bool) -> Any:
+    """The kind as which values of several kinds can be read without a loss; None if there is none.
+
+    `numbers`: floats may be of several widths, and beside integers.
+    """
+    if not kinds:
+        return pl.Null()
+    if all(kind == kinds[0] for kind in kinds):
+        return kinds[0]
+    if all(kind.is_integer() for kind in kinds):
+        return pl.Int128() if any(kind in _WIDE for kind in kinds) else pl.Int64()
+    if all(kind in _TEXT_KINDS for kind in kinds):
+        return pl.String()
+    if numbers and all(kind.is_integer() or kind.is_float() for kind in kinds):
+        return pl.Float64()
+    if all(kind == pl.Date or kind in _TIMES for kind in kinds):
+        return pl.Datetime("us")
+    if all(isinstance(kind, pl.List) for kind in kinds):
+        inner = common_kind([kind.inner for kind in kinds if kind.inner != pl.Null], numbers=numbers)
+        return None if inner is None else pl.List(inner)
+    return None
+
+
+def check_columns(names: Sequence[str], source: Source) -> None:
+    """Raise an error for a source without one of these columns."""
+    for name in names:
+        if name not in source.schema:
+            raise DiscreetError(
+                f"column {name!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}"
+            )
+
+
+class _ScanningSource(Source):
+    """Rows that polars scans."""
+
+    @abc.abstractmethod
+    def _scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
+        """The scans of which the rows are made, in order."""
+
+    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        scans = list(self._scans(wanted.columns))
+        with reader_errors(self.name):
+            parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
+        first, *others = parts
+        return itertools.chain(
+            collect_batches(self.name, first), *(_collect_batches_later(self.name, part) for part in others)
+        )
+
+    def _distinct_values(self, prepare: Prepare, columns: Sequence[str] | None, column: str, number: int) -> list[Any]:
+        """The first `number` distinct values of a column."""
+        found: dict[Any, None] = {}
+        with reader_errors(self.name):
+            for scan in self._scans(columns):
+                few: pl.DataFrame = prepare(scan).select(column).unique(maintain_order=True).head(number).collect()
+                found.update(dict.fromkeys(few.to_series().to_list()))
+                if len(found) >= number:
+                    break
+        return list(found)[:number]
+
+
+class ScannedSource(_ScanningSource):
     """A frame that polars scans."""
 
     def __init__(
@@ -130,27 +309,20 @@ class ScannedSource(Source):
         *,
         untyped: bool | Collection[str] = False,
         rows: int | None = None,
-        agreement: str | None = None,
     ) -> None:
-        self.untyped_columns = untyped
-        self.is_guarded = self.is_untyped = untyped is True
-        self.name, self.rows, self.agreement = name, rows, agreement
+        with reader_errors(name):
+            schema = frame.collect_schema()
+        super().__init__(name, schema, untyped=untyped, guarded=untyped is True, rows=rows)
         self._frame = frame
-        with _reader_errors(name):
-            self.schema = frame.collect_schema()
 
-    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        with _reader_errors(self.name):
-            rows = prepare(self._frame)
-        return _collect_batches(self.name, rows)
+    def _scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
+        yield self._frame
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
-        with _reader_errors(self.name):
-            rows = prepare(self._frame)
-        return _distinct_in(self.name, [rows], column, number)
+        return self._distinct_values(prepare, None, column, number)
 
 
-class FilesSource(Source):
+class FilesSource(_ScanningSource):
     """Parquet or CSV files that polars scans, all at once where they have the same columns."""
 
     def __init__(
@@ -161,34 +333,28 @@ class FilesSource(Source):
         untyped: bool = False,
         rows: int | None = None,
         agreement: str | None = None,
+        metadata: Sequence[Any] = (),
     ) -> None:
-        self.name, self.schema, self.columns, self._scan = columns.name, columns.schema, columns, scan
-        self.is_guarded = self.is_untyped = untyped
-        self.untyped_columns = untyped or columns.keys
-        self.rows, self.agreement = rows, agreement
+        super().__init__(
+            columns.name, columns.schema,
+            untyped=untyped or columns.keys, guarded=untyped, rows=rows, agreement=agreement, metadata=metadata,
+        )  # fmt: skip
+        self.columns, self._scan = columns, scan
         self._used: Sequence[str] | None = None
 
-    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         self._used = wanted.columns
-        self.columns.check(self.schema if wanted.columns is None else wanted.columns, wanted.numbers)
-        scans = list(self._scans(wanted.columns))
-        with _reader_errors(self.name):
-            parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
-        first, *others = parts
-        return itertools.chain(
-            _collect_batches(self.name, first), *(_collect_batches_later(self.name, part) for part in others)
-        )
+        self.columns.check_kinds(self.schema if wanted.columns is None else wanted.columns, wanted.numbers)
+        return super()._read_frames(prepare, wanted)
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
-        with _reader_errors(self.name):
-            parts = [prepare(scan) for scan in self._scans(self._used)]
-        return _distinct_in(self.name, parts, column, number)
+        return self._distinct_values(prepare, self._used, column, number)
 
     def _scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
         """A scan of all files, or of those of each shape."""
         wanted = list(self.schema) if columns is None else list(columns)
-        with _reader_errors(self.name):
-            for files in self.columns.by_shape(wanted):
+        with reader_errors(self.name):
+            for files in self.columns.files_by_shape(wanted):
                 yield self.columns.align(self._scan([file.path for file in files]), files[0], wanted)
 
 
@@ -196,26 +362,25 @@ class ParquetSource(FilesSource):
     """Parquet files, read by polars if their row groups are modest, otherwise by Arrow in slices."""
 
     def __init__(self, name: str, paths: Sequence[str]) -> None:
-        self._files = [parquet.ParquetFile(path, name if len(paths) == 1 else path) for path in paths]
+        self._files = [ParquetFile(path, name if len(paths) == 1 else path) for path in paths]
         kinds = []
         for file in self._files:
-            with _reader_errors(file.name):
+            with reader_errors(file.name):
                 kinds.append(pl.scan_parquet([file.path], glob=False).collect_schema())
         files = [InputFile(file.path, file.name, kind) for file, kind in zip(self._files, kinds, strict=True)]
         super().__init__(
             FileColumns(name, files),
             partial(pl.scan_parquet, glob=False),
             rows=sum(file.rows for file in self._files),
-            agreement=carried_agreement(name, (file.metadata for file in self._files)),
+            metadata=[file.metadata for file in self._files],
         )
-        self.numbered = are_numbered(file.metadata for file in self._files)
 
-    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         columns = list(self.schema) if wanted.columns is None else list(wanted.columns)
-        self.columns.check(columns, wanted.numbers)
-        sizes = [chunks for file in self._files for chunks in file.chunks(columns)]
+        self.columns.check_kinds(columns, wanted.numbers)
+        sizes = [chunks for file in self._files for chunks in file.column_chunks(columns)]
         if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= wanted.room:
-            return super()._frames(prepare, wanted._replace(columns=columns))
+            return super()._read_frames(prepare, wanted._replace(columns=columns))
         for chunk in (chunk for chunks in sizes for chunk in chunks):
             if chunk.nested and chunk.unpacked > max(wanted.room, ROOM):
                 raise DiscreetError(
@@ -223,14 +388,14 @@ class ParquetSource(FilesSource):
                     "file with smaller row groups, or give more memory"
                 )
         self._used = columns
-        return self._slices(prepare, columns)
+        return self._read_slices(prepare, columns)
 
-    def _slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
+    def _read_slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
         for reader, file in zip(self._files, self.columns.files, strict=True):
             own = file.own_columns(columns)
-            for batch in reader.batches(own):
-                for frame in _checked_frames(self.name, batch, own):
-                    with _reader_errors(self.name):
+            for batch in reader.read_batches(own):
+                for frame in _check_and_split_batch(self.name, batch, own):
+                    with reader_errors(self.name):
                         prepared = prepare(self.columns.align(frame, file, columns))
                     yield prepared
 
@@ -239,61 +404,41 @@ class StreamSource(Source):
     """Frames that come one after the other, perhaps only once."""
 
     def __init__(
-        self,
-        name: str,
-        schema: pl.Schema,
-        given: Callable[[FramesWanted], Iterator[pl.DataFrame]],
-        *,
-        untyped: bool | Collection[str] = False,
-        guarded: bool = False,
-        rows: int | None = None,
-        agreement: str | None = None,
+        self, name: str, schema: pl.Schema, given: Callable[[FramesWanted], Iterator[pl.DataFrame]], **terms: Any
     ) -> None:
-        self.name, self.schema, self.rows, self.agreement = name, schema, rows, agreement
-        self.untyped_columns = untyped
-        self.is_guarded, self.is_untyped = guarded, untyped is True
+        """`given`: a function that gives the frames; `terms`: as in `Source`."""
+        super().__init__(name, schema, **terms)
         self._given, self._last = given, pl.DataFrame()
 
-    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        for frame in _each(self.name, self._given(wanted)):
+    def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        for frame in _frames_or_errors(self.name, self._given(wanted)):
             self._last = frame
-            with _reader_errors(self.name):
+            with reader_errors(self.name):
                 prepared = prepare(frame)
             yield prepared
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
-        with _reader_errors(self.name):
+        with reader_errors(self.name):
             found: pl.DataFrame = prepare(self._last)
-        return distinct(found, column, number)
+        return distinct_values(found, column, number)
 
 
-def _collect_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def collect_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The rows of a scan, batch by batch. Reading starts at once."""
-    with _reader_errors(name):
+    with reader_errors(name):
         batches = rows.collect_batches(chunk_size=_BATCH, maintain_order=False)
-    return _each(name, batches)
+    return _frames_or_errors(name, batches)
 
 
 def _collect_batches_later(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The same; reading starts with the first batch."""
-    yield from _collect_batches(name, rows)
+    yield from collect_batches(name, rows)
 
 
-def _distinct_in(name: str, parts: Iterable[pl.LazyFrame], column: str, number: int) -> list[Any]:
-    """The first `number` distinct values of a column."""
-    found: dict[Any, None] = {}
-    for rows in parts:
-        with _reader_errors(name):
-            few: pl.DataFrame = rows.select(column).unique(maintain_order=True).head(number).collect()
-        found.update(dict.fromkeys(few.to_series().to_list()))
-        if len(found) >= number:
-            break
-    return list(found)[:number]
-
-
-def _each(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _frames_or_errors(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Frames as they come; errors of their reader are errors of ours."""
     while True:
-        with _reader_errors(name):
+        with reader_errors(name):
             try:
                 frame = next(frames)
             except StopIteration:
@@ -302,7 +447,7 @@ def _each(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 
 @contextmanager
-def _reader_errors(name: str) -> Iterator[None]:
+def reader_errors(name: str) -> Iterator[None]:
     """Turn polars' errors about the data into errors of ours: polars' messages may show values."""
     try:
         yield
@@ -325,31 +470,26 @@ def first_few(items: Sequence[Any]) -> str:
     return ", ".join(map(repr, items[:FEW])) + (" and more" if len(items) > FEW else "")
 
 
-def distinct(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
+def distinct_values(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
     """The first `number` distinct values of a column."""
     return frame.select(column).unique(maintain_order=True).head(number).to_series().to_list()
 
 
-def _checked_frames(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
+def _check_and_split_batch(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
     found = check_batch(batch, name, columns)
-    with arrow_errors(name, "cannot be read"), _reader_errors(name):
+    with arrow_errors(name, "cannot be read"), reader_errors(name):
         yield from bounded_frames(found)
 
 
-def carried_agreement(name: str, carried: Iterable[Any]) -> str | None:
+def _carried_agreement(name: str, carried: Iterable[Any]) -> str | None:
     """The agreement in the metadata of files, if all carry the same one."""
-    texts = {_in_metadata(metadata or {}) for metadata in carried}
+    texts = {_agreement_in_metadata(metadata or {}) for metadata in carried}
     if len(texts) > 1:
         raise DiscreetError(f"{name}: its files were released under different agreements; name those of one")
     return texts.pop() if texts else None
 
 
-def are_numbered(carried: Iterable[Any]) -> bool:
-    """Whether any of the files says in its metadata that its clients are numbered rows."""
-    return any(NUMBERED in (metadata or {}) for metadata in carried)
-
-
-def _in_metadata(metadata: Any) -> str | None:
+def _agreement_in_metadata(metadata: Any) -> str | None:
     """An agreement in the metadata of a schema, where we or Spark put it."""
     found = metadata.get(METADATA)
     try:
@@ -372,63 +512,32 @@ def source_of(table: Any) -> Source:
         case pl.DataFrame():
             return ScannedSource("the frame", table.lazy(), rows=table.height)
         case pa.Table():
-            return _batches("the table", table.schema, batches_of_table(table), table.num_rows)
+            return _batch_source("the table", table.schema, read_table_batches(table), table.num_rows)
         case pa.RecordBatch():
-            return _batches("the batch", table.schema, [table], table.num_rows)
+            return _batch_source("the batch", table.schema, [table], table.num_rows)
         case pa.RecordBatchReader():
-            return _batches("the stream", table.schema, batches_of_stream(table))
+            return _batch_source("the stream", table.schema, read_stream_batches(table))
         case str() | Path():
             return file_source(str(table))
         case Source():
             return table
     if hasattr(table, "__arrow_c_stream__"):  # a pandas frame, or any other with this protocol
-        return _arrow_stream_source(table)
+        return _foreign_table_source(table)
     raise DiscreetError(
         f"table is a {type(table).__name__}; pass a pyarrow Table or RecordBatchReader, a polars or pandas frame, or the path of a file"
     )
 
 
-def _texts(name: str, files: Sequence[str], folder: Path | None, separator: str | None = None) -> Source:
-    found = one_separator(name, files) if separator is None else separator
-    inputs = []
-    for path in files:
-        file = name if len(files) == 1 else path
-        with _reader_errors(file):
-            inputs.append(InputFile(path, file, read_header(path, file, found)))
-    scan = partial(pl.scan_csv, infer_schema=False, glob=False, separator=found)
-    columns, agreement = FileColumns(name, inputs), agreement_beside(name)
-    if not any(map(is_packed, files)):
-        return FilesSource(columns, scan, untyped=True, agreement=agreement)
-
-    def frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        used = list(columns.schema) if wanted.columns is None else list(wanted.columns)
-        columns.check(used)
-        for file in inputs:
-            with unpacked_text(file.path, file.name, folder) as path:
-                yield from _collect_batches(file.name, columns.align(scan([path]), file, used))
-
-    return StreamSource(name, columns.schema, frames, untyped=True, guarded=True, agreement=agreement)
-
-
-def _batches(
-    name: str,
-    schema: pa.Schema,
-    batches: Iterable[pa.RecordBatch],
-    rows: int | None = None,
-    agreement: str | None = None,
-) -> Source:
+def _batch_source(name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None = None) -> Source:
     """Arrow record batches, checked as they come."""
 
-    def frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        return (frame for batch in batches for frame in _checked_frames(name, batch, wanted.columns))
+    def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        return (frame for batch in batches for frame in _check_and_split_batch(name, batch, wanted.columns))
 
-    found = carried_agreement(name, [schema.metadata]) if agreement is None else agreement
-    source = StreamSource(name, schema_of(schema, name), frames, rows=rows, agreement=found)
-    source.numbered = are_numbered([schema.metadata])
-    return source
+    return StreamSource(name, schema_of(schema, name), read_frames, rows=rows, metadata=[schema.metadata])
 
 
-def _arrow_stream_source(table: Any) -> Source:
+def _foreign_table_source(table: Any) -> Source:
     try:
         reader = pa.RecordBatchReader.from_stream(table)
     except (pa.ArrowException, TypeError, ValueError, ImportError):  # the message may show values
@@ -436,7 +545,7 @@ def _arrow_stream_source(table: Any) -> Source:
             f"the {type(table).__name__} cannot be read as Arrow: a column holds values of several kinds, or of one that Arrow does not "
             "know; make each column texts alone or numbers alone (of clients: whole numbers without a point, and no row that has none)"
         ) from None
-    return _batches(f"the {type(table).__name__}", reader.schema, batches_of_stream(reader))
+    return _batch_source(f"the {type(table).__name__}", reader.schema, read_stream_batches(reader))
 
 
 def file_source(path: str, *, name: str | None = None, folder: Path | None = None) -> Source:
@@ -455,50 +564,42 @@ def file_source(path: str, *, name: str | None = None, folder: Path | None = Non
     match kinds.pop():
         case "parquet":
             return ParquetSource(called, files)
-        case "csv":
-            return _texts(called, files, folder)
-        case "tsv":
-            return _texts(called, files, folder, "\t")
-        case "json lines":
-            with _reader_errors(called):
-                lines = JsonLines(called, files)
-            return StreamSource(
-                called, lines.schema, lambda given: lines.frames(given.columns, given.room, given.client), untyped=True
-            )
+        case "csv" | "tsv" | "json lines" as kind:
+            from discreet.tables._text_files import text_source
+
+            return text_source(kind, called, files, folder)
         case "arrow":
-            return _arrow(called, [ArrowFile(file, called if len(files) == 1 else file) for file in files])
+            return _arrow_file_source(called, [ArrowFile(file, called if len(files) == 1 else file) for file in files])
     if len(files) > 1:
         raise DiscreetError(f"{called} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
     with arrow_errors(called, "cannot be read"):
         file = pa.OSFile(files[0])
-    return _stream(called, file)
+    return _arrow_message_source(called, file)
 
 
-def _arrow(name: str, files: Sequence[ArrowFile]) -> Source:
+def _arrow_file_source(name: str, files: Sequence[ArrowFile]) -> Source:
     inputs = [InputFile(file.path, file.name, schema_of(file.schema, file.name)) for file in files]
     columns = FileColumns(name, inputs)
 
-    def frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+    def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         used = (
             [each for each, kind in columns.schema.items() if kind != pl.Unknown]
             if wanted.columns is None
             else list(wanted.columns)
         )
-        columns.check(used, wanted.numbers)
+        columns.check_kinds(used, wanted.numbers)
         for file, given in zip(files, inputs, strict=True):
             for batch in file:
-                for frame in _checked_frames(name, batch, given.own_columns(used)):
+                for frame in _check_and_split_batch(name, batch, given.own_columns(used)):
                     yield columns.align(frame, given, used)
 
-    agreement = carried_agreement(name, (file.schema.metadata for file in files))
-    source = StreamSource(name, columns.schema, frames, untyped=columns.keys, agreement=agreement)
-    source.numbered = are_numbered(file.schema.metadata for file in files)
-    return source
+    metadata = [file.schema.metadata for file in files]
+    return StreamSource(name, columns.schema, read_frames, untyped=columns.keys, metadata=metadata)
 
 
-def _stream(name: str, file: Any) -> Source:
+def _arrow_message_source(name: str, file: Any) -> Source:
     stream = ArrowStream(name, file)
-    return _batches(name, stream.schema, stream)
+    return _batch_source(name, stream.schema, stream)
 
 
 def is_among_inputs(path: str, other: str) -> bool:
@@ -529,7 +630,7 @@ def standard_input(folder: Path | None) -> Iterator[Source]:
     stream = sys.stdin.buffer
     head = stream.peek(8)[:4] if hasattr(stream, "peek") else b""
     if MAGIC.get(head) == "arrow stream":
-        yield _stream("standard input", stream)
+        yield _arrow_message_source("standard input", stream)
         return
     with spool_stream(stream, folder) as path:
         yield file_source(path, name="standard input")

@@ -30,32 +30,80 @@ import polars as pl
 
 from discreet._base.files import translate_read_errors
 from discreet.errors import DiscreetError, check_columns
-from discreet.tables._disk import AGREEMENT_FILE, is_packed, open_text, partition_keys
+from discreet.tables._columns import client_names, is_integer_name
+from discreet.tables._files import AGREEMENT_FILE, is_gzipped, open_text, partition_keys, read_first_bytes, unpack_text
+from discreet.tables._sources import (
+    FileColumns,
+    FilesSource,
+    FramesWanted,
+    InputFile,
+    Source,
+    StreamSource,
+    collect_batches,
+    reader_errors,
+)
 
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-_HEADER = 1 << 16  # bytes of a header
 RUN = r"[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]"  # the last four: = + - @ in full width
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
 
-def one_separator(name: str, files: Sequence[str]) -> str:
+def text_source(kind: str, name: str, files: Sequence[str], folder: Path | None) -> Source:
+    """A source from text files of one kind. `folder`: where packed ones are unpacked, one at a time."""
+    if kind == "json lines":
+        with reader_errors(name):
+            lines = JsonLines(name, files)
+        return StreamSource(
+            name,
+            lines.schema,
+            lambda wanted: lines.read_frames(wanted.columns, wanted.room, wanted.client),
+            untyped=True,
+        )
+    found = "\t" if kind == "tsv" else _common_separator(name, files)
+    inputs = []
+    for path in files:
+        file = name if len(files) == 1 else path
+        with reader_errors(file):
+            inputs.append(InputFile(path, file, _read_header(path, file, found)))
+    scan = partial(pl.scan_csv, infer_schema=False, glob=False, separator=found)
+    columns, agreement = FileColumns(name, inputs), _agreement_beside(name)
+    if not any(map(is_gzipped, files)):
+        return FilesSource(columns, scan, untyped=True, agreement=agreement)
+
+    def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        used = list(columns.schema) if wanted.columns is None else list(wanted.columns)
+        columns.check_kinds(used)
+        for file in inputs:
+            with unpack_text(file.path, file.name, folder) as path:
+                yield from collect_batches(file.name, columns.align(scan([path]), file, used))
+
+    return StreamSource(name, columns.schema, read_frames, untyped=True, guarded=True, agreement=agreement)
+
+
+def sample_texts(source: Source, column: str) -> pl.Expr:
+    """A column of samples as it was before it was guarded for spreadsheets."""
+    return unguard_text(pl.col(column)) if source.is_guarded else pl.col(column)
+
+
+def client_name_texts(source: Source, column: str) -> pl.Expr:
+    """The clients in a column of samples as texts, one text for each client, in any file format."""
+    kind = source.schema[column]
+    name = client_names(column, kind) if is_integer_name(kind) else sample_texts(source, column)
+    return name.cast(pl.String)
+
+
+def _common_separator(name: str, files: Sequence[str]) -> str:
     """The separator of the columns of text tables, if it is the same in all."""
-    found = {_separator(read_head(file, name), name) for file in files}
+    found = {_separator_of_header(read_first_bytes(file, name), name) for file in files}
     if len(found) > 1:
         raise DiscreetError(f"{name}: its files are not separated by one character; name those that are alike")
     return found.pop()
 
 
-def read_head(file: str, name: str) -> bytes:
-    """The first bytes of a text, unpacked, with its header."""
-    with open_text(file, name) as opened:
-        return opened.read(_HEADER)
-
-
-def read_header(file: str, name: str, separator: str) -> pl.Schema:
+def _read_header(file: str, name: str, separator: str) -> pl.Schema:
     """The columns of a text table, which are texts."""
-    given: Any = BytesIO(read_head(file, name)) if is_packed(file) else file
+    given: Any = BytesIO(read_first_bytes(file, name)) if is_gzipped(file) else file
     header = pl.scan_csv([given], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=separator)
     titles = header.collect()
     check_columns([title or "" for title in (titles.row(0) if titles.height else ())], name)
@@ -73,7 +121,7 @@ def unguard_text(text: pl.Expr) -> pl.Expr:
     return text.str.replace(f"^'('*{RUN})", "${1}")
 
 
-def agreement_beside(name: str) -> str | None:
+def _agreement_beside(name: str) -> str | None:
     """The agreement in a folder of samples whose files cannot carry it."""
     beside = Path(name) / AGREEMENT_FILE
     if not (os.path.isdir(name) and beside.is_file()):
@@ -82,7 +130,7 @@ def agreement_beside(name: str) -> str | None:
         return beside.read_text(encoding="utf-8")
 
 
-def _separator(head: bytes, name: str) -> str:
+def _separator_of_header(head: bytes, name: str) -> str:
     """The separator of a header's columns; a comma if there is one column."""
     header = re.split(rb"[\r\n]", _QUOTED.sub(b"", head), maxsplit=1)[0]
     if b"," in header:
@@ -114,8 +162,8 @@ class JsonLines:
         names: dict[str, None] = {}
         self._keys = {file: partition_keys(file) for file in files}
         for file in files:
-            for number, line in next(self._chunks(file, _HEAD, _FIRST), []):
-                self._check_whole(line, file, number)
+            for number, line in next(self._read_chunks(file, _HEAD, _FIRST), []):
+                self._check_encodable(line, file, number)
                 names.update(dict.fromkeys(line))
         if not names:
             raise DiscreetError(f"{name} holds no JSON object; write one on each line")
@@ -124,7 +172,7 @@ class JsonLines:
             dict.fromkeys([*names, *(key for keys in self._keys.values() for key in keys)], pl.String())
         )
 
-    def frames(
+    def read_frames(
         self, columns: Sequence[str] | None, room: int, client: str | Sequence[str] | None = None
     ) -> Iterator[pl.DataFrame]:
         """The rows, some lines at a time. `client`: the column of clients, if any, or several."""
@@ -135,24 +183,26 @@ class JsonLines:
             for name in wanted:
                 if name not in self._names and name not in keys:
                     raise DiscreetError(f"{file} has no column {name!r}: no folder in its path is called {name}=...")
-            for chunk in self._chunks(file, room, _LINES):
+            for chunk in self._read_chunks(file, room, _LINES):
                 for name in clients:
-                    self._read_names(chunk, file, name)
+                    self._check_client_names(chunk, file, name)
                 texts = {
-                    name: [keys[name]] * len(chunk) if name in keys else self._texts(chunk, file, name)
+                    name: [keys[name]] * len(chunk) if name in keys else self._column_texts(chunk, file, name)
                     for name in wanted
                 }
                 yield pl.DataFrame(texts, schema=dict.fromkeys(wanted, pl.String()))
 
-    def _chunks(self, file: str, room: int, most: int) -> Iterator[Chunk]:
+    def _read_chunks(self, file: str, room: int, most: int) -> Iterator[Chunk]:
         """The objects of a file, a limited number of objects and bytes at a time."""
         held: Chunk = []
         size = 0
-        for number, line in enumerate(self._lines(file), start=1):
+        for number, line in enumerate(self._read_lines(file), start=1):
             if len(line) > _LONGEST:
-                raise self._refusal(file, number, f" is longer than {_LONGEST:,} bytes; write one object on each line")
+                raise self._line_error(
+                    file, number, f" is longer than {_LONGEST:,} bytes; write one object on each line"
+                )
             if text := (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).strip():
-                held.append((number, self._object(text, file, number)))
+                held.append((number, self._parse_object(text, file, number)))
                 size += len(text)
             if len(held) == most or size * _SWELLING > room:
                 yield held
@@ -160,24 +210,24 @@ class JsonLines:
         if held:
             yield held
 
-    def _lines(self, file: str) -> Iterator[bytes]:
+    def _read_lines(self, file: str) -> Iterator[bytes]:
         with open_text(file, self.name if len(self._files) == 1 else file) as opened:
             yield from iter(partial(opened.readline, _LONGEST + 1), b"")
 
-    def _object(self, line: bytes, file: str, number: int) -> dict[str, Any]:
+    def _parse_object(self, line: bytes, file: str, number: int) -> dict[str, Any]:
         try:
             found = _DECODER.decode(line.decode())
         except UnicodeDecodeError:
-            raise self._refusal(file, number, " is not UTF-8; write it in UTF-8") from None
+            raise self._line_error(file, number, " is not UTF-8; write it in UTF-8") from None
         except _DuplicateName:
-            raise self._refusal(file, number, ": a name comes twice in its object; write it once") from None
+            raise self._line_error(file, number, ": a name comes twice in its object; write it once") from None
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise self._refusal(file, number, " is no JSON object; write one on each line")
+            raise self._line_error(file, number, " is no JSON object; write one on each line")
         return found
 
-    def _read_names(self, chunk: Chunk, file: str, name: str) -> None:
+    def _check_client_names(self, chunk: Chunk, file: str, name: str) -> None:
         """Raise an error for values that cannot name a client, and turn NaN into null."""
         for number, line in chunk:
             value = line.get(name)
@@ -185,7 +235,7 @@ class JsonLines:
                 continue
             if isinstance(value, bool):
                 what = f": {name!r} is a truth value, and clients are texts or integers; name each client by one of its own"
-                raise self._refusal(file, number, what)
+                raise self._line_error(file, number, what)
             if value == _NAN:
                 line[name] = None
             elif isinstance(value, _NumberText) and not _WHOLE.fullmatch(value):
@@ -193,9 +243,9 @@ class JsonLines:
                     f": {name!r} is a number that is not written as a whole one (1.0, 1e3, -0), and clients are texts or integers; write 1 "
                     "for 1.0, or a text, in quotes, if the client was called so in earlier releases"
                 )
-                raise self._refusal(file, number, what)
+                raise self._line_error(file, number, what)
 
-    def _texts(self, chunk: Chunk, file: str, name: str) -> list[str | None]:
+    def _column_texts(self, chunk: Chunk, file: str, name: str) -> list[str | None]:
         """A column of a chunk. Remaining non-texts are truth values, or an error."""
         column = [line.get(name) for _, line in chunk]
         if not set(map(type, column)) <= {str, _NumberText, type(None)}:
@@ -206,20 +256,22 @@ class JsonLines:
                     what = (
                         f": {name!r} is a list or an object; give one value on each line, or lists in Parquet or Arrow"
                     )
-                    raise self._refusal(file, chunk[place][0], what)
+                    raise self._line_error(file, chunk[place][0], what)
         for (number, _), value in zip(chunk, column, strict=True):
             if value is not None and not value.isascii():
-                self._check_whole([value], file, number)
+                self._check_encodable([value], file, number)
         return column
 
-    def _check_whole(self, texts: Iterable[str], file: str, number: int) -> None:
+    def _check_encodable(self, texts: Iterable[str], file: str, number: int) -> None:
         """Raise an error for texts that cannot be encoded in UTF-8, such as a lone surrogate."""
         try:
             "".join(texts).encode()
         except UnicodeEncodeError:
-            raise self._refusal(file, number, " holds half a character (a lone surrogate); write it in UTF-8") from None
+            raise self._line_error(
+                file, number, " holds half a character (a lone surrogate); write it in UTF-8"
+            ) from None
 
-    def _refusal(self, file: str, number: int, what: str) -> DiscreetError:
+    def _line_error(self, file: str, number: int, what: str) -> DiscreetError:
         return DiscreetError(f"{self.name if len(self._files) == 1 else file}, line {number}{what}")
 
 
@@ -231,7 +283,7 @@ class _DuplicateName(Exception):
     """A name is repeated in an object."""
 
 
-def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _fields_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise _DuplicateName
@@ -241,16 +293,8 @@ def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _NAN = _NumberText("NaN")
 _WHOLE = re.compile("0|-?[1-9][0-9]*")
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique_fields, parse_int=_NumberText, parse_float=_NumberText, parse_constant=_NumberText
+    object_pairs_hook=_fields_without_duplicates,
+    parse_int=_NumberText,
+    parse_float=_NumberText,
+    parse_constant=_NumberText,
 )
-
-
-def begins_with_an_object(head: bytes) -> bool:
-    """Whether the first line of a file is a JSON object."""
-    line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
-    if not line.startswith(b"{"):
-        return False
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):  # ValueError: no JSON, or no UTF-8
-        return False

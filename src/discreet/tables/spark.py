@@ -36,28 +36,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
+from discreet.domain import MARK_LISTED, Coding, mark_for_records
 from discreet.errors import DiscreetError, check_flag, check_kind, check_path, need_extra
 from discreet.ledger import Rounds
 from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler
 from discreet.release import DIGEST_WORDS, InputDigest
 from discreet.survey import SurveySampler
 from discreet.tables._arrow import check_batch
-from discreet.tables._clients import (
+from discreet.tables._columns import (
     check_client_kind,
     client_list,
+    client_name_column,
+    exact_integer_bound,
     is_integer_name,
-    plain_clients,
-    warn_of_floats,
-    whole_below,
+    warn_of_float_column,
 )
-from discreet.tables._coding import MARK_LISTED, Coding, mark_among
-from discreet.tables._disk import AGREEMENT_FILE, TEXTS, partition_keys
 from discreet.tables._drawing import Kernel
-from discreet.tables._outputs import format_of
-from discreet.tables._parts import ClientGroup, Parts, RecordArrays, client_arrays, group_records, unlisted_error
-from discreet.tables._records import RecordReader
+from discreet.tables._files import AGREEMENT_FILE, TEXTS, format_of, partition_keys
+from discreet.tables._parts import ClientGroup, ClientParts, RecordArrays, client_arrays, group_records, unlisted_error
+from discreet.tables._reading import CodedRows, RecordReader
 from discreet.tables._request import Job, Request, RequestTerms, Summary
-from discreet.tables._sources import METADATA, ParquetSource, distinct
+from discreet.tables._sources import METADATA, ParquetSource, distinct_values
 from discreet.tables._text_files import NUMBER, RUN
 
 __all__ = ["sample", "sample_files"]
@@ -67,11 +66,11 @@ def pack_group(group: ClientGroup) -> pa.RecordBatch:
     """A row (client, outcomes[, counts]) for each client of a group."""
     columns = {
         "client": group.names.cast(pa.string()) if group.clients.text_ends.size else group.names,
-        "outcomes": _as_bytes(group.clients.ends, group.clients.outcomes),
+        "outcomes": _lists_as_bytes(group.clients.ends, group.clients.outcomes),
     }
     amounts = group.clients.counts if group.clients.counts.size else group.clients.weights
     if amounts.size:
-        columns["counts"] = _as_bytes(group.clients.ends, amounts)
+        columns["counts"] = _lists_as_bytes(group.clients.ends, amounts)
     return pa.RecordBatch.from_pydict(columns)
 
 
@@ -79,14 +78,14 @@ def unpack_records(
     batch: pa.RecordBatch, amounts: Any, outcome_type: Any = np.uint32
 ) -> tuple[RecordArrays, NDArray[np.int64]]:
     """The records of such rows, and the number in each row. `amounts`: the type of counts."""
-    lengths, outcomes = _from_bytes(batch.column("outcomes"), outcome_type)
+    lengths, outcomes = _lists_from_bytes(batch.column("outcomes"), outcome_type)
     counts = np.empty(0)
     if "counts" in batch.schema.names:
-        counts = _from_bytes(batch.column("counts"), amounts)[1]
-    return RecordArrays(*client_arrays(plain_clients(batch.column("client"))), outcomes, counts), lengths
+        counts = _lists_from_bytes(batch.column("counts"), amounts)[1]
+    return RecordArrays(*client_arrays(client_name_column(batch.column("client"))), outcomes, counts), lengths
 
 
-def _as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
+def _lists_as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
     """Lists of numbers as a column of bytes: Spark would pass on lists element by element."""
     offsets = pa.py_buffer((ends * values.itemsize).astype(np.int64))
     return pa.LargeBinaryArray.from_buffers(
@@ -94,7 +93,7 @@ def _as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
     ).cast(pa.binary())
 
 
-def _from_bytes(column: pa.Array, kind: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _lists_from_bytes(column: pa.Array, kind: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """(the number of numbers in each row, the numbers)."""
     rows = column.cast(pa.large_binary())
     _, offsets, content = rows.buffers()
@@ -155,7 +154,7 @@ def sample(
     if clients is not None:
         check_kind("clients", clients, DataFrame, "pass a Spark data frame with the client column")
     drop_client = check_flag("drop_client", drop_client)
-    job = _job(request, frame, "the data frame")
+    job = _spark_job(request, frame, "the data frame")
     try:
         return _release_spark_frame(frame, job, clients, request, drop_client=drop_client, tallies=None)
     except _SPARK_ERRORS as error:
@@ -213,28 +212,30 @@ def sample_files(
     session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
     try:
         frame, keys = _read_parquet(session, path, request.columns.names)
-        job = _job(request, frame, path, keys)
+        job = _spark_job(request, frame, path, keys)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
-        listed = None if clients is None else _client_frame(session, _absolute_path(clients), job)
+        listed = None if clients is None else _read_client_list(session, _absolute_path(clients), job)
         context = session.sparkContext
         tallies = [context.accumulator(0) for _ in range(6)]  # a task that is run twice counts twice
         try:
             released = _release_spark_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
-            _write(released, output, kind, job.agreement)
+            _write_folder(released, output, kind, job.agreement)
         except _SPARK_ERRORS as error:
-            if _is_ours(error) and not request.show_values:
+            if _is_own_error(error) and not request.show_values:
                 _check_whole_frame(frame, job)
             raise
         if agreement_file is not None:
             job.agreement.write(agreement_file)
     except _SPARK_ERRORS as error:
         raise DiscreetError(_task_error_message(error)) from None
-    rows, without_records, nulls, not_numbers, outside, nameless = (int(tally.value) for tally in tallies)
+    rows, without_records, nulls, not_numbers, outside, nameless = (
+        int(total_misfits.value) for total_misfits in tallies
+    )
     return Summary(
         agreement=job.agreement,
         rows=rows,
-        clients=_count_written(session, output, kind),
+        clients=_count_written_rows(session, output, kind),
         nulls=nulls,
         not_numbers=not_numbers,
         outside=outside,
@@ -270,7 +271,7 @@ def _release_spark_frame(
     drawn = (
         combined.repartition("client")
         .sortWithinPartitions("client")
-        .mapInArrow(_drawer(job, clients is not None, tallies), _drawn_type(job, names))
+        .mapInArrow(_drawer(job, clients is not None, tallies), _drawn_schema(job, names))
     )
     # a law of one's own may answer otherwise the next time, and a joint draw takes as many integers as there are multisets
     asked_once = isinstance(job.sampler, (OwnSampler, JointSampler))
@@ -281,7 +282,7 @@ def _release_spark_frame(
             else drawn.checkpoint()
         )
     if request.secret is not None:
-        digest = _digest(drawn).sealed_bytes(job.key)
+        digest = _sum_digests(drawn).sealed_bytes(job.key)
         Rounds(request.secret).note(job.agreement, job.question, request.round, digest)
     agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
@@ -295,7 +296,7 @@ def _release_spark_frame(
     return ordered.select(F.col("client").alias(job.columns[0]), *job.released_columns, agreement)
 
 
-def _digest(drawn: DataFrame) -> InputDigest:
+def _sum_digests(drawn: DataFrame) -> InputDigest:
     """The digest of all input of the draw: the sum of the digests of its batches, each in the batch's first row."""
     found = drawn.select("digest").where(F.col("digest").isNotNull()).collect()
     words = (struct.unpack(_WORDS, bytes(row["digest"])) for row in found)
@@ -307,16 +308,14 @@ def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batche
 
     def combine(batches: Batches) -> Batches:
         parts, reader = _new_parts(), RecordReader(job.reading)
-        for table in _gather_batches((check_batch(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
-            raw = pl.from_arrow(table)
-            for rows in reader.records(job.reading.prepare_rows(raw), partial(_examples, raw)):
-                parts.add(*rows)
+        for rows in _read_in_task(reader, job, batches):
+            parts.add(*rows)
             if parts.records >= _COMBINED:
                 yield from _combined_batches(parts)
                 parts = _new_parts()
-        reader.check()
+        reader.raise_errors()
         if tallies is not None:
-            found = reader.tally
+            found = reader.total_misfits
             for total, number in zip(
                 tallies, (reader.rows, 0, found.nulls, found.not_numbers, found.outside, reader.nameless), strict=True
             ):
@@ -329,18 +328,23 @@ def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batche
 def _check_whole_frame(frame: DataFrame, job: Job) -> None:
     """Raise the error of a frame's rows, if there is one, with the numbers of the whole frame: a task knows those of its own rows alone."""
 
-    def count(batches: Batches) -> Batches:
+    def count_rows(batches: Batches) -> Batches:
         reader = RecordReader(job.reading)
-        for table in _gather_batches((check_batch(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
-            raw = pl.from_arrow(table)
-            for _ in reader.records(job.reading.prepare_rows(raw), partial(_examples, raw)):
-                pass
+        for _ in _read_in_task(reader, job, batches):
+            pass
         yield pa.RecordBatch.from_pydict({"counted": [reader.row_counts]})
 
     whole = RecordReader(job.reading)
-    for row in frame.select(*job.reading.columns.names).mapInArrow(count, "counted array<bigint>").collect():
-        whole.add(row["counted"])
-    whole.check()
+    for row in frame.select(*job.reading.columns.names).mapInArrow(count_rows, "counted array<bigint>").collect():
+        whole.add_row_counts(row["counted"])
+    whole.raise_errors()
+
+
+def _read_in_task(reader: RecordReader, job: Job, batches: Batches) -> Iterator[CodedRows]:
+    """The checked records of the rows that a task gets."""
+    for table in _gather_batches((check_batch(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
+        raw = pl.from_arrow(table)
+        yield from reader.read_records(job.reading.prepare_rows(raw), partial(_distinct_examples, raw))
 
 
 def _gather_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
@@ -357,13 +361,13 @@ def _gather_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _new_parts() -> Parts:
-    return Parts(seed=secrets.randbits(64), budget=sys.maxsize)  # the input of one call is bounded
+def _new_parts() -> ClientParts:
+    return ClientParts(seed=secrets.randbits(64), budget=sys.maxsize)  # the input of one call is bounded
 
 
-def _combined_batches(parts: Parts) -> Batches:
+def _combined_batches(parts: ClientParts) -> Batches:
     groups = (group() for groups in parts.groups() for group in groups)
-    batches = [pack_group(group) for group in groups if len(group.clients)]
+    batches = [pack_group(group) for group in groups]
     if batches:
         yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
 
@@ -412,7 +416,7 @@ def _read_parquet(session: SparkSession, path: str, columns: Sequence[str]) -> t
         session.conf.set(inferred, str(before))
     files = [urlsplit(each) for each in sorted(frame.inputFiles())]
     if files and not any(file.netloc or file.scheme != "file" for file in files):
-        ParquetSource(path, [unquote(file.path) for file in files]).columns.check(columns)
+        ParquetSource(path, [unquote(file.path) for file in files]).columns.check_kinds(columns)
     keys = [name for name in columns if files and name in partition_keys(files[0].path)]
     own = session.read.option("recursiveFileLookup", "true").parquet(path).columns if keys else []
     for name in (name for name in keys if name in own):
@@ -423,7 +427,7 @@ def _read_parquet(session: SparkSession, path: str, columns: Sequence[str]) -> t
     return frame, keys
 
 
-def _job(request: Request, frame: DataFrame, where: str, keys: Collection[str] = ()) -> Job:
+def _spark_job(request: Request, frame: DataFrame, where: str, keys: Collection[str] = ()) -> Job:
     """The job on a Spark frame; an error for terms that only the local engine supports. `keys`: columns of texts without a type."""
     if request.coding.lenient:
         raise DiscreetError(
@@ -440,14 +444,14 @@ def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies
         raise DiscreetError(
             "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
         )
-    records, lengths = unpack_records(batch, job.reading.columns.amounts, job.outcome_type)
+    records, lengths = unpack_records(batch, job.reading.columns.amount_type, job.reading.coding.record_type)
     group = group_records(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
-        group, unlisted = group.without_marks()
+        group, unlisted = group.without_listed_marks()
         if unlisted:
             raise unlisted_error(unlisted, len(group.names))
         if tallies is not None:
-            tallies[1].add(group.without_records)
+            tallies[1].add(group.number_without_records)
     drawn = kernel.draw(group.clients, ordered=True)
     found = kernel.publish(group.names, drawn)
     yield pa.RecordBatch.from_arrays(
@@ -475,7 +479,7 @@ def _released_type(job: Job) -> tuple[pa.DataType, T.DataType]:
     return coding.sample_type, samples[coding.sample_type]
 
 
-def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
+def _drawn_schema(job: Job, names: T.DataType) -> T.StructType:
     released = _released_type(job)[1]
     return T.StructType(
         [
@@ -503,7 +507,7 @@ def _marks_of_listed_clients(clients: DataFrame, job: Job, names: T.DataType) ->
     kind = _polars_type(clients.schema[column].dataType)
     where = f"column {column!r} of the list of clients"
     check_client_kind(where, kind)
-    warn_of_floats(where, kind)
+    warn_of_float_column(where, kind)
     if is_integer_name(kind) != job.reading.integer_clients:  # a cast would invent clients or nulls
         here, there = ("integers", "texts") if job.reading.integer_clients else ("texts", "integers")
         raise DiscreetError(
@@ -511,23 +515,23 @@ def _marks_of_listed_clients(clients: DataFrame, job: Job, names: T.DataType) ->
         )
     name = F.col(column)
     if kind.is_float():
-        astray = F.isnan(name) | (F.abs(name) >= whole_below(kind))
+        astray = F.isnan(name) | (F.abs(name) >= exact_integer_bound(kind))
         name = F.when(~astray, F.when(name.cast(names) == name, name))
     marks = [name.cast(names).alias("client"), F.lit(_listed_mark(job)).alias("outcomes")]
     if job.reading.columns.counts is not None:
-        marks.append(F.lit(job.reading.columns.amounts(1).tobytes()).alias("counts"))
+        marks.append(F.lit(job.reading.columns.amount_type(1).tobytes()).alias("counts"))
     return clients.select(*marks)
 
 
 def _listed_mark(job: Job) -> bytes:
     """The mark LISTED as a record of the job."""
-    record = np.zeros(1, dtype=job.outcome_type)
-    record[:] = mark_among(MARK_LISTED, record)
+    record = np.zeros(1, dtype=job.reading.coding.record_type)
+    record[:] = mark_for_records(MARK_LISTED, record)
     return record.tobytes()
 
 
-def _examples(raw: Any, prepare: Callable[[Any], Any], column: str, number: int) -> list[Any]:
-    return distinct(prepare(raw), column, number)
+def _distinct_examples(raw: Any, prepare: Callable[[Any], Any], column: str, number: int) -> list[Any]:
+    return distinct_values(prepare(raw), column, number)
 
 
 def _polars_schema(frame: DataFrame) -> pl.Schema:
@@ -557,7 +561,7 @@ def _polars_type(kind: T.DataType) -> Any:
     return pl.Object()
 
 
-def _client_frame(session: SparkSession, path: str, job: Job) -> DataFrame:
+def _read_client_list(session: SparkSession, path: str, job: Job) -> DataFrame:
     """A list of clients: Parquet by Spark, anything else by the reader of the local engine."""
     if path.lower().endswith((".parquet", ".pq")):
         return session.read.parquet(path)
@@ -572,15 +576,15 @@ def _client_frame(session: SparkSession, path: str, job: Job) -> DataFrame:
     )
 
 
-def _write(frame: DataFrame, output: str, kind: str, agreement: Agreement) -> None:
+def _write_folder(frame: DataFrame, output: str, kind: str, agreement: Agreement) -> None:
     """Write a folder of files, which gets its name only once complete, with the agreement in it if CSV cannot carry it."""
     if _is_remote(output):
-        _write_to(frame, output, kind)
+        _write_spark_frame(frame, output, kind)
         return
     target = Path(output)
     partial_folder = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
     try:
-        _write_to(frame, str(partial_folder), kind)
+        _write_spark_frame(frame, str(partial_folder), kind)
         if kind == "csv":
             (partial_folder / AGREEMENT_FILE).write_text(agreement.text, encoding="utf-8")
         os.rename(partial_folder, target)
@@ -588,7 +592,7 @@ def _write(frame: DataFrame, output: str, kind: str, agreement: Agreement) -> No
         shutil.rmtree(partial_folder, ignore_errors=True)
 
 
-def _write_to(frame: DataFrame, path: str, kind: str) -> None:
+def _write_spark_frame(frame: DataFrame, path: str, kind: str) -> None:
     if kind == "csv":
         texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
         guarded = frame.withColumns({name: _guard_text(F.col(f"`{name}`")) for name in texts})
@@ -603,7 +607,7 @@ def _guard_text(text: Any) -> Any:
     return F.when(runs, F.concat(F.lit("'"), text)).otherwise(text)
 
 
-def _count_written(session: SparkSession, output: str, kind: str) -> int:
+def _count_written_rows(session: SparkSession, output: str, kind: str) -> int:
     return (session.read.option("header", True).csv(output) if kind == "csv" else session.read.parquet(output)).count()
 
 
@@ -619,7 +623,7 @@ def _is_remote(path: str) -> bool:
 _OURS = re.compile(r"^discreet\.errors\.\w+: (.*)$", re.MULTILINE)
 
 
-def _is_ours(error: Exception) -> bool:
+def _is_own_error(error: Exception) -> bool:
     """Whether a task raised an error of ours."""
     return _OURS.search(str(error)) is not None
 

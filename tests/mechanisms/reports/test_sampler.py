@@ -19,8 +19,16 @@ from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, Ranked
 from discreet.privacy import Approximate, Pure
 from discreet.privacy._notion import at_most_exp
 from discreet.release import TOTAL
-from discreet.release._keyed import Question, RunKey, Secret, client_message, draw_below, keyed_words, next_below
-from discreet.release._randomness import _SeededRandomness
+from discreet.release._randomness import (
+    Question,
+    RunKey,
+    Secret,
+    _SeededRandomness,
+    client_message,
+    draw_below,
+    keyed_words,
+    next_below,
+)
 
 
 def sampler_with(blocks: BlockFamily, epsilon: float) -> ReportSampler:

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.kernels import kernel
-from discreet.release._keyed import WIDE_FORM, WORDS
+from discreet.release._client_draws import AFFINE_BLOCKS, MASKED_BLOCKS, RANKED_BLOCKS
 from discreet.release._lattice import TOTAL
-from discreet.release._plain import AFFINE_BLOCKS, MASKED_BLOCKS, RANKED_BLOCKS
-from discreet.release._randomness import BITS
+from discreet.release._randomness import BITS, WIDE_FORM, WORDS
 
 BLOCK = 16  # words
 
@@ -70,7 +69,7 @@ def _mix_words(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:
 
 
 @kernel()
-def compress(state: Any, words: Any, first: Any, so_far: Any, last: bool) -> None:
+def compress_block(state: Any, words: Any, first: Any, so_far: Any, last: bool) -> None:
     """The function F of the RFC: absorb the block from words[first] on into the state. `so_far` counts bytes, this block's included."""
     v0, v1, v2, v3, v4, v5, v6, v7 = (
         state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7],
@@ -105,8 +104,8 @@ def absorb_message(state: Any, words: Any, number: int) -> None:
     for place in range(number, BLOCK * blocks):
         words[place] = 0
     for block in range(blocks - 1):
-        compress(state, words, np.uintp(BLOCK * block), np.uint64(8 * BLOCK * (block + 2)), False)
-    compress(state, words, np.uintp(BLOCK * (blocks - 1)), np.uint64(8 * (BLOCK + number)), True)
+        compress_block(state, words, np.uintp(BLOCK * block), np.uint64(8 * BLOCK * (block + 2)), False)
+    compress_block(state, words, np.uintp(BLOCK * (blocks - 1)), np.uint64(8 * (BLOCK + number)), True)
 
 
 def keyed_state(key: bytes, person: bytes, digest_size: int) -> NDArray[np.uint64]:
@@ -114,7 +113,7 @@ def keyed_state(key: bytes, person: bytes, digest_size: int) -> NDArray[np.uint6
     parameters = struct.pack("<BBBB28x16s16s", digest_size, len(key), 1, 1, b"", person)
     state: NDArray[np.uint64] = _INITIAL ^ np.frombuffer(parameters, dtype="<u8")
     block = np.frombuffer(key.ljust(8 * BLOCK, b"\0"), dtype="<u8").copy()
-    compress(state, block, np.uintp(0), np.uint64(8 * BLOCK), False)
+    compress_block(state, block, np.uintp(0), np.uint64(8 * BLOCK), False)
     return state
 
 
@@ -139,12 +138,12 @@ def report_of_law(
         total += words[place + 1] if form == WIDE_FORM else words[place] & _LOWER_HALF
     if total > np.uint64(_TOTAL):
         return False, np.uint64(0)
-    write_block_words(keyed, message, length + 1, 0, state)
+    write_report_words(keyed, message, length + 1, 0, state)
     taken, turn = 1, 0
     if np.int64(state[0] >> _SPARE_BITS) < plan.uniform_weight or not total:
-        rank, taken, turn = _next_below(np.uint64(plan.blocks), keyed, message, length + 1, state, taken, turn)
-        return True, uniform_block(plan, rank)
-    wanted, taken, turn = _next_below(total, keyed, message, length + 1, state, taken, turn)
+        rank, taken, turn = _next_integer_below(np.uint64(plan.blocks), keyed, message, length + 1, state, taken, turn)
+        return True, report_of_rank(plan, rank)
+    wanted, taken, turn = _next_integer_below(total, keyed, message, length + 1, state, taken, turn)
     outcome, place = np.uint64(0), used
     while True:
         outcome = words[place] if form == WIDE_FORM else words[place] >> _HALF
@@ -153,17 +152,17 @@ def report_of_law(
             break
         wanted -= amount
         place += step
-    rank, taken, turn = _next_below(np.uint64(plan.holding), keyed, message, length + 1, state, taken, turn)
-    return True, block_holding(plan, outcome, rank)
+    rank, taken, turn = _next_integer_below(np.uint64(plan.holding), keyed, message, length + 1, state, taken, turn)
+    return True, report_holding_outcome(plan, outcome, rank)
 
 
 @kernel()
-def _next_below(bound: Any, keyed: Any, message: Any, length: int, state: Any, taken: int, turn: int) -> Any:
+def _next_integer_below(bound: Any, keyed: Any, message: Any, length: int, state: Any, taken: int, turn: int) -> Any:
     """(the next integer of a client's words that is uniform below a bound, the words taken of this hash, its number)."""
     while True:
         if taken == WORDS:
             taken, turn = 0, turn + 1
-            write_block_words(keyed, message, length, turn, state)
+            write_report_words(keyed, message, length, turn, state)
         word = state[taken] >> _SPARE_BITS
         taken += 1
         rest = word % bound
@@ -172,7 +171,7 @@ def _next_below(bound: Any, keyed: Any, message: Any, length: int, state: Any, t
 
 
 @kernel()
-def write_block_words(keyed: Any, message: Any, length: int, turn: int, state: Any) -> None:
+def write_report_words(keyed: Any, message: Any, length: int, turn: int, state: Any) -> None:
     """Eight words of a client to `state`, from its message with room for their number in front."""
     message[0] = np.uint64(turn)
     for place in range(8):
@@ -181,23 +180,23 @@ def write_block_words(keyed: Any, message: Any, length: int, turn: int, state: A
 
 
 @kernel()
-def uniform_block(plan: Any, rank: Any) -> Any:
+def report_of_rank(plan: Any, rank: Any) -> Any:
     """The report of a rank below `plan.blocks`."""
     if plan.kind == MASKED_BLOCKS:
-        return _mask_of_rank(plan.binomials, rank, plan.width, plan.size)
+        return _subset_mask_of_rank(plan.binomials, rank, plan.width, plan.size)
     return rank
 
 
 @kernel()
-def block_holding(plan: Any, outcome: Any, rank: Any) -> Any:
+def report_holding_outcome(plan: Any, outcome: Any, rank: Any) -> Any:
     """The report of a rank below `plan.holding`, of a block that holds an outcome. All numbers are uint64."""
     if plan.kind == MASKED_BLOCKS:
-        others = _mask_of_rank(plan.binomials, rank, plan.width - 1, plan.size - 1)
+        others = _subset_mask_of_rank(plan.binomials, rank, plan.width - 1, plan.size - 1)
         bit = _ONE << outcome
         below = bit - _ONE
         return (others & below) | ((others & ~below) << _ONE) | bit
     if plan.kind == RANKED_BLOCKS:
-        return _rank_with(plan.binomials, outcome, rank, plan.width)
+        return _rank_of_subset_with(plan.binomials, outcome, rank, plan.width)
     if plan.kind == AFFINE_BLOCKS:
         prime, window = np.uint64(plan.prime), np.uint64(plan.window)
         vector = rank // window
@@ -210,7 +209,7 @@ def block_holding(plan: Any, outcome: Any, rank: Any) -> Any:
 
 
 @kernel()
-def _mask_of_rank(binomials: Any, rank: Any, members: int, size: int) -> Any:
+def _subset_mask_of_rank(binomials: Any, rank: Any, members: int, size: int) -> Any:
     """The subset of a rank: from the largest outcome down, x belongs to it if the rank is at least C(x, members that are left)."""
     mask, rest, left = _NONE, rank, np.uintp(members)
     x = np.uintp(size)
@@ -225,7 +224,7 @@ def _mask_of_rank(binomials: Any, rank: Any, members: int, size: int) -> Any:
 
 
 @kernel()
-def _rank_with(binomials: Any, outcome: Any, rank: Any, members: int) -> Any:
+def _rank_of_subset_with(binomials: Any, outcome: Any, rank: Any, members: int) -> Any:
     """The rank of the subset of an outcome and the `members` - 1 others that a rank among those names."""
     # the place of the outcome among the members that are not found yet, from the smallest
     total, order = (_NONE, np.uintp(members))
@@ -261,7 +260,7 @@ def _inner_product(vector: Any, outcome: Any, prime: Any, digits: int) -> Any:
 
 
 @kernel(nogil=True)
-def add_progressions(rows: Any, firsts: Any, strides: Any, prime: int, window: int, counts: Any) -> None:
+def add_progression_counts(rows: Any, firsts: Any, strides: Any, prime: int, window: int, counts: Any) -> None:
     """counts[row + v] += 1 for v = first, first + stride, ... modulo a prime below 2^31, `window` of them for each report.
 
     The additions of a report lie anywhere in the table, so the time is that of the cache. Counts of 16 bits make the table small enough;

@@ -1,17 +1,17 @@
 """The exact draw for clients with few distinct values, on any number of outcomes, over a uniform reference; and the rows of surveys.
 
-`discreet.release._referenced` draws over other references. The distribution, and the outcome of a given integer, are those of
-`discreet.release._compiled` on the client's k numbers count/total. All outcomes outside the support are alike, so the walk over outcomes
-takes the gap between two held ones in a single step. The cost grows with the number of distinct values and is independent of the domain.
+The distribution, and the outcome of a given integer, are those of `discreet.release._compiled` on the client's k numbers count/total. (That
+module also draws over other references.) All outcomes outside the support are alike, so the walk over outcomes takes the gap between two held
+ones in a single step. The cost grows with the number of distinct values and is independent of the domain.
 
 A client without records draws from the reference itself: W_x = floor(2^62/k), and the remainder goes to the first outcomes with room. (It
 lies in the box, because L <= 2^62/k <= U.)
 
-The same walk over clients draws reports: a report has words and blocks of its own (`discreet.release._blocks`).
+The same walk over clients draws reports: a report has words and blocks of its own (`discreet.release._keyed_reports`).
 
 **Surveys.** A row of a survey is a number of up to 62 bits, so its records are wider than outcomes of one column. A client's message is that
-of `discreet.release._keyed`, after four words that name the survey. Its first hash gives eight words. The third of them chooses among its
-rows; what the others decide is up to `discreet.survey`.
+of `discreet.release._randomness`, after four words that name the survey. Its first hash gives eight words. The third of them chooses among
+its rows; what the others decide is up to `discreet.survey`.
 """
 
 from typing import Any
@@ -22,10 +22,33 @@ from numpy.typing import NDArray
 
 from discreet._base.kernels import kernel
 from discreet.projection import solve_uniform_compiled
-from discreet.release._blocks import BLOCK, absorb_message, keyed_state, report_of_law, write_block_words
-from discreet.release._canonical import bit_scratch, read_law, write_counts, write_records, write_weights
-from discreet.release._compiled import _outcome_excess
-from discreet.release._keyed import (
+from discreet.release._canonical_records import (
+    make_bit_scratch,
+    read_law,
+    write_counted_records,
+    write_records,
+    write_weighted_records,
+)
+from discreet.release._client_draws import (
+    LONGEST,
+    REFUSED_OVERFLOW,
+    REFUSED_TOO_MANY,
+    ReferencePlan,
+    ReportPlan,
+    UniformPlan,
+)
+from discreet.release._compiled import (
+    IN_EDGES,
+    _outcome_excess,
+    locate_outcome,
+    places_of_kind,
+    prefetch_held,
+    search_batch,
+)
+from discreet.release._keyed_reports import BLOCK, absorb_message, keyed_state, report_of_law, write_report_words
+from discreet.release._lattice import TOTAL
+from discreet.release._randomness import (
+    BITS,
     BLOCK_PERSON,
     DIGEST_WORDS,
     DRAW_PERSON,
@@ -36,28 +59,6 @@ from discreet.release._keyed import (
     WORDS,
     RunKey,
 )
-from discreet.release._lattice import TOTAL
-from discreet.release._plain import (
-    LONGEST,
-    REFUSED_OVERFLOW,
-    REFUSED_TOO_MANY,
-    ClientColumns,
-    ReferencePlan,
-    ReportPlan,
-    UniformPlan,
-    plan_of,
-)
-from discreet.release._randomness import BITS
-from discreet.release._referenced import (
-    IN_EDGES,
-    locate_outcome,
-    outcome_over_reference,
-    places_of_kind,
-    prefetch_held,
-    search_batch,
-)
-
-__all__ = ["ClientColumns", "ReferencePlan", "UniformPlan", "draw", "outcome", "plan_of", "state_of"]
 
 CONTEXT_WORDS = 4  # that name a survey, before the words of a client
 _SPARE_BITS = np.uint64(64 - BITS)
@@ -94,7 +95,7 @@ def _locate_in_gaps(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) ->
 
 
 @kernel()
-def _outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+def outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
     """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`own` is scratch)."""
     size, floor, ceiling, lower, upper, projecting, slope, lift = plan
     shared = size * lower
@@ -117,35 +118,13 @@ def _outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, unifo
     return _locate_in_gaps(rest, upper - lower - base, own, outcomes, size)[0]
 
 
-def _outcome_by_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-    """The drawing function for this kind of plan."""
-    raise TypeError("_outcome_by_plan is called from compiled code")
-
-
-@overload(_outcome_by_plan)
-def _outcome_by_kind(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-    def over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-        return _outcome_over_uniform(plan, outcomes, masses, own, uniform)
-
-    def over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-        return outcome_over_reference(plan, outcomes, masses, own, uniform)
-
-    return over_uniform if plan.instance_class is UniformPlan else over_reference
-
-
-@kernel()
-def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-    """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`own` is scratch)."""
-    return _outcome_by_plan(plan, outcomes, masses, own, uniform)
-
-
 def _shared_outcome(plan: Any, uniform: Any) -> Any:
     """(the outcome of an integer of the shared part or the sum to be searched, the value to be found), or (_LATE, 0)."""
     raise TypeError("_shared_outcome is called from compiled code")
 
 
 @overload(_shared_outcome)
-def _shared_outcome_by_kind(plan: Any, uniform: Any) -> Any:
+def _shared_outcome_by_plan(plan: Any, uniform: Any) -> Any:
     def over_uniform(plan: Any, uniform: Any) -> Any:
         return (uniform // plan.lower if uniform < plan.size * plan.lower else np.int64(_LATE)), np.int64(0)
 
@@ -166,7 +145,7 @@ def _prefetch_held(plan: Any, outcomes: Any) -> Any:
 
 
 @overload(_prefetch_held)
-def _prefetch_held_by_kind(plan: Any, outcomes: Any) -> Any:
+def _prefetch_held_by_plan(plan: Any, outcomes: Any) -> Any:
     def over_uniform(plan: Any, outcomes: Any) -> None:
         return
 
@@ -182,11 +161,11 @@ def _outcome_above_shared(plan: Any, outcomes: Any, masses: Any, own: Any, low: 
 
 
 @overload(_outcome_above_shared)
-def _outcome_above_shared_by_kind(
+def _outcome_above_shared_by_plan(
     plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any
 ) -> Any:
     def over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
-        return np.int64(_outcome_over_uniform(plan, outcomes, masses, own, uniform)), np.int64(0)
+        return np.int64(outcome_over_uniform(plan, outcomes, masses, own, uniform)), np.int64(0)
 
     def over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
         return locate_outcome(plan, outcomes, masses, own, low, high, uniform)
@@ -203,7 +182,7 @@ def _search_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
 
 
 @overload(_search_batch)
-def _search_batch_by_kind(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
+def _search_batch_by_plan(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
     def over_uniform(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
         return
 
@@ -213,13 +192,13 @@ def _search_batch_by_kind(plan: Any, found: Any, wanted: Any, numbers: Any) -> A
     return over_reference if plan.instance_class is ReferencePlan else over_uniform
 
 
-def _needs_words(plan: Any) -> Any:
+def _needs_draw_words(plan: Any) -> Any:
     """Whether an outcome is drawn by the words of the client's draw, rather than by those of its report."""
-    raise TypeError("_needs_words is called from compiled code")
+    raise TypeError("_needs_draw_words is called from compiled code")
 
 
-@overload(_needs_words)
-def _needs_words_by_kind(plan: Any) -> Any:
+@overload(_needs_draw_words)
+def _needs_draw_words_by_plan(plan: Any) -> Any:
     def of_sample(plan: Any) -> Any:
         return True
 
@@ -229,13 +208,13 @@ def _needs_words_by_kind(plan: Any) -> Any:
     return of_report if plan.instance_class is ReportPlan else of_sample
 
 
-def _report(plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any) -> Any:
+def _draw_report(plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any) -> Any:
     """(whether there is one, the report of a client whose law the words hold), where reports are drawn."""
-    raise TypeError("_report is called from compiled code")
+    raise TypeError("_draw_report is called from compiled code")
 
 
-@overload(_report)
-def _report_by_kind(
+@overload(_draw_report)
+def _draw_report_by_plan(
     plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any
 ) -> Any:
     def of_sample(plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any) -> Any:
@@ -248,8 +227,8 @@ def _report_by_kind(
 
 
 @kernel()
-def _as_integer(text: Any, start: int, stop: int) -> Any:
-    """(whether the text is the canonical spelling of a 64-bit integer, that integer in two's complement): `keyed.as_integer`."""
+def _integer_of_text(text: Any, start: int, stop: int) -> Any:
+    """(whether the text is the canonical spelling of a 64-bit integer, that integer in two's complement): `as_integer_name`."""
     none = False, np.uint64(0)
     if stop == start or stop - start > _LONGEST_INTEGER:
         return none
@@ -268,7 +247,7 @@ def _as_integer(text: Any, start: int, stop: int) -> Any:
 
 
 @kernel()
-def longest_client(
+def longest_record_list(
     integers: Any, text_ends: Any, ends: Any, first: int, last: int, problem: Any
 ) -> tuple[int, int, int]:
     """(the first client with too many records, or -1; the most records of a client; the most words of a name)."""
@@ -284,14 +263,14 @@ def longest_client(
 
 
 @kernel()
-def write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any) -> int:
+def write_client_name(integers: Any, text_ends: Any, text: Any, row: int, words: Any) -> int:
     """Write header (of the narrow form) and client to `words`; returns the number of words."""
     if integers.size:
         words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW_FORM)
         words[1] = np.uint64(integers[row])
         return 2
     start, stop = text_ends[row], text_ends[row + 1]
-    whole, value = _as_integer(text, start, stop)
+    whole, value = _integer_of_text(text, start, stop)
     if whole:
         words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW_FORM)
         words[1] = value
@@ -344,7 +323,7 @@ def draw(
     """
     size = plan.size
     integers, text_ends, text, ends, records, counts, weights = clients
-    bad, longest, longest_name = longest_client(integers, text_ends, ends, first, last, problem)
+    bad, longest, longest_name = longest_record_list(integers, text_ends, ends, first, last, problem)
     if bad >= 0:
         return bad
     keys, spare = np.empty(longest, dtype=np.uint32), np.empty(longest, dtype=np.uint32)
@@ -354,7 +333,7 @@ def draw(
     message = np.empty(2 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
     words = message[1:]
     state = np.empty(8, dtype=np.uint64)
-    seen, tallies = bit_scratch(size, 0 if counts.size or weights.size else longest)
+    seen, tallies = make_bit_scratch(size, 0 if counts.size or weights.size else longest)
     wanted, late_ends = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
     late_keys, late_masses = np.empty(longest + _ROOM, dtype=np.uint32), np.empty(longest + _ROOM)
     numbers, low, high = np.empty(_BATCH, dtype=np.int64), np.empty(longest), np.empty(longest)
@@ -363,15 +342,15 @@ def draw(
         if row - begun == _BATCH or filled + ends[row + 1] - ends[row] > late_keys.size:
             _draw_batch(plan, drawn[begun:row], wanted, late_ends, late_keys, late_masses, own, low, high, numbers)
             begun, filled = row, 0
-        used = write_client(integers, text_ends, text, row, words)
+        used = write_client_name(integers, text_ends, text, row, words)
         form = NARROW_FORM
         if counts.size:
-            number, form = write_counts(
+            number, form = write_counted_records(
                 records, counts, ends[row], ends[row + 1], size,
                 words, used, keys, spare, own, spare_own, problem,
             )  # fmt: skip
         elif weights.size:
-            number, form = write_weights(
+            number, form = write_weighted_records(
                 records, weights, ends[row], ends[row + 1], size,
                 words, used, keys, spare, own, spare_own, masses, problem,
             )  # fmt: skip
@@ -382,7 +361,7 @@ def draw(
         if number < 0:
             return row
         words[0] += np.uint64(256 * form)
-        if digest.size or order.size or _needs_words(plan):
+        if digest.size or order.size or _needs_draw_words(plan):
             for place in range(8):
                 state[place] = keyed[place]
             absorb_message(state, words, used + number * (2 if form == WIDE_FORM else 1))
@@ -400,8 +379,8 @@ def draw(
             within[row] = np.float64(state[2] >> np.uint64(11)) * 2.0**-53
         for place in range(digest.size):
             digest[place] += state[WORDS - DIGEST_WORDS + place]
-        if not _needs_words(plan):
-            good, report = _report(plan, keyed, words, used, number, form, message, state)
+        if not _needs_draw_words(plan):
+            good, report = _draw_report(plan, keyed, words, used, number, form, message, state)
             if not good:
                 problem[0], problem[1] = 0, REFUSED_TOO_MANY
                 return row
@@ -410,7 +389,7 @@ def draw(
     return -1
 
 
-def state_of(key: RunKey) -> NDArray[np.uint64]:
+def draw_state(key: RunKey) -> NDArray[np.uint64]:
     """The keyed states from which every client of a run starts: that of its draw, and that of the words of reports."""
     state = np.concatenate([keyed_state(key.value, person, 8 * WORDS) for person in (DRAW_PERSON, BLOCK_PERSON)])
     state.setflags(write=False)
@@ -418,7 +397,7 @@ def state_of(key: RunKey) -> NDArray[np.uint64]:
 
 
 @kernel(nogil=True)
-def draw_rows(
+def draw_survey_rows(
     size: int,
     context: Any,
     clients: Any,
@@ -437,7 +416,7 @@ def draw_rows(
     A state is 0 for a client without rows, 1 for one whose row was drawn, and 2 where the third word has to be drawn anew.
     """
     integers, text_ends, text, ends, records, counts, weights = clients
-    bad, longest, longest_name = longest_client(integers, text_ends, ends, first, last, problem)
+    bad, longest, longest_name = longest_record_list(integers, text_ends, ends, first, last, problem)
     if bad >= 0:
         return bad
     keys, spare = np.empty(longest, dtype=np.uint64), np.empty(longest, dtype=np.uint64)
@@ -449,18 +428,18 @@ def draw_rows(
     words = message[1 + CONTEXT_WORDS :]
     state = np.empty(8, dtype=np.uint64)
     for row in range(first, last):
-        used = write_client(integers, text_ends, text, row, words)
+        used = write_client_name(integers, text_ends, text, row, words)
         start, stop = ends[row], ends[row + 1]
         if weights.size:
-            number, form = write_weights(
+            number, form = write_weighted_records(
                 records, weights, start, stop, size, words, used, keys, spare, own, spare_own, masses, problem
             )
         elif counts.size:
-            number, form = write_counts(
+            number, form = write_counted_records(
                 records, counts, start, stop, size, words, used, keys, spare, own, spare_own, problem
             )
         else:
-            number, form = write_counts(
+            number, form = write_counted_records(
                 records[start:stop], ones, 0, stop - start, size, words, used, keys, spare, own, spare_own, problem
             )
         if number < 0:
@@ -482,7 +461,7 @@ def draw_rows(
                 order[row] = state[1]
             for place in range(digest.size):
                 digest[place] += state[WORDS - DIGEST_WORDS + place]
-        write_block_words(keyed, message, 1 + CONTEXT_WORDS + length, 0, state)
+        write_report_words(keyed, message, 1 + CONTEXT_WORDS + length, 0, state)
         for place in range(WORDS):
             drawn[row, place] = np.int64(state[place] >> _SPARE_BITS)
         rows[row], states[row] = 0, 0

@@ -1,8 +1,8 @@
 """A client's records in canonical form, in numba: distinct outcomes in increasing order with whole numbers.
 
-The form does not depend on the order of the records. The numbers are those of `discreet.release._keyed` (the law in whole numbers), computed
-for millions of clients at a time: counts divided by their greatest common divisor; weights summed without rounding and put on the grid. The
-form is the list of words that is hashed there. It is read back from the words for the few clients whose draw depends on it.
+The form does not depend on the order of the records. The numbers are those of `discreet.release._randomness` (the law in whole numbers),
+computed for millions of clients at a time: counts divided by their greatest common divisor; weights summed without rounding and put on the
+grid. The form is the list of words that is hashed there. It is read back from the words for the few clients whose draw depends on it.
 
 Floating-point sums of n weights of at least 0 are right up to a factor 1 +- n 2^-53, so a share is known up to 1 +- (2 n + 8) 2^-52 (twice
 the needed width). Usually that decides on which side of a grid line a share lies. The rest, one client in many millions, is decided by sums
@@ -19,8 +19,14 @@ import numpy as np
 
 from discreet._base.kernels import kernel
 from discreet.projection import NEGLIGIBLE
-from discreet.release._keyed import NARROW_FORM, NOTHING_BITS, SHARE_BITS, WIDE_FORM
-from discreet.release._plain import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
+from discreet.release._client_draws import (
+    REFUSED_INFINITE,
+    REFUSED_NAN,
+    REFUSED_NEGATIVE,
+    REFUSED_OUTSIDE,
+    REFUSED_OVERFLOW,
+)
+from discreet.release._randomness import NARROW_FORM, NOTHING_BITS, SHARE_BITS, WIDE_FORM
 
 LIMBS = 72  # of the largest float times 2^31 rows times 2^54, with room to spare
 
@@ -113,7 +119,7 @@ def write_records(
 ) -> int:
     """Write the pairs of records that count once each to words[used:]; returns their number, or -1 with the place of a bad record.
 
-    `keys` and `spare` are scratch of the list's length, `seen` and `tallies` scratch of zeros from `bit_scratch`.
+    `keys` and `spare` are scratch of the list's length, `seen` and `tallies` scratch of zeros from `make_bit_scratch`.
     """
     number = stop - start
     ordered = True
@@ -132,12 +138,12 @@ def write_records(
         return -1
     if not ordered:
         if number > _TINY and number >= size >> 6:
-            return _count_in_bits(keys, number, size, words, used, seen, tallies)
+            return _count_records_in_bits(keys, number, size, words, used, seen, tallies)
         if number <= _SHORT:
-            _sort_without_branches(keys, number)
+            _sort_short_list(keys, number)
         else:
             nothing = np.empty(0, dtype=np.int64)
-            _sort_keys(keys, spare, number, size, nothing, nothing)
+            _sort_outcomes(keys, spare, number, size, nothing, nothing)
     distinct = 0
     place = 0
     while place < number:
@@ -173,14 +179,14 @@ def _gcd(one: Any, two: Any) -> Any:
 
 
 @kernel()
-def bit_scratch(size: int, longest: int) -> Any:
-    """Scratch for `_count_in_bits`: one bit and one count for each outcome, if any list is long enough."""
+def make_bit_scratch(size: int, longest: int) -> Any:
+    """Scratch for `_count_records_in_bits`: one bit and one count for each outcome, if any list is long enough."""
     room = size if longest > _TINY and longest >= size >> 6 else 0
     return np.zeros((room >> 6) + 1, dtype=np.uint64), np.zeros(room + 1, dtype=np.uint32)
 
 
 @kernel()
-def _count_in_bits(keys: Any, number: int, size: int, words: Any, used: int, seen: Any, tallies: Any) -> int:
+def _count_records_in_bits(keys: Any, number: int, size: int, words: Any, used: int, seen: Any, tallies: Any) -> int:
     """For lists at least a 64th as long as the domain: count each outcome, then read the outcomes off a row of bits."""
     for place in range(number):
         key = np.uint64(keys[place])
@@ -202,7 +208,7 @@ def _count_in_bits(keys: Any, number: int, size: int, words: Any, used: int, see
 
 
 @kernel()
-def _sort_without_branches(keys: Any, number: int) -> None:
+def _sort_short_list(keys: Any, number: int) -> None:
     """Insertion sort without branches, so that the processor cannot mispredict any."""
     for place in range(1, number):
         carried = keys[place]
@@ -214,7 +220,7 @@ def _sort_without_branches(keys: Any, number: int) -> None:
 
 
 @kernel()
-def write_counts(
+def write_counted_records(
     records: Any,
     counts: Any,
     start: int,
@@ -243,7 +249,7 @@ def write_counts(
             keys[number], amounts[number] = records[place], count
             total += count
             number += 1
-    _sort_keys(keys, spare, number, size, amounts, spare_amounts)
+    _sort_outcomes(keys, spare, number, size, amounts, spare_amounts)
     distinct = 0
     place = 0
     while place < number:
@@ -254,11 +260,11 @@ def write_counts(
             place += 1
         keys[distinct], amounts[distinct] = key, added
         distinct += 1
-    return distinct, _write_pairs(words, used, keys, amounts, distinct)
+    return distinct, _write_outcome_pairs(words, used, keys, amounts, distinct)
 
 
 @kernel()
-def write_weights(
+def write_weighted_records(
     records: Any,
     weights: Any,
     start: int,
@@ -273,7 +279,7 @@ def write_weights(
     sums: Any,
     problem: Any,
 ) -> tuple[int, int]:
-    """As `write_counts`, for records with floating-point weights."""
+    """As `write_counted_records`, for records with floating-point weights."""
     number = 0
     for place in range(start, stop):
         weight = weights[place]
@@ -286,9 +292,9 @@ def write_weights(
                 problem[1] = REFUSED_NAN
             return -1, NARROW_FORM
         if weight > 0.0:
-            keys[number], amounts[number] = records[place], weight_bits(weight)
+            keys[number], amounts[number] = records[place], bits_of_float(weight)
             number += 1
-    _sort_keys(keys, spare, number, size, amounts, spare_amounts)
+    _sort_outcomes(keys, spare, number, size, amounts, spare_amounts)
     rows, ends = amounts.view(np.float64), spare
     distinct = 0
     total = 0.0
@@ -305,17 +311,17 @@ def write_weights(
     if total == np.inf:
         problem[0], problem[1] = 0, REFUSED_OVERFLOW
         return -1, NARROW_FORM
-    _put_on_grid(amounts, number, sums, ends, total, distinct, spare_amounts)
+    _put_shares_on_grid(amounts, number, sums, ends, total, distinct, spare_amounts)
     held = 0
     for place in range(distinct):
         if spare_amounts[place]:
             keys[held], spare_amounts[held] = keys[place], spare_amounts[place]
             held += 1
-    return held, _write_pairs(words, used, keys, spare_amounts, held)
+    return held, _write_outcome_pairs(words, used, keys, spare_amounts, held)
 
 
 @kernel()
-def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, distinct: int, numbers: Any) -> None:
+def _put_shares_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, distinct: int, numbers: Any) -> None:
     """numbers[i] = n_x of the i-th outcome, whose weights have the bits up to row ends[i] and sum to about sums[i]."""
     exact = np.empty((4, LIMBS), dtype=np.uint64)
     known = False  # the exact total
@@ -325,7 +331,7 @@ def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, disti
         share = sums[place] / total * 2.0**NOTHING_BITS
         there = share >= 1.0
         if abs(share - 1.0) <= error:
-            known = _add_up_outcome(bits, rows, ends, place, exact, known)
+            known = _sum_outcome_exactly(bits, rows, ends, place, exact, known)
             there = is_share_at_least(exact[1], NOTHING_BITS, exact[0], 1, exact[2], exact[3])
         if there:
             held += 1
@@ -340,7 +346,7 @@ def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, disti
         below = np.floor(scaled)
         number = np.int64(below) + (1 if scaled - below >= 0.5 else 0)
         if abs(scaled - below - 0.5) <= error * scaled:
-            known = _add_up_outcome(bits, rows, ends, place, exact, known)
+            known = _sum_outcome_exactly(bits, rows, ends, place, exact, known)
             while is_share_at_least(exact[1], scale_bits + 1, exact[0], 2 * number + 1, exact[2], exact[3]):
                 number += 1
             while number and not is_share_at_least(
@@ -351,7 +357,7 @@ def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, disti
 
 
 @kernel()
-def _add_up_outcome(bits: Any, rows: int, ends: Any, place: int, exact: Any, known: bool) -> bool:
+def _sum_outcome_exactly(bits: Any, rows: int, ends: Any, place: int, exact: Any, known: bool) -> bool:
     """The exact sum of one outcome, and the exact total unless it is known."""
     if not known:
         sum_floats_exactly(bits, 0, rows, exact[0])
@@ -360,7 +366,7 @@ def _add_up_outcome(bits: Any, rows: int, ends: Any, place: int, exact: Any, kno
 
 
 @kernel()
-def _write_pairs(words: Any, used: int, keys: Any, amounts: Any, distinct: int) -> int:
+def _write_outcome_pairs(words: Any, used: int, keys: Any, amounts: Any, distinct: int) -> int:
     """Write outcomes with their amounts, divided by their greatest common divisor; returns NARROW or WIDE."""
     common = np.uint64(0)
     largest = np.uint64(0)
@@ -403,7 +409,7 @@ def read_law(words: Any, used: int, distinct: int, form: int, keys: Any, masses:
 
 
 @kernel()
-def _sort_keys(keys: Any, spare: Any, number: int, size: int, amounts: Any, spare_amounts: Any) -> None:
+def _sort_outcomes(keys: Any, spare: Any, number: int, size: int, amounts: Any, spare_amounts: Any) -> None:
     """Sort keys, and amounts along with them if there are any."""
     if number <= _SHORT:
         for place in range(1, number):
@@ -442,6 +448,6 @@ def _sort_keys(keys: Any, spare: Any, number: int, size: int, amounts: Any, spar
 
 
 @kernel()
-def weight_bits(weight: float) -> Any:
+def bits_of_float(weight: float) -> Any:
     """The bits of a float, as a 64-bit integer."""
     return np.array([weight]).view(np.int64)[0]

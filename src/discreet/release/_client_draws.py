@@ -1,7 +1,7 @@
 """Clients as columns, the common plan of their draws, and the draws in numpy and the standard library.
 
-The draws have the same words, outcomes, digest and errors as those of `_sparse` and `_referenced` in numba. For a few thousand clients they
-finish before compiled code would have been loaded. BLAKE2b is `hashlib`'s, laws in whole numbers are those of `discreet.release._keyed`,
+The draws have the same words, outcomes, digest and errors as those of `_client_draws_compiled` in numba. For a few thousand clients they
+finish before compiled code would have been loaded. BLAKE2b is `hashlib`'s, laws in whole numbers are those of `discreet.release._randomness`,
 slopes those of `discreet.projection`; integers are Python's. Plans, columns and the codes of invalid input are plain values for both.
 """
 
@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.projection import NARROW as NOT_LONG, NEGLIGIBLE, Affine, scale_laws, solve_listed, solve_uniform
-from discreet.release import _keyed as keyed
-from discreet.release._keyed import RunKey
+from discreet.release import _randomness as keyed
 from discreet.release._lattice import TOTAL, Integers, Lattice, is_sum_within
-from discreet.release._randomness import BITS
+from discreet.release._randomness import BITS, RunKey
 
 LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.held`
 FLOOR, CEILING = 4, 5  # columns of `ReferencePlan.bounds`
@@ -28,7 +27,7 @@ ROW = 8  # columns of both: one cache line
 # reasons to reject a client
 REFUSED_OUTSIDE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_INFINITE, REFUSED_OVERFLOW, REFUSED_TOO_MANY = range(1, 7)
 SINGLE_BLOCKS, MASKED_BLOCKS, RANKED_BLOCKS, AFFINE_BLOCKS = 0, 1, 2, 3  # kinds of blocks of a `ReportPlan`
-HALF = 31  # bits: sums of room are kept in two halves
+ROOM_BITS = 31  # bits: sums of room are kept in two halves
 LONGEST = (1 << 31) - 1  # records of one client: with more, sums could overflow unnoticed
 
 
@@ -67,7 +66,7 @@ class ReferencePlan(NamedTuple):
 
 
 class ReportPlan(NamedTuple):
-    """The common part of all draws of reports: N, b and r, and what the blocks of its kind are made of (`discreet.release._blocks`).
+    """The common part of all draws of reports: N, b and r, and what the blocks of its kind are made of (`discreet.release._keyed_reports`).
 
     `width` is the number of members of a subset. `binomials` has C(x, i) in row x for masks, and in row i for ranks.
     """
@@ -108,8 +107,8 @@ def plan_of(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferenceP
         bounds=_read_only(bounds),
         edges=edges,
         portions=portions,
-        room=_running_sums(room >> HALF),
-        rest_of_room=_running_sums(room & ((1 << HALF) - 1)),
+        room=_running_sums(room >> ROOM_BITS),
+        rest_of_room=_running_sums(room & ((1 << ROOM_BITS) - 1)),
         shift=shift,
         edge_guide=_search_guide(edges, shift),
         portion_guide=_search_guide(portions, shift),
@@ -142,7 +141,7 @@ class ClientColumns(NamedTuple):
     """Columns of many clients: their identities (integers, or texts in Arrow's layout), and lists of their outcomes.
 
     `counts` (whole numbers) or `weights` (any numbers of at least 0) say how often or how much; both are empty if every record counts once.
-    They make a law in different ways: see `discreet.release._keyed`.
+    They make a law in different ways: see `discreet.release._randomness`.
     """
 
     integers: NDArray[np.int64]
@@ -204,7 +203,7 @@ def _outcome_over_reference(plan: ReferencePlan, held: list[int], own: list[int]
         """The remaining room of outcomes first..last - 1, none of them held."""
         high = int(plan.room[last] - plan.room[first])
         return (
-            (high << HALF)
+            (high << ROOM_BITS)
             + int(plan.rest_of_room[last] - plan.rest_of_room[first])
             - portions_before(last)
             + portions_before(first)
@@ -244,7 +243,7 @@ class RefusedRow(Exception):
         self.row, self.place, self.why = row, place, why
 
 
-def state_of(key: RunKey) -> RunKey:
+def draw_state(key: RunKey) -> RunKey:
     """The common start of all clients of a run: the key itself."""
     return key
 
@@ -261,7 +260,7 @@ def draw(
     digest: NDArray[np.uint64],
     problem: NDArray[np.int64],
 ) -> int:
-    """As `_sparse.draw`. If a row is rejected, the outputs stay unfilled."""
+    """As `_client_draws_compiled.draw`. If a row is rejected, the outputs stay unfilled."""
     if first == last:
         return -1
     try:
@@ -269,7 +268,7 @@ def draw(
     except RefusedRow as bad:
         problem[0], problem[1] = bad.place, bad.why
         return bad.row
-    words = word_rows(key, messages)
+    words = draw_word_rows(key, messages)
     uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
     if isinstance(plan, UniformPlan):
         drawn[first:last], shared = uniform // plan.lower, plan.size * plan.lower
@@ -280,7 +279,7 @@ def draw(
         own, _unshared_outcomes(plan, [laws[row] for row in own], uniform[own].tolist()), strict=True
     ):
         drawn[first + row] = found
-    note_words(words, slice(first, last), order, digest)
+    note_order_and_digest(words, slice(first, last), order, digest)
     if within.size:
         within[first:last] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return -1
@@ -292,7 +291,7 @@ def laws_and_messages(size: int, clients: ClientColumns, first: int, last: int) 
     if (lengths > LONGEST).any():
         raise RefusedRow(first + int(np.argmax(lengths > LONGEST)), 0, REFUSED_OVERFLOW)
     if clients.counts.size or clients.weights.size:
-        laws = list(_laws_of_amounts(size, clients, first, last))
+        laws = list(_laws_of_counts_or_weights(size, clients, first, last))
         return laws, list(map(_encode_message, _message_heads(clients, first, last), laws))
     outcomes, numbers, edges = _counted_records(size, clients, first, last, lengths)
     laws = [(outcomes[begin:end], numbers[begin:end]) for begin, end in pairwise(edges)]
@@ -302,11 +301,11 @@ def laws_and_messages(size: int, clients: ClientColumns, first: int, last: int) 
         ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
     )  # all at once: as `_encode_message` writes each
     parts = (held[8 * begin : 8 * end] for begin, end in pairwise(edges))
-    return laws, list(map(operator.add, _narrow_heads(clients, first, last), parts))
+    return laws, list(map(operator.add, _narrow_message_heads(clients, first, last), parts))
 
 
-def word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
-    """The eight words of each client, a row each, as `discreet.release._keyed.draw_words` gives them."""
+def draw_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
+    """The eight words of each client, a row each, as `discreet.release._randomness.draw_words` gives them."""
     hashed = [
         hashlib.blake2b(message, key=key.value, person=keyed.DRAW_PERSON, digest_size=8 * keyed.WORDS).digest()
         for message in messages
@@ -314,7 +313,9 @@ def word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
     return np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, keyed.WORDS)
 
 
-def note_words(words: NDArray[np.uint64], rows: slice, order: NDArray[np.uint64], digest: NDArray[np.uint64]) -> None:
+def note_order_and_digest(
+    words: NDArray[np.uint64], rows: slice, order: NDArray[np.uint64], digest: NDArray[np.uint64]
+) -> None:
     """Take from the words what to sort clients by and what the digest of the input adds up, where they are asked for."""
     if order.size:
         order[rows] = words[:, 1]
@@ -322,15 +323,15 @@ def note_words(words: NDArray[np.uint64], rows: slice, order: NDArray[np.uint64]
         digest += words[:, keyed.WORDS - keyed.DIGEST_WORDS :].sum(axis=0, dtype=np.uint64)
 
 
-def _laws_of_amounts(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:
+def _laws_of_counts_or_weights(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:
     """The law of each client in whole numbers, where records have counts or weights."""
     for row in range(first, last):
         held = slice(clients.ends[row], clients.ends[row + 1])
         outcomes = clients.outcomes[held].tolist()
         if clients.counts.size:
-            yield _law_of_numbers(_integer_counts(row, size, outcomes, clients.counts[held].tolist()))
+            yield _law_arrays(_law_of_counts(row, size, outcomes, clients.counts[held].tolist()))
         else:
-            yield _law_of_numbers(_integer_weights(row, size, outcomes, clients.weights[held].tolist()))
+            yield _law_arrays(_law_of_weights(row, size, outcomes, clients.weights[held].tolist()))
 
 
 def _counted_records(
@@ -344,14 +345,14 @@ def _counted_records(
         place = int(np.argmax(records >= size))
         row = first + int(rows[place])
         raise RefusedRow(row, int(start + place - clients.ends[row]), REFUSED_OUTSIDE)
-    owners, outcomes, numbers = _count_pairs(rows, records)
+    owners, outcomes, numbers = _count_outcomes_by_row(rows, records)
     edges = np.searchsorted(owners, np.arange(last - first + 1, dtype=np.uint64))
     some = np.diff(edges) > 0  # of an empty stretch `reduceat` would give the number after it
     divisors = np.gcd.reduceat(numbers, edges[:-1][some]) if some.any() else numbers
     return outcomes, numbers // np.repeat(divisors, np.diff(edges)[some]), edges.tolist()
 
 
-def _count_pairs(rows: NDArray[np.uint64], records: NDArray[Any]) -> tuple[NDArray[np.uint64], ...]:
+def _count_outcomes_by_row(rows: NDArray[np.uint64], records: NDArray[Any]) -> tuple[NDArray[np.uint64], ...]:
     """The distinct pairs of a client's row and an outcome, in order, and how often each comes."""
     if records.itemsize < 8:
         pairs, often = np.unique((rows << np.uint64(32)) | records, return_counts=True)
@@ -365,7 +366,7 @@ def _count_pairs(rows: NDArray[np.uint64], records: NDArray[Any]) -> tuple[NDArr
     return owners[starts], outcomes[starts], often.astype(np.uint64)
 
 
-def _integer_counts(row: int, size: int, outcomes: list[int], counts: list[int]) -> dict[int, int]:
+def _law_of_counts(row: int, size: int, outcomes: list[int], counts: list[int]) -> dict[int, int]:
     total = 0
     for place, (outcome, count) in enumerate(zip(outcomes, counts, strict=True)):
         if outcome >= size or count < 0 or count > _MOST_COUNTS - total:
@@ -376,7 +377,7 @@ def _integer_counts(row: int, size: int, outcomes: list[int], counts: list[int])
     return keyed.integer_law_of_counts(outcomes, counts)
 
 
-def _integer_weights(row: int, size: int, outcomes: list[int], weights: list[float]) -> dict[int, int]:
+def _law_of_weights(row: int, size: int, outcomes: list[int], weights: list[float]) -> dict[int, int]:
     for place, (outcome, weight) in enumerate(zip(outcomes, weights, strict=True)):
         if outcome >= size or not 0.0 <= weight < math.inf:
             why = REFUSED_OUTSIDE if outcome >= size else REFUSED_INFINITE if weight > 0.0 else REFUSED_NEGATIVE
@@ -392,7 +393,7 @@ def _integer_weights(row: int, size: int, outcomes: list[int], weights: list[flo
     return keyed.integer_law_of_weights(outcomes, weights)
 
 
-def _law_of_numbers(numbers: dict[int, int]) -> Law:
+def _law_arrays(numbers: dict[int, int]) -> Law:
     return np.array(list(numbers), dtype=np.uint64), np.array(list(numbers.values()), dtype=np.uint64)
 
 
@@ -408,23 +409,25 @@ class _MessageHead(NamedTuple):
 
 def _message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[_MessageHead]:
     if clients.integers.size:
-        yield from map(_integer_head, clients.integers[first:last].tolist())
+        yield from map(_integer_message_head, clients.integers[first:last].tolist())
         return
     start = int(clients.text_ends[first])
     text = clients.text[start : clients.text_ends[last]].tobytes()
     ends = (clients.text_ends[first : last + 1] - start).tolist()
     for begin, end in pairwise(ends):
         name = text[begin:end]
-        client = keyed.as_integer(name.decode()) if end - begin <= _LONGEST_INTEGER and name[-1:].isdigit() else name
+        client = (
+            keyed.as_integer_name(name.decode()) if end - begin <= _LONGEST_INTEGER and name[-1:].isdigit() else name
+        )
         if isinstance(client, int):
-            yield _integer_head(client)
+            yield _integer_message_head(client)
         else:
             yield _MessageHead(
                 keyed.TEXT_CLIENT + 256 * keyed.NARROW_FORM + 65536 * (end - begin), name + bytes((begin - end) % 8)
             )
 
 
-def _narrow_heads(clients: ClientColumns, first: int, last: int) -> Iterator[bytes]:
+def _narrow_message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[bytes]:
     """The same as bytes, where all messages have the narrow form."""
     if not clients.integers.size:
         for head in _message_heads(clients, first, last):
@@ -439,12 +442,12 @@ def _narrow_heads(clients: ClientColumns, first: int, last: int) -> Iterator[byt
     yield from (written[place : place + 16] for place in range(0, len(written), 16))
 
 
-def _integer_head(client: int) -> _MessageHead:
+def _integer_message_head(client: int) -> _MessageHead:
     return _MessageHead(keyed.INTEGER_CLIENT + 256 * keyed.NARROW_FORM, struct.pack("<q", client))
 
 
 def _encode_message(head: _MessageHead, law: Law) -> bytes:
-    """As `discreet.release._keyed.client_message`."""
+    """As `discreet.release._randomness.client_message`."""
     outcomes, numbers = law
     if numbers.size and (int(numbers.max()) >> 32 or int(outcomes[-1]) >> 32):
         pairs = np.column_stack((outcomes, numbers)).astype("<u8").tobytes()
@@ -454,7 +457,9 @@ def _encode_message(head: _MessageHead, law: Law) -> bytes:
 
 def _unshared_outcomes(plan: UniformPlan | ReferencePlan, laws: list[Law], uniform: list[int]) -> list[int]:
     """The outcomes of integers beyond the shared part."""
-    found = [0 if numbers.size else _outcome_of_nothing(plan, uniform[row]) for row, (_, numbers) in enumerate(laws)]
+    found = [
+        0 if numbers.size else _outcome_without_records(plan, uniform[row]) for row, (_, numbers) in enumerate(laws)
+    ]
     for some in _padded_laws(laws):
         if isinstance(plan, UniformPlan):
             own, base = _excesses_over_uniform(plan, some.masses, some.lengths)
@@ -470,7 +475,7 @@ def _unshared_outcomes(plan: UniformPlan | ReferencePlan, laws: list[Law], unifo
     return found
 
 
-def _outcome_of_nothing(plan: UniformPlan | ReferencePlan, uniform: int) -> int:
+def _outcome_without_records(plan: UniformPlan | ReferencePlan, uniform: int) -> int:
     """The outcome of a client without records: one of the reference."""
     if isinstance(plan, UniformPlan):
         return _outcome_over_uniform(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
@@ -546,7 +551,7 @@ def _outcome_over_uniform(plan: UniformPlan, held: list[int], own: list[int], ba
 
 
 def _locate_in_gaps(rest: int, base: int, own: list[int], held: list[int], size: int) -> tuple[int, int]:
-    """As `sparse._locate_in_gaps`."""
+    """As `_client_draws_compiled._locate_in_gaps`."""
     nxt = 0
     for place in range(len(held) + 1):
         here = held[place] if place < len(held) else size

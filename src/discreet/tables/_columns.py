@@ -1,0 +1,557 @@
+"""The columns of a table: their names, and how each is read, in polars expressions.
+
+`Columns` names them. `ValueColumn` states how a column of values becomes outcomes of its public domain, and raises the error for values that
+have none. Messages count rows; they show values, which are private, only on request.
+
+**Names of clients** are 64-bit integers or texts. A name that is read differently than before is a new client, with a new budget. Whole
+floats are therefore read as integers (a missing id turns a column of integers into floats in pandas), as long as no two integers could have
+become one float. Truth values, dates and other numbers are errors. Nulls and NaN are rows without a client.
+
+Several columns name a client together by a JSON list of their texts, `["7","north"]`: the list can be read in one way, so that no two
+clients share a name. 7 and "7" are one text, as they are one client in a column of its own; dates are written 2026-11-17. A row with a null
+in one of the columns has no client.
+"""
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from discreet._base.files import read_lines
+from discreet.domain import (
+    MARK_OUTSIDE,
+    MARK_UNREADABLE,
+    NEAREST,
+    Coding,
+    Labels,
+    MisfitCounts,
+    codes_or_marks,
+    fit_coding,
+    is_whole,
+    outcome_codes,
+)
+from discreet.errors import ClientNameWarning, DiscreetError, check_kind, warn_caller
+from discreet.tables._arrow import cast_column, check_batch, is_text, polars_series, schema_of, without_dictionaries
+from discreet.tables._files import TEXTS, detect_format, table_ending
+from discreet.tables._sources import check_columns, file_source, first_few
+
+_WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # below this, different integers are different floats
+_AS_FLOATS = r"^-?[0-9]+\.0+$"
+_AS_MISSING = (
+    "nan",
+    "NaN",
+    "NAN",
+    "None",
+    "null",
+    "NULL",
+    "<NA>",
+    "NaT",
+)  # texts that libraries write for missing values
+_DROP = ": null_clients='drop' (--null-clients drop)"
+_LOOKED_AT = 1000  # names to inspect
+_TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum)
+_ESCAPED = {chr(code): json.dumps(chr(code))[1:-1] for code in (*range(32), *map(ord, '"\\'))}  # as JSON writes them
+_UNREAD = "\0unread "  # a column of ours: no header has such a name
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Names of a table's columns: client, value, and optionally `count` or `weight`.
+
+    Several columns may name a client together. A survey has several columns of values, in a tuple.
+    """
+
+    client: str | Sequence[str]
+    value: str | tuple[str, ...]
+    count: str | None = None
+    weight: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None and self.weight is not None:
+            raise DiscreetError("give a count column (whole numbers) or a weight column (any numbers), not both")
+        if not isinstance(self.client, str):
+            check_kind("client", self.client, Sequence, "name a column, or several in a list")
+            several = tuple(self.client)
+            for name in several:
+                check_kind("client", name, str, "name a column, or several in a list")
+            object.__setattr__(self, "client", several[0] if len(several) == 1 else several)
+        names = self.names
+        if not self.clients:
+            raise DiscreetError("client is an empty list; name the column of clients")
+        for name in names:
+            if not isinstance(name, str) or not name:
+                raise DiscreetError(f"{name!r} is not the name of a column")
+        if len(set(names)) < len(names):
+            raise DiscreetError(f"columns {', '.join(names)} are not all different")
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The columns that name a client, in order."""
+        return (self.client,) if isinstance(self.client, str) else tuple(self.client)
+
+    @property
+    def client_columns_text(self) -> str:
+        """These columns in messages."""
+        return (
+            f"column {self.client!r}"
+            if isinstance(self.client, str)
+            else f"the key of columns {', '.join(map(repr, self.client))}"
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that are read."""
+        return [*self.clients, *self.values, *([] if self.counts is None else [self.counts])]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The columns of values."""
+        return self.value if isinstance(self.value, tuple) else (self.value,)
+
+    @property
+    def value_name(self) -> str:
+        """The column of values; of a survey the JSON list of its columns."""
+        return json.dumps(self.value, ensure_ascii=False) if isinstance(self.value, tuple) else self.value
+
+    @property
+    def counts(self) -> str | None:
+        """The count or weight column, if any."""
+        return self.count if self.weight is None else self.weight
+
+    @property
+    def amount_type(self) -> Any:
+        """The numpy type of counts (integers) or weights (floats)."""
+        return np.int64 if self.weight is None else np.float64
+
+
+def is_integer_name(kind: Any) -> bool:
+    """Whether a column of that type names clients by integers."""
+    return bool(kind.is_integer() or kind in _WHOLE_BELOW)
+
+
+def exact_integer_bound(kind: Any) -> int:
+    """The bound below which different integers are different floats of that type."""
+    return _WHOLE_BELOW[kind]
+
+
+def check_client_kind(where: str, kind: Any, *, shown: Any = None) -> None:
+    """Raise an error for a column whose type cannot name clients. `shown`: the type's name in messages."""
+    if not (is_integer_name(kind) or kind in _TEXT_KINDS):
+        held = kind if shown is None else shown
+        raise DiscreetError(f"{where} holds {held} values; clients are texts or integers: {_client_kind_fix(kind)}")
+
+
+def warn_of_float_column(where: str, kind: Any) -> None:
+    """Warn if floats are read as integers."""
+    if kind in _WHOLE_BELOW:
+        warn_caller(
+            f"{where} holds floats: whole ones are read as the integers that they stand for, 1.0 as client 1. If an earlier release cast "
+            "them to text, its clients were called '1.0', and these are others to a ledger",
+            ClientNameWarning,
+        )
+
+
+def _client_kind_fix(kind: Any) -> str:
+    """The fix for a column of another type, such that the next release has the same clients."""
+    if kind == pl.Boolean:
+        return "name each of them by one of its own"
+    if kind.is_decimal():
+        return "cast it to integers of 64 bits"
+    if kind == pl.Null:
+        return "leave out rows without a client"
+    return "write them as texts, in the same form in every release, since another form is another client"
+
+
+def check_composite_kind(where: str, kind: Any) -> None:
+    """Raise an error for a column that cannot be one of several that name clients."""
+    if kind != pl.Date:
+        check_client_kind(where, kind)
+
+
+def composite_name(parts: Iterable[Any]) -> str:
+    """The name of a client that several columns name together, from its texts, integers or dates."""
+    return json.dumps([str(part) for part in parts], ensure_ascii=False, separators=(",", ":"))
+
+
+def composite_names(columns: Sequence[str], kinds: Sequence[Any]) -> pl.Expr:
+    """The names of clients by several columns; null where one of them has none."""
+    texts: list[pl.Expr] = []
+    for column, kind in zip(columns, kinds, strict=True):
+        part = (pl.col(column) if kind == pl.Date else client_names(column, kind)).cast(pl.String)
+        if kind in _TEXT_KINDS:
+            part = part.str.replace_many(list(_ESCAPED), list(_ESCAPED.values()))
+        texts += [pl.lit('["' if not texts else '","'), part]
+    return pl.concat_str(*texts, pl.lit('"]'))
+
+
+def client_names(column: str, kind: Any) -> pl.Expr:
+    """The clients as integers or texts; null for a missing name or a number that is not a 64-bit integer."""
+    name = pl.col(column)
+    if kind in _WHOLE_BELOW:
+        whole = name.is_finite() & (name == name.floor()) & (name.abs() < exact_integer_bound(kind))
+        return pl.when(whole).then(name.cast(pl.Int64, strict=False))
+    return name.cast(pl.Int64 if kind.is_integer() else pl.String, strict=False)
+
+
+def is_missing_name(column: str, kind: Any) -> pl.Expr:
+    """Whether a row has no client: null or NaN, and not a number that cannot be a name."""
+    name = pl.col(column)
+    return name.is_null() | name.is_nan() if kind.is_float() else name.is_null()
+
+
+def nameless_rows_message(where: str, kind: Any, number: int, rows: int) -> str:
+    """The error for rows without a client, with the fix."""
+    if kind in _WHOLE_BELOW:
+        limit = exact_integer_bound(kind).bit_length() - 1
+        return (
+            f"{where} holds floats that name no client ({number:,} in {rows:,} rows): clients are texts or integers, and these are NaN, "
+            f"null, not whole, or past 2^{limit}, where two integers become one float. Leave out rows without a client{_DROP}; where others "
+            "are left, read the ids as integers or texts from the start, since these floats have lost digits"
+        )
+    if kind in (pl.UInt64, pl.Int128):
+        return (
+            f"{where} holds nulls, or integers past 64 bits ({number:,} in {rows:,} rows). Leave out rows without a client "
+            f"first{_DROP}, then cast the column to text: 7 and '7' are one client"
+        )
+    return f"{where} holds nulls ({number:,} in {rows:,} rows): a record without a client cannot be released; leave those rows out{_DROP}"
+
+
+def warn_of_suspicious_names(column: str, names: pl.Series, *, first: bool) -> None:
+    """Warn of texts that look like missing values or floats cast to text (the latter if these are the first names of a table)."""
+    missing = names.filter(names.is_in(pl.Series(_AS_MISSING).implode()))
+    if len(missing):
+        warn_caller(
+            f"column {column!r} names a client {missing[0]!r}, which is how a missing value looks once it was cast to text: if these "
+            "rows have no client, leave them out before you cast",
+            ClientNameWarning,
+        )
+    if first and len(names) and names.head(_LOOKED_AT).str.contains(_AS_FLOATS).all():
+        warn_caller(
+            f"column {column!r} names clients as floats are written ('1.0'): where they are integers, write '1'. To a ledger or a secret "
+            "'1.0' and '1' are two clients, each with a budget",
+            ClientNameWarning,
+        )
+
+
+def client_name_column(clients: pa.Array) -> pa.Array:
+    """A checked column of clients as 64-bit integers or as texts."""
+    if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
+        clients = without_dictionaries(clients)
+        if clients.null_count:  # a null word of the dictionary, not visible in the indices
+            raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
+    return _as_client_names("column 'client'", clients)
+
+
+def _as_client_names(where: str, clients: pa.Array) -> pa.Array:
+    """A column without dictionaries and nulls as 64-bit integers or as texts."""
+    if is_text(clients.type):
+        return cast_column(clients, pa.large_string())
+    if pa.types.is_integer(clients.type):
+        try:
+            return cast_column(clients, pa.int64())
+        except pa.ArrowInvalid:
+            raise DiscreetError(
+                f"{where} holds integers past 2^63 - 1; cast it to text: 7 and '7' are one client"
+            ) from None
+    kind = schema_of(pa.schema([("client", clients.type)]), where)["client"]
+    check_client_kind(where, kind, shown=clients.type)
+    found = (
+        pl.DataFrame({"client": polars_series(without_dictionaries(clients))})
+        .select(client_names("client", kind))
+        .to_series()
+    )
+    if found.null_count():
+        raise DiscreetError(nameless_rows_message(where, kind, found.null_count(), len(found)))
+    warn_of_float_column(where, kind)
+    return found.to_arrow()
+
+
+def listed_clients(clients: Any, columns: Columns, *, integers: bool) -> pa.Array:
+    """All clients as 64-bit integers or as texts: from a list, an Arrow column or the Path of a file. Arrow data are checked in full first.
+
+    `integers`: whether those of the table are integers.
+    """
+    if isinstance(clients, Path):
+        clients = client_list(clients, columns.client, integers=integers)
+    elif not isinstance(columns.client, str):
+        clients = _composite_texts(clients, len(columns.client), "clients")
+    if isinstance(clients, (str, bytes, Mapping)):  # else each letter would be a client
+        raise DiscreetError(
+            f"clients is a {type(clients).__name__}; pass a list of texts or of integers, or the Path of a file that lists them"
+        )
+    try:
+        column = clients.to_arrow() if isinstance(clients, pl.Series) else clients
+        if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+            column = pa.array(column)
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        batches = [pa.RecordBatch.from_arrays([chunk], names=["client"]) for chunk in chunks]
+        found = [without_dictionaries(check_batch(batch, "clients").column(0)) for batch in batches] or [
+            pa.array([], column.type)
+        ]
+        return pa.concat_arrays([_client_names_without_nulls(part) for part in found])
+    except DiscreetError:
+        raise
+    except (TypeError, ValueError, OverflowError, NotImplementedError):
+        raise DiscreetError(
+            "clients is not a list of texts or of integers of 64 bits; list every client once"
+        ) from None
+
+
+def _client_names_without_nulls(part: pa.Array) -> pa.Array:
+    """A part of a list of clients; an error if it contains nulls."""
+    if part.null_count:
+        raise DiscreetError(f"clients holds {part.null_count} nulls; nobody is called null, leave them out")
+    return part if part.type == pa.null() else _as_client_names("the list", part)
+
+
+def client_list(path: Path, column: str | Sequence[str], *, integers: bool) -> pa.Array:
+    """All clients in a file: a table with that column, or a text file (without a table's ending) with one client on each line.
+
+    Several columns name clients together; a line is then a JSON list of texts.
+    """
+    columns = [column] if isinstance(column, str) else list(column)
+    if detect_format(str(path)) == "csv" and table_ending(path) not in TEXTS:
+        lines = read_lines(path, "client list", each="a client")
+        if isinstance(column, str):
+            return _texts_as_clients(lines, path, integers=integers)
+        return _composite_texts(lines, len(columns), str(path))
+    source = file_source(str(path))
+    check_columns(columns, source)
+    kinds = [pl.String() if source.is_untyped else source.schema[name] for name in columns]
+    if isinstance(column, str):
+        name = pl.col(column)
+    else:
+        for each, kind in zip(columns, kinds, strict=True):
+            check_composite_kind(f"column {each!r} of {path}", kind)
+        name = composite_names(columns, kinds)
+    found = list(source.frames(lambda frame: frame.select(name.alias("client")).unique(), columns, client=column))
+    clients = pl.concat(found).to_series() if found else pl.Series("client", [], dtype=kinds[0])
+    if clients.null_count():
+        held = (
+            f"column {column!r} of {path} holds"
+            if isinstance(column, str)
+            else f"columns {', '.join(map(repr, columns))} of {path} hold"
+        )
+        raise DiscreetError(f"{held} nulls; filter them out")
+    if isinstance(column, str) and source.is_untyped:
+        return _texts_as_clients(clients.to_list(), path, integers=integers)
+    return clients.to_arrow()
+
+
+def _texts_as_clients(texts: list[str], path: Path, *, integers: bool) -> pa.Array:
+    """Texts as clients, or the integers that they spell."""
+    if not integers:
+        return pa.array(texts, pa.large_string())
+    for number, text in enumerate(texts, start=1):
+        if not is_whole(text):
+            raise DiscreetError(
+                f"{path}, client {number} is no integer, but the clients of the table are; write it as the table does (1, not 1.0 or 01)"
+            )
+    return pa.array(map(int, texts), pa.int64())
+
+
+def _composite_texts(given: Iterable[Any], parts: int, where: str) -> pa.Array:
+    """Clients that so many columns name: tuples of texts, integers or dates, or JSON lists of texts as a release writes them."""
+    names = []
+    for number, client in enumerate(given, start=1):
+        found = client
+        if isinstance(client, str):
+            try:
+                found = json.loads(client)
+            except ValueError:
+                found = None
+        if (
+            not isinstance(found, (list, tuple))
+            or len(found) != parts
+            or any(isinstance(each, (bool, float)) or each is None for each in found)
+        ):
+            raise DiscreetError(
+                f"{where}, client {number} is not a name by {parts} columns; write a JSON list of {parts} texts, such as "
+                f"{composite_name('ab'[:1] * parts)}"
+            )
+        names.append(composite_name(found))
+    return pa.array(names, pa.large_string())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueColumn:
+    """How a column of values is read: its content, and its type.
+
+    Attributes:
+        name: of the column.
+        coding: its domain, and the rule for values without an outcome.
+        listed: whether it holds lists of values.
+        read_as: the type that texts, truth values or dates are read as, if another.
+        from_floats: whether it holds floats.
+        from_dates: the type of dates or times, which are read as texts.
+        show_values: whether messages show values.
+        of_survey: whether it is one of several columns.
+    """
+
+    name: str
+    coding: Coding
+    listed: bool
+    read_as: pl.DataType | None
+    from_floats: bool
+    from_dates: pl.DataType | None
+    show_values: bool
+    of_survey: bool
+
+    @classmethod
+    def of(
+        cls, name: str, coding: Coding, kind: Any, *, untyped: bool, agreed: bool, show_values: bool, of_survey: bool
+    ) -> "ValueColumn":
+        """The reading of a column of that type. `untyped`: it holds texts that get their type from the domain."""
+        inner: Any = type_of_values(kind)
+        truths = inner == pl.Boolean and not coding.has_cells
+        dates = _are_dates(name, inner) and isinstance(coding.text_kind, pl.String)
+        read_as = coding.text_kind if untyped or truths or dates else inner
+        if coding.lenient and not untyped:
+            read_as = _lenient_type(coding, name, inner)
+        return cls(
+            name=name,
+            coding=fit_coding(coding, name, read_as, agreed=agreed),
+            listed=holds_lists(kind),
+            read_as=None if read_as == inner else read_as,
+            from_floats=inner.is_float(),
+            from_dates=inner if dates else None,
+            show_values=show_values,
+            of_survey=of_survey,
+        )
+
+    def with_types(self, frame: Any) -> Any:
+        """A frame with the type that the domain expects."""
+        if self.read_as is None or self._first_day is not None:
+            return frame
+        value = pl.col(self.name)
+        read = self.date_texts() if self.from_dates is not None else value.cast(self.read_as, strict=False)
+        if self.from_floats and self.read_as.is_integer():  # a cast would truncate
+            read = pl.when(value == value.floor()).then(read)
+        return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD + self.name))
+
+    def outcome_expression(self) -> pl.Expr:
+        """The outcome of each row of a frame with types, or a mark."""
+        if self._first_day is not None:
+            value = pl.col(self.name)
+            day = value.to_physical() - (self._first_day.toordinal() - _EPOCH)
+            return codes_or_marks(
+                value, pl.when(day.is_between(0, self.coding.size - 1)).then(day.cast(pl.UInt32, strict=False))
+            )
+        outcome = outcome_codes(self.coding, self.name)
+        if self.read_as is None:
+            return outcome
+        return pl.when(_UNREAD + self.name).then(pl.lit(int(MARK_UNREADABLE), pl.UInt32)).otherwise(outcome)
+
+    def rows_outside(self, frame: Any) -> Any:
+        """The rows of a frame, one for each value, whose value is outside the domain."""
+        found = self.with_types(frame).filter(self.outcome_expression() == int(MARK_OUTSIDE))
+        return found if self._first_day is None else found.with_columns(self.date_texts())
+
+    def date_texts(self) -> pl.Expr:
+        """Dates as ISO 8601 writes them, 2026-11-17; times that are not midnight with the time, 2026-11-17T08:30:00. Others unchanged."""
+        value, kind = pl.col(self.name), self.from_dates
+        if kind is None:
+            return value
+        if kind == pl.Date:
+            return value.cast(pl.String)
+        day = value.dt.date()
+        midnight = pl.when(day.cast(kind) == value)
+        return midnight.then(day.cast(pl.String)).otherwise(value.dt.strftime("%Y-%m-%dT%H:%M:%S%.f"))
+
+    def shows_examples(self, misfits: MisfitCounts) -> bool:
+        """Whether a message would show some values: they are outside, which is not allowed, and `show_values` asks for them."""
+        return self.show_values and bool(misfits.outside) and self.coding.other is None and not self.coding.lenient
+
+    def refuse_misfits(self, misfits: MisfitCounts, rows: int, shown_values: Sequence[Any] | None = None) -> None:
+        """Raise an error for missing values or values outside that are not allowed. `shown_values`: a few of these."""
+        if self.coding.lenient:
+            return
+        where = f"in {rows:,} rows"
+        if misfits.unreadable:
+            what = "numbers" if self.coding.has_cells else "whole numbers of 64 bits"
+            raise DiscreetError(
+                f"column {self.name!r} holds texts that are no {what} ({misfits.unreadable:,} {where}); correct them"
+            )
+        ways = "nulls='drop'" if self.of_survey else "nulls='drop' or 'other'"
+        nulls = "nulls or empty lists" if self.listed else "nulls"
+        for number, what in ((misfits.nulls, nulls), (misfits.not_numbers, "NaN")):
+            if number and self.coding.nulls == "error":
+                raise DiscreetError(
+                    f"column {self.name!r} holds {what} ({number:,} {where}); filter them out, or say {ways} (--nulls)"
+                )
+        if misfits.outside and self.coding.other is None:
+            shown = ""
+            if shown_values is not None:
+                shown = f", such as {first_few(shown_values)}{self._spelling_hint(shown_values)}"
+            raise DiscreetError(
+                f"column {self.name!r} holds values outside the domain ({misfits.outside:,} {where}{shown}); the domain is public and "
+                f"fixed: correct the records, or say {self._other_advice}"
+                + ("" if shown else "; show_values=True (--show-values) shows some of them")
+            )
+
+    @property
+    def _other_advice(self) -> str:
+        """The option that allows values outside."""
+        if self.coding.has_cells:
+            return f"other={NEAREST!r} (--other {NEAREST}): each goes to the cell at its own end"
+        if self.of_survey:
+            return "which outcomes there are in a new survey"
+        return "other= (--other) which of its outcomes they become"
+
+    @cached_property
+    def _first_day(self) -> date | None:
+        """The first of consecutive days, where the column holds dates: their numbers are then found without texts."""
+        domain = self.coding.domain
+        return domain.first_day if self.from_dates == pl.Date and isinstance(domain, Labels) else None
+
+    def _spelling_hint(self, found: Sequence[Any]) -> str:
+        """A label that the first value outside may be a misspelling of."""
+        labels = self.coding.domain.labels
+        if labels is None or not found or not isinstance(found[0], str):
+            return ""
+        near = difflib.get_close_matches(found[0], [str(label) for label in labels], n=1, cutoff=0.75)
+        return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def holds_lists(kind: Any) -> bool:
+    """Whether a column of that type holds lists."""
+    return isinstance(kind, (pl.List, pl.Array))
+
+
+def type_of_values(kind: Any) -> Any:
+    """The type of the values of a column, or of those in its lists."""
+    return kind.inner if holds_lists(kind) else kind
+
+
+def _are_dates(column: str, kind: Any) -> bool:
+    """Whether values are dates or times; times of a time zone are an error, since their date depends on where one is."""
+    if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
+        raise DiscreetError(
+            f"column {column!r} holds times of the time zone {kind.time_zone}, and their date depends on the place; cast it to dates first"
+        )
+    return bool(kind in (pl.Date, pl.Datetime))
+
+
+def _lenient_type(coding: Coding, column: str, kind: Any) -> Any:
+    """The type that values of another type are read as. Unreadable values have no outcome; no column is an error for its domain."""
+    wanted = coding.text_kind
+    texts = isinstance(wanted, pl.String)
+    if _are_dates(column, kind) and texts:
+        return wanted
+    if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Boolean, pl.Null)):
+        raise DiscreetError(f"column {column!r} holds {kind} values; cast it to texts or numbers")
+    fits = (
+        (isinstance(wanted, pl.Float64) and kind.is_numeric())
+        or (isinstance(wanted, pl.Int64) and kind.is_integer())
+        or (texts and (kind.is_integer() or kind in _TEXT_KINDS))
+    )
+    return kind if fits else wanted

@@ -1,0 +1,527 @@
+"""The rows of a table as records: client, outcome of the public domain, and count or weight.
+
+A `Reading` states how the columns of one table are read. A `RecordReader` reads them, checks every row, counts values without an outcome and
+raises errors. Messages count rows.
+
+**Surveys** have several columns of values, each with a `ValueColumn` of its own. A row in which all columns have an outcome is one number of
+up to 62 bits, the one that `SurveyColumns` gives it. A row without one carries a mark: its reason, and the first column that has it. So
+messages name columns.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet.domain import (
+    FIRST_MARK,
+    MARK_ABOVE,
+    MARK_BELOW,
+    MARK_LISTED,
+    MARK_MISSING,
+    MARK_NAN,
+    MARK_OUTSIDE,
+    MARK_UNREADABLE,
+    NEAREST,
+    NULLS,
+    CellDomain,
+    Coding,
+    Domain,
+    Interval,
+    Labels,
+    MisfitCounts,
+    Numbers,
+    mark_for_records,
+    resolve_marks,
+)
+from discreet.errors import DiscreetError, check_choice
+from discreet.survey import SurveyColumns
+from discreet.tables._columns import (
+    Columns,
+    ValueColumn,
+    check_client_kind,
+    check_composite_kind,
+    client_names,
+    composite_names,
+    holds_lists,
+    is_integer_name,
+    is_missing_name,
+    nameless_rows_message,
+    type_of_values,
+    warn_of_float_column,
+    warn_of_suspicious_names,
+)
+from discreet.tables._sources import FEW, Source
+
+_AS_IT_STANDS = "\0as it stands"  # a column of ours: no header has such a name
+_MARKED_ROW = np.uint64(1 << 63)  # of a survey
+_MOVED = "moved"  # how many columns of a survey's row had a number outside that went to the nearest end
+_MOST_COUNTED, _MOST_WEIGHT, _MOST_RECORDS = 2.0**62, 1e300, 1 << 31  # of one client: beyond them sums overflow
+_TEXT = 1 << 26  # bytes of clients' names to write out at a time
+
+Examples = Callable[[Callable[[Any], Any], str, int], list[Any]]
+
+
+class CodedRows(NamedTuple):
+    """Records: clients as an Arrow column, outcome numbers (MISSING: to be left out), and counts if any."""
+
+    clients: pa.Array
+    outcomes: NDArray[np.uint32] | NDArray[np.uint64]
+    counts: NDArray[np.int64] | NDArray[np.float64] | None
+
+
+@dataclass(frozen=True)
+class RowCoding:
+    """The public columns of a survey, and the rule for rows with a value outside or a null.
+
+    Args:
+        columns: of the survey; a row is read as one number (`SurveyColumns`).
+        other: "nearest" moves numbers outside to the nearest end. None: they are an error, as labels outside always are.
+        nulls: "error", or "drop", which leaves out rows with a null in any column.
+        lenient: whether rows without an outcome are never an error: they are left out, and their client stays.
+
+    Raises:
+        DiscreetError: for another rule.
+    """
+
+    columns: SurveyColumns
+    other: Any = None
+    nulls: str = "error"
+    lenient: bool = False
+
+    has_cells = False
+    record_type = np.uint64  # of coded rows
+
+    def __post_init__(self) -> None:
+        if self.other not in (None, NEAREST):
+            raise DiscreetError(
+                f"other = {self.other!r} is no rule for a survey; leave it out, or use {NEAREST!r}: numbers outside go to the nearest end"
+            )
+        check_choice("nulls", self.nulls, NULLS)
+        if self.nulls == "other":
+            raise DiscreetError(
+                "nulls = 'other' (--nulls) is no rule for a survey; use 'drop', which leaves out the row"
+            )
+
+    @cached_property
+    def column_codings(self) -> dict[str, Coding]:
+        """How each column is read."""
+        return {
+            name: Coding(
+                domain, NEAREST if self.other and isinstance(domain, CellDomain) else None, self.nulls, self.lenient
+            )
+            for name, domain in self.columns.items()
+        }
+
+    def without_errors(self) -> "RowCoding":
+        """The same coding without errors, for a device or gateway, whose errors would tell the collector about the data."""
+        return RowCoding(self.columns, NEAREST, "drop", lenient=True)
+
+    @property
+    def size(self) -> int:
+        """The number of different rows."""
+        return self.columns.size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the columns of one table are read.
+
+    Attributes:
+        columns: their names.
+        coding: the outcomes of records; of a survey those of rows.
+        values: how each column of values is read: one, or those of a survey.
+        name_kinds: the types of the columns that name clients.
+        float_counts: whether whole floats are read as counts.
+        arrays: columns of arrays, which are read as lists.
+        null_clients: rows without a client are an "error", or "drop" leaves them out.
+    """
+
+    columns: Columns
+    coding: Coding | RowCoding
+    values: tuple[ValueColumn, ...]
+    name_kinds: tuple[Any, ...]
+    float_counts: bool
+    arrays: tuple[str, ...]
+    null_clients: str
+
+    @classmethod
+    def of(
+        cls,
+        columns: Columns,
+        coding: Coding | RowCoding,
+        schema: pl.Schema,
+        *,
+        untyped: bool | Collection[str] = False,
+        where: str = "the table",
+        agreed: bool = False,
+        show_values: bool = False,
+        null_clients: str = "error",
+    ) -> "Reading":
+        """The reading of a table with these columns; messages call it `where`.
+
+        `untyped`: all columns (CSV), or those named, are texts and get their types from the domain. `agreed`: the domain is that of an
+        agreement.
+        """
+        survey = isinstance(coding, RowCoding)
+        column_codings = coding.column_codings if isinstance(coding, RowCoding) else {columns.value_name: coding}
+        for name in columns.values:
+            if survey and holds_lists(schema.get(name)):
+                raise DiscreetError(f"column {name!r} holds lists; a survey reads one value of each column in a row")
+        for name in columns.names:
+            if name not in schema:
+                raise DiscreetError(f"column {name!r} is not in {where}; it has {', '.join(map(repr, schema))}")
+        texts = set(schema if untyped is True else untyped or ())
+        kinds: dict[str, Any] = {name: pl.String() if name in texts else schema[name] for name in columns.names}
+        if columns.counts is not None and columns.counts not in texts:
+            _check_count_column(columns, kinds[columns.counts], listed=holds_lists(kinds[columns.values[0]]))
+        check_name = check_client_kind if len(columns.clients) == 1 else check_composite_kind
+        for name in columns.clients:
+            check_name(f"column {name!r}", kinds[name])
+        values = tuple(
+            ValueColumn.of(
+                name, each, kinds[name],
+                untyped=name in texts, agreed=agreed or survey, show_values=show_values, of_survey=survey,
+            )
+            for name, each in column_codings.items()
+        )  # fmt: skip
+        return cls(
+            columns=columns,
+            coding=coding if survey else values[0].coding,
+            values=values,
+            name_kinds=tuple(kinds[name] for name in columns.clients),
+            float_counts=columns.count is not None and type_of_values(kinds[columns.count]).is_float(),
+            arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
+            null_clients=null_clients,
+        )
+
+    @property
+    def client_kind(self) -> Any:
+        """The kind of clients' names: that of their column, texts where several columns name them."""
+        return self.name_kinds[0] if len(self.name_kinds) == 1 else pl.String()
+
+    @property
+    def integer_clients(self) -> bool:
+        """Whether clients are named by integers; otherwise by texts."""
+        return is_integer_name(self.client_kind)
+
+    @property
+    def mixed_numbers(self) -> tuple[str, ...]:
+        """The columns in which integers and floats mean the same, so that files may differ in this."""
+        numbers = [value.name for value in self.values if value.coding.has_cells]
+        return (*numbers, *([] if self.columns.weight is None else [self.columns.weight]))
+
+    def without_client_message(self, number: int, rows: int, *, of: str = "") -> str:
+        """The error for rows without a client, in a table with that name."""
+        kind = next(
+            (kind for kind in self.name_kinds if kind.is_float() or kind in (pl.UInt64, pl.Int128)), self.client_kind
+        )
+        return nameless_rows_message(f"{self.columns.client_columns_text}{of and f' of {of}'}", kind, number, rows)
+
+    def warn_of_float_names(self) -> None:
+        """Warn of columns whose floats are read as integers."""
+        for name, kind in zip(self.columns.clients, self.name_kinds, strict=True):
+            warn_of_float_column(f"column {name!r}", kind)
+
+    def prepare_rows(self, frame: Any) -> Any:
+        """A frame (lazy or not) as columns client, outcome and perhaps count: one row for each record. Of a survey also `moved`.
+
+        Unreadable values become a mark, a null client or a negative count: an error of a cast would show them.
+        """
+        frame = self._with_one_value_a_row(frame)
+        for value in self.values:
+            frame = value.with_types(frame)
+        if isinstance(self.coding, RowCoding):
+            return self._prepare_survey_rows(frame, self.coding.columns)
+        return frame.select(self._prepared_columns(self.values[0].outcome_expression()))
+
+    def _prepare_survey_rows(self, frame: Any, columns: SurveyColumns) -> Any:
+        """The same for several columns of values: their outcomes as one number, or the mark of the first column without one."""
+        names = [f"\0code {place}" for place in range(len(self.values))]
+        frame = frame.with_columns(
+            value.outcome_expression().alias(name) for name, value in zip(names, self.values, strict=True)
+        )
+        found: Any = None
+        row, moved = pl.lit(0, pl.UInt64), pl.lit(0, pl.UInt32)
+        for place, (name, value) in enumerate(zip(names, self.values, strict=True)):
+            code = pl.col(name)
+            if value.coding.has_cells:
+                moved = moved + code.is_in([int(MARK_BELOW), int(MARK_ABOVE)]).cast(pl.UInt32)
+                last = pl.lit(value.coding.size - 1, pl.UInt32)
+                nearest = pl.when(code == int(MARK_BELOW)).then(pl.lit(0, pl.UInt32))
+                code = nearest.when(code == int(MARK_ABOVE)).then(last).otherwise(code)
+            wide = code.cast(pl.UInt64)
+            mark = wide + pl.lit(int(_MARKED_ROW) + (place << 32), pl.UInt64)
+            is_mark = code >= int(FIRST_MARK)
+            found = pl.when(is_mark).then(mark) if found is None else found.when(is_mark).then(mark)
+            row = row + wide * pl.lit(columns.strides[value.name], pl.UInt64)
+        return frame.select([*self._prepared_columns(found.otherwise(row)), moved.alias(_MOVED)])
+
+    def _prepared_columns(self, outcome: pl.Expr) -> list[pl.Expr]:
+        """The columns client, outcome, perhaps nameless and count of a frame with one row for each record."""
+        columns = self.columns
+        prepared = [self._client_name().alias("client"), outcome.alias("outcome")]
+        if self.null_clients == "drop":
+            missing = map(is_missing_name, columns.clients, self.name_kinds)
+            prepared.append(pl.any_horizontal(*missing).alias("nameless"))
+        if columns.counts is not None:
+            count = pl.col(columns.counts)
+            if self.float_counts:
+                count = count.fill_nan(None)
+            number = count.cast(pl.Int64 if columns.weight is None else pl.Float64, strict=False)
+            if self.float_counts:
+                number = pl.when(count == count.floor()).then(number)
+            prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
+        return prepared
+
+    def resolve_outcomes(self, frame: pl.DataFrame) -> tuple[NDArray[Any], list[MisfitCounts]]:
+        """The outcomes of a prepared frame with their marks resolved, and the numbers of marks of each column."""
+        outcomes = frame["outcome"].to_numpy()
+        if isinstance(self.coding, RowCoding):
+            return self._resolve_survey_rows(outcomes, int(frame[_MOVED].sum()))
+        outcomes, misfits = resolve_marks(self.coding, outcomes)
+        return outcomes, [misfits]
+
+    def _resolve_survey_rows(self, rows: NDArray[Any], moved: int) -> tuple[NDArray[Any], list[MisfitCounts]]:
+        misfits = [MisfitCounts() for _ in self.values]
+        numbers = next((place for place, value in enumerate(self.values) if value.coding.has_cells), 0)
+        misfits[numbers] += MisfitCounts(outside=moved)
+        marked = np.flatnonzero(rows >= _MARKED_ROW)
+        if not marked.size:
+            return rows, misfits
+        found, bad = rows.copy(), rows[marked]
+        reasons, places = bad.astype(np.uint32), (bad - _MARKED_ROW) >> np.uint64(32)
+        for place in range(len(self.values)):
+            here = reasons[places == place]
+            kinds = (MARK_MISSING, MARK_NAN, MARK_UNREADABLE, MARK_OUTSIDE)
+            misfits[place] += MisfitCounts(*(int(np.count_nonzero(here == mark)) for mark in kinds))
+        found[marked] = mark_for_records(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
+        return found, misfits
+
+    def refuse_misfits(self, misfits: Sequence[MisfitCounts], rows: int, shown_values: Sequence[Any] | None) -> None:
+        """Raise the error of the first column with values that are not allowed. `shown_values`: a few of the first column that shows some."""
+        for value, counts in zip(self.values, misfits, strict=True):
+            shows = value.shows_examples(counts)
+            value.refuse_misfits(counts, rows, shown_values if shows else None)
+            shown_values = None if shows else shown_values
+
+    def examples_outside(self, misfits: Sequence[MisfitCounts], examples: Examples) -> list[Any] | None:
+        """A few values outside of the first column that shows some; None if no column does."""
+        for value, counts in zip(self.values, misfits, strict=True):
+            if value.shows_examples(counts):
+                return examples(partial(self._rows_outside, value), value.name, FEW + 1)
+        return None
+
+    def _rows_outside(self, value: ValueColumn, frame: Any) -> Any:
+        """The rows of a frame with a value outside the domain."""
+        return value.rows_outside(self._with_one_value_a_row(frame))
+
+    def count_misfits(self, frame: Any, value: ValueColumn) -> Any:
+        """The number of rows without an outcome of their own in a column, by mark and value.
+
+        All others are counted together, under no mark and no value. `nameless`: how many of the rows have no client either.
+        """
+        rows = self._with_one_value_a_row(frame).with_columns(value.date_texts().alias(_AS_IT_STANDS))
+        outcome = value.outcome_expression()
+        marked = pl.when(outcome >= int(FIRST_MARK))
+        found = (
+            marked.then(outcome).alias("mark"),
+            marked.then(pl.col(_AS_IT_STANDS)).alias("value"),
+            self._client_name().is_null().alias("nameless"),
+        )
+        counted = value.with_types(rows).select(found).group_by("mark", "value")
+        return counted.agg(pl.len().alias("rows"), pl.col("nameless").sum())
+
+    def _client_name(self) -> pl.Expr:
+        if len(self.name_kinds) == 1:
+            return client_names(self.columns.clients[0], self.client_kind)
+        return composite_names(self.columns.clients, self.name_kinds)
+
+    def _with_one_value_a_row(self, frame: Any) -> Any:
+        """A frame with one row for each record. A null or empty list is one null, so that its client remains."""
+        for name in self.arrays:
+            frame = frame.with_columns(pl.col(name).arr.to_list())
+        if not self.values[0].listed:
+            return frame
+        lists = [name for name in (self.values[0].name, self.columns.counts) if name is not None]
+        empty = pl.all_horizontal(pl.col(name).list.len().fill_null(0) == 0 for name in lists)
+        stand_ins = zip(lists, (pl.Series([[None]]), pl.Series([[1]])), strict=False)
+        filled = [pl.when(empty).then(pl.lit(one)).otherwise(pl.col(name)).alias(name) for name, one in stand_ins]
+        return frame.with_columns(filled).explode(lists)
+
+
+class RecordReader:
+    """A reader of rows: `rows` so far, those without a client that are left out (`nameless`), and values without an outcome.
+
+    Rows that are in error are counted to the end of the table, before `raise_errors` is called: batches come in an order and a size that
+    vary from run to run, and the numbers in a message must not.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self.rows = self.nameless = 0
+        self.tallies = [MisfitCounts() for _ in reading.columns.values]
+        self._unnamed = self._null_counts = self._bad_counts = 0
+        self._shown: list[Any] | None = None
+        self._failed = False
+
+    @property
+    def total_misfits(self) -> MisfitCounts:
+        """The numbers of marks of all columns of values together."""
+        return sum(self.tallies, MisfitCounts())
+
+    def read_records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
+        """The checked records of a prepared frame, with missing values and values outside treated by the rule.
+
+        None from the first frame on that is in error; these are only counted. Call `raise_errors` after the last one.
+        """
+        reading, columns = self._reading, self._reading.columns
+        first = not self.rows
+        self.rows += frame.height
+        if "nameless" in frame.columns:
+            kept = frame.filter(~pl.col("nameless"))
+            self.nameless += frame.height - kept.height
+            frame = kept
+        clients = frame["client"]
+        self._unnamed += clients.null_count()
+        if self._unnamed:
+            pass  # an error says more than a warning
+        elif isinstance(columns.client, str) and clients.dtype == pl.String:
+            warn_of_suspicious_names(columns.client, clients, first=first)
+        elif first:
+            reading.warn_of_float_names()
+        counts = None
+        if "count" in frame.columns:
+            self._count_bad_counts(frame["count"])
+            counts = frame["count"].to_numpy()
+        outcomes, tallies = reading.resolve_outcomes(frame)
+        if counts is not None and reading.coding.lenient:
+            listed = outcomes == mark_for_records(MARK_LISTED, outcomes)
+            counts = np.where(listed, np.ones_like(counts), counts)  # such a row keeps its client
+        self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
+        if self._shown is None:
+            self._shown = reading.examples_outside(tallies, examples)
+        self._failed = self._failed or self._has_errors()
+        if self._failed:
+            return
+        for start, end in _bounded_row_ranges(clients):
+            names = clients.slice(start, end - start).to_arrow()
+            yield CodedRows(names, outcomes[start:end], None if counts is None else counts[start:end])
+
+    def raise_errors(self) -> None:
+        """Raise the error of the rows that were read, if there is one. It counts all of them."""
+        reading, columns, rows = self._reading, self._reading.columns, f"in {self.rows:,} rows"
+        if self._unnamed:
+            raise DiscreetError(reading.without_client_message(self._unnamed, self.rows))
+        if self._null_counts:
+            raise DiscreetError(
+                f"column {columns.counts!r} holds nulls ({self._null_counts:,} {rows}): fill them, or filter those rows out"
+            )
+        if self._bad_counts:
+            what, fix = "finite numbers of at least 0", ""
+            if columns.weight is None:
+                what = "whole numbers from 0 to 2^63 - 1"
+                fix = (
+                    " (weight= takes any numbers, but is another question, whose samples spend an epsilon of their own)"
+                )
+            raise DiscreetError(
+                f"column {columns.counts!r} holds what are no {what} ({self._bad_counts:,} {rows}); correct them{fix}"
+            )
+        reading.refuse_misfits(self.tallies, self.rows, self._shown)
+
+    @property
+    def row_counts(self) -> list[int]:
+        """All that `raise_errors` counts, as numbers that add up over the parts of a table."""
+        marks = [
+            count
+            for found in self.tallies
+            for count in (found.nulls, found.not_numbers, found.unreadable, found.outside)
+        ]
+        return [self.rows, self.nameless, self._unnamed, self._null_counts, self._bad_counts, *marks]
+
+    def add_row_counts(self, row_counts: Sequence[int]) -> None:
+        """Add what another reader has counted in another part of the table."""
+        rows, nameless, unnamed, null_counts, bad_counts, *marks = row_counts
+        self.rows += rows
+        self.nameless += nameless
+        self._unnamed += unnamed
+        self._null_counts += null_counts
+        self._bad_counts += bad_counts
+        more = [MisfitCounts(*marks[first : first + 4]) for first in range(0, len(marks), 4)]
+        self.tallies = [one + other for one, other in zip(self.tallies, more, strict=True)]
+
+    def _count_bad_counts(self, counts: pl.Series) -> None:
+        self._null_counts += counts.null_count()
+        self._bad_counts += int((~(counts.is_finite() & (counts >= 0))).sum())
+
+    def _has_errors(self) -> bool:
+        try:
+            self.raise_errors()
+        except DiscreetError:
+            return True
+        return False
+
+
+def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None:
+    """Raise an error for a table that no agreement can make readable: missing columns, rows without a client, bad counts.
+
+    `nulls`: "error" also rejects missing values.
+    """
+    schema = source.schema
+    kind: Any = pl.String() if source.is_untyped else schema.get(columns.value_name, pl.String())
+    kind = type_of_values(kind)
+    domain: Domain = Labels(("",))
+    if kind.is_integer():
+        domain = Numbers(1)
+    elif kind.is_numeric():
+        domain = Interval(0.0, 1.0, cells=1)
+    coding = Coding(domain).without_errors()
+    reading = Reading.of(columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True)
+    reader, total = RecordReader(reading), 0.0
+    for frame in source.frames(reading.prepare_rows, columns.names, numbers=reading.mixed_numbers):
+        for _ in reader.read_records(frame, source.examples):
+            pass
+        total += float(frame["count"].cast(pl.Float64).sum()) if "count" in frame.columns else frame.height
+    reader.raise_errors()
+    most = _MOST_COUNTED if columns.weight is None else _MOST_WEIGHT
+    if not total < most or reader.rows >= _MOST_RECORDS:
+        raise DiscreetError(
+            f"the table adds up to {total:.3g} in {reader.rows:,} rows; one client may hold {most:.3g} in {_MOST_RECORDS:,} rows: divide the "
+            "counts or weights by one number, or send some of the clients with a secret of their own"
+        )
+    missing = reader.total_misfits.nulls + reader.total_misfits.not_numbers
+    if missing and nulls == "error":
+        raise DiscreetError(
+            f"column {columns.value_name!r} holds nulls or NaN ({missing:,} in {reader.rows:,} rows); filter them out, or say nulls='drop' "
+            "or 'other' (--nulls)"
+        )
+
+
+def _check_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:
+    name = columns.counts
+    if holds_lists(kind) != listed:
+        raise DiscreetError(f"columns {columns.value_name!r} and {name!r} are not both lists or both single values")
+    inner: Any = type_of_values(kind)
+    if columns.count is not None and not (inner.is_integer() or inner.is_float()):
+        raise DiscreetError(f"count column {name!r} holds {inner} values, not whole numbers; cast it to integers")
+    if not inner.is_numeric():
+        raise DiscreetError(f"weight column {name!r} holds {inner} values, not numbers")
+
+
+def _bounded_row_ranges(clients: pl.Series) -> Iterator[tuple[int, int]]:
+    """Ranges of rows first <= row < last with a bounded size of names: a dictionary on disk may unpack to far more."""
+    if clients.dtype != pl.String or not len(clients):
+        yield 0, len(clients)
+        return
+    ends = clients.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + _TEXT, side="right")))
+        yield first, last
+        first = last
