@@ -25,6 +25,7 @@ from discreet.release._keyed import (
     uniform_integer,
 )
 from discreet.release._plain import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
+from tests.release.test_plain import read_only
 from tests.soaking import examples
 from tests.strategies import epsilons
 
@@ -156,7 +157,7 @@ def columns(
 ) -> sparse.ClientColumns:
     ends = np.cumsum([0, *map(len, lists)])
     text = "".join(names or []).encode()
-    return sparse.ClientColumns(
+    return read_only(
         np.arange(len(lists)) if names is None else np.empty(0, dtype=np.int64),
         np.empty(0, dtype=np.int64) if names is None else np.cumsum([0, *(len(name.encode()) for name in names)]),
         np.frombuffer(text, dtype=np.uint8).copy(),
@@ -200,7 +201,7 @@ def test_a_text_that_is_how_an_integer_is_written_is_that_integer_and_no_other_t
     sampler = dc.OptimalSampler(dc.Simplex(50), epsilon=1.0)
     texts = columns([[3, 4]] * len(WRITTEN), names=WRITTEN)
     integers = columns([[3, 4]] * len(WRITTEN))._asdict() | {"integers": np.array([int(name) for name in WRITTEN])}
-    as_texts, as_integers = drawn(sampler, texts), drawn(sampler, sparse.ClientColumns(**integers))
+    as_texts, as_integers = drawn(sampler, texts), drawn(sampler, read_only(*integers.values()))
     assert all((one == two).all() for one, two in zip(as_texts, as_integers, strict=True))
     for name in [*WRITTEN, *NOT_WRITTEN]:
         expected = draw_words(KEY, name, [3, 4], [1, 1])
@@ -364,7 +365,7 @@ def test_a_bad_record_is_pointed_at(
 def test_more_records_than_can_be_added_up_are_refused() -> None:
     """The lengths alone: nothing is read."""
     small = columns([[0, 1], [1]])
-    clients = sparse.ClientColumns(*small[:3], np.array([0, 2, 2 + 2**31]), *small[4:])
+    clients = read_only(*small[:3], np.array([0, 2, 2 + 2**31]), *small[4:])
     assert refused(clients) == (1, 0, REFUSED_OVERFLOW)
 
 
