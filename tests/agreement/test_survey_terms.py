@@ -139,7 +139,7 @@ SMALL = Survey(
 )
 
 
-@settings(max_examples=wide(400, 40), deadline=None)
+@settings(max_examples=wide(400, 25), deadline=None)
 @given(st.data())
 def test_no_parts_that_a_curator_may_state_break_the_promise(data: st.DataObject) -> None:
     """Every block, width and share that an agreement accepts keeps e^epsilon for every report and pair of rows, in exact arithmetic."""

@@ -45,8 +45,6 @@ def test_several_samples_are_compared_with_one(run: Run) -> None:
     assert [way["name"] for way in found["ways"]] == ["single", "joint", "product", "composed"]
     assert single["population"] < composed["population"]
     assert joint["together"] <= product["together"] <= composed["together"] + 1e-9
-    said = run(*asked).stdout
-    assert "to estimate the population: single" in " ".join(said.split())
     told = " ".join(run(*asked).stdout.split())
     assert "to estimate the population: single." in told  # at one epsilon there is nothing to tell apart
     both = " ".join(run(*asked, "--epsilon", "1", "--epsilon", "8").stdout.split())

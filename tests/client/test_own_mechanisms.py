@@ -30,6 +30,7 @@ from discreet.tables import write_secret
 from tests.client.hostile import replies, serving
 from tests.collect.running import running
 from tests.mechanism_packages import Install
+from tests.soaking import wide
 
 COLOURS = ["red", "green", "blue"]
 HELD: list[Any] = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.2, 0.3, 0.5]]
@@ -134,8 +135,9 @@ def test_a_device_without_data_draws_the_reference_in_integers(install: Install)
     agreement = Agreement.of(sampler)
     drawn = DeviceData.of(None, ["grey"], None).prepare_draw(sampler, agreement)
     assert drawn.outside == 1.0
-    counts = np.bincount([drawn.draw() for _ in range(3_000)], minlength=3) / 3_000
-    assert np.abs(counts - sampler.reference_weights / 2.0**62).max() < 5 * 0.5 / 3_000**0.5
+    times = wide(3_000, 600)
+    counts = np.bincount([drawn.draw() for _ in range(times)], minlength=3) / times
+    assert np.abs(counts - sampler.reference_weights / 2.0**62).max() < 5 * 0.5 / times**0.5
 
 
 def test_an_earth_movers_sampler_sends_outcome_numbers(tmp_path: Path) -> None:

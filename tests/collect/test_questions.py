@@ -18,6 +18,7 @@ from discreet.collect._pages import LIVE, TAKE_PART, Questions
 from discreet.errors import DiscreetError
 from tests.collect.running import Collector, agreed, one, running
 from tests.javascript.browser import ROOT, chromium, new_context, node_modules, until, watched
+from tests.soaking import wide
 
 READY = "document.documentElement.dataset.ready"
 SAMPLE_SHOWN = "#sample-card:not([hidden])"
@@ -479,7 +480,8 @@ def test_everybody_can_answer(visit: Any, width: int, locale: str, scheme: str) 
     """axe finds nothing to object to in any state, nothing is wider than the screen (320 is 200 % of a phone), and keys suffice."""
     checks = (node_modules() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
     more: dict[str, Any] = {"viewport": {"width": width, "height": 800}, "locale": locale, "color_scheme": scheme}
-    for kind in ("single", "multiple", "number", "many"):
+    kinds = ("single", "multiple", "number", "many")
+    for kind in wide(kinds, {390: kinds[::2], 1440: kinds[1::2]}.get(width, kinds)):
         page = visit(kind, bypass_csp=True, **more)
         page.evaluate(checks)
         for _ in range(60):

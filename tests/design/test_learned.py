@@ -24,6 +24,8 @@ from tests.soaking import wide
 K = 12
 MEAN = np.geomspace(1.0, 0.01, K) / np.geomspace(1.0, 0.01, K).sum()
 FAMILY = dc.Simplex(K)
+NAMED = [dc.LinearSampler, dc.MollifierSampler, dc.OptimalSampler]
+STRANGE = [np.eye(K, dtype=int)[0] * 10**6, np.zeros(K, dtype=int), np.full(K, 10**12), np.eye(K, dtype=int)[0]]
 KL = dc.divergence("kl")
 
 
@@ -224,10 +226,9 @@ def test_bad_input_is_named(wrong: dict[str, Any], said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "strange",
-    [np.eye(K, dtype=int)[0] * 10**6, np.zeros(K, dtype=int), np.full(K, 10**12), np.eye(K, dtype=int)[0]],
+    ("strange", "epsilon"),
+    wide([*itertools.product(STRANGE, (0.01, 1.0, 9.0))], [*zip(STRANGE, itertools.cycle((0.01, 9.0)))]),
 )
-@pytest.mark.parametrize("epsilon", wide([0.01, 1.0, 9.0], [0.01, 9.0]))
 def test_samples_of_any_kind_give_a_sampler(strange: np.ndarray, epsilon: float) -> None:
     """Samples that no clients could cause, none at all, or too many to be meant."""
     sampler = dc.OptimalSampler(FAMILY, epsilon=epsilon)
@@ -290,8 +291,10 @@ def test_clusters_have_the_mean_that_is_asked_for(groups: int) -> None:
         assert Clusters(K, K).mean_agreement(MEAN) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("kind", [dc.LinearSampler, dc.MollifierSampler, dc.OptimalSampler])
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize(
+    ("kind", "epsilon"),
+    wide([*itertools.product(NAMED, (0.5, 2.0))], [*zip(NAMED, itertools.cycle((0.5, 2.0)))]),
+)
 def test_samples_that_no_clients_cause_publish_nothing(kind: Any, epsilon: float) -> None:
     """Half the samples on each of two outcomes: no mean law has such shares, and held-out samples say so."""
     impossible = 2_000 * (np.arange(K) < 2)

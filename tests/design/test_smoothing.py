@@ -1,5 +1,6 @@
 """Rules that see examples alone: what counts how much, and what stands where examples are too few to judge each other."""
 
+import itertools
 import math
 
 import numpy as np
@@ -131,8 +132,9 @@ def test_at_a_large_epsilon_smoothing_serves_other_aircraft_better(epsilon: floa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("keep", wide([0.0, 0.5, 0.95, 1.0], [0.5, 0.95]))
-@pytest.mark.parametrize("epsilon", [1.5, 6.0])
+@pytest.mark.parametrize(
+    ("keep", "epsilon"), wide([*itertools.product((0.0, 0.5, 0.95, 1.0), (1.5, 6.0))], [(0.5, 6.0), (0.95, 1.5)])
+)
 def test_what_is_kept_is_kept_by_every_rule(keep: float, epsilon: float) -> None:
     examples = np.vstack([np.eye(6), np.random.default_rng(0).dirichlet(np.full(6, 0.3), 14)])
     for laws in (examples, examples[:6], examples[6:7]):

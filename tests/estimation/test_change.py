@@ -84,7 +84,7 @@ EACH_PAIR = [(KINDS[i], EPSILONS[j], CLIENTS[(i + j) % 3]) for i, j in itertools
 @pytest.mark.slow
 @pytest.mark.parametrize(("kinds", "epsilons", "clients"), wide(ALL_THREE, EACH_PAIR))
 def test_all_changes_hold_at_once(kinds: str, epsilons: tuple[float, float], clients: tuple[int, int]) -> None:
-    rng, tries = np.random.default_rng(2), wide(2000, 30)
+    rng, tries = np.random.default_rng(2), wide(2000, 20)
     family = dc.Simplex(40)
 
     def estimated(kind: str, epsilon: float, number: int, law: np.ndarray) -> Any:
@@ -138,7 +138,7 @@ def test_swapping_the_two_turns_the_sign() -> None:
 def test_the_change_of_a_mean_holds() -> None:
     values = np.array([0.0, 1.0, 10.0])
     sampler = dc.LinearSampler(dc.Simplex(values.tolist()), epsilon=2.0)
-    rng, tries, held = np.random.default_rng(4), wide(1000, 50), 0
+    rng, tries, held = np.random.default_rng(4), wide(1000, 30), 0
     laws = np.array([0.9, 0.05, 0.05]), np.array([0.6, 0.2, 0.2])
     for _ in range(tries):
         q = [np.asarray(sampler.output(law)) for law in laws]

@@ -53,7 +53,7 @@ def test_reports_by_group() -> None:
 @pytest.mark.parametrize("kind", ["linear", "reports"])
 def test_all_groups_and_outcomes_hold_at_once(kind: str) -> None:
     """Twelve groups of 3 to 3,000 clients."""
-    rng, tries, held = np.random.default_rng(2), wide(1000, 60), 0
+    rng, tries, held = np.random.default_rng(2), wide(1000, 30), 0
     sizes = [3, 3, 5, 8, 20, 30, 50, 100, 300, 800, 1500, 3000]
     laws = rng.dirichlet(np.ones(3), len(sizes))
     names = np.repeat(np.arange(len(sizes)), sizes)

@@ -31,7 +31,7 @@ def _reports(law: np.ndarray, clients: int, rng: np.random.Generator) -> np.ndar
 
 def test_shares_within_private_groups_are_covered_and_add_up() -> None:
     rng = np.random.default_rng(1)
-    missed, repetitions = 0, wide(400, 60)
+    missed, repetitions = 0, wide(400, 30)
     truth = LAW / LAW.sum(axis=1, keepdims=True)
     for _ in range(repetitions):
         found = shares_within(answer_survey(SAMPLER, _reports(LAW, 4000, rng)), 1, "region")
@@ -56,7 +56,7 @@ def test_within_another_column_of_the_same_question() -> None:
 def test_a_change_covers_the_truth_whoever_the_clients_are() -> None:
     rng = np.random.default_rng(3)
     other = LAW[:, ::-1]
-    missed, repetitions = 0, wide(300, 20)
+    missed, repetitions = 0, wide(300, 10)
     for _ in range(repetitions):
         first = _reports(LAW, 3000, rng)
         found = survey_change(SAMPLER, first, SAMPLER, _reports(other, 3000, rng))

@@ -151,7 +151,7 @@ def truth_of(expected: Any, shape: list[int]) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "clients"), [(0.7, 3000), (4.0, 900)])
 def test_intervals_of_shares_that_several_tables_tell_hold_and_are_narrower(epsilon: float, clients: int) -> None:
-    rng, runs = np.random.default_rng(6), wide(400, 12)
+    rng, runs = np.random.default_rng(6), wide(400, 8)
     table, truth = binary_people(clients, rng)
     sampler = SurveySampler(Survey(BINARY, [shares(*names) for names in truth]), epsilon=epsilon)
     missed, together, ratio = [], [], []
@@ -356,7 +356,7 @@ def test_sums_by_optimised_blocks_vary_as_announced() -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_intervals_of_sums_by_optimised_blocks_cover_the_clients_at_hand(epsilon: float) -> None:
     sampler, matrix, _ = prefix_sampler(16, epsilon)
-    rng, runs, missed, wide_missed = np.random.default_rng(9), wide(300, 25), [], []
+    rng, runs, missed, wide_missed = np.random.default_rng(9), wide(300, 15), [], []
     for _ in range(runs):
         rows = rng.binomial(15, 0.2, 1500)
         truth = matrix @ (np.bincount(rows, minlength=16) / len(rows))
@@ -373,7 +373,7 @@ def test_many_tables_with_few_reports_tell_together(columns: int, clients: int) 
     names = [f"c{number}" for number in range(columns)]
     sampler = SurveySampler(Survey(dict.fromkeys(names, 2), [shares(name) for name in names]), epsilon=4.0)
     truth, rng = np.linspace(0.1, 0.9, columns), np.random.default_rng(3)
-    missed, repetitions = 0, wide(200, 25)
+    missed, repetitions = 0, wide(200, 15)
     for _ in range(repetitions):
         table = {name: (rng.random(clients) < share).astype(int) for name, share in zip(names, truth, strict=True)}
         found = answer_survey(sampler, sampler.release_table(table, rng=rng))

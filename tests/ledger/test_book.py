@@ -37,7 +37,7 @@ def test_a_flipped_bit_is_harmless_or_refused(tmp_path: Path) -> None:
     ledger = filled(tmp_path / "ledger")
     whole, entries = ledger.path.read_bytes(), ledger.entries()
     chosen, refused = random.Random(0), 0
-    flips = wide(3000, 500)
+    flips = wide(3000, 250)
     for _ in range(flips):
         ledger.path.write_bytes(flipped(whole, chosen))
         try:
@@ -60,7 +60,7 @@ def test_a_flipped_bit_is_not_made_worse_by_writing(tmp_path: Path) -> None:
     ledger = filled(tmp_path / "ledger", left=10.0)
     whole, entries = ledger.path.read_bytes(), ledger.entries()
     chosen = random.Random(1)
-    for _ in range(400):
+    for _ in range(wide(400, 150)):
         ledger.path.write_bytes(flipped(whole, chosen))
         try:
             charge(ledger, 99, sample=7)

@@ -68,7 +68,7 @@ def test_constants_satisfy_the_papers_identities(band: Band, epsilon: float) -> 
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=wide(300, 40), deadline=None)
+@settings(max_examples=wide(300, 20), deadline=None)
 def test_no_client_exceeds_the_risk(data: st.DataObject) -> None:
     family = data.draw(st.one_of(bands(12), sizes(30).map(Simplex)))
     epsilon = data.draw(epsilons(1e-2, 10.0))

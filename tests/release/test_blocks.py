@@ -22,7 +22,7 @@ from discreet.release._client_draws import REFUSED_NEGATIVE, REFUSED_TOO_MANY, C
 from discreet.release._randomness import DIGEST_WORDS, client_message
 from discreet.tables._drawing import DrawnArrays, ReportDrawing
 from tests.mechanisms.reports.test_sampler import sampler_with
-from tests.release.test_plain import KEY, clients_on
+from tests.release.test_plain import KEY, clients_on, read_only
 from tests.soaking import wide
 
 
@@ -102,7 +102,7 @@ def test_compiled_and_plain_code_say_the_same_of_any_clients(
 
 def columns(lists: list[list[int]], counts: list[int]) -> ClientColumns:
     none = np.empty(0, dtype=np.int64)
-    return ClientColumns(
+    return read_only(
         np.arange(len(lists)),
         none,
         np.empty(0, np.uint8),

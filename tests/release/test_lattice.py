@@ -13,7 +13,7 @@ from discreet._base.numerics import exp_lower
 from discreet.projection import Box
 from discreet.release import TOTAL, Lattice, _compiled as compiled
 from tests.exact import assert_private
-from tests.soaking import examples
+from tests.soaking import examples, wide
 
 GARBAGE = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, -1.0, 1e308, -1e308]))
 
@@ -60,7 +60,7 @@ def test_large_budgets_lose_next_to_nothing(k: int, epsilon: float) -> None:
 @pytest.mark.parametrize("code", Code)
 def test_laws_over_hundreds_of_orders_of_magnitude(code: Code) -> None:
     rng = np.random.default_rng(4)
-    for trial in range(400):
+    for trial in range(wide(400, 100)):
         k = int(rng.integers(2, 60))
         weights = np.exp(-rng.uniform(0, 40) * rng.random(k))
         family = Band(weights, lower=0.0, upper=1 + 10 ** rng.uniform(-6, 2)) if trial % 2 else Simplex(k)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import discreet as dc
+from discreet._base.kernels import read_only_view
 from discreet.mechanisms._sampler import Sampler
 from discreet.release import _client_draws as plain, _client_draws_compiled as sparse
 from discreet.release._client_draws import ClientColumns, plan_of
@@ -38,6 +39,11 @@ NAMES = st.one_of(
 )
 
 
+def read_only(*arrays: Any) -> ClientColumns:
+    """Columns as the engines give them, for which compiled code is kept; others would be compiled for tests alone."""
+    return ClientColumns(*map(read_only_view, arrays))
+
+
 @st.composite
 def clients_on(draw: st.DrawFn, size: int) -> ClientColumns:
     """Clients of any kind on so many outcomes, some of whose records may be bad."""
@@ -52,7 +58,7 @@ def clients_on(draw: st.DrawFn, size: int) -> ClientColumns:
     texts = draw(st.booleans())
     integers = [] if texts else [draw(st.integers(-(2**63), 2**63 - 1)) for _ in lists]
     encoded = [draw(NAMES).encode() for _ in lists] if texts else []
-    return ClientColumns(
+    return read_only(
         np.array(integers, dtype=np.int64),
         np.cumsum([0, *map(len, encoded)]) if texts else np.empty(0, dtype=np.int64),
         np.frombuffer(b"".join(encoded), dtype=np.uint8).copy(),
@@ -103,6 +109,6 @@ def test_thousands_of_clients(size: int, epsilon: float, mechanism: type[Sampler
     ends = np.concatenate([[0], np.cumsum(lengths)])
     outcomes = np.minimum(rng.geometric(5 / size if size > 5 else 0.5, ends[-1]) - 1, size - 1).astype(np.uint32)
     none = np.empty(0, dtype=np.int64)
-    clients = ClientColumns(np.arange(len(lengths)), none, np.empty(0, np.uint8), ends, outcomes, none, np.empty(0))
+    clients = read_only(np.arange(len(lengths)), none, np.empty(0, np.uint8), ends, outcomes, none, np.empty(0))
     sampler = mechanism(dc.Simplex(size), epsilon=epsilon)
     assert told(plain, sampler, clients, 0, len(clients)) == told(sparse, sampler, clients, 0, len(clients))

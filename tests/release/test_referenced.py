@@ -19,6 +19,7 @@ from discreet.release._client_draws import ClientColumns, ReferencePlan, plan_of
 from discreet.release._compiled import multiply_and_divide, outcome_over_reference
 from discreet.release._lattice import portion_out_units, scale_in_equal_steps
 from discreet.release._randomness import DIGEST_WORDS, Question, Secret
+from tests.release.test_plain import read_only
 from tests.soaking import examples
 
 KEY = Secret(bytes(32)).run_key("cd" * 32, 1, Question(value="value"))
@@ -65,7 +66,7 @@ def client_columns(held: Held, many: int, kind: str = "counts") -> ClientColumns
     counts = np.tile(np.array(list(held.values()), dtype=np.int64), many)
     weights = counts.astype(np.float64) if kind == "weights" else np.empty(0)
     counts = counts if kind == "counts" else NONE
-    return ClientColumns(np.arange(many), NONE, np.empty(0, np.uint8), ends, outcomes, counts, weights)
+    return read_only(np.arange(many), NONE, np.empty(0, np.uint8), ends, outcomes, counts, weights)
 
 
 def by_sparse(plan: Any, held: Held, integers: list[int]) -> list[int]:

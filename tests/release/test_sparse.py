@@ -31,6 +31,7 @@ from discreet.release._randomness import (
     integer_law_of_weights,
     uniform_integer,
 )
+from tests.release.test_plain import read_only
 from tests.soaking import examples
 from tests.strategies import epsilons
 
@@ -162,7 +163,7 @@ def columns(
 ) -> plain.ClientColumns:
     ends = np.cumsum([0, *map(len, lists)])
     text = "".join(names or []).encode()
-    return plain.ClientColumns(
+    return read_only(
         np.arange(len(lists)) if names is None else np.empty(0, dtype=np.int64),
         np.empty(0, dtype=np.int64) if names is None else np.cumsum([0, *(len(name.encode()) for name in names)]),
         np.frombuffer(text, dtype=np.uint8).copy(),
@@ -206,7 +207,7 @@ def test_a_text_that_is_how_an_integer_is_written_is_that_integer_and_no_other_t
     sampler = dc.OptimalSampler(dc.Simplex(50), epsilon=1.0)
     texts = columns([[3, 4]] * len(WRITTEN), names=WRITTEN)
     integers = columns([[3, 4]] * len(WRITTEN))._asdict() | {"integers": np.array([int(name) for name in WRITTEN])}
-    as_texts, as_integers = drawn(sampler, texts), drawn(sampler, plain.ClientColumns(**integers))
+    as_texts, as_integers = drawn(sampler, texts), drawn(sampler, read_only(*integers.values()))
     assert all((one == two).all() for one, two in zip(as_texts, as_integers, strict=True))
     for name in [*WRITTEN, *NOT_WRITTEN]:
         expected = draw_words(KEY, name, [3, 4], [1, 1])
@@ -370,7 +371,7 @@ def test_a_bad_record_is_pointed_at(
 def test_more_records_than_can_be_added_up_are_refused() -> None:
     """The lengths alone: nothing is read."""
     small = columns([[0, 1], [1]])
-    clients = plain.ClientColumns(*small[:3], np.array([0, 2, 2 + 2**31]), *small[4:])
+    clients = read_only(*small[:3], np.array([0, 2, 2 + 2**31]), *small[4:])
     assert refused(clients) == (1, 0, REFUSED_OVERFLOW)
 
 

@@ -36,13 +36,13 @@ def expected(
     held: dict[Any, Counter[int]] = {}
     for client, value in zip(table["client"], table["value"], strict=True):
         held.setdefault(client, Counter())[value] += 1
-    found = {}
+    laws, integers = [], []
     for client, counts in held.items():
         outcome_list = sorted(counts)
-        u = uniform_integer(draw_words(key, client, outcome_list, [counts[x] for x in outcome_list])[0])
-        law = sampler.family.law(counts=[counts[x] for x in range(outcomes)])
-        found[client] = int(release.outcomes(sampler.lattice, law[None], sampler.mixing, np.array([u]))[0])
-    return found
+        integers.append(uniform_integer(draw_words(key, client, outcome_list, [counts[x] for x in outcome_list])[0]))
+        laws.append(sampler.family.law(counts=[counts[x] for x in range(outcomes)]))
+    drawn = release.outcomes(sampler.lattice, np.array(laws), sampler.mixing, np.array(integers))
+    return dict(zip(held, drawn.tolist(), strict=True))
 
 
 def by_client(table: pa.Table) -> dict[Any, Any]:

@@ -14,7 +14,7 @@ from tests.soaking import examples
 
 SEEDS = st.integers(0, 2**64 - 1).map(np.uint64)
 INTEGERS = st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)), max_size=40).map(
-    lambda each: np.array(each, dtype=np.int64)
+    lambda each: read_only_view(np.array(each, dtype=np.int64))
 )
 TEXTS = st.lists(st.one_of(st.sampled_from(["", "a", "ab", "b"]), st.text(max_size=25)), max_size=40)
 AMOUNTS = [lambda rows: np.empty(0), np.arange, lambda rows: np.arange(rows) * 0.5]  # none, counts, weights
@@ -23,7 +23,8 @@ MARKS = [int(MARK_MISSING), int(MARK_OUTSIDE), int(MARK_LISTED), 0, 1, 7]
 
 def laid_out(texts: list[str]) -> tuple[Any, Any]:
     encoded = [each.encode("utf-8", "surrogatepass") for each in texts]
-    return np.cumsum([0, *map(len, encoded)]), np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
+    text = np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
+    return read_only_view(np.cumsum([0, *map(len, encoded)])), read_only_view(text)
 
 
 def who(clients: Any) -> tuple[Any, Any, Any]:
@@ -57,7 +58,8 @@ def same(one: Any, other: Any) -> None:
 def test_integers(clients: Any, seed: Any) -> None:
     same(grouping.number_integer_clients(clients, seed, 4), PLAIN.number_integer_clients(clients, seed, 4))
     same(grouping.integers_increase(clients), PLAIN.integers_increase(clients))
-    same(grouping.integers_increase(np.unique(clients)), PLAIN.integers_increase(np.unique(clients)))
+    once = read_only_view(np.unique(clients))
+    same(grouping.integers_increase(once), PLAIN.integers_increase(once))
 
 
 @pytest.mark.slow
@@ -101,6 +103,7 @@ def test_lists_of_what_clients_hold(clients: Any, seed: Any, uneven: bool, amoun
     same(compiled, plain)
     _, ends, gathered, counts = compiled
     held = (ends, gathered, *(counts if counts.dtype == kind else np.empty(0, kind) for kind in (np.int64, np.float64)))
+    held = tuple(map(read_only_view, held))
     same(grouping.without_listed_marks(*held), PLAIN.without_listed_marks(*held))
 
 
@@ -110,5 +113,5 @@ def test_next_to_nothing(rows: int) -> None:
     ends, text = laid_out(["x"] * rows)
     for code in (grouping, PLAIN):
         assert code.texts_increase(ends, text) == (rows < 2)
-        assert code.integers_increase(np.arange(rows))
-        assert code.texts_increase(np.empty(0, dtype=np.int64), text[:0])
+        assert code.integers_increase(read_only_view(np.arange(rows)))
+        assert code.texts_increase(read_only_view(np.empty(0, dtype=np.int64)), text[:0])

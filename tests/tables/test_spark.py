@@ -551,8 +551,6 @@ def check_the_command_on_spark_writes_what_the_local_one_does(
     assert not list(tmp_path.glob(".*partial"))
 
 
-@pytest.mark.slow
-@pytest.mark.long
 def check_own_mechanisms_are_installed_on_workers_and_drawn_once(spark: Any, folder: Path, install: Install) -> None:
     """Without the package on the workers nothing is drawn or noted; with it samples are those of one machine.
 
@@ -574,6 +572,8 @@ def check_own_mechanisms_are_installed_on_workers_and_drawn_once(spark: Any, fol
     assert collected(released) == collected(released)
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_spark(spark: Any, tmp_path: Path, install: Install) -> None:
     """All of the above."""
     check_own_mechanisms_are_installed_on_workers_and_drawn_once(spark, made(tmp_path / "own"), install)

@@ -26,10 +26,20 @@ from discreet.release import TOTAL, SystemEntropy
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import _gpu as gpu, _host as host, release, weights
 from discreet.torch._host import make_terms, rows_of
+from tests.soaking import wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy, which interprets them, is told of every NaN
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LONG = [2_100, 9_001] if DEVICE == "cuda" else []  # the interpreter has no loops whose ends are computed
+
+
+LAWS: list[tuple[float, float | None]] = [(1.0, None), (6.0, None), (2.0, 5.0)]
+ALL_ROWS = [(size, *law, given) for size in (2, 7, 50, 300, *LONG) for law in LAWS for given in (False, True)]
+EACH_PAIR_OF_ROWS = [  # of a size and a law, and of either with a reference or without; long rows take long
+    *((size, *law, (place + size) % 2 == 0) for size in (2, 7, 50, *LONG) for place, law in enumerate(LAWS)),
+    (300, 1.0, None, True),
+    (300, 2.0, 5.0, False),
+]
 
 
 def needs_gpu(test: Any) -> Any:
@@ -50,6 +60,15 @@ def test_blocks_of_a_keystream_follow_each_other_and_no_word_comes_twice() -> No
     assert len(torch.unique(whole)) == len(whole)
 
 
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many rows read their words: 512, or 32 where an interpreter would take seconds for so many."""
+    assert gpu._FEW == 512
+    few = 512 if DEVICE == "cuda" else wide(512, 32)
+    monkeypatch.setattr(gpu, "_FEW", few)
+    monkeypatch.setattr(gpu, "BUFFERS", type(gpu.BUFFERS)())  # which are made for so few
+    return few
+
+
 def test_every_call_reads_a_key_of_its_own_and_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to 512 rows read their words, more read 32 bytes; two calls never read the same."""
     read: list[bytes] = []
@@ -59,18 +78,21 @@ def test_every_call_reads_a_key_of_its_own_and_keeps_none(monkeypatch: pytest.Mo
         return read[-1]
 
     monkeypatch.setattr(gpu, "entropy_bytes", noted)
-    for count, asked in ((1, 8), (512, 4_096), (513, 32), (700, 32)):
+    few = few_rows(monkeypatch)
+    cases = ((1, 8), (few, 8 * few), (few + 1, 32), (few + 30, 32))
+    for count, asked in cases:
         rows, terms = rows_of(torch.zeros((count, 50), device=DEVICE), None, None, 1.0), make_terms(epsilon=1.0)
         found = [gpu.draw_outcomes(rows, terms, SystemEntropy()) for _ in range(2)]
         assert [len(each) for each in read[-2:]] == [asked, asked]
         assert count == 1 or not torch.equal(*found)
-    assert len(set(read)) == len(read) == 8
+    assert len(set(read)) == len(read) == 2 * len(cases)
 
 
 def test_outcomes_of_a_keystream_are_those_of_its_integers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "entropy_bytes", lambda count: bytes(range(count)))
-    rows, terms = rows_of(torch.randn((600, 9), device=DEVICE), None, None, 1.0), make_terms(epsilon=3.0)
-    words = keystream(bytes(range(32)), bytes(12), 0, 600).cpu().numpy().view(np.uint64)
+    many = few_rows(monkeypatch) + 88
+    rows, terms = rows_of(torch.randn((many, 9), device=DEVICE), None, None, 1.0), make_terms(epsilon=3.0)
+    words = keystream(bytes(range(32)), bytes(12), 0, many).cpu().numpy().view(np.uint64)
     integers = (words >> np.uint64(2)).astype(np.int64)
     found = gpu.draw_outcomes(rows, terms, SystemEntropy())
     assert torch.equal(found, gpu.draw_outcomes(rows, terms, FixedIntegers(integers)))
@@ -88,9 +110,7 @@ def _place(part: torch.Tensor, integer: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [2, 7, 50, 300, *LONG])
-@pytest.mark.parametrize(("epsilon", "upper"), [(1.0, None), (6.0, None), (2.0, 5.0)])
-@pytest.mark.parametrize("referenced", [False, True])
+@pytest.mark.parametrize(("size", "epsilon", "upper", "referenced"), wide(ALL_ROWS, EACH_PAIR_OF_ROWS))
 def test_rows_are_drawn_from_the_integers_that_are_shown(
     size: int, epsilon: float, upper: float | None, referenced: bool
 ) -> None:

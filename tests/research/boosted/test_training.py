@@ -8,12 +8,14 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from scipy import stats
+from torch.optim.sgd import sgd
 
 import discreet as dc
 from discreet.research import _boosted as networks, _boosted_compiled as compiled, _boosted_tensors as tensors
 from discreet.research._boosted import PRESETS, BoostedSampler, Learner, Training
 
 SMALL = Training(epochs=12, samples=600, batch=300, burn_in=40)
+PLAIN: Any = {"weight_decay": 0.0, "dampening": 0.0, "maximize": False, "foreach": False}
 INTERVAL = (np.array([-4.0]), np.array([4.0]))
 
 
@@ -31,15 +33,17 @@ def trained_by_autograd(row: Any, p: Any, q: Any) -> Any:
         stack += [torch.nn.Linear(inputs, w), torch.nn.Tanh()]
     network = torch.nn.Sequential(*stack, torch.nn.Linear(w, 1), torch.nn.Sigmoid())
     torch.nn.utils.vector_to_parameters(torch.tensor(row), network.parameters())
-    steps = torch.optim.SGD(network.parameters(), lr=SMALL.rate, momentum=SMALL.momentum, nesterov=True)
+    parameters, moving = list(network.parameters()), [None] * len(list(network.parameters()))
+    terms: Any = {"lr": SMALL.rate, "momentum": SMALL.momentum, "nesterov": True}
     label = torch.cat([torch.ones(SMALL.batch), torch.zeros(SMALL.batch)])[:, None]
     for _ in range(SMALL.epochs):
         for start in range(0, SMALL.samples, SMALL.batch):
             rows = slice(start, start + SMALL.batch)
-            steps.zero_grad()
+            network.zero_grad()
             x = torch.tensor(np.concatenate([p[:, rows], q[:, rows]], axis=1).T)
             torch.nn.functional.binary_cross_entropy(network(x), label).backward()
-            steps.step()
+            with torch.no_grad():  # what `torch.optim.SGD` does in a step; the class would import a compiler first
+                sgd(parameters, [each.grad for each in parameters], moving, **terms, **PLAIN)
     return torch.nn.utils.parameters_to_vector(network.parameters()).detach().numpy()
 
 
