@@ -3,11 +3,9 @@
 They need matplotlib (`pip install '.[cli]'`), which is imported on first use, and no window system.
 """
 
-from typing import TYPE_CHECKING
+from discreet._base.doors import imports_on_first_use
 
-from discreet._base.doors import lazy_names
-
-if TYPE_CHECKING:
+with imports_on_first_use(globals(), extra="cli"):
     from discreet.plots._comparison import comparison
     from discreet.plots._groups import change, groups, survey, survey_change, survey_groups
     from discreet.plots._labels import (
@@ -49,22 +47,3 @@ __all__ = [
     "survey_groups",
     "tradeoff",
 ]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "_comparison": "comparison",
-        "_groups": "change groups survey survey_change survey_groups",
-        "_labels": "USUAL_DIVERGENCES USUAL_EPSILONS check_picture divergence_label promise_label shorten_name",
-        "_output": "output",
-        "_planning": "frontier plan tradeoff",
-        "_results": "audit population",
-        "_style": "Axes COLOURS Figure INK QUIET figure fonts_note library_style panel_title save",
-    },
-    extra="cli",
-)

@@ -1,41 +1,29 @@
 """The exact draw of a sample: integer weights within an integer box, and the uniform integers that select an outcome."""
 
-from typing import TYPE_CHECKING
+from discreet._base.doors import imports_on_first_use, old_names
 
-from discreet._base.doors import lazy_names, old_names
-from discreet.release._keyed import (
-    DIGEST_WORDS as DIGEST_WORDS,
-    WORDS as WORDS,
-    InputDigest as InputDigest,
-    Question as Question,
-    RunKey as RunKey,
-    Secret as Secret,
-    as_secret as as_secret,
-    client_message as client_message,
-    draw_below as draw_below,
-    fresh_secret as fresh_secret,
-    integer_law_of_counts as integer_law_of_counts,
-    keyed_word_rows as keyed_word_rows,
-    keyed_words as keyed_words,
-    next_below as next_below,
-    parse_secret as parse_secret,
-    read_secret as read_secret,
-    secret_line as secret_line,
-    write_secret as write_secret,
-)
-from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
-from discreet.release._randomness import (
-    BITS as BITS,
-    FixedIntegers as FixedIntegers,
-    IntegerFiller as IntegerFiller,
-    Randomness,
-    SystemEntropy,
-    entropy_bytes as entropy_bytes,
-    generator,
-    seeded_randomness,
-)
-
-if TYPE_CHECKING:
+with imports_on_first_use(globals()):
+    from discreet.release._keyed import (
+        DIGEST_WORDS as DIGEST_WORDS,
+        WORDS as WORDS,
+        InputDigest as InputDigest,
+        Question as Question,
+        RunKey as RunKey,
+        Secret as Secret,
+        as_secret as as_secret,
+        client_message as client_message,
+        draw_below as draw_below,
+        fresh_secret as fresh_secret,
+        integer_law_of_counts as integer_law_of_counts,
+        keyed_word_rows as keyed_word_rows,
+        keyed_words as keyed_words,
+        next_below as next_below,
+        parse_secret as parse_secret,
+        read_secret as read_secret,
+        secret_line as secret_line,
+        write_secret as write_secret,
+    )
+    from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
     from discreet.release._plain import (
         AFFINE_BLOCKS as AFFINE_BLOCKS,
         MASKED_BLOCKS as MASKED_BLOCKS,
@@ -55,6 +43,16 @@ if TYPE_CHECKING:
         plan_of as plan_of,
         word_rows as word_rows,
     )
+    from discreet.release._randomness import (
+        BITS as BITS,
+        FixedIntegers as FixedIntegers,
+        IntegerFiller as IntegerFiller,
+        Randomness,
+        SystemEntropy,
+        entropy_bytes as entropy_bytes,
+        generator,
+        seeded_randomness,
+    )
 
 __all__ = [
     "TOTAL",
@@ -68,17 +66,4 @@ __all__ = [
     "weights",
 ]
 
-__getattr__ = old_names(
-    __name__,
-    {"seeded": "seeded_randomness"},
-    lazy_names(
-        __name__,
-        {
-            "_plain": (
-                "ClientColumns REFUSED_INFINITE REFUSED_NAN REFUSED_NEGATIVE REFUSED_OUTSIDE REFUSED_OVERFLOW REFUSED_TOO_MANY "
-                "AFFINE_BLOCKS MASKED_BLOCKS RANKED_BLOCKS SINGLE_BLOCKS RefusedRow ReportPlan laws_and_messages note_words plan_of "
-                "word_rows"
-            ),
-        },
-    ),
-)
+__getattr__ = old_names(__name__, {"seeded": "seeded_randomness"})

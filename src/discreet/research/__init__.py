@@ -4,14 +4,12 @@
 them. `discreet reproduce` and `discreet demo` run it.
 """
 
-from typing import TYPE_CHECKING
-
-from discreet._base.doors import lazy_names
+from discreet._base.doors import imports_on_first_use
 from discreet.research import data as data
-from discreet.research._boosted import BoostedLaw, BoostedSampler, Training
-from discreet.research._comparison import Comparison, ComparisonRecord, compare
 
-if TYPE_CHECKING:
+with imports_on_first_use(globals()):
+    from discreet.research._boosted import BoostedLaw, BoostedSampler, Training
+    from discreet.research._comparison import Comparison, ComparisonRecord, compare
     from discreet.research._explorer import Explorer as Explorer, page as page
     from discreet.research._reports._designs import (
         design_findings as design_findings,
@@ -83,28 +81,3 @@ __all__ = [
     "compare",
     "reproduce",
 ]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "_explorer": "Explorer page",
-        "_reports._designs": ("design_findings learned_findings reweighted_findings shift_findings"),
-        "_reports._flights": "design_gain_figure flights_figure lesson_figure reports_figure",
-        "_reports._follow_up": "follow_up_findings",
-        "_reports._pages": (
-            "CostQuantiles STATISTICS client_costs realised_epsilon recorded_epsilons recorded_mechanisms"
-        ),
-        "_reports._population": "population_findings",
-        "_reproduction": (
-            "DESIGNS FIGURES FOLLOWING LEARNED POPULATION choose_experiments experiment reproduce write_designs "
-            "write_follow_up write_learned write_paper write_population"
-        ),
-        "experiments._flights": (
-            "DesignedFlights DestinationEstimate FlightRelease TimeZoneEstimate "
-            "designed_flights learnt_time_zones released_flights reported_destinations"
-        ),
-        "experiments._follow_up": "ORDERED",
-        "experiments._paper_figures": "MixtureClient RingLaw",
-        "experiments._records": "PAPER_DIVERGENCES RecordedRun records_path run_experiment",
-    },
-)

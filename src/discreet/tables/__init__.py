@@ -3,12 +3,10 @@
 `sample` takes tables in memory and files of any size; `discreet.tables.spark.sample` takes Spark data frames.
 """
 
-from typing import TYPE_CHECKING
+from discreet._base.doors import imports_on_first_use
 
-from discreet._base.doors import lazy_names
-from discreet.release import Secret, read_secret, write_secret
-
-if TYPE_CHECKING:
+with imports_on_first_use(globals(), extra="cli"):
+    from discreet.release import Secret, read_secret, write_secret
     from discreet.tables._arrow import (
         ArrowStream as ArrowStream,
         check_batch as check_batch,
@@ -80,23 +78,3 @@ __all__ = [
     "sample_file",
     "write_secret",
 ]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "_arrow": "ArrowStream check_batch is_text names_of without_dictionaries",
-        "_clients": "client_name_texts",
-        "_coding": "Coding Columns FIRST_MARK NULLS agreed_coding agreed_family refuse_domain",
-        "_disk": "READ STANDARD",
-        "_drawing": "Kernel",
-        "_local": "Release sample sample_file",
-        "_outputs": "REPLACE_HINT format_of published_batch samples_of writer_to",
-        "_raw_counts": "DryRun average_law client_laws dry_run example_counts find_misfits",
-        "_records": "Reading check_columns check_rows fit_coding outcome_codes resolve_marks",
-        "_request": "Progress Request Summary",
-        "_sources": (
-            "FEW METADATA NUMBERED ScannedSource Source file_source first_few is_among_inputs open_source sample_texts source_of"
-        ),
-    },
-    extra="cli",
-)
