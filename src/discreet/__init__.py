@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet._base import forks as forks  # from now on it is noted what a fork leaves behind
 from discreet._base.doors import imports_on_first_use, keep_old_names
@@ -98,6 +98,12 @@ __all__ = [
     "minimax_risk",
     "nu_for",
 ]
+
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Every public module resolves as `discreet.name`, and is imported when it is first used."""
 
 
 keep_old_names()

@@ -9,15 +9,14 @@ floor(a b / c) of 64-bit numbers (`multiply_and_divide`) needs a product of 128 
 from typing import Any
 
 import numpy as np
-from numba.core import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from discreet._base.kernels import kernel
+from discreet._base.kernels import ModuleOnUse, kernel, overload
 from discreet.projection import NEGLIGIBLE, bound_at, first_bad_row, inspect_law, solve, solve_held
 from discreet.release._lattice import Integers, Lattice
 from discreet.release._randomness import BITS
 
+types: Any = ModuleOnUse("numba.core.types")
 _HALF = np.uint64(32)
 _MASK = np.uint64(0xFFFFFFFF)
 _BASE = np.uint64(1 << 32)

@@ -12,20 +12,17 @@ the processor that a number will be read soon. It changes no result.
 
 from typing import Any
 
-import numba.core.cgutils
-import numba.core.types
 import numpy as np
 from llvmlite import ir
-from numba.extending import intrinsic
 
-from discreet._base.kernels import kernel
+from discreet._base.kernels import ModuleOnUse, intrinsic, kernel
 from discreet.projection import solve_held
 from discreet.release._compiled import excess_over_lower, multiply_and_divide, scaled_over_reference, share_of_total
 from discreet.release._lattice import TOTAL
 from discreet.release._plain import BEFORE, CEILING, FLOOR, HALF, LOWER, ROW, SIZE, UPPER
 
-cgutils: Any = numba.core.cgutils  # without types of their own
-types: Any = numba.core.types
+cgutils: Any = ModuleOnUse("numba.core.cgutils")
+types: Any = ModuleOnUse("numba.core.types")
 
 
 def _prefetch(typing: Any, line: Any, place: Any) -> Any:

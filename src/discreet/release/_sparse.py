@@ -17,10 +17,9 @@ rows; what the others decide is up to `discreet.survey`.
 from typing import Any
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from discreet._base.kernels import kernel
+from discreet._base.kernels import kernel, overload
 from discreet.projection import solve_uniform_compiled
 from discreet.release._blocks import BLOCK, absorb_message, keyed_state, report_of_law, write_block_words
 from discreet.release._canonical import bit_scratch, read_law, write_counts, write_records, write_weights
