@@ -35,7 +35,8 @@ def main() -> None:
     from discreet.tables import _drawing, _local, _parts  # noqa: F401
 
     lap("discreet")
-    read, load_code, load_numba = _local.Release._read, _functions.machine_code_of, _functions.load_numba
+    read, load_numba = _local.Release._read, _functions.load_numba
+    load_code = _functions.DeferredFunction._stored_code
     stage = "discreet"
 
     def timed_read(self: Any, parts: Any) -> None:
@@ -52,8 +53,12 @@ def main() -> None:
         lap("compiled code")
         return loaded
 
+    def timed_load_code(self: Any, arguments: Any) -> Any:
+        known = _functions.kinds_of(arguments) in self._codes
+        return load_code(self, arguments) if known else timed_load(load_code, self, arguments)
+
     _local.Release._read = timed_read  # type: ignore[method-assign]
-    _functions.machine_code_of = partial(timed_load, load_code)
+    _functions.DeferredFunction._stored_code = timed_load_code  # type: ignore[method-assign]
     _functions.load_numba = partial(timed_load, load_numba)
     try:
         command()
