@@ -31,6 +31,7 @@ def main() -> None:
 
     lap("typer")
     from discreet._base.kernels import _functions
+    from discreet._base.kernels._machine_code import kinds_of
     from discreet.cli import main as command
     from discreet.tables import _drawing, _local, _parts  # noqa: F401
 
@@ -54,7 +55,7 @@ def main() -> None:
         return loaded
 
     def timed_load_code(self: Any, arguments: Any) -> Any:
-        known = _functions.kinds_of(arguments) in self._codes
+        known = kinds_of(arguments) in self._codes
         return load_code(self, arguments) if known else timed_load(load_code, self, arguments)
 
     _local.Release._read = timed_read  # type: ignore[method-assign]
