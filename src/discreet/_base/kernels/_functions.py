@@ -122,5 +122,5 @@ def load_numba() -> None:
         _is_loaded = True
         for module in [each for each in sys.modules.values() if isinstance(each, ModuleType)]:
             for name, value in list(vars(module).items()):
-                if isinstance(value, DeferredFunction):
+                if type(value) is DeferredFunction:  # asking others for their class may warn
                     vars(module)[name] = value.made
