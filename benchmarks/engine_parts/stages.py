@@ -4,11 +4,11 @@
 """
 
 import json
-import sys
 import time
+from functools import partial
 from typing import Any
 
-STAGES = ("python", "numpy, polars, pyarrow", "typer", "discreet", "numba", "read and group", "draw and write")
+STAGES = ("python", "numpy, polars, pyarrow", "typer", "discreet", "compiled code", "read and group", "draw and write")
 
 
 def main() -> None:
@@ -30,28 +30,37 @@ def main() -> None:
     import typer  # noqa: F401
 
     lap("typer")
-    from discreet._base import kernels
+    from discreet._base.kernels import _functions
+    from discreet._base.kernels._machine_code import kinds_of
     from discreet.cli import main as command
     from discreet.tables import _drawing, _local, _parts  # noqa: F401
 
     lap("discreet")
-    read, load = _local.Release._read_records, kernels._load_numba
+    read, load_numba = _local.Release._read_records, _functions.load_numba
+    load_code = _functions.DeferredFunction._stored_code
+    stage = "discreet"
 
     def timed_read(self: Any, parts: Any) -> None:
-        lap("discreet")
+        nonlocal stage
+        lap(stage)
+        stage = "read and group"
         read(self, parts)
-        lap("read and group")
+        lap(stage)
+        stage = "draw and write"
 
-    def timed_load() -> bool:
-        if "numba" in sys.modules:
-            return load()
-        lap("discreet")
-        done = load()
-        lap("numba")
-        return done
+    def timed_load(load: Any, *arguments: Any) -> Any:
+        lap(stage)
+        loaded = load(*arguments)
+        lap("compiled code")
+        return loaded
+
+    def timed_load_code(self: Any, arguments: Any) -> Any:
+        known = kinds_of(arguments) in self._codes
+        return load_code(self, arguments) if known else timed_load(load_code, self, arguments)
 
     _local.Release._read_records = timed_read  # type: ignore[method-assign]
-    kernels._load_numba = timed_load
+    _functions.DeferredFunction._stored_code = timed_load_code  # type: ignore[method-assign]
+    _functions.load_numba = partial(timed_load, load_numba)
     try:
         command()
     except SystemExit as ended:

@@ -1,15 +1,12 @@
 """Locally private sampling: release one sample that looks drawn from your law, and is epsilon-LDP as a statement about integers."""
 
+import sys
 from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from discreet._base import __version__  # first: from now on it is noted what a fork leaves behind
-from discreet._base.doors import MOVED, keep_old_names
-from discreet.agreement import Agreement
-from discreet.design import design, minimax_risk
-from discreet.divergences import FDivergence, divergence
-from discreet.domain import Domain, Interval, Labels, Numbers
+from discreet._base.doors import imports_on_first_use, keep_old_names
 from discreet.errors import (
     BudgetError,
     DiscreetError,
@@ -20,33 +17,39 @@ from discreet.errors import (
     OutsideFamilyError,
     OutsideFamilyWarning,
 )
-from discreet.families import (
-    Band,
-    ContinuousFamily,
-    DensityBand,
-    GaussianMixtures,
-    LaplaceMixtures,
-    Mixture,
-    Near,
-    Preserving,
-    Simplex,
-)
-from discreet.mechanisms import (
-    Cells,
-    Density,
-    JointSampler,
-    LinearSampler,
-    MollifierSampler,
-    OptimalSampler,
-    OwnSampler,
-    Points,
-    ReportSampler,
-    Sampler,
-    TransportSampler,
-    epsilon_for,
-    nu_for,
-)
-from discreet.privacy import Approximate, Functional, Gaussian, Pure
+
+with imports_on_first_use(globals()):
+    from discreet.agreement import Agreement
+    from discreet.design import design, minimax_risk
+    from discreet.divergences import FDivergence, divergence
+    from discreet.domain import Domain, Interval, Labels, Numbers
+    from discreet.families import (
+        Band,
+        ContinuousFamily,
+        DensityBand,
+        GaussianMixtures,
+        LaplaceMixtures,
+        Mixture,
+        Near,
+        Preserving,
+        Simplex,
+    )
+    from discreet.mechanisms import (
+        Cells,
+        Density,
+        JointSampler,
+        LinearSampler,
+        MollifierSampler,
+        OptimalSampler,
+        OwnSampler,
+        Points,
+        ReportSampler,
+        Sampler,
+        TransportSampler,
+        epsilon_for,
+        nu_for,
+    )
+    from discreet.privacy import Approximate, Functional, Gaussian, Pure
 
 __all__ = [
     "Agreement",
@@ -96,20 +99,25 @@ __all__ = [
 ]
 
 
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Every public module resolves as `discreet.name`, and is imported when it is first used."""
+
+
 keep_old_names()
 
 
-def _modules() -> set[str]:
-    """The public modules and packages there are."""
-    return {found.name for found in iter_modules(__path__) if not found.name.startswith("_")}
+class _Package(ModuleType):
+    """Keeps `discreet.design` the function: importing the room of that name would put the room in its place."""
+
+    @property
+    def design(self) -> Any:
+        return import_module("discreet.design").design
+
+    @design.setter
+    def design(self, room: ModuleType) -> None:
+        pass
 
 
-def __dir__() -> list[str]:
-    return sorted({*__all__, *_modules()})
-
-
-def __getattr__(name: str) -> Any:
-    """Every public module resolves as `discreet.name`, and is imported when it is first used: some need more than numpy."""
-    if not name.startswith("_") and (name in _modules() or f"discreet.{name}" in MOVED):
-        return import_module(f"discreet.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+sys.modules[__name__].__class__ = _Package

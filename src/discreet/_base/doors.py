@@ -1,12 +1,13 @@
 """Doors of rooms: names that load on first use, and old names that still work.
 
-A room's `__init__` names everything that other rooms may use. Names that need an optional dependency, or load slowly, are listed by module
-and imported on first use (`lazy_names`).
+A room's `__init__` imports everything that other rooms may use, each name when it is first used (`imports_on_first_use`). So a command loads
+the modules on its way and no others, and names that need an optional dependency may stand beside those that do not.
 
 Public modules, functions, methods and keywords that have new names keep the old ones for one release, with a warning. `import
 discreet.engines` gives `discreet.tables`, the very same module, and `python -m discreet.engines.warm_up` runs.
 """
 
+import builtins
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -15,32 +16,91 @@ from importlib import import_module
 from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from threading import RLock
 from types import CodeType, ModuleType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from discreet.errors import MissingExtraError, need_extra
 
 
-def lazy_names(room: str, homes: Mapping[str, str], *, extra: str | None = None) -> Callable[[str], Any]:
-    """The `__getattr__` of a room, which loads a name once. `homes`: modules of the room, with the names in each, spaces between them.
+class imports_on_first_use:  # it reads as a statement
+    """`with imports_on_first_use(globals()):` in a door. The imports in its body run one by one, when their names are first used.
 
-    `extra`: the extra to install if an import fails.
+    So a door lists every name once, as plain imports that type checkers and editors read, and a process loads only the modules that it uses.
+    The body is for `from module import name` alone. `extra` is the extra to install if such an import fails later. Public modules of the room
+    are imported on first use too.
+
+    Python calls `builtins.__import__` for an import. It is replaced for the length of the body, which imports nothing. Imports of other
+    modules, in other threads, pass through.
     """
-    by_name = {name: module for module, names in homes.items() for name in names.split()}
 
-    def load_name(name: str) -> Any:
-        if name not in by_name:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        try:
-            found = getattr(import_module(f"{room}.{by_name[name]}"), name)
-            setattr(sys.modules[room], name, found)
-            return found
-        except ImportError as missing:
-            if extra is None or isinstance(missing, MissingExtraError):
-                raise
-            need_extra(extra, missing)
+    _one_door = RLock()
 
-    return load_name
+    def __init__(self, door: dict[str, Any], *, extra: str | None = None) -> None:
+        self._door, self._extra = door, extra
+
+    def __enter__(self) -> None:
+        self._one_door.acquire()
+        self._usual_import = builtins.__import__
+        builtins.__import__ = self._note_import
+
+    def __exit__(self, *raised: object) -> None:
+        builtins.__import__ = self._usual_import
+        self._one_door.release()
+        homes = {name: value for name, value in self._door.items() if isinstance(value, _NotedName)}
+        for name in homes:
+            del self._door[name]
+        self._door["__getattr__"] = self._name_loader(homes)
+        self._door["__dir__"] = lambda: sorted({*self._door["__all__"], *self._public_modules()})
+
+    def _note_import(
+        self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+    ) -> Any:
+        return (
+            _NotedModule(name) if globals is self._door else self._usual_import(name, globals, locals, fromlist, level)
+        )
+
+    def _public_modules(self) -> set[str]:
+        from pkgutil import iter_modules  # loaded to list names alone
+
+        return {found.name for found in iter_modules(self._door["__path__"]) if not found.name.startswith("_")}
+
+    def _name_loader(self, homes: Mapping[str, "_NotedName"]) -> Callable[[str], Any]:
+        """The `__getattr__` of the door."""
+        room, extra = self._door["__name__"], self._extra
+
+        def load_name(name: str) -> Any:
+            if name not in homes:
+                if name.startswith("_") or find_spec(f"{room}.{name}") is None:
+                    raise AttributeError(f"module {room!r} has no attribute {name!r}")
+                return import_module(f"{room}.{name}")
+            home = homes[name]
+            try:
+                self._door[name] = value = getattr(import_module(home.module), home.name)
+            except ImportError as missing:
+                if extra is None or isinstance(missing, MissingExtraError):
+                    raise
+                need_extra(extra, missing)
+            return value
+
+        return load_name
+
+
+class _NotedName(NamedTuple):
+    """A name that a door imports, and the module that has it."""
+
+    module: str
+    name: str
+
+
+class _NotedModule:
+    """Stands for a module that is not imported yet, while a door takes its names."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> _NotedName:
+        return _NotedName(self._module, name)
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -169,10 +229,11 @@ def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Call
     return accept_old_keywords
 
 
-def old_names(module: str, names: dict[str, str], others: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
-    """The `__getattr__` of a module for old names of its functions; `others` is the module's previous `__getattr__`."""
+def old_names(module: str, names: dict[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a module for old names of its functions, before the one that it has already."""
+    others = vars(sys.modules[module]).get("__getattr__")
 
-    def look_up_old_name(name: str) -> Any:
+    def get_name(name: str) -> Any:
         if name in names:
             new = names[name]
             warnings.warn(
@@ -185,4 +246,4 @@ def old_names(module: str, names: dict[str, str], others: Callable[[str], Any] |
             return others(name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
-    return look_up_old_name
+    return get_name

@@ -1,17 +1,20 @@
 """The total privacy loss of many releases: profile of a box, exact composition, odometer, Renyi curve, splitting and shuffling."""
 
-from discreet._base.doors import old_names
-from discreet.accounting._composition import (
-    MOST_SAMPLES as MOST_SAMPLES,
-    GaussianLoss,
-    Odometer,
-    PrivacyLoss,
-    compose,
-    epsilon_from_renyi,
-    renyi,
-)
-from discreet.accounting._profile import BoxProfile, profile_of, shuffled_delta, shuffled_epsilon
-from discreet.accounting._splitting import MOST_EXACT as MOST_EXACT, epsilon_per_sample, equal_share, keeps_together
+from discreet._base.doors import imports_on_first_use, old_names
+
+with imports_on_first_use(globals()):
+    from discreet.accounting._composition import (
+        MOST_SAMPLES as MOST_SAMPLES,
+        GaussianLoss,
+        Odometer,
+        PrivacyLoss,
+        compose,
+        epsilon_from_renyi,
+        renyi,
+    )
+    from discreet.accounting._profile import BoxProfile, profile_of, shuffled_delta, shuffled_epsilon
+    from discreet.accounting._splitting import MOST_EXACT as MOST_EXACT, epsilon_per_sample, equal_share, keeps_together
+
 
 __all__ = [
     "BoxProfile",

@@ -1,14 +1,24 @@
 """The terms that clients and curator agree on before a release: a small JSON document, named by its digest."""
 
-from discreet.agreement._agreement import (
-    Agreement,
-    _refuse_repeats as _refuse_repeats,
-    learned_purpose as learned_purpose,
-    weights_path as weights_path,
-)
-from discreet.agreement._continuous_terms import ContinuousTerms
-from discreet.agreement._family_terms import MOST_LISTED as MOST_LISTED, FamilyTerms, RowTerms as RowTerms
-from discreet.agreement._mechanism_terms import BlockTerms, JointTerms, OwnTerms, Schedule, SurveyTerms as SurveyTerms
-from discreet.domain import VERSION
+from discreet._base.doors import imports_on_first_use
+
+with imports_on_first_use(globals()):
+    from discreet.agreement._agreement import (
+        Agreement,
+        _refuse_repeats as _refuse_repeats,
+        learned_purpose as learned_purpose,
+        weights_path as weights_path,
+    )
+    from discreet.agreement._continuous_terms import ContinuousTerms
+    from discreet.agreement._family_terms import MOST_LISTED as MOST_LISTED, FamilyTerms, RowTerms as RowTerms
+    from discreet.agreement._mechanism_terms import (
+        BlockTerms,
+        JointTerms,
+        OwnTerms,
+        Schedule,
+        SurveyTerms as SurveyTerms,
+    )
+    from discreet.domain import VERSION
+
 
 __all__ = ["VERSION", "Agreement", "BlockTerms", "ContinuousTerms", "FamilyTerms", "JointTerms", "OwnTerms", "Schedule"]

@@ -40,7 +40,7 @@ from discreet.cli._options import (
 )
 from discreet.cli._printing import Terminal, empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.divergences import FDivergence, divergence as divergence_named, is_divergence_name
-from discreet.domain import Domain
+from discreet.domain import Coding, Domain
 from discreet.errors import POSITIVE, DiscreetError, check_count
 from discreet.research import (
     FIGURES,
@@ -71,7 +71,7 @@ from discreet.research import (
     write_report,
 )
 from discreet.research.experiments.client_sets import missing_sets
-from discreet.tables import Coding, Columns, Reading, example_counts, file_source
+from discreet.tables import Columns, Reading, example_counts, file_source
 
 COMPARE = "compare"
 _CLIENTS, _SPREAD, _EPSILONS = 1_000, 0.3, (0.5, 1.0, 2.0, 4.0)

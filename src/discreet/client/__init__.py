@@ -1,32 +1,35 @@
 """Devices and gateways of a collection: they read the agreement, charge the ledger, release a sample and send it, once."""
 
-from discreet.client._client import Client, Receipt
-from discreet.client._gateway import Sent, send_table
-from discreet.client._protocol import (
-    AGREEMENT as AGREEMENT,
-    ARROW as ARROW,
-    CHANGE as CHANGE,
-    COLLECTION as COLLECTION,
-    ESTIMATE as ESTIMATE,
-    GROUPS as GROUPS,
-    HEALTH as HEALTH,
-    JSON as JSON,
-    METRICS as METRICS,
-    MOST_BATCH as MOST_BATCH,
-    MOST_NAME as MOST_NAME,
-    POOLED as POOLED,
-    SAMPLES as SAMPLES,
-    WEIGHTS as WEIGHTS,
-    CollectionStatement as CollectionStatement,
-    CollectorKey as CollectorKey,
-    StatementSignature as StatementSignature,
-    address_of as address_of,
-    check_addresses as check_addresses,
-    has_valid_signature as has_valid_signature,
-    read_collector_key as read_collector_key,
-    read_signature as read_signature,
-    short_key as short_key,
-    write_collector_key as write_collector_key,
-)
+from discreet._base.doors import imports_on_first_use
+
+with imports_on_first_use(globals()):
+    from discreet.client._client import Client, Receipt
+    from discreet.client._gateway import Sent, send_table
+    from discreet.client._protocol import (
+        AGREEMENT as AGREEMENT,
+        ARROW as ARROW,
+        CHANGE as CHANGE,
+        COLLECTION as COLLECTION,
+        ESTIMATE as ESTIMATE,
+        GROUPS as GROUPS,
+        HEALTH as HEALTH,
+        JSON as JSON,
+        METRICS as METRICS,
+        MOST_BATCH as MOST_BATCH,
+        MOST_NAME as MOST_NAME,
+        POOLED as POOLED,
+        SAMPLES as SAMPLES,
+        WEIGHTS as WEIGHTS,
+        CollectionStatement as CollectionStatement,
+        CollectorKey as CollectorKey,
+        StatementSignature as StatementSignature,
+        address_of as address_of,
+        check_addresses as check_addresses,
+        has_valid_signature as has_valid_signature,
+        read_collector_key as read_collector_key,
+        read_signature as read_signature,
+        short_key as short_key,
+        write_collector_key as write_collector_key,
+    )
 
 __all__ = ["Client", "Receipt", "Sent", "send_table"]

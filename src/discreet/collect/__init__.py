@@ -1,14 +1,10 @@
 """The collector: a service that takes one sample of each client, counts each client once, and shows estimates."""
 
-from typing import TYPE_CHECKING
+from discreet._base.doors import imports_on_first_use
 
-from discreet._base.doors import lazy_names
-from discreet.collect._counting import SEAL_VARIABLE as SEAL_VARIABLE, token_digest as token_digest
-from discreet.collect._sqlite import display_name as display_name, is_store as is_store, open_store
-from discreet.collect._store import choose_agreement as choose_agreement
-
-if TYPE_CHECKING:
+with imports_on_first_use(globals(), extra="collect"):
     from discreet.collect._catalogue import collectable as collectable
+    from discreet.collect._counting import SEAL_VARIABLE as SEAL_VARIABLE, token_digest as token_digest
     from discreet.collect._pages import (
         enrol_tokens as enrol_tokens,
         invitation_links as invitation_links,
@@ -19,17 +15,8 @@ if TYPE_CHECKING:
     from discreet.collect._results import close_collection, export, publish
     from discreet.collect._service import service
     from discreet.collect._serving import serve
+    from discreet.collect._sqlite import display_name as display_name, is_store as is_store, open_store
+    from discreet.collect._store import choose_agreement as choose_agreement
+
 
 __all__ = ["close_collection", "export", "open_store", "publish", "serve", "service"]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "_catalogue": "collectable",
-        "_pages": "enrol_tokens invitation_links read_tokens write_invitations write_tokens",
-        "_results": "close_collection export publish",
-        "_service": "service",
-        "_serving": "serve",
-    },
-    extra="collect",
-)

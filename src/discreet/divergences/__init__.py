@@ -1,22 +1,25 @@
 """f-divergences D_f(P||Q) = sum_x q_x f(p_x / q_x) for convex f with f(1) = 0 [paper, Section 2.1 and Appendix B]."""
 
-from discreet.divergences._divergences import (
-    BUILT_IN as BUILT_IN,
-    FDivergence,
-    RenyiDivergence,
-    alpha,
-    chi2,
-    divergence,
-    hellinger,
-    hockey_stick,
-    is_divergence_name as is_divergence_name,
-    jensen_shannon,
-    kl,
-    le_cam,
-    renyi,
-    reverse_kl,
-    tv,
-)
+from discreet._base.doors import imports_on_first_use
+
+with imports_on_first_use(globals()):
+    from discreet.divergences._divergences import (
+        BUILT_IN as BUILT_IN,
+        FDivergence,
+        RenyiDivergence,
+        alpha,
+        chi2,
+        divergence,
+        hellinger,
+        hockey_stick,
+        is_divergence_name as is_divergence_name,
+        jensen_shannon,
+        kl,
+        le_cam,
+        renyi,
+        reverse_kl,
+        tv,
+    )
 
 __all__ = [
     "FDivergence",

@@ -4,44 +4,18 @@ A domain is public and explicit: inferring labels, bounds or cells from the data
 outcome numbers to samples. Its canonical form lets two parties check that they mean the same outcomes.
 """
 
-from typing import TYPE_CHECKING
+from discreet._base.doors import imports_on_first_use
 
-from discreet._base.doors import lazy_names
-from discreet.domain._cells import (
-    Bins,
-    CellDomain as CellDomain,
-    Interval,
-    cell_middles as cell_middles,
-    cell_names as cell_names,
-    numbers_or_nan as numbers_or_nan,
-    whole_numbers as whole_numbers,
-)
-from discreet.domain._domain import (
-    LARGEST_VALUE as LARGEST_VALUE,
-    VERSION as VERSION,
-    Domain,
-    Numbers,
-    Outcome as Outcome,
-    canonical as canonical,
-    check_version as check_version,
-    digest as digest,
-    first_few as first_few,
-    list_records as list_records,
-    read_number as read_number,
-    refuse_repeated_fields as refuse_repeated_fields,
-)
-from discreet.domain._labels import (
-    DOMAIN_FIELDS as DOMAIN_FIELDS,
-    Digested,
-    Labels,
-    as_domain,
-    check_digest as check_digest,
-    from_terms as from_terms,
-    is_value as is_value,
-    read_day as read_day,
-)
-
-if TYPE_CHECKING:
+with imports_on_first_use(globals()):
+    from discreet.domain._cells import (
+        Bins,
+        CellDomain as CellDomain,
+        Interval,
+        cell_middles as cell_middles,
+        cell_names as cell_names,
+        numbers_or_nan as numbers_or_nan,
+        whole_numbers as whole_numbers,
+    )
     from discreet.domain._coding import (
         FIRST_MARK as FIRST_MARK,
         MARK_ABOVE as MARK_ABOVE,
@@ -63,16 +37,30 @@ if TYPE_CHECKING:
         outcome_codes as outcome_codes,
         resolve_marks as resolve_marks,
     )
+    from discreet.domain._domain import (
+        LARGEST_VALUE as LARGEST_VALUE,
+        VERSION as VERSION,
+        Domain,
+        Numbers,
+        Outcome as Outcome,
+        canonical as canonical,
+        check_version as check_version,
+        digest as digest,
+        first_few as first_few,
+        list_records as list_records,
+        read_number as read_number,
+        refuse_repeated_fields as refuse_repeated_fields,
+    )
+    from discreet.domain._labels import (
+        DOMAIN_FIELDS as DOMAIN_FIELDS,
+        Digested,
+        Labels,
+        as_domain,
+        check_digest as check_digest,
+        from_terms as from_terms,
+        is_value as is_value,
+        read_day as read_day,
+    )
+
 
 __all__ = ["Bins", "Digested", "Domain", "Interval", "Labels", "Numbers", "as_domain"]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "_coding": (
-            "Coding FIRST_MARK MARK_ABOVE MARK_BELOW MARK_LISTED MARK_MISSING MARK_NAN MARK_OUTSIDE MARK_UNREADABLE MisfitCounts NEAREST "
-            "NULLS WIDE_MARKS codes_or_marks fit_coding is_whole mark_for_records outcome_codes resolve_marks"
-        )
-    },
-    extra="cli",
-)

@@ -1,102 +1,73 @@
 """The curator's side: estimates of the population from one private sample of each client, with intervals."""
 
-from typing import TYPE_CHECKING
+from discreet._base.doors import imports_on_first_use, old_names
 
-from discreet._base.doors import lazy_names, old_names
-from discreet.estimation._counting import (
-    LARGEST as LARGEST,
-    MOST as MOST,
-    bin_cells as bin_cells,
-    cells_as_bins as cells_as_bins,
-    line_of as line_of,
-    reference_on as reference_on,
-)
-from discreet.estimation._from_releases import (
-    InvertedPopulation,
-    inverted_population,
-    population,
-    reported_average,
-    reported_population,
-    reported_statistic,
-)
-from discreet.estimation._groups import (
-    GroupedPopulation,
-    PooledPopulation,
-    answer_groups,
-    estimate_groups,
-    pooled_population,
-    shares_within,
-)
-from discreet.estimation._intervals import Shares
-from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
-from discreet.estimation._planning import (
-    LEAST_EPSILON as LEAST_EPSILON,
-    MOST_CLIENTS as MOST_CLIENTS,
-    Outlook,
-    clients_for,
-    epsilon_for_accuracy,
-    exact_variance,
-    known_excess as known_excess,
-    outlook,
-    variance_excess,
-)
-from discreet.estimation._population import AnyPopulation as AnyPopulation, Population, ReportedPopulation
-from discreet.estimation._record import (
-    change_record as change_record,
-    empty_survey_record as empty_survey_record,
-    group_record as group_record,
-    inverted_record as inverted_record,
-    law_fidelities as law_fidelities,
-    law_rows as law_rows,
-    names_within as names_within,
-    naming_notes as naming_notes,
-    notes as notes,
-    pooled_record as pooled_record,
-    questions_within as questions_within,
-    record as record,
-    survey_change_record as survey_change_record,
-    survey_groups_record as survey_groups_record,
-    survey_notes as survey_notes,
-    survey_record as survey_record,
-    trust_notes as trust_notes,
-    within_record as within_record,
-)
-from discreet.estimation._reweighting import Reweighted, reweight_examples as reweight_examples
-from discreet.estimation._shifts import (
-    Change,
-    Liars,
-    ReportLiars,
-    SurveyChange,
-    change,
-    liars,
-    liars_per_half_interval as liars_per_half_interval,
-    report_liars,
-    survey_change,
-)
-from discreet.estimation._statistics import Estimate
-from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, SurveyOutlook, answer_survey, survey_outlook
-from discreet.estimation._ways import (
-    MOST_REHEARSED as MOST_REHEARSED,
-    PopulationWay as PopulationWay,
-    Rehearsal as Rehearsal,
-    RoundsCost,
-    SamplerCost as SamplerCost,
-    Way,
-    Ways,
-    compare_samplers as compare_samplers,
-    population_ways as population_ways,
-    rehearsal as rehearsal,
-    rounds_cost,
-    ways_to_spend,
-)
-
-if TYPE_CHECKING:
+with imports_on_first_use(globals(), extra="cli"):
     from discreet.estimation._client_tables import (
         ClientGroups as ClientGroups,
         SharedClients as SharedClients,
         check_clients_apart as check_clients_apart,
         shared_clients as shared_clients,
     )
+    from discreet.estimation._counting import (
+        LARGEST as LARGEST,
+        MOST as MOST,
+        bin_cells as bin_cells,
+        cells_as_bins as cells_as_bins,
+        line_of as line_of,
+        reference_on as reference_on,
+    )
+    from discreet.estimation._from_releases import (
+        InvertedPopulation,
+        inverted_population,
+        population,
+        reported_average,
+        reported_population,
+        reported_statistic,
+    )
+    from discreet.estimation._groups import (
+        GroupedPopulation,
+        PooledPopulation,
+        answer_groups,
+        estimate_groups,
+        pooled_population,
+        shares_within,
+    )
+    from discreet.estimation._intervals import Shares
+    from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
+    from discreet.estimation._planning import (
+        LEAST_EPSILON as LEAST_EPSILON,
+        MOST_CLIENTS as MOST_CLIENTS,
+        Outlook,
+        clients_for,
+        epsilon_for_accuracy,
+        exact_variance,
+        known_excess as known_excess,
+        outlook,
+        variance_excess,
+    )
+    from discreet.estimation._population import AnyPopulation as AnyPopulation, Population, ReportedPopulation
+    from discreet.estimation._record import (
+        change_record as change_record,
+        empty_survey_record as empty_survey_record,
+        group_record as group_record,
+        inverted_record as inverted_record,
+        law_fidelities as law_fidelities,
+        law_rows as law_rows,
+        names_within as names_within,
+        naming_notes as naming_notes,
+        notes as notes,
+        pooled_record as pooled_record,
+        questions_within as questions_within,
+        record as record,
+        survey_change_record as survey_change_record,
+        survey_groups_record as survey_groups_record,
+        survey_notes as survey_notes,
+        survey_record as survey_record,
+        trust_notes as trust_notes,
+        within_record as within_record,
+    )
+    from discreet.estimation._reweighting import Reweighted, reweight_examples as reweight_examples
     from discreet.estimation._sample_tables import (
         COUNTED as COUNTED,
         PLACE as PLACE,
@@ -113,6 +84,34 @@ if TYPE_CHECKING:
         write_rows as write_rows,
         write_weighted as write_weighted,
     )
+    from discreet.estimation._shifts import (
+        Change,
+        Liars,
+        ReportLiars,
+        SurveyChange,
+        change,
+        liars,
+        liars_per_half_interval as liars_per_half_interval,
+        report_liars,
+        survey_change,
+    )
+    from discreet.estimation._statistics import Estimate
+    from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, SurveyOutlook, answer_survey, survey_outlook
+    from discreet.estimation._ways import (
+        MOST_REHEARSED as MOST_REHEARSED,
+        PopulationWay as PopulationWay,
+        Rehearsal as Rehearsal,
+        RoundsCost,
+        SamplerCost as SamplerCost,
+        Way,
+        Ways,
+        compare_samplers as compare_samplers,
+        population_ways as population_ways,
+        rehearsal as rehearsal,
+        rounds_cost,
+        ways_to_spend,
+    )
+
 
 __all__ = [
     "Change",
@@ -162,18 +161,4 @@ __all__ = [
     "ways_to_spend",
 ]
 
-__getattr__ = old_names(
-    __name__,
-    {"ways": "ways_to_spend"},
-    lazy_names(
-        __name__,
-        {
-            "_client_tables": "ClientGroups SharedClients check_clients_apart shared_clients",
-            "_sample_tables": (
-                "COUNTED PLACE ReportTally SampleTally agreed_joint_outcomes group_counts survey_reports_by_group "
-                "coding_and_sampler read_survey_reports tally tally_joint tally_reports write_rows write_weighted"
-            ),
-        },
-        extra="cli",
-    ),
-)
+__getattr__ = old_names(__name__, {"ways": "ways_to_spend"})

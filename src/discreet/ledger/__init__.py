@@ -1,24 +1,27 @@
 """Ledgers of privacy budgets: one client's in a file, a population's in a folder. Each charge is durable before its sample leaves."""
 
-from discreet.ledger._book import Budget, Rounds as Rounds, Spent
-from discreet.ledger._client_ledger import (
-    IDENTITY as IDENTITY,
-    PASSING as PASSING,
-    Destination as Destination,
-    Entry,
-    Ledger,
-    client_ledger_exists as client_ledger_exists,
-    refuse_forgetting as refuse_forgetting,
-)
-from discreet.ledger._population_ledger import (
-    OVER_BUDGET as OVER_BUDGET,
-    ClientDigests as ClientDigests,
-    PopulationLedger,
-    Round as Round,
-    Settlement as Settlement,
-    population_ledger_exists as population_ledger_exists,
-    runs_in as runs_in,
-    spent_by_clients as spent_by_clients,
-)
+from discreet._base.doors import imports_on_first_use
+
+with imports_on_first_use(globals()):
+    from discreet.ledger._book import Budget, Rounds as Rounds, Spent
+    from discreet.ledger._client_ledger import (
+        IDENTITY as IDENTITY,
+        PASSING as PASSING,
+        Destination as Destination,
+        Entry,
+        Ledger,
+        client_ledger_exists as client_ledger_exists,
+        refuse_forgetting as refuse_forgetting,
+    )
+    from discreet.ledger._population_ledger import (
+        OVER_BUDGET as OVER_BUDGET,
+        ClientDigests as ClientDigests,
+        PopulationLedger,
+        Round as Round,
+        Settlement as Settlement,
+        population_ledger_exists as population_ledger_exists,
+        runs_in as runs_in,
+        spent_by_clients as spent_by_clients,
+    )
 
 __all__ = ["Budget", "Entry", "Ledger", "PopulationLedger", "Spent"]

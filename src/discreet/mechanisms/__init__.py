@@ -1,78 +1,82 @@
 """Private samplers: from a client's distribution to its output distribution, and the exact release of one sample."""
 
-from discreet.families import LineCells as LineCells
-from discreet.mechanisms._atoms import (
-    DEFAULT_CELLS as DEFAULT_CELLS,
-    CellAtoms as CellAtoms,
-    Cells,
-    DensityAtoms as DensityAtoms,
-    Discretisation as Discretisation,
-)
-from discreet.mechanisms._mechanism_names import (
-    MECHANISM_NAMES as MECHANISM_NAMES,
-    MECHANISMS,
-    SERVED,
-    SERVING as SERVING,
-    InstalledMechanism as InstalledMechanism,
-    Mechanism,
-    check_mechanism,
-    check_protocol as check_protocol,
-    installed_mechanism as installed_mechanism,
-    mechanism_for,
-    population_mechanism,
-    sampler_named,
-)
-from discreet.mechanisms._multisets import MOST_TOGETHER as MOST_TOGETHER, SAMPLES_ARE as SAMPLES_ARE, Multisets
-from discreet.mechanisms._optimal_linear_mollifier import (
-    MEMBERS_ALONE as MEMBERS_ALONE,
-    LinearSampler,
-    MollifierSampler,
-    OptimalSampler,
-    ProjectingSampler as ProjectingSampler,
-    nearest_member,
-    normalised_law as normalised_law,
-)
-from discreet.mechanisms._own import OwnSampler
-from discreet.mechanisms._own_weights import draw_from_weights as draw_from_weights
-from discreet.mechanisms._points import Density, PointAtoms as PointAtoms, Points
-from discreet.mechanisms._report_blocks import (
-    BLOCK_KINDS as BLOCK_KINDS,
-    AffineBlocks as AffineBlocks,
-    BlockFamily as BlockFamily,
-    MaskedSubsets as MaskedSubsets,
-    RankedSubsets as RankedSubsets,
-    Reports as Reports,
-    best_subset as best_subset,
-    blocks_named as blocks_named,
-    choose_blocks as choose_blocks,
-    read_report_numbers as read_report_numbers,
-    worst_variance as worst_variance,
-)
-from discreet.mechanisms._report_counts import ReportCounts
-from discreet.mechanisms._report_sampler import (
-    LARGEST_OUTPUT as LARGEST_OUTPUT,
-    ReportSampler,
-    check_record_total as check_record_total,
-    draw_reports as draw_reports,
-    least_uniform_weight as least_uniform_weight,
-    report_bound as report_bound,
-)
-from discreet.mechanisms._sampler import (
-    AnyFamily as AnyFamily,
-    Client as Client,
-    Sampler,
-    check_sampler as check_sampler,
-)
-from discreet.mechanisms._several_samples import AROUND as AROUND, ComposedSampler, JointSampler
-from discreet.mechanisms._transport_sampler import TransportSampler
-from discreet.projection import (
-    OutputLaw,
-    epsilon_for as epsilon_for,
-    mollifier_epsilon_for as mollifier_epsilon_for,
-    nu_for as nu_for,
-    risk_on_atoms as risk_on_atoms,
-    singular_risk as singular_risk,
-)
+from discreet._base.doors import imports_on_first_use
+
+with imports_on_first_use(globals()):
+    from discreet.families import LineCells as LineCells
+    from discreet.mechanisms._atoms import (
+        DEFAULT_CELLS as DEFAULT_CELLS,
+        CellAtoms as CellAtoms,
+        Cells,
+        DensityAtoms as DensityAtoms,
+        Discretisation as Discretisation,
+    )
+    from discreet.mechanisms._mechanism_names import (
+        MECHANISM_NAMES as MECHANISM_NAMES,
+        MECHANISMS,
+        SERVED,
+        SERVING as SERVING,
+        InstalledMechanism as InstalledMechanism,
+        Mechanism,
+        check_mechanism,
+        check_protocol as check_protocol,
+        installed_mechanism as installed_mechanism,
+        mechanism_for,
+        population_mechanism,
+        sampler_named,
+    )
+    from discreet.mechanisms._multisets import MOST_TOGETHER as MOST_TOGETHER, SAMPLES_ARE as SAMPLES_ARE, Multisets
+    from discreet.mechanisms._optimal_linear_mollifier import (
+        MEMBERS_ALONE as MEMBERS_ALONE,
+        LinearSampler,
+        MollifierSampler,
+        OptimalSampler,
+        ProjectingSampler as ProjectingSampler,
+        nearest_member,
+        normalised_law as normalised_law,
+    )
+    from discreet.mechanisms._own import OwnSampler
+    from discreet.mechanisms._own_weights import draw_from_weights as draw_from_weights
+    from discreet.mechanisms._points import Density, PointAtoms as PointAtoms, Points
+    from discreet.mechanisms._report_blocks import (
+        BLOCK_KINDS as BLOCK_KINDS,
+        AffineBlocks as AffineBlocks,
+        BlockFamily as BlockFamily,
+        MaskedSubsets as MaskedSubsets,
+        RankedSubsets as RankedSubsets,
+        Reports as Reports,
+        best_subset as best_subset,
+        blocks_named as blocks_named,
+        choose_blocks as choose_blocks,
+        read_report_numbers as read_report_numbers,
+        worst_variance as worst_variance,
+    )
+    from discreet.mechanisms._report_counts import ReportCounts
+    from discreet.mechanisms._report_sampler import (
+        LARGEST_OUTPUT as LARGEST_OUTPUT,
+        ReportSampler,
+        check_record_total as check_record_total,
+        draw_reports as draw_reports,
+        least_uniform_weight as least_uniform_weight,
+        report_bound as report_bound,
+    )
+    from discreet.mechanisms._sampler import (
+        AnyFamily as AnyFamily,
+        Client as Client,
+        Sampler,
+        check_sampler as check_sampler,
+    )
+    from discreet.mechanisms._several_samples import AROUND as AROUND, ComposedSampler, JointSampler
+    from discreet.mechanisms._transport_sampler import TransportSampler
+    from discreet.projection import (
+        OutputLaw,
+        epsilon_for as epsilon_for,
+        mollifier_epsilon_for as mollifier_epsilon_for,
+        nu_for as nu_for,
+        risk_on_atoms as risk_on_atoms,
+        singular_risk as singular_risk,
+    )
+
 
 __all__ = [
     "MECHANISMS",

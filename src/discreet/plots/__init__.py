@@ -5,14 +5,13 @@ are here, available before matplotlib is loaded: a wrong file name is an error b
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from discreet._base.doors import lazy_names
+from discreet._base.doors import imports_on_first_use
 from discreet._base.files import check_output_path
 from discreet.errors import DiscreetError
 from discreet.privacy import Privacy, Pure
 
-if TYPE_CHECKING:
+with imports_on_first_use(globals(), extra="cli"):
     from discreet.plots._groups import change, groups, survey, survey_change, survey_groups
     from discreet.plots._output import output
     from discreet.plots._planning import frontier, plan, tradeoff
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         save,
     )
 
+
 __all__ = [
     "audit",
     "change",
@@ -46,9 +46,8 @@ __all__ = [
     "tradeoff",
 ]
 
-
-USUAL_DIVERGENCES = ("kl", "tv", "hellinger", "chi2")
-USUAL_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+USUAL_DIVERGENCES: tuple[str, ...] = ("kl", "tv", "hellinger", "chi2")
+USUAL_EPSILONS: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0)
 FORMATS = (".png", ".svg", ".pdf")
 _DIVERGENCES = {
     "kl": "KL",
@@ -81,20 +80,3 @@ def check_picture(path: Path) -> None:
     if path.suffix.lower() not in FORMATS:
         raise DiscreetError(f"picture {str(path)!r} does not end in {', '.join(FORMATS)}; name one of these")
     check_output_path(path, what="picture", replace=True)
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "_groups": "change groups survey survey_change survey_groups",
-        "_output": "output",
-        "_planning": "frontier plan tradeoff",
-        "_results": "audit comparison population",
-        "_style": "Axes COLOURS Figure INK QUIET figure missing_fonts_note library_style panel_title save",
-    },
-    extra="cli",
-)

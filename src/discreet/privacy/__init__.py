@@ -1,39 +1,42 @@
 """Notions of privacy as values: each knows its trade-off function, its hockey-stick profile and its box for a band."""
 
-from discreet._base.doors import old_names
-from discreet._base.numerics import (
-    LARGEST_EXPONENT,
-    exp_lower,
-    exp_nearest,
-    exp_upper,
-    expm1_nearest,
-    log_bracket,
-    stated_decimal,
-)
-from discreet.privacy._functional import (
-    Functional,
-    privacy_document as privacy_document,
-    read_privacy as read_privacy,
-)
-from discreet.privacy._gaussian import (
-    LEAST_PROBABILITY as LEAST_PROBABILITY,
-    Gaussian,
-    normal_cdf as normal_cdf,
-    normal_quantile_below as normal_quantile_below,
-)
-from discreet.privacy._notion import (
-    DELTA as DELTA,
-    DELTA_IS as DELTA_IS,
-    EXPONENT as EXPONENT,
-    Approximate,
-    Privacy,
-    Pure,
-    at_most_exp as at_most_exp,
-    check_budget as check_budget,
-    check_epsilon as check_epsilon,
-    chosen_privacy,
-    extreme_masses,
-)
+from discreet._base.doors import imports_on_first_use, old_names
+
+with imports_on_first_use(globals()):
+    from discreet._base.numerics import (
+        LARGEST_EXPONENT,
+        exp_lower,
+        exp_nearest,
+        exp_upper,
+        expm1_nearest,
+        log_bracket,
+        stated_decimal,
+    )
+    from discreet.privacy._functional import (
+        Functional,
+        privacy_document as privacy_document,
+        read_privacy as read_privacy,
+    )
+    from discreet.privacy._gaussian import (
+        LEAST_PROBABILITY as LEAST_PROBABILITY,
+        Gaussian,
+        normal_cdf as normal_cdf,
+        normal_quantile_below as normal_quantile_below,
+    )
+    from discreet.privacy._notion import (
+        DELTA as DELTA,
+        DELTA_IS as DELTA_IS,
+        EXPONENT as EXPONENT,
+        Approximate,
+        Privacy,
+        Pure,
+        at_most_exp as at_most_exp,
+        check_budget as check_budget,
+        check_epsilon as check_epsilon,
+        chosen_privacy,
+        extreme_masses,
+    )
+
 
 __all__ = [
     "LARGEST_EXPONENT",

@@ -1,38 +1,25 @@
 """The box around a reference measure, and the projection onto it that is optimal for every f-divergence, of laws and of densities."""
 
-from typing import TYPE_CHECKING
+from discreet._base.doors import imports_on_first_use
 
-from discreet._base.doors import lazy_names
-from discreet._base.kernels import first_bad_row as first_bad_row, processor_count as processor_count
-from discreet.projection._box import (
-    NARROW as NARROW,
-    NEGLIGIBLE as NEGLIGIBLE,
-    STEEPEST_EXPONENT as STEEPEST_EXPONENT,
-    Affine,
-    Box,
-    blocks as blocks,
-    estimated_numpy_seconds as estimated_numpy_seconds,
-    first_invalid_row as first_invalid_row,
-    improve_slopes as improve_slopes,
-    scale_laws as scale_laws,
-    solve_held_rows as solve_held_rows,
-    solve_listed as solve_listed,
-    solve_rows as solve_rows,
-    solve_uniform as solve_uniform,
-)
-from discreet.projection._output_law import OutputLaw as OutputLaw, OutputProblem as OutputProblem
-from discreet.projection._output_solver import OutputSolver as OutputSolver
-from discreet.projection._worst_case import (
-    epsilon_for as epsilon_for,
-    mollifier_epsilon_for as mollifier_epsilon_for,
-    nu_for as nu_for,
-    point_mass_risk as point_mass_risk,
-    risk_on_atoms as risk_on_atoms,
-    sampler_risk as sampler_risk,
-    singular_risk as singular_risk,
-)
-
-if TYPE_CHECKING:
+with imports_on_first_use(globals()):
+    from discreet._base.kernels import first_bad_row as first_bad_row, processor_count as processor_count
+    from discreet.projection._box import (
+        NARROW as NARROW,
+        NEGLIGIBLE as NEGLIGIBLE,
+        STEEPEST_EXPONENT as STEEPEST_EXPONENT,
+        Affine,
+        Box,
+        blocks as blocks,
+        estimated_numpy_seconds as estimated_numpy_seconds,
+        first_invalid_row as first_invalid_row,
+        improve_slopes as improve_slopes,
+        scale_laws as scale_laws,
+        solve_held_rows as solve_held_rows,
+        solve_listed as solve_listed,
+        solve_rows as solve_rows,
+        solve_uniform as solve_uniform,
+    )
     from discreet.projection._compiled import (
         bound_at as bound_at,
         inspect_law as inspect_law,
@@ -40,12 +27,17 @@ if TYPE_CHECKING:
         solve_held as solve_held,
         solve_uniform_compiled as solve_uniform_compiled,
     )
+    from discreet.projection._output_law import OutputLaw as OutputLaw, OutputProblem as OutputProblem
+    from discreet.projection._output_solver import OutputSolver as OutputSolver
+    from discreet.projection._worst_case import (
+        epsilon_for as epsilon_for,
+        mollifier_epsilon_for as mollifier_epsilon_for,
+        nu_for as nu_for,
+        point_mass_risk as point_mass_risk,
+        risk_on_atoms as risk_on_atoms,
+        sampler_risk as sampler_risk,
+        singular_risk as singular_risk,
+    )
+
 
 __all__ = ["Affine", "Box"]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "_compiled": "bound_at inspect_law solve solve_held solve_uniform_compiled",
-    },
-)

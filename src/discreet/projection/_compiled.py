@@ -11,15 +11,11 @@ i + 8, i + 16, ..., and at the end the lanes are added by halves. Every processo
 from collections.abc import Callable
 from typing import Any
 
-import numba.core.cgutils
-import numba.core.types
 import numpy as np
 from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
-from discreet._base.kernels import first_bad_row, kernel
+from discreet._base.kernels import ModuleOnUse, first_bad_row, intrinsic, kernel, overload
 from discreet.families import SUM_TOLERANCE
 from discreet.projection._box import (
     BEYOND,
@@ -37,8 +33,8 @@ from discreet.projection._box import (
 
 Floats = NDArray[np.float64]
 Bound = float | Floats
-cgutils: Any = numba.core.cgutils  # without types of their own
-_types: Any = numba.core.types
+cgutils: Any = ModuleOnUse("numba.core.cgutils")
+types: Any = ModuleOnUse("numba.core.types")
 _DOUBLE = ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, LANES)
 _NOTHING = ir.Constant(_VECTOR, [0.0] * LANES)
@@ -52,7 +48,7 @@ Terms = Callable[[Any, list[Any]], list[Any]]  # (builder, vectors of numbers) -
 
 def _is_contiguous_array(kind: Any) -> bool:
     """Whether a type is a contiguous array of numbers."""
-    return isinstance(kind, _types.Array) and kind.ndim == 1 and kind.layout in "CF" and kind.dtype == _types.float64
+    return isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout in "CF" and kind.dtype == types.float64
 
 
 def _build_sums(
@@ -62,7 +58,7 @@ def _build_sums(
     lines = {
         number: context.make_array(kind)(context, builder, values[number]).data
         for number, kind in enumerate(kinds)
-        if isinstance(kind, _types.Array)
+        if isinstance(kind, types.Array)
     }
     vectors = [cgutils.alloca_once(builder, _VECTOR) for _ in range(sums)]
     for vector in vectors:
@@ -131,11 +127,11 @@ def _sum_code_generator(kinds: Any, number: int, terms: Any) -> Any:
 def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any, upper: Any) -> Any:
     """(the sum of the bounds of the clipped outcomes; the mass of the others) of mass[start:stop]."""
     if not _is_contiguous_array(mass) or not all(
-        _is_contiguous_array(bound) or bound == _types.float64 for bound in (lower, upper)
+        _is_contiguous_array(bound) or bound == types.float64 for bound in (lower, upper)
     ):
         return None
-    kinds = (mass, _types.float64, lower, upper)
-    signature = _types.UniTuple(_types.float64, 2)(mass, _types.intp, _types.intp, _types.float64, lower, upper)
+    kinds = (mass, types.float64, lower, upper)
+    signature = types.UniTuple(types.float64, 2)(mass, types.intp, types.intp, types.float64, lower, upper)
 
     def terms(builder: Any, operands: list[Any]) -> list[Any]:
         masses, slopes, low, high = operands
@@ -154,8 +150,8 @@ def _sums_over_mass(number: int, terms: Terms) -> Any:
     def build_sums_over_mass(typing: Any, mass: Any, start: Any, stop: Any, first: Any, second: Any) -> Any:
         if not _is_contiguous_array(mass):
             return None
-        kinds = (mass, _types.float64, _types.float64)
-        signature = _types.UniTuple(_types.float64, number)(mass, _types.intp, _types.intp, *kinds[1:])
+        kinds = (mass, types.float64, types.float64)
+        signature = types.UniTuple(types.float64, number)(mass, types.intp, types.intp, *kinds[1:])
         return signature, _sum_code_generator(kinds, number, terms)
 
     return intrinsic(build_sums_over_mass)

@@ -1,40 +1,8 @@
 """The exact draw of a sample: integer weights within an integer box, and the uniform integers that select an outcome."""
 
-from typing import TYPE_CHECKING
+from discreet._base.doors import imports_on_first_use, old_names
 
-from discreet._base.doors import lazy_names, old_names
-from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
-from discreet.release._randomness import (
-    BITS as BITS,
-    DIGEST_WORDS as DIGEST_WORDS,
-    WORDS as WORDS,
-    FixedIntegers as FixedIntegers,
-    InputDigest as InputDigest,
-    IntegerFiller as IntegerFiller,
-    Question as Question,
-    Randomness,
-    RunKey as RunKey,
-    Secret as Secret,
-    SystemEntropy,
-    as_secret as as_secret,
-    client_message as client_message,
-    draw_below as draw_below,
-    entropy_bytes as entropy_bytes,
-    fresh_secret as fresh_secret,
-    generator,
-    integer_law_of_counts as integer_law_of_counts,
-    keyed_word_rows as keyed_word_rows,
-    keyed_words as keyed_words,
-    next_below as next_below,
-    parse_secret as parse_secret,
-    randomness_from as randomness_from,
-    read_secret as read_secret,
-    secret_line as secret_line,
-    seeded_randomness,
-    write_secret as write_secret,
-)
-
-if TYPE_CHECKING:
+with imports_on_first_use(globals()):
     from discreet.release._client_draws import (
         AFFINE_BLOCKS as AFFINE_BLOCKS,
         MASKED_BLOCKS as MASKED_BLOCKS,
@@ -54,6 +22,37 @@ if TYPE_CHECKING:
         note_order_and_digest as note_order_and_digest,
         plan_of as plan_of,
     )
+    from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
+    from discreet.release._randomness import (
+        BITS as BITS,
+        DIGEST_WORDS as DIGEST_WORDS,
+        WORDS as WORDS,
+        FixedIntegers as FixedIntegers,
+        InputDigest as InputDigest,
+        IntegerFiller as IntegerFiller,
+        Question as Question,
+        Randomness,
+        RunKey as RunKey,
+        Secret as Secret,
+        SystemEntropy,
+        as_secret as as_secret,
+        client_message as client_message,
+        draw_below as draw_below,
+        entropy_bytes as entropy_bytes,
+        fresh_secret as fresh_secret,
+        generator,
+        integer_law_of_counts as integer_law_of_counts,
+        keyed_word_rows as keyed_word_rows,
+        keyed_words as keyed_words,
+        next_below as next_below,
+        parse_secret as parse_secret,
+        randomness_from as randomness_from,
+        read_secret as read_secret,
+        secret_line as secret_line,
+        seeded_randomness,
+        write_secret as write_secret,
+    )
+
 
 __all__ = [
     "TOTAL",
@@ -67,17 +66,4 @@ __all__ = [
     "weights",
 ]
 
-__getattr__ = old_names(
-    __name__,
-    {"seeded": "seeded_randomness"},
-    lazy_names(
-        __name__,
-        {
-            "_client_draws": (
-                "ClientColumns REFUSED_INFINITE REFUSED_NAN REFUSED_NEGATIVE REFUSED_OUTSIDE REFUSED_OVERFLOW REFUSED_TOO_MANY "
-                "AFFINE_BLOCKS MASKED_BLOCKS RANKED_BLOCKS SINGLE_BLOCKS RefusedRow ReportPlan draw_word_rows laws_and_messages "
-                "note_order_and_digest plan_of"
-            ),
-        },
-    ),
-)
+__getattr__ = old_names(__name__, {"seeded": "seeded_randomness"})

@@ -441,9 +441,11 @@ def _sort_outcomes(keys: Any, spare: Any, number: int, size: int, amounts: Any, 
             if amounts.size:
                 spare_amounts[starts[own]] = amounts[place]
             starts[own] += 1
-        keys[:number] = spare[:number]
+        for place in range(number):  # slices could raise, and then machine code would need Python
+            keys[place] = spare[place]
         if amounts.size:
-            amounts[:number] = spare_amounts[:number]
+            for place in range(number):
+                amounts[place] = spare_amounts[place]
         shift += _DIGIT
 
 

@@ -17,10 +17,9 @@ its rows; what the others decide is up to `discreet.survey`.
 from typing import Any
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from discreet._base.kernels import kernel
+from discreet._base.kernels import kernel, overload
 from discreet.projection import solve_uniform_compiled
 from discreet.release._canonical_records import (
     make_bit_scratch,

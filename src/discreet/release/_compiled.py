@@ -19,21 +19,18 @@ the processor that a number will be read soon. It changes no result.
 
 from typing import Any
 
-import numba.core.cgutils
-import numba.core.types
 import numpy as np
 from llvmlite import ir
-from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
-from discreet._base.kernels import kernel
+from discreet._base.kernels import ModuleOnUse, intrinsic, kernel, overload
 from discreet.projection import NEGLIGIBLE, bound_at, first_bad_row, inspect_law, solve, solve_held
 from discreet.release._client_draws import BEFORE, CEILING, FLOOR, LOWER, ROOM_BITS, ROW, SIZE, UPPER
 from discreet.release._lattice import Integers, Lattice
 from discreet.release._randomness import BITS
 
-cgutils: Any = numba.core.cgutils  # without types of their own
-types: Any = numba.core.types
+cgutils: Any = ModuleOnUse("numba.core.cgutils")
+types: Any = ModuleOnUse("numba.core.types")
 
 _HALF = np.uint64(32)
 _MASK = np.uint64(0xFFFFFFFF)

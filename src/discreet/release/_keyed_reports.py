@@ -13,7 +13,6 @@ vectors is at most t (q - 1)^2 before it is reduced. That is below 2^62 for t = 
 import struct
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,12 +49,12 @@ _SCHEDULE = np.array(
 )
 
 
-@numba.njit(inline="always")
+@kernel(inline="always")
 def _rotate_right(x: Any, right: int) -> Any:
     return (x >> np.uint64(right)) | (x << np.uint64(64 - right))
 
 
-@numba.njit(inline="always")
+@kernel(inline="always")
 def _mix_words(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:
     a = a + b + x
     d = _rotate_right(d ^ a, 32)

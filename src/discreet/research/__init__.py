@@ -4,14 +4,12 @@
 `_flights` is the tour of `discreet demo`. `discreet reproduce` runs the rest.
 """
 
-from typing import TYPE_CHECKING
-
-from discreet._base.doors import lazy_names
+from discreet._base.doors import imports_on_first_use
 from discreet.research import data as data
-from discreet.research._boosted import BoostedLaw, BoostedSampler, Training
-from discreet.research._comparison import Comparison, ComparisonRecord, compare
 
-if TYPE_CHECKING:
+with imports_on_first_use(globals()):
+    from discreet.research._boosted import BoostedLaw, BoostedSampler, Training
+    from discreet.research._comparison import Comparison, ComparisonRecord, compare
     from discreet.research._explorer import Explorer as Explorer, explorer_page as explorer_page
     from discreet.research._flights import (
         DesignedFlights as DesignedFlights,
@@ -58,6 +56,7 @@ if TYPE_CHECKING:
     from discreet.research.experiments._follow_up import ORDERED as ORDERED
     from discreet.research.experiments._paper_figures import MixtureClient as MixtureClient, RingLaw as RingLaw
 
+
 __all__ = [
     "BoostedLaw",
     "BoostedSampler",
@@ -68,26 +67,3 @@ __all__ = [
     "compare",
     "reproduce",
 ]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "_explorer": "Explorer explorer_page",
-        "_flights": (
-            "DesignedFlights DestinationEstimate FlightRelease TimeZoneEstimate design_gain_figure serve_flights_by_design "
-            "flight_release_figure estimate_time_zones time_zones_figure release_flights estimate_destinations destinations_figure"
-        ),
-        "_reports": (
-            "CostQuantiles STATISTICS client_costs realised_epsilon recorded_epsilons recorded_mechanisms write_report"
-        ),
-        "_reports._designs": "design_findings learned_findings reweighted_findings shift_findings",
-        "_reports._follow_up": "follow_up_findings",
-        "_reports._population": "population_findings",
-        "experiments": (
-            "FIGURES PAPER_DIVERGENCES REPORTS RecordedRun choose_experiments named_experiment records_path reproduce "
-            "run_experiment"
-        ),
-        "experiments._follow_up": "ORDERED",
-        "experiments._paper_figures": "MixtureClient RingLaw",
-    },
-)

@@ -1,45 +1,49 @@
 """Surveys: several public columns, several questions, one private report of each client."""
 
-from discreet.survey._columns import (
-    Dates,
-    Integers as Integers,
-    JointColumns as JointColumns,
-    Number,
-    NumberCell as NumberCell,
-    SurveyColumns as SurveyColumns,
-    cell_edges as cell_edges,
-    read_columns as read_columns,
-)
-from discreet.survey._parts import (
-    Marginals as Marginals,
-    asks_for_table as asks_for_table,
-    column_subsets as column_subsets,
-    in_survey_order as in_survey_order,
-    read_parts as read_parts,
-)
-from discreet.survey._questions import (
-    HistogramQuestion as HistogramQuestion,
-    LinearQuestion as LinearQuestion,
-    MeanQuestion as MeanQuestion,
-    QuantileQuestion as QuantileQuestion,
-    ShareQuestion as ShareQuestion,
-    Survey,
-    SurveyQuestion as SurveyQuestion,
-    histogram,
-    linear,
-    mean,
-    quantiles,
-    read_questions as read_questions,
-    shares,
-)
-from discreet.survey._sampler import SurveySampler
-from discreet.survey._strategies import (
-    Part as Part,
-    Strategy as Strategy,
-    Tree as Tree,
-    Windows as Windows,
-    level_variance as level_variance,
-)
-from discreet.survey._weighted_blocks import WeightedBlocks as WeightedBlocks
+from discreet._base.doors import imports_on_first_use
+
+with imports_on_first_use(globals()):
+    from discreet.survey._columns import (
+        Dates,
+        Integers as Integers,
+        JointColumns as JointColumns,
+        Number,
+        NumberCell as NumberCell,
+        SurveyColumns as SurveyColumns,
+        cell_edges as cell_edges,
+        read_columns as read_columns,
+    )
+    from discreet.survey._parts import (
+        Marginals as Marginals,
+        asks_for_table as asks_for_table,
+        column_subsets as column_subsets,
+        in_survey_order as in_survey_order,
+        read_parts as read_parts,
+    )
+    from discreet.survey._questions import (
+        HistogramQuestion as HistogramQuestion,
+        LinearQuestion as LinearQuestion,
+        MeanQuestion as MeanQuestion,
+        QuantileQuestion as QuantileQuestion,
+        ShareQuestion as ShareQuestion,
+        Survey,
+        SurveyQuestion as SurveyQuestion,
+        histogram,
+        linear,
+        mean,
+        quantiles,
+        read_questions as read_questions,
+        shares,
+    )
+    from discreet.survey._sampler import SurveySampler
+    from discreet.survey._strategies import (
+        Part as Part,
+        Strategy as Strategy,
+        Tree as Tree,
+        Windows as Windows,
+        level_variance as level_variance,
+    )
+    from discreet.survey._weighted_blocks import WeightedBlocks as WeightedBlocks
+
 
 __all__ = ["Dates", "Number", "Survey", "SurveySampler", "histogram", "linear", "mean", "quantiles", "shares"]

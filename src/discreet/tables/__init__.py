@@ -3,12 +3,10 @@
 `sample` takes tables in memory and files of any size; `discreet.tables.spark.sample` takes Spark data frames.
 """
 
-from typing import TYPE_CHECKING
+from discreet._base.doors import imports_on_first_use
 
-from discreet._base.doors import lazy_names
-from discreet.release import Secret, read_secret, write_secret
-
-if TYPE_CHECKING:
+with imports_on_first_use(globals(), extra="cli"):
+    from discreet.release import Secret, read_secret, write_secret
     from discreet.tables._arrow import (
         ArrowStream as ArrowStream,
         check_batch as check_batch,
@@ -59,6 +57,7 @@ if TYPE_CHECKING:
     )
     from discreet.tables._text_files import client_name_texts as client_name_texts, sample_texts as sample_texts
 
+
 __all__ = [
     "DryRun",
     "Kernel",
@@ -72,20 +71,3 @@ __all__ = [
     "sample_file",
     "write_secret",
 ]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "_arrow": "ArrowStream check_batch is_text names_of published_batch samples_of without_dictionaries",
-        "_columns": "Columns",
-        "_drawing": "Kernel",
-        "_files": "READ REPLACE_HINT STANDARD format_of",
-        "_local": "Release sample sample_file writer_to",
-        "_raw_counts": "DryRun average_law client_laws dry_run example_counts find_misfits",
-        "_reading": "Reading check_rows",
-        "_request": "Progress Request Summary agreed_coding agreed_family refuse_domain",
-        "_sources": "FEW METADATA NUMBERED ScannedSource Source check_columns file_source first_few is_among_inputs open_source source_of",
-        "_text_files": "client_name_texts sample_texts",
-    },
-    extra="cli",
-)

@@ -122,7 +122,8 @@ def arrange_texts_by_part(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
     """As `arrange_by_part`, for texts: their ends and their bytes."""
     lengths = arrange_by_part(parts, starts, ends[1:] - ends[:-1])
     new_ends = np.zeros(lengths.size + 1, dtype=np.int64)
-    new_ends[1:] = lengths
+    for place in range(lengths.size):  # a slice could raise, and then machine code would need Python
+        new_ends[place + 1] = lengths[place]
     _replace_by_running_sums(new_ends)
     ordered = np.empty(new_ends[-1], dtype=np.uint8)
     cursors = starts.copy()

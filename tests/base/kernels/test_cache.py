@@ -107,7 +107,9 @@ def test_the_folder_that_is_named_is_used(package: Path, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_damaged_files_are_compiled_anew(compiled: Path) -> None:
-    for place, file in enumerate((compiled / "__pycache__" / "kernels").rglob("*.nb[ic]")):
+    files = [file for file in (compiled / "__pycache__" / "kernels").rglob("*") if file.is_file()]
+    assert {file.suffix for file in files} == {".nbi", ".nbc", ".code"}
+    for place, file in enumerate(files):
         file.write_bytes(file.read_bytes()[:20] if place % 2 else b"")
     assert answer(compiled) == (21, True)
     assert answer(compiled) == (21, False)

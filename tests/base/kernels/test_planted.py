@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ os.setresgid({user}, {user}, {user})
 os.setresuid({user}, {user}, {user})
 root, bomb = Path(sys.argv[1]), Path(sys.argv[2]).read_bytes()
 written = 0
-for path in sorted(root.rglob("*.nb[ic]")):
+for path in sorted(filter(Path.is_file, root.rglob("*"))):
     try:
         path.write_bytes(bomb)
         written += 1
@@ -158,14 +159,19 @@ SPOILED = {
 }
 
 
-@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc", ".code"])
 @pytest.mark.parametrize("case", SPOILED)
 def test_nothing_is_read_that_others_could_have_written(open_folder: Path, case: str, suffix: str) -> None:
     root = open_folder / "above" / "discreet-kernels"
     root.mkdir(parents=True)
     kept = cache._FunctionFiles(root, "0" * 32, "function")
     kept.save("key", "value")
-    assert kept.load("key") == "value"
+    save: Callable[[], None] = partial(kept.save, "key", "value")
+    load: Callable[[], object] = partial(kept.load, "key")
+    if suffix == ".code":
+        save, load = partial(kept.save_machine_code, "int64", b"value"), partial(kept.load_machine_code, "int64")
+    save()
+    stored = load()
     folder = root / kept.digest
     (file,) = folder.glob(f"*{suffix}")
     bomb, marker = written_bomb(open_folder)
@@ -174,11 +180,11 @@ def test_nothing_is_read_that_others_could_have_written(open_folder: Path, case:
     spoil({"file": file, "folder": folder, "root": root}[which])
     refusal = OSError if "is a link" in case else UntrustedFile  # a link is not even opened
     with pytest.raises(refusal, match=r"symbolic links|Not a directory|belongs to|has mode|plain file"):
-        kept.load("key")
+        load()
     assert not marker.exists()
     if which == "file":  # the way back: compiled anew and kept again
-        kept.save("key", "value")
-        assert kept.load("key") == "value"
+        save()
+        assert load() == stored
     assert not marker.exists()
 
 

@@ -1,7 +1,7 @@
 """Compiled code: when to use it instead of numpy, its cache, and threads. Both compute the same results, bit for bit.
 
-Importing numba and loading the kernels takes longer than a few thousand clients take in numpy, and compiling them, once, half a minute. So
-the first second of work in a process is done in numpy. Later work, and work that would take longer than that at once, uses compiled code if
+Loading the kernels takes longer than a few thousand clients take in numpy, and compiling them, once, half a minute. So the first second of
+work in a process is done in numpy. Later work, and work that would take longer than that at once, uses compiled code if
 numba is installed.
 
 Designs are the exception: their sums are long and their matrices are BLAS's, so that the last bits differ. There the work at hand alone
@@ -11,7 +11,6 @@ Threads share rows. The kernels release the interpreter lock, so plain threads s
 process may fork, or call from many threads of its own, at any time.
 """
 
-import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
@@ -21,9 +20,19 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from discreet._base.kernels._cache import kernel
+from discreet._base.kernels._functions import ModuleOnUse, intrinsic, kernel, overload
 
-__all__ = ["Code", "compiled_alone", "compiled_for", "kernel", "read_only_view", "use_only"]
+__all__ = [
+    "Code",
+    "ModuleOnUse",
+    "compiled_alone",
+    "compiled_for",
+    "intrinsic",
+    "kernel",
+    "overload",
+    "read_only_view",
+    "use_only",
+]
 
 PATIENCE = 1.0  # seconds
 PATIENCE_ALONE = 0.1
@@ -49,24 +58,18 @@ def compiled_for(seconds: float) -> bool:
     """Whether work that would take numpy about so long should use compiled code."""
     global _spent
     if _only is not None:
-        return _only is Code.COMPILED and _load_numba()
+        return _only is Code.COMPILED
     if not _has_numba():
         return False
     _spent += seconds
-    return _spent > PATIENCE and _load_numba()
+    return _spent > PATIENCE
 
 
 def compiled_alone(seconds: float) -> bool:
     """The same where the two differ in the last bits: decided by this work alone, so that results are reproducible."""
     if _only is not None:
-        return _only is Code.COMPILED and _load_numba()
-    return _has_numba() and seconds > PATIENCE_ALONE and _load_numba()
-
-
-def _load_numba() -> bool:
-    """Import all of numba first, and say so: its modules import each other in circles, which two threads at once may find half loaded."""
-    importlib.import_module("numba")
-    return True
+        return _only is Code.COMPILED
+    return _has_numba() and seconds > PATIENCE_ALONE
 
 
 @contextmanager

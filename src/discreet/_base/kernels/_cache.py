@@ -7,13 +7,14 @@ code keeps running. Here a function is stored in a folder whose name is a digest
 * the value of every constant in those modules, wherever it was defined (compiling freezes them),
 * the versions of Python, numba, llvmlite and numpy, and the kind of machine,
 
-and inside the folder under the types of its arguments and the processor. So outdated code is never loaded, even in an editable install after
+and inside the folder under the types of its arguments and the processor. There it is stored twice: as numba stores it, and as machine code
+that runs without numba (`_machine_code`). So outdated code is never loaded, even in an editable install after
 a `git pull`, and two versions never write to one file.
 
 Folders are tried in this order, all of them for reading, the first writable one for writing: `$DISCREET_CACHE`, numba's `$NUMBA_CACHE_DIR`,
 `__pycache__` in this package, the user's cache. Without a writable folder, functions are compiled in memory.
 
-A compiled function is stored as a pickle, and reading a pickle runs it. So a file is read only if
+A compiled function is stored as a pickle, and reading a pickle runs it; machine code runs as it is. So a file is read only if
 
 * it is a plain file that belongs to a trusted owner: this user, root or the owner of this package, whose code runs here anyway,
 * neither its group nor others may write to it, and
@@ -43,18 +44,28 @@ import stat
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from io import BytesIO
 from itertools import count
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
+
+from discreet._base.kernels._machine_code import (
+    MachineCode,
+    UnstorableError,
+    kinds_of_types,
+    machine_code,
+    processor,
+    read_stored,
+)
 
 _PACKAGE_FOLDER = Path(__file__).parents[2]
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
@@ -154,6 +165,7 @@ _PACKAGE = Path(__file__).parents[2]
 _HOME = __name__.rpartition(".")[0]  # not compiled itself
 _NAME = __name__.partition(".")[0]
 _TRIED_NUMBA = {(0, 68)}  # versions of numba
+_FORMAT = "with machine code"  # of what is stored
 _MOST_FOLDERS = 64  # folders that are kept, of the latest versions
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _DAMAGED = (
@@ -168,29 +180,12 @@ _DAMAGED = (
     KeyError,
 )
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
 _log = logging.getLogger("discreet")
 _sources: dict[str, bytes] = {}  # digests, by module
 _warned_about: set[str] = set()
 
 
-def kernel(**options: Any) -> Callable[[_Function], _Function]:
-    """Compile a function by numba, with its options, at its first call; and cache it."""
-    import numba
-
-    def compile_function(function: _Function) -> _Function:
-        if function.__module__ not in _sources:  # as soon as it is imported, with all that it imports
-            _note_sources(function.__module__)
-        compiled: Any = numba.njit(**options)(function)
-        if hasattr(compiled, "_cache"):  # absent if numba's compilation is disabled
-            compiled._cache = _FunctionCache(function)
-        return cast(_Function, compiled)
-
-    return compile_function
-
-
-class _FunctionCache:
+class FunctionCache:
     """The cache of one function, with the interface that numba expects."""
 
     def __init__(self, function: Any) -> None:
@@ -208,6 +203,9 @@ class _FunctionCache:
             kept = self._files_in(root)
             try:
                 data = kept.load(key)
+                with suppress(FileNotFoundError, UnstorableError):  # if it is damaged, both are made anew
+                    kinds = kinds_of_types(signature)
+                    read_stored(kept.load_machine_code(kinds), kept.identity(kinds))
                 if data is not None:
                     return import_module("numba.core.compiler").CompileResult._rebuild(context, *data)
             except FileNotFoundError:
@@ -229,6 +227,9 @@ class _FunctionCache:
         key, data = self._key(signature, result.codegen), result._reduce()
         try:
             self._files_in(root).save(key, data)
+            with suppress(UnstorableError):
+                files, kinds = self._files_in(root), kinds_of_types(signature)
+                files.save_machine_code(kinds, machine_code(result, files.identity(kinds)))
         except UntrustedFile as error:
             _warn_of_untrusted(root, error)
         except OSError as error:
@@ -251,11 +252,39 @@ class _FunctionCache:
         return signature, codegen.magic_tuple(), hashlib.sha256(self._function.__code__.co_code).hexdigest()
 
     def _files_in(self, root: Path) -> "_FunctionFiles":
-        name = f"{self._function.__module__}.{self._function.__qualname__}".replace("<", "").replace(">", "")
-        return _FunctionFiles(root, self._digest(), name)
+        return _files_of(self._function, root)
 
     def _digest(self) -> str:
         return module_code_digest(self._function.__module__)
+
+
+def _files_of(function: Any, root: Path) -> "_FunctionFiles":
+    name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
+    return _FunctionFiles(root, module_code_digest(function.__module__), name)
+
+
+def machine_code_of(function: Any, kinds: str) -> MachineCode | None:
+    """The stored machine code of a function for these kinds of arguments, if there is some that may be trusted."""
+    if find_spec("llvmlite") is None or find_spec("numba") is None:
+        return None
+    for root in cache_roots():
+        try:
+            files = _files_of(function, root)
+            return MachineCode(files.load_machine_code(kinds), files.identity(kinds))
+        except (FileNotFoundError, UnstorableError):
+            continue
+        except _DAMAGED as error:  # it is compiled anew, and then replaced
+            if isinstance(error, UntrustedFile):
+                _warn_of_untrusted(root, error)
+            files.forget()
+    return None
+
+
+def _numba_settings() -> Iterator[tuple[str, str]]:
+    """The settings of numba in the environment, which may change what it compiles."""
+    return (
+        (name, value) for name, value in os.environ.items() if name.startswith("NUMBA_") and name != "NUMBA_CACHE_DIR"
+    )
 
 
 @dataclass(frozen=True)
@@ -293,6 +322,23 @@ class _FunctionFiles:
                 write_trusted_file(file, _numba_pickle(data), within=folder)
                 self._write_index({**index, key: file}, folder)
 
+    def load_machine_code(self, kinds: str) -> bytes:
+        """The machine code stored for these kinds of arguments."""
+        with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
+            return read_trusted_file(self._machine_code_file(kinds), within=folder)
+
+    def save_machine_code(self, kinds: str, code: bytes) -> None:
+        """Store machine code for these kinds of arguments, beside the data of the same version."""
+        with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
+            write_trusted_file(self._machine_code_file(kinds), code, within=folder)
+
+    def identity(self, kinds: str) -> str:
+        """Everything that machine code depends on."""
+        return "\n".join((self.digest, self.name, kinds, processor(), str(sorted(_numba_settings()))))
+
+    def _machine_code_file(self, kinds: str) -> str:
+        return f"{self.name}.{hashlib.blake2b(self.identity(kinds).encode(), digest_size=16).hexdigest()}.code"
+
     def forget(self) -> None:
         """Replace an existing index by an empty one, if it is writable."""
         with (
@@ -317,7 +363,8 @@ class _FunctionFiles:
         write_trusted_file(f"{self.name}.nbi", content, within=folder)
 
 
-def _note_sources(module: str) -> None:
+def note_sources(module: str) -> None:
+    """Note the source of a module of kernels, and of what it can reach, as it is now."""
     for name in _reachable_modules(module) - _sources.keys():
         _sources[name] = _source_digest(sys.modules[name])
 
@@ -325,9 +372,15 @@ def _note_sources(module: str) -> None:
 @cache
 def module_code_digest(module: str) -> str:
     """The digest of everything that determines the compiled functions of a module."""
-    _note_sources(module)
+    note_sources(module)
     hashed = hashlib.blake2b(digest_size=16)
-    for fact in (sys.version, platform.machine(), *map(_package_version, ("numba", "llvmlite", "numpy"))):
+    for fact in (
+        _FORMAT,
+        sys.version,
+        platform.machine(),
+        _numba_version_text(),
+        *map(_package_version, ("llvmlite", "numpy")),
+    ):
         hashed.update(f"{fact}\n".encode())
     for name in sorted(_reachable_modules(module)):
         hashed.update(f"{name}\n".encode() + _sources[name])
@@ -421,6 +474,12 @@ def _constant_text(value: Any) -> str:
 
 def _package_version(module: str) -> str:
     return str(import_module(module).__version__)
+
+
+def _numba_version_text() -> str:
+    """The file in which numba has its version: importing numba takes long."""
+    found = find_spec("numba")
+    return "" if found is None or found.origin is None else Path(found.origin).with_name("_version.py").read_text()
 
 
 def _numba_pickle(value: Any) -> bytes:

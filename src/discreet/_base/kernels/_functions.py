@@ -1,0 +1,126 @@
+"""Functions that numba compiles, before numba is loaded: `kernel`, and `overload` and `intrinsic` as numba has them.
+
+A module of kernels is imported without numba. A kernel that is called runs its stored machine code (`_machine_code`) if there is some for its
+kinds of arguments. Otherwise numba is loaded: then every kernel, overload and intrinsic so far is made, takes its place in the modules that
+have it, and compiles or loads what it needs (`_cache`). Both run the same instructions.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import update_wrapper
+from importlib import import_module
+from threading import RLock
+from types import ModuleType
+from typing import Any, TypeVar, cast
+
+from discreet._base.kernels._cache import FunctionCache, machine_code_of, note_sources
+from discreet._base.kernels._machine_code import MachineCode, UnstorableError, kinds_of
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_lock = RLock()
+_waiting: list["DeferredFunction"] = []  # in the order of their definition
+_is_loaded = False
+
+
+class DeferredFunction:
+    """A function that numba makes when it is needed."""
+
+    def __init__(self, function: Callable[..., Any], make: Callable[[], Any]) -> None:
+        update_wrapper(self, function)
+        self._make = make
+        self.made: Any = None
+        self._codes: dict[str, MachineCode | None] = {}
+
+    def make(self) -> None:
+        """Make it by numba."""
+        self.made = self._make()
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.made is None:
+            code = self._stored_code(arguments)
+            if code is not None:
+                done, result = code(arguments)
+                if done:
+                    return result
+            load_numba()
+        return self.made(*arguments)
+
+    def _stored_code(self, arguments: tuple[Any, ...]) -> MachineCode | None:
+        try:
+            kinds = kinds_of(arguments)
+        except UnstorableError:
+            return None
+        if kinds not in self._codes:
+            self._codes[kinds] = machine_code_of(self.__wrapped__, kinds)  # type: ignore[attr-defined]
+        return self._codes[kinds]
+
+
+class ModuleOnUse:
+    """A module that is imported when one of its names is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
+def kernel(**options: Any) -> Callable[[_Function], _Function]:
+    """Compile a function by numba, with its options, at its first call; and cache it."""
+
+    def defer(function: _Function) -> _Function:
+        note_sources(function.__module__)  # as soon as it is imported, with all that it imports
+
+        def make() -> Any:
+            made: Any = import_module("numba").njit(**options)(function)
+            if (
+                hasattr(made, "_cache") and options.get("inline") != "always"
+            ):  # absent if numba's compilation is disabled
+                made._cache = FunctionCache(function)
+            return made
+
+        return cast(_Function, _deferred(function, make))
+
+    return defer
+
+
+def overload(target: Callable[..., Any], **options: Any) -> Callable[[_Function], _Function]:
+    """As `numba.extending.overload`."""
+
+    def defer(function: _Function) -> _Function:
+        _deferred(function, lambda: import_module("numba.extending").overload(target, **options)(function))
+        return function
+
+    return defer
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """As `numba.extending.intrinsic`."""
+    return _deferred(function, lambda: import_module("numba.extending").intrinsic(function))
+
+
+def _deferred(function: Callable[..., Any], make: Callable[[], Any]) -> Any:
+    with _lock:
+        found = DeferredFunction(function, make)
+        if _is_loaded:
+            found.make()
+            return found.made
+        _waiting.append(found)
+        return found
+
+
+def load_numba() -> None:
+    """Import numba and make all functions so far. (Two threads that import numba at once may find it half loaded.)"""
+    global _is_loaded
+    with _lock:
+        if _is_loaded:
+            return
+        import_module("numba")
+        for each in _waiting:
+            each.make()
+        _is_loaded = True
+        for module in [each for each in sys.modules.values() if isinstance(each, ModuleType)]:
+            for name, value in list(vars(module).items()):
+                if type(value) is DeferredFunction:  # asking others for their class may warn
+                    vars(module)[name] = value.made
