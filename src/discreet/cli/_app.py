@@ -164,6 +164,10 @@ class PlainValues:
     def __init__(self, parameter: Any) -> None:
         self._kind, self._by_typer = parameter.type_descriptor.annotation, parameter.get_runtime_param
 
+    def __getattr__(self, name: str) -> Any:
+        """All else is typer's own: a later version may ask for more."""
+        return getattr(self._by_typer(), name)
+
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """The value of a parameter for what was typed. Typer calls it."""
         if value is None:
@@ -191,7 +195,8 @@ class PlainCommand(TyperCommand):
 
 def _with_plain_values(parameters: list[Any]) -> list[Any]:
     for each in parameters:
-        if hasattr(each, "get_runtime_param") and "get_runtime_param" not in vars(each):  # absent before typer 0.29
+        kind = getattr(getattr(each, "type_descriptor", None), "annotation", None)  # absent before typer 0.29
+        if kind is not None and hasattr(each, "get_runtime_param") and "get_runtime_param" not in vars(each):
             reader = PlainValues(each)
             each.get_runtime_param = lambda reader=reader: reader
     return parameters

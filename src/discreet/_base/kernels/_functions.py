@@ -80,7 +80,7 @@ def kernel(**options: Any) -> Callable[[_Function], _Function]:
                 made._cache = FunctionCache(function)
             return made
 
-        return cast(_Function, _deferred(function, make))
+        return cast(_Function, _defer_to_numba(function, make))
 
     return defer
 
@@ -89,7 +89,7 @@ def overload(target: Callable[..., Any], **options: Any) -> Callable[[_Function]
     """As `numba.extending.overload`."""
 
     def defer(function: _Function) -> _Function:
-        _deferred(function, lambda: import_module("numba.extending").overload(target, **options)(function))
+        _defer_to_numba(function, lambda: import_module("numba.extending").overload(target, **options)(function))
         return function
 
     return defer
@@ -97,10 +97,10 @@ def overload(target: Callable[..., Any], **options: Any) -> Callable[[_Function]
 
 def intrinsic(function: Callable[..., Any]) -> Any:
     """As `numba.extending.intrinsic`."""
-    return _deferred(function, lambda: import_module("numba.extending").intrinsic(function))
+    return _defer_to_numba(function, lambda: import_module("numba.extending").intrinsic(function))
 
 
-def _deferred(function: Callable[..., Any], make: Callable[[], Any]) -> Any:
+def _defer_to_numba(function: Callable[..., Any], make: Callable[[], Any]) -> Any:
     with _lock:
         found = DeferredFunction(function, make)
         if _is_loaded:
