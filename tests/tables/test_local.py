@@ -43,6 +43,22 @@ def test_the_release_is_the_dense_core_s() -> None:
     assert dc.Agreement.from_json(found.schema.metadata[METADATA].decode()) == agreement
 
 
+@pytest.mark.parametrize("texts", [False, True])
+def test_the_release_does_not_depend_on_how_many_parts_are_grouped_at_once(
+    texts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows and their order: each part alone, some together, all at once."""
+    table = rows()
+    if texts:
+        table["client"] = [f"client {number}" for number in table["client"]]
+    found = []
+    for together in (1, 150, 1 << 17):
+        monkeypatch.setattr(parts_module, "_TOGETHER", together)
+        found.append(released(pa.table(table)))
+    assert found[0].equals(found[1])
+    assert found[0].equals(found[2])
+
+
 def test_whom_samples_serve_picks_the_mechanism_and_the_population_is_meant_unless_said() -> None:
     def mechanism(**terms: Any) -> str:
         return Request(client="client", value="value", domain=3, epsilon=1.0, **terms).mechanism

@@ -63,6 +63,7 @@ Bytes = NDArray[np.uint8]
 SECONDS_A_ROW = 2e-7  # to group or draw a row without compiled code, roughly
 _BITS = 7
 _FEW = 1 << 21  # records that numpy groups at once
+_TOGETHER = 1 << 17  # records that compiled code groups at once: fewer would not repay the calls, more leave the cache
 _DEEPEST = 4  # nested splits: beyond that a single client is larger than memory
 _ONE_CLIENT = 1 << 28  # bytes of one client's values that are allowed under a smaller budget
 _NO_LENGTHS = np.empty(0, dtype=np.int64)
@@ -217,13 +218,17 @@ class ClientParts:
             self._spill_to_disk()
         elif not self._depth and 0 < self.records <= _FEW and grouping_code(0) is PLAIN:
             # numpy takes all at once in less time than many small parts
-            yield [self._group_all_parts]
+            yield [partial(self._group_parts, range(1 << _BITS))]
             return
-        for part in range(1 << _BITS):
+        together = (
+            max(1, (_TOGETHER << _BITS) // max(self.records, 1)) if self._scratch is None and not self._depth else 1
+        )
+        for part in range(0, 1 << _BITS, together):
+            run = range(part, min(part + together, 1 << _BITS))
             if self._spilled[part] > self._share:
                 yield list(self._groups_of_large_part(part))
-            elif self._spilled[part] or any(starts[part] < starts[part + 1] for starts, _ in self._chunks):
-                yield [partial(self._group_part, part)]
+            elif self._spilled[part] or any(starts[run.start] < starts[run.stop] for starts, _ in self._chunks):
+                yield [partial(self._group_part, part) if together == 1 else partial(self._group_parts, run)]
 
     def _groups_of_large_part(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
         """The groups of a part that is too large."""
@@ -252,10 +257,11 @@ class ClientParts:
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
 
-    def _group_all_parts(self) -> ClientGroup:
-        """The clients of all parts, which are in memory, one part after the other: as the groups of the parts have them."""
-        pieces = [piece for part in range(1 << _BITS) for piece in self._part_in_memory(part)]
-        found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed)
+    def _group_parts(self, parts: range) -> ClientGroup:
+        """The clients of several parts, which are in memory, one part after the other: as the groups of the parts have them."""
+        pieces = [piece for part in parts for piece in self._part_in_memory(part)]
+        found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
+        self._largest_group = max(self._largest_group, len(found.clients))
         clients = found.clients
         if clients.text_ends.size:
             return found._replace(parts=_parts_of_texts(clients.text_ends, clients.text, _BITS, self._seed))
