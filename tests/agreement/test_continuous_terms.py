@@ -225,7 +225,7 @@ def test_a_ledger_charges_and_gives_the_same_sample_again(name: str, tmp_path: P
     if isinstance(sampler.discretisation, dc.Cells):
         number = book.entries()[0].sample
         cells = sampler.family.cells(sampler.discretisation.count)
-        assert cells.numbers(np.reshape(first, (1, -1))).tolist() == [number]
+        assert cells.cell_numbers_of_points(np.reshape(first, (1, -1))).tolist() == [number]
 
 
 def test_two_clients_in_one_cell_are_at_two_places(tmp_path: Path) -> None:

@@ -85,7 +85,10 @@ def test_charts_go_there_and_back(chart: Chart) -> None:
     rng = np.random.default_rng(0)
     dim = 2 if isinstance(chart, Polar) else 3
     t = rng.uniform(0.1, 0.9, (50, dim))
-    assert np.allclose(chart.coordinates(chart.points(t)), t, atol=1e-12)
+    assert np.allclose(chart.coordinates_of_points(chart.points_at_coordinates(t)), t, atol=1e-12)
     step = 1e-6
-    columns = [(chart.points(t + step * e) - chart.points(t - step * e)) / (2 * step) for e in np.eye(dim)]
+    columns = [
+        (chart.points_at_coordinates(t + step * e) - chart.points_at_coordinates(t - step * e)) / (2 * step)
+        for e in np.eye(dim)
+    ]
     assert np.allclose(np.abs(np.linalg.det(np.stack(columns, axis=-1))), chart.jacobian(t), rtol=1e-6)

@@ -159,7 +159,7 @@ def test_the_profile_of_reports_bounds_every_pair_of_clients(blocks: BlockFamily
     """delta(e) = sum of (P(B) - e^e P'(B))_+ over reports, for two clients that hold one outcome each; alpha is w/K."""
     sampler = sampler_of(blocks, epsilon)
     profile = profile_of(sampler)
-    assert math.isclose(profile.alpha, float(blocks.fraction), rel_tol=1e-9)
+    assert math.isclose(profile.alpha, float(blocks.chance_of_holding_point), rel_tol=1e-9)
     assert not profile.attained
     one, other = sampler.output(np.eye(blocks.size)[[0, 1]])
     for at in (0.0, 0.1, 0.5 * epsilon, 0.9 * epsilon, epsilon):

@@ -18,7 +18,7 @@ from discreet.errors import DiscreetError, ImpossibleError
 from discreet.estimation import outlook, population
 from discreet.estimation._inversion import inversion_of
 from discreet.families import HistogramFit, KernelFit, LineCells
-from discreet.projection._worst_case import risk_on_atoms
+from discreet.projection._worst_case import worst_case_on_atoms
 from discreet.release import TOTAL
 from discreet.tables import sample
 from tests.soaking import wide
@@ -59,14 +59,19 @@ def test_nobody_is_outside(sampler: Any) -> None:
 
 
 def test_a_band_that_does_claim_something_still_warns() -> None:
-    claiming = dc.DensityBand(*FOUND.family.given_as[:1], lower=0.0, upper=FOUND.family.given_as[2])
+    claiming = dc.DensityBand(
+        *FOUND.family.density_and_bounds_as_given[:1], lower=0.0, upper=FOUND.family.density_and_bounds_as_given[2]
+    )
     with pytest.warns(dc.OutsideFamilyWarning, match="is outside"):
         dc.OptimalSampler(claiming, epsilon=1.0).release(NARROW[1])
     assert claiming != FOUND.family
     assert "any_client=True" in repr(FOUND.family)
     assert "everybody" not in repr(claiming)
     assert FOUND.family == dc.DensityBand(
-        *FOUND.family.given_as[:1], lower=0, upper=FOUND.family.given_as[2], any_client=True
+        *FOUND.family.density_and_bounds_as_given[:1],
+        lower=0,
+        upper=FOUND.family.density_and_bounds_as_given[2],
+        any_client=True,
     )
     assert not FOUND.family.contains(NARROW[1])  # which asks about the band
 
@@ -139,7 +144,7 @@ def test_it_releases_by_the_cells_of_the_design(cells: int, keep: float) -> None
     lost = dc.divergence("tv")(np.eye(k), released[:k])
     assert float(found.worst("tv")) == pytest.approx(np.max(lost), rel=1e-6)
     least = float(np.min(found.sampler.reference))
-    assert float(risk_on_atoms(found.sampler.constants, least, "tv")) == pytest.approx(
+    assert float(worst_case_on_atoms(found.sampler.constants, least, "tv")) == pytest.approx(
         float(found.worst("tv")), rel=1e-9
     )
 

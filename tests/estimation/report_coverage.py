@@ -151,7 +151,7 @@ def average_coverage(size: int, epsilon: float, clients: int, draws: int, seed: 
 
 
 def _draw(sampler: ReportSampler, held: np.ndarray, randomness: Randomness) -> np.ndarray:
-    return sampler._draw_for_outcomes(held, randomness)
+    return sampler._draw_reports_for_outcomes(held, randomness)
 
 
 def slack(draws: int) -> float:

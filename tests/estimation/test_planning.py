@@ -23,7 +23,7 @@ from discreet.estimation._counting import bin_cells
 from discreet.estimation._intervals import clopper_pearson
 from discreet.estimation._inversion import invert_intervals
 from discreet.estimation._population import ReportedPopulation
-from discreet.mechanisms import ReportSampler, best_subset
+from discreet.mechanisms import ReportSampler, best_subset_width_and_variance
 from tests.soaking import wide
 
 
@@ -292,7 +292,7 @@ def test_no_private_mechanism_has_a_smaller_variance_than_is_said(epsilon: float
     """Random mechanisms, symmetric ones of every width, and mixtures of two widths; the best width alone reaches it."""
     rng, growth = np.random.default_rng(11), float(np.exp(epsilon))
     for outcomes in (2, 3, 5, 7):
-        width, least = best_subset(outcomes, growth)
+        width, least = best_subset_width_and_variance(outcomes, growth)
         for _ in range(150):
             found = private_mechanism(growth, outcomes, int(rng.integers(2, 12)), rng)
             assert summed_variance(found) >= outcomes * least * (1 - 1e-9)

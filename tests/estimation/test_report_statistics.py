@@ -157,7 +157,7 @@ def test_statistics_are_covered_as_often_as_intervals_say(size: int, epsilon: fl
             }
             hits = dict.fromkeys(truths, 0)
             for _ in range(times):
-                found = reported_population(sampler, reports=sampler._draw_for_outcomes(held, randomness))
+                found = reported_population(sampler, reports=sampler._draw_reports_for_outcomes(held, randomness))
                 for name, truth in truths.items():
                     each = found.statistic(name)
                     hits[name] += each.low - 1e-9 <= truth <= each.high + 1e-9
@@ -271,7 +271,7 @@ def test_several_reports_of_each_client_are_worth_more_but_no_more_clients() -> 
     hits, widths = [], []
     for _ in range(times):
         held = rng.choice(8, 300, p=law)
-        rows = np.stack([sampler._draw_for_outcomes(held, randomness) for _ in range(3)], axis=1)
+        rows = np.stack([sampler._draw_reports_for_outcomes(held, randomness) for _ in range(3)], axis=1)
         found = reported_population(sampler, reports=rows)
         single = reported_population(sampler, reports=rows[:, 0])
         median, mean = found.statistic("median"), found.statistic("mean")

@@ -92,7 +92,9 @@ def test_estimates_without_intervals_are_those_of_the_law(rounds: int) -> None:
     """Also for several reports of each client, of which there are more than clients."""
     rng = np.random.default_rng(5)
     sampler, randomness = ReportSampler(Simplex(6), epsilon=2.0), _SeededRandomness(rng)
-    reports = np.stack([sampler._draw_for_outcomes(np.arange(300) % 6, randomness) for _ in range(rounds)], axis=1)
+    reports = np.stack(
+        [sampler._draw_reports_for_outcomes(np.arange(300) % 6, randomness) for _ in range(rounds)], axis=1
+    )
     found = reported_population(sampler, reports=reports)
     assert (found.share_estimates == found.law.estimate).all()
     assert abs(found.share_estimates.sum() - 1.0) < 0.5
@@ -107,7 +109,7 @@ def test_estimates_are_unbiased_and_joint_intervals_hold(size: int, epsilon: flo
     truth = np.bincount(held, minlength=size) / clients
     errors, joint = [], []
     for _ in range(60):
-        found = reported_population(sampler, reports=sampler._draw_for_outcomes(held, randomness))
+        found = reported_population(sampler, reports=sampler._draw_reports_for_outcomes(held, randomness))
         errors.append(found.law.estimate - truth)
         joint.append(((found.law.all_low <= truth) & (truth <= found.law.all_high)).all())
         assert ((found.law.all_low <= found.law.low) & (found.law.high <= found.law.all_high)).all()
@@ -218,7 +220,9 @@ def test_averages_are_unbiased_and_their_intervals_hold(size: int, epsilon: floa
     for values in (np.arange(size) ** 2.0, np.arange(size) < 2):
         truth, found = float(np.mean(values[held])), []
         for _ in range(200):
-            found.append(reported_average(sampler, reports=sampler._draw_for_outcomes(held, randomness), values=values))
+            found.append(
+                reported_average(sampler, reports=sampler._draw_reports_for_outcomes(held, randomness), values=values)
+            )
         estimates = np.array([each.estimate for each in found])
         assert abs(estimates.mean() - truth) < 4.5 * estimates.std() / math.sqrt(200)
         assert np.mean([each.low <= truth <= each.high for each in found]) >= 0.92

@@ -11,7 +11,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet.families._continuous import ContinuousFamily
-from discreet.privacy.tradeoff import optimal_constants
+from discreet.privacy.tradeoff import constants_of_optimal_box
 from tests.mechanisms.continuous.clients import fine_grid, interval_family, published_envelope
 
 FAMILIES = [
@@ -75,7 +75,7 @@ def test_constants_of_the_papers_interval() -> None:
         assert sampler.constants.b == pytest.approx(b, abs=5e-11)
         shift = math.log((1 + 1e-5) / (1 - 1e-5))
         assert sampler.constants.gamma == pytest.approx(
-            optimal_constants(family.bounds, epsilon - shift).gamma, rel=1e-14
+            constants_of_optimal_box(family.bounds, epsilon - shift).gamma, rel=1e-14
         )
 
 
@@ -94,7 +94,7 @@ def test_draws_follow_the_reference(family: ContinuousFamily) -> None:
     coarse = family.cells(40)
     for points in (family.draw(40_000, rng), _through_cells(family, 40_000, rng)):
         assert np.isfinite(family.log_reference(points)).all()
-        counts = np.bincount(coarse.numbers(points), minlength=len(coarse))
+        counts = np.bincount(coarse.cell_numbers_of_points(points), minlength=len(coarse))
         enough = coarse.masses * 40_000 >= 5
         expected = coarse.masses[enough] * counts[enough].sum() / coarse.masses[enough].sum()
         assert stats.chisquare(counts[enough], expected).pvalue > 1e-4
@@ -102,7 +102,7 @@ def test_draws_follow_the_reference(family: ContinuousFamily) -> None:
 
 def _through_cells(family: ContinuousFamily, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
     fine = family.cells(300)
-    return fine.points(rng.choice(len(fine), size=count, p=fine.masses), rng)
+    return fine.draw_points_in_cells(rng.choice(len(fine), size=count, p=fine.masses), rng)
 
 
 @by_name
@@ -113,7 +113,7 @@ def test_cells_are_a_partition(family: ContinuousFamily) -> None:
     assert cells.masses.max() <= 1.01 / 100
     numbers = np.arange(len(cells))
     assert (
-        cells.numbers(cells.points(numbers, np.random.default_rng(0))) == numbers
+        cells.cell_numbers_of_points(cells.draw_points_in_cells(numbers, np.random.default_rng(0))) == numbers
     ).mean() > 0.99  # edges belong to two
 
 

@@ -92,7 +92,7 @@ def test_the_cost_of_a_histogram_is_a_bound() -> None:
         records = points_of(family, truth, 400, rng)[:, 0]
         p = family.law(records=records, fit=dc.families.HistogramFit(12))
         cells = p.partition  # type: ignore[attr-defined]
-        nodes = cells.nodes(6)
+        nodes = cells.nodes_in_cells(6)
         shares = (np.exp(truth.log_density(nodes.x.reshape(-1, 1))).reshape(nodes.weights.shape) * nodes.weights).sum(
             axis=1
         )

@@ -93,7 +93,7 @@ def test_what_follows_from_a_floor_is_not_overridden(name: str) -> None:
         type("Mine", (OwnSampler,), {"name": "mine", name: None})
 
 
-@pytest.mark.parametrize("name", ["output", "release", "box", "lattice", "weights", "_draw_numbers"])
+@pytest.mark.parametrize("name", ["output", "release", "box", "lattice", "weights", "_draw_atom_numbers"])
 def test_nothing_on_which_a_release_rests_is_set(name: str) -> None:
     for sampler in (OptimalSampler(Simplex(4), epsilon=1.0), RevealOrObscure(Simplex(4), epsilon=1.0)):
         with pytest.raises(DiscreetError, match=rf"\.{name} cannot be set"):
@@ -482,7 +482,7 @@ def test_seals_are_not_opened_by_a_subclass() -> None:
 
     stated = {"law": law, "floor": property(lambda self: np.full(3, 0.3))}
     opened: list[dict[str, Any]] = [
-        {"_SEALED": frozenset({"_draw_numbers"}), "_draw_numbers": lambda *_: 0},
+        {"_SEALED": frozenset({"_draw_atom_numbers"}), "_draw_atom_numbers": lambda *_: 0},
         {"_SEALED": frozenset()},
         {"_privacy": None},
         {"_carrier": 3},

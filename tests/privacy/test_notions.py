@@ -12,7 +12,7 @@ from discreet._base.numerics import exp_lower
 from discreet.errors import DiscreetError
 from discreet.families._bands_and_laws import Bounds
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure, extreme_masses
-from discreet.privacy.tradeoff import optimal_constants
+from discreet.privacy.tradeoff import constants_of_optimal_box
 from tests.needed import needed_module
 
 distributions = needed_module("dp_accounting.pld.privacy_loss_distribution", "pip install --group trust")
@@ -84,7 +84,9 @@ def test_approximate_and_pure_have_their_closed_forms(bounds: Bounds) -> None:
         closed = (math.expm1(epsilon) + delta / m) / ((1 - bounds.lower) * math.exp(epsilon) + bounds.upper - 1)
         found = Approximate(epsilon, delta=delta).mixing(bounds)
         assert float(found) == pytest.approx(min(1.0, closed), rel=1e-14)
-        assert float(Pure(epsilon).mixing(bounds)) == pytest.approx(optimal_constants(bounds, epsilon).gamma, rel=1e-14)
+        assert float(Pure(epsilon).mixing(bounds)) == pytest.approx(
+            constants_of_optimal_box(bounds, epsilon).gamma, rel=1e-14
+        )
 
 
 @pytest.mark.parametrize("bounds", BANDS, ids=described)

@@ -20,7 +20,7 @@ from discreet.agreement import Agreement
 from discreet.domain import Bins
 from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget, Ledger
-from discreet.mechanisms import best_subset
+from discreet.mechanisms import best_subset_width_and_variance
 from discreet.privacy import at_most_exp
 from discreet.release import Question, fresh_secret
 from discreet.survey import (
@@ -430,7 +430,7 @@ def test_a_survey_is_near_the_best_possible_report_and_that_is_above_the_bound(
 @pytest.mark.parametrize("size", [2, 7, 60])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_the_bound_of_one_table_is_the_least_variance_of_reports(size: int, epsilon: float) -> None:
-    least = best_subset(size, math.exp(epsilon))[1]
+    least = best_subset_width_and_variance(size, math.exp(epsilon))[1]
     assert least_variance([size], [(0,)], epsilon) == pytest.approx(least, rel=1e-6)
 
 

@@ -44,7 +44,7 @@ def test_the_cells_of_a_line_hold_their_values_and_their_points(name: str) -> No
     x = np.clip(FAMILIES[name].draw(2000, np.random.default_rng(1))[:, 0], line.edges[0], line.edges[-1])
     numbers = line.numbers(x)
     cells = FAMILIES[name].cells(64)
-    t = FAMILIES[name].chart.coordinates(x[:, None])[:, 0]
+    t = FAMILIES[name].chart.coordinates_of_points(x[:, None])[:, 0]
     assert (cells.panels.lower[numbers, 0] <= t + 1e-9).all()
     assert (t <= cells.panels.upper[numbers, 0] + 1e-9).all()
     for place in (0.0, 0.3, 1.0 - 2**-53):
@@ -193,12 +193,14 @@ def test_a_value_where_the_reference_has_nothing_is_outside() -> None:
     apart = dc.DensityBand(Tabulated([0.0, 1.0, 2.0, 3.0], [1.0, 0.0, 2.0]), lower=0.0, upper=3.0)
     sampler = dc.OptimalSampler(apart, epsilon=1.0, discretisation=dc.Cells(6))
     line = LineCells.of(sampler)
-    assert line.between_cells(np.array([0.0, 0.99, 1.01, 1.5, 1.99, 2.01, 3.0])).tolist() == [0, 0, 1, 1, 1, 0, 0]
+    assert line.are_between_cells(np.array([0.0, 0.99, 1.01, 1.5, 1.99, 2.01, 3.0])).tolist() == [0, 0, 1, 1, 1, 0, 0]
     with pytest.raises(dc.DiscreetError, match=r"records hold 1\.5, which lies in no cell"):
         line.numbers([0.5, 1.5])
     given = pl.DataFrame({"who": [1, 2], "x": [0.5, 1.5]})
     with pytest.raises(dc.DiscreetError, match="outside"):
         sample(given, client="who", value="x", sampler=sampler)
     found = sample(given, client="who", value="x", sampler=sampler, other="nearest")
-    assert not line.between_cells(np.array(found.column("sample").to_pylist())).any()
-    assert not LineCells.of(dc.OptimalSampler(INTERVAL, epsilon=1.0)).between_cells(np.linspace(-4.0, 4.0, 999)).any()
+    assert not line.are_between_cells(np.array(found.column("sample").to_pylist())).any()
+    assert (
+        not LineCells.of(dc.OptimalSampler(INTERVAL, epsilon=1.0)).are_between_cells(np.linspace(-4.0, 4.0, 999)).any()
+    )

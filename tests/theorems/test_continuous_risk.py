@@ -76,7 +76,7 @@ def test_extreme_clients_in_the_plane() -> None:
     sampler = dc.OptimalSampler(family, epsilon=0.7)
     alpha = family.bounds.alpha
     panels = family.panels.cut(1, np.array([2.0 * math.pi * alpha]))
-    family.__dict__["panels"], family.__dict__["nodes"] = panels, family.nodes_of(panels, 6)
+    family.__dict__["panels"], family.__dict__["nodes"] = panels, family.nodes_of_panels(panels, 6)
 
     def sector(x: NDArray[np.float64]) -> NDArray[np.float64]:
         angle = np.mod(np.arctan2(x[:, 1], x[:, 0]), 2.0 * math.pi)

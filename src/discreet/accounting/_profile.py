@@ -60,7 +60,7 @@ from numpy.typing import NDArray
 from discreet._base.numerics import LARGEST_EXPONENT
 from discreet.errors import NON_NEGATIVE, OPEN_UNIT, DiscreetError, Range, check_count, check_kind
 from discreet.families import ContinuousFamily, Simplex
-from discreet.privacy.tradeoff import is_identity
+from discreet.privacy.tradeoff import raw_draw_is_private
 from discreet.projection import Box
 from discreet.release import TOTAL, Lattice
 
@@ -187,7 +187,7 @@ def _has_extreme_pair(sampler: LatticeSampler, alpha: float) -> bool:
         return False  # on cells or points this needs members on whole ones: not claimed
     if family.size != size:
         return False  # on multisets this needs members whose draws are extreme
-    own_box = abs(alpha - family.bounds.alpha) <= _ROUNDING and not is_identity(family.bounds, sampler.epsilon)
+    own_box = abs(alpha - family.bounds.alpha) <= _ROUNDING and not raw_draw_is_private(family.bounds, sampler.epsilon)
     return isinstance(family, Simplex) or own_box
 
 

@@ -42,7 +42,7 @@ from discreet.families import (
     GaussianMixtures,
     LaplaceMixtures,
     Tabulated,
-    check_everybody,
+    read_stated_any_client,
 )
 from discreet.mechanisms import (
     AnyFamily,
@@ -122,7 +122,7 @@ class ContinuousTerms(AnyFamilyTerms):
                     version=version,
                 )
             case DensityBand():
-                given, lower, upper = family.given_as
+                given, lower, upper = family.density_and_bounds_as_given
                 if not isinstance(given, Tabulated):
                     raise DiscreetError(
                         f"the density of {family!r} is a {type(given).__name__}, which no document can state; agree on a table of it, as "
@@ -205,7 +205,7 @@ def _atoms_document(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
         raise DiscreetError(
             f"discretisation = {how!r} releases nothing, so nobody can agree on it; take Cells(...) or Points(seed=...)"
         )
-    carrier.check_shared_atoms()
+    carrier.refuse_unshared_atoms()
     atoms: dict[str, Any] = {"by": type(how).__name__.lower(), "count": how.count, "digest": carrier.digest}
     return atoms if isinstance(how, Cells) else {**atoms, "seed": how.seed}
 
@@ -220,7 +220,7 @@ def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Con
         return ContinuousTerms(kind, dim, atoms, radius, scale, box, version=version)
     lower = NON_NEGATIVE.check("family.lower", fields.get("lower"))
     upper = POSITIVE.check("family.upper", fields.get("upper"))
-    everybody = check_everybody(fields.get("everybody"), lower)
+    everybody = read_stated_any_client(fields.get("everybody"), lower)
     stated = check_digest("family.density", fields.get("density"))
     table = read_density_table(fields.get("table"), "family.table")
     if table is not None:
@@ -299,7 +299,7 @@ class ReferenceTerms(AgreementTerms):
         lower = upper = None
         if isinstance(given, DensityBand):
             nothing_said = given.any_client
-            given, lower, upper = given.given_as
+            given, lower, upper = given.density_and_bounds_as_given
             if nothing_said:
                 lower = upper = None
         if not isinstance(given, Tabulated):
@@ -345,7 +345,7 @@ class ReferenceTerms(AgreementTerms):
             )
         if self.upper is None or not isinstance(family, ContinuousFamily):
             return self.given
-        return DensityBand(self.given, family.whole_box, lower=self.lower or 0.0, upper=self.upper)
+        return DensityBand(self.given, family.box_with_infinite_ends, lower=self.lower or 0.0, upper=self.upper)
 
 
 def _law_digest(law: Floats) -> str:

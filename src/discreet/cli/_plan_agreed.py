@@ -29,7 +29,7 @@ from discreet.estimation import (
     survey_outlook,
 )
 from discreet.families import ContinuousFamily, serves_everybody
-from discreet.mechanisms import AnyFamily, ReportSampler, Sampler, risk_on_atoms
+from discreet.mechanisms import AnyFamily, ReportSampler, Sampler, worst_case_on_atoms
 from discreet.survey import SurveySampler
 
 _DIVERGENCES = ("tv", "kl")
@@ -259,7 +259,7 @@ def _worst_cases_on_atoms(sampler: Sampler[AnyFamily]) -> dict[str, float] | Non
     if not isinstance(sampler.family, ContinuousFamily) or not sampler.family.any_client:
         return None
     least = float(np.min(sampler.reference))
-    return {name: float(risk_on_atoms(sampler.constants, least, name)) for name in _DIVERGENCES}
+    return {name: float(worst_case_on_atoms(sampler.constants, least, name)) for name in _DIVERGENCES}
 
 
 def _worst_cases_text(sampler: Sampler[AnyFamily], worst: dict[str, float]) -> str:

@@ -93,11 +93,11 @@ from discreet.families import (
     IntervalMasses,
     as_density,
     as_floats,
+    error_for_unseen_client,
     is_law,
     panel_masses,
     refuse_bad_entries,
     refuse_bad_law,
-    unseen_error,
     warn_of_coarse_masses,
 )
 from discreet.projection import NEGLIGIBLE
@@ -295,14 +295,16 @@ def _normalise_weights(weights: ArrayLike | None, number: int) -> Floats:
 
 def interval_cell_edges(family: ContinuousFamily, count: int) -> Floats:
     """The edges of at least that many cells of about equal reference mass, which cover the family's interval."""
-    if family.dim != 1 or not np.isfinite(family.whole_box).all():
+    if family.dim != 1 or not np.isfinite(family.box_with_infinite_ends).all():
         raise DiscreetError(
             f"family = {family!r} is not on an interval; a design of a density is for one dimension and finite ends: "
             "DensityBand(density, box=(low, high), ...)"
         )
     partition = family.cells(count)
-    (low, high), panels = family.whole_box[0], partition.panels
-    inner = np.concatenate([family.chart.points(panels.lower)[:, 0], family.chart.points(panels.upper)[:, 0]])
+    (low, high), panels = family.box_with_infinite_ends[0], partition.panels
+    inner = np.concatenate(
+        [family.chart.points_at_coordinates(panels.lower)[:, 0], family.chart.points_at_coordinates(panels.upper)[:, 0]]
+    )
     edges = np.unique(np.concatenate([[low, high], np.clip(inner, low, high)]))
     apart = np.append(True, np.diff(edges) > _SAME * (high - low))
     edges = edges[apart]
@@ -369,13 +371,13 @@ def _masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
     known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
     if known is not None and known.has_enough_mass:
         return known.as_shares()
-    plain = density.plain_masses(edges) if hasattr(density, "plain_masses") else None
+    plain = density.approximate_interval_masses(edges) if hasattr(density, "approximate_interval_masses") else None
     if plain is not None and plain.sum() > 0.0:
         return IntervalMasses.from_estimate(plain / plain.sum())
     panels = Panels.from_edges([edges])
     seen = panel_masses(density, panels, Cartesian((Identity(),), (edges,), (edges,)))
     if seen is None:
-        raise unseen_error(name)
+        raise error_for_unseen_client(name)
     warn_of_coarse_masses(name, seen.error)
     return IntervalMasses.from_estimate(seen.masses / seen.masses.sum())
 

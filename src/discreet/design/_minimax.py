@@ -48,18 +48,25 @@ from discreet.families import (
     LaplaceMixtures,
     Simplex,
     check_family,
-    uniform_vertex,
+    vertex_of_uniform_band,
     vertices,
 )
-from discreet.mechanisms import SAMPLES_ARE, JointSampler, Multisets, OptimalSampler, nearest_member, singular_risk
+from discreet.mechanisms import (
+    SAMPLES_ARE,
+    JointSampler,
+    Multisets,
+    OptimalSampler,
+    largest_risk_over_all_densities,
+    nearest_member,
+)
 from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.privacy.tradeoff import (
     Family,
     Risk,
-    claimed_family,
     constants_for_privacy,
-    formula_is_minimax,
-    formula_risk,
+    family_covered_by_risk,
+    risk_by_formula,
+    risk_formula_is_minimax,
 )
 
 LARGEST_JOINT = 256  # multisets up to which the programme is solved
@@ -188,11 +195,11 @@ def minimax_risk(
     check_family(family)
     notion = chosen_privacy(epsilon, privacy)
     if isinstance(family, ContinuousFamily) and family.any_client:
-        return singular_risk(notion, divergence)
-    family = claimed_family(family)
+        return largest_risk_over_all_densities(notion, divergence)
+    family = family_covered_by_risk(family)
     constants = constants_for_privacy(notion, family.bounds)
-    exact = formula_is_minimax(family, notion) or constants.above == 0.0
-    found = Risk(formula_risk(constants, divergence), exact, exact)
+    exact = risk_formula_is_minimax(family, notion) or constants.above == 0.0
+    found = Risk(risk_by_formula(constants, divergence), exact, exact)
     if not exact and bracket:
         found = _risk_bracket(family, notion, divergences.divergence(divergence), found.value)
     if check_count("samples", samples, fix=SAMPLES_ARE) == 1:
@@ -272,7 +279,7 @@ def _random_vertices(band: Band, number: int) -> Floats:
 
 def _bracket_around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple[float, float]:
     size = band.size
-    atoms = uniform_vertex(size, band.bounds.lower, band.bounds.upper)
+    atoms = vertex_of_uniform_band(size, band.bounds.lower, band.bounds.upper)
     places = np.rint(atoms.reference * size).astype(np.int64)
     law = np.repeat(atoms.laws[0] / places, places)
     shifts = law[(np.arange(size)[:, None] + np.arange(size)) % size]

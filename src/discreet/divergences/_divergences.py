@@ -30,10 +30,10 @@ from discreet.divergences._perspectives import (
     HockeyStickPerspective,
     PowerPerspective,
     RatioPerspective,
-    check_generator,
-    entropy_gap,
     evaluate_generator,
     half_difference,
+    jensen_shannon_terms,
+    refuse_bad_generator,
     relative_entropy,
     reverse_relative_entropy,
     sequence_limit,
@@ -103,7 +103,7 @@ class FDivergence:
     def __init__(
         self, f: Function, *, name: str = "f", at_zero: float | None = None, slope_at_infinity: float | None = None
     ) -> None:
-        check_generator(f)
+        refuse_bad_generator(f)
         if at_zero is None:
             at_zero = sequence_limit("at_zero", evaluate_generator(f, _TOWARDS_ZERO))
         if slope_at_infinity is None:
@@ -125,13 +125,15 @@ class FDivergence:
 
     def f(self, x: ArrayLike) -> float | FloatArray:
         """f(x) for x >= 0, with f(0) the limit; a float for a number, an array for an array."""
-        entries = _parse_entries("x", x)
-        return _float_or_array(self._terms_with_zeros(self._generator.perspective, 0.0, entries, np.ones_like(entries)))
+        entries = _read_nonnegative_entries("x", x)
+        return _float_or_array(
+            self._terms_extended_to_zeros(self._generator.perspective, 0.0, entries, np.ones_like(entries))
+        )
 
     def perspective(self, p: ArrayLike, q: ArrayLike) -> float | FloatArray:
         """q f(p/q) entry by entry, with the zero conventions; p and q broadcast."""
-        p, q = _broadcast_laws(_parse_entries("p", p), _parse_entries("q", q))
-        return _float_or_array(self._terms_with_zeros(self._generator.perspective, 0.0, p, q))
+        p, q = _broadcast_laws(_read_nonnegative_entries("p", p), _read_nonnegative_entries("q", q))
+        return _float_or_array(self._terms_extended_to_zeros(self._generator.perspective, 0.0, p, q))
 
     def chord_at_one(self, below: float, above: float) -> float:
         """The height at 1 of the chord of f from 1 - below to 1 + above, which is the paper's risk.
@@ -159,18 +161,20 @@ class FDivergence:
         With `weights`, one per node, p and q are densities and the result is sum(weights * q f(p/q)). Masses that agree up to rounding count
         as equal, so that between distributions the result is never negative; other masses are used as given.
         """
-        p, q = _aligned_laws(p, q)
-        nodes = _check_node_weights(weights, p.shape[-1])
+        p, q = _align_labelled_laws(p, q)
+        nodes = _read_node_weights(weights, p.shape[-1])
         generator = self._generator
-        total = _weighted_sum(self._terms_with_zeros(generator.excess, generator.slope_at_one, p, q), nodes)
+        total = _weighted_sum(self._terms_extended_to_zeros(generator.excess, generator.slope_at_one, p, q), nodes)
         equal = _masses_agree(p, q, nodes) if generator.slope_at_one else np.True_
         if not np.all(equal):
             total = np.where(
-                equal, total, _weighted_sum(self._terms_with_zeros(generator.perspective, 0.0, p, q), nodes)
+                equal, total, _weighted_sum(self._terms_extended_to_zeros(generator.perspective, 0.0, p, q), nodes)
             )
         return _float_or_array(total)
 
-    def _terms_with_zeros(self, perspective: Perspective, slope: float, p: FloatArray, q: FloatArray) -> FloatArray:
+    def _terms_extended_to_zeros(
+        self, perspective: Perspective, slope: float, p: FloatArray, q: FloatArray
+    ) -> FloatArray:
         """The perspective of f(x) - slope (x - 1), extended from positive entries to zeros by the conventions."""
         terms = np.zeros(p.shape)  # 0 f(0/0) = 0
         both, only_q, only_p = (p > 0) & (q > 0), (p == 0) & (q > 0), (p > 0) & (q == 0)
@@ -184,7 +188,7 @@ class FDivergence:
 # Input: finite non-negative entries, one shared last axis.
 
 
-def _parse_entries(name: str, values: ArrayLike) -> FloatArray:
+def _read_nonnegative_entries(name: str, values: ArrayLike) -> FloatArray:
     try:
         if np.iscomplexobj(values):
             raise TypeError("complex entries")
@@ -204,9 +208,9 @@ def _parse_entries(name: str, values: ArrayLike) -> FloatArray:
     return entries
 
 
-def _aligned_laws(p: LawLike, q: LawLike) -> tuple[FloatArray, FloatArray]:
+def _align_labelled_laws(p: LawLike, q: LawLike) -> tuple[FloatArray, FloatArray]:
     in_place_p, in_place_q = align_laws(p, q)
-    first, second = _parse_entries("p", in_place_p), _parse_entries("q", in_place_q)
+    first, second = _read_nonnegative_entries("p", in_place_p), _read_nonnegative_entries("q", in_place_q)
     if first.ndim == 0 or first.shape[-1:] != second.shape[-1:]:
         raise _shape_error(first, second)
     return _broadcast_laws(first, second)
@@ -226,10 +230,10 @@ def _shape_error(p: FloatArray, q: FloatArray) -> DiscreetError:
     )
 
 
-def _check_node_weights(weights: ArrayLike | None, size: int) -> FloatArray | None:
+def _read_node_weights(weights: ArrayLike | None, size: int) -> FloatArray | None:
     if weights is None:
         return None
-    nodes = _parse_entries("weights", weights)
+    nodes = _read_nonnegative_entries("weights", weights)
     if nodes.shape != (size,):
         raise DiscreetError(f"weights has shape {nodes.shape}; give one weight for each of the {size} nodes")
     return nodes
@@ -267,7 +271,7 @@ reverse_kl = _make_divergence(
 tv = _make_divergence("tv", 0.5, 0.5, _Generator(half_difference))
 hellinger = _make_divergence("hellinger", 1.0, 1.0, _Generator(squared_root_difference))
 chi2 = _make_divergence("chi2", -1.0, math.inf, _Generator(squared_difference, 2.0))
-jensen_shannon = _make_divergence("jensen_shannon", math.log(2) / 2, math.log(2) / 2, _Generator(entropy_gap))
+jensen_shannon = _make_divergence("jensen_shannon", math.log(2) / 2, math.log(2) / 2, _Generator(jensen_shannon_terms))
 le_cam = _make_divergence("le_cam", 0.5, 0.5, _Generator(triangular_discrimination))
 
 
@@ -348,8 +352,8 @@ class RenyiDivergence(FDivergence):
     def __call__(self, p: LawLike, q: LawLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
         """The divergence of distributions over the last axis, as for `FDivergence`."""
         found = np.asarray(self.alpha(p, q, weights=weights))
-        first, second = _aligned_laws(p, q)
-        nodes = _check_node_weights(weights, first.shape[-1])
+        first, second = _align_labelled_laws(p, q)
+        nodes = _read_node_weights(weights, first.shape[-1])
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = self.order * np.log(first) + (1.0 - self.order) * np.log(second)
             terms = terms if nodes is None else terms + np.log(nodes)
@@ -428,7 +432,7 @@ def divergence(name: str | FDivergence) -> FDivergence:
         return name
     if not isinstance(name, str):
         raise DiscreetError(f"divergence = {name!r} is neither a name nor an FDivergence")
-    stem, colon, parameter = _name_parts(name)
+    stem, colon, parameter = _split_divergence_name(name)
     if stem in _NAMED and not colon:
         return _NAMED[stem]
     if stem in _FAMILIES and colon:
@@ -443,11 +447,11 @@ def divergence(name: str | FDivergence) -> FDivergence:
 
 def is_divergence_name(name: str) -> bool:
     """Whether a name is one of ours, up to the number that an order takes: "kl", "renyi:2", also "renyi:two"."""
-    stem, colon, _ = _name_parts(name)
+    stem, colon, _ = _split_divergence_name(name)
     return stem in (_FAMILIES if colon else _NAMED)
 
 
-def _name_parts(name: str) -> tuple[str, str, str]:
+def _split_divergence_name(name: str) -> tuple[str, str, str]:
     """The name in its one spelling, a colon or nothing, and the parameter after it."""
     stem, colon, parameter = name.strip().lower().partition(":")
     stem = re.sub(r"[\s_-]+", "_", stem.strip())

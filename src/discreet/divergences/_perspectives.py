@@ -34,7 +34,7 @@ def relative_difference(p: FloatArray, q: FloatArray, difference: FloatArray) ->
     return np.asarray(difference / larger / (1 + np.minimum(p, q) / larger))
 
 
-def power_series(t: FloatArray, order: float) -> FloatArray:
+def alpha_generator_series(t: FloatArray, order: float) -> FloatArray:
     """The alpha generator at 1 + t: t^2/2 (1 + (a-2)/3 t (1 + (a-3)/4 t (1 + ...))), for |t| max(1, |a|) <= 1/8."""
     series = np.ones_like(t)
     for n in range(18, 1, -1):
@@ -59,7 +59,7 @@ class PowerPerspective:
         grown = np.where(exponent < 600.0, p * exprel(exponent), np.exp(np.log(p) + exponent - np.log(exponent)))
         values = np.asarray((log_ratio(p, q, difference) * grown - difference) / self.order)
         near = np.abs(t) * max(1.0, self.order) <= 0.125  # where that cancels, and the series does not
-        values[near] = q[near] * power_series(t[near], self.order)
+        values[near] = q[near] * alpha_generator_series(t[near], self.order)
         return values
 
 
@@ -95,7 +95,7 @@ def squared_difference(p: FloatArray, q: FloatArray, difference: FloatArray) -> 
     return np.square(difference / np.sqrt(q))  # neither p^2 nor p/q is formed
 
 
-def entropy_gap(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+def jensen_shannon_terms(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     """(p log(p/m) + q log(q/m))/2 with m = (p + q)/2 is m (k(s) + k(-s))/2: p = m (1 + s), q = m (1 - s)."""
     s = relative_difference(p, q, difference)
     return (p / 2 + q / 2) * (entropy_excess(s) + entropy_excess(-s)) / 2
@@ -107,7 +107,7 @@ def entropy_excess(t: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.where(grown > 0.0, grown * np.log1p(t), 0.0) - t  # 0 log 0 = 0
     near = np.abs(t) <= 0.125
-    values[near] = power_series(t[near], 1.0)
+    values[near] = alpha_generator_series(t[near], 1.0)
     return values
 
 
@@ -148,7 +148,7 @@ def evaluate_generator(f: Function, x: FloatArray) -> FloatArray:
     return values
 
 
-def check_generator(f: Function) -> None:
+def refuse_bad_generator(f: Function) -> None:
     """Reject f unless f(1) = 0 and, on the grid, f is a number and never above the chord of its neighbours."""
     values = evaluate_generator(f, _GRID)
     _refuse_bad_values(

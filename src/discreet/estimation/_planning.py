@@ -38,7 +38,14 @@ from discreet.estimation._counting import bin_cells
 from discreet.estimation._intervals import Ends, binomial_interval_ends, one_sided_error
 from discreet.estimation._inversion import Inversion, Line, inversion_of, invert_intervals
 from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_floats, check_family
-from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, ReportSampler, Sampler, best_subset
+from discreet.mechanisms import (
+    AnyFamily,
+    JointSampler,
+    LinearSampler,
+    ReportSampler,
+    Sampler,
+    best_subset_width_and_variance,
+)
 from discreet.privacy import Pure, at_most_exp
 
 Floats = NDArray[np.float64]
@@ -406,7 +413,7 @@ def variance_excess(sampler: LinearSampler[Any] | ReportSampler) -> float:
     if size == 1:
         return 1.0
     own = (1.0 - 1.0 / size) / size / sampler.constants.gamma**2
-    return own / best_subset(size, float(at_most_exp(sampler.epsilon)))[1]
+    return own / best_subset_width_and_variance(size, float(at_most_exp(sampler.epsilon)))[1]
 
 
 def known_excess(sampler: Sampler[AnyFamily] | ReportSampler | JointSampler) -> float | None:

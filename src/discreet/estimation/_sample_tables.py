@@ -180,7 +180,7 @@ def tally_reports(
         return _read_report_table(source, agreement, coding, sampler, rounds)
     reader = _report_reader(source, agreement, column)
     counted, kept = ReportCounts(sampler), list[NDArray[np.uint64]]()
-    for reports in _join_batches(_read_reports(reader, source, column, sampler.blocks.layout)):
+    for reports in _join_batches(_read_reports(reader, source, column, sampler.blocks.report_description)):
         counted.add(reports)
         if keep:
             kept.append(reports)

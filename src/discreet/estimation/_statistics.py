@@ -219,20 +219,20 @@ def _cached_block_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
 
 
 def _compute_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
-    squares, together = float(phi @ phi), float(blocks.together)
-    everywhere = float(blocks.fraction) * (1.0 - together) * squares
+    squares, together = float(phi @ phi), float(blocks.chance_of_holding_both)
+    everywhere = float(blocks.chance_of_holding_point) * (1.0 - together) * squares
     most = largest_sum(blocks, phi)
     if not isinstance(blocks, AffineBlocks):
         return BlockSums(everywhere, _subset_second_moments(blocks, phi * phi, squares), most)
     if blocks.points * blocks.size > _MOST_PRODUCTS:
-        loose = min(everywhere / float(blocks.fraction), max(most, largest_sum(blocks, -phi)) ** 2)
+        loose = min(everywhere / float(blocks.chance_of_holding_point), max(most, largest_sum(blocks, -phi)) ** 2)
         return BlockSums(everywhere, np.full(blocks.size, loose), most)
     return BlockSums(everywhere, *_affine_second_moments(blocks, phi))
 
 
 def _subset_second_moments(blocks: BlockFamily, phi_squared: Floats, squares: float | Floats) -> Floats:
     """psi for all subsets of one width: E V^2 given x, with sum phi = 0."""
-    one = float(blocks.together)
+    one = float(blocks.chance_of_holding_both)
     two = one * (blocks.width - 2) / (blocks.points - 2) if blocks.points > 2 else 0.0
     others = squares - phi_squared  # sum of squares of the others, whose sum is -phi(x)
     return np.asarray(phi_squared * (1.0 - 2.0 * one) + one * others + two * (phi_squared - others))
@@ -393,7 +393,7 @@ class _AverageTest:
     def of_values(cls, sampler: ReportSampler, phi: Floats, clients: int, bound: float) -> _AverageTest:
         """The tests of centred values; `bound`: on P(psi), from elsewhere."""
         sums, chances = block_sums(sampler.blocks, phi), sampler.chances
-        own = chances.gap / (1.0 - float(sampler.blocks.together))  # 1 - beta
+        own = chances.gap / (1.0 - float(sampler.blocks.chance_of_holding_both))  # 1 - beta
         places, heights = concave_hull(phi, sums.given)
 
         def second_moment(mu: Floats) -> Floats:
@@ -416,10 +416,10 @@ def prefix_share_tests(sampler: ReportSampler, sizes: Integers, clients: int, le
     """Tests of the shares of sets of 1, 2, ... outcomes at once, whichever these are, if all sets had the share `level`."""
     blocks, k = sampler.blocks, sampler.family.size
     w, padding, share, gap = blocks.width, blocks.points - k, sizes / k, sampler.chances.gap
-    squares, together = sizes * (1.0 - share), float(blocks.together)
-    everywhere = float(blocks.fraction) * (1.0 - together) * squares
+    squares, together = sizes * (1.0 - share), float(blocks.chance_of_holding_both)
+    everywhere = float(blocks.chance_of_holding_point) * (1.0 - together) * squares
     if isinstance(blocks, AffineBlocks):
-        inside = outside = everywhere / float(blocks.fraction)
+        inside = outside = everywhere / float(blocks.chance_of_holding_point)
     else:
         inside = _subset_second_moments(blocks, np.square(1.0 - share), squares)
         outside = _subset_second_moments(blocks, np.square(share), squares)

@@ -87,7 +87,7 @@ class Bounds:
         return (1.0 - self.lower) / (self.upper - self.lower)
 
 
-def describe_bounds(bounds: Bounds, ratio: str, *, any_client: bool) -> tuple[str, list[tuple[str, str]]]:
+def bounds_heading_and_rows(bounds: Bounds, ratio: str, *, any_client: bool) -> tuple[str, list[tuple[str, str]]]:
     """The bounds as a heading and rows of a table; a band that serves everybody shows only its box."""
     if any_client:
         return "it serves everybody", [("box around the reference", f"that of {ratio} up to {bounds.upper:g}")]
@@ -127,7 +127,7 @@ def attained_bounds(bounds: Bounds, least_mass: Fraction) -> Bounds:
     return Bounds(float(least), bounds.upper) if lower < least else bounds
 
 
-def check_any_client(any_client: Any, lower: Any) -> bool:
+def read_any_client(any_client: Any, lower: Any) -> bool:
     """Whether a band is to serve everybody; it then needs a lower bound of 0."""
     if not isinstance(any_client, (bool, np.bool_)):
         raise DiscreetError(f"any_client = {any_client!r} is neither True nor False")
@@ -136,7 +136,7 @@ def check_any_client(any_client: Any, lower: Any) -> bool:
     return bool(any_client)
 
 
-def check_everybody(stated: Any, lower: float) -> bool | None:
+def read_stated_any_client(stated: Any, lower: float) -> bool | None:
     """Check an agreement's `any_client`: True (with a lower bound of 0) or absent."""
     if stated is None or (stated is True and lower == 0.0):  # 1 == True, but their canonical forms differ
         return stated
@@ -159,7 +159,7 @@ class BandFamily:
         return self.bounds
 
     @property
-    def fills_band(self) -> bool:
+    def contains_whole_band(self) -> bool:
         """Whether the family contains its whole band."""
         return True
 
@@ -176,12 +176,12 @@ def serves_everybody(family: Any) -> bool:
     return isinstance(family, BandFamily) and family.any_client
 
 
-def divides_evenly(size: int, alpha: float) -> bool:
+def has_whole_number_of_outcomes(size: int, alpha: float) -> bool:
     """Whether alpha k is a whole number: the uniform reference on k outcomes is then decomposable."""
     return math.isclose(alpha * size, round(alpha * size), rel_tol=_SAME_MASS)
 
 
-def splits_evenly(mu: Floats, alpha: float) -> bool:
+def splits_into_equal_groups(mu: Floats, alpha: float) -> bool:
     """Whether the outcomes can be divided into n groups of mass 1/n each, for some n of which alpha n is a whole number.
 
     Then mu is decomposable. Moreover, seen through the groups it is uniform on n exchangeable outcomes.
@@ -206,7 +206,7 @@ def _can_fill_bins(masses: list[float], bins: list[float]) -> bool:
     return False
 
 
-def covers_evenly(mu: Floats, alpha: float) -> bool:
+def has_even_cover(mu: Floats, alpha: float) -> bool:
     """Whether sets of mass alpha can be mixed so that every outcome is covered equally often (then with probability alpha).
 
     First the sets of that mass are found. Then the question is whether (1, ..., 1) is in the cone of their indicators. The solver proposes a
@@ -237,7 +237,7 @@ WorstMembers = Callable[[Sequence[float]], MembersOnAtoms]
 """The worst members on atoms that end where log dP/dmu has the given levels, at which a projection has its kinks."""
 
 
-def uniform_vertex(size: int, lower: float, upper: float) -> MembersOnAtoms:
+def vertex_of_uniform_band(size: int, lower: float, upper: float) -> MembersOnAtoms:
     """A vertex of a band around the uniform distribution: three kinds of outcomes, as three atoms."""
     whole = (1.0 - lower) / (upper - lower) * size
     full = min(int(whole), size - 1)
@@ -272,11 +272,11 @@ def extreme_laws(mu: Floats, bounds: Bounds, most: int) -> tuple[tuple[str, ...]
         for liked in (True, False):
             order = np.roll(np.arange(size), -outcome if liked else -outcome - 1)
             names.append(f"{'most' if liked else 'least'} of outcome {outcome}")
-            laws.append(_fill_in_order(mu, bounds.lower, bounds.upper, order))
+            laws.append(_raise_outcomes_in_order(mu, bounds.lower, bounds.upper, order))
     return tuple(names), np.array(laws)
 
 
-def _fill_in_order(mu: Floats, lower: float, upper: float, order: NDArray[np.int64]) -> Floats:
+def _raise_outcomes_in_order(mu: Floats, lower: float, upper: float, order: NDArray[np.int64]) -> Floats:
     """Raise outcomes from lower mu to upper mu in order until the mass is used up."""
     left = (upper - lower) * mu[order]
     ends = np.minimum(np.cumsum(left), 1.0 - lower)
@@ -294,26 +294,26 @@ def members_from_ratios(reference: Floats, ratio: Floats) -> MembersOnAtoms:
 
 def as_floats(values: ArrayLike, name: str, size: int | None = None) -> Floats:
     """The values as a contiguous float64 array whose last axis has length `size`; contents are not checked."""
-    return _as_float64_rows(_as_numbers(values, name), name, size)
+    return _as_float64_rows(_as_number_array(values, name), name, size)
 
 
 def as_laws(values: ArrayLike, name: str, size: int) -> Floats:
     """As `as_floats`, but rows of float32 or float16 whose own rounding explains their sum are normalised; other rows are unchanged."""
-    given = _as_numbers(values, name)
+    given = _as_number_array(values, name)
     laws = _as_float64_rows(given, name, size)
     if given.dtype.kind != "f" or given.dtype.itemsize >= 8:
         return laws
     return renormalise_laws(laws, float(np.finfo(given.dtype).eps))
 
 
-def sum_rounding(size: int, spacing: float) -> float:
+def largest_rounding_of_sum(size: int, spacing: float) -> float:
     """The largest distance from one of the sum of `size` numbers normalised in floats with this spacing at one."""
     return min((size + 4) * spacing / 2, _MOST_ROUNDING)
 
 
 def renormalise_laws(laws: Floats, spacing: float) -> Floats:
     """The rows (..., k); those whose sum is explained by floats with this spacing at one are normalised again, others unchanged."""
-    rounding = sum_rounding(laws.shape[-1], spacing)
+    rounding = largest_rounding_of_sum(laws.shape[-1], spacing)
     with np.errstate(invalid="ignore", over="ignore"):
         total = laws.sum(axis=-1, keepdims=True)
         off = np.abs(total - 1.0)
@@ -321,7 +321,7 @@ def renormalise_laws(laws: Floats, spacing: float) -> Floats:
         return np.where(rounded, laws / np.where(rounded, total, 1.0), laws)
 
 
-def _as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
+def _as_number_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """The values as an array of their own number type."""
     if isinstance(values, np.ma.MaskedArray):
         raise DiscreetError(f"{name} is a masked array, whose hidden values would be used; fill it first")
@@ -434,7 +434,7 @@ class Outsiders:
     least: float
     most: float
 
-    def as_part_of(self, clients: int, first: int) -> Outsiders:
+    def renumber_in_longer_list(self, clients: int, first: int) -> Outsiders:
         """The same as part of a longer list of clients, with `first` before it."""
         return replace(self, numbers=[first + number for number in self.numbers], clients=clients)
 
@@ -449,7 +449,7 @@ def is_outside_band(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray
     return np.asarray(((laws < (bounds.lower - slack) * mu) | (laws > (bounds.upper + slack) * mu)).any(axis=-1))
 
 
-def outsiders_on_outcomes(family: FiniteFamily, rows: Floats) -> Outsiders | None:
+def find_finite_outsiders(family: FiniteFamily, rows: Floats) -> Outsiders | None:
     """The distributions (n, k) outside the family's served bounds; None if there are none."""
     bounds, mu = family.served_bounds, family.reference
     if bounds.lower == 0.0 and bounds.upper * float(np.min(mu)) >= 1.0 - _BAND_ROUNDING:
@@ -463,15 +463,15 @@ def outsiders_on_outcomes(family: FiniteFamily, rows: Floats) -> Outsiders | Non
     return Outsiders(numbers.tolist(), len(rows), float(first.min()), float(first.max()))
 
 
-def name_clients(numbers: Sequence[int] | NDArray[np.intp], clients: int) -> str:
+def client_numbers_in_words(numbers: Sequence[int] | NDArray[np.intp], clients: int) -> str:
     """Some clients in words: the first, and how many more."""
     return "p" if clients == 1 else f"p[{numbers[0]}]" + (f" and {len(numbers) - 1} more" if len(numbers) > 1 else "")
 
 
-def report_outsiders(family: BandFamily, outsiders: Outsiders, *, refuse: bool) -> None:
+def warn_of_or_refuse_outsiders(family: BandFamily, outsiders: Outsiders, *, refuse: bool) -> None:
     """Warn about clients outside the family, or raise an error if a mechanism is only for members."""
     what = (
-        f"{name_clients(outsiders.numbers, outsiders.clients)} is outside {family!r}: relative to the reference it runs from "
+        f"{client_numbers_in_words(outsiders.numbers, outsiders.clients)} is outside {family!r}: relative to the reference it runs from "
         f"{outsiders.least:g} to {outsiders.most:g}, the band from {family.bounds.lower:g} to {family.bounds.upper:g}"
     )
     if refuse:

@@ -29,18 +29,36 @@ from discreet._base.doors import OldName
 from discreet._base.quadrature import ORDER, Panels, integrate_parts
 from discreet._base.showing import notebook_table, short_repr
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, UnresolvedWarning, check_count, warn_caller
-from discreet.families._bands_and_laws import BandFamily, Bounds, Outsiders, describe_bounds, name_clients
+from discreet.families._bands_and_laws import (
+    BandFamily,
+    Bounds,
+    Outsiders,
+    bounds_heading_and_rows,
+    client_numbers_in_words,
+)
 from discreet.families._densities import (
     FunctionDensity,
     LogDensity,
     as_density,
     as_points,
     format_point,
-    shape_of_points,
+    shape_of_point_values,
 )
 from discreet.families._fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
-from discreet.families._integration import CellPartition, Chart, Nodes, features_of, split_panels_at, sum_by_cell
-from discreet.families._kernel_mixtures import Mixture, kernel_rows, log_densities, masses_between
+from discreet.families._integration import (
+    CellPartition,
+    Chart,
+    Nodes,
+    narrow_features_of,
+    split_panels_near_features,
+    sum_by_cell,
+)
+from discreet.families._kernel_mixtures import (
+    Mixture,
+    interval_mass_rows_of_mixtures,
+    mixture_log_densities,
+    mixture_masses_in_box,
+)
 
 Floats = NDArray[np.float64]
 ANY = 2.0**900  # an upper bound on p/h that is no constraint; a power of two, so that products are exact
@@ -76,11 +94,11 @@ class ContinuousFamily(BandFamily, abc.ABC):
     @property
     def space(self) -> tuple[Floats, Floats]:
         """The lowest and the highest corner (dim,) of the members' space; infinite without a box."""
-        low, high = np.array(self.whole_box).T
+        low, high = np.array(self.box_with_infinite_ends).T
         return low, high
 
     @property
-    def whole_box(self) -> list[tuple[float, float]]:
+    def box_with_infinite_ends(self) -> list[tuple[float, float]]:
         """The space, with infinite ends where there is no box."""
         return [(-math.inf, math.inf)] * self.dim if self.box is None else self.box
 
@@ -132,7 +150,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
             DiscreetError: for an argument that is not a density, or a density without mass in the family's space.
         """
         clients = as_clients(p, self)
-        return outsiders_at_nodes(self, clients, summarise_clients(self, clients)) is None
+        return outsiders_at_nodes(self, clients, summarise_clients_at_nodes(self, clients)) is None
 
     def law(
         self,
@@ -178,18 +196,18 @@ class ContinuousFamily(BandFamily, abc.ABC):
         if fit is None:
             few = self.dim <= LARGEST_CHARTED
             fit = MixtureFit() if as_mixture_family(self) else HistogramFit() if few else KernelFit()
-        if not _is_fit(fit):
+        if not _has_fit_method(fit):
             raise DiscreetError(f"fit = {fit!r} is not a fit; use HistogramFit(), KernelFit() or MixtureFit()")
         return fit.law(self, points)
 
     def _repr_html_(self) -> str:
         where = f"all of R^{self.dim}" if self.box is None else short_repr(self.box)
-        said, rows = describe_bounds(self.bounds, "p/h", any_client=self.any_client)
+        said, rows = bounds_heading_and_rows(self.bounds, "p/h", any_client=self.any_client)
         return notebook_table(f"{self!r}: {said}", [("space", where), *rows])
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The reference density h at points (n,) in one dimension or (n, dim)."""
-        return np.exp(self.log_reference(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
+        return np.exp(self.log_reference(as_points(x, self.dim))).reshape(shape_of_point_values(x, self.dim))
 
     @cached_property
     def panels(self) -> Panels:
@@ -199,12 +217,12 @@ class ContinuousFamily(BandFamily, abc.ABC):
     @cached_property
     def nodes(self) -> Nodes:
         """The public nodes at which every client is evaluated first."""
-        return self.nodes_of(self.panels, ORDER[self.dim])
+        return self.nodes_of_panels(self.panels, ORDER[self.dim])
 
-    def nodes_of(self, panels: Panels, order: int) -> Nodes:
+    def nodes_of_panels(self, panels: Panels, order: int) -> Nodes:
         """Nodes of given panels."""
         t, weights = panels.nodes(order)
-        x = self.chart.points(t)
+        x = self.chart.points_at_coordinates(t)
         log_reference = self.log_reference(x.reshape(-1, self.dim)).reshape(weights.shape)
         with np.errstate(invalid="ignore"):  # a rational map has infinite slope at infinity
             element = np.exp(log_reference) * self.chart.jacobian(t)
@@ -216,36 +234,38 @@ class ContinuousFamily(BandFamily, abc.ABC):
         There are at most `most` nodes; with more features than that, some may be missed.
         """
         order = ORDER[self.dim]
-        features = features_of(clients, self.dim)
-        return split_panels_at(features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim)
+        features = narrow_features_of(clients, self.dim)
+        return split_panels_near_features(
+            features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim
+        )
 
     def cells(self, count: int) -> CellPartition:
         """A partition into at least `count` cells of about equal reference mass; the same for all clients."""
         count = check_count("cells", count, most=MOST_CELLS)
-        if count not in self._known_partitions:
-            self._known_partitions[count] = CellPartition.of(self, count)
-        return self._known_partitions[count]
+        if count not in self._partitions_by_count:
+            self._partitions_by_count[count] = CellPartition.of(self, count)
+        return self._partitions_by_count[count]
 
     @cached_property
-    def _known_partitions(self) -> dict[int, CellPartition]:
+    def _partitions_by_count(self) -> dict[int, CellPartition]:
         return {}
 
     given = OldName("given_densities")
 
 
-def _is_fit(fit: Any) -> bool:
+def _has_fit_method(fit: Any) -> bool:
     """Whether it has a method `law(family, records)`; families and samplers have other methods of that name."""
     method = getattr(fit, "law", None)
     return callable(method) and list(inspect.signature(method).parameters) == ["family", "records"]
 
 
-def check_charted(dim: int) -> None:
+def refuse_dimension_without_chart(dim: int) -> None:
     """Reject a dimension for which there are no coordinates."""
     if dim > LARGEST_CHARTED:
         raise DiscreetError(f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {dim}")
 
 
-def singular_error(what: str, fix: str) -> ImpossibleError:
+def error_for_singular_class(what: str, fix: str) -> ImpossibleError:
     """The error for a class on which every sampler has the largest risk."""
     return ImpossibleError(
         f"{what}: the class then holds infinitely many laws that are (or come arbitrarily close to being) mutually singular; "
@@ -291,20 +311,22 @@ def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
     """log p/h of every client at every node: (n, panels, nodes); minus infinity where p or h is zero."""
     x = nodes.x.reshape(-1, nodes.x.shape[-1])
     mixtures = mixtures_of_one_kernel(clients) if len(clients) > 1 else None
-    found = log_densities(mixtures, x) if mixtures else np.stack([p.log_density(x) for p in clients])
+    found = mixture_log_densities(mixtures, x) if mixtures else np.stack([p.log_density(x) for p in clients])
     with np.errstate(invalid="ignore"):
         found -= nodes.log_reference.ravel()
     found[:, nodes.element.ravel() <= 0.0] = -np.inf
     return found.reshape(len(clients), *nodes.weights.shape)
 
 
-def known_interval_masses(clients: Sequence[LogDensity], edges: Floats) -> list[Floats | None]:
+def interval_masses_if_known(clients: Sequence[LogDensity], edges: Floats) -> list[Floats | None]:
     """The masses of each client between consecutive edges of a line; None if they are unknown or nearly zero."""
     mixtures = mixtures_of_one_kernel(clients)
     if mixtures is not None:
-        rows: list[Floats | None] = list(kernel_rows(mixtures, edges))
+        rows: list[Floats | None] = list(interval_mass_rows_of_mixtures(mixtures, edges))
     else:
-        rows = [p.plain_masses(edges) if hasattr(p, "plain_masses") else None for p in clients]
+        rows = [
+            p.approximate_interval_masses(edges) if hasattr(p, "approximate_interval_masses") else None for p in clients
+        ]
     for place, (p, row) in enumerate(zip(clients, rows, strict=True)):
         if (row is None or row.sum() < _FAINT) and hasattr(p, "interval_masses"):  # tails need differences of tails
             known = p.interval_masses(edges)
@@ -317,18 +339,18 @@ def largest_log_ratios(log_ratio: Floats) -> Floats:
     largest = log_ratio.reshape(len(log_ratio), -1).max(axis=1)
     zero = np.isneginf(largest)
     if zero.any():
-        raise unseen_error("p" if len(largest) == 1 else f"p[{int(np.argmax(zero))}]")
+        raise error_for_unseen_client("p" if len(largest) == 1 else f"p[{int(np.argmax(zero))}]")
     return np.asarray(largest)
 
 
-def unseen_error(who: str) -> DiscreetError:
+def error_for_unseen_client(who: str) -> DiscreetError:
     """The error for a client that is zero at every evaluated point."""
     return DiscreetError(
         f"{who} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
     )
 
 
-def check_masses(masses: Floats | float) -> None:
+def refuse_lost_masses(masses: Floats | float) -> None:
     """Reject clients whose mass, relative to their largest p/h, is lost in rounding."""
     smallest = np.atleast_1d(masses)
     if not (smallest > LEAST_MASS).all():
@@ -362,14 +384,14 @@ def reported_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> 
     """(n,) the mass that each client reports in the family's space; NaN if it does not know."""
     mixtures = mixtures_of_one_kernel(clients)
     if mixtures is not None:
-        found = masses_between(mixtures, *family.space)
+        found = mixture_masses_in_box(mixtures, *family.space)
     else:
         said = (p.mass_between(*family.space) if hasattr(p, "mass_between") else None for p in clients)
         found = np.array([np.nan if mass is None else mass for mass in said], dtype=np.float64)
     return np.where(found > LEAST_MASS, found, np.nan)
 
 
-def missed_clients(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> list[int]:
+def clients_missed_by_nodes(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> list[int]:
     """The clients for which nodes saw no mass, or too little of the mass that they report."""
     gap = np.abs(seen.log_mass - np.log(reported_masses(family, clients)))
     much = gap > np.minimum(seen.slack, _MISSED_AT_MOST)
@@ -403,12 +425,14 @@ def panel_masses(
     None if it is zero at all nodes.
     """
     order, dim = ORDER[panels.dim], panels.dim
-    features = features_of([p], dim)
-    fine, owner = split_panels_at(features, panels, chart, widest=0.5 * order, most=_MOST_NODES // order**dim)
+    features = narrow_features_of([p], dim)
+    fine, owner = split_panels_near_features(
+        features, panels, chart, widest=0.5 * order, most=_MOST_NODES // order**dim
+    )
     extremes = [math.inf, -math.inf]
 
-    def log_values(t: Floats) -> Floats:
-        x = chart.points(t).reshape(-1, dim)
+    def log_density_at_coordinates(t: Floats) -> Floats:
+        x = chart.points_at_coordinates(t).reshape(-1, dim)
         found = p.log_density(x)
         if log_reference is not None:
             below = log_reference(x)
@@ -418,16 +442,16 @@ def panel_masses(
             found = np.where(held, found, -np.inf)
         return np.asarray(found.reshape(t.shape[:-1]))
 
-    waiting = [log_values(fine.nodes(order)[0])]  # reused in the first evaluation below
+    waiting = [log_density_at_coordinates(fine.nodes(order)[0])]  # reused in the first evaluation below
     shift = float(waiting[0].max())
     if math.isinf(shift):
         return None
 
-    def mass_element(t: Floats) -> Floats:
-        values = np.exp((waiting.pop() if waiting else log_values(t)) - shift)
+    def density_in_coordinates(t: Floats) -> Floats:
+        values = np.exp((waiting.pop() if waiting else log_density_at_coordinates(t)) - shift)
         return np.where(values > 0.0, values * chart.jacobian(t), 0.0)
 
-    _, part, integrals, errors = integrate_parts(fine, mass_element, _RESOLVED[dim], 0.1, ends=dim == 1)
+    _, part, integrals, errors = integrate_parts(fine, density_in_coordinates, _RESOLVED[dim], 0.1, ends=dim == 1)
     masses = sum_by_cell(integrals, owner[part], len(panels))
     most = np.finfo(np.float64).max / (4.0 * len(masses))  # no distribution has such a mass
     finite = np.minimum(np.nan_to_num(masses, nan=most, posinf=most), most)
@@ -448,7 +472,7 @@ def warn_of_coarse_masses(who: str, error: float) -> None:
         )
 
 
-def sampling_deviation(bounds: Bounds, count: int) -> float:
+def deviation_of_sampled_mass(bounds: Bounds, count: int) -> float:
     """How far the average of p/h over that many draws of h is from 1, relatively, for all members except with probability 1e-9.
 
     (Bernstein's inequality, for p/h between the bounds with variance at most (upper - 1)(1 - lower).) Infinite if it gives no bound.
@@ -471,13 +495,13 @@ def outsiders_at_nodes(family: ContinuousFamily, clients: Sequence[LogDensity], 
     log_mass = np.where(unknown, seen.log_mass, np.log(known))
     slack = np.where(unknown, seen.slack, np.minimum(seen.slack, _LEAST_SLACK))
     log_smallest, log_largest = seen.log_smallest.copy(), seen.log_largest.copy()
-    for i in {*map(int, np.flatnonzero(unknown)), *missed_clients(family, clients, seen)}:
-        found = _log_ratios_at_places(family, clients[i])
+    for i in {*map(int, np.flatnonzero(unknown)), *clients_missed_by_nodes(family, clients, seen)}:
+        found = _log_ratios_at_narrow_places(family, clients[i])
         log_smallest[i], log_largest[i] = found.min(initial=log_smallest[i]), found.max(initial=log_largest[i])
     with np.errstate(over="ignore", invalid="ignore"):
         smallest, largest = np.exp(log_smallest - log_mass), np.exp(log_largest - log_mass)
         bad = (largest > bounds.upper * (1.0 + slack)) | (smallest < bounds.lower * (1.0 - slack))
-    outside = [i for i in map(int, np.flatnonzero(bad)) if not is_member(family, clients[i])]
+    outside = [i for i in map(int, np.flatnonzero(bad)) if not is_certain_member(family, clients[i])]
     if not outside:
         return None
     return Outsiders(outside, len(clients), float(smallest[outside[0]]), float(largest[outside[0]]))
@@ -493,11 +517,11 @@ def find_outsiders(
     if (family if members is None else members).any_client:
         return None
     if members is not None and clients:
-        family, seen = members, summarise_clients(members, clients)
+        family, seen = members, summarise_clients_at_nodes(members, clients)
     return outsiders_at_nodes(family, clients, seen)
 
 
-def summarise_clients(family: ContinuousFamily, clients: Sequence[LogDensity]) -> NodeSummary:
+def summarise_clients_at_nodes(family: ContinuousFamily, clients: Sequence[LogDensity]) -> NodeSummary:
     """A summary of clients on the family's public nodes, refined where a client reports narrow features."""
     if family.dim not in ORDER:
         x = family.draw(_POINTS, np.random.default_rng(0))
@@ -505,20 +529,20 @@ def summarise_clients(family: ContinuousFamily, clients: Sequence[LogDensity]) -
         log_ratio = np.stack([p.log_density(x) - log_reference for p in clients])
         shift = largest_log_ratios(log_ratio)
         log_mass = shift + np.log(np.exp(log_ratio - shift[:, None]).mean(axis=1))
-        return NodeSummary(log_mass, log_ratio.min(axis=1), shift, sampling_deviation(family.bounds, _POINTS))
-    each = [_summarise_client(family, p) for p in clients]
+        return NodeSummary(log_mass, log_ratio.min(axis=1), shift, deviation_of_sampled_mass(family.bounds, _POINTS))
+    each = [_summarise_client_at_nodes(family, p) for p in clients]
     return NodeSummary(*(np.array(column) for column in zip(*each, strict=True)))
 
 
-def _summarise_client(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
+def _summarise_client_at_nodes(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
     order = ORDER[family.dim]
     panels, _ = family.refine_panels(family.panels, [p], _MOST_NODES)
-    nodes = family.nodes if len(panels) == len(family.panels) else family.nodes_of(panels, order)
+    nodes = family.nodes if len(panels) == len(family.panels) else family.nodes_of_panels(panels, order)
     log_ratio = log_ratios([p], nodes)
     shift = float(largest_log_ratios(log_ratio)[0])
     density = np.exp(log_ratio[0] - shift) * nodes.element
     mass = float((density * nodes.weights).sum())
-    check_masses(mass)
+    refuse_lost_masses(mass)
     smallest = float(log_ratio[0].min(where=nodes.masses > 0.0, initial=np.inf))
     error = float(nodes.panels.errors(density, order).sum()) / mass
     return shift + math.log(mass), smallest, shift, BAND_SLACK + error
@@ -537,7 +561,7 @@ def warn_of_unresolved_masses(
     if much.size:
         first = int(much[0])
         warn_caller(
-            f"{name_clients(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which nodes saw "
+            f"{client_numbers_in_words(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which nodes saw "
             f"{math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the reference has no mass. Divergences and scale "
             "may be off by as much; a release is equally private",
             UnresolvedWarning,
@@ -545,9 +569,9 @@ def warn_of_unresolved_masses(
     return np.fmax(errors, gap), ~np.isnan(known)
 
 
-def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
+def _log_ratios_at_narrow_places(family: ContinuousFamily, p: LogDensity) -> Floats:
     """log p/h at the narrow places that p reports, which nodes may have missed; empty if it reports none."""
-    places = features_of([p], family.dim).places[:_MOST_PLACES]
+    places = narrow_features_of([p], family.dim).places[:_MOST_PLACES]
     if not len(places):
         return np.empty(0)
     log_reference = family.log_reference(places)
@@ -555,6 +579,6 @@ def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
     return np.asarray(p.log_density(places[inside]) - log_reference[inside]) if inside.any() else np.empty(0)
 
 
-def is_member(family: ContinuousFamily, p: Any) -> bool:
+def is_certain_member(family: ContinuousFamily, p: Any) -> bool:
     """Whether p is in the band by its parameters, or because it was clipped (`certainly_in`)."""
     return family.certainly_contains(p) or (hasattr(p, "certainly_in") and bool(p.certainly_in(family)))

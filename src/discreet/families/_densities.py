@@ -24,10 +24,10 @@ from discreet.families._integration import (
     TINY,
     Features,
     IntervalMasses,
-    distribution_masses,
-    features_of,
-    lipschitz_masses,
-    table_masses,
+    interval_masses_from_cdf_bounds,
+    interval_masses_of_lipschitz_density,
+    interval_masses_of_table,
+    narrow_features_of,
 )
 
 Floats = NDArray[np.float64]
@@ -78,7 +78,7 @@ def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
     if _is_kernel_estimate(p):
         return KernelEstimate(p, dim, name)
     if callable(getattr(p, "logpdf", None)):
-        _check_dimension(p, dim, name)
+        _refuse_other_dimension(p, dim, name)
         return (
             ScipyDensity(p, dim, name)
             if _has_draw_method(p)
@@ -112,9 +112,9 @@ class FunctionDensity:
 
     def log_density(self, x: Floats) -> Floats:
         if self.dim > 1:
-            return self._checked_logarithms(self._evaluate_function(x), x)
+            return self._checked_log_densities(self._evaluate_function(x), x)
         try:
-            return self._checked_logarithms(self._evaluate_function(x[:, 0]), x)
+            return self._checked_log_densities(self._evaluate_function(x[:, 0]), x)
         except _WrongShapeError:
             try:
                 values = self._evaluate_function(x)
@@ -122,7 +122,7 @@ class FunctionDensity:
                 values = None
             if values is None:
                 raise
-            return self._checked_logarithms(values, x)
+            return self._checked_log_densities(values, x)
 
     def _evaluate_function(self, points: Floats) -> Floats:
         """One value for each point; otherwise an error that describes what was returned."""
@@ -142,17 +142,17 @@ class FunctionDensity:
             )
         return values
 
-    def _checked_logarithms(self, values: Floats, x: Floats) -> Floats:
-        self._refuse_values(np.isnan(values), values, x, "is not a number")
+    def _checked_log_densities(self, values: Floats, x: Floats) -> Floats:
+        self._refuse_bad_function_values(np.isnan(values), values, x, "is not a number")
         if not self._logarithmic:
-            self._refuse_values(values < 0.0, values, x, "is negative; a density is at least 0")
-        self._refuse_values(np.isposinf(values), values, x, "is infinite; a density is finite")
+            self._refuse_bad_function_values(values < 0.0, values, x, "is negative; a density is at least 0")
+        self._refuse_bad_function_values(np.isposinf(values), values, x, "is infinite; a density is finite")
         if self._logarithmic:
             return values
         with np.errstate(divide="ignore"):
             return np.log(values)
 
-    def _refuse_values(self, bad: NDArray[np.bool_], values: Floats, x: Floats, why: str) -> None:
+    def _refuse_bad_function_values(self, bad: NDArray[np.bool_], values: Floats, x: Floats, why: str) -> None:
         if bad.any():
             first = int(np.argmax(bad))
             raise DiscreetError(f"{self._name}({format_point(x[first])}) = {values[first]:g} {why}")
@@ -184,7 +184,7 @@ class ScipyDensity(FunctionDensity):
 
     def mass_between(self, low: Floats, high: Floats) -> float | None:
         """Its mass in the box from low to high, if scipy has a distribution function."""
-        if not _is_of_scipy(self.distribution):
+        if not _is_scipy_distribution(self.distribution):
             return None
         if np.isneginf(low).all() and np.isposinf(high).all():
             return 1.0
@@ -196,7 +196,7 @@ class ScipyDensity(FunctionDensity):
             return float(beyond(low[0]) - beyond(high[0]))
         return float(above - below)
 
-    def plain_masses(self, edges: Floats) -> Floats | None:
+    def approximate_interval_masses(self, edges: Floats) -> Floats | None:
         """Differences of its distribution function; None if it has none of its own."""
         if self.dim > 1 or not _has_distribution_function(self.distribution):
             return None
@@ -229,12 +229,12 @@ class KernelEstimate(FunctionDensity):
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
         """Its masses between consecutive edges of a line: those of a mixture of Gaussians at its data."""
-        from discreet.families._kernel_mixtures import GAUSSIAN, kernel_masses  # a circular import
+        from discreet.families._kernel_mixtures import GAUSSIAN, interval_masses_of_mixture  # a circular import
 
         if self.dim > 1:
             return None
         width = np.full(self.estimate.n, np.sqrt(self.estimate.covariance[0, 0]))
-        return kernel_masses(GAUSSIAN, self.estimate.weights, self.estimate.dataset[0], width, edges)
+        return interval_masses_of_mixture(GAUSSIAN, self.estimate.weights, self.estimate.dataset[0], width, edges)
 
 
 class BoundedDensity:
@@ -282,7 +282,7 @@ class BoundedDensity:
 
     def narrow_places(self) -> Features:
         """The narrow places of the density, if it reports them."""
-        return features_of([self.density], 1)
+        return narrow_features_of([self.density], 1)
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
         """Its masses between consecutive edges of a line, enclosed; None between infinite edges if only a Lipschitz constant is known."""
@@ -308,7 +308,7 @@ class BoundedDensity:
         width = (np.diff(edges) / parts)[owner]
         middles = edges[owner] + (np.arange(owner.size) - first[owner] + 0.5) * width
         heights = np.exp(self.density.log_density(middles[:, None]))
-        return lipschitz_masses(heights, width, owner, parts.size, self._lipschitz)
+        return interval_masses_of_lipschitz_density(heights, width, owner, parts.size, self._lipschitz)
 
 
 class Tabulated:
@@ -389,16 +389,22 @@ class Tabulated:
         """Its mass in the box from low to high (dim,), whose ends may be infinite."""
         mass = self.values
         for axis, start, stop in zip(self.axes, low, high, strict=True):
-            mass = np.tensordot(_axis_overlaps(axis, float(start), float(stop), self._constant), mass, axes=(0, 0))
+            mass = np.tensordot(
+                _integrals_along_axis(axis, float(start), float(stop), self._constant), mass, axes=(0, 0)
+            )
         return float(mass)
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
         """Its masses between consecutive edges of a line, enclosed."""
-        return table_masses(self.axes[0], self.values, edges, constant=self._constant) if self.dim == 1 else None
+        return (
+            interval_masses_of_table(self.axes[0], self.values, edges, constant=self._constant)
+            if self.dim == 1
+            else None
+        )
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The density at points (n,) or (n, dim)."""
-        return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
+        return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_point_values(x, self.dim))
 
     def log_density(self, x: Floats) -> Floats:
         inside = np.ones(len(x), dtype=bool)
@@ -432,7 +438,7 @@ def as_points(x: ArrayLike, dim: int, name: str = "x", *, finite: bool = True) -
     return array.reshape(-1, dim)
 
 
-def shape_of_points(x: ArrayLike, dim: int) -> tuple[int, ...]:
+def shape_of_point_values(x: ArrayLike, dim: int) -> tuple[int, ...]:
     """The shape of one value for each point: that of x in one dimension, all but the last axis in more."""
     shape = np.shape(x)
     return shape if dim == 1 and (len(shape) < 2 or shape[-1] != 1) else shape[:-1]
@@ -444,7 +450,7 @@ def format_point(point: Floats) -> str:
     return entries[0] if len(point) == 1 else f"[{', '.join(entries)}]"
 
 
-def _axis_overlaps(axis: Floats, start: float, stop: float, constant: bool) -> Floats:
+def _integrals_along_axis(axis: Floats, start: float, stop: float, constant: bool) -> Floats:
     """The integrals from start to stop along one axis of a table: of the cells' indicators, or of the points' hat functions."""
     low, high = np.clip(start, axis[:-1], axis[1:]), np.clip(stop, axis[:-1], axis[1:])
     lengths = np.maximum(high - low, 0.0)
@@ -456,7 +462,7 @@ def _axis_overlaps(axis: Floats, start: float, stop: float, constant: bool) -> F
 
 def _scipy_narrow_places(distribution: Any, dim: int) -> Features:
     """The places of a scipy distribution's mass: between its quantiles, or around draws if it has no quantiles."""
-    if not _is_of_scipy(distribution):
+    if not _is_scipy_distribution(distribution):
         return Features(np.empty((0, dim)), np.empty(0))
     quantile = getattr(distribution, "ppf", None) or getattr(distribution, "icdf", None)
     if dim == 1 and quantile is not None:
@@ -472,7 +478,7 @@ def _scipy_narrow_places(distribution: Any, dim: int) -> Features:
 
 def _has_distribution_function(distribution: Any) -> bool:
     """Whether a scipy distribution, or every component of a mixture, has a distribution function that is not an integral of its density."""
-    if not _is_of_scipy(distribution):
+    if not _is_scipy_distribution(distribution):
         return False
     if hasattr(distribution, "components"):
         return all(_has_distribution_function(one) for one in distribution.components)
@@ -480,7 +486,7 @@ def _has_distribution_function(distribution: Any) -> bool:
     return not hasattr(base, "_cdf") or type(base)._cdf is not scipy.stats.rv_continuous._cdf
 
 
-def _shapes_are_checked(distribution: Any, base: Any) -> bool:
+def _has_tested_shape_parameters(distribution: Any, base: Any) -> bool:
     """Whether the shape parameters of a frozen distribution (neither location nor scale) are in the tested range."""
     number, names = getattr(base, "numargs", 0), (getattr(base, "shapes", None) or "").split(", ")
     given = getattr(distribution, "args", ())[:number]
@@ -504,28 +510,32 @@ def _scipy_interval_masses(distribution: Any, edges: Floats) -> IntervalMasses |
         return IntervalMasses(mass, low * (1.0 - rounding), high * (1.0 + rounding), proved)
     base = getattr(distribution, "dist", distribution)
     name = str(getattr(base, "name", type(base).__name__))
-    error = _CDF_ERRORS.get(name) if _is_of_scipy(base) and _shapes_are_checked(distribution, base) else None
+    error = (
+        _CDF_ERRORS.get(name)
+        if _is_scipy_distribution(base) and _has_tested_shape_parameters(distribution, base)
+        else None
+    )
     ends = np.array([*distribution.support(), distribution.median()], dtype=np.float64)
     near = 16.0 * 2.0**-53 * (np.abs(edges) + np.abs(ends[np.isfinite(ends)]).sum())
     beyond = getattr(distribution, "sf", None) or distribution.ccdf
     before, after = edges - near, edges + near
     below = np.asarray(distribution.cdf(before)), np.asarray(distribution.cdf(after))
     above = np.asarray(beyond(after)), np.asarray(beyond(before))
-    found = distribution_masses(below, above, error or 0.0, proved=error is not None)
+    found = interval_masses_from_cdf_bounds(below, above, error or 0.0, proved=error is not None)
     here = np.asarray(distribution.cdf(edges)), np.asarray(beyond(edges))
     best = np.where(here[0][:-1] > 0.5, here[1][:-1] - here[1][1:], np.diff(here[0]))
     touched = (after[1:] >= ends[0]) & (before[:-1] <= ends[1])
     return replace(found, mass=np.clip(best, found.low, found.high), high=found.high + TINY * touched)
 
 
-def _is_of_scipy(p: Any) -> bool:
+def _is_scipy_distribution(p: Any) -> bool:
     """Whether the distribution's methods are scipy's own."""
     return type(p).__module__.startswith("scipy.stats")
 
 
-def _check_dimension(p: Any, dim: int, name: str) -> None:
+def _refuse_other_dimension(p: Any, dim: int, name: str) -> None:
     """Reject a distribution of another dimension. scipy's on the line do not state theirs; users' own are tested in use."""
-    found = getattr(p, "dim", 1 if _is_of_scipy(p) else dim)
+    found = getattr(p, "dim", 1 if _is_scipy_distribution(p) else dim)
     if isinstance(found, int) and found != dim:
         raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
 

@@ -28,8 +28,15 @@ from discreet._base.labelled import labelled_values
 from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import DiscreetError, Range
-from discreet.families._bands_and_laws import check_any_client, normalised_bounds
-from discreet.families._continuous import ANY, LARGEST_CHARTED, ContinuousFamily, as_box, check_charted, singular_error
+from discreet.families._bands_and_laws import normalised_bounds, read_any_client
+from discreet.families._continuous import (
+    ANY,
+    LARGEST_CHARTED,
+    ContinuousFamily,
+    as_box,
+    error_for_singular_class,
+    refuse_dimension_without_chart,
+)
 from discreet.families._densities import Drawable, LogDensity, Tabulated, as_density
 from discreet.families._finite import Band
 from discreet.families._integration import AxisMap, Cartesian, CellPartition, Chart, HalfLine, Identity, WholeLine
@@ -71,10 +78,10 @@ class DensityBand(ContinuousFamily):
 
     @old_keywords(everybody="any_client")
     def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, any_client: bool = False) -> None:
-        self.any_client = check_any_client(any_client, lower)
+        self.any_client = read_any_client(any_client, lower)
         if isinstance(upper, (int, float)) and upper == math.inf:
-            raise singular_error("upper = inf", "take a finite upper bound on p/h")
-        self.box: list[tuple[float, float]] = _box_of_density(density, box)
+            raise error_for_singular_class("upper = inf", "take a finite upper bound on p/h")
+        self.box: list[tuple[float, float]] = _given_box_or_that_of_density(density, box)
         self.dim = len(self.box)
         self.density: LogDensity = as_density(density, self.dim, "density")
         self._given = (density, lower, upper)
@@ -108,7 +115,7 @@ class DensityBand(ContinuousFamily):
         return (self.density,)
 
     @property
-    def given_as(self) -> tuple[Any, float, float]:
+    def density_and_bounds_as_given(self) -> tuple[Any, float, float]:
         """The density, lower and upper as given."""
         return self._given
 
@@ -124,11 +131,11 @@ class DensityBand(ContinuousFamily):
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if isinstance(self.density, Drawable):
-            return self._draw_inside(self.density, count, rng)
+            return self._draw_inside_box(self.density, count, rng)
         numbers = rng.choice(len(self._cells_to_draw_from), size=count, p=self._cells_to_draw_from.masses)
-        return self._cells_to_draw_from.points(numbers, rng)
+        return self._cells_to_draw_from.draw_points_in_cells(numbers, rng)
 
-    def _draw_inside(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
+    def _draw_inside_box(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
         low, high = np.array(self.box).T
         kept: list[Floats] = []
         missing = count
@@ -146,7 +153,7 @@ class DensityBand(ContinuousFamily):
 
     @cached_property
     def chart(self) -> Chart:
-        check_charted(self.dim)
+        refuse_dimension_without_chart(self.dim)
         maps: list[AxisMap] = []
         breaks: list[Floats] = []
         edges: list[Floats] = []
@@ -155,7 +162,7 @@ class DensityBand(ContinuousFamily):
             maps.append(axis_map)
             inner = np.empty(0)
             if isinstance(self.density, Tabulated):
-                inner = axis_map.backward(self.density.axes[axis])
+                inner = axis_map.position_to_coordinate(self.density.axes[axis])
             elif isinstance(axis_map, WholeLine):
                 inner = np.array([0.5])
             inner = inner[(inner > start) & (inner < stop)]
@@ -185,13 +192,13 @@ class DensityBand(ContinuousFamily):
     def _integrate_density(self) -> tuple[Panels, float]:
         """Panels that resolve h, and its integral."""
 
-        def mass_element(t: Floats) -> Floats:
-            x = self.chart.points(t).reshape(-1, self.dim)
+        def density_in_coordinates(t: Floats) -> Floats:
+            x = self.chart.points_at_coordinates(t).reshape(-1, self.dim)
             values = np.exp(self.density.log_density(x)).reshape(t.shape[:-1])
             return np.where(values > 0.0, values * self.chart.jacobian(t), 0.0)
 
         start, _ = self.refine_panels(Panels.from_edges(self.chart.edges), self.given_densities, _MOST_NODES)
-        panels, mass, error = integrate_reference(start, mass_element)
+        panels, mass, error = integrate_reference(start, density_in_coordinates)
         if mass < _LEAST_MASS:
             raise DiscreetError(
                 f"density has zero mass in box = {self.box}; check the box, or give the density's own support"
@@ -226,7 +233,7 @@ class DensityBand(ContinuousFamily):
         return (same, tuple(self.box), lower, upper, self.any_client)
 
 
-def _box_of_density(density: Any, box: Any) -> list[tuple[float, float]]:
+def _given_box_or_that_of_density(density: Any, box: Any) -> list[tuple[float, float]]:
     """The given box, or the one that the density knows."""
     if box is not None:
         dim = getattr(density, "dim", None)

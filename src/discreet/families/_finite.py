@@ -38,16 +38,16 @@ from discreet.families._bands_and_laws import (
     as_floats,
     as_laws,
     attained_bounds,
-    check_any_client,
+    bounds_heading_and_rows,
     check_laws,
-    covers_evenly,
-    describe_bounds,
-    divides_evenly,
+    has_even_cover,
+    has_whole_number_of_outcomes,
     is_outside_band,
     law_of_counts,
     law_of_logits,
     normalised_bounds,
-    uniform_vertex,
+    read_any_client,
+    vertex_of_uniform_band,
     vertices,
 )
 
@@ -147,7 +147,7 @@ class FiniteFamily(BandFamily, abc.ABC, Generic[Outcome]):
         return True
 
     def _repr_html_(self) -> str:
-        said, rows = describe_bounds(self.bounds, "dP/dmu", any_client=self.any_client)
+        said, rows = bounds_heading_and_rows(self.bounds, "dP/dmu", any_client=self.any_client)
         return notebook_table(
             f"{type(self).__name__}: {said}", [("outcomes", f"{self.size:,}: {_describe_domain(self.domain)}"), *rows]
         )
@@ -181,7 +181,7 @@ class FiniteFamily(BandFamily, abc.ABC, Generic[Outcome]):
     named = OldName("to_samples")
 
 
-def domain_argument(domain: Domain) -> str:
+def domain_as_argument_text(domain: Domain) -> str:
     """A domain as the argument of a family: a number, the labels (only the first, with their number, if there are many), or itself."""
     match domain:
         case Numbers():
@@ -201,7 +201,7 @@ def _describe_domain(domain: Domain) -> str:
         case Interval():
             return f"cells of [{domain.low:g}, {domain.high:g}]"
         case _:
-            return domain_argument(domain)
+            return domain_as_argument_text(domain)
 
 
 class Simplex(FiniteFamily[Outcome]):
@@ -262,7 +262,7 @@ class Simplex(FiniteFamily[Outcome]):
         return Band(weights, lower=0.0, upper=self.size / held, domain=self.domain, any_client=True)
 
     def __repr__(self) -> str:
-        return f"Simplex({domain_argument(self.domain)})"
+        return f"Simplex({domain_as_argument_text(self.domain)})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Simplex) and self.domain == other.domain
@@ -358,7 +358,7 @@ class Band(FiniteFamily[Outcome]):
             what = "domain" if labels is None else "labels"
             raise DiscreetError(f"{what} has {self.size} names for {raw.size} weights; give one for each")
         scaled = raw / raw.max()  # so that the sum cannot overflow
-        self.any_client = check_any_client(any_client, lower)
+        self.any_client = read_any_client(any_client, lower)
         given = normalised_bounds(lower, upper)
         attained = self._attainable_bounds(given, scaled)
         self.bounds = given if self.any_client else attained
@@ -391,15 +391,15 @@ class Band(FiniteFamily[Outcome]):
         """Whether mu is known to be alpha-decomposable, so that the risk formula is exact and not only an upper bound."""
         alpha = self.bounds.alpha
         if isinstance(self.reference, float):
-            return divides_evenly(self.size, alpha)
-        return self.size <= LARGEST_ENUMERATED and covers_evenly(self._mu, alpha)
+            return has_whole_number_of_outcomes(self.size, alpha)
+        return self.size <= LARGEST_ENUMERATED and has_even_cover(self._mu, alpha)
 
     @property
     def worst_members(self) -> WorstMembers | None:
         """The vertices, one of which is the worst case for every box around mu; None if they are too many."""
         lower, upper = self.bounds.lower, self.bounds.upper
         if isinstance(self.reference, float):
-            return lambda levels: uniform_vertex(self.size, lower, upper)
+            return lambda levels: vertex_of_uniform_band(self.size, lower, upper)
         return None if self.size > LARGEST_ENUMERATED else lambda levels: vertices(self._mu, lower, upper)
 
     @property
@@ -420,7 +420,7 @@ class Band(FiniteFamily[Outcome]):
         names = (
             ""
             if isinstance(self.domain, Numbers)
-            else f", {'domain' if self.labels is None else 'labels'}={domain_argument(self.domain)}"
+            else f", {'domain' if self.labels is None else 'labels'}={domain_as_argument_text(self.domain)}"
         )
         return f"Band(<{self.size} weights>, lower={self.bounds.lower:g}, upper={self.bounds.upper:g}{names}{served})"
 

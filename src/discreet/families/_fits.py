@@ -37,8 +37,8 @@ from discreet._base.quadrature import ORDER, Panels, integrate_element
 from discreet.domain import CellDomain, cell_middles, cell_names
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
 from discreet.families._bands_and_laws import Bounds
-from discreet.families._densities import LogDensity, as_points, format_point, shape_of_points
-from discreet.families._integration import CellPartition, Features, features_of, sum_by_cell
+from discreet.families._densities import LogDensity, as_points, format_point, shape_of_point_values
+from discreet.families._integration import CellPartition, Features, narrow_features_of, sum_by_cell
 from discreet.families._kernel_mixtures import Mixture, MixtureKernel
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ClippedLaw:
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The density at points (n,) in one dimension or (n, dim)."""
-        return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
+        return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_point_values(x, self.dim))
 
     def certainly_in(self, family: ContinuousFamily) -> bool:
         """Whether it was clipped to that family's band."""
@@ -86,7 +86,7 @@ class ClippedLaw:
 
     def narrow_places(self) -> Features:
         """The narrow places of the clipped density."""
-        return features_of([self.p], self.dim)
+        return narrow_features_of([self.p], self.dim)
 
 
 def clip_to_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
@@ -99,14 +99,16 @@ def clip_to_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
     chart = family.chart
     panels, _ = family.refine_panels(family.panels, [p], _MOST_NODES)
     for _ in range(_ROUNDS):
-        nodes = family.nodes_of(panels, ORDER[family.dim])
+        nodes = family.nodes_of_panels(panels, ORDER[family.dim])
         law = _clip_to_band(family, p, nodes.x[nodes.masses > 0.0], nodes.masses[nodes.masses > 0.0])
 
-        def mass_element(t: Floats, law: ClippedLaw = law) -> Floats:
-            density = np.exp(law.log_density(chart.points(t).reshape(-1, family.dim))).reshape(t.shape[:-1])
+        def density_in_coordinates(t: Floats, law: ClippedLaw = law) -> Floats:
+            density = np.exp(law.log_density(chart.points_at_coordinates(t).reshape(-1, family.dim))).reshape(
+                t.shape[:-1]
+            )
             return np.where(density > 0.0, density * chart.jacobian(t), 0.0)
 
-        finer, mass, _ = integrate_element(panels, mass_element, _TOLERANCE[family.dim], 0.0)
+        finer, mass, _ = integrate_element(panels, density_in_coordinates, _TOLERANCE[family.dim], 0.0)
         if len(finer) == len(panels) or abs(mass - 1.0) <= _TOLERANCE[family.dim]:
             break
         panels = finer
@@ -176,22 +178,22 @@ class HistogramLaw:
         start, stop = self.partition.family.space
         return float(self.heights @ self.partition.masses) if (low <= start).all() and (high >= stop).all() else None
 
-    def plain_masses(self, edges: Floats) -> Floats | None:
+    def approximate_interval_masses(self, edges: Floats) -> Floats | None:
         """Its masses between consecutive edges of a line: exact for whole cells, by Gauss's rule for parts."""
         if self.dim > 1:
             return None
-        cell, owner, share = self.partition.pieces_between(edges)
+        cell, owner, share = self.partition.cell_pieces_between_edges(edges)
         return sum_by_cell((self.heights * self.partition.masses)[cell] * share, owner, edges.size - 1)
 
     def narrow_places(self) -> Features:
         """The middles of its cells, with their shortest sides."""
         panels, chart = self.partition.panels, self.partition.family.chart
         middles = 0.5 * (panels.lower + panels.upper)
-        sides = (panels.upper - panels.lower) * chart.stretches(middles)
-        return Features(chart.points(middles), 0.5 * sides.min(axis=1))
+        sides = (panels.upper - panels.lower) * chart.axis_stretches(middles)
+        return Features(chart.points_at_coordinates(middles), 0.5 * sides.min(axis=1))
 
     def log_density(self, x: Floats) -> Floats:
-        cell = self.partition.numbers(x)
+        cell = self.partition.cell_numbers_of_points(x)
         with np.errstate(divide="ignore"):
             heights = np.log(np.where(cell >= 0, self.heights[cell], 0.0))
         return np.asarray(heights + self.partition.family.log_reference(x))
@@ -217,12 +219,12 @@ class HistogramFit:
     def law(self, family: ContinuousFamily, records: Floats) -> HistogramLaw:
         wanted = math.ceil(2.0 * len(records) ** (family.dim / (family.dim + 2)))
         partition = family.cells(wanted if self.bins is None else self.bins)
-        cell = partition.numbers(records)
+        cell = partition.cell_numbers_of_points(records)
         if (cell < 0).any():
             first = int(np.argmax(cell < 0))
             raise DiscreetError(f"records[{first}] = {format_point(records[first])} is outside the space of {family!r}")
         heights = np.bincount(cell, minlength=len(partition)) / len(records) / partition.masses
-        share = share_towards_reference(float(heights.min()), float(heights.max()), family)
+        share = least_reference_share_in_bounds(float(heights.min()), float(heights.max()), family)
         return HistogramLaw(partition, (1.0 - share) * heights + share)
 
 
@@ -252,7 +254,7 @@ class KernelFit:
         if mixtures is not None:
             width = mixtures.scale if self.bandwidth is None else float(self.bandwidth)
             return clip_to_member(
-                family, Mixture(weights, pull_inside_radius(mixtures, records), width, kernel=mixtures.kernel)
+                family, Mixture(weights, pull_records_inside_radius(mixtures, records), width, kernel=mixtures.kernel)
             )
         spread = float(np.mean(np.std(records, axis=0))) or 1.0
         scott = spread * len(records) ** (-1.0 / (family.dim + 4))
@@ -283,12 +285,12 @@ class MixtureFit:
         mixtures = as_mixture_family(family)
         if mixtures is None:
             raise DiscreetError(f"MixtureFit needs a family of mixtures, not {family!r}; use HistogramFit or KernelFit")
-        inside = pull_inside_radius(mixtures, records)
+        inside = pull_records_inside_radius(mixtures, records)
         apart = inside[np.argsort(inside[:, 0], kind="stable")]  # every m-th along the first axis: spread over the data
         places = np.linspace(0, len(apart) - 1, min(len(apart), self.components))
         centres = np.unique(apart[np.round(places).astype(int)], axis=0)
         scales = np.full(len(centres), mixtures.scale)
-        exponents = mixtures.kernel.exponents(records, centres, scales)
+        exponents = mixtures.kernel.log_kernel_below_peak(records, centres, scales)
         likelihood = np.exp(exponents - exponents.max(axis=0))  # (centres, records)
         weights = np.full(len(centres), 1.0 / len(centres))
         for _ in range(self.steps):  # each step increases the likelihood, which is concave in the weights
@@ -301,14 +303,14 @@ def as_mixture_family(family: object) -> MixtureFamily | None:
     return family if hasattr(family, "kernel") and hasattr(family, "radius") else None  # type: ignore[return-value]
 
 
-def pull_inside_radius(family: MixtureFamily, records: Floats) -> Floats:
+def pull_records_inside_radius(family: MixtureFamily, records: Floats) -> Floats:
     """Records moved along their rays until they are within the family's radius of the origin."""
-    size = family.kernel.norm(records)
+    size = family.kernel.norm_of_points(records)
     factor = np.divide(family.radius, size, out=np.ones_like(size), where=size > family.radius)
     return np.asarray(records * factor[:, None])
 
 
-def share_towards_reference(smallest: float, largest: float, family: ContinuousFamily) -> float:
+def least_reference_share_in_bounds(smallest: float, largest: float, family: ContinuousFamily) -> float:
     """The smallest share with lower <= (1 - share) p/h + share <= upper for the served bounds, for p/h between smallest and largest."""
     lower, upper = family.served_bounds.lower, family.served_bounds.upper
     from_above = (largest - upper) / (largest - 1.0) if largest > upper else 0.0
@@ -364,13 +366,13 @@ class LineCells(CellDomain):
         """The reference masses of the cells along the line."""
         return np.asarray(self._partition.masses[self.order])
 
-    def share_below(self, places: Integers, values: Floats) -> Floats:
+    def reference_share_below(self, places: Integers, values: Floats) -> Floats:
         """The share of the reference in each of these cells along the line that lies below a value: 0 and 1 past its ends."""
         family, cells = self._partition.family, self._partition.panels[self.order[places]]
         inside = np.clip(values, self.edges[places], self.edges[places + 1])[:, None]
-        t = np.clip(family.chart.coordinates(inside), cells.lower, cells.upper)
+        t = np.clip(family.chart.coordinates_of_points(inside), cells.lower, cells.upper)
         below, above = (
-            family.nodes_of(part, ORDER[1]).masses.sum(axis=1)
+            family.nodes_of_panels(part, ORDER[1]).masses.sum(axis=1)
             for part in (Panels(cells.lower, t), Panels(t, cells.upper))
         )
         return np.asarray(np.divide(below, below + above, out=np.zeros_like(below), where=below + above > 0.0))
@@ -381,7 +383,7 @@ class LineCells(CellDomain):
         panels = self._partition.panels
         starts, last = panels.lower[self.order], panels.upper[self.order[-1:]]
         with np.errstate(divide="ignore"):  # an end at infinity
-            return np.asarray(self._partition.family.chart.points(np.concatenate([starts, last]))[:, 0])
+            return np.asarray(self._partition.family.chart.points_at_coordinates(np.concatenate([starts, last]))[:, 0])
 
     @cached_property
     def names(self) -> list[str]:
@@ -400,27 +402,29 @@ class LineCells(CellDomain):
         return np.asarray(self.order[place])
 
     @cached_property
-    def _upper_ends(self) -> Floats:
+    def _upper_ends_of_cells(self) -> Floats:
         """The upper end of each cell along the line; the next cell begins later where the reference has no mass in between."""
         with np.errstate(divide="ignore"):
-            return np.asarray(self._partition.family.chart.points(self._partition.panels.upper[self.order])[:, 0])
+            return np.asarray(
+                self._partition.family.chart.points_at_coordinates(self._partition.panels.upper[self.order])[:, 0]
+            )
 
-    def between_cells(self, values: Floats) -> NDArray[np.bool_]:
+    def are_between_cells(self, values: Floats) -> NDArray[np.bool_]:
         """Whether each value, between the ends, is in no cell, because the reference has no mass there."""
         place = np.searchsorted(self.edges[1:-1], values, side="right")
-        apart = self.edges[1:] > self._upper_ends
-        return np.asarray(apart[place] & (values > self._upper_ends[place]) & (values <= self.edges[-1]))
+        apart = self.edges[1:] > self._upper_ends_of_cells
+        return np.asarray(apart[place] & (values > self._upper_ends_of_cells[place]) & (values <= self.edges[-1]))
 
     def find_cells(self, values: Floats) -> Integers:
         """The cell of each value, -1 for NaN and for a value past the ends or between cells."""
-        return np.where(self.between_cells(values), -1, super().find_cells(values))
+        return np.where(self.are_between_cells(values), -1, super().find_cells(values))
 
     def within(self, numbers: Integers, place: Floats) -> Floats:
         """Points of the cells; `place` in [0, 1) is the position in each, in the family's coordinate."""
         panels = self._partition.panels
         low, high = panels.lower[numbers, 0], panels.upper[numbers, 0]
         t = low + (high - low) * (_END + (1.0 - 2.0 * _END) * place)
-        return np.asarray(self._partition.family.chart.points(t[:, None])[:, 0])
+        return np.asarray(self._partition.family.chart.points_at_coordinates(t[:, None])[:, 0])
 
     @property
     def terms(self) -> NoReturn:

@@ -61,16 +61,16 @@ class Chart(Protocol):
     def breaks(self) -> tuple[Floats, ...]: ...
     @property
     def edges(self) -> tuple[Floats, ...]: ...
-    def points(self, t: Floats) -> Floats:
+    def points_at_coordinates(self, t: Floats) -> Floats:
         """x(t) for coordinates (..., dim)."""
 
     def jacobian(self, t: Floats) -> Floats:
         """|dx/dt| for coordinates (..., dim), of shape (...)."""
 
-    def coordinates(self, x: Floats) -> Floats:
+    def coordinates_of_points(self, x: Floats) -> Floats:
         """t(x) for points (n, dim)."""
 
-    def stretches(self, t: Floats) -> Floats:
+    def axis_stretches(self, t: Floats) -> Floats:
         """|dx/dt_i| along each axis for coordinates (n, dim): their product is the jacobian."""
 
     @property
@@ -81,22 +81,22 @@ class Chart(Protocol):
 class AxisMap(Protocol):
     """x(t) on one axis."""
 
-    def forward(self, t: Floats) -> Floats: ...
-    def slope(self, t: Floats) -> Floats: ...
-    def backward(self, x: Floats) -> Floats: ...
+    def coordinate_to_position(self, t: Floats) -> Floats: ...
+    def position_slope(self, t: Floats) -> Floats: ...
+    def position_to_coordinate(self, x: Floats) -> Floats: ...
 
 
 @dataclass(frozen=True)
 class Identity:
     """x = t, for a finite interval."""
 
-    def forward(self, t: Floats) -> Floats:
+    def coordinate_to_position(self, t: Floats) -> Floats:
         return t
 
-    def slope(self, t: Floats) -> Floats:
+    def position_slope(self, t: Floats) -> Floats:
         return np.ones_like(t)
 
-    def backward(self, x: Floats) -> Floats:
+    def position_to_coordinate(self, x: Floats) -> Floats:
         return x
 
 
@@ -107,13 +107,13 @@ class HalfLine:
     start: float
     scale: float
 
-    def forward(self, t: Floats) -> Floats:
+    def coordinate_to_position(self, t: Floats) -> Floats:
         return np.asarray(self.start + self.scale * t / (1.0 - t))
 
-    def slope(self, t: Floats) -> Floats:
+    def position_slope(self, t: Floats) -> Floats:
         return np.asarray(abs(self.scale) / np.square(1.0 - t))
 
-    def backward(self, x: Floats) -> Floats:
+    def position_to_coordinate(self, x: Floats) -> Floats:
         ratio = (x - self.start) / self.scale
         with np.errstate(divide="ignore"):  # a place outside the half-line
             return np.asarray(ratio / (1.0 + ratio))
@@ -126,13 +126,13 @@ class WholeLine:
     centre: float
     scale: float
 
-    def forward(self, t: Floats) -> Floats:
+    def coordinate_to_position(self, t: Floats) -> Floats:
         return np.asarray(self.centre + self.scale * (2.0 * t - 1.0) / (t * (1.0 - t)))
 
-    def slope(self, t: Floats) -> Floats:
+    def position_slope(self, t: Floats) -> Floats:
         return np.asarray(self.scale * (1.0 / np.square(t) + 1.0 / np.square(1.0 - t)))
 
-    def backward(self, x: Floats) -> Floats:
+    def position_to_coordinate(self, x: Floats) -> Floats:
         # s = 2t - 1 solves y (1 - s^2) = 4 s; written so that neither sign of y cancels
         y = (x - self.centre) / self.scale
         return np.asarray(0.5 + 0.5 * y / (2.0 + np.sqrt(4.0 + np.square(y))))
@@ -147,21 +147,21 @@ class Cartesian:
     edges: tuple[Floats, ...]
     period: ClassVar[float] = 0.0
 
-    def points(self, t: Floats) -> Floats:
-        return np.stack([axis.forward(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
+    def points_at_coordinates(self, t: Floats) -> Floats:
+        return np.stack([axis.coordinate_to_position(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
 
     def jacobian(self, t: Floats) -> Floats:
         volume = np.ones(t.shape[:-1])
         for i, axis in enumerate(self.maps):
             if not isinstance(axis, Identity):
-                volume = volume * axis.slope(t[..., i])
+                volume = volume * axis.position_slope(t[..., i])
         return volume
 
-    def coordinates(self, x: Floats) -> Floats:
-        return np.stack([axis.backward(x[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
+    def coordinates_of_points(self, x: Floats) -> Floats:
+        return np.stack([axis.position_to_coordinate(x[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
 
-    def stretches(self, t: Floats) -> Floats:
-        return np.stack([axis.slope(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
+    def axis_stretches(self, t: Floats) -> Floats:
+        return np.stack([axis.position_slope(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
 
 
 def cartesian_chart(box: list[tuple[float, float]], edges: Floats, breaks: Floats, width: float) -> Cartesian:
@@ -187,18 +187,18 @@ class Polar:
     edges: tuple[Floats, ...]
     period: ClassVar[float] = 2.0 * math.pi
 
-    def points(self, t: Floats) -> Floats:
+    def points_at_coordinates(self, t: Floats) -> Floats:
         radius, angle = t[..., 0], t[..., 1]
         return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
 
     def jacobian(self, t: Floats) -> Floats:
         return t[..., 0]
 
-    def coordinates(self, x: Floats) -> Floats:
+    def coordinates_of_points(self, x: Floats) -> Floats:
         angle = np.mod(np.arctan2(x[..., 1], x[..., 0]), 2.0 * math.pi)
         return np.stack([np.hypot(x[..., 0], x[..., 1]), angle], axis=-1)
 
-    def stretches(self, t: Floats) -> Floats:
+    def axis_stretches(self, t: Floats) -> Floats:
         return np.stack([np.ones_like(t[..., 0]), t[..., 0]], axis=-1)
 
 
@@ -210,7 +210,7 @@ class Spherical:
     edges: tuple[Floats, ...]
     period: ClassVar[float] = 2.0 * math.pi
 
-    def points(self, t: Floats) -> Floats:
+    def points_at_coordinates(self, t: Floats) -> Floats:
         radius, angle, longitude = t[..., 0], t[..., 1], t[..., 2]
         across = radius * np.sin(angle)
         return np.stack([across * np.cos(longitude), across * np.sin(longitude), radius * np.cos(angle)], axis=-1)
@@ -218,12 +218,12 @@ class Spherical:
     def jacobian(self, t: Floats) -> Floats:
         return np.asarray(np.square(t[..., 0]) * np.sin(t[..., 1]))
 
-    def coordinates(self, x: Floats) -> Floats:
+    def coordinates_of_points(self, x: Floats) -> Floats:
         across = np.hypot(x[..., 0], x[..., 1])
         longitude = np.mod(np.arctan2(x[..., 1], x[..., 0]), 2.0 * math.pi)
         return np.stack([np.hypot(across, x[..., 2]), np.arctan2(across, x[..., 2]), longitude], axis=-1)
 
-    def stretches(self, t: Floats) -> Floats:
+    def axis_stretches(self, t: Floats) -> Floats:
         radius = t[..., 0]
         return np.stack([np.ones_like(radius), radius, radius * np.sin(t[..., 1])], axis=-1)
 
@@ -245,21 +245,21 @@ class Features:
         return cls(places[good], scales[good])
 
 
-def features_of(clients: Iterable[Any], dim: int) -> Features:
+def narrow_features_of(clients: Iterable[Any], dim: int) -> Features:
     """The features of all clients that have a method `narrow_places()`."""
     return Features.concat((p.narrow_places() for p in clients if hasattr(p, "narrow_places")), dim)
 
 
-def split_panels_at(
+def split_panels_near_features(
     features: Features, panels: Panels, chart: Chart, *, widest: float, most: int
 ) -> tuple[Panels, NDArray[np.intp]]:
     """Panels halved until none near a feature is wider than `widest` of its scales, with the parent of each.
 
     It stops at `most` panels: then features may be missed.
     """
-    middles = chart.coordinates(features.places)
+    middles = chart.coordinates_of_points(features.places)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        widths = features.scales[:, None] / chart.stretches(middles)
+        widths = features.scales[:, None] / chart.axis_stretches(middles)
     good = np.isfinite(middles).all(axis=1) & (widths > 0.0).all(axis=1)
     middles, widths = middles[good], widths[good]
     if chart.period:  # the last coordinate is periodic
@@ -349,14 +349,14 @@ class CellPartition:
     def of(cls, family: ContinuousFamily, count: int) -> CellPartition:
         """Cells halved along their longest side until none exceeds mass 1/count; cells of mass 0 stay only if the family serves everybody."""
         panels = Panels.from_edges(family.chart.breaks)
-        masses = _reference_masses(family, panels)
+        masses = _reference_masses_of_panels(family, panels)
         while True:
             heavy = masses > masses.sum() / count * (1.0 + 1e-9)
             if not heavy.any() or len(panels) > 64 * count:
                 break
-            halves = panels[heavy].halve(_longest_axes(family, panels[heavy]))
+            halves = panels[heavy].halve(_longest_axis_of_cells(family, panels[heavy]))
             panels = panels[~heavy].concat(halves)
-            masses = np.concatenate([masses[~heavy], _reference_masses(family, halves)])
+            masses = np.concatenate([masses[~heavy], _reference_masses_of_panels(family, halves)])
         held = masses > (0.0 if family.any_client else 1e-15 * masses.max())
         panels, masses = panels[held], masses[held]
         return cls(family, panels, masses / masses.sum(), _density_ceilings(family, panels))
@@ -364,44 +364,46 @@ class CellPartition:
     def __len__(self) -> int:
         return len(self.panels)
 
-    def nodes(self, order: int) -> Nodes:
+    def nodes_in_cells(self, order: int) -> Nodes:
         """Nodes in every cell, for a client's mass there."""
-        return self.family.nodes_of(self.panels, order)
+        return self.family.nodes_of_panels(self.panels, order)
 
-    def points(self, numbers: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+    def draw_points_in_cells(self, numbers: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """One point of the reference from each of the numbered cells: (n, dim)."""
         low, width = self.panels.lower[numbers], (self.panels.upper - self.panels.lower)[numbers]
         ceilings, chart, dim = self.ceilings[numbers], self.family.chart, self.family.dim
         t = low + width * rng.random((len(numbers), dim))
         waiting = np.arange(len(numbers))
         for _ in range(1000):
-            element = np.exp(self.family.log_reference(chart.points(t[waiting]))) * chart.jacobian(t[waiting])
+            element = np.exp(self.family.log_reference(chart.points_at_coordinates(t[waiting]))) * chart.jacobian(
+                t[waiting]
+            )
             waiting = waiting[rng.random(len(waiting)) * ceilings[waiting] > element]
             if not len(waiting):
                 break
             t[waiting] = low[waiting] + width[waiting] * rng.random((len(waiting), dim))
-        return chart.points(t)
+        return chart.points_at_coordinates(t)
 
-    def pieces_between(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    def cell_pieces_between_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
         """The cells of a line cut at edges: the cell of each piece, its interval between the edges, and its share of the cell."""
         key = edges.tobytes()
-        if key not in self._known_pieces:
-            self._known_pieces.clear()  # usually one list of edges is used many times
-            self._known_pieces[key] = self._cut_at_edges(edges)
-        return self._known_pieces[key]
+        if key not in self._cell_pieces_by_edges:
+            self._cell_pieces_by_edges.clear()  # usually one list of edges is used many times
+            self._cell_pieces_by_edges[key] = self._cut_cells_at_edges(edges)
+        return self._cell_pieces_by_edges[key]
 
     @cached_property
-    def _known_pieces(self) -> dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
+    def _cell_pieces_by_edges(self) -> dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
         return {}
 
-    def _cut_at_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    def _cut_cells_at_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
         order = np.argsort(self.panels.lower[:, 0])
         start, stop = self.panels.lower[order, 0], self.panels.upper[order, 0]
-        places = self.family.chart.coordinates(np.clip(edges, -_FAR, _FAR)[:, None])[:, 0]
+        places = self.family.chart.coordinates_of_points(np.clip(edges, -_FAR, _FAR)[:, None])[:, 0]
         grid = np.unique(np.concatenate([start, stop, np.clip(places, start[0], stop[-1])]))
         middle = 0.5 * (grid[:-1] + grid[1:])
         cell = np.clip(np.searchsorted(start, middle, side="right") - 1, 0, start.size - 1)
-        mass = self.family.nodes_of(Panels(grid[:-1, None], grid[1:, None]), ORDER[1]).masses.sum(axis=1)
+        mass = self.family.nodes_of_panels(Panels(grid[:-1, None], grid[1:, None]), ORDER[1]).masses.sum(axis=1)
         mass[middle >= stop[cell]] = 0.0  # between cells, where the reference has no mass
         whole = np.bincount(cell, mass, minlength=start.size)[cell]
         share = np.divide(mass, whole, out=np.zeros_like(mass), where=whole > 0.0)
@@ -411,9 +413,9 @@ class CellPartition:
         owner = edges.size - 2 - owner if falling else owner
         return order[cell[inside]], owner[inside], share[inside]
 
-    def numbers(self, x: Floats) -> NDArray[np.int64]:
+    def cell_numbers_of_points(self, x: Floats) -> NDArray[np.int64]:
         """The cell of each point (n, dim); -1 outside all cells."""
-        t = self.family.chart.coordinates(x)
+        t = self.family.chart.coordinates_of_points(x)
         found = np.full(len(x), -1, dtype=np.int64)
         step = max(1, _CELLS_IN_A_ROUND // max(len(self.panels), 1))
         for rows in (slice(start, start + step) for start in range(0, len(x), step)):
@@ -422,20 +424,20 @@ class CellPartition:
         return found
 
 
-def _reference_masses(family: ContinuousFamily, panels: Panels) -> Floats:
+def _reference_masses_of_panels(family: ContinuousFamily, panels: Panels) -> Floats:
     """(n,) reference masses of panels, with nodes where the reference reports narrow features."""
     fine, owner = family.refine_panels(panels, family.given_densities, _MOST_NODES)
-    masses = family.nodes_of(fine, ORDER[family.dim]).masses.sum(axis=1)
+    masses = family.nodes_of_panels(fine, ORDER[family.dim]).masses.sum(axis=1)
     return np.asarray(np.bincount(owner, masses, minlength=len(panels)), dtype=np.float64)
 
 
-def _longest_axes(family: ContinuousFamily, panels: Panels) -> NDArray[np.intp]:
+def _longest_axis_of_cells(family: ContinuousFamily, panels: Panels) -> NDArray[np.intp]:
     """The axis along which each cell is longest in the space itself, not in coordinates."""
     middle, half = 0.5 * (panels.lower + panels.upper), 0.45 * (panels.upper - panels.lower)
     lengths = []
     for axis in range(panels.dim):
         step = half * (np.arange(panels.dim) == axis)
-        ends = family.chart.points(middle + step) - family.chart.points(middle - step)
+        ends = family.chart.points_at_coordinates(middle + step) - family.chart.points_at_coordinates(middle - step)
         lengths.append(np.sqrt(np.square(ends).sum(axis=1)))
     return np.asarray(np.argmax(lengths, axis=0))
 
@@ -445,9 +447,9 @@ def _density_ceilings(family: ContinuousFamily, panels: Panels) -> Floats:
     dim = panels.dim
     corners = np.stack(np.meshgrid(*[(1e-9, 1.0 - 1e-9)] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     t = panels.lower[:, None, :] + (panels.upper - panels.lower)[:, None, :] * corners
-    x = family.chart.points(t)
+    x = family.chart.points_at_coordinates(t)
     at_corners = np.exp(family.log_reference(x.reshape(-1, dim))).reshape(t.shape[:2]) * family.chart.jacobian(t)
-    inside = family.nodes_of(panels, 3).element
+    inside = family.nodes_of_panels(panels, 3).element
     return np.asarray(np.maximum(at_corners.max(axis=1), inside.max(axis=1)) * (1.0 + 1e-6))
 
 
@@ -486,7 +488,7 @@ class IntervalMasses:
         return IntervalMasses(self.mass / self.mass.sum(), low, np.minimum(high, 1.0), self.proved)
 
 
-def table_masses(axis: Floats, values: Floats, edges: Floats, *, constant: bool) -> IntervalMasses:
+def interval_masses_of_table(axis: Floats, values: Floats, edges: Floats, *, constant: bool) -> IntervalMasses:
     """The masses of a table that is constant between the positions of its axis, or linear; zero outside."""
     inside = edges[(edges > axis[0]) & (edges < axis[-1])]
     grid = np.unique(np.concatenate([axis, inside]))
@@ -505,7 +507,7 @@ def table_masses(axis: Floats, values: Floats, edges: Floats, *, constant: bool)
     return IntervalMasses.with_error(mass, mass * (2.0 * (grid.size + 16) * _UNIT))
 
 
-def distribution_masses(
+def interval_masses_from_cdf_bounds(
     below: tuple[Floats, Floats], above: tuple[Floats, Floats], relative: float, *, proved: bool
 ) -> IntervalMasses:
     """Masses from bounds (low, high) of the masses below and above every edge, each up to a relative error, without cancellation."""
@@ -517,7 +519,7 @@ def distribution_masses(
     return IntervalMasses(0.5 * (low + high), low, high, proved)
 
 
-def lipschitz_masses(
+def interval_masses_of_lipschitz_density(
     heights: Floats, widths: Floats, owner: NDArray[np.intp], cells: int, constant: float
 ) -> IntervalMasses:
     """Masses from the heights in the middle of short pieces of cells, for a density that changes by at most `constant` times a distance."""

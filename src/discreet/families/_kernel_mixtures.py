@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import LENGTH, DiscreetError
 from discreet.families._bands_and_laws import as_floats, refuse_bad_entries
-from discreet.families._densities import as_points, shape_of_points
+from discreet.families._densities import as_points, shape_of_point_values
 from discreet.families._integration import TINY, Features, IntervalMasses
 
 Floats = NDArray[np.float64]
@@ -44,10 +44,10 @@ class MixtureKernel(Protocol):
 
     @property
     def name(self) -> str: ...
-    def log_scale_factor(self, dim: int) -> float:
+    def log_kernel_at_centre(self, dim: int) -> float:
         """log K(0)."""
 
-    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+    def log_kernel_below_peak(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
         """log K((x - c)/s) - log K(0) for every point (n, dim) and centre (k, dim): (k, n)."""
 
     @property
@@ -57,7 +57,7 @@ class MixtureKernel(Protocol):
     def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
         """One point (n, dim) for each of the components drawn."""
 
-    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+    def log_mass_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
         """log of the mass of one axis of K between low and high."""
 
     def cdf(self, x: Floats) -> Floats:
@@ -66,7 +66,7 @@ class MixtureKernel(Protocol):
     def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
         """The mass of one axis of K beyond a distance of at least 0, and a bound of its error."""
 
-    def norm(self, x: Floats) -> Floats:
+    def norm_of_points(self, x: Floats) -> Floats:
         """The norm that bounds a mixture family's centres: (n,) of (n, dim)."""
 
 
@@ -75,10 +75,10 @@ class _GaussianKernel:
     name: str = "gaussian"
     separable: bool = True
 
-    def log_scale_factor(self, dim: int) -> float:
+    def log_kernel_at_centre(self, dim: int) -> float:
         return -0.5 * dim * math.log(2.0 * math.pi)
 
-    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+    def log_kernel_below_peak(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
         if x.shape[1] <= 3:  # differences avoid cancellation
             squared = np.zeros((len(centres), len(x)))
             for axis in range(x.shape[1]):
@@ -92,8 +92,8 @@ class _GaussianKernel:
     def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
         return rng.standard_normal((len(which), dim))
 
-    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
-        left, right = _mirror_left(low, high)
+    def log_mass_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        left, right = _mirror_interval_left(low, high)
         with np.errstate(divide="ignore", invalid="ignore"):
             above, below = scipy.special.log_ndtr(right), scipy.special.log_ndtr(left)
             return np.asarray(above + np.log1p(-np.exp(below - above)))
@@ -107,7 +107,7 @@ class _GaussianKernel:
             error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * np.square(distance)) * _UNIT, 0.0)
         return beyond, error
 
-    def norm(self, x: Floats) -> Floats:
+    def norm_of_points(self, x: Floats) -> Floats:
         return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
 
 
@@ -116,10 +116,10 @@ class _LaplaceKernel:
     name: str = "laplace"
     separable: bool = True
 
-    def log_scale_factor(self, dim: int) -> float:
+    def log_kernel_at_centre(self, dim: int) -> float:
         return -dim * math.log(2.0)
 
-    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+    def log_kernel_below_peak(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
         distance = np.empty((len(centres), len(x)))
         for row, centre in enumerate(centres):
             np.sum(np.abs(x - centre), axis=1, out=distance[row])
@@ -129,8 +129,8 @@ class _LaplaceKernel:
     def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
         return rng.laplace(size=(len(which), dim))
 
-    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
-        left, right = _mirror_left(low, high)
+    def log_mass_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        left, right = _mirror_interval_left(low, high)
         with np.errstate(divide="ignore"):
             end = np.minimum(right, 0.0)
             one_sided = end + np.log(-np.expm1(left - end)) - math.log(2.0)
@@ -145,7 +145,7 @@ class _LaplaceKernel:
             error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * distance) * _UNIT, 0.0)
         return beyond, error
 
-    def norm(self, x: Floats) -> Floats:
+    def norm_of_points(self, x: Floats) -> Floats:
         return np.asarray(np.abs(x).sum(axis=-1))
 
 
@@ -155,7 +155,7 @@ def laplace_cdf(x: Floats) -> Floats:
         return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(x, 0.0)))
 
 
-def _mirror_left(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
+def _mirror_interval_left(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
     """The interval or its mirror image, whichever lies further left, where masses are small and do not cancel."""
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     with np.errstate(invalid="ignore"):  # the whole line is its own mirror image
@@ -185,10 +185,10 @@ class CorrelatedGaussian:
     name: str = "gaussian"
     separable: bool = False
 
-    def log_scale_factor(self, dim: int) -> float:
+    def log_kernel_at_centre(self, dim: int) -> float:
         return -0.5 * dim * math.log(2.0 * math.pi)
 
-    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+    def log_kernel_below_peak(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
         out = np.empty((len(centres), len(x)))
         for row, (centre, axes) in enumerate(zip(centres, self.axes, strict=True)):
             apart = scipy.linalg.solve_triangular(axes, (x - centre).T, lower=True, check_finite=False)
@@ -200,7 +200,7 @@ class CorrelatedGaussian:
         standard = rng.standard_normal((len(which), dim))
         return np.asarray(np.einsum("nij,nj->ni", self.axes[which], standard))
 
-    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+    def log_mass_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
         raise DiscreetError("the mass that a correlated component has in a box is not known in closed form")
 
     def cdf(self, x: Floats) -> Floats:
@@ -209,7 +209,7 @@ class CorrelatedGaussian:
     def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
         raise DiscreetError(_CORRELATED)
 
-    def norm(self, x: Floats) -> Floats:
+    def norm_of_points(self, x: Floats) -> Floats:
         return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
 
     def narrow_places(self, means: Floats, scales: Floats) -> Features:
@@ -219,20 +219,20 @@ class CorrelatedGaussian:
         for mean, scale, axes in zip(means, scales, self.axes, strict=True):
             lengths, directions = np.linalg.eigh(scale**2 * axes @ axes.T)
             sides = np.sqrt(np.maximum(lengths, 0.0))
-            steps = [_axis_places(side, sides[0], _PLACES.get(dim, 1)) for side in sides]
+            steps = [_places_along_axis(side, sides[0], _PLACES.get(dim, 1)) for side in sides]
             grid = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, dim) if dim in _PLACES else None
             places.append(mean[None, :] if grid is None else mean + grid @ directions.T)
             widths.append(np.full(len(places[-1]), sides[0]))
         return Features(np.concatenate(places), np.concatenate(widths))
 
 
-def _axis_places(side: float, narrowest: float, most: int) -> Floats:
+def _places_along_axis(side: float, narrowest: float, most: int) -> Floats:
     """Places within reach along one axis; the narrowest axis needs one."""
     count = min(most, 1 + 2 * math.ceil(_REACH * (side / narrowest - 1.0) / _REACH))
     return np.linspace(-_REACH * side, _REACH * side, count) if count > 1 else np.zeros(1)
 
 
-def scales_and_axes(covariances: ArrayLike, count: int, dim: int) -> tuple[Floats, Floats | None]:
+def scales_and_axes_of_covariances(covariances: ArrayLike, count: int, dim: int) -> tuple[Floats, Floats | None]:
     """Scales (k,) and axes (k, dim, dim) of covariances (dim, dim) or (k, dim, dim); axes are None if all are multiples of the identity."""
     given = as_floats(covariances, "covariances")
     if given.shape not in ((dim, dim), (count, dim, dim)):
@@ -311,7 +311,7 @@ class Mixture:
         if covariances is not None:
             if scales is not None or self.kernel != GAUSSIAN:
                 raise DiscreetError('covariances take the place of scales, for kernel="gaussian"; leave the other out')
-            self.scales, axes = scales_and_axes(covariances, *self.means.shape)
+            self.scales, axes = scales_and_axes_of_covariances(covariances, *self.means.shape)
             if axes is not None:
                 self.kernel = CorrelatedGaussian(axes)
             return
@@ -331,16 +331,16 @@ class Mixture:
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The density at points (n,) in one dimension or (n, dim)."""
-        return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
+        return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_point_values(x, self.dim))
 
     def log_density(self, x: Floats) -> Floats:
         out = np.empty(len(x))
         step = max(1, _BLOCK // max(len(self.weights), self.dim))
         with np.errstate(divide="ignore"):
-            heights = np.log(self.weights) + self.kernel.log_scale_factor(self.dim) - self.dim * np.log(self.scales)
+            heights = np.log(self.weights) + self.kernel.log_kernel_at_centre(self.dim) - self.dim * np.log(self.scales)
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
-            terms = self.kernel.exponents(x[rows], self.means, self.scales)
+            terms = self.kernel.log_kernel_below_peak(x[rows], self.means, self.scales)
             terms += heights[:, None]
             out[rows] = log_sum_of_exponentials(terms)
         return out
@@ -349,11 +349,11 @@ class Mixture:
         """Its mass in the box from low to high (dim,), whose ends may be infinite; NaN if it is not known."""
         if not self.kernel.separable:
             return 1.0 if np.isneginf(low).all() and np.isposinf(high).all() else math.nan
-        return float(masses_between([self], low, high)[0])
+        return float(mixture_masses_in_box([self], low, high)[0])
 
     def interval_masses(self, edges: Floats) -> IntervalMasses:
         """Its masses between consecutive edges of a line, enclosed."""
-        return kernel_masses(self.kernel, self.weights, self.means[:, 0], self.scales, edges)
+        return interval_masses_of_mixture(self.kernel, self.weights, self.means[:, 0], self.scales, edges)
 
     def narrow_places(self) -> Features:
         """Its components, as features."""
@@ -381,12 +381,12 @@ def log_sum_of_exponentials(terms: Floats) -> Floats:
         return np.asarray(shift + np.log(np.exp(terms - shift).sum(axis=0)))
 
 
-def masses_between(mixtures: Sequence[Mixture], low: Floats, high: Floats) -> Floats:
+def mixture_masses_in_box(mixtures: Sequence[Mixture], low: Floats, high: Floats) -> Floats:
     """(n,) masses of n mixtures of one kernel in the box from low to high (dim,), all components at once."""
     weights = np.concatenate([p.weights for p in mixtures])
     means = np.concatenate([p.means for p in mixtures])
     scales = np.concatenate([p.scales for p in mixtures])[:, None]
-    log_masses = mixtures[0].kernel.log_mass((low - means) / scales, (high - means) / scales).sum(axis=1)
+    log_masses = mixtures[0].kernel.log_mass_between((low - means) / scales, (high - means) / scales).sum(axis=1)
     return np.asarray(np.add.reduceat(weights * np.exp(log_masses), _component_starts(mixtures)[:-1]))
 
 
@@ -395,20 +395,20 @@ def _component_starts(mixtures: Sequence[Mixture]) -> NDArray[np.intp]:
     return np.cumsum([0, *(len(p.weights) for p in mixtures)])
 
 
-def log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
+def mixture_log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
     """(n, m) log densities of n mixtures of one kernel at m shared points, all components at once."""
     kernel, dim = mixtures[0].kernel, mixtures[0].dim
     starts = _component_starts(mixtures)
     weights = np.concatenate([p.weights for p in mixtures])
     means = np.concatenate([p.means for p in mixtures])
     scales = np.concatenate([p.scales for p in mixtures])
-    heights = weights * np.exp(kernel.log_scale_factor(dim) - dim * np.log(scales))
+    heights = weights * np.exp(kernel.log_kernel_at_centre(dim) - dim * np.log(scales))
     out = np.empty((len(mixtures), len(x)))
     clients = max(1, _BLOCK * len(mixtures) // (len(weights) * len(x)))
     for first in range(0, len(mixtures), clients):
         last = min(first + clients, len(mixtures))
         rows = slice(starts[first], starts[last])
-        terms = kernel.exponents(x, means[rows], scales[rows])
+        terms = kernel.log_kernel_below_peak(x, means[rows], scales[rows])
         np.exp(terms, out=terms)
         terms *= heights[rows, None]
         np.add.reduceat(terms, starts[first:last] - starts[first], axis=0, out=out[first:last])
@@ -416,17 +416,17 @@ def log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
         return np.log(out, out=out)
 
 
-def kernel_masses(
+def interval_masses_of_mixture(
     kernel: MixtureKernel, weights: Floats, centres: Floats, scales: Floats, edges: Floats
 ) -> IntervalMasses:
     """The masses of a mixture of kernels on a line: weights, centres and scales (k,)."""
-    mass, off = _component_masses(kernel, centres, scales, edges)
+    mass, off = _interval_masses_of_components(kernel, centres, scales, edges)
     whole = weights @ mass
     rounding = 2.0 * (len(weights) + 8) * _UNIT
     return IntervalMasses.with_error(whole, (weights @ off) * (1.0 + rounding) + rounding * whole + TINY)
 
 
-def kernel_rows(mixtures: Sequence[Mixture], edges: Floats) -> Floats:
+def interval_mass_rows_of_mixtures(mixtures: Sequence[Mixture], edges: Floats) -> Floats:
     """(n, cells) masses of n mixtures of one kernel, to within rounding of each one's total, in blocks."""
     rows = np.empty((len(mixtures), edges.size - 1))
     step = max(1, _BLOCK // (edges.size * max(len(p.weights) for p in mixtures)))
@@ -441,7 +441,9 @@ def kernel_rows(mixtures: Sequence[Mixture], edges: Floats) -> Floats:
     return np.maximum(rows, 0.0, out=rows)
 
 
-def _component_masses(kernel: MixtureKernel, centres: Floats, scales: Floats, edges: Floats) -> tuple[Floats, Floats]:
+def _interval_masses_of_components(
+    kernel: MixtureKernel, centres: Floats, scales: Floats, edges: Floats
+) -> tuple[Floats, Floats]:
     """(k, cells) masses of kernels, and bounds of their errors."""
     t = (edges - centres[:, None]) / scales[:, None]
     tail, error = kernel.tail_mass(np.abs(t))

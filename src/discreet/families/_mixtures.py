@@ -50,7 +50,13 @@ from discreet._base.quadrature import Panels, integrate_reference, subdivide_bre
 from discreet._base.showing import short_repr
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
 from discreet.families._bands_and_laws import MembersOnAtoms, WorstMembers, members_from_ratios, normalised_bounds
-from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, as_box, check_charted, singular_error
+from discreet.families._continuous import (
+    LARGEST_CHARTED,
+    ContinuousFamily,
+    as_box,
+    error_for_singular_class,
+    refuse_dimension_without_chart,
+)
 from discreet.families._integration import Chart, Polar, Spherical, cartesian_chart
 from discreet.families._kernel_mixtures import GAUSSIAN, LAPLACE, Mixture, MixtureKernel, laplace_cdf
 
@@ -77,7 +83,7 @@ class _Mixtures(ContinuousFamily):
         self.dim = check_count("dim", dim)
         for name, value, singular in (("radius", radius, math.inf), ("scale", scale, 0.0)):
             if isinstance(value, (int, float)) and value == singular:
-                raise singular_error(f"{name} = {value:g}", f"take {name} in {POSITIVE}")
+                raise error_for_singular_class(f"{name} = {value:g}", f"take {name} in {POSITIVE}")
         self.radius = POSITIVE.check("radius", radius, "give the largest distance of a centre from the origin")
         self.scale = POSITIVE.check("scale", scale, "give the width of one component")
         for name, length in (("radius", self.radius), ("scale", self.scale)):
@@ -90,7 +96,7 @@ class _Mixtures(ContinuousFamily):
             )
 
     @property
-    def fills_band(self) -> bool:
+    def contains_whole_band(self) -> bool:
         """False: mixtures are only a part of the band, so the formula for the band is an upper bound for them."""
         return False
 
@@ -98,7 +104,7 @@ class _Mixtures(ContinuousFamily):
         """The member with these weights and centres, restricted to the family's box if it has one."""
         member = Mixture(weights, means, self.scale, kernel=self.kernel)
         if not self.certainly_contains(member):
-            largest = float(self.kernel.norm(member.means).max())
+            largest = float(self.kernel.norm_of_points(member.means).max())
             raise DiscreetError(
                 f"means reach a distance of {largest:g} from the origin in dimension {member.dim}; "
                 f"{self!r} allows {self.radius:g} in dimension {self.dim}"
@@ -111,7 +117,7 @@ class _Mixtures(ContinuousFamily):
             and p.dim == self.dim
             and p.kernel == self.kernel
             and bool((np.abs(p.scales / self.scale - 1.0) <= _ROUNDING).all())
-            and bool((self.kernel.norm(p.means) <= self.radius * (1.0 + _ROUNDING)).all())
+            and bool((self.kernel.norm_of_points(p.means) <= self.radius * (1.0 + _ROUNDING)).all())
         )
 
     def _is_inside_box(self, x: Floats) -> NDArray[np.bool_]:
@@ -172,12 +178,12 @@ class GaussianMixtures(_Mixtures):
         radius = self.radius / self.scale
         if self.box is None:
             if self.dim == 1:
-                return worst_gaussian_on_line(radius, self._log_upper, None)
-            return worst_gaussian_in_space(self.dim, radius, self._log_upper)
+                return worst_gaussian_member_on_line(radius, self._log_upper, None)
+            return worst_gaussian_member_in_space(self.dim, radius, self._log_upper)
         low, high = self.box[0]
         if self.dim > 1 or low != -high or high < self.radius:
             return None
-        return worst_gaussian_on_line(radius, self._log_upper, (low / self.scale, high / self.scale))
+        return worst_gaussian_member_on_line(radius, self._log_upper, (low / self.scale, high / self.scale))
 
     def log_reference(self, x: Floats) -> Floats:
         found = self._log_envelope(x) - self._log_upper
@@ -185,48 +191,51 @@ class GaussianMixtures(_Mixtures):
 
     def _log_envelope(self, x: Floats) -> Floats:
         """log h~, not cut off at the box."""
-        beyond = np.maximum(0.0, GAUSSIAN.norm(x) - self.radius) / self.scale
-        return np.asarray(self._log_height - 0.5 * np.square(beyond))
+        beyond = np.maximum(0.0, GAUSSIAN.norm_of_points(x) - self.radius) / self.scale
+        return np.asarray(self._log_envelope_height - 0.5 * np.square(beyond))
 
     @property
-    def _log_height(self) -> float:
+    def _log_envelope_height(self) -> float:
         """log of the largest value of h~, its value within the radius."""
-        return GAUSSIAN.log_scale_factor(self.dim) - self.dim * math.log(self.scale) - self._log_least_mass
+        return GAUSSIAN.log_kernel_at_centre(self.dim) - self.dim * math.log(self.scale) - self._log_least_mass_in_box
 
     @cached_property
-    def _log_least_mass(self) -> float:
+    def _log_least_mass_in_box(self) -> float:
         """log of the smallest mass that a Gaussian with an admissible centre has in the box."""
         if self.box is None:
             return 0.0
         low, high = np.array(self.box).T / self.scale
 
-        def log_mass_towards(direction: Floats) -> float:
+        def log_mass_in_box_towards(direction: Floats) -> float:
             centre = self.radius / self.scale * direction / np.linalg.norm(direction)
-            return float(GAUSSIAN.log_mass(low - centre, high - centre).sum())
+            return float(GAUSSIAN.log_mass_between(low - centre, high - centre).sum())
 
         # log mass is concave in the centre, so its minimum over the ball lies on the sphere
         corners = np.stack(np.meshgrid(*[(-1.0, 0.0, 1.0)] * self.dim, indexing="ij"), axis=-1).reshape(-1, self.dim)
         starts = corners[np.any(corners != 0.0, axis=1)]
-        best = min(starts, key=log_mass_towards)
+        best = min(starts, key=log_mass_in_box_towards)
         if self.dim == 1:
-            return log_mass_towards(best)
+            return log_mass_in_box_towards(best)
         found = scipy.optimize.minimize(
-            lambda v: log_mass_towards(v) if np.any(v) else 0.0, best, method="Nelder-Mead", options={"xatol": 1e-10}
+            lambda v: log_mass_in_box_towards(v) if np.any(v) else 0.0,
+            best,
+            method="Nelder-Mead",
+            options={"xatol": 1e-10},
         )
-        return min(log_mass_towards(best), float(found.fun))
+        return min(log_mass_in_box_towards(best), float(found.fun))
 
     def _log_mass_of_envelope(self) -> float:
         if self.box is None:
-            return self._log_height + float(scipy.special.logsumexp(self._log_radial_terms))
+            return self._log_envelope_height + float(scipy.special.logsumexp(self._log_radial_terms))
         if self.dim == 1:
-            return self._log_height + math.log(self._envelope_integrals.sum())
+            return self._log_envelope_height + math.log(self._envelope_integrals.sum())
         start = Panels.from_edges(self.chart.edges)
 
-        def mass_element(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
-            return np.exp(self._log_envelope(t.reshape(-1, self.dim)) - self._log_height).reshape(t.shape[:-1])
+        def density_in_coordinates(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
+            return np.exp(self._log_envelope(t.reshape(-1, self.dim)) - self._log_envelope_height).reshape(t.shape[:-1])
 
-        self.panels, total, _ = integrate_reference(start, mass_element)
-        return self._log_height + math.log(total)
+        self.panels, total, _ = integrate_reference(start, density_in_coordinates)
+        return self._log_envelope_height + math.log(total)
 
     @cached_property
     def _log_radial_terms(self) -> Floats:
@@ -250,8 +259,8 @@ class GaussianMixtures(_Mixtures):
         assert self.box is not None
         (low, high), rho, s = self.box[0], self.radius, self.scale
         middle = max(0.0, min(high, rho) - max(low, -rho))
-        left = math.exp(GAUSSIAN.log_mass((low + rho) / s, min(0.0, (high + rho) / s))) if low < -rho else 0.0
-        right = math.exp(GAUSSIAN.log_mass(max(0.0, (low - rho) / s), (high - rho) / s)) if high > rho else 0.0
+        left = math.exp(GAUSSIAN.log_mass_between((low + rho) / s, min(0.0, (high + rho) / s))) if low < -rho else 0.0
+        right = math.exp(GAUSSIAN.log_mass_between(max(0.0, (low - rho) / s), (high - rho) / s)) if high > rho else 0.0
         return np.array([left * s * math.sqrt(2 * math.pi), middle, right * s * math.sqrt(2 * math.pi)])
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
@@ -278,7 +287,7 @@ class GaussianMixtures(_Mixtures):
             x = self._draw_on_whole_space(tries, rng)
             return x[self._is_inside_box(x)]
         x = low + (high - low) * rng.random((tries, self.dim))
-        return np.asarray(x[np.log(rng.random(tries)) < self._log_envelope(x) - self._log_height])
+        return np.asarray(x[np.log(rng.random(tries)) < self._log_envelope(x) - self._log_envelope_height])
 
     def _draw_on_whole_space(self, count: int, rng: np.random.Generator) -> Floats:
         """The radius by its terms, the direction uniform."""
@@ -287,7 +296,7 @@ class GaussianMixtures(_Mixtures):
         inside = self.radius * rng.random(count) ** (1.0 / self.dim)
         outside = self.radius + self.scale * np.sqrt(rng.chisquare(np.maximum(term, 1)))
         direction = rng.standard_normal((count, self.dim))
-        direction *= (np.where(term == 0, inside, outside) / GAUSSIAN.norm(direction))[:, None]
+        direction *= (np.where(term == 0, inside, outside) / GAUSSIAN.norm_of_points(direction))[:, None]
         return direction
 
     def _draw_on_interval(self, count: int, rng: np.random.Generator) -> Floats:
@@ -297,8 +306,8 @@ class GaussianMixtures(_Mixtures):
         piece = rng.choice(3, size=count, p=self._envelope_integrals / self._envelope_integrals.sum())
         uniform = rng.random(count)
         middle = max(low, -rho) + uniform * max(0.0, min(high, rho) - max(low, -rho))
-        left = -rho + s * _truncated_normal((low + rho) / s, min(0.0, (high + rho) / s), uniform)
-        right = rho - s * _truncated_normal((rho - high) / s, min(0.0, (rho - low) / s), uniform)
+        left = -rho + s * _draw_truncated_normal((low + rho) / s, min(0.0, (high + rho) / s), uniform)
+        right = rho - s * _draw_truncated_normal((rho - high) / s, min(0.0, (rho - low) / s), uniform)
         return np.asarray(np.clip(np.choose(piece, [left, middle, right]), low, high)[:, None])
 
     @cached_property
@@ -309,7 +318,7 @@ class GaussianMixtures(_Mixtures):
             whole = [(-outermost, outermost)] * self.dim
             both = np.concatenate([-rho - s * _TAIL[::-1], [0.0], rho + s * _TAIL])
             return cartesian_chart(self.box or whole, both, np.array([-rho, 0.0, rho]), s)
-        check_charted(self.dim)
+        refuse_dimension_without_chart(self.dim)
         outer = rho + s * _TAIL
         # r^(n-1) exp(-(r - rho)^2/(2 s^2)) has its mode where r (r - rho) = (n - 1) s^2
         mode = 0.5 * (rho + math.sqrt(rho * rho + 4.0 * (self.dim - 1) * s * s))
@@ -351,13 +360,16 @@ class LaplaceMixtures(_Mixtures):
             least, most = -ratio, ratio
         else:
             low, high = np.array(self.box).T
-            at_zero = LAPLACE.log_mass(low / self.scale, high / self.scale)
+            at_zero = LAPLACE.log_mass_between(low / self.scale, high / self.scale)
             # log mass is concave in the centre: least at a vertex of the ball; along each axis greatest near the box's middle
             ends = np.array(
-                [LAPLACE.log_mass((low - c) / self.scale, (high - c) / self.scale) for c in (-self.radius, self.radius)]
+                [
+                    LAPLACE.log_mass_between((low - c) / self.scale, (high - c) / self.scale)
+                    for c in (-self.radius, self.radius)
+                ]
             )
             middle = np.clip(np.nan_to_num(0.5 * (low + high), nan=0.0), -self.radius, self.radius)
-            at_best = LAPLACE.log_mass((low - middle) / self.scale, (high - middle) / self.scale)
+            at_best = LAPLACE.log_mass_between((low - middle) / self.scale, (high - middle) / self.scale)
             least = -ratio - float((at_best - at_zero).sum())
             most = ratio - float((ends - at_zero).min())
         if not most <= 700.0:
@@ -369,19 +381,19 @@ class LaplaceMixtures(_Mixtures):
     @property
     def worst_members(self) -> WorstMembers | None:
         """One kernel at a corner of the ball, on all of R^dim; None on a box."""
-        return worst_laplace(self.radius / self.scale) if self.box is None else None
+        return worst_laplace_member(self.radius / self.scale) if self.box is None else None
 
     def log_reference(self, x: Floats) -> Floats:
-        found = self._log_reference_height - LAPLACE.norm(x) / self.scale
+        found = self._log_reference_height - LAPLACE.norm_of_points(x) / self.scale
         return found if self.box is None else np.where(self._is_inside_box(x), found, -np.inf)
 
     @cached_property
     def _log_reference_height(self) -> float:
-        free = LAPLACE.log_scale_factor(self.dim) - self.dim * math.log(self.scale)
+        free = LAPLACE.log_kernel_at_centre(self.dim) - self.dim * math.log(self.scale)
         if self.box is None:
             return free
         low, high = np.array(self.box).T / self.scale
-        return free - float(LAPLACE.log_mass(low, high).sum())
+        return free - float(LAPLACE.log_mass_between(low, high).sum())
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if self.box is None:
@@ -394,7 +406,7 @@ class LaplaceMixtures(_Mixtures):
 
     @cached_property
     def chart(self) -> Chart:
-        check_charted(self.dim)
+        refuse_dimension_without_chart(self.dim)
         tail = _EXPONENTIAL_TAIL if self.dim < 3 else _EXPONENTIAL_TAIL[[0, 2, 4, 6, 9]]
         reach = self.radius + self.scale * tail
         both = np.concatenate([-reach[::-1], [0.0], reach])
@@ -402,29 +414,30 @@ class LaplaceMixtures(_Mixtures):
         return cartesian_chart(self.box or whole, both, np.array([0.0]), self.scale)
 
 
-def _truncated_normal(low: float, high: float, uniform: Floats) -> Floats:
+def _draw_truncated_normal(low: float, high: float, uniform: Floats) -> Floats:
     """Standard normal draws restricted to [low, high] with high <= 0, by inversion."""
     return np.asarray(
         scipy.special.ndtri(scipy.special.ndtr(low) + uniform * (scipy.special.ndtr(high) - scipy.special.ndtr(low)))
     )
 
 
-def worst_gaussian_on_line(radius: float, log_upper: float, box: tuple[float, float] | None) -> WorstMembers:
-    """N(radius, 1) on the line, or on an interval about 0; lengths in scales. `log_upper` is the largest log dP/dmu."""
+def worst_gaussian_member_on_line(radius: float, log_upper: float, box: tuple[float, float] | None) -> WorstMembers:
+    """The worst member N(radius, 1) on the line, or on an interval about 0; lengths in scales. `log_upper` is the largest log dP/dmu."""
     low, high = (-radius - _FARTHEST, radius + _FARTHEST) if box is None else box
 
     def log_ratio(x: Floats) -> Floats:
         beyond = np.maximum(0.0, np.abs(x) - radius)
         return log_upper - 0.5 * (np.square(x - radius) - np.square(beyond))
 
-    def place_of_level(level: float) -> float:
+    def place_where_log_ratio_is(level: float) -> float:
         depth = 2.0 * max(0.0, log_upper - level)
         return radius - depth**0.5 if depth <= 4.0 * radius * radius else -depth / (4.0 * radius)
 
     def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         edges = np.concatenate([radius - _NEAR, radius + _NEAR, -radius - _NEAR, -radius + _NEAR, [-radius, radius]])
-        x, weights = _gauss_nodes(
-            _edges_within(np.append(edges, [place_of_level(level) for level in levels]), low, high), _LINE_NODES
+        x, weights = _gauss_nodes_and_weights(
+            _edges_within(np.append(edges, [place_where_log_ratio_is(level) for level in levels]), low, high),
+            _LINE_NODES,
         )
         return members_from_ratios(
             weights * np.exp(-0.5 * np.square(np.maximum(0.0, np.abs(x) - radius))), np.exp(log_ratio(x))[None, :]
@@ -433,20 +446,22 @@ def worst_gaussian_on_line(radius: float, log_upper: float, box: tuple[float, fl
     return members_at_levels
 
 
-def worst_laplace(radius: float) -> WorstMembers:
+def worst_laplace_member(radius: float) -> WorstMembers:
     """A Laplace kernel at a corner of the ball, by the one coordinate that matters; lengths in scales."""
 
     def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         places = [0.5 * (level + radius) for level in levels]
-        x, weights = _gauss_nodes(_edges_within(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES)
+        x, weights = _gauss_nodes_and_weights(
+            _edges_within(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES
+        )
         reference = np.concatenate([[0.5], 0.5 * np.exp(-x) * weights, [0.5 * np.exp(-radius)]])
         return members_from_ratios(reference, np.exp(np.concatenate([[-radius], 2.0 * x - radius, [radius]]))[None, :])
 
     return members_at_levels
 
 
-def worst_gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers:
-    """N(radius e, I) on R^dim, dim >= 2, by the distance r from the origin and the angle to e; lengths in scales.
+def worst_gaussian_member_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers:
+    """The worst member N(radius e, I) on R^dim, dim >= 2, by the distance r from the origin and the angle to e; lengths in scales.
 
     log dP/dmu = log_upper - (|x - radius e|^2 - (r - radius)_+^2)/2 falls with the angle, so each level is one angle for each r.
     """
@@ -458,10 +473,12 @@ def worst_gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstM
         depths = [2.0 * max(0.0, log_upper - level) for level in levels]
         turns = [turn for depth in depths for turn in _level_exit_distances(depth, radius)]
         edges = np.concatenate([*(at + side * _NEAR for at in (mode, middle) for side in (-1.0, 1.0)), [radius], turns])
-        r, outer = _gauss_nodes(_edges_within(edges, 0.0, highest), _RADIAL_NODES)
+        r, outer = _gauss_nodes_and_weights(_edges_within(edges, 0.0, highest), _RADIAL_NODES)
         beyond = np.square(np.maximum(0.0, r - radius))
         cosines = [(np.square(r) + radius**2 - beyond - depth) / (2.0 * radius * r) for depth in depths]
-        angle, inner = _angle_nodes(dim, radius * r, [np.arccos(np.clip(cosine, -1.0, 1.0)) for cosine in cosines])
+        angle, inner = _angle_nodes_and_weights(
+            dim, radius * r, [np.arccos(np.clip(cosine, -1.0, 1.0)) for cosine in cosines]
+        )
         with np.errstate(divide="ignore"):
             log_weight = (dim - 1) * np.log(r) - 0.5 * beyond + np.log(outer)
             log_sine = np.log(np.maximum(np.sin(angle), _TINY))  # an empty panel may end at 0
@@ -481,7 +498,7 @@ def _level_exit_distances(depth: float, radius: float) -> list[float]:
     return [abs(radius - root), radius + root, depth / (4.0 * radius)]
 
 
-def _angle_nodes(dim: int, pull: Floats, cuts: Sequence[Floats]) -> tuple[Floats, Floats]:
+def _angle_nodes_and_weights(dim: int, pull: Floats, cuts: Sequence[Floats]) -> tuple[Floats, Floats]:
     """Angles (n, m) and their weights, for each r, dense where sin^(dim-2) and sin^(dim-2) exp(pull cos) have their bulk."""
     power = dim - 2.0
     cosine = 2.0 * pull / (power + np.hypot(power, 2.0 * pull))  # power cos = pull sin^2, where the second has its peak
@@ -501,7 +518,7 @@ def _edges_within(edges: Floats, low: float, high: float) -> Floats:
     return np.unique(np.clip(np.append(edges, [low, high]), low, high))
 
 
-def _gauss_nodes(edges: Floats, order: int) -> tuple[Floats, Floats]:
+def _gauss_nodes_and_weights(edges: Floats, order: int) -> tuple[Floats, Floats]:
     """Gauss-Legendre nodes and weights between neighbouring edges."""
     nodes, weights = np.polynomial.legendre.leggauss(order)
     half = 0.5 * np.diff(edges)[:, None]

@@ -45,7 +45,7 @@ with imports_on_first_use(globals()):
         MaskedSubsets as MaskedSubsets,
         RankedSubsets as RankedSubsets,
         Reports as Reports,
-        best_subset as best_subset,
+        best_subset_width_and_variance as best_subset_width_and_variance,
         blocks_named as blocks_named,
         choose_blocks as choose_blocks,
         read_report_numbers as read_report_numbers,
@@ -71,10 +71,10 @@ with imports_on_first_use(globals()):
     from discreet.projection import (
         OutputLaw,
         epsilon_for as epsilon_for,
+        largest_risk_over_all_densities as largest_risk_over_all_densities,
         mollifier_epsilon_for as mollifier_epsilon_for,
         nu_for as nu_for,
-        risk_on_atoms as risk_on_atoms,
-        singular_risk as singular_risk,
+        worst_case_on_atoms as worst_case_on_atoms,
     )
 
 

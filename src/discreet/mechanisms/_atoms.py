@@ -2,11 +2,12 @@
 
 A carrier puts clients on finitely many atoms with public reference masses, and turns a drawn atom into a sample:
 
-    p --read_clients--> clients --put_on_atoms--> laws (n, size) --integers--> numbers --samples_of_atoms, format_samples--> release
+    p --read_clients--> clients --discretise_clients--> laws (n, size)
+    laws (n, size) --integers--> numbers --samples_from_atom_numbers, samples_in_user_form--> release
 
-The middle step is the same for every release, and privacy rests on it alone. The atoms are fixed before a client is read, and the weights are
-integers within one box. A release is therefore epsilon-LDP even if the laws on the atoms are inaccurate. Outcomes, cells and points differ in
-the two ends only.
+The step by integers is the same for every release, and privacy rests on it alone. The atoms are fixed before a client is read, and the
+weights are integers within one box. A release is therefore epsilon-LDP even if the laws on the atoms are inaccurate. Outcomes, cells and
+points differ in the other steps only.
 
 On a finite family the atoms are the outcomes, a client is a row of probabilities, and a sample is an outcome or its label. On a continuous
 family a client is a density or a list of them, `output` is a distribution on the whole space, and a sample is a point.
@@ -42,17 +43,17 @@ from discreet.families import (
     Outsiders,
     as_clients,
     as_laws,
+    clients_missed_by_nodes,
+    error_for_unseen_client,
+    find_finite_outsiders,
     find_outsiders,
+    interval_masses_if_known,
+    is_certain_member,
     is_list_of_clients,
-    is_member,
-    known_interval_masses,
     log_ratios,
-    missed_clients,
-    outsiders_on_outcomes,
     panel_masses,
-    report_outsiders,
-    unseen_error,
     warn_of_coarse_masses,
+    warn_of_or_refuse_outsiders,
 )
 from discreet.projection import Affine, Box, OutputLaw, OutputProblem, OutputSolver
 
@@ -93,7 +94,7 @@ class Outputs(Protocol):
     def output_law(self, clients: Any, shape: tuple[int, ...]) -> Floats | OutputLaw:
         """The output distribution Q(.|P) of each client."""
 
-    def scale(self, clients: Any, shape: tuple[int, ...]) -> float | Floats:
+    def clipping_scales(self, clients: Any, shape: tuple[int, ...]) -> float | Floats:
         """The paper's r_P of each client."""
 
 
@@ -115,7 +116,7 @@ class Atoms(abc.ABC, Generic[Clients]):
         """One client or many, checked."""
 
     @abc.abstractmethod
-    def client_blocks(self, clients: Clients) -> Iterator[Clients]:
+    def split_clients_into_blocks(self, clients: Clients) -> Iterator[Clients]:
         """The clients in blocks that fit in memory on the atoms."""
 
     @property
@@ -124,61 +125,63 @@ class Atoms(abc.ABC, Generic[Clients]):
         """The family of client distributions."""
 
     @abc.abstractmethod
-    def put_on_atoms(self, clients: Clients) -> tuple[LawsOnAtoms, Outsiders | None]:
+    def discretise_clients(self, clients: Clients) -> tuple[LawsOnAtoms, Outsiders | None]:
         """The clients on the atoms, and those that are seen to be outside the family."""
 
     def laws_on_atoms(self, clients: Clients, *, refuse: bool) -> LawsOnAtoms:
         """The clients on the atoms. `refuse`: raise for a client outside the family instead of warning."""
-        found, outsiders = self.put_on_atoms(clients)
+        found, outsiders = self.discretise_clients(clients)
         if outsiders is not None:
-            report_outsiders(self.client_family, outsiders, refuse=refuse)
+            warn_of_or_refuse_outsiders(self.client_family, outsiders, refuse=refuse)
         return found
 
-    def laws_in_blocks(self, clients: Clients, *, refuse: bool) -> Iterator[LawsOnAtoms]:
-        """The same in blocks; one warning at the end covers the outsiders of all blocks."""
+    def laws_on_atoms_in_blocks(self, clients: Clients, *, refuse: bool) -> Iterator[LawsOnAtoms]:
+        """The clients on the atoms, block by block; one warning at the end covers the outsiders of all blocks."""
         seen: Outsiders | None = None
         first = 0
-        for block in self.client_blocks(clients):
-            found, outsiders = self.put_on_atoms(block)
+        for block in self.split_clients_into_blocks(clients):
+            found, outsiders = self.discretise_clients(block)
             if outsiders is not None:
-                these = outsiders.as_part_of(len(clients), first)
+                these = outsiders.renumber_in_longer_list(len(clients), first)
                 if refuse:
-                    report_outsiders(self.client_family, these, refuse=True)
+                    warn_of_or_refuse_outsiders(self.client_family, these, refuse=True)
                 seen = these if seen is None else seen.concat(these)
             first += len(block)
             yield found
         if seen is not None:
-            report_outsiders(self.client_family, seen, refuse=False)
+            warn_of_or_refuse_outsiders(self.client_family, seen, refuse=False)
 
     @abc.abstractmethod
     def as_laws_on_atoms(self, laws: Any) -> Floats:
         """Check distributions (..., size) given on the atoms themselves."""
 
     @abc.abstractmethod
-    def outputs(self, sampler: Sampler[Any]) -> Outputs:
+    def outputs_of_sampler(self, sampler: Sampler[Any]) -> Outputs:
         """The output distributions of a sampler on these atoms."""
 
     @abc.abstractmethod
-    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> NDArray[Any]:
+    def samples_from_atom_numbers(
+        self, numbers: Integers, rng: np.random.Generator, seed: int | None = None
+    ) -> NDArray[Any]:
         """The samples (n, ...) of atoms (n,), for anybody who knows the atoms; `seed`: of atoms that only these clients have."""
 
     @abc.abstractmethod
-    def format_samples(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
+    def samples_in_user_form(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
         """Samples in the form users get, for clients of this shape."""
 
     @abc.abstractmethod
-    def single_law(self, p: Any) -> Floats:
+    def law_of_single_client(self, p: Any) -> Floats:
         """One client on the atoms, by the same instructions for every client; an error where that is impossible."""
 
     @abc.abstractmethod
-    def bin_count(self, p: Any) -> int:
+    def empirical_bin_count(self, p: Any) -> int:
         """The number of bins of the empirical distribution p."""
 
     def calibrated_epsilon(self, epsilon: float) -> float:
         """The part of epsilon that is left for the box."""
         return epsilon
 
-    def check_shared_atoms(self) -> None:
+    def refuse_unshared_atoms(self) -> None:
         """Reject a method that needs atoms known to both client and curator."""
 
 
@@ -195,7 +198,7 @@ class OutputRows:
         found = self.box.project(rows) if self.mixing is None else self.box.mix(rows, self.mixing)
         return found.reshape(*shape, self.box.size)
 
-    def scale(self, clients: Floats, shape: tuple[int, ...]) -> float | Floats:
+    def clipping_scales(self, clients: Floats, shape: tuple[int, ...]) -> float | Floats:
         found = self.box.scale(self.carrier.laws_on_atoms(clients, refuse=False).rows)
         return found.reshape(shape) if shape else float(found[0])
 
@@ -218,35 +221,37 @@ class OutcomeAtoms(Atoms[Floats]):
         laws = self.family.as_rows(p)
         return ClientBatch(laws.reshape(-1, self.size), laws.shape[:-1])
 
-    def client_blocks(self, clients: Floats) -> Iterator[Floats]:
+    def split_clients_into_blocks(self, clients: Floats) -> Iterator[Floats]:
         yield clients  # the draw works in blocks itself
 
     @property
     def client_family(self) -> FiniteFamily:
         return self.family
 
-    def put_on_atoms(self, clients: Floats) -> tuple[LawsOnAtoms, Outsiders | None]:
-        return LawsOnAtoms(clients), outsiders_on_outcomes(self.family, clients)
+    def discretise_clients(self, clients: Floats) -> tuple[LawsOnAtoms, Outsiders | None]:
+        return LawsOnAtoms(clients), find_finite_outsiders(self.family, clients)
 
     def as_laws_on_atoms(self, laws: Any) -> Floats:
         return self.family.as_rows(laws, "laws")
 
-    def outputs(self, sampler: Sampler[Any]) -> OutputRows:
+    def outputs_of_sampler(self, sampler: Sampler[Any]) -> OutputRows:
         return OutputRows(self, sampler.box, sampler.mixing)
 
-    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> NDArray[Any]:
+    def samples_from_atom_numbers(
+        self, numbers: Integers, rng: np.random.Generator, seed: int | None = None
+    ) -> NDArray[Any]:
         return numbers
 
-    def format_samples(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
+    def samples_in_user_form(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
         return self.family.to_samples(samples.reshape(shape))
 
-    def single_law(self, p: Any) -> Floats:
+    def law_of_single_client(self, p: Any) -> Floats:
         law = self.family.as_rows(p)
         if law.ndim != 1:
             raise DiscreetError(f"p has shape {law.shape}; constant_time is for one client: release one law at a time")
         return law
 
-    def bin_count(self, p: Any) -> int:
+    def empirical_bin_count(self, p: Any) -> int:
         return self.size
 
 
@@ -273,30 +278,30 @@ class DensityAtoms(Atoms[Densities]):
         clients = as_clients(p, self.family)
         return ClientBatch(clients, (len(clients),) if is_list_of_clients(p) else ())
 
-    def client_blocks(self, clients: Densities) -> Iterator[Densities]:
+    def split_clients_into_blocks(self, clients: Densities) -> Iterator[Densities]:
         step = max(1, _BLOCK // self.size)
         return (clients[start : start + step] for start in range(0, len(clients), step))
 
     def as_laws_on_atoms(self, laws: Any) -> Floats:
         return as_laws(laws, "laws", self.size)
 
-    def outputs(self, sampler: Sampler[Any]) -> OutputSolver:
+    def outputs_of_sampler(self, sampler: Sampler[Any]) -> OutputSolver:
         return OutputSolver(
             OutputProblem(self.family, sampler.constants, sampler.calibrated_epsilon, sampler.mixing, self.whose)
         )
 
-    def format_samples(self, samples: Floats, shape: tuple[int, ...]) -> float | Floats:
+    def samples_in_user_form(self, samples: Floats, shape: tuple[int, ...]) -> float | Floats:
         if self.family.dim > 1:
             return samples.reshape(*shape, self.family.dim)
         return samples.reshape(shape) if shape else float(samples[0, 0])
 
-    def single_law(self, p: Any) -> Floats:
+    def law_of_single_client(self, p: Any) -> Floats:
         raise DiscreetError(
             f"constant_time is for finite families: the time to evaluate a density depends on the client; {self.family!r} is "
             "continuous: bin its clients, and release on a Simplex"
         )
 
-    def bin_count(self, p: Any) -> int:
+    def empirical_bin_count(self, p: Any) -> int:
         if not isinstance(p, HistogramLaw):
             raise DiscreetError("estimation_cost needs a histogram: p = family.law(records=..., fit=HistogramFit())")
         return p.bins
@@ -306,7 +311,7 @@ class Discretisation(abc.ABC):
     """How a continuous client is released: `Cells(...)`, `Points(...)`, or not at all (`Density(...)`)."""
 
     @abc.abstractmethod
-    def atoms_of(self, family: ContinuousFamily, members: ContinuousFamily | None) -> DensityAtoms:
+    def atoms_of_family(self, family: ContinuousFamily, members: ContinuousFamily | None) -> DensityAtoms:
         """The atoms of a family. `members`: the clients' family, if the reference is that of another family."""
 
 
@@ -328,7 +333,7 @@ class Cells(Discretisation):
         if self.count is not None:
             check_count("count", self.count, 2)
 
-    def atoms_of(self, family: ContinuousFamily, members: ContinuousFamily | None) -> CellAtoms:
+    def atoms_of_family(self, family: ContinuousFamily, members: ContinuousFamily | None) -> CellAtoms:
         return CellAtoms(family, self, whose=members)
 
 
@@ -366,58 +371,58 @@ class CellAtoms(DensityAtoms):
         """Their reference masses."""
         return self.partition.masses
 
-    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
+    def samples_from_atom_numbers(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
         """A point of h in each of the numbered cells."""
-        return self.partition.points(numbers, rng)
+        return self.partition.draw_points_in_cells(numbers, rng)
 
     @cached_property
     def _nodes_in_cells(self) -> Nodes:
-        return self.partition.nodes(_NODES_IN_A_CELL[self.family.dim])
+        return self.partition.nodes_in_cells(_NODES_IN_A_CELL[self.family.dim])
 
-    def put_on_atoms(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
+    def discretise_clients(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
         """P(cell_i) of every client, as accurately as it can be found.
 
         On a line it comes from the client's distribution function, or from an integral over each cell, refined as far as the values show. In
         more dimensions it comes from nodes. A client gets more nodes if it reports that they missed it, or if p/h changes much inside cells.
         """
-        rows, seen = self._masses_on_line(clients) if self.family.dim == 1 else self._masses_at_nodes(clients)
+        rows, seen = self._cell_masses_on_line(clients) if self.family.dim == 1 else self._cell_masses_at_nodes(clients)
         held = LawsOnAtoms(rows / rows.sum(axis=1, keepdims=True))
         return held, find_outsiders(self.family, clients, seen, self.whose)
 
     @cached_property
-    def _edges_and_intervals(self) -> tuple[Floats, Integers]:
+    def _cell_edges_and_interval_numbers(self) -> tuple[Floats, Integers]:
         """The increasing ends of the cells on a line, and for each cell the number of its interval between them."""
         panels = self.partition.panels
         with np.errstate(divide="ignore"):  # an end at infinity
-            ends = self.family.chart.points(np.stack([panels.lower, panels.upper]))[..., 0]
+            ends = self.family.chart.points_at_coordinates(np.stack([panels.lower, panels.upper]))[..., 0]
         edges = np.unique(ends)
         return edges, np.searchsorted(edges, ends.min(axis=0))
 
-    def _masses_on_line(self, clients: Densities) -> tuple[Floats, NodeSummary]:
+    def _cell_masses_on_line(self, clients: Densities) -> tuple[Floats, NodeSummary]:
         """Masses on the cells of a line up to a factor, and a summary of p/h."""
-        edges, cells = self._edges_and_intervals
+        edges, cells = self._cell_edges_and_interval_numbers
         rows = np.empty((len(clients), self.size))
         log_mass, smallest, largest = np.zeros((3, len(clients)))
         asked = []
-        for i, known in enumerate(known_interval_masses(clients, edges)):
+        for i, known in enumerate(interval_masses_if_known(clients, edges)):
             if known is None:
-                rows[i], log_mass[i], smallest[i], largest[i] = self._masses_by_fine_nodes(
-                    clients[i], client_name(i, clients)
+                rows[i], log_mass[i], smallest[i], largest[i] = self._cell_masses_at_fine_nodes(
+                    clients[i], client_name_in_messages(i, clients)
                 )
                 continue
             rows[i] = known[cells]
             smallest[i] = largest[i] = log_mass[i] = math.log(rows[i].sum())
-            if not (self.client_family.any_client or is_member(self.client_family, clients[i])):
+            if not (self.client_family.any_client or is_certain_member(self.client_family, clients[i])):
                 asked.append(i)
         seen = NodeSummary(log_mass, smallest, largest, _CELL_SLACK)
         if asked:
             some = tuple(clients[i] for i in asked)
-            looked = self._masses_at_nodes(some, resolve=False)[1]
+            looked = self._cell_masses_at_nodes(some, resolve=False)[1]
             for i, mass, low, high in zip(asked, looked.log_mass, looked.log_smallest, looked.log_largest, strict=True):
                 log_mass[i], smallest[i], largest[i] = mass, low, high
         return rows, seen
 
-    def _masses_at_nodes(self, clients: Densities, *, resolve: bool = True) -> tuple[Floats, NodeSummary]:
+    def _cell_masses_at_nodes(self, clients: Densities, *, resolve: bool = True) -> tuple[Floats, NodeSummary]:
         """mu_i times the average of p/h over the cell's nodes. `resolve`: whether the masses have to be accurate, or only the extreme p/h."""
         log_ratio = log_ratios(clients, self._nodes_in_cells)
         largest = log_ratio.max(axis=(1, 2))
@@ -433,33 +438,36 @@ class CellAtoms(DensityAtoms):
         with np.errstate(divide="ignore"):
             seen = NodeSummary(shift + np.log(rows.sum(axis=1)), smallest, largest, _CELL_SLACK)
         for i in sorted(
-            {*missed_clients(self.family, clients, seen), *(_unresolved_clients(ratio, rows) if resolve else ())}
+            {
+                *clients_missed_by_nodes(self.family, clients, seen),
+                *(_clients_unresolved_at_nodes(ratio, rows) if resolve else ()),
+            }
         ):
-            found = self._masses_by_fine_nodes(clients[i], client_name(i, clients), needed=resolve)
+            found = self._cell_masses_at_fine_nodes(clients[i], client_name_in_messages(i, clients), needed=resolve)
             rows[i], seen.log_mass[i], smallest[i], largest[i] = found
         return rows, seen
 
-    def _masses_by_fine_nodes(
+    def _cell_masses_at_fine_nodes(
         self, p: LogDensity, who: str, *, needed: bool = True
     ) -> tuple[Floats | float, float, float, float]:
         """p on the cells, with extra nodes where it is narrow or unresolved: row, log mass, extreme log p/h."""
         found = panel_masses(p, self.partition.panels, self.family.chart, self.family.log_reference)
         if found is None:
             if needed:
-                raise unseen_error(who)
+                raise error_for_unseen_client(who)
             return math.nan, 0.0, 0.0, math.inf  # all its mass lies between the nodes, so p/h exceeds any bound there
         if needed and self.family.dim == 1:
             warn_of_coarse_masses(who, found.error)
         return found.masses, found.log_mass, found.log_smallest, found.log_largest
 
 
-def _unresolved_clients(ratio: Floats, rows: Floats) -> list[int]:
+def _clients_unresolved_at_nodes(ratio: Floats, rows: Floats) -> list[int]:
     """The clients with more than a small share of their mass in cells inside which p/h (clients, cells, nodes) changes much."""
     changes = ratio.max(axis=2) > _MUCH * ratio.min(axis=2)
     return [int(i) for i in np.flatnonzero((rows * changes).sum(axis=1) > _CELL_SLACK * rows.sum(axis=1))]
 
 
-def client_name(i: int, clients: Densities) -> str:
+def client_name_in_messages(i: int, clients: Densities) -> str:
     """The name of a client in messages."""
     return "p" if len(clients) == 1 else f"p[{i}]"
 
@@ -473,7 +481,7 @@ def default_discretisation(family: FiniteFamily | ContinuousFamily) -> Discretis
     return Cells(DEFAULT_CELLS[family.dim]) if family.dim <= LARGEST_CHARTED else Points()
 
 
-def chosen_discretisation(
+def discretisation_or_default(
     family: FiniteFamily | ContinuousFamily, discretisation: Discretisation | None
 ) -> Discretisation | None:
     """The discretisation with its numbers filled in: the default for None, and the default count for cells without one."""
@@ -497,4 +505,4 @@ def make_atoms(
         return OutcomeAtoms(family)
     if not isinstance(discretisation, Discretisation):
         raise DiscreetError(f"discretisation = {discretisation!r} is not one of Cells(...), Points(...), Density(...)")
-    return discretisation.atoms_of(family, members)
+    return discretisation.atoms_of_family(family, members)

@@ -215,7 +215,7 @@ def installed_mechanism(name: str, agreed: tuple[str, str] | None = None) -> Ins
         DiscreetError: if there is none, or several, or another package or version, or if it is not an `OwnSampler` of that name.
     """
     if name in BUILT_IN:
-        _check_agreed_version(name, BUILT_IN[name][1:], agreed)
+        _refuse_other_package_version(name, BUILT_IN[name][1:], agreed)
         return BUILT_IN[name]
     found: list[EntryPoint] = [each for each in entry_points(group=ENTRY_POINTS) if each.name == name]
     if len({(each.value, each.dist and each.dist.name) for each in found}) != 1 or found[0].dist is None:
@@ -230,7 +230,7 @@ def installed_mechanism(name: str, agreed: tuple[str, str] | None = None) -> Ins
         raise DiscreetError(f"no installed package offers the mechanism {name!r}; {fix}")
     point = found[0]
     assert point.dist is not None
-    _check_agreed_version(name, (point.dist.name, point.dist.version), agreed)
+    _refuse_other_package_version(name, (point.dist.name, point.dist.version), agreed)
     try:
         kind = point.load()
     except Exception as error:  # somebody's module may raise anything while it is imported
@@ -245,7 +245,7 @@ def installed_mechanism(name: str, agreed: tuple[str, str] | None = None) -> Ins
     return InstalledMechanism(kind, point.dist.name, point.dist.version)
 
 
-def _check_agreed_version(name: str, here: tuple[str, ...], agreed: tuple[str, str] | None) -> None:
+def _refuse_other_package_version(name: str, here: tuple[str, ...], agreed: tuple[str, str] | None) -> None:
     if agreed is not None and here != agreed:
         raise DiscreetError(
             f"mechanism {name!r} was agreed on as that of {' '.join(agreed)}, and {' '.join(here)} is installed; install {'=='.join(agreed)}"

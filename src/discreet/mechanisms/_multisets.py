@@ -74,12 +74,12 @@ class Multisets:
 
     @staticmethod
     def count(size: int, samples: int) -> int:
-        """How many there are."""
+        """The number of multisets of so many samples out of `size` outcomes."""
         return math.comb(size + samples - 1, samples)
 
     @classmethod
     def fit(cls, size: int, samples: int) -> bool:
-        """Whether they are few enough to be listed."""
+        """Whether the multisets are few enough to be listed."""
         if size > MOST_MULTISETS or samples > MOST_TOGETHER:
             return False
         return cls.count(size, samples) <= MOST_MULTISETS
@@ -113,7 +113,7 @@ class Multisets:
         total = found.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(found, total, out=found, where=total > 0.0))
 
-    def runs(self) -> Iterator[tuple[slice, Integers, Integers]]:
+    def distinct_member_blocks(self) -> Iterator[tuple[slice, Integers, Integers]]:
         """Blocks of rows: the multisets, their distinct members (n, samples), and how often each comes; 0 in unused places."""
         rows = max(1, _RUN_ENTRIES // self.samples**2)
         for start in range(0, len(self), rows):
@@ -159,7 +159,7 @@ class Envelope:
     bounds: Bounds
 
 
-def envelope_of(family: FiniteFamily, multisets: Multisets) -> Envelope:
+def envelope_of_multisets(family: FiniteFamily, multisets: Multisets) -> Envelope:
     """The envelope of all clients of a family, for multisets of at least two members.
 
     Args:
@@ -173,10 +173,10 @@ def envelope_of(family: FiniteFamily, multisets: Multisets) -> Envelope:
 
 
 def _simplex_envelope(multisets: Multisets) -> Envelope:
-    """Computed in whole numbers; the value depends on the multiplicities alone."""
+    """The envelope of all distributions, in whole numbers; the value depends on the multiplicities alone."""
     values = np.empty(len(multisets))
     total, known = Fraction(0), dict[tuple[int, ...], Fraction]()
-    for rows, _, often in multisets.runs():
+    for rows, _, often in multisets.distinct_member_blocks():
         kinds, places, times = np.unique(np.sort(often, axis=1), axis=0, return_inverse=True, return_counts=True)
         found = []
         for kind, number in zip(map(tuple, kinds.tolist()), times.tolist(), strict=True):
@@ -200,11 +200,11 @@ def _band_envelope(family: FiniteFamily, multisets: Multisets) -> Envelope:
     reference = np.broadcast_to(family.reference, family.size)
     lower, upper = family.bounds.lower * reference, np.minimum(family.bounds.upper * reference, 1.0)
     values, least = np.empty(len(multisets)), math.inf
-    for rows, distinct, often in multisets.runs():
+    for rows, distinct, often in multisets.distinct_member_blocks():
         held = often > 0
         floor, ceiling = (np.where(held, bound[distinct], 0.0) for bound in (lower, upper))
         elsewhere = family.bounds.lower * (1.0 - np.where(held, reference[distinct], 0.0).sum(axis=1))
-        most = _most_likely_members(often, floor, ceiling, 1.0 - np.maximum(elsewhere, 0.0))
+        most = _clip_counts_to_mass(often, floor, ceiling, 1.0 - np.maximum(elsewhere, 0.0))
         values[rows] = multisets.orders[rows] * _power_product(most, often)
         if family.bounds.lower:
             ratios = np.divide(floor, most, out=np.ones_like(floor), where=held & (most > 0.0))
@@ -214,7 +214,7 @@ def _band_envelope(family: FiniteFamily, multisets: Multisets) -> Envelope:
     return Envelope(values / total, Bounds(bottom, total * (1.0 + _ROUNDING)))
 
 
-def _most_likely_members(often: Integers, floor: Floats, ceiling: Floats, mass: Floats) -> Floats:
+def _clip_counts_to_mass(often: Integers, floor: Floats, ceiling: Floats, mass: Floats) -> Floats:
     """clip(a c, floor, ceiling) with a such that it sums to `mass`, row by row; `ceiling` where that leaves mass over.
 
     The sum is non-decreasing and linear in a between the places where an entry meets a bound, so a is found without a tolerance.

@@ -58,7 +58,7 @@ from discreet.mechanisms._multisets import SAMPLES_ARE, Multisets
 from discreet.mechanisms._sampler import AnyFamily, Client, F, Floats, Sampler, bounds_around_reference
 from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
 from discreet.privacy import Privacy, Pure
-from discreet.privacy.tradeoff import Constants, Risk, constants_for_privacy, formula_risk, mollifier_constants
+from discreet.privacy.tradeoff import Constants, Risk, constants_for_privacy, mollifier_constants, risk_by_formula
 from discreet.projection import Affine, Box, OutputLaw, OutputProblem, OutputSolver, sampler_risk
 from discreet.release import randomness_from
 
@@ -91,7 +91,7 @@ class ProjectingSampler(Sampler[F]):
             DiscreetError: if p is not a distribution.
         """
         given = self.carrier.read_clients(p)
-        return self._outputs.scale(given.clients, given.shape)
+        return self._outputs.clipping_scales(given.clients, given.shape)
 
     def sensitivity(self, p: LawLike | Client | Sequence[Client]) -> float | Floats:
         """How far the output can move with P: TV(Q(P), Q(P')) <= sensitivity(P) TV(P, P') [paper, Prop. 4.1].
@@ -135,7 +135,9 @@ class ProjectingSampler(Sampler[F]):
         """
         n = min(check_count("records", records), 10**300)  # what a float can hold
         OPEN_UNIT.check("confidence", confidence)
-        moved = 0.5 * math.sqrt((self.carrier.bin_count(p) - 1) / n) + math.sqrt(-math.log1p(-confidence) / (2 * n))
+        moved = 0.5 * math.sqrt((self.carrier.empirical_bin_count(p) - 1) / n) + math.sqrt(
+            -math.log1p(-confidence) / (2 * n)
+        )
         diameter = min(1.0 - self.constants.b, self.constants.B - 1.0)
         bound = np.minimum(np.asarray(self.sensitivity(p)) * min(moved, 1.0), diameter)
         return bound if bound.ndim else float(bound)
@@ -267,7 +269,7 @@ class LinearSampler(OneByOneSampler[F]):
 
     name = "linear"
 
-    def _check_family(self) -> None:
+    def _refuse_family_without_box(self) -> None:
         if serves_everybody(self.family):
             raise DiscreetError(
                 f"family = {self.family!r} serves everybody, the linear mechanism members of a band alone; use OptimalSampler"
@@ -373,10 +375,10 @@ class MollifierSampler(ProjectingSampler[F]):
         if reference is None:
             return
         if isinstance(family, ContinuousFamily):
-            self._own_reference, self._given_reference = _reference_band(reference, family), reference
+            self._own_reference, self._given_reference = _band_around_reference(reference, family), reference
             object.__setattr__(self, "_carrier", make_atoms(self._own_reference, self.discretisation, members=family))
         else:
-            self._given_reference = _read_positive_law(reference, family)
+            self._given_reference = _read_positive_reference(reference, family)
             self._own_reference = normalised_law(self._given_reference)
 
     def with_privacy(self, privacy: Privacy) -> Self:
@@ -384,7 +386,7 @@ class MollifierSampler(ProjectingSampler[F]):
             self.family, privacy=privacy, discretisation=self.discretisation, reference=self._own_reference
         )
 
-    def _check_privacy(self) -> None:
+    def _refuse_privacy_without_box(self) -> None:
         if not isinstance(self.privacy, Pure):
             raise DiscreetError(
                 f"privacy = {self.privacy!r}: the mollifier is a ball of pure epsilon; give epsilon=, or use OptimalSampler"
@@ -434,14 +436,14 @@ class MollifierSampler(ProjectingSampler[F]):
         if nothing_said or (isinstance(self.family, ContinuousFamily) and self.family.any_client):
             return Risk(divergence_named(divergence).maximum, tight=False, attained=False)
         exact = isinstance(self.family, Simplex) or self.constants.gamma == 1.0
-        return Risk(formula_risk(self.constants, divergence), exact, exact)
+        return Risk(risk_by_formula(self.constants, divergence), exact, exact)
 
     def _comparison_key(self) -> tuple[Any, ...]:
         own = self._own_reference
         return (*super()._comparison_key(), own.tobytes() if isinstance(own, np.ndarray) else own)
 
 
-def _read_positive_law(reference: Any, family: FiniteFamily) -> Floats:
+def _read_positive_reference(reference: Any, family: FiniteFamily) -> Floats:
     law = family.as_rows(reference, "reference")
     if law.ndim != 1:
         raise DiscreetError(f"reference has shape {law.shape}; it is one law on the {family.size} outcomes")
@@ -462,14 +464,15 @@ def normalised_law(law: Floats) -> Floats:
     return found
 
 
-def _reference_band(reference: Any, family: ContinuousFamily) -> DensityBand:
+def _band_around_reference(reference: Any, family: ContinuousFamily) -> DensityBand:
     """Q0 as a band on the family's space. A `DensityBand` bounds p/Q0; a density alone does not."""
     if not isinstance(reference, DensityBand):
         as_density(reference, family.dim, "reference")  # its error message names the argument
-        return DensityBand(reference, family.whole_box, lower=0.0, upper=ANY)
-    if reference.box != family.whole_box:
+        return DensityBand(reference, family.box_with_infinite_ends, lower=0.0, upper=ANY)
+    if reference.box != family.box_with_infinite_ends:
         raise DiscreetError(
-            f"reference = {reference!r} lives on box = {reference.box}, the family on {family.whole_box}; make it on the same space"
+            f"reference = {reference!r} lives on box = {reference.box}, the family on {family.box_with_infinite_ends}; "
+            "make it on the same space"
         )
     return reference
 
@@ -496,11 +499,11 @@ def nearest_member(family: ContinuousFamily | FiniteFamily, p: Any) -> OutputLaw
     """
     check_family(family)
     if isinstance(family, ContinuousFamily):
-        return _nearest_density(family, p)
-    return _nearest_law(family, p)
+        return _nearest_member_density(family, p)
+    return _nearest_member_law(family, p)
 
 
-def _nearest_law(family: FiniteFamily, p: LawLike) -> Floats:
+def _nearest_member_law(family: FiniteFamily, p: LawLike) -> Floats:
     """The projection onto the band as a box. For c1 = 0 a floor below rounding replaces 0, and is subtracted again."""
     reference = np.broadcast_to(family.reference, family.size)
     lower = max(family.bounds.lower, _NO_FLOOR) * reference
@@ -511,7 +514,7 @@ def _nearest_law(family: FiniteFamily, p: LawLike) -> Floats:
     return found
 
 
-def _nearest_density(family: ContinuousFamily, p: Any) -> OutputLaw:
+def _nearest_member_density(family: ContinuousFamily, p: Any) -> OutputLaw:
     bounds = family.bounds
     lower = max(bounds.lower, 1e-12 * bounds.upper)
     constants = Constants(bounds.alpha, lower, bounds.upper, 1.0, 1.0, 1.0, 0.0, 0.0)

@@ -50,17 +50,17 @@ from discreet.families import (
 from discreet.mechanisms._atoms import LawsOnAtoms
 from discreet.mechanisms._optimal_linear_mollifier import OneByOneSampler
 from discreet.mechanisms._own_weights import (
-    check_public_law,
     checked_lattice_weights,
     draw_from_weights,
     floor_of_matrix,
     law_or_problem,
-    matrix_of_law,
+    matrix_of_linear_law,
     outcomes_outside_box,
-    public_clients,
+    public_test_clients,
     read_floor_and_ceiling,
+    refuse_bad_law_of_public_client,
 )
-from discreet.mechanisms._sampler import bounds_around_reference, budget_argument
+from discreet.mechanisms._sampler import bounds_around_reference, privacy_as_argument_text
 from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import Constants, Risk
 from discreet.projection import Box, point_mass_risk
@@ -110,8 +110,9 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     _SEALED: ClassVar[frozenset[str]] = frozenset(
         {
             *("output", "box", "constants", "reference", "bounds", "mixing", "matrix"),
-            *("can_draw_in_constant_time", "_weights_of_rows", "_draw_numbers", "_draw_number_in_constant_time"),
-            *("reference_weights", "_draw_reference_number", "_laws_in_box", "_ask_for_law"),
+            *("can_draw_in_constant_time", "_integer_weights_of_laws", "_draw_atom_numbers"),
+            *("_draw_atom_number_in_constant_time", "reference_weights", "_draw_number_from_reference"),
+            *("_laws_projected_into_box", "_law_or_problem_of_client"),
         }
     )
 
@@ -132,16 +133,16 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
             )
         super().__init__(family, epsilon=epsilon, privacy=privacy)
         self._matrix: Floats | None = None
-        self._check_stated_law()
+        self._refuse_bad_stated_law()
 
-    def _check_stated_law(self) -> None:
+    def _refuse_bad_stated_law(self) -> None:
         """Read what the class states, and refuse what is not private or fails for public clients."""
         if self.linear:
-            answer = partial(self._ask_for_law, public=True)
-            self._matrix = matrix_of_law(type(self).__name__, self.carrier.size, answer)
+            answer = partial(self._law_or_problem_of_client, public=True)
+            self._matrix = matrix_of_linear_law(type(self).__name__, self.carrier.size, answer)
         if not self.lattice.keeps_privacy(self.privacy):  # decided in rationals
             raise DiscreetError(f"the floor and the ceiling do not keep {self.privacy}; nothing can be drawn")
-        self._check_public_clients()
+        self._refuse_law_failing_test_clients()
 
     @abc.abstractmethod
     def law(self, p: Floats) -> ArrayLike:
@@ -205,7 +206,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     def mixing(self) -> None:
         return None
 
-    def _check_privacy(self) -> None:
+    def _refuse_privacy_without_box(self) -> None:
         """The lattice decides, when it is made."""
 
     @cached_property
@@ -323,8 +324,8 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
                 f"the floor of {type(self).__name__} cannot be read: {error}; set parameters of your own before super().__init__(...)"
             ) from error
 
-    def _public_clients(self) -> tuple[tuple[str, ...], Floats]:
-        return public_clients(self.family, self.checked_clients, linear=self._matrix is not None)
+    def _public_test_clients(self) -> tuple[tuple[str, ...], Floats]:
+        return public_test_clients(self.family, self.checked_clients, linear=self._matrix is not None)
 
     def check_repeatable(self) -> None:
         """Refuse a law that does not answer the same for the same public client, so that samples under a secret could not be repeated.
@@ -337,8 +338,8 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         """
         if self._matrix is not None:  # it was read once, and is the law from then on
             return
-        names, laws = self._public_clients()
-        first, second = (self._weights_of_rows(laws) for _ in range(2))
+        names, laws = self._public_test_clients()
+        first, second = (self._integer_weights_of_laws(laws) for _ in range(2))
         for name, one, other in zip(names, first, second, strict=True):
             if not np.array_equal(one, other):
                 raise DiscreetError(
@@ -346,21 +347,23 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
                     "the same samples again; make the law a function of p, without randomness and memory, or leave the secret out"
                 )
 
-    def _check_public_clients(self) -> None:
+    def _refuse_law_failing_test_clients(self) -> None:
         """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
-        for name, p in zip(*self._public_clients(), strict=True):
-            check_public_law(name, self._ask_for_law(p, public=True), *self._floor_and_ceiling)
+        for name, p in zip(*self._public_test_clients(), strict=True):
+            refuse_bad_law_of_public_client(
+                name, self._law_or_problem_of_client(p, public=True), *self._floor_and_ceiling
+            )
 
-    def _ask_for_law(self, p: Floats, *, public: bool = False) -> Floats | str:
+    def _law_or_problem_of_client(self, p: Floats, *, public: bool = False) -> Floats | str:
         """The law of one client, normalised; or what is wrong with it, which shows no value unless p is public. It is asked for once."""
         if self._matrix is not None:
             return np.asarray(p @ self._matrix)
         return law_or_problem(self.law, p, public=public)
 
-    def _laws_in_box(self, rows: Floats) -> Floats:
+    def _laws_projected_into_box(self, rows: Floats) -> Floats:
         """The laws of clients (n, k) in the box: as answered, projected where they leave it, the reference where there is none."""
         if self._matrix is None:
-            answers = [self._ask_for_law(p) for p in rows]
+            answers = [self._law_or_problem_of_client(p) for p in rows]
             problems = [each for each in answers if isinstance(each, str)]
             laws = [self.reference if isinstance(each, str) else each for each in answers]
         else:
@@ -371,36 +374,39 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
             outside = outcomes_outside_box(found, *self._floor_and_ceiling).any(axis=1)
             found[outside] = self.box.project(found[outside])
         if problems:
-            _warn_of_clients(
+            _warn_without_raising(
                 f"the law of {self.name!r} is not usable for {len(problems)} of {len(rows)} clients ({problems[0]}): their samples are draws "
                 "of the reference, and private"
             )
         if outside.any():
-            _warn_of_clients(
+            _warn_without_raising(
                 f"the law of {self.name!r} leaves its box for {int(outside.sum())} of {len(rows)} clients: their samples follow its "
                 "projection, and are private"
             )
         return found
 
-    def _weights_of_rows(self, rows: Floats) -> Integers:
+    def _integer_weights_of_laws(self, rows: Floats) -> Integers:
         return np.concatenate(
-            [checked_lattice_weights(self.lattice, self._laws_in_box(some)) for some in self._row_blocks(rows)]
+            [
+                checked_lattice_weights(self.lattice, self._laws_projected_into_box(some))
+                for some in self._blocks_of_client_laws(rows)
+            ]
         )
 
-    def _draw_numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
+    def _draw_atom_numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
         found = []
-        for rows in self._row_blocks(held.rows):
-            weights = checked_lattice_weights(self.lattice, self._laws_in_box(rows))
+        for rows in self._blocks_of_client_laws(held.rows):
+            weights = checked_lattice_weights(self.lattice, self._laws_projected_into_box(rows))
             found.append(draw_from_weights(weights, randomness.integers(len(weights))))
         return np.concatenate(found)
 
-    def _row_blocks(self, rows: Floats) -> Iterator[Floats]:
+    def _blocks_of_client_laws(self, rows: Floats) -> Iterator[Floats]:
         """Clients' laws, as many at a time as their integers fit in memory; all of them are checked first."""
         check_laws(rows)
         step = max(1, _BLOCK // self.box.size)
         return (rows[start : start + step] for start in range(0, max(1, len(rows)), step))
 
-    def _draw_number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
+    def _draw_atom_number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
         raise DiscreetError(
             "constant_time is not for a mechanism of your own: the time that its law takes may depend on the client"
         )
@@ -412,12 +418,12 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         found.setflags(write=False)
         return found
 
-    def _draw_reference_number(self, law: Floats, uniform: int) -> int:
+    def _draw_number_from_reference(self, law: Floats, uniform: int) -> int:
         return int(draw_from_weights(self.reference_weights[None, :], np.array([uniform]))[0])
 
     def __repr__(self) -> str:
         more = "".join(f", {name}={value!r}" for name, value in self.parameters.items())
-        return f"{type(self).__name__}({self.family!r}, {budget_argument(self.privacy)}{more})"
+        return f"{type(self).__name__}({self.family!r}, {privacy_as_argument_text(self.privacy)}{more})"
 
     def _comparison_key(self) -> tuple[Any, ...]:
         return (
@@ -477,7 +483,7 @@ class _LawGivenSampler(OwnSampler):
         )
 
     def __repr__(self) -> str:
-        return f"OwnSampler.of({self.family!r}, <{self.name}>, {budget_argument(self.privacy)})"
+        return f"OwnSampler.of({self.family!r}, <{self.name}>, {privacy_as_argument_text(self.privacy)})"
 
     def _comparison_key(self) -> tuple[Any, ...]:
         return (*super()._comparison_key(), self.name, id(self._given))
@@ -493,7 +499,7 @@ def _copy_square_matrix(law: Any) -> Floats:
     return matrix.copy()
 
 
-def _warn_of_clients(message: str) -> None:
+def _warn_without_raising(message: str) -> None:
     """Warn of what some clients' laws are, without an error even where warnings are errors: a missing sample would tell of the data."""
     with suppress(OutsideBoxWarning):
         warn_caller(message, OutsideBoxWarning)

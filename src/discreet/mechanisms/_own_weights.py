@@ -64,7 +64,7 @@ def floor_of_matrix(matrix: Floats, privacy: Privacy) -> Floats:
     return np.asarray(least)
 
 
-def matrix_of_law(name: str, size: int, answer: Callable[[Floats], Floats | str]) -> Floats:
+def matrix_of_linear_law(name: str, size: int, answer: Callable[[Floats], Floats | str]) -> Floats:
     """The laws of point masses, of a law that is linear; one that is not is refused."""
     rows = [answer(row) for row in np.eye(size)]
     for place, row in enumerate(rows):
@@ -99,7 +99,7 @@ def law_or_problem(law: Callable[[Floats], Any], p: Floats, *, public: bool) -> 
         return np.asarray(found / total)
 
 
-def public_clients(family: FiniteFamily, number: int, *, linear: bool) -> tuple[tuple[str, ...], Floats]:
+def public_test_clients(family: FiniteFamily, number: int, *, linear: bool) -> tuple[tuple[str, ...], Floats]:
     """Clients whom everybody knows, by name: point masses for a linear law, else extreme members of the family."""
     mu = np.broadcast_to(family.reference, family.size).astype(np.float64)
     if linear:
@@ -108,7 +108,7 @@ def public_clients(family: FiniteFamily, number: int, *, linear: bool) -> tuple[
     return ("the reference", *names), np.vstack([mu / mu.sum(), laws])
 
 
-def check_public_law(name: str, found: Floats | str, lower: Floats, upper: Floats) -> None:
+def refuse_bad_law_of_public_client(name: str, found: Floats | str, lower: Floats, upper: Floats) -> None:
     """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
     if isinstance(found, str):
         raise DiscreetError(f"law of a public client ({name}): {found}")
@@ -125,11 +125,11 @@ def check_public_law(name: str, found: Floats | str, lower: Floats, upper: Float
 def read_floor_and_ceiling(floor: Any, ceiling: Any, size: int, privacy: Privacy) -> tuple[Floats, Floats]:
     """The floor and the ceiling that a class states, with a law between them; without a ceiling e^epsilon times the floor."""
     lower, given = (
-        _positive_numbers("floor", _property_or_method_value(floor), size),
+        _read_positive_numbers("floor", _property_or_method_value(floor), size),
         _property_or_method_value(ceiling),
     )
     if given is not None:
-        upper = _positive_numbers("ceiling", given, size)
+        upper = _read_positive_numbers("ceiling", given, size)
     elif isinstance(privacy, Pure):
         upper = lower * exp_nearest(min(privacy.epsilon, STEEPEST_EXPONENT))
     else:
@@ -155,7 +155,7 @@ def _property_or_method_value(stated: Any) -> Any:
     return stated() if callable(stated) else stated
 
 
-def _positive_numbers(name: str, given: Any, size: int) -> Floats:
+def _read_positive_numbers(name: str, given: Any, size: int) -> Floats:
     """One positive number for each outcome."""
     found = as_floats(given, name)
     if found.shape not in ((), (size,)):

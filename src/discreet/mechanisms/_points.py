@@ -22,7 +22,7 @@ import numpy as np
 from discreet._base.doors import OldName
 from discreet.domain import digest
 from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
-from discreet.families import ContinuousFamily, NodeSummary, Outsiders, find_outsiders, sampling_deviation
+from discreet.families import ContinuousFamily, NodeSummary, Outsiders, deviation_of_sampled_mass, find_outsiders
 from discreet.mechanisms._atoms import Densities, DensityAtoms, Discretisation, Floats, Integers, LawsOnAtoms
 
 DEFAULT_POINTS = 1 << 16
@@ -55,7 +55,7 @@ class Points(Discretisation):
         if self.seed is not None:
             check_count("seed", self.seed, 0)
 
-    def atoms_of(self, family: ContinuousFamily, members: ContinuousFamily | None) -> PointAtoms:
+    def atoms_of_family(self, family: ContinuousFamily, members: ContinuousFamily | None) -> PointAtoms:
         return PointAtoms(family, self, whose=members)
 
 
@@ -81,17 +81,17 @@ class PointAtoms(DensityAtoms):
         """The digest of the points of the public seed."""
         assert self.discretisation.seed is not None
         blocks = (
-            self.block_of_points(number, self.discretisation.seed)
+            self.points_of_block(number, self.discretisation.seed)
             for number in range(math.ceil(self.size / _POINTS_IN_A_BLOCK))
         )
         return digest(b"".join(block.astype("<f4").tobytes() for block in blocks))
 
-    def block_of_points(self, number: int, seed: int) -> Floats:
+    def points_of_block(self, number: int, seed: int) -> Floats:
         """The points from number * 4096 on."""
         count = min(_POINTS_IN_A_BLOCK, self.discretisation.count - number * _POINTS_IN_A_BLOCK)
         return self.family.draw(count, np.random.default_rng([seed, number]))
 
-    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
+    def samples_from_atom_numbers(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
         """The points of the given numbers under that seed, or under the public one."""
         known = self.discretisation.seed if seed is None else seed
         assert known is not None
@@ -102,10 +102,10 @@ class PointAtoms(DensityAtoms):
         out = np.empty((len(numbers), self.family.dim))
         for number in np.unique(numbers // _POINTS_IN_A_BLOCK):
             rows = numbers // _POINTS_IN_A_BLOCK == number
-            out[rows] = self.block_of_points(int(number), seed)[numbers[rows] % _POINTS_IN_A_BLOCK]
+            out[rows] = self.points_of_block(int(number), seed)[numbers[rows] % _POINTS_IN_A_BLOCK]
         return out
 
-    def put_on_atoms(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
+    def discretise_clients(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
         """p_i proportional to p(X_i)/h(X_i); uniform for a client whose density is 0 at every point."""
         seed = (
             int.from_bytes(np.random.SeedSequence().generate_state(4).tobytes())
@@ -114,7 +114,7 @@ class PointAtoms(DensityAtoms):
         )
         log_ratio = np.empty((len(clients), self.discretisation.count))
         for number in range(math.ceil(self.discretisation.count / _POINTS_IN_A_BLOCK)):
-            x = self.block_of_points(number, seed)
+            x = self.points_of_block(number, seed)
             columns = slice(number * _POINTS_IN_A_BLOCK, number * _POINTS_IN_A_BLOCK + len(x))
             log_reference = self.family.log_reference(x)
             for row, p in enumerate(clients):
@@ -136,7 +136,7 @@ class PointAtoms(DensityAtoms):
             (shift + np.log(total / self.size))[seen],
             smallest[seen],
             shift[seen],
-            sampling_deviation(self.family.bounds, self.size),
+            deviation_of_sampled_mass(self.family.bounds, self.size),
         )
         visible = [p for p, held in zip(clients, seen, strict=True) if held]
         outsiders = find_outsiders(self.family, visible, of_points, self.whose)
@@ -145,7 +145,7 @@ class PointAtoms(DensityAtoms):
             outsiders = replace(outsiders, numbers=numbers.tolist(), clients=len(clients))
         return LawsOnAtoms(rows / total[:, None], seed), outsiders
 
-    def check_shared_atoms(self) -> None:
+    def refuse_unshared_atoms(self) -> None:
         if self.discretisation.seed is None:
             raise DiscreetError(
                 "without a seed only the client knows its points; use Points(seed=...) with one public seed for all clients"
@@ -175,7 +175,7 @@ class Density(Discretisation):
         _FRACTION.check("delta1", self.delta1)
         NON_NEGATIVE.check("delta2", self.delta2)
 
-    def atoms_of(self, family: ContinuousFamily, members: ContinuousFamily | None) -> NoAtoms:
+    def atoms_of_family(self, family: ContinuousFamily, members: ContinuousFamily | None) -> NoAtoms:
         return NoAtoms(family, self, whose=members)
 
     def calibrated_epsilon(self, epsilon: float) -> float:
@@ -212,13 +212,13 @@ class NoAtoms(DensityAtoms):
     def digest(self) -> str:
         self._refuse_release()
 
-    def put_on_atoms(self, clients: Densities) -> NoReturn:
+    def discretise_clients(self, clients: Densities) -> NoReturn:
         self._refuse_release()
 
-    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
+    def samples_from_atom_numbers(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
         self._refuse_release()
 
-    def check_shared_atoms(self) -> None:
+    def refuse_unshared_atoms(self) -> None:
         self._refuse_release()
 
     def _refuse_release(self) -> NoReturn:

@@ -107,7 +107,7 @@ class BlockFamily(abc.ABC):
 
     @property
     def largest(self) -> int:
-        """At least every report."""
+        """A number that no report exceeds."""
         return self.blocks - 1
 
     @property
@@ -129,12 +129,12 @@ class BlockFamily(abc.ABC):
         return self.holding * (self.width - 1) // (self.points - 1) if self.points > 1 else 0
 
     @property
-    def fraction(self) -> Fraction:
+    def chance_of_holding_point(self) -> Fraction:
         """w/K: the probability that a uniform block holds a given point."""
         return Fraction(self.width, self.points)
 
     @property
-    def together(self) -> Fraction:
+    def chance_of_holding_both(self) -> Fraction:
         """The probability that a uniform block which holds one point holds another given one."""
         return Fraction(self.width - 1, self.points - 1) if self.points > 1 else Fraction(0)
 
@@ -166,15 +166,17 @@ class BlockFamily(abc.ABC):
 
     def check_reports(self, reports: Any) -> Reports:
         """Reports as uint64, or an error that shows the first number that is not a report."""
-        found = read_report_numbers(reports, self.layout)
+        found = read_report_numbers(reports, self.report_description)
         good = self.are_blocks(found)
         if not good.all():
-            raise DiscreetError(f"reports holds {int(found[~good].flat[0])}, which is no report; {self.layout}")
+            raise DiscreetError(
+                f"reports holds {int(found[~good].flat[0])}, which is no report; {self.report_description}"
+            )
         return found
 
     @property
     @abc.abstractmethod
-    def layout(self) -> str:
+    def report_description(self) -> str:
         """What a report is, for messages."""
 
 
@@ -208,7 +210,7 @@ class Values(BlockFamily):
         return {}
 
     @property
-    def layout(self) -> str:
+    def report_description(self) -> str:
         return f"a report is an outcome number below {self.size:,}"
 
 
@@ -291,7 +293,7 @@ class MaskedSubsets(_Subsets):
         return np.asarray((reports >> outcomes.astype(np.uint64)) & _ONE == _ONE)
 
     @property
-    def layout(self) -> str:
+    def report_description(self) -> str:
         return f"a report is a mask of {self.members} of {self.size} bits"
 
 
@@ -316,7 +318,7 @@ class RankedSubsets(_Subsets):
             np.cumsum(rows[i, :-1], out=rows[i + 1, 1:])
         return rows
 
-    def members_of(self, rank: Integers, members: int) -> list[Integers]:
+    def subset_members_of_rank(self, rank: Integers, members: int) -> list[Integers]:
         """The outcomes of each subset, from the largest to the smallest."""
         rest, found = rank.copy(), []
         for i in range(members, 0, -1):
@@ -326,7 +328,7 @@ class RankedSubsets(_Subsets):
         return found
 
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
-        others = self.members_of(rank, self.members - 1)
+        others = self.subset_members_of_rank(rank, self.members - 1)
         total = np.zeros(rank.shape, dtype=np.int64)
         above = np.zeros(rank.shape, dtype=np.int64)
         for place, other in zip(range(self.members - 1, 0, -1), others, strict=True):
@@ -340,11 +342,11 @@ class RankedSubsets(_Subsets):
         return total.astype(np.uint64)
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
-        members = self.members_of(reports.astype(np.int64), self.members)
+        members = self.subset_members_of_rank(reports.astype(np.int64), self.members)
         return np.asarray(np.any([each == outcomes for each in members], axis=0))
 
     @property
-    def layout(self) -> str:
+    def report_description(self) -> str:
         return f"a report is the rank of {self.members} of {self.size:,} outcomes, below {self.blocks:,}"
 
 
@@ -399,14 +401,14 @@ class AffineBlocks(BlockFamily):
         shift += self.prime * (shift < 0)
         return (vector * self.prime + shift).astype(np.uint64)
 
-    def vectors_and_shifts(self, reports: Reports) -> tuple[Integers, Integers]:
-        """a, as a number, and s."""
+    def vectors_and_shifts_of_reports(self, reports: Reports) -> tuple[Integers, Integers]:
+        """The vector a of each report, as a number, and its shift s."""
         given = reports.astype(np.int64)
         before = given // self.prime
         return before + 1, given - before * self.prime
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
-        vector, shift = self.vectors_and_shifts(reports)
+        vector, shift = self.vectors_and_shifts_of_reports(reports)
         value = self.inner_product(vector, outcomes) + shift
         return np.asarray(value - self.prime * (value >= self.prime) < self.window)
 
@@ -415,7 +417,7 @@ class AffineBlocks(BlockFamily):
         return {"q": self.prime, "t": self.digits, "c": self.window}
 
     @property
-    def layout(self) -> str:
+    def report_description(self) -> str:
         return f"a report is (a - 1) q + s with q = {self.prime:,}, below {self.blocks:,}"
 
 
@@ -491,12 +493,12 @@ class Chances:
         return self.inside - self.outside
 
     def variance(self, share: float) -> float:
-        """Of the estimate of a share, times the number of clients, who are drawn from a population with that share."""
+        """The variance of the estimate of a share, times the number of clients, who are drawn from a population with that share."""
         held = self.outside + self.gap * share
         return held * (1.0 - held) / (self.gap * self.gap)
 
 
-def block_chances(points: int, width: int, growth: float) -> Chances:
+def chances_of_holding_outcomes(points: int, width: int, growth: float) -> Chances:
     """p_in and p_out of blocks of `width` out of so many points, at e^epsilon = growth."""
     fraction = width / points
     own = (growth - 1.0) * fraction / (1.0 + (growth - 1.0) * fraction)  # 1 - beta
@@ -506,10 +508,10 @@ def block_chances(points: int, width: int, growth: float) -> Chances:
 
 def worst_variance(size: int, points: int, width: int, growth: float) -> float:
     """The variance of a share in the uniform population, times the number of clients."""
-    return block_chances(points, width, growth).variance(1.0 / size)
+    return chances_of_holding_outcomes(points, width, growth).variance(1.0 / size)
 
 
-def best_subset(size: int, growth: float) -> tuple[int, float]:
+def best_subset_width_and_variance(size: int, growth: float) -> tuple[int, float]:
     """The width and the variance of the best subset selection on so many outcomes."""
     near = size / (growth + 1.0)
     widths = {min(max(w, 1), size - 1) for w in range(math.floor(near) - 1, math.floor(near) + 4)} | {1}
@@ -517,7 +519,7 @@ def best_subset(size: int, growth: float) -> tuple[int, float]:
 
 
 @lru_cache(maxsize=256)
-def affine_fields(size: int) -> tuple[tuple[int, int], ...]:
+def affine_field_sizes(size: int) -> tuple[tuple[int, int], ...]:
     """(q, t) of affine blocks on at least so many points, and not many more. They do not depend on epsilon."""
     found: list[tuple[int, int]] = []
     for digits in range(1, size.bit_length() + 1):
@@ -535,9 +537,9 @@ def affine_fields(size: int) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def affine_candidates(size: int, growth: float) -> Iterator[_Candidate]:
+def affine_block_candidates(size: int, growth: float) -> Iterator[_Candidate]:
     """(variance, c, K, q, t) of affine blocks, with windows c on both sides of q/(e^epsilon + 1)."""
-    for prime, digits in affine_fields(size):
+    for prime, digits in affine_field_sizes(size):
         near, part = prime / (growth + 1.0), prime ** (digits - 1)
         for window in {max(math.floor(near), 1), min(max(math.ceil(near), 1), prime - 1)}:
             points = part * prime
@@ -549,7 +551,7 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
     growth = float(bound)
     if size == 1:
         return Values(1)
-    width, best = best_subset(size, growth)
+    width, best = best_subset_width_and_variance(size, growth)
     if width == 1:
         return Values(size)
     if size <= LARGEST_MASK:
@@ -557,12 +559,12 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
     ranks = size <= _LARGEST_RANKED and width <= _MOST_RANKED and math.comb(size, width) <= LARGEST_COUNT
     if ranks and width <= _FEW_RANKED:
         return RankedSubsets(size, width)
-    found = list(affine_candidates(size, growth))
+    found = list(affine_block_candidates(size, growth))
     if ranks and min(found)[0] > best * _TOO_FAR:
         return RankedSubsets(size, width)
     chosen = _narrowest_candidate(found, best)
-    counted = [each for each in found if _can_be_counted(each)]
-    if counted and not _can_be_counted(chosen):
+    counted = [each for each in found if _is_small_enough_to_count(each)]
+    if counted and not _is_small_enough_to_count(chosen):
         chosen = _narrowest_candidate(counted, best)
     _, window, _, prime, digits = chosen
     return AffineBlocks(size, prime, digits, window)
@@ -574,7 +576,7 @@ def _narrowest_candidate(found: Sequence[_Candidate], best: float) -> _Candidate
     return min((each for each in found if each[0] <= enough), key=lambda each: each[1:])
 
 
-def _can_be_counted(candidate: _Candidate) -> bool:
+def _is_small_enough_to_count(candidate: _Candidate) -> bool:
     _, window, points, _, _ = candidate
     return points <= LARGEST_TABLE and window <= _WIDEST
 

@@ -75,7 +75,7 @@ class ReportCounts:
             )
         self._sampler = sampler
         self._reports = 0
-        self._table = np.zeros(_table_size(sampler.blocks), dtype=np.int64)
+        self._table = np.zeros(_count_table_size(sampler.blocks), dtype=np.int64)
 
     @property
     def sampler(self) -> ReportSampler:
@@ -138,8 +138,8 @@ class ReportCounts:
             DiscreetError: for numbers that are not reports.
         """
         given = self._sampler.check_reports(reports).ravel()
-        self._check_report_total(len(given))
-        _count_reports(self._sampler.blocks, given, self._table)
+        self._refuse_too_many_reports(len(given))
+        _add_reports_to_table(self._sampler.blocks, given, self._table)
         self._reports += len(given)
         return self
 
@@ -158,7 +158,7 @@ class ReportCounts:
         check_kind("other", other, ReportCounts, "pass counts of the same sampler")
         if other.sampler != self.sampler:
             raise DiscreetError(f"other counts reports of {other.sampler!r}, not of {self.sampler!r}")
-        self._check_report_total(other.reports)
+        self._refuse_too_many_reports(other.reports)
         self._table += other._table
         self._reports += other.reports
         return self
@@ -174,9 +174,9 @@ class ReportCounts:
             return self._table.copy()
         if blocks.digits == 1:  # one direction, whose values are the points
             return self._table[: blocks.size].copy()
-        return _sums_along_directions(self._table, directions_of(blocks))[: blocks.size]
+        return _sums_along_directions(self._table, directions_of_blocks(blocks))[: blocks.size]
 
-    def _check_report_total(self, more: int) -> None:
+    def _refuse_too_many_reports(self, more: int) -> None:
         if self._reports + more > MOST_REPORTS:
             raise DiscreetError(f"there are more than {MOST_REPORTS:,} reports, past which counts are no longer exact")
 
@@ -199,7 +199,7 @@ class Directions:
         self.number = int(self.starts[-1])
 
     @cached_property
-    def inverses(self) -> Integers:
+    def inverses_modulo_q(self) -> Integers:
         """1/j = j^(q - 2) mod q, by squaring; 0 for 0."""
         q = self.blocks.prime
         power, found, left = np.arange(q, dtype=np.int64), np.ones(q, dtype=np.int64), q - 2
@@ -218,11 +218,11 @@ class Directions:
         for p in range(self.blocks.digits):
             rest = np.arange(q ** (self.blocks.digits - 1 - p), dtype=np.int64)
             for j in range(1, q):
-                vectors = q**p * (j + q * self._scale_digits(rest, j))
+                vectors = q**p * (j + q * self._multiply_digits(rest, j))
                 direction[vectors], factor[vectors] = self.starts[p] + rest, j
         return direction, factor
 
-    def _scale_digits(self, rest: Integers, j: int) -> Integers:
+    def _multiply_digits(self, rest: Integers, j: int) -> Integers:
         """Every digit times j mod q."""
         q, total, place = self.blocks.prime, np.zeros_like(rest), 1
         while place < len(rest):
@@ -238,7 +238,7 @@ class Directions:
         direction, factor = self._direction_of_every_vector
         return direction[vectors].astype(np.int64), factor[vectors]
 
-    def spectrum(self, table: NDArray[np.float64]) -> NDArray[np.complex128]:
+    def spectrum_from_direction_rows(self, table: NDArray[np.float64]) -> NDArray[np.complex128]:
         """G, as an array over all vectors, from one row of q values for each direction. G[0] is 0."""
         q = self.blocks.prime
         rows = scipy.fft.fft(table.reshape(-1, q), axis=1) / q
@@ -249,18 +249,18 @@ class Directions:
 
 
 @lru_cache(maxsize=2)
-def directions_of(blocks: AffineBlocks) -> Directions:
+def directions_of_blocks(blocks: AffineBlocks) -> Directions:
     """The directions of some blocks, with tables that are worked out once."""
     return Directions(blocks)
 
 
-def _table_size(blocks: BlockFamily) -> int:
+def _count_table_size(blocks: BlockFamily) -> int:
     if isinstance(blocks, AffineBlocks):
         return (blocks.points - 1) // (blocks.prime - 1) * blocks.prime
     return blocks.size
 
 
-def _count_reports(blocks: BlockFamily, reports: Reports, table: Integers) -> None:
+def _add_reports_to_table(blocks: BlockFamily, reports: Reports, table: Integers) -> None:
     """Add reports to a table."""
     match blocks:
         case MaskedSubsets():
@@ -271,28 +271,30 @@ def _count_reports(blocks: BlockFamily, reports: Reports, table: Integers) -> No
         case RankedSubsets():
             step = max(1, _TOGETHER // blocks.members)
             for start in range(0, len(reports), step):
-                for members in blocks.members_of(reports[start : start + step].astype(np.int64), blocks.members):
+                for members in blocks.subset_members_of_rank(
+                    reports[start : start + step].astype(np.int64), blocks.members
+                ):
                     table += np.bincount(members, minlength=len(table))
         case AffineBlocks():
-            _count_affine_reports(blocks, reports, table)
+            _add_affine_reports_to_table(blocks, reports, table)
         case _:
             table += np.bincount(reports.astype(np.int64), minlength=len(table))
 
 
-def _count_affine_reports(blocks: AffineBlocks, reports: Reports, table: Integers) -> None:
+def _add_affine_reports_to_table(blocks: AffineBlocks, reports: Reports, table: Integers) -> None:
     """Add the c values of every report to H; of many reports that are alike, all at once."""
-    directions = directions_of(blocks)
+    directions = directions_of_blocks(blocks)
     if blocks.blocks <= min(len(reports) * blocks.window // 4, _LARGEST_GROUPED):
-        _count_repeated_reports(directions, reports, table)
+        _add_repeated_reports_to_table(directions, reports, table)
         return
     additions = len(reports) * blocks.window
     flushed = -(-len(reports) // MOST_IN_16_BITS) * len(table)
     if flushed < additions and compiled_for(additions * _SECONDS_AN_ADDITION):
-        _count_with_compiled_code(directions, reports, table)
+        _add_reports_with_compiled_code(directions, reports, table)
         return
     step = max(1, _TOGETHER // blocks.window)
     for start in range(0, len(reports), step):
-        row, value, stride = _report_progressions(directions, reports[start : start + step])
+        row, value, stride = _table_progressions_of_reports(directions, reports[start : start + step])
         places = np.empty((blocks.window, len(row)), dtype=np.int64)
         for i in range(blocks.window):
             np.add(row, value, out=places[i])
@@ -301,24 +303,24 @@ def _count_affine_reports(blocks: AffineBlocks, reports: Reports, table: Integer
         table += np.bincount(places.ravel(), minlength=len(table))
 
 
-def _report_progressions(directions: Directions, reports: Reports) -> tuple[Integers, Integers, Integers]:
+def _table_progressions_of_reports(directions: Directions, reports: Reports) -> tuple[Integers, Integers, Integers]:
     """Where the row of each report's direction starts in H, and the first and the stride of the c values that it adds 1 to there."""
     q = directions.blocks.prime
-    vectors, shifts = directions.blocks.vectors_and_shifts(reports)
+    vectors, shifts = directions.blocks.vectors_and_shifts_of_reports(reports)
     direction, factor = directions.directions_and_factors(vectors)
-    stride = directions.inverses[factor]
+    stride = directions.inverses_modulo_q[factor]
     return direction * q, (q - shifts) * stride % q, stride
 
 
-def _count_with_compiled_code(directions: Directions, reports: Reports, table: Integers) -> None:
-    """As `_count_affine_reports` without compiled code, in several threads."""
+def _add_reports_with_compiled_code(directions: Directions, reports: Reports, table: Integers) -> None:
+    """As `_add_affine_reports_to_table` without compiled code, in several threads."""
     add_progression_counts = import_module("discreet.release._keyed_reports").add_progression_counts
     blocks, adding = directions.blocks, Lock()
 
     def count_part(part: Reports) -> None:
         counts = np.zeros(len(table), dtype=np.uint16)
         for start in range(0, len(part), MOST_IN_16_BITS):
-            progressions = _report_progressions(directions, part[start : start + MOST_IN_16_BITS])
+            progressions = _table_progressions_of_reports(directions, part[start : start + MOST_IN_16_BITS])
             add_progression_counts(*progressions, blocks.prime, blocks.window, counts)
             with adding:
                 np.add(table, counts, out=table)
@@ -333,8 +335,8 @@ def _count_with_compiled_code(directions: Directions, reports: Reports, table: I
         list(pool.map(count_part, np.array_split(reports, threads)))
 
 
-def _count_repeated_reports(directions: Directions, reports: Reports, table: Integers) -> None:
-    """The same by way of how often each report came: sums over windows of shifts, then over the vectors of a direction."""
+def _add_repeated_reports_to_table(directions: Directions, reports: Reports, table: Integers) -> None:
+    """Add reports to H by way of how often each report came: sums over windows of shifts, then over the vectors of a direction."""
     blocks = directions.blocks
     q, c, vectors = blocks.prime, blocks.window, np.arange(1, blocks.points)
     often = np.bincount(reports.astype(np.int64), minlength=blocks.blocks).reshape(-1, q)
@@ -355,7 +357,7 @@ def _sums_along_directions(table: Integers, directions: Directions) -> Integers:
     lines = table.reshape(-1, q)
     base = lines.sum(axis=1) // q
     rest = lines - base[:, None]
-    spectrum = directions.spectrum(rest.astype(np.float64))
+    spectrum = directions.spectrum_from_direction_rows(rest.astype(np.float64))
     norm = math.sqrt(float(np.vdot(spectrum, spectrum).real) * blocks.points)
     whole, part = divmod(int(rest.sum()), q)
     fixed = int(base.sum()) + whole

@@ -44,7 +44,7 @@ from discreet.mechanisms._report_blocks import (
     Reporting,
     Reports,
     Values,
-    best_subset,
+    best_subset_width_and_variance,
     choose_blocks,
 )
 from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
@@ -145,12 +145,12 @@ class ReportSampler:
     def exact_chances(self) -> tuple[Fraction, Fraction]:
         """The exact probabilities that a report holds an outcome: one that the client has for certain, and one that it does not have."""
         beta = Fraction(self._uniform_weight, TOTAL)
-        uniform = beta * self._blocks.fraction
-        return uniform + (1 - beta), uniform + (1 - beta) * self._blocks.together
+        uniform = beta * self._blocks.chance_of_holding_point
+        return uniform + (1 - beta), uniform + (1 - beta) * self._blocks.chance_of_holding_both
 
     @cached_property
     def chances(self) -> Chances:
-        """The same in floating point, with the variance of a share."""
+        """The probabilities that a report holds an outcome, in floating point, with the variance of a share."""
         return Chances(*map(float, self.exact_chances))
 
     def variance(self, share: float | None = None) -> float:
@@ -169,7 +169,9 @@ class ReportSampler:
     def excess(self) -> float:
         """`variance()` over that of the best subset selection on the same outcomes: 1 where it is that."""
         return (
-            1.0 if self._family.size == 1 else self.variance() / best_subset(self._family.size, float(self._bound))[1]
+            1.0
+            if self._family.size == 1
+            else self.variance() / best_subset_width_and_variance(self._family.size, float(self._bound))[1]
         )
 
     @cached_property
@@ -198,7 +200,7 @@ class ReportSampler:
         )
 
     def by_values(self) -> ReportSampler:
-        """The same with single outcomes for blocks: k-ary randomised response, the linear mechanism of a draw."""
+        """This sampler with single outcomes for blocks: k-ary randomised response, the linear mechanism of a draw."""
         return ReportSampler(self._family, privacy=self._privacy, blocks=Values(self._family.size))
 
     def release(self, p: LawLike, *, rng: np.random.Generator | None = None) -> int | Reports:
@@ -219,7 +221,7 @@ class ReportSampler:
         rows, randomness = laws.reshape(-1, self._family.size), randomness_from(rng)
         step = max(1, _TOGETHER // 8)
         parts = (rows[start : start + step] for start in range(0, len(rows), step))
-        drawn = [self._draw_for_outcomes(draw_outcomes(part, randomness), randomness) for part in parts]
+        drawn = [self._draw_reports_for_outcomes(draw_outcomes(part, randomness), randomness) for part in parts]
         reports = np.concatenate(drawn) if drawn else np.zeros(0, dtype=np.uint64)
         return reports.reshape(laws.shape[:-1]) if laws.ndim > 1 else int(reports[0])
 
@@ -265,7 +267,7 @@ class ReportSampler:
         reports = np.empty(len(numbers), dtype=np.uint64)
         for start in range(0, len(numbers), _TOGETHER):
             part = slice(start, start + _TOGETHER)
-            reports[part] = self._draw_for_outcomes(numbers[part], randomness)
+            reports[part] = self._draw_reports_for_outcomes(numbers[part], randomness)
         return reports
 
     def release_keyed(self, key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> int:
@@ -335,12 +337,12 @@ class ReportSampler:
         """One report from the words of a client."""
         words, total = keyed_words(key, message), check_record_total(sum(numbers))
         if next(words) < self._uniform_weight or not total:
-            return int(self._blocks.report(_single_entry(next_below(words, self._blocks.blocks)))[0])
+            return int(self._blocks.report(_array_of_one(next_below(words, self._blocks.blocks)))[0])
         outcome = outcomes[bisect_right(list(accumulate(numbers)), next_below(words, total))]
         rank = next_below(words, self._blocks.holding)
-        return int(self._blocks.report_holding(_single_entry(outcome), _single_entry(rank))[0])
+        return int(self._blocks.report_holding(_array_of_one(outcome), _array_of_one(rank))[0])
 
-    def _draw_for_outcomes(self, outcomes: Integers, randomness: Randomness) -> Reports:
+    def _draw_reports_for_outcomes(self, outcomes: Integers, randomness: Randomness) -> Reports:
         """A report for each drawn outcome."""
         return draw_reports(self._blocks, self._uniform_weight, outcomes, randomness)
 
@@ -436,7 +438,7 @@ class ReportSampler:
     def _repr_html_(self) -> str:
         promise = f"whatever two clients hold, no report is more than e^{self.epsilon:.6g} times as likely from one as from the other"
         rows = [("clients", repr(self._family)), ("epsilon", f"{self.epsilon:.6g}"), ("promise", promise)]
-        rows.append(("report", self._blocks.layout))
+        rows.append(("report", self._blocks.report_description))
         return notebook_table(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
@@ -490,5 +492,5 @@ def check_record_total(total: int) -> int:
     return total
 
 
-def _single_entry(number: int) -> Integers:
+def _array_of_one(number: int) -> Integers:
     return np.array([number], dtype=np.int64)

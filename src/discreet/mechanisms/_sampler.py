@@ -33,15 +33,21 @@ from discreet.mechanisms._atoms import (
     Discretisation,
     LawsOnAtoms,
     Outputs,
-    chosen_discretisation,
     default_discretisation,
+    discretisation_or_default,
     make_atoms,
 )
 from discreet.mechanisms._multisets import SAMPLES_ARE
 from discreet.mechanisms._points import Density
 from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
 from discreet.privacy import Privacy, Pure, chosen_privacy
-from discreet.privacy.tradeoff import Constants, Risk, box_epsilon, refuse_raw_draws, warn_of_weak_privacy
+from discreet.privacy.tradeoff import (
+    Constants,
+    Risk,
+    epsilon_of_box,
+    refuse_useless_or_raw_privacy,
+    warn_of_weak_privacy,
+)
 from discreet.projection import Affine, Box, OutputLaw
 from discreet.release import Lattice, Randomness
 
@@ -90,10 +96,10 @@ class Sampler(abc.ABC, Generic[F]):
             *("box", "lattice", "privacy", "epsilon", "carrier", "can_draw_in_constant_time", "_outputs"),
             *(
                 "_laws_on_atoms",
-                "_weights_of_rows",
-                "_draw_numbers",
-                "_draw_number_in_constant_time",
-                "_draw_reference_number",
+                "_integer_weights_of_laws",
+                "_draw_atom_numbers",
+                "_draw_atom_number_in_constant_time",
+                "_draw_number_from_reference",
             ),
         }
     )
@@ -101,7 +107,7 @@ class Sampler(abc.ABC, Generic[F]):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        _refuse_changed_seals(cls)
+        _refuse_overridden_sealed_names(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _sealed_names(type(self)) or (name in _SET_ONCE and name in vars(self)):
@@ -121,11 +127,11 @@ class Sampler(abc.ABC, Generic[F]):
     ) -> None:
         check_family(family)
         self._family = family
-        self._check_family()
+        self._refuse_family_without_box()
         self._privacy = chosen_privacy(epsilon, privacy)
-        self._discretisation = chosen_discretisation(family, discretisation)
+        self._discretisation = discretisation_or_default(family, discretisation)
         self._carrier = make_atoms(family, self._discretisation)
-        self._check_privacy()
+        self._refuse_privacy_without_box()
         warn_of_weak_privacy(self._privacy)
 
     @property
@@ -144,7 +150,7 @@ class Sampler(abc.ABC, Generic[F]):
 
         For a notion other than pure epsilon, it is the pure epsilon that the box implies, log(B/b).
         """
-        return self.privacy.epsilon if isinstance(self.privacy, Pure) else box_epsilon(self.constants)
+        return self.privacy.epsilon if isinstance(self.privacy, Pure) else epsilon_of_box(self.constants)
 
     @property
     def discretisation(self) -> Discretisation | None:
@@ -199,10 +205,10 @@ class Sampler(abc.ABC, Generic[F]):
         """How P is mixed with the reference; None for the samplers that project."""
         return None
 
-    def _check_family(self) -> None:
+    def _refuse_family_without_box(self) -> None:
         """Reject a family for which this sampler has no box."""
 
-    def _check_privacy(self) -> None:
+    def _refuse_privacy_without_box(self) -> None:
         """Reject a notion of privacy for which this sampler has no box."""
         if isinstance(self.privacy, Pure):
             return
@@ -210,7 +216,7 @@ class Sampler(abc.ABC, Generic[F]):
             raise DiscreetError(
                 f"discretisation = {self.discretisation!r} is for pure epsilon only; leave it out for privacy={self.privacy!r}"
             )
-        refuse_raw_draws(self.privacy, self.family.bounds)
+        refuse_useless_or_raw_privacy(self.privacy, self.family.bounds)
 
     @property
     def calibrated_epsilon(self) -> float:
@@ -229,7 +235,7 @@ class Sampler(abc.ABC, Generic[F]):
 
     @cached_property
     def lattice(self) -> Lattice:
-        """The same box in integers; the guarantee rests on it."""
+        """The box in integers; the guarantee rests on it."""
         return Lattice.for_privacy(self.box, self.privacy)
 
     @overload
@@ -274,7 +280,7 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: if p is not a distribution.
         """
         given = self.carrier.read_clients(p)
-        rows = self._weights_of_rows(self._laws_on_atoms(given.clients).rows)
+        rows = self._integer_weights_of_laws(self._laws_on_atoms(given.clients).rows)
         return rows.reshape(*given.shape, self.box.size)
 
     def weights_on_atoms(self, laws: LawLike) -> Integers:
@@ -290,7 +296,7 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: for rows that are not distributions.
         """
         rows = self.carrier.as_laws_on_atoms(laws)
-        return self._weights_of_rows(rows.reshape(-1, self.box.size)).reshape(rows.shape)
+        return self._integer_weights_of_laws(rows.reshape(-1, self.box.size)).reshape(rows.shape)
 
     def with_privacy(self, privacy: Privacy) -> Self:
         """The same sampler with another privacy guarantee.
@@ -373,13 +379,16 @@ class Sampler(abc.ABC, Generic[F]):
             return self.with_samples(size).release(p, rng=rng)
         randomness, places = release.randomness_from(rng), release.generator(rng)
         if constant_time:
-            return self.carrier.format_samples(np.asarray([self._draw_number_in_constant_time(p, randomness)]), ())
+            return self.carrier.samples_in_user_form(
+                np.asarray([self._draw_atom_number_in_constant_time(p, randomness)]), ()
+            )
         given = self.carrier.read_clients(p)
-        blocks = self.carrier.laws_in_blocks(given.clients, refuse=self.mixing is not None)
+        blocks = self.carrier.laws_on_atoms_in_blocks(given.clients, refuse=self.mixing is not None)
         found = [
-            self.carrier.samples_of_atoms(self._draw_numbers(held, randomness), places, held.seed) for held in blocks
+            self.carrier.samples_from_atom_numbers(self._draw_atom_numbers(held, randomness), places, held.seed)
+            for held in blocks
         ]
-        return self.carrier.format_samples(np.concatenate(found), given.shape)
+        return self.carrier.samples_in_user_form(np.concatenate(found), given.shape)
 
     @overload
     def release_number(self: Sampler[ContinuousFamily], p: Client, *, rng: Rng = None) -> int: ...
@@ -409,17 +418,17 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: if p is not a distribution, and where every client draws points of its own.
         """
-        self.carrier.check_shared_atoms()
+        self.carrier.refuse_unshared_atoms()
         if constant_time:
-            return self._draw_number_in_constant_time(p, release.randomness_from(rng))
+            return self._draw_atom_number_in_constant_time(p, release.randomness_from(rng))
         given = self.carrier.read_clients(p)
-        numbers = self._draw_numbers(self._laws_on_atoms(given.clients), release.randomness_from(rng)).reshape(
+        numbers = self._draw_atom_numbers(self._laws_on_atoms(given.clients), release.randomness_from(rng)).reshape(
             given.shape
         )
         return numbers if given.shape else int(numbers)
 
-    def _draw_number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
-        law = self._laws_on_atoms(self.carrier.single_law(p)[None, :]).rows[0]
+    def _draw_atom_number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
+        law = self._laws_on_atoms(self.carrier.law_of_single_client(p)[None, :]).rows[0]
         return release.outcome_in_constant_time(self.lattice, law, self.mixing, int(randomness.integers(1)[0]))
 
     def release_reference_number(self, *, rng: Rng = None) -> int:
@@ -433,11 +442,11 @@ class Sampler(abc.ABC, Generic[F]):
         Returns:
             The number of an outcome, a cell or a shared point.
         """
-        self.carrier.check_shared_atoms()
+        self.carrier.refuse_unshared_atoms()
         law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), (self.carrier.size,))
-        return self._draw_reference_number(law / law.sum(), int(release.randomness_from(rng).integers(1)[0]))
+        return self._draw_number_from_reference(law / law.sum(), int(release.randomness_from(rng).integers(1)[0]))
 
-    def _draw_reference_number(self, law: Floats, uniform: int) -> int:
+    def _draw_number_from_reference(self, law: Floats, uniform: int) -> int:
         return release.outcome_in_constant_time(self.lattice, law, self.mixing, uniform)
 
     @overload
@@ -463,7 +472,7 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: for numbers out of range.
         """
-        self.carrier.check_shared_atoms()
+        self.carrier.refuse_unshared_atoms()
         wanted = np.atleast_1d(as_floats(numbers, "numbers"))
         good = (wanted >= 0) & (wanted < self.carrier.size) & (wanted == np.floor(wanted))
         if not good.all():
@@ -471,8 +480,8 @@ class Sampler(abc.ABC, Generic[F]):
                 f"numbers holds {wanted[~good][0]:g}; it takes whole numbers between 0 and {self.carrier.size - 1}, as "
                 "release_number gives them"
             )
-        found = self.carrier.samples_of_atoms(wanted.astype(np.int64).ravel(), release.generator(rng))
-        return self.carrier.format_samples(found, np.shape(numbers))
+        found = self.carrier.samples_from_atom_numbers(wanted.astype(np.int64).ravel(), release.generator(rng))
+        return self.carrier.samples_in_user_form(found, np.shape(numbers))
 
     @property
     def can_draw_in_constant_time(self) -> bool:
@@ -481,16 +490,16 @@ class Sampler(abc.ABC, Generic[F]):
 
     @cached_property
     def _outputs(self) -> Outputs:
-        return self.carrier.outputs(self)
+        return self.carrier.outputs_of_sampler(self)
 
     def _laws_on_atoms(self, clients: Any) -> LawsOnAtoms:
         return self.carrier.laws_on_atoms(clients, refuse=self.mixing is not None)
 
-    def _weights_of_rows(self, rows: Floats) -> Integers:
+    def _integer_weights_of_laws(self, rows: Floats) -> Integers:
         """The integers (n, size) that atoms are drawn with, for clients' laws (n, size) on the atoms."""
         return release.weights(self.lattice, rows, self.mixing)
 
-    def _draw_numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
+    def _draw_atom_numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
         """One atom for each client, drawn with its integer weights."""
         return release.outcomes(self.lattice, held.rows, self.mixing, randomness.integers(len(held.rows)))
 
@@ -500,7 +509,7 @@ class Sampler(abc.ABC, Generic[F]):
             if self.discretisation is None or self.discretisation == default_discretisation(self.family)
             else f", discretisation={self.discretisation!r}"
         )
-        return f"{type(self).__name__}({self.family!r}, {budget_argument(self.privacy)}{given})"
+        return f"{type(self).__name__}({self.family!r}, {privacy_as_argument_text(self.privacy)}{given})"
 
     def _repr_html_(self) -> str:
         promise = f"for any two clients, no sample is more than e^{self.epsilon:.6g} times as likely from one as from the other"
@@ -525,7 +534,7 @@ class Sampler(abc.ABC, Generic[F]):
         return (self.family, self.privacy, self.discretisation)
 
 
-def _refuse_changed_seals(kind: type) -> None:
+def _refuse_overridden_sealed_names(kind: type) -> None:
     """Refuse a class that changes what a mechanism describes without what it releases, or the other way round.
 
     A class of this package that seals a name itself may define it anew: `OwnSampler` does, for both together.
@@ -563,7 +572,7 @@ def check_sampler(sampler: object) -> None:
     )
 
 
-def budget_argument(privacy: Privacy) -> str:
+def privacy_as_argument_text(privacy: Privacy) -> str:
     """The privacy of a sampler as an argument of it."""
     return f"epsilon={privacy.epsilon:g}" if isinstance(privacy, Pure) else f"privacy={privacy!r}"
 

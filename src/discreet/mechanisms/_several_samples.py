@@ -63,14 +63,14 @@ from discreet.families import (
     serves_everybody,
 )
 from discreet.mechanisms._atoms import OutcomeAtoms
-from discreet.mechanisms._multisets import SAMPLES_ARE, Envelope, Multisets, envelope_of
+from discreet.mechanisms._multisets import SAMPLES_ARE, Envelope, Multisets, envelope_of_multisets
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy, extreme_masses
 from discreet.privacy.tradeoff import (
     Constants,
     Risk,
-    formula_risk,
-    is_identity,
-    optimal_constants,
+    constants_of_optimal_box,
+    raw_draw_is_private,
+    risk_by_formula,
     warn_of_weak_privacy,
 )
 from discreet.projection import Box, point_mass_risk, sampler_risk
@@ -175,7 +175,7 @@ class JointSampler:
 
     @cached_property
     def _envelope(self) -> Envelope:
-        return envelope_of(self.family, self.multisets)
+        return envelope_of_multisets(self.family, self.multisets)
 
     @cached_property
     def reference(self) -> float | Floats:
@@ -209,15 +209,15 @@ class JointSampler:
     @property
     def _constants_of_one_draw(self) -> Constants:
         """The constants of one draw at an equal share of the budget."""
-        return optimal_constants(self.family.bounds, self.epsilon / self.samples)
+        return constants_of_optimal_box(self.family.bounds, self.epsilon / self.samples)
 
     @cached_property
     def constants(self) -> Constants:
         """The constants of the joint box; around the product those of one draw at an equal share, to the power of the samples."""
         if self._band is not None:
-            return optimal_constants(self._band.bounds, self.epsilon)
+            return constants_of_optimal_box(self._band.bounds, self.epsilon)
         if self.around == "envelope":
-            return optimal_constants(self._envelope.bounds, self.epsilon)
+            return constants_of_optimal_box(self._envelope.bounds, self.epsilon)
         if self.samples == 1:
             return self._constants_of_one_draw
         b, top = (
@@ -234,7 +234,7 @@ class JointSampler:
 
     @cached_property
     def lattice(self) -> Lattice:
-        """The same box in integers; the guarantee rests on it."""
+        """The joint box in integers; the guarantee rests on it."""
         return Lattice.for_privacy(self.box, self.privacy)
 
     def laws(self, p: LawLike) -> Floats:
@@ -249,7 +249,7 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        return self._rows_on_multisets(p, self.multisets.laws)
+        return self._map_laws_on_multisets(p, self.multisets.laws)
 
     def output(self, p: LawLike) -> Floats:
         """The output distribution Q(.|P) on multisets.
@@ -263,7 +263,7 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        return self._rows_on_multisets(p, lambda rows: self.box.project(self._laws_to_project(rows)))
+        return self._map_laws_on_multisets(p, lambda rows: self.box.project(self._multiset_laws_to_project(rows)))
 
     def output_of_each(self, p: LawLike) -> Floats:
         """The output distribution of any single one of the samples.
@@ -298,7 +298,9 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        return self._rows_on_multisets(p, lambda rows: release.weights(self.lattice, self._laws_to_project(rows), None))
+        return self._map_laws_on_multisets(
+            p, lambda rows: release.weights(self.lattice, self._multiset_laws_to_project(rows), None)
+        )
 
     def release(self, p: LawLike, *, rng: Rng = None) -> NDArray[Any]:
         """The samples of each client: outcome numbers, or their labels. All samples of a client together spend epsilon, once.
@@ -314,9 +316,9 @@ class JointSampler:
             DiscreetError: if p is not a distribution, before anything is drawn.
         """
         given = self._carrier.read_clients(p)
-        numbers = self._draw_numbers(given.clients, rng)
+        numbers = self._draw_multiset_numbers(given.clients, rng)
         drawn = self.multisets.sequences(numbers, release.generator(rng))
-        return np.asarray(self._carrier.format_samples(drawn, (*given.shape, self.samples)))
+        return np.asarray(self._carrier.samples_in_user_form(drawn, (*given.shape, self.samples)))
 
     def release_number(self, p: LawLike, *, rng: Rng = None) -> int | Integers:
         """As `release`, but only the number of the multiset. A client needs to send no more; `points` turns it into samples.
@@ -332,7 +334,7 @@ class JointSampler:
             DiscreetError: if p is not a distribution, before anything is drawn.
         """
         given = self._carrier.read_clients(p)
-        numbers = self._draw_numbers(given.clients, rng).reshape(given.shape)
+        numbers = self._draw_multiset_numbers(given.clients, rng).reshape(given.shape)
         return numbers if given.shape else int(numbers)
 
     def numbers_of_integers(self, p: LawLike | None, uniform: Integers) -> Integers:
@@ -353,10 +355,12 @@ class JointSampler:
         if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != many:
             raise DiscreetError("uniform does not hold one 64-bit integer for each client; pass Randomness.integers(n)")
         if clients is not None:
-            return self._numbers_of_laws(map(self._laws_to_project, self._law_blocks(clients)), uniform)
+            return self._multiset_numbers_from_laws(
+                map(self._multiset_laws_to_project, self._blocks_of_checked_laws(clients)), uniform
+            )
         law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), len(self.multisets))
         rows = np.broadcast_to(law / law.sum(), (len(uniform), law.size))
-        return self._numbers_of_laws((rows[part] for part in self._row_slices(len(rows))), uniform)
+        return self._multiset_numbers_from_laws((rows[part] for part in self._slices_of_rows(len(rows))), uniform)
 
     def points(self, numbers: ArrayLike, *, rng: Rng = None) -> NDArray[Any]:
         """The samples that released multisets stand for, in a random order. It spends no budget.
@@ -377,20 +381,22 @@ class JointSampler:
                 f"numbers = {numbers!r} are not whole numbers between 0 and {len(self.multisets) - 1}, as release_number gives them"
             )
         found = self.multisets.sequences(wanted.ravel().astype(np.int64), release.generator(rng))
-        return np.asarray(self._carrier.format_samples(found, (*wanted.shape, self.samples)))
+        return np.asarray(self._carrier.samples_in_user_form(found, (*wanted.shape, self.samples)))
 
-    def _draw_numbers(self, clients: Floats, rng: Rng) -> Integers:
+    def _draw_multiset_numbers(self, clients: Floats, rng: Rng) -> Integers:
         """One multiset for each client, drawn with its integer weights."""
         uniform = release.randomness_from(rng).integers(len(clients))
-        return self._numbers_of_laws(map(self._laws_to_project, self._law_blocks(clients)), uniform)
+        return self._multiset_numbers_from_laws(
+            map(self._multiset_laws_to_project, self._blocks_of_checked_laws(clients)), uniform
+        )
 
-    def _rows_on_multisets(self, p: LawLike, on_multisets: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
+    def _map_laws_on_multisets(self, p: LawLike, on_multisets: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
         """What a function makes of clients' distributions on the outcomes, block by block: an array (..., multisets)."""
         given = self._carrier.read_clients(p)
-        found = [on_multisets(rows) for rows in self._law_blocks(given.clients)]
+        found = [on_multisets(rows) for rows in self._blocks_of_checked_laws(given.clients)]
         return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
-    def _numbers_of_laws(self, blocks: Iterable[Floats], uniform: Integers) -> Integers:
+    def _multiset_numbers_from_laws(self, blocks: Iterable[Floats], uniform: Integers) -> Integers:
         """The multisets that integers fall on, for laws on multisets that come in blocks of rows."""
         found, start = [], 0
         for laws in blocks:
@@ -419,13 +425,13 @@ class JointSampler:
         f = divergences.divergence(divergence)
         everybody = isinstance(self.family, Simplex)
         if self.around == "envelope":
-            identity = is_identity(self._envelope.bounds, self.epsilon)
-            return Risk(formula_risk(self.constants, f), tight=identity, attained=everybody or identity)
+            identity = raw_draw_is_private(self._envelope.bounds, self.epsilon)
+            return Risk(risk_by_formula(self.constants, f), tight=identity, attained=everybody or identity)
         everybody = everybody or serves_everybody(self.family)
-        value = point_mass_risk(f, *self._least_kept_and_lost())
+        value = point_mass_risk(f, *self._least_chance_of_own_multiset_and_rest())
         return Risk(value, tight=False, attained=everybody and self._band is None and value < f.maximum)
 
-    def _least_kept_and_lost(self) -> tuple[float, float]:
+    def _least_chance_of_own_multiset_and_rest(self) -> tuple[float, float]:
         """The least probability t with which a sure client gets its own multiset, and 1 - t to all its digits."""
         b, top = self.constants.b, self.constants.B
         least = float(np.min(self.reference))
@@ -439,20 +445,20 @@ class JointSampler:
             past = (self.constants.alpha - least) * top + (1.0 - self.constants.alpha) * b
         return min(top * least, 1.0 - b * (1.0 - least), 1.0), max(past, b * (1.0 - least))
 
-    def _law_blocks(self, clients: Floats) -> Iterator[Floats]:
+    def _blocks_of_checked_laws(self, clients: Floats) -> Iterator[Floats]:
         """Clients' distributions on the outcomes, checked, as many at a time as fit on multisets."""
         rows = self._carrier.laws_on_atoms(clients, refuse=False).rows
         check_laws(rows)
-        for part in self._row_slices(len(rows)):
+        for part in self._slices_of_rows(len(rows)):
             yield rows[part]
 
-    def _row_slices(self, rows: int) -> Iterator[slice]:
+    def _slices_of_rows(self, rows: int) -> Iterator[slice]:
         """At least one part of so many rows, of as many rows as are held at once on multisets."""
         many = max(1, _ENTRIES // len(self.multisets))
         for start in range(0, max(1, rows), many):
             yield slice(start, start + many)
 
-    def _laws_to_project(self, rows: Floats) -> Floats:
+    def _multiset_laws_to_project(self, rows: Floats) -> Floats:
         """The distributions on multisets that are projected; a client with few outcomes gets a tiny part of the reference."""
         laws = self.multisets.laws(rows)
         little = np.where(laws > 0.0, self.box.upper, 0.0).sum(axis=1) <= 1.0
@@ -520,7 +526,7 @@ class ComposedSampler:
             raise DiscreetError(f"whole = {whole!r} is not a sampler; pass OptimalSampler(...) or LinearSampler(...)")
         self._whole = whole
         self._samples = check_count("samples", samples, most=MOST_SAMPLES, fix=SAMPLES_ARE)
-        self._share = self._find_share()
+        self._share = self._find_sampler_of_one_draw()
 
     @property
     def family(self) -> Any:
@@ -542,7 +548,7 @@ class ComposedSampler:
         """The sampler of each single draw."""
         return self._share
 
-    def _find_share(self) -> Sampler[Any]:
+    def _find_sampler_of_one_draw(self) -> Sampler[Any]:
         notion = equal_share(self.privacy, samples=self.samples, bounds=self.family.bounds)
         less = Fraction(1, 1 << 50)
         for _ in range(_STEPS):
@@ -551,12 +557,12 @@ class ComposedSampler:
                 raise DiscreetError(
                     f"{sampler!r} promises {sampler.privacy}, not the share {notion}; mend with_privacy"
                 )
-            if not isinstance(notion, Pure) or self._keeps_privacy_together(sampler):
+            if not isinstance(notion, Pure) or self._draws_together_keep_privacy(sampler):
                 return sampler
             notion, less = Pure(float(notion.epsilon * (1 - less))), 2 * less
         raise AssertionError("the integer boxes do not keep the share that was found")
 
-    def _keeps_privacy_together(self, sampler: Sampler[Any]) -> bool:
+    def _draws_together_keep_privacy(self, sampler: Sampler[Any]) -> bool:
         """Whether that many draws with this sampler's integers keep the notion. Shares of epsilon add up; those of nu add up as squares."""
         if isinstance(self.privacy, Pure):
             return True
@@ -599,7 +605,7 @@ class ComposedSampler:
         if isinstance(self.family, ContinuousFamily):
             return np.stack([self.share.release(p, rng=rng) for _ in range(self.samples)], axis=len(shape))
         drawn = [self.share.release_number(p, rng=rng) for _ in range(self.samples)]
-        return np.asarray(self._whole.carrier.format_samples(np.stack(drawn, axis=-1), (*shape, self.samples)))
+        return np.asarray(self._whole.carrier.samples_in_user_form(np.stack(drawn, axis=-1), (*shape, self.samples)))
 
     def __repr__(self) -> str:
         return f"ComposedSampler(<{self.samples} samples>, {self._whole!r})"

@@ -109,7 +109,7 @@ class MetricSpace:
 
 def make_line_space(points: Floats) -> MetricSpace:
     """Points on a line, in any order, all different."""
-    _check_size(len(points), MOST_ON_A_LINE)
+    _refuse_too_many_points(len(points), MOST_ON_A_LINE)
     order = np.argsort(points, kind="stable")
     gaps = np.diff(points[order])
     if not (gaps > 0.0).all():
@@ -131,7 +131,7 @@ def make_metric_space(points: ArrayLike | None, metric: ArrayLike | None, norm: 
                 f"norm = {norm!r} is for points; metric= has all distances already: leave one of them out"
             )
         distances = _read_finite_array(metric, "metric")
-        _check_metric(distances)
+        _refuse_non_metric(distances)
         return MetricSpace(distances, np.arange(len(distances)), None, np.arange(len(distances)))
     length = _NORMS.get(2 if norm is None else norm) if norm is None or isinstance(norm, (int, float)) else None
     if length is None:
@@ -144,7 +144,7 @@ def make_metric_space(points: ArrayLike | None, metric: ArrayLike | None, norm: 
         return make_line_space(places)
     if places.ndim != 2:
         raise DiscreetError(f"points has shape {places.shape}; give numbers (n,) or rows of coordinates (n, dim)")
-    _check_size(len(places), MOST)
+    _refuse_too_many_points(len(places), MOST)
     distances = length(np.abs(places[:, None, :] - places))
     _refuse_equal_points(distances, "points", "twice in the same place; give every place once")
     return MetricSpace(distances, np.arange(len(places)), None, orbit_numbers(places))
@@ -161,18 +161,18 @@ def _read_finite_array(values: ArrayLike, name: str) -> Floats:
     return found
 
 
-def _check_size(size: int, most: int) -> None:
+def _refuse_too_many_points(size: int, most: int) -> None:
     if not 2 <= size <= most:
         raise DiscreetError(f"{size} points; it takes 2 to {most:,} of them (2 to {MOST_ON_A_LINE:,} on a line)")
 
 
-def _check_metric(distances: Floats) -> None:
+def _refuse_non_metric(distances: Floats) -> None:
     """Reject a matrix that is not a metric; the error names the axiom and the entry."""
     if distances.ndim != 2 or distances.shape[0] != distances.shape[1]:
         raise DiscreetError(
             f"metric has shape {distances.shape}; it is a square matrix of distances between all points"
         )
-    _check_size(len(distances), MOST)
+    _refuse_too_many_points(len(distances), MOST)
     tolerance = _METRIC_ROUNDING * float(np.abs(distances).max())
     if (distances < 0.0).any():
         x, y = np.argwhere(distances < 0.0)[0]
@@ -209,20 +209,20 @@ class FloorProgramme(abc.ABC):
         self._ratio = ratio
 
     @abc.abstractmethod
-    def _rows_in_variables(self, slopes: Floats) -> Any:
+    def _point_rows_over_variables(self, slopes: Floats) -> Any:
         """Rows over all points, as sparse rows over the variables."""
 
     @abc.abstractmethod
-    def _point_masses(self, variables: Floats) -> Floats:
+    def _masses_at_points(self, variables: Floats) -> Floats:
         """The ceiling, point by point."""
 
     @property
     @abc.abstractmethod
-    def _points_of_variables(self) -> Floats:
+    def _points_per_variable(self) -> Floats:
         """How many points each variable stands for; 0 for auxiliary variables."""
 
     @property
-    def _variable_equations(self) -> Any:
+    def _equations_between_variables(self) -> Any:
         """Equations with right-hand side 0 between the variables and t, or None."""
         return None
 
@@ -231,10 +231,10 @@ class FloorProgramme(abc.ABC):
         """The name of scipy's method."""
         return "highs"
 
-    def solve(self, slopes: Floats, ends: Floats) -> tuple[Floats, Floats]:
+    def find_floor_and_multipliers(self, slopes: Floats, ends: Floats) -> tuple[Floats, Floats]:
         """The floor m, point by point, with the least t >= ends + slopes m, and the multipliers of these rows."""
-        sparse, members, equations = scipy.sparse, self._points_of_variables, self._variable_equations
-        rows = self._rows_in_variables(slopes / self._ratio)
+        sparse, members, equations = scipy.sparse, self._points_per_variable, self._equations_between_variables
+        rows = self._point_rows_over_variables(slopes / self._ratio)
         mass = np.append(members, 0.0)[None, :]
         found = scipy.optimize.linprog(
             np.append(np.zeros(len(members)), 1.0),
@@ -248,7 +248,7 @@ class FloorProgramme(abc.ABC):
         )
         if found.status != 0:
             raise DiscreetError(f"the linear programme of the floor was not solved: {found.message}; take fewer points")
-        masses = np.maximum(self._point_masses(found.x[:-1]), 0.0) / self._ratio
+        masses = np.maximum(self._masses_at_points(found.x[:-1]), 0.0) / self._ratio
         return masses, -np.asarray(found.ineqlin.marginals[: rows.shape[0]])
 
 
@@ -261,14 +261,14 @@ class OrbitProgramme(FloorProgramme):
         size = len(orbits)
         self._sums = scipy.sparse.csr_matrix((np.ones(size), (np.arange(size), orbits)))
 
-    def _rows_in_variables(self, slopes: Floats) -> Any:
+    def _point_rows_over_variables(self, slopes: Floats) -> Any:
         return scipy.sparse.csr_matrix(slopes @ self._sums)
 
-    def _point_masses(self, variables: Floats) -> Floats:
+    def _masses_at_points(self, variables: Floats) -> Floats:
         return np.asarray(variables[self._orbits])
 
     @property
-    def _points_of_variables(self) -> Floats:
+    def _points_per_variable(self) -> Floats:
         return np.bincount(self._orbits).astype(np.float64)
 
 
@@ -279,7 +279,7 @@ class LineProgramme(FloorProgramme):
         super().__init__(ratio)
         self._gaps, self._size = gaps, len(gaps) + 1
 
-    def _rows_in_variables(self, slopes: Floats) -> Any:
+    def _point_rows_over_variables(self, slopes: Floats) -> Any:
         """sum m g = g_k M_k - s_(k-1) T_(k-1) + sum_j (s_(j+1) - s_j) T_j, where s_j is the slope of g from point j to the next."""
         steps = np.diff(slopes, axis=1) / self._gaps
         kinks = np.diff(steps, axis=1)
@@ -289,15 +289,15 @@ class LineProgramme(FloorProgramme):
         nothing = scipy.sparse.csr_matrix((len(slopes), 2 * self._size - 1))
         return scipy.sparse.hstack([nothing, ends, along])
 
-    def _point_masses(self, variables: Floats) -> Floats:
+    def _masses_at_points(self, variables: Floats) -> Floats:
         return variables[: self._size]
 
     @property
-    def _points_of_variables(self) -> Floats:
+    def _points_per_variable(self) -> Floats:
         return np.repeat([1.0, 0.0], [self._size, 2 * self._size - 1])
 
     @property
-    def _variable_equations(self) -> Any:
+    def _equations_between_variables(self) -> Any:
         """M_j = M_(j-1) + m_j and T_j = T_(j-1) + h_j M_j, over the variables m, M, T and t."""
         size, sparse = self._size, scipy.sparse
         sums = sparse.identity(size) - sparse.eye(size, k=-1)
@@ -335,26 +335,28 @@ def best_transport_floor(space: MetricSpace, ratio: float) -> Floor:
     rows = _FloorRows(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0, dtype=bool))
     masses, bound, best = np.full(size, 1.0 / (ratio + size - 1.0)), 0.0, Floor(np.zeros(size), np.inf, 0.0)
     for _ in range(_ROUNDS):
-        used_up = _reach_of_mass(masses, order, ordered, ratio)
-        costs = used_up + _client_slopes(own, used_up, ratio) @ masses
+        used_up = _distances_reached_by_mass(masses, order, ordered, ratio)
+        costs = used_up + _slopes_of_client_rows(own, used_up, ratio) @ masses
         if costs.max() < best.value:
             best = Floor(masses, float(costs.max()), bound)
         if best.value - bound <= max(GAP * best.value, _TINY):
-            worst = _worst_cost(best.masses, distances, ratio)
+            worst = _worst_transport_cost(best.masses, distances, ratio)
             return Floor(best.masses, worst * scale, min(bound, worst) * scale)
         worse = np.argsort(-costs, kind="stable")[:most]
         worse = worse[costs[worse] > bound + 0.1 * GAP * best.value]
         rows = rows.with_new_rows(worse, used_up[worse])
-        masses, shares = programme.solve(_client_slopes(own[rows.clients], rows.ends, ratio), rows.ends)
-        certain = _certified_bound(shares, clients[rows.clients], rows.ends, space.orbits, distances, ratio)
+        masses, shares = programme.find_floor_and_multipliers(
+            _slopes_of_client_rows(own[rows.clients], rows.ends, ratio), rows.ends
+        )
+        certain = _lower_bound_for_every_floor(shares, clients[rows.clients], rows.ends, space.orbits, distances, ratio)
         if certain > bound:  # rows are dropped only then, so that they cannot return for ever
-            bound, rows = certain, rows.select((shares > 0.0) | rows.new)
+            bound, rows = certain, rows.select_rows((shares > 0.0) | rows.new)
     raise DiscreetError(
         f"no floor within {GAP:g} of the best was found for {size} points; take fewer or more evenly spaced ones"
     )
 
 
-def even_floor(space: MetricSpace, ratio: float, least: float) -> Floor:
+def even_transport_floor(space: MetricSpace, ratio: float, least: float) -> Floor:
     """The even floor for e^epsilon = ratio, at least `least`, with its lower bound; near the best for a large epsilon only."""
     mass = max(1.0 / (ratio + space.size - 1.0), least)
     farthest = float(space.distances.sum(axis=1).max())
@@ -365,7 +367,7 @@ def even_floor(space: MetricSpace, ratio: float, least: float) -> Floor:
 def floor_with_worst_case(masses: Floats, space: MetricSpace, ratio: float) -> Floor:
     """A given floor, in the order of the space, with the worst distance of its box; nothing is said about other floors."""
     scale = float(space.distances.max())
-    return Floor(masses, _worst_cost(masses, space.distances / scale, ratio) * scale, 0.0)
+    return Floor(masses, _worst_transport_cost(masses, space.distances / scale, ratio) * scale, 0.0)
 
 
 @dataclass(frozen=True)
@@ -381,31 +383,31 @@ class _FloorRows:
         new = np.repeat([False, True], [len(self.ends), len(ends)])
         return _FloorRows(np.append(self.clients, clients), np.append(self.ends, ends), new)
 
-    def select(self, kept: NDArray[np.bool_]) -> _FloorRows:
+    def select_rows(self, kept: NDArray[np.bool_]) -> _FloorRows:
         """The selected rows."""
         return _FloorRows(self.clients[kept], self.ends[kept], self.new[kept])
 
 
-def _reach_of_mass(masses: Floats, order: NDArray[np.intp], ordered: Floats, ratio: float) -> Floats:
+def _distances_reached_by_mass(masses: Floats, order: NDArray[np.intp], ordered: Floats, ratio: float) -> Floats:
     """For every client, the distance at which raising the points nearest to it has used up the mass."""
     filled, left = np.cumsum((ratio - 1.0) * masses[order], axis=1), (1.0 - masses.sum()) * (1.0 - 1e-12)
     place = np.where(filled[:, -1] < left, len(masses) - 1, np.argmax(filled >= left, axis=1))
     return np.asarray(ordered[np.arange(len(ordered)), place])
 
 
-def _client_slopes(distances: Floats, ends: Floats, ratio: float) -> Floats:
+def _slopes_of_client_rows(distances: Floats, ends: Floats, ratio: float) -> Floats:
     """g of clients with these distances to all points, a row each."""
     return distances - ends[:, None] - (ratio - 1.0) * np.maximum(ends[:, None] - distances, 0.0)
 
 
-def _worst_cost(masses: Floats, distances: Floats, ratio: float) -> float:
+def _worst_transport_cost(masses: Floats, distances: Floats, ratio: float) -> float:
     """The largest cost of any point mass, over all members of all orbits."""
     order = np.argsort(distances, axis=1, kind="stable")
-    used_up = _reach_of_mass(masses, order, np.take_along_axis(distances, order, axis=1), ratio)
-    return float((used_up + _client_slopes(distances, used_up, ratio) @ masses).max())
+    used_up = _distances_reached_by_mass(masses, order, np.take_along_axis(distances, order, axis=1), ratio)
+    return float((used_up + _slopes_of_client_rows(distances, used_up, ratio) @ masses).max())
 
 
-def _certified_bound(
+def _lower_bound_for_every_floor(
     shares: Floats, whose: NDArray[np.intp], ends: Floats, orbits: NDArray[np.intp], distances: Floats, ratio: float
 ) -> float:
     """A lower bound for every floor, from these shares of clients' rows, each divided between all members of the client's orbit."""
@@ -420,7 +422,7 @@ def _certified_bound(
     total, step = np.zeros(len(distances)), max(1, _AT_ONCE // len(distances))
     for start in range(0, len(points), step):
         part = slice(start, start + step)
-        total += spread[part] @ _client_slopes(distances[points[part]], reach[part], ratio)
+        total += spread[part] @ _slopes_of_client_rows(distances[points[part]], reach[part], ratio)
     certain = float(spread @ reach)
     least = float(total.min())
     if least >= 0.0:

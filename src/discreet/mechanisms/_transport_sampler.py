@@ -4,7 +4,7 @@ On ordered data (ages, times, places) a sample two years off is better than one 
 minimax one (`discreet.mechanisms._transport_floor`). Each client is served by the nearest distribution between m and e^eps m, and released
 from the integer lattice that all samplers use. So W_x <= e^eps W'_x between any two clients in whole numbers, even if a solver is wrong.
 
-**On a line** (`nearest_on_line`). W1(p, q) = sum_j h_j |P_j - Q_j| with running sums P and Q, h_j the gap to the next point. Q grows by
+**On a line** (`nearest_law_on_line`). W1(p, q) = sum_j h_j |P_j - Q_j| with running sums P and Q, h_j the gap to the next point. Q grows by
 between low_j and high_j from point to point, from 0 to 1, so that with f_0 = 0 at 0 only,
 
     f_j(Q) = h_j |Q - P_j| + min over Q - high_j <= R <= Q - low_j of f_(j-1)(R)
@@ -12,8 +12,8 @@ between low_j and high_j from point to point, from 0 to 1, so that with f_0 = 0 
 is convex and piecewise linear. The minimum moves the kinks left of the bottom by low_j and those right of it by high_j, and |Q - P_j| adds
 two kinks. Two heaps hold them. Going back from Q_k = 1, each R is the bottom of f_(j-1), moved into the allowed interval.
 
-**On any finite metric space** (`nearest_between`). The nearest distribution is a flow along few edges, with a certificate that no other is
-nearer.
+**On any finite metric space** (`nearest_law_between_bounds`). The nearest distribution is a flow along few edges, with a certificate that
+no other is nearer.
 
     W1(p, q) = min over flows f >= 0 with  p_v + in_v(f) - out_v(f) = q_v  of  sum over edges (u, v) of d(u, v) f(u, v)
 
@@ -52,7 +52,7 @@ from discreet.mechanisms._several_samples import ComposedSampler
 from discreet.mechanisms._transport_floor import (
     Floor,
     best_transport_floor,
-    even_floor,
+    even_transport_floor,
     floor_with_worst_case,
     make_metric_space,
 )
@@ -73,7 +73,7 @@ _LARGE = 30.0  # epsilon past which the numbers of a linear programme are too sm
 _MOST_AGREED = 1 << 16  # numbers that an agreement lists
 
 
-def nearest_on_line(law: Floats, gaps: Floats, low: Floats, high: Floats) -> Floats:
+def nearest_law_on_line(law: Floats, gaps: Floats, low: Floats, high: Floats) -> Floats:
     """The distribution nearest to one client's, on points in increasing order."""
     below, above = _Kinks(-1.0), _Kinks(1.0)  # left and right of the bottom; f_0 is infinite on both sides of 0
     below.push_kink(0.0, math.inf)
@@ -85,12 +85,12 @@ def nearest_on_line(law: Floats, gaps: Floats, low: Floats, high: Floats) -> Flo
         below.moved += least
         above.moved += most
         below.push_kink(aim, gap)
-        for place, change in below.pop_slope(gap):
+        for place, change in below.remove_slope_change(gap):
             above.push_kink(place, change)
         above.push_kink(aim, gap)
-        for place, change in above.pop_slope(gap):
+        for place, change in above.remove_slope_change(gap):
             below.push_kink(place, change)
-        bottoms.append(below.nearest_place)
+        bottoms.append(below.nearest_kink_place)
     found, end = np.empty(len(law)), 1.0
     for j in range(len(law) - 1, 0, -1):
         start = min(max(bottoms[j - 1], end - high[j]), end - low[j])
@@ -110,10 +110,10 @@ class _Kinks:
         heapq.heappush(self._heap, (self._sign * (place - self.moved), change))
 
     @property
-    def nearest_place(self) -> float:
+    def nearest_kink_place(self) -> float:
         return self._sign * self._heap[0][0] + self.moved
 
-    def pop_slope(self, change: float) -> list[tuple[float, float]]:
+    def remove_slope_change(self, change: float) -> list[tuple[float, float]]:
         """Remove this much change of slope, from the nearest kinks on."""
         taken = []
         while change > 0.0:
@@ -137,11 +137,11 @@ class NearestLaw:
     bound: float
 
 
-def nearest_between(law: Floats, distances: Floats, low: Floats, high: Floats) -> NearestLaw:
+def nearest_law_between_bounds(law: Floats, distances: Floats, low: Floats, high: Floats) -> NearestLaw:
     """The distribution with low <= q <= high nearest to one client's, on points with these distances between them."""
     scale, size = float(distances.max()), len(law)
     lengths = distances / scale
-    known, costs = _starting_edges(law, lengths), np.where(lengths < _NOTHING, 0.0, lengths)
+    known, costs = _starting_transport_edges(law, lengths), np.where(lengths < _NOTHING, 0.0, lengths)
     for _ in range(_ROUNDS):
         sources, targets = np.nonzero(known)
         q, reached, potentials = _cheapest_transport(law, costs[sources, targets], sources, targets, low, high)
@@ -164,10 +164,10 @@ def transport_distance(first: Floats, second: Floats, distances: Floats) -> floa
     """W1 between two distributions, each normalised by its own sum."""
     held, aim = first / first.sum(), second / second.sum()
     aim[np.argmax(aim)] += held.sum() - aim.sum()  # so that both masses agree to the last digit
-    return nearest_between(held, distances, aim, aim).distance
+    return nearest_law_between_bounds(held, distances, aim, aim).distance
 
 
-def _starting_edges(law: Floats, lengths: Floats) -> NDArray[np.bool_]:
+def _starting_transport_edges(law: Floats, lengths: Floats) -> NDArray[np.bool_]:
     """Edges to the nearest neighbours and back, through the point in the middle, and from every point of a client that has few."""
     size, known = len(law), np.zeros(lengths.shape, dtype=bool)
     near = np.argpartition(lengths, min(_NEIGHBOURS, size - 1), axis=1)[:, : _NEIGHBOURS + 1]
@@ -214,7 +214,7 @@ class TransportAtoms(OutcomeAtoms):
     points: Floats | None = field(default=None, kw_only=True)
 
     @cached_property
-    def _number_of_point(self) -> dict[Any, int]:
+    def _outcome_number_by_point(self) -> dict[Any, int]:
         """The number of each point."""
         points: Any = () if self.points is None else self.points.tolist()
         return {tuple(point) if isinstance(point, list) else point: number for number, point in enumerate(points)}
@@ -223,12 +223,12 @@ class TransportAtoms(OutcomeAtoms):
         """The outcome numbers of the keys of a dict: points, in the form in which they are released, or outcome numbers."""
         if self.points is None:
             return self.family.domain.places(labels)
-        unknown = [label for label in labels if label not in self._number_of_point]
+        unknown = [label for label in labels if label not in self._outcome_number_by_point]
         if unknown:
             raise DiscreetError(
-                f"unknown outcomes: {first_few(unknown)}; outcomes are the points {first_few(self._number_of_point)}"
+                f"unknown outcomes: {first_few(unknown)}; outcomes are the points {first_few(self._outcome_number_by_point)}"
             )
-        return np.array([self._number_of_point[label] for label in labels], dtype=np.int64)
+        return np.array([self._outcome_number_by_point[label] for label in labels], dtype=np.int64)
 
     def read_laws(self, p: LawLike, name: str = "p") -> Floats:
         """Distributions (..., k) in the order of the outcomes, checked."""
@@ -240,10 +240,10 @@ class TransportAtoms(OutcomeAtoms):
         laws = self.read_laws(p)
         return ClientBatch(laws.reshape(-1, self.size), laws.shape[:-1])
 
-    def single_law(self, p: Any) -> Floats:
+    def law_of_single_client(self, p: Any) -> Floats:
         return self.read_laws(p)
 
-    def format_samples(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
+    def samples_in_user_form(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
         numbers = samples.reshape(shape)
         found: NDArray[Any] = np.asarray(numbers if self.points is None else self.points[numbers])
         return found if found.ndim else found.item()
@@ -303,7 +303,7 @@ class TransportSampler(OwnSampler):
         super().__init__(Simplex(self._space.size), privacy=notion)
         object.__setattr__(self, "_carrier", TransportAtoms(self.family, points=self._points))
 
-    def _check_stated_law(self) -> None:
+    def _refuse_bad_stated_law(self) -> None:
         """Nothing yet: the floor takes seconds to find, and is found when it is needed."""
 
     @property
@@ -379,29 +379,29 @@ class TransportSampler(OwnSampler):
     @cached_property
     def _best_floor(self) -> Floor:
         if self.epsilon > _LARGE:
-            return even_floor(self._space, self._growth_factor, _LEAST)
-        return best_transport_floor(self._space, self._growth_factor)
+            return even_transport_floor(self._space, self._exp_of_epsilon, _LEAST)
+        return best_transport_floor(self._space, self._exp_of_epsilon)
 
     @cached_property
-    def _floor(self) -> Floor:
+    def _floor_with_worst_case(self) -> Floor:
         if self._given_floor is None:
             return self._best_floor
-        return floor_with_worst_case(self._given_floor[self._space.order], self._space, self._growth_factor)
+        return floor_with_worst_case(self._given_floor[self._space.order], self._space, self._exp_of_epsilon)
 
     @property
-    def _growth_factor(self) -> float:
+    def _exp_of_epsilon(self) -> float:
         """e^epsilon, up to an epsilon of 554, where its reciprocal still differs from 0."""
         return math.exp(min(self.epsilon, STEEPEST_EXPONENT))
 
     @property
     def floor(self) -> Floats:
         """m, in the order of the outcomes: every output distribution lies between m and e^epsilon m."""
-        return self._floor.masses[self._back]
+        return self._floor_with_worst_case.masses[self._back]
 
     @property
     def worst(self) -> float:
         """The largest Wasserstein-1 distance between a client's distribution and its output."""
-        return self._floor.value
+        return self._floor_with_worst_case.value
 
     @property
     def bound(self) -> float:
@@ -415,7 +415,7 @@ class TransportSampler(OwnSampler):
     @cached_property
     def _floor_and_ceiling(self) -> tuple[Floats, Floats]:
         lower = np.maximum(self.floor, _LEAST)
-        upper = np.minimum(np.maximum(self.floor * self._growth_factor, lower), 1.0)
+        upper = np.minimum(np.maximum(self.floor * self._exp_of_epsilon, lower), 1.0)
         return lower, upper
 
     def law(self, p: Floats) -> Floats:
@@ -433,9 +433,9 @@ class TransportSampler(OwnSampler):
         low, high = (bound[self._space.order] for bound in self._floor_and_ceiling)
         row = p[self._space.order]
         if self._space.gaps is None:
-            found = nearest_between(row / row.sum(), self._space.distances, low, high).law
+            found = nearest_law_between_bounds(row / row.sum(), self._space.distances, low, high).law
         else:
-            found = nearest_on_line(row, self._space.gaps, low, high)
+            found = nearest_law_on_line(row, self._space.gaps, low, high)
         return np.asarray((found / found.sum())[self._back])
 
     def distance(self, p: LawLike, q: LawLike) -> float | Floats:

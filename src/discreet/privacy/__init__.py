@@ -31,10 +31,10 @@ with imports_on_first_use(globals()):
         Privacy,
         Pure,
         at_most_exp as at_most_exp,
-        check_budget as check_budget,
         check_epsilon as check_epsilon,
         chosen_privacy,
         extreme_masses,
+        read_budget_in_range as read_budget_in_range,
     )
 
 

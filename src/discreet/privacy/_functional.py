@@ -51,8 +51,8 @@ class Functional(Privacy):
     """
 
     def __init__(self, f: Callable[[float], float] | Iterable[tuple[float | Fraction, float | Fraction]]) -> None:
-        table = _table_of_function(f) if callable(f) else _table_of_pairs(f)
-        self._points = _lower_hull(_exact_table(table))
+        table = _trade_off_points_of_function(f) if callable(f) else _trade_off_points_of_pairs(f)
+        self._points = _lower_convex_hull(_read_trade_off_points(table))
 
     @property
     def points(self) -> tuple[tuple[float, float], ...]:
@@ -61,11 +61,11 @@ class Functional(Privacy):
 
     @property
     def corners(self) -> tuple[Point, ...]:
-        """The same as exact rationals."""
+        """The corners (x, f(x)) of the broken line as exact rationals."""
         return self._points
 
     def tradeoff(self, x: float) -> float:
-        return float(self._value_on_line(Fraction(ERROR.check("x", x))))
+        return float(self._exact_tradeoff_value(Fraction(ERROR.check("x", x))))
 
     def profile(self, beta: float) -> float:
         """As for every notion; the smaller of f and its inverse."""
@@ -78,15 +78,15 @@ class Functional(Privacy):
         )
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
-        return self._value_on_line(lower) <= 1 - upper and self._value_on_line(1 - upper) <= lower
+        return self._exact_tradeoff_value(lower) <= 1 - upper and self._exact_tradeoff_value(1 - upper) <= lower
 
     @property
-    def allows_raw_by_chance(self) -> bool:
+    def may_reveal_client_by_chance(self) -> bool:
         return self._points[0][1] < 1
 
-    def _value_on_line(self, x: Fraction) -> Fraction:
+    def _exact_tradeoff_value(self, x: Fraction) -> Fraction:
         """The broken line through the points, exactly."""
-        place = min(bisect.bisect_right(self._corner_places, x), len(self._points) - 1)
+        place = min(bisect.bisect_right(self._corner_abscissas, x), len(self._points) - 1)
         (left, high), (right, low) = self._points[place - 1], self._points[place]
         return high + (low - high) * (x - left) / (right - left)
 
@@ -101,7 +101,7 @@ class Functional(Privacy):
         return [(low - high) / (right - left) for (left, high), (right, low) in itertools.pairwise(self._points)]
 
     @cached_property
-    def _corner_places(self) -> list[Fraction]:
+    def _corner_abscissas(self) -> list[Fraction]:
         return [x for x, _ in self._points]
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ def _evaluation_points() -> list[float]:
     return sorted({*near, *far, *even, *(1.0 - x for x in near), *(1.0 - x for x in far)})
 
 
-def _table_of_function(f: Callable[[float], float]) -> list[tuple[Any, Any]]:
+def _trade_off_points_of_function(f: Callable[[float], float]) -> list[tuple[Any, Any]]:
     table = []
     for x in _evaluation_points():
         try:
@@ -137,7 +137,7 @@ def _table_of_function(f: Callable[[float], float]) -> list[tuple[Any, Any]]:
     return table
 
 
-def _table_of_pairs(f: Any) -> list[tuple[Any, Any]]:
+def _trade_off_points_of_pairs(f: Any) -> list[tuple[Any, Any]]:
     try:
         table = [(x, y) for x, y in f]
     except (TypeError, ValueError):
@@ -147,9 +147,9 @@ def _table_of_pairs(f: Any) -> list[tuple[Any, Any]]:
     return table
 
 
-def _exact_table(table: list[tuple[Any, Any]]) -> list[Point]:
+def _read_trade_off_points(table: list[tuple[Any, Any]]) -> list[Point]:
     """The table in rationals; an error says why it is not that of a trade-off function."""
-    points = [(_exact_number("x", x, x), _exact_number("f(x)", y, x)) for x, y in table]
+    points = [(_read_exact_coordinate("x", x, x), _read_exact_coordinate("f(x)", y, x)) for x, y in table]
     places = [x for x, _ in points]
     if places[0] != 0 or places[-1] != 1 or any(left >= right for left, right in itertools.pairwise(places)):
         raise DiscreetError("f is a table whose x do not grow from 0 to 1; sort them, and begin and end there")
@@ -167,7 +167,7 @@ def _exact_table(table: list[tuple[Any, Any]]) -> list[Point]:
     return [(x, min(max(y, Fraction(0)), 1 - x)) for x, y in points]
 
 
-def _exact_number(name: str, value: Any, at: Any) -> Fraction:
+def _read_exact_coordinate(name: str, value: Any, at: Any) -> Fraction:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -177,7 +177,7 @@ def _exact_number(name: str, value: Any, at: Any) -> Fraction:
     return Fraction(value) if isinstance(value, (Fraction, Decimal)) else Fraction(number)
 
 
-def _lower_hull(points: list[Point]) -> tuple[Point, ...]:
+def _lower_convex_hull(points: list[Point]) -> tuple[Point, ...]:
     """The lower convex hull; it is an error if a point is off by more than rounding."""
     hull: list[Point] = []
     for point in points:

@@ -27,7 +27,7 @@ from fractions import Fraction
 
 from discreet._base.numerics import exp_lower, float_up, stated_decimal
 from discreet.errors import Range
-from discreet.privacy._notion import ERROR, EXPONENT, Privacy, check_budget
+from discreet.privacy._notion import ERROR, EXPONENT, Privacy, read_budget_in_range
 
 _CONTEXT = decimal.Context(prec=100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
 _ERROR = Fraction(1, 10**90)
@@ -95,7 +95,7 @@ class Gaussian(Privacy):
     nu: float
 
     def __post_init__(self) -> None:
-        nu = check_budget(
+        nu = read_budget_in_range(
             _NU, "nu", self.nu, "it is how far apart two clients may be, in standard deviations; 0.5 to 2 is usual"
         )
         object.__setattr__(self, "nu", nu)
@@ -125,7 +125,7 @@ class Gaussian(Privacy):
         return min(Fraction(self.nu), Fraction(stated_decimal(self.nu)))
 
     @property
-    def allows_raw_by_chance(self) -> bool:
+    def may_reveal_client_by_chance(self) -> bool:
         return False
 
     def __str__(self) -> str:

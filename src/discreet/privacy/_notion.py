@@ -36,7 +36,7 @@ it is then sent to a distribution of two values, q on A and q' off it. For two s
 leaves m k outcomes to each alone, T(Q, Q') is the broken line of l = m q', u = m q. It is at least f only if l, u are as above. So q is at
 most the B and q' at least the b of lambda (or q <= 1, which is worse), and the divergence of that client at least that of our box. Without
 atoms, cut the space into cells of equal mass on which alpha k is whole, or nearly so.   QED
-(Atoms that can be divided into groups of equal mass are seen through the groups: `discreet.privacy.tradeoff.formula_is_minimax`.)
+(Atoms that can be divided into groups of equal mass are seen through the groups: `discreet.privacy.tradeoff.risk_formula_is_minimax`.)
 
 The two notions by epsilon, `Pure` and `Approximate`:
 
@@ -57,7 +57,7 @@ A box keeps it if and only if m (B - e^eps b) <= delta: the definition itself, a
     lambda = min(1, (e^eps - 1 + delta/m)/((1 - c1) e^eps + c2 - 1))
 
 A box has b > 0 as long as lambda < 1. So delta here is not the probability of total disclosure: the sampler is purely log(B/b)-LDP as well. A
-delta so large that it would allow the raw draw itself is an error (`refuse_raw_draws`).
+delta so large that it would allow the raw draw itself is an error (`refuse_useless_or_raw_privacy`).
 
 **The constants of a box.** For the band c1 <= dP/dmu <= c2 with alpha = (1 - c1)/(c2 - c1), the optimal box is
 
@@ -108,7 +108,7 @@ _HALF = 0.5
 _MAKERS = "privacy", "mechanisms", "agreement", "design", "torch"  # the rooms through which samplers are made
 
 
-def check_budget(allowed: Range, name: str, given: float, fix: str) -> float:
+def read_budget_in_range(allowed: Range, name: str, given: float, fix: str) -> float:
     """A budget as a float in its range; an exact number between floats is rounded down."""
     number = allowed.check(name, given, fix)
     return math.nextafter(number, 0.0) if number > given else number
@@ -159,7 +159,7 @@ class Privacy(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def allows_raw_by_chance(self) -> bool:
+    def may_reveal_client_by_chance(self) -> bool:
         """Whether the notion allows clients to be distinguished for certain with a small probability: f(0) < 1."""
 
     def mixing(self, bounds: Bounds) -> Fraction:
@@ -223,11 +223,11 @@ def _largest_mixing_weight(privacy: Privacy, bounds: Bounds) -> Fraction:
     if is_allowed(Fraction(1)):
         return Fraction(1)
     if is_allowed(Fraction(_HALF)):
-        return 1 - Fraction(_least_float(lambda left: is_allowed(1 - Fraction(left))))
-    return Fraction(-_least_float(lambda below: is_allowed(Fraction(-below)), negative=True))
+        return 1 - Fraction(_least_float_satisfying(lambda left: is_allowed(1 - Fraction(left))))
+    return Fraction(-_least_float_satisfying(lambda below: is_allowed(Fraction(-below)), negative=True))
 
 
-def _least_float(good: Callable[[float], bool], *, negative: bool = False) -> float:
+def _least_float_satisfying(good: Callable[[float], bool], *, negative: bool = False) -> float:
     """The least good float of (0, 1/2], if all floats above some place are good; or of [-1/2, 0], where 0 counts as good."""
     low, high = (-_float_rank(_HALF), 0) if negative else (0, _float_rank(_HALF))
     while high - low > 1:
@@ -277,7 +277,7 @@ class Pure(Privacy):
         return upper <= at_most_exp(self.epsilon) * lower
 
     @property
-    def allows_raw_by_chance(self) -> bool:
+    def may_reveal_client_by_chance(self) -> bool:
         return False
 
     def __str__(self) -> str:
@@ -286,7 +286,7 @@ class Pure(Privacy):
 
 def check_epsilon(epsilon: float) -> float:
     """epsilon as a float in (0, inf); an exact number between floats is rounded down."""
-    return check_budget(POSITIVE, "epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
+    return read_budget_in_range(POSITIVE, "epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
 
 
 def at_most_exp(epsilon: float) -> Fraction:
@@ -311,7 +311,7 @@ class Approximate(Privacy):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", check_budget(DELTA, "delta", self.delta, DELTA_IS))
+        object.__setattr__(self, "delta", read_budget_in_range(DELTA, "delta", self.delta, DELTA_IS))
 
     def tradeoff(self, x: float) -> float:
         error, left = ERROR.check("x", x), 1.0 - self.delta
@@ -337,7 +337,7 @@ class Approximate(Privacy):
         return min(Fraction(self.delta), Fraction(stated_decimal(self.delta)))
 
     @property
-    def allows_raw_by_chance(self) -> bool:
+    def may_reveal_client_by_chance(self) -> bool:
         return self.delta > 0.0
 
     def __str__(self) -> str:
@@ -400,16 +400,16 @@ class Constants:
     above: float
 
 
-def is_identity(bounds: Bounds, epsilon: float) -> bool:
+def raw_draw_is_private(bounds: Bounds, epsilon: float) -> bool:
     """Whether publishing a raw draw is already eps-LDP: c2 <= c1 e^eps [paper, Section 3.2]."""
     return bounds.upper * exp_nearest(-epsilon) <= bounds.lower
 
 
-def optimal_constants(bounds: Bounds, epsilon: float) -> Constants:
+def constants_of_optimal_box(bounds: Bounds, epsilon: float) -> Constants:
     """b, B, r1, r2, gamma of the optimal box. For an identity class, the box from c1 that contains the whole band."""
     epsilon = check_epsilon(epsilon)
     alpha, shrink = bounds.alpha, exp_nearest(-epsilon)
-    if is_identity(bounds, epsilon):
+    if raw_draw_is_private(bounds, epsilon):
         top = bounds.lower / shrink if shrink else math.inf
         return Constants(alpha, bounds.lower, top, 1.0, 1.0, 1.0, 0.0, 0.0)
     upper = 1.0 / (alpha + (1.0 - alpha) * shrink)
@@ -426,10 +426,10 @@ def optimal_constants(bounds: Bounds, epsilon: float) -> Constants:
 def constants_for_privacy(privacy: Privacy, bounds: Bounds) -> Constants:
     """b, B, r1, r2, gamma of the best box that keeps a notion: gamma is its lambda (`discreet.privacy._notion`); 1 - lambda is not rounded.
 
-    If the notion allows a raw draw of every member, the box is the band itself, or that of `optimal_constants` for a pure one.
+    If the notion allows a raw draw of every member, the box is the band itself, or that of `constants_of_optimal_box` for a pure one.
     """
     if isinstance(privacy, Pure):
-        return optimal_constants(bounds, privacy.epsilon)
+        return constants_of_optimal_box(bounds, privacy.epsilon)
     weight, c1, c2 = privacy.mixing(bounds), Fraction(bounds.lower), Fraction(bounds.upper)
     b, B, left = 1 - weight * (1 - c1), 1 + weight * (c2 - 1), 1 - weight
     if left == 0:

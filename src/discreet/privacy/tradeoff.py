@@ -24,7 +24,7 @@ from discreet import divergences
 from discreet._base.numerics import exp_nearest, expm1_nearest, float_up, log_bracket
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
-from discreet.families import LARGEST_ENUMERATED, Band, Bounds, Simplex, splits_evenly
+from discreet.families import LARGEST_ENUMERATED, Band, Bounds, Simplex, splits_into_equal_groups
 from discreet.privacy._notion import (
     LARGE_EPSILON as LARGE_EPSILON,
     Constants,
@@ -32,9 +32,9 @@ from discreet.privacy._notion import (
     Pure,
     check_epsilon,
     constants_for_privacy as constants_for_privacy,
-    is_identity as is_identity,
+    constants_of_optimal_box as constants_of_optimal_box,
     large_epsilon_warning as large_epsilon_warning,
-    optimal_constants as optimal_constants,
+    raw_draw_is_private as raw_draw_is_private,
     warn_of_large_epsilon as warn_of_large_epsilon,
     warn_of_weak_privacy as warn_of_weak_privacy,
     weak_pure_rounds_warning as weak_pure_rounds_warning,
@@ -54,7 +54,7 @@ class Family(Protocol):
         """Whether the reference is known to be alpha-decomposable: sets of mass alpha cover the space evenly."""
 
     @property
-    def fills_band(self) -> bool:
+    def contains_whole_band(self) -> bool:
         """Whether the family contains every distribution within its bounds."""
 
 
@@ -87,20 +87,20 @@ class Risk:
         return self.value
 
 
-def box_epsilon(constants: Constants) -> float:
+def epsilon_of_box(constants: Constants) -> float:
     """The pure budget of another notion's box: log(B/b), rounded up; the same float on every machine, as in agreements."""
     _, most = log_bracket(Fraction(constants.B) / Fraction(constants.b))
     return float_up(most * (1 + Fraction(1, 10**15)) + Fraction(1, 10**15))  # above the rounding of the box's bounds
 
 
-def refuse_raw_draws(privacy: Privacy, bounds: Bounds) -> None:
+def refuse_useless_or_raw_privacy(privacy: Privacy, bounds: Bounds) -> None:
     """Reject a notion that allows no information, and a delta (or an f(0) < 1) so large that it alone allows raw draws."""
     weight = privacy.mixing(bounds)
     if weight == 0:
         raise DiscreetError(f"{privacy} allows only draws of the reference; take a larger budget")
     epsilon = getattr(privacy, "epsilon", None)
-    purely = epsilon is not None and is_identity(bounds, epsilon)  # a raw draw is private without any delta
-    if weight == 1 and privacy.allows_raw_by_chance and not purely:
+    purely = epsilon is not None and raw_draw_is_private(bounds, epsilon)  # a raw draw is private without any delta
+    if weight == 1 and privacy.may_reveal_client_by_chance and not purely:
         raise DiscreetError(
             f"{privacy} allows raw draws of a client's own data, since they differ with probability at most delta; take a "
             "smaller delta"
@@ -126,17 +126,17 @@ def mollifier_constants(bounds: Bounds, epsilon: float) -> Constants:
     return Constants(bounds.alpha, b, B, r1, r2, gamma, below, above)
 
 
-def formula_risk(constants: Constants, divergence: str | FDivergence) -> float:
+def risk_by_formula(constants: Constants, divergence: str | FDivergence) -> float:
     """(1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1): an upper bound for every band and reference."""
     return divergences.divergence(divergence).chord_at_one(constants.below, constants.above)
 
 
-def formula_is_exact(family: Family) -> bool:
+def risk_formula_is_exact(family: Family) -> bool:
     """Whether the formula is the worst case of the box over the family [paper, Thm C.4], and not only an upper bound."""
-    return family.fills_band and family.decomposable
+    return family.contains_whole_band and family.decomposable
 
 
-def formula_is_minimax(family: Family, privacy: Privacy) -> bool:
+def risk_formula_is_minimax(family: Family, privacy: Privacy) -> bool:
     """Whether the formula for the best box is also the smallest worst case of any sampler that keeps the notion.
 
     For a pure notion this holds wherever the formula is exact [paper, Thm C.4]. For others it also needs that mu has no atoms or equal ones,
@@ -147,11 +147,11 @@ def formula_is_minimax(family: Family, privacy: Privacy) -> bool:
     (Sets of mass alpha that all overlap would let a larger box pass; where neither is known, False.)
     """
     reference = getattr(family, "reference", None)
-    if not formula_is_exact(family) or isinstance(privacy, Pure) or not isinstance(reference, np.ndarray):
-        return formula_is_exact(family)
-    return reference.size <= LARGEST_ENUMERATED and splits_evenly(reference, family.bounds.alpha)
+    if not risk_formula_is_exact(family) or isinstance(privacy, Pure) or not isinstance(reference, np.ndarray):
+        return risk_formula_is_exact(family)
+    return reference.size <= LARGEST_ENUMERATED and splits_into_equal_groups(reference, family.bounds.alpha)
 
 
-def claimed_family(family: Family) -> Family:
+def family_covered_by_risk(family: Family) -> Family:
     """The family as far as it makes a claim about clients; for a band on outcomes that serves everybody, the simplex."""
     return Simplex(family.size) if isinstance(family, Band) and family.any_client else family

@@ -10,15 +10,15 @@ with imports_on_first_use(globals()):
         STEEPEST_EXPONENT as STEEPEST_EXPONENT,
         Affine,
         Box,
-        blocks as blocks,
         estimated_numpy_seconds as estimated_numpy_seconds,
         first_invalid_row as first_invalid_row,
         improve_slopes as improve_slopes,
+        row_slices_within_memory as row_slices_within_memory,
         scale_laws as scale_laws,
-        solve_held_rows as solve_held_rows,
-        solve_listed as solve_listed,
-        solve_rows as solve_rows,
-        solve_uniform as solve_uniform,
+        solve_rows_on_support as solve_rows_on_support,
+        solve_slopes_and_lifts as solve_slopes_and_lifts,
+        solve_support_lists as solve_support_lists,
+        solve_uniform_support_lists as solve_uniform_support_lists,
     )
     from discreet.projection._compiled import (
         bound_at as bound_at,
@@ -31,12 +31,12 @@ with imports_on_first_use(globals()):
     from discreet.projection._output_solver import OutputSolver as OutputSolver
     from discreet.projection._worst_case import (
         epsilon_for as epsilon_for,
+        largest_risk_over_all_densities as largest_risk_over_all_densities,
         mollifier_epsilon_for as mollifier_epsilon_for,
         nu_for as nu_for,
         point_mass_risk as point_mass_risk,
-        risk_on_atoms as risk_on_atoms,
         sampler_risk as sampler_risk,
-        singular_risk as singular_risk,
+        worst_case_on_atoms as worst_case_on_atoms,
     )
 
 

@@ -122,28 +122,28 @@ class Box:
         """The projection of each distribution (..., k) onto the box."""
         rows, shape = self._as_law_rows(p)
         law = np.empty_like(rows)
-        self._solve_and_fill(rows, None, law)
+        self._solve_and_fill_laws(rows, None, law)
         return law.reshape(shape)
 
     def mix(self, p: ArrayLike, mixing: Affine) -> NDArray[np.float64]:
         """clip(slope p + lift lower): the linear mechanism, kept in the box."""
         rows, shape = self._as_law_rows(p)
         law = np.empty_like(rows)
-        self._solve_and_fill(rows, mixing, law)
+        self._solve_and_fill_laws(rows, mixing, law)
         return law.reshape(shape)
 
     def scale(self, p: ArrayLike) -> NDArray[np.float64]:
         """r_P for each distribution (...,): one of them if several exist, 0 if P sits on too small a set and none exists."""
         rows, shape = self._as_law_rows(p)
-        slope, _ = self._solve_and_fill(rows, None, np.empty((0, self.size)))
+        slope, _ = self._solve_and_fill_laws(rows, None, np.empty((0, self.size)))
         return (1.0 / slope).reshape(shape[:-1])
 
     def slope_and_lift(self, p: NDArray[np.float64]) -> tuple[float, float]:
         """(slope, lift) of the projection of one distribution (k,): q = clip(slope p + lift lower, lower, upper)."""
-        slope, lift = self._solve_and_fill(p[None, :], None, np.empty((0, self.size)))
+        slope, lift = self._solve_and_fill_laws(p[None, :], None, np.empty((0, self.size)))
         return float(slope[0]), float(lift[0])
 
-    def _solve_and_fill(
+    def _solve_and_fill_laws(
         self, rows: NDArray[np.float64], mixing: Affine | None, law: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         rows = np.ascontiguousarray(rows)  # as the compiled code requires
@@ -168,19 +168,19 @@ def fill_affine_laws(
 
     Returns the number of the first row that is not a distribution (the results are then invalid), or -1.
     """
-    for rows in blocks(*laws.shape):
+    for rows in row_slices_within_memory(*laws.shape):
         bad = first_invalid_row(laws[rows])
         if bad >= 0:
             return int(rows.start) + bad
         if projecting:
-            slope[rows], lift[rows] = solve_rows(laws[rows], lower, ceiling)
+            slope[rows], lift[rows] = solve_slopes_and_lifts(laws[rows], lower, ceiling)
         if len(out):
             own = scale_laws(laws[rows], slope[rows, None])
             out[rows] = np.clip(own + lift[rows, None] * lower, lower, upper)
     return -1
 
 
-def blocks(rows: int, size: int) -> list[slice]:
+def row_slices_within_memory(rows: int, size: int) -> list[slice]:
     """Slices of rows that hold about `_ENTRIES` entries each."""
     step = max(1, _ENTRIES // size)
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
@@ -198,24 +198,24 @@ def scale_laws(laws: Floats, slope: Floats) -> Floats:
         return np.where((slope != np.inf) | (laws > NEGLIGIBLE), laws * slope, 0.0)
 
 
-def solve_rows(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
+def solve_slopes_and_lifts(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
     """(slope, lift) for each row: from all outcomes, or from the support alone if the reference is uniform."""
     if isinstance(lower, np.ndarray):
-        return _solve_held(laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_))
+        return _solve_on_supports(laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_))
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
     for rows, line, place, to in _support_entries(laws):
         mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
-        slope[rows], lift[rows] = solve_uniform(mass, number, laws.shape[1], lower, float(upper))
+        slope[rows], lift[rows] = solve_uniform_support_lists(mass, number, laws.shape[1], lower, float(upper))
     return slope, lift
 
 
-def solve_held_rows(laws: Floats, lower: Floats, upper: Floats, unheld: Floats) -> tuple[Floats, Floats]:
+def solve_rows_on_support(laws: Floats, lower: Floats, upper: Floats, unheld: Floats) -> tuple[Floats, Floats]:
     """(slope, lift) for each row from its support alone, over any reference; `unheld` sums the lower bounds of the other outcomes."""
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
     for rows, line, place, to in _support_entries(laws):
         mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
         low, high = (_pad_rows(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
-        slope[rows], lift[rows] = solve_listed(mass, number, low, high, unheld[rows])
+        slope[rows], lift[rows] = solve_support_lists(mass, number, low, high, unheld[rows])
     return slope, lift
 
 
@@ -247,7 +247,7 @@ def _rows_of_similar_length(number: NDArray[np.int64]) -> Iterator[NDArray[np.in
     yield from np.flatnonzero(number > NARROW)[:, None]
 
 
-def solve_uniform(
+def solve_uniform_support_lists(
     mass: Floats, number: NDArray[np.int64], size: int, lower: float, upper: float
 ) -> tuple[Floats, Floats]:
     """(slope, lift) for each row over a uniform reference on `size` outcomes, from the `number` masses of the support, padded with zeros.
@@ -256,17 +256,17 @@ def solve_uniform(
     """
     unheld = size - number
     if upper == np.inf:
-        return _solve_convex(mass, number, unheld, lower), np.zeros(len(mass))
-    return _solve_held(
+        return _solve_without_ceiling(mass, number, unheld, lower), np.zeros(len(mass))
+    return _solve_on_supports(
         mass, np.asarray(unheld * lower, dtype=np.float64), lower, upper, np.arange(mass.shape[1]) < number[:, None]
     )
 
 
-def solve_listed(
+def solve_support_lists(
     mass: Floats, number: NDArray[np.int64], lower: Floats, upper: Floats, unheld: Floats
 ) -> tuple[Floats, Floats]:
     """(slope, lift) for each row from lists of the `number` masses of the support and their bounds, padded with zeros."""
-    return _solve_held(mass, unheld, lower, upper, np.arange(mass.shape[1]) < number[:, None])
+    return _solve_on_supports(mass, unheld, lower, upper, np.arange(mass.shape[1]) < number[:, None])
 
 
 def _row_sums(values: Floats) -> Floats:
@@ -283,7 +283,7 @@ def _row_sums(values: Floats) -> Floats:
     return np.asarray(np.cumsum(lanes[:, :, 0], axis=1)[:, -1])
 
 
-def _solve_convex(mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.int64], lower: float) -> Floats:
+def _solve_without_ceiling(mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.int64], lower: float) -> Floats:
     """As `_compiled._solve_convex`, on many rows, or a single one that may be long."""
     found = np.ones(len(mass))
     active, slope = np.arange(len(mass)), np.ones(len(mass))
@@ -305,7 +305,7 @@ def _solve_convex(mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.in
     return found
 
 
-def _solve_held(
+def _solve_on_supports(
     mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
     """As `_compiled.solve_held`, on many rows at once.
@@ -333,7 +333,7 @@ def _solve_held(
         at_end = np.where(sloped, np.where(near, step, slope), np.where(below > 0.0, below, slope))
         found[active] = np.where(beyond, np.inf, at_end)
         if beyond.any():
-            low, high = _bound_of_rows(lower, beyond), _bound_of_rows(upper, beyond)
+            low, high = _select_bound_rows(lower, beyond), _select_bound_rows(upper, beyond)
             lift[active[beyond]] = _lift_off_support(mass[beyond], unheld[beyond], low, high, present[beyond])
         too_large, too_small = np.where(excess > 0.0, slope, too_large), np.where(excess > 0.0, too_small, slope)
         with np.errstate(over="ignore"):
@@ -350,11 +350,11 @@ def _solve_held(
             break
         active, slope, mass, present, unheld = active[going], step[going], mass[going], present[going], unheld[going]
         too_small, too_large, stretch = too_small[going], too_large[going], stretch[going]
-        lower, upper = _bound_of_rows(lower, going), _bound_of_rows(upper, going)
+        lower, upper = _select_bound_rows(lower, going), _select_bound_rows(upper, going)
     return found, lift
 
 
-def _bound_of_rows(bound: Bound, rows: NDArray[np.bool_]) -> Bound:
+def _select_bound_rows(bound: Bound, rows: NDArray[np.bool_]) -> Bound:
     """A bound of these rows, if each row has its own."""
     return bound[rows] if isinstance(bound, np.ndarray) and bound.ndim == 2 else bound
 
@@ -376,7 +376,7 @@ def _lift_off_support(mass: Floats, unheld: Floats, lower: Bound, upper: Bound, 
     return np.asarray(np.divide(1.0 - on, off, out=np.zeros(len(mass)), where=off > 0.0))
 
 
-def _newton_step(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> Floats:
+def _newton_slopes(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> Floats:
     """(1 - clipped mass) / unclipped mass of each row; on a flat piece at height one, its near end."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value = laws * slope[:, None]
@@ -394,7 +394,7 @@ def _newton_step(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> Flo
 def improve_slopes(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> Floats:
     """Newton's method from nearly right slopes (n,), where the bounds may differ from row to row (n, k)."""
     for _ in range(_IMPROVING_STEPS):
-        step = _newton_step(laws, slope, lower, upper)
+        step = _newton_slopes(laws, slope, lower, upper)
         usable = (step > 0.0) & np.isfinite(step)
         settled = np.abs(step - slope) <= SETTLED * slope
         slope = np.where(usable, step, slope)

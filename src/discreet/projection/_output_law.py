@@ -36,11 +36,11 @@ from discreet.families import (
     LogDensity,
     NodeSummary,
     as_points,
-    features_of,
     find_outsiders,
     largest_log_ratios,
-    report_outsiders,
-    shape_of_points,
+    narrow_features_of,
+    shape_of_point_values,
+    warn_of_or_refuse_outsiders,
     warn_of_unresolved_masses,
 )
 from discreet.privacy.tradeoff import Constants
@@ -130,12 +130,12 @@ class OutputLaw:
         log_reference = self.family.log_reference(points)
         values = np.stack([self._relative_density(i, points, log_reference) for i in range(len(self.clients))])
         values *= np.exp(log_reference)
-        shape = shape_of_points(x, self.dim)
+        shape = shape_of_point_values(x, self.dim)
         return values.reshape((len(self.clients), *shape)) if self.many else values.reshape(shape)
 
     def log_density(self, x: Floats) -> Floats:
         """log q of a single client's output, so that the output can be a client in its turn."""
-        self._check_single_client()
+        self._refuse_several_clients()
         points = as_points(x, self.dim)
         log_reference = self.family.log_reference(points)
         with np.errstate(divide="ignore"):
@@ -145,8 +145,8 @@ class OutputLaw:
         """D_f(P||Q) on the same nodes."""
         f = divergences.divergence(name)
         found = np.empty(len(self.client_masses))
-        for rows in row_blocks(*self.client_masses.shape):
-            found[rows] = f(self.client_masses[rows], self.output_masses_of(rows))
+        for rows in row_slices_within_memory(*self.client_masses.shape):
+            found[rows] = f(self.client_masses[rows], self.output_masses_of_clients(rows))
         return self._float_if_single(found)
 
     def sample(self, count: int, *, rng: np.random.Generator | None = None) -> Floats:
@@ -156,7 +156,7 @@ class OutputLaw:
         epsilon for that. `release` is the private draw.
         """
         count = check_count("count", count)
-        self._check_single_client()
+        self._refuse_several_clients()
         rng = np.random.default_rng() if rng is None else rng
         check_kind("rng", rng, np.random.Generator, "pass numpy.random.default_rng(seed), or leave it out")
         warn_caller("output(p).sample(n) is for experiments and NOT private; release(p) is", NotPrivateWarning)
@@ -174,7 +174,7 @@ class OutputLaw:
 
     def relative(self, x: Floats) -> Floats:
         """q/h at points (m, dim) for a single client: in [b, B]."""
-        self._check_single_client()
+        self._refuse_several_clients()
         points = as_points(x, self.dim)
         return self._relative_density(0, points, self.family.log_reference(points))
 
@@ -182,7 +182,7 @@ class OutputLaw:
         ratio = density_ratio(self.clients[client].log_density(x), log_reference + self.log_mass[client])
         return affine_clip(ratio, float(self.slope[client]), float(self.lift[client]), self.constants)
 
-    def output_masses_of(self, rows: slice) -> Floats:
+    def output_masses_of_clients(self, rows: slice) -> Floats:
         """Masses of q on the nodes for some of the clients."""
         masses = self.node_masses if self.node_masses.ndim == 1 else self.node_masses[rows]
         lower, upper = self.constants.b * masses, self.constants.B * masses
@@ -194,7 +194,7 @@ class OutputLaw:
     @property
     def output_masses(self) -> Floats:
         """(n, m) masses of q on the nodes, or (m,) for a single client."""
-        found = self.output_masses_of(slice(None))
+        found = self.output_masses_of_clients(slice(None))
         return found if self.many else found[0]
 
     def certainly_in(self, family: ContinuousFamily) -> bool:
@@ -204,14 +204,14 @@ class OutputLaw:
 
     def narrow_places(self) -> Features:
         """The narrow places of the clients."""
-        return features_of(self.clients, self.dim)
+        return narrow_features_of(self.clients, self.dim)
 
     def __repr__(self) -> str:
         who = f"{len(self.clients)} clients" if self.many else "1 client"
         checked = "checked against the mass that p knows" if self.mass_checked else "estimated: nodes can miss a spike"
         return f"OutputLaw(<{who} of {self.family!r}>, mass_error={float(np.max(self.errors)):.1g} ({checked}))"
 
-    def _check_single_client(self) -> None:
+    def _refuse_several_clients(self) -> None:
         if self.many:
             raise DiscreetError(f"these are the output laws of {len(self.clients)} clients; ask for the output of one")
 
@@ -237,7 +237,7 @@ def density_ratio(log_density: Floats, log_reference: Floats) -> Floats:
     return np.where(np.isneginf(log_density) | np.isneginf(log_reference), 0.0, found)
 
 
-def row_blocks(rows: int, columns: int) -> list[slice]:
+def row_slices_within_memory(rows: int, columns: int) -> list[slice]:
     step = max(1, _BLOCK // max(1, columns))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
@@ -252,16 +252,16 @@ class OutputProblem:
     mixing: Affine | None
     members: ContinuousFamily | None = None  # the clients' family, if the box is around another reference
 
-    def box(self, masses: Floats) -> Box:
+    def box_on_nodes(self, masses: Floats) -> Box:
         """The box on nodes of these reference masses (m,)."""
         return Box.around(masses, masses.size, self.constants, self.epsilon)
 
-    def report_outside_clients(self, clients: Sequence[LogDensity], seen: NodeSummary) -> None:
+    def warn_of_or_refuse_outside_clients(self, clients: Sequence[LogDensity], seen: NodeSummary) -> None:
         """Warn about clients outside the band; reject them if the mechanism is linear."""
         outsiders = find_outsiders(self.family, clients, seen, self.members)
         if outsiders is not None:
             whose = self.family if self.members is None else self.members
-            report_outsiders(whose, outsiders, refuse=self.mixing is not None)
+            warn_of_or_refuse_outsiders(whose, outsiders, refuse=self.mixing is not None)
 
     def solve_on_nodes(
         self,
@@ -279,11 +279,11 @@ class OutputProblem:
         mass = client.sum(axis=1)
         client /= mass[:, None]
         seen = NodeSummary(shift + np.log(mass), smallest, shift, slack)
-        self.report_outside_clients(clients, seen)
+        self.warn_of_or_refuse_outside_clients(clients, seen)
         if self.mixing is not None:
             slope, lift = np.full(len(clients), self.mixing.slope), np.full(len(clients), self.mixing.lift)
         else:
-            box = self.box(masses)
+            box = self.box_on_nodes(masses)
             with np.errstate(divide="ignore"):
                 slope, lift = np.asarray(1.0 / box.scale(client)), np.zeros(len(clients))
             for row in np.flatnonzero(np.isinf(slope)):
@@ -293,7 +293,7 @@ class OutputProblem:
             slope, lift, np.zeros(len(clients)),
         )  # fmt: skip
 
-    def with_reported_masses(self, law: OutputLaw) -> OutputLaw:
+    def correct_errors_by_reported_masses(self, law: OutputLaw) -> OutputLaw:
         """The law with errors corrected for clients that know their mass."""
         errors, known = warn_of_unresolved_masses(self.family, law.clients, law.log_mass, law.errors)
         return replace(law, errors=errors, mass_known=known)
@@ -316,7 +316,7 @@ class CutLines:
         """(s,) the panel each segment belongs to."""
         return self.line // len(self.line_weights)
 
-    def errors(self, values: Floats) -> Floats:
+    def integral_errors(self, values: Floats) -> Floats:
         """(panels,) estimated errors of the integrals of values (s, order) times h: along the segments, then across the lines."""
         inside = errors_on_unit_cube(self.masses * values / gauss_rule(self.order)[1], self.order, 1)
         errors = np.bincount(self.panel_of_segment, inside, minlength=self.lines // len(self.line_weights)).astype(
@@ -329,7 +329,7 @@ class CutLines:
         return errors
 
 
-def cut_lines(
+def cut_panels_into_lines(
     family: ContinuousFamily, panels: Panels, ratio: Floats, levels: list[float], evaluate: Evaluate
 ) -> CutLines:
     """Panels with p/h = ratio (n, order^dim) on their nodes, cut where p/h passes a level.
@@ -349,7 +349,7 @@ def cut_lines(
         if not len(group):
             continue
         values = np.moveaxis(cube[group], axis + 1, -1).reshape(-1, order)
-        line, start, stop = line_segments(values, np.asarray(levels)[:, None])
+        line, start, stop = segments_between_levels(values, np.asarray(levels)[:, None])
         inner = start[:, None] + (stop - start)[:, None] * gauss_places
         outer = np.broadcast_to(outer_places[line % len(outer_places)][:, None, :], (*inner.shape, dim - 1))
         unit = np.insert(outer, axis, inner, axis=2)
@@ -360,7 +360,7 @@ def cut_lines(
         weights.append(share[:, None] * gauss_weights)
         owner.append(panel * len(outer_places) + line % len(outer_places))
     t = np.concatenate(coordinates).reshape(-1, dim)
-    x = family.chart.points(t)
+    x = family.chart.points_at_coordinates(t)
     log_reference = family.log_reference(x)
     with np.errstate(invalid="ignore"):
         element = np.nan_to_num(np.exp(log_reference) * family.chart.jacobian(t), nan=0.0).reshape(-1, order)
@@ -370,7 +370,7 @@ def cut_lines(
     return CutLines(masses, found, np.concatenate(owner), lines, outer_weights, order, dim)
 
 
-def kink_levels(constants: Constants, slope: Floats, lift: Floats) -> Floats:
+def ratio_levels_of_kinks(constants: Constants, slope: Floats, lift: Floats) -> Floats:
     """(4, n) values of p/h where q = clip(slope p/h + lift b, b, B) meets b, meets B, and where p meets q; 0 for none."""
     b, top = constants.b, constants.B
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -381,7 +381,7 @@ def kink_levels(constants: Constants, slope: Floats, lift: Floats) -> Floats:
     return np.stack([from_below, from_above, np.where(slope < 1.0, b, top), inside])
 
 
-def line_segments(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
+def segments_between_levels(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats, Floats]:
     """(line, start, stop) of the pieces of every line (l, order) of ratios between the places where it passes a level.
 
     Levels (n, 1) are for all lines alike, levels (n, l) each line's own.
@@ -402,7 +402,7 @@ def _level_crossings(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], 
     """(line, place in [0, 1]) where the polynomials through values (l, order) at the Gauss-Legendre places pass levels (n, l)."""
     order = values.shape[1]
     places = np.concatenate([[0.0], gauss_rule(order)[0], [1.0]])
-    ends = values @ end_value_map(order)
+    ends = values @ endpoint_value_map(order)
     sampled = np.concatenate([ends[:, :1], values, ends[:, 1:]], axis=1)
     above = sampled > levels[:, :, None]
     which, line, gap = np.nonzero(above[:, :, :-1] != above[:, :, 1:])
@@ -413,7 +413,7 @@ def _level_crossings(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], 
     place, went_left, went_right = low, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
     for _ in range(_STEPS):  # regula falsi; an end that stays twice has its value halved (the "Illinois" rule)
         place = low + (high - low) * np.clip(at_low / (at_low - at_high), 0.001, 0.999)
-        value = legendre_values(held, place) - level
+        value = evaluate_legendre_polynomials(held, place) - level
         left = (value > 0.0) == (at_low > 0.0)
         low, high = np.where(left, place, low), np.where(left, high, place)
         at_low = np.where(left, value, np.where(went_right, 0.5, 1.0) * at_low)
@@ -422,7 +422,7 @@ def _level_crossings(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], 
     return line, place
 
 
-def legendre_values(coefficients: Floats, place: Floats) -> Floats:
+def evaluate_legendre_polynomials(coefficients: Floats, place: Floats) -> Floats:
     """Polynomials with Legendre coefficients (n, order) on [0, 1], at places (n, ...) of their own (Clenshaw's recurrence)."""
     x = 2.0 * place - 1.0
     terms = coefficients.T.reshape(coefficients.shape[::-1] + (1,) * (place.ndim - 1))
@@ -444,7 +444,7 @@ def legendre_coefficient_map(order: int) -> Floats:
 
 
 @cache
-def end_value_map(order: int) -> Floats:
+def endpoint_value_map(order: int) -> Floats:
     """(order, 2): the map from values at the Gauss-Legendre places to the polynomial's values at 0 and 1."""
     signs = (-1.0) ** np.arange(order)
     return np.ascontiguousarray(legendre_coefficient_map(order) @ np.stack([signs, np.ones(order)], axis=1))

@@ -36,10 +36,10 @@ from discreet.families import (
     Nodes,
     NodeSummary,
     Tabulated,
-    check_masses,
+    deviation_of_sampled_mass,
     largest_log_ratios,
     log_ratios,
-    sampling_deviation,
+    refuse_lost_masses,
 )
 from discreet.projection._box import improve_slopes
 from discreet.projection._output_law import (
@@ -47,14 +47,14 @@ from discreet.projection._output_law import (
     OutputLaw,
     OutputProblem,
     affine_clip,
-    cut_lines,
+    cut_panels_into_lines,
     density_ratio,
-    end_value_map,
-    kink_levels,
+    endpoint_value_map,
+    evaluate_legendre_polynomials,
     legendre_coefficient_map,
-    legendre_values,
-    line_segments,
-    row_blocks,
+    ratio_levels_of_kinks,
+    row_slices_within_memory,
+    segments_between_levels,
 )
 
 Floats = NDArray[np.float64]
@@ -138,24 +138,24 @@ class OneClient:
 
     def output_law(self, p: LogDensity) -> OutputLaw:
         """The output law of p."""
-        refined = self.refine(p)
+        refined = self.solve_on_refined_nodes(p)
         found = refined.solution
         log_mass = np.array([refined.log_scale + math.log(found.mass)])
         with np.errstate(divide="ignore"):
             inside = np.log(found.ratio[found.masses > 0.0])
         seen = NodeSummary(log_mass, log_mass + inside.min(), log_mass + inside.max(), BAND_SLACK + refined.error)
-        self.problem.report_outside_clients([p], seen)
+        self.problem.warn_of_or_refuse_outside_clients([p], seen)
         client = (found.masses * found.ratio)[None, :]
         law = OutputLaw(
             self.problem.family, self.problem.constants, self.problem.mixing, (p,), False, found.masses, client, log_mass,
             np.array([found.slope]), np.array([found.lift]), np.array([refined.error]),
         )  # fmt: skip
-        return self.problem.with_reported_masses(law)
+        return self.problem.correct_errors_by_reported_masses(law)
 
-    def refine(self, p: LogDensity) -> RefinedSolution:
+    def solve_on_refined_nodes(self, p: LogDensity) -> RefinedSolution:
         """The solution on nodes that resolve p and the kinks of q."""
         dim, tolerance = self.problem.family.dim, TOLERANCE[self.problem.family.dim]
-        nodes = nodes_for(self.problem.family, p)
+        nodes = nodes_for_client(self.problem.family, p)
         log_ratio = log_ratios([p], nodes)[0]
         shift = float(largest_log_ratios(log_ratio[None])[0])
         ratio = np.exp(log_ratio - shift)
@@ -163,7 +163,7 @@ class OneClient:
         def ratio_at(x: Floats, log_reference: Floats) -> Floats:
             return density_ratio(p.log_density(x), log_reference + shift)
 
-        def cut_into_pieces(some: Nodes, ratio: Floats | None = None) -> CutPanels:
+        def cut_panels_at_kinks(some: Nodes, ratio: Floats | None = None) -> CutPanels:
             if ratio is None:
                 ratio = ratio_at(some.x.reshape(-1, dim), some.log_reference.ravel()).reshape(some.weights.shape)
             return self._cut_panels(some, ratio, found, ratio_at)
@@ -171,16 +171,16 @@ class OneClient:
         found = self._solve_on_nodes(nodes.masses.ravel(), ratio.ravel())
         kinked, lines = self._cut_kinked_panels(nodes, ratio, found, ratio_at)
         found = self._solve_on_nodes(*_join_cut_nodes(nodes, ratio, kinked, lines))
-        cut_at, pieces = found.slope, cut_into_pieces(nodes, ratio)  # now the cuts are where the kinks are
+        cut_at, pieces = found.slope, cut_panels_at_kinks(nodes, ratio)  # now the cuts are where the kinks are
         found = self._solve_on_nodes(pieces.masses, pieces.ratio)
         for _ in range(_ROUNDS):
             bad = worst_panels(pieces.errors, 0.5 * tolerance) & pieces.panels.divisible
             if pieces.errors.sum() > tolerance and pieces.masses.size < MOST_NODES[dim] and bad.any():
-                fresh = self.problem.family.nodes_of(pieces.panels[bad].split(_SPLIT[dim]), ORDER[dim])
-                pieces = pieces.without_panels(bad).concat(cut_into_pieces(fresh))
+                fresh = self.problem.family.nodes_of_panels(pieces.panels[bad].split(_SPLIT[dim]), ORDER[dim])
+                pieces = pieces.without_panels(bad).concat(cut_panels_at_kinks(fresh))
             elif abs(found.slope - cut_at) > _MOVED * cut_at and math.isfinite(found.slope):
                 cut_at = found.slope
-                pieces = cut_into_pieces(self.problem.family.nodes_of(pieces.panels, ORDER[dim]))
+                pieces = cut_panels_at_kinks(self.problem.family.nodes_of_panels(pieces.panels, ORDER[dim]))
             else:
                 break
             found = self._solve_on_nodes(pieces.masses, pieces.ratio)
@@ -193,13 +193,15 @@ class OneClient:
         p, q = self._client_and_output_ratios(ratio, at)
         errors = nodes.panels.errors(p * nodes.element, order)
         if self.problem.family.dim == 1:
-            errors += self._errors_at_ends(nodes, ratio, ratio_at) / at.mass
+            errors += self._errors_at_interval_ends(nodes, ratio, ratio_at) / at.mass
         errors[~kinked] += nodes.panels[~kinked].errors((_relative_entropy_terms(p, q) * nodes.element)[~kinked], order)
         owner = np.repeat(np.flatnonzero(~kinked), ratio.shape[1])
         if lines is not None:
             p, q = self._client_and_output_ratios(lines.ratio, at)
             errors[kinked] += (
-                lines.errors(q) + lines.errors(np.minimum(p, q)) + lines.errors(_relative_entropy_terms(p, q))
+                lines.integral_errors(q)
+                + lines.integral_errors(np.minimum(p, q))
+                + lines.integral_errors(_relative_entropy_terms(p, q))
             )
             owner = np.concatenate([owner, np.repeat(np.flatnonzero(kinked)[lines.panel_of_segment], order)])
         return CutPanels(nodes.panels, *_join_cut_nodes(nodes, ratio, kinked, lines), owner, errors)
@@ -208,20 +210,20 @@ class OneClient:
         self, nodes: Nodes, ratio: Floats, at: Solution, ratio_at: RatioAt
     ) -> tuple[NDArray[np.bool_], CutLines | None]:
         """Which panels a kink of the solution crosses, and the lines they are cut into."""
-        places = self._kink_levels(at)
-        kinked = _crossed_panels(ratio, places)
+        places = self._ratio_levels_of_kinks(at)
+        kinked = _panels_crossing_levels(ratio, places)
         if not kinked.any():
             return kinked, None
-        return kinked, cut_lines(self.problem.family, nodes.panels[kinked], ratio[kinked], places, ratio_at)
+        return kinked, cut_panels_into_lines(self.problem.family, nodes.panels[kinked], ratio[kinked], places, ratio_at)
 
-    def _errors_at_ends(self, nodes: Nodes, ratio: Floats, ratio_at: RatioAt) -> Floats:
+    def _errors_at_interval_ends(self, nodes: Nodes, ratio: Floats, ratio_at: RatioAt) -> Floats:
         """The error that a jump of p between the outermost nodes of an interval and its ends would cause; the nodes cannot see it."""
         order = ratio.shape[1]
         width = nodes.panels.upper - nodes.panels.lower
         t = np.concatenate([nodes.panels.lower + 1e-9 * width, nodes.panels.upper - 1e-9 * width], axis=1)[..., None]
-        x = self.problem.family.chart.points(t).reshape(-1, 1)
+        x = self.problem.family.chart.points_at_coordinates(t).reshape(-1, 1)
         found = ratio_at(x, self.problem.family.log_reference(x)).reshape(-1, 2)
-        missed = np.abs(found - ratio @ end_value_map(order)) * nodes.element[:, [0, -1]]
+        missed = np.abs(found - ratio @ endpoint_value_map(order)) * nodes.element[:, [0, -1]]
         return np.asarray(missed.sum(axis=1) * width[:, 0] * gauss_rule(order)[0][0])
 
     def _client_and_output_ratios(self, ratio: Floats, at: Solution) -> tuple[Floats, Floats]:
@@ -232,18 +234,18 @@ class OneClient:
     def _solve_on_nodes(self, masses: Floats, ratio: Floats) -> Solution:
         client = masses * ratio
         mass = float(client.sum())
-        check_masses(mass)
+        refuse_lost_masses(mass)
         client /= mass
         if self.problem.mixing is not None:
             return Solution(
                 masses, _normalised_ratio(ratio, mass), mass, self.problem.mixing.slope, self.problem.mixing.lift
             )
-        box = self.problem.box(masses)
+        box = self.problem.box_on_nodes(masses)
         return Solution(masses, _normalised_ratio(ratio, mass), mass, *box.slope_and_lift(client))
 
-    def _kink_levels(self, at: Solution) -> list[float]:
+    def _ratio_levels_of_kinks(self, at: Solution) -> list[float]:
         """The levels at which p/h, before normalisation, meets a bound of the clip, and at which p meets q."""
-        found = kink_levels(self.problem.constants, np.array([at.slope]), np.array([at.lift]))[:, 0]
+        found = ratio_levels_of_kinks(self.problem.constants, np.array([at.slope]), np.array([at.lift]))[:, 0]
         return [level * at.mass for level in found if 0.0 < level < math.inf]
 
 
@@ -263,14 +265,14 @@ def _join_cut_nodes(
     return np.concatenate([masses, lines.masses.ravel()]), np.concatenate([ratios, lines.ratio.ravel()])
 
 
-def nodes_for(family: ContinuousFamily, p: LogDensity) -> Nodes:
+def nodes_for_client(family: ContinuousFamily, p: LogDensity) -> Nodes:
     """The family's nodes, on panels cut along the lines where p is known not to be smooth, and refined where p is narrow."""
     panels = family.panels
     for axis, places in enumerate(_axis_breaks(family, p) or ()):
         panels = panels.cut(axis, np.unique(places))
     panels, _ = family.refine_panels(panels, [p], MOST_NODES[family.dim] // 2)
     unchanged = len(panels) == len(family.panels)
-    return family.nodes if unchanged else family.nodes_of(panels, ORDER[family.dim])
+    return family.nodes if unchanged else family.nodes_of_panels(panels, ORDER[family.dim])
 
 
 def _axis_breaks(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None:
@@ -279,9 +281,9 @@ def _axis_breaks(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None
     found: list[Floats] | None = None
     match p, chart:
         case Mixture(kernel=kernel), Cartesian() if kernel == LAPLACE:
-            found = [axis.backward(p.means[:, i]) for i, axis in enumerate(chart.maps)]
+            found = [axis.position_to_coordinate(p.means[:, i]) for i, axis in enumerate(chart.maps)]
         case Tabulated(), Cartesian():
-            found = [axis.backward(p.axes[i]) for i, axis in enumerate(chart.maps)]
+            found = [axis.position_to_coordinate(p.axes[i]) for i, axis in enumerate(chart.maps)]
         case HistogramLaw(), _ if p.partition.family == family:
             found = list(np.unique(np.vstack([p.partition.panels.lower, p.partition.panels.upper]), axis=0).T)
         case OutputLaw(), _:
@@ -297,7 +299,7 @@ def _relative_entropy_terms(p: Floats, q: Floats) -> Floats:
         return np.where(p > 0.0, p * np.log(p / q), 0.0) - p + q
 
 
-def _crossed_panels(ratio: Floats, levels: list[float]) -> NDArray[np.bool_]:
+def _panels_crossing_levels(ratio: Floats, levels: list[float]) -> NDArray[np.bool_]:
     """The panels (n,) on which the ratio, known on their nodes (n, m), passes a level; nodes stop short of the edges."""
     low, high = ratio.min(axis=1), ratio.max(axis=1)
     beyond = _BEYOND_NODES * (high - low)
@@ -323,11 +325,11 @@ class ManyClients:
             clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1), slack
         )
         if self.problem.family.dim == 1:
-            return self.problem.with_reported_masses(self._cut_along_line(law, nodes, errors))
-        for rows in row_blocks(*law.client_masses.shape):
-            density = law.output_masses_of(rows).reshape(-1, *nodes.weights.shape) / nodes.weights
+            return self.problem.correct_errors_by_reported_masses(self._solve_again_on_cut_line(law, nodes, errors))
+        for rows in row_slices_within_memory(*law.client_masses.shape):
+            density = law.output_masses_of_clients(rows).reshape(-1, *nodes.weights.shape) / nodes.weights
             errors[rows] += nodes.panels.errors(density, ORDER[self.problem.family.dim]).sum(axis=1)
-        return self.problem.with_reported_masses(replace(law, errors=errors))
+        return self.problem.correct_errors_by_reported_masses(replace(law, errors=errors))
 
     def _resolve_shared_nodes(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
         """Nodes on which every client is resolved, log p/h there (n, panels, nodes), and the remaining errors (n,)."""
@@ -340,7 +342,7 @@ class ManyClients:
             bad = errors.max(axis=0) > SHARED_TOLERANCE[dim] / len(nodes.panels)
             if not bad.any() or nodes.weights.size > MOST_SHARED_NODES[dim]:
                 break
-            fresh = self.problem.family.nodes_of(nodes.panels[bad].split(2), order)
+            fresh = self.problem.family.nodes_of_panels(nodes.panels[bad].split(2), order)
             nodes = nodes[~bad].concat(fresh)
             log_ratio = np.concatenate([log_ratio[:, ~bad], log_ratios(clients, fresh)], axis=1)
         return nodes, log_ratio, np.asarray(errors.sum(axis=1))
@@ -348,14 +350,14 @@ class ManyClients:
     def _client_errors(self, nodes: Nodes, log_ratio: Floats, shift: Floats) -> Floats:
         """(n, panels) estimated errors of the clients' masses, each client's mass being one."""
         errors = np.empty(log_ratio.shape[:2])
-        for rows in row_blocks(len(log_ratio), nodes.weights.size):
+        for rows in row_slices_within_memory(len(log_ratio), nodes.weights.size):
             density = np.exp(log_ratio[rows] - shift[rows, None, None]) * nodes.element
             mass = np.sum(density * nodes.weights, axis=(1, 2))
-            check_masses(mass)
+            refuse_lost_masses(mass)
             errors[rows] = nodes.panels.errors(density, ORDER[self.problem.family.dim]) / mass[:, None]
         return errors
 
-    def _cut_along_line(self, law: OutputLaw, nodes: Nodes, errors: Floats) -> OutputLaw:
+    def _solve_again_on_cut_line(self, law: OutputLaw, nodes: Nodes, errors: Floats) -> OutputLaw:
         """The output laws on an interval, computed again on each client's own nodes, which end at its kinks."""
         constants = self.problem.constants
         shape, held = law.client_masses.shape, np.broadcast_to(law.node_masses > 0.0, law.client_masses.shape)
@@ -363,8 +365,8 @@ class ManyClients:
         ratio = ratio.reshape(-1, *nodes.weights.shape)
         slope, cut_mass = law.slope, np.ones(len(ratio))
         for _ in range(2):  # the second time the cuts are where the kinks are
-            places = kink_levels(constants, slope, law.lift) * cut_mass
-            found = cut_clients(self.problem.family, nodes, ratio, places[places.max(axis=1) > 0.0])
+            places = ratio_levels_of_kinks(constants, slope, law.lift) * cut_mass
+            found = cut_panels_for_clients(self.problem.family, nodes, ratio, places[places.max(axis=1) > 0.0])
             client = found.masses * found.ratio
             cut_mass = client.sum(axis=1)
             client /= cut_mass[:, None]
@@ -374,18 +376,18 @@ class ManyClients:
                 slope = np.where(np.isfinite(slope), better, slope)
         law = replace(law, node_masses=found.masses, client_masses=client, slope=slope)
         output = np.divide(law.output_masses, found.masses, out=np.zeros_like(client), where=found.masses > 0.0)
-        return replace(law, errors=errors + found.errors(output), log_mass=law.log_mass + np.log(cut_mass))
+        return replace(law, errors=errors + found.integral_errors(output), log_mass=law.log_mass + np.log(cut_mass))
 
     def _shared_nodes_for(self, clients: Sequence[LogDensity]) -> Nodes:
         """Nodes as fine as the narrowest client asks for, where it asks for them."""
         dim, panels = self.problem.family.dim, self._shared_nodes.panels
         fine, _ = self.problem.family.refine_panels(panels, clients, MOST_SHARED_NODES[dim] // 2)
-        return self._shared_nodes if len(fine) == len(panels) else self.problem.family.nodes_of(fine, ORDER[dim])
+        return self._shared_nodes if len(fine) == len(panels) else self.problem.family.nodes_of_panels(fine, ORDER[dim])
 
     @cached_property
     def _shared_nodes(self) -> Nodes:
         dim = self.problem.family.dim
-        return self.problem.family.nodes_of(self.problem.family.panels.split(SHARED_SPLIT[dim]), ORDER[dim])
+        return self.problem.family.nodes_of_panels(self.problem.family.panels.split(SHARED_SPLIT[dim]), ORDER[dim])
 
 
 @dataclass(frozen=True, eq=False)
@@ -396,19 +398,19 @@ class CutClients:
     ratio: Floats
     order: int
 
-    def errors(self, values: Floats) -> Floats:
+    def integral_errors(self, values: Floats) -> Floats:
         """(n,) estimated errors of the integrals of values (n, m) times h."""
         pieces = (self.masses * values).reshape(-1, self.order)
         found = errors_on_unit_cube(pieces / gauss_rule(self.order)[1], self.order, 1)
         return np.asarray(found.reshape(len(values), -1).sum(axis=1))
 
 
-def cut_clients(family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: Floats) -> CutClients:
+def cut_panels_for_clients(family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: Floats) -> CutClients:
     """Clients with p/h = ratio (n, panels, order) on the nodes of an interval's panels, cut at their own levels (l, n)."""
     clients, panels, order = ratio.shape
     places, weights = gauss_rule(order)
     lines = ratio.reshape(-1, order)
-    line, start, stop = line_segments(lines, np.repeat(levels, panels, axis=1))
+    line, start, stop = segments_between_levels(lines, np.repeat(levels, panels, axis=1))
     owner, panel = line // panels, line % panels
     inner = start[:, None] + (stop - start)[:, None] * places
     values = lines[line]
@@ -417,7 +419,7 @@ def cut_clients(family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: F
     low, width = nodes.panels.lower[panel, 0], (nodes.panels.upper - nodes.panels.lower)[panel, 0]
     element = nodes.element[panel]
     t = (low[cut, None] + width[cut, None] * inner[cut])[..., None]
-    log_reference = family.log_reference(family.chart.points(t).reshape(-1, 1)).reshape(len(cut), order)
+    log_reference = family.log_reference(family.chart.points_at_coordinates(t).reshape(-1, 1)).reshape(len(cut), order)
     with np.errstate(invalid="ignore"):
         element[cut] = np.nan_to_num(np.exp(log_reference) * family.chart.jacobian(t), nan=0.0)
     masses = ((stop - start) * width)[:, None] * weights * element
@@ -433,7 +435,7 @@ def _interpolate_ratio(values: Floats, inner: Floats) -> Floats:
     logarithm = np.log(np.maximum(values, _SMALLEST))
     low, high = logarithm.min(axis=1), logarithm.max(axis=1)
     beyond = _BEYOND_NODES * (high - low)
-    found = legendre_values(logarithm @ legendre_coefficient_map(values.shape[1]), inner)
+    found = evaluate_legendre_polynomials(logarithm @ legendre_coefficient_map(values.shape[1]), inner)
     return np.exp(np.clip(found, (low - beyond)[:, None], np.minimum(high + beyond, _LARGEST_LOG)[:, None]))
 
 
@@ -452,10 +454,12 @@ class PublicPoints:
             many,
             np.full(len(x), 1.0 / len(x)),
             log_ratio,
-            sampling_deviation(self.problem.family.bounds, len(x)),
+            deviation_of_sampled_mass(self.problem.family.bounds, len(x)),
         )
-        relative = law.output_masses_of(slice(None)) * len(x)
-        return self.problem.with_reported_masses(replace(law, errors=relative.std(axis=1) / math.sqrt(len(x))))
+        relative = law.output_masses_of_clients(slice(None)) * len(x)
+        return self.problem.correct_errors_by_reported_masses(
+            replace(law, errors=relative.std(axis=1) / math.sqrt(len(x)))
+        )
 
     @cached_property
     def _public_points(self) -> tuple[Floats, Floats]:
@@ -479,7 +483,7 @@ class OutputSolver:
             else OneClient(self.problem).output_law(clients[0])
         )
 
-    def scale(self, clients: Sequence[LogDensity], shape: tuple[int, ...]) -> float | Floats:
+    def clipping_scales(self, clients: Sequence[LogDensity], shape: tuple[int, ...]) -> float | Floats:
         """The paper's r_P of each client."""
         return self.output_law(clients, shape).scale
 

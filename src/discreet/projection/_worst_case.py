@@ -10,7 +10,7 @@ at most 1. Of n disjoint sets, one has m <= 1/n. For a client that is uniform on
 set and its complement, the client loses at least t f(1/t) + (1 - t) f(0) (data processing), which tends to f*(0) + f(0).   QED
 Where M_f is finite no density attains it: that takes a client with no mass in common with q, and q >= b h. Where M_f is infinite some
 densities attain it. If f(0) is infinite, those that vanish on a set do. Otherwise f(t)/t is unbounded; with b h <= q <= B h and p/h steep
-enough (for KL, p/h = c/(u log^2 u) in the quantile u of h) the integral diverges. `risk_on_atoms` gives a finite guarantee on cells. It
+enough (for KL, p/h = c/(u log^2 u) in the quantile u of h) the integral diverges. `worst_case_on_atoms` gives a finite guarantee on cells. It
 covers every distribution that is proportional to h inside each cell of the release, and so every list of values.
 
 The optimal box widens on both sides as epsilon grows, so the worst case of Q* falls with epsilon and can be inverted.
@@ -29,19 +29,28 @@ from discreet._base.numerics import LARGEST_EXPONENT
 from discreet.divergences import FDivergence
 from discreet.errors import NON_NEGATIVE, ImpossibleError
 from discreet.families import Band, Bounds, ContinuousFamily, WorstMembers, check_family, serves_everybody
-from discreet.privacy import DELTA, DELTA_IS, LEAST_PROBABILITY, Approximate, Gaussian, Privacy, Pure, check_budget
+from discreet.privacy import (
+    DELTA,
+    DELTA_IS,
+    LEAST_PROBABILITY,
+    Approximate,
+    Gaussian,
+    Privacy,
+    Pure,
+    read_budget_in_range,
+)
 from discreet.privacy.tradeoff import (
     Constants,
     Family,
     Risk,
-    box_epsilon,
-    claimed_family,
     constants_for_privacy,
-    formula_is_exact,
-    formula_is_minimax,
-    formula_risk,
+    constants_of_optimal_box,
+    epsilon_of_box,
+    family_covered_by_risk,
     mollifier_constants,
-    optimal_constants,
+    risk_by_formula,
+    risk_formula_is_exact,
+    risk_formula_is_minimax,
 )
 from discreet.projection._box import Affine, Box
 
@@ -66,13 +75,13 @@ def sampler_risk(
     """
     if serves_everybody(family):
         if isinstance(family, Band):
-            return risk_on_atoms(constants, family.least_mass, divergence)
-        return singular_risk(privacy, divergence)
-    formula = formula_risk(constants, divergence)
+            return worst_case_on_atoms(constants, family.least_mass, divergence)
+        return largest_risk_over_all_densities(privacy, divergence)
+    formula = risk_by_formula(constants, divergence)
     if not (constants.below > 0.0 and constants.above > 0.0):
         return Risk(formula, True)
-    if formula_is_exact(family):
-        return Risk(formula, formula_is_minimax(family, privacy))
+    if risk_formula_is_exact(family):
+        return Risk(formula, risk_formula_is_minimax(family, privacy))
     members: WorstMembers | None = getattr(family, "worst_members", None)
     if members is None:
         return Risk(formula, False, attained=False)
@@ -82,13 +91,13 @@ def sampler_risk(
     return Risk(min(own, formula), False)
 
 
-def singular_risk(privacy: Privacy, divergence: str | FDivergence) -> Risk:
+def largest_risk_over_all_densities(privacy: Privacy, divergence: str | FDivergence) -> Risk:
     """M_f, the worst case over all densities of every pure epsilon-LDP sampler (a delta may lower it), and of every box."""
     largest = divergences.divergence(divergence).maximum
     return Risk(largest, tight=isinstance(privacy, Pure), attained=math.isinf(largest))
 
 
-def risk_on_atoms(box: Constants, least: float, divergence: str | FDivergence) -> Risk:
+def worst_case_on_atoms(box: Constants, least: float, divergence: str | FDivergence) -> Risk:
     """The exact worst case of the projection onto a box over all distributions on finitely many atoms: t f(1/t) + (1 - t) f(0).
 
     Args:
@@ -151,7 +160,7 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, d
         ImpossibleError: if no epsilon reaches the risk, or with a delta only one of 64 or more, which is not decided.
         DiscreetError: for an argument that is not a family, or a risk or delta out of range.
     """
-    delta = check_budget(DELTA, "delta", delta, DELTA_IS)
+    delta = read_budget_in_range(DELTA, "delta", delta, DELTA_IS)
     family, pure, lower, upper = _box_reaching_risk(family, divergence, risk)
     if pure == 0.0 or delta == 0.0 or NON_NEGATIVE.check("risk", risk) == 0.0:
         return pure
@@ -200,14 +209,14 @@ def _box_reaching_risk(
     family: Family, divergence: str | FDivergence, risk: float
 ) -> tuple[Family, float, float, float]:
     """The family, the pure epsilon whose box has that risk, and m b and m B of the box. Every notion's box is that of some pure epsilon."""
-    family = claimed_family(family)
+    family = family_covered_by_risk(family)
     check_family(family)
     bounds = family.bounds
     identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
-    pure = _epsilon_reaching_risk(optimal_constants, family, divergence, risk, identity_at)
+    pure = _epsilon_reaching_risk(constants_of_optimal_box, family, divergence, risk, identity_at)
     if pure == 0.0:
         return family, pure, 0.0, 0.0
-    box, mass = optimal_constants(bounds, pure), min(bounds.alpha, 1.0 - bounds.alpha)
+    box, mass = constants_of_optimal_box(bounds, pure), min(bounds.alpha, 1.0 - bounds.alpha)
     return family, pure, mass * box.b, min(mass * box.B, mass * bounds.upper)
 
 
@@ -219,7 +228,7 @@ def _round_up_budget(
     def risk_at_budget(at: float) -> float:
         privacy = notion(at)
         constants = constants_for_privacy(privacy, family.bounds)
-        return float(sampler_risk(family, constants, box_epsilon(constants), divergence, privacy))
+        return float(sampler_risk(family, constants, epsilon_of_box(constants), divergence, privacy))
 
     step = math.ulp(budget)
     while risk_at_budget(budget) > risk:
@@ -232,7 +241,7 @@ def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk
 
     Its worst case falls with epsilon too, and is 0 once the whole band lies in the ball: e^(-eps/2) <= c1, c2 <= e^(eps/2).
     """
-    family = claimed_family(family)
+    family = family_covered_by_risk(family)
     check_family(family)
     bounds = family.bounds
     identity_at = 2.0 * max(math.log(bounds.upper), -math.log(bounds.lower)) if bounds.lower else math.inf

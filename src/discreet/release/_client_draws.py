@@ -16,7 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.projection import NARROW as NOT_LONG, NEGLIGIBLE, Affine, scale_laws, solve_listed, solve_uniform
+from discreet.projection import (
+    NARROW as NOT_LONG,
+    NEGLIGIBLE,
+    Affine,
+    scale_laws,
+    solve_support_lists,
+    solve_uniform_support_lists,
+)
 from discreet.release import _randomness as keyed
 from discreet.release._lattice import TOTAL, Integers, Lattice, is_sum_within
 from discreet.release._randomness import BITS, RunKey
@@ -168,7 +175,7 @@ def _excesses_over_reference(
     slope = np.full(len(masses), np.inf)
     rows = ~is_sum_within(np.where(present, upper - lower, 0), TOTAL - shared)
     if rows.any():
-        slope[rows], _ = solve_listed(masses[rows], lengths[rows], low[rows], high[rows], unheld[rows])
+        slope[rows], _ = solve_support_lists(masses[rows], lengths[rows], low[rows], high[rows], unheld[rows])
     with np.errstate(over="ignore"):
         value = scale_laws(masses, slope[:, None] * TOTAL)
     inside = np.fmin(np.fmax(lower.astype(np.float64), value), upper.astype(np.float64))
@@ -488,7 +495,7 @@ def _excesses_over_uniform(
     """The excess over L of outcomes in the support, and of those outside."""
     slope, lift = np.full(len(masses), plan.slope), np.full(len(masses), plan.lift)
     if plan.projecting:
-        slope, lift = solve_uniform(masses, lengths, plan.size, plan.floor, plan.ceiling)
+        slope, lift = solve_uniform_support_lists(masses, lengths, plan.size, plan.floor, plan.ceiling)
     return _uniform_excess(plan, masses, slope, lift), _uniform_excess(plan, np.zeros((len(masses), 1)), slope, lift)
 
 

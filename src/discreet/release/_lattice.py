@@ -69,12 +69,12 @@ from discreet.projection import (
     NEGLIGIBLE,
     Affine,
     Box,
-    blocks,
     estimated_numpy_seconds,
     first_invalid_row,
+    row_slices_within_memory,
     scale_laws,
-    solve_held_rows,
-    solve_rows,
+    solve_rows_on_support,
+    solve_slopes_and_lifts,
 )
 from discreet.release._randomness import BITS
 
@@ -443,7 +443,7 @@ def _draw_in_numpy(
     out: Integers,
 ) -> int:
     """As `_compiled.draw`: the same distribution, and the same outcome for the same integer."""
-    for rows in blocks(*laws.shape):
+    for rows in row_slices_within_memory(*laws.shape):
         bad = first_invalid_row(laws[rows])
         if bad >= 0:
             return int(rows.start) + bad
@@ -462,13 +462,13 @@ def _solve_laws(lattice: Lattice, laws: Floats) -> tuple[Floats, Floats]:
     """
     box = lattice.box
     if isinstance(lattice.lower, int):
-        return solve_rows(laws, box.lower, box.ceiling)
+        return solve_slopes_and_lifts(laws, box.lower, box.ceiling)
     held = laws > NEGLIGIBLE
     unheld = (lattice.shared_total - np.where(held, lattice.lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
     slope, lift = np.full(len(laws), np.inf), np.zeros(len(laws))
     rows = ~is_sum_within(np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared_total)
     if rows.any():
-        slope[rows], lift[rows] = solve_held_rows(
+        slope[rows], lift[rows] = solve_rows_on_support(
             laws[rows], np.asarray(box.lower), np.asarray(box.ceiling), unheld[rows]
         )
     return slope, lift

@@ -45,7 +45,7 @@ from discreet.families import (
     is_list_of_clients,
     largest_log_ratios,
     log_ratios,
-    shape_of_points,
+    shape_of_point_values,
     warn_of_unresolved_masses,
 )
 from discreet.privacy import check_epsilon
@@ -359,7 +359,7 @@ class BoostedLaw:
         """log q/q_0 at points (n,) in one dimension or (n, dim)."""
         points = as_points(x, self.reference.dim)
         found = self._exponents_at(points) - self._log_normalisers[:, None]
-        shape = shape_of_points(x, self.reference.dim)
+        shape = shape_of_point_values(x, self.reference.dim)
         return found.reshape((len(found), *shape)) if self.many else found.reshape(shape)
 
     def pdf(self, x: ArrayLike) -> Floats:
@@ -480,7 +480,7 @@ class BoostedSampler:
     @cached_property
     def _quadrature_nodes(self) -> Nodes:
         dim = self.family.dim
-        return self.reference.nodes_of(self.reference.panels.split(_SPLIT[dim]), ORDER[dim])
+        return self.reference.nodes_of_panels(self.reference.panels.split(_SPLIT[dim]), ORDER[dim])
 
     def __repr__(self) -> str:
         return f"BoostedSampler({self.family!r}, epsilon={self.epsilon:g}, preset={self.preset.name!r})"

@@ -29,7 +29,7 @@ import triton
 from triton.runtime import driver
 
 from discreet.errors import DiscreetError
-from discreet.families import sum_rounding
+from discreet.families import largest_rounding_of_sum
 from discreet.release import BITS, TOTAL, FixedIntegers, IntegerFiller, SystemEntropy, entropy_bytes
 from discreet.torch import (
     _host as host,
@@ -96,7 +96,9 @@ class LaunchPlan:
         self.reals = torch.tensor(reals, dtype=torch.float64, device=device)
         self.whole = torch.tensor(whole, dtype=torch.int64, device=device)
         self.scales = _BITS_OF_E / temperature, _BITS_OF_E
-        self.tolerances = tuple(sum_rounding(size, torch.finfo(dtype).eps) + _FLOAT32_SLACK for dtype in dtypes)
+        self.tolerances = tuple(
+            largest_rounding_of_sum(size, torch.finfo(dtype).eps) + _FLOAT32_SLACK for dtype in dtypes
+        )
         self.kind = {"REFERENCE": referenced, "LOGITS": logits}
         self.processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 0
         self._device = device.index if device.type == "cuda" else None

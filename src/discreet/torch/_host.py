@@ -53,7 +53,7 @@ from discreet.families import (
 )
 from discreet.mechanisms import OptimalSampler
 from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
-from discreet.privacy.tradeoff import constants_for_privacy, refuse_raw_draws
+from discreet.privacy.tradeoff import constants_for_privacy, refuse_useless_or_raw_privacy
 from discreet.release import TOTAL, outcomes, weights as weights_of
 
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -204,7 +204,7 @@ class DeviceBox:
         """The box around references over `size` outcomes; too small a budget, or too many outcomes, is an error."""
         bounds = terms.bounds
         if not isinstance(terms.privacy, Pure):
-            refuse_raw_draws(terms.privacy, bounds)
+            refuse_useless_or_raw_privacy(terms.privacy, bounds)
         constants = constants_for_privacy(terms.privacy, bounds)
         refused = DiscreetError(
             f"{terms.privacy} with upper = {bounds.upper:g} over {size:,} outcomes leaves no room "

@@ -12,9 +12,9 @@ import pytest
 from scipy import integrate, stats
 
 import discreet as dc
-from discreet.families._continuous import sampling_deviation
+from discreet.families._continuous import deviation_of_sampled_mass
 from discreet.families._densities import as_density
-from discreet.families._integration import Features, split_panels_at
+from discreet.families._integration import Features, split_panels_near_features
 from discreet.mechanisms._atoms import CellAtoms
 from discreet.research import BoostedSampler, Training
 from tests.mechanisms.continuous.clients import interval_family
@@ -132,7 +132,7 @@ def test_cells_hold_what_a_narrow_client_has_in_them() -> None:
     """The cell of a spike gets as much as a cell may, also where a client is zero at every node of the cells."""
     sampler = dc.OptimalSampler(interval_family(), epsilon=1.0)
     cells = interval_family().cells(1024)
-    own = int(cells.numbers(np.array([[CENTRE]]))[0])
+    own = int(cells.cell_numbers_of_points(np.array([[CENTRE]]))[0])
     for p in (SPIKED, dc.families.Tabulated([CENTRE - WIDTH, CENTRE + WIDTH], [1.0])):
         with pytest.warns(dc.OutsideFamilyWarning):
             weights = sampler.weights(p)
@@ -181,10 +181,10 @@ def test_luck_bounds_the_average_over_draws() -> None:
     for count in (100, 1000, 100_000):
         hits = rng.binomial(count, share, size=10_000) / count
         averages = band.lower + (band.upper - band.lower) * hits
-        slack = sampling_deviation(band, count)
+        slack = deviation_of_sampled_mass(band, count)
         assert (band.upper / averages <= band.upper * (1.0 + slack)).all()
         assert (band.lower / averages >= band.lower * (1.0 - slack)).all()
-    assert sampling_deviation(band, 100_000) < 0.05
+    assert deviation_of_sampled_mass(band, 100_000) < 0.05
 
 
 # what laws say of themselves
@@ -229,16 +229,16 @@ def test_panels_are_split_where_features_are(family: Any) -> None:
     """The parts fill the panels they are parts of, and a panel that holds a feature's place is no wider than a few of its scales."""
     rng = np.random.default_rng(0)
     features = Features(rng.uniform(-0.9, 0.9, (5, family.dim)), np.array([1e-6, 1e-4, 0.01, 0.5, 3.0]))
-    panels, owner = split_panels_at(features, family.panels, family.chart, widest=4.0, most=10**6)
+    panels, owner = split_panels_near_features(features, family.panels, family.chart, widest=4.0, most=10**6)
     shares = np.bincount(owner, panels.volume, minlength=len(family.panels))
     assert shares == pytest.approx(family.panels.volume, rel=1e-12)
-    places = family.chart.coordinates(features.places)
+    places = family.chart.coordinates_of_points(features.places)
     for place, scale in zip(places, features.scales, strict=True):
         holding = np.all((panels.lower <= place) & (place <= panels.upper), axis=1)
         assert holding.any()
-        sides = (panels.upper - panels.lower)[holding] * family.chart.stretches(place)
+        sides = (panels.upper - panels.lower)[holding] * family.chart.axis_stretches(place)
         assert (sides <= 4.0 * scale).all()
-    few, _ = split_panels_at(features, family.panels, family.chart, widest=4.0, most=len(family.panels) + 3)
+    few, _ = split_panels_near_features(features, family.panels, family.chart, widest=4.0, most=len(family.panels) + 3)
     assert len(few) <= len(family.panels) + 3
 
 
@@ -264,7 +264,7 @@ def test_a_narrow_reference_has_all_of_its_mass(density: Any, box: Any) -> None:
     assert family.bounds.upper == pytest.approx(2.0, rel=1e-3)
     cells = family.cells(64)
     inside = family.draw(20_000, np.random.default_rng(0))
-    shares = np.bincount(cells.numbers(inside), minlength=len(cells)) / len(inside)
+    shares = np.bincount(cells.cell_numbers_of_points(inside), minlength=len(cells)) / len(inside)
     assert np.abs(shares - cells.masses).max() < 0.01
 
 
@@ -284,7 +284,7 @@ def test_masses_on_the_cells_of_a_square(width: float, bare: bool) -> None:
     for centre in np.random.default_rng(1).uniform(0.3, 0.7, (5, 2)):
         law = dc.Mixture([1.0], centre[None, :], width / 16)
         density = as_density((lambda x, law=law: law.pdf(x)) if bare else law, 2)
-        rows = carrier.put_on_atoms((density,))[0].rows[0]
+        rows = carrier.discretise_clients((density,))[0].rows[0]
         exact = np.prod(
             np.diff(stats.norm.cdf(np.stack([panels.lower, panels.upper]), centre, width / 16), axis=0)[0], axis=1
         )

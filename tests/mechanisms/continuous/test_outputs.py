@@ -65,7 +65,7 @@ def test_halving_the_nodes_changes_little(family: ContinuousFamily, p: Any, accu
         found = quietly(sampler, p)
         finer = family.panels.split(2)
         patch.setitem(family.__dict__, "panels", finer)
-        patch.setitem(family.__dict__, "nodes", family.nodes_of(finer, ORDER[family.dim]))
+        patch.setitem(family.__dict__, "nodes", family.nodes_of_panels(finer, ORDER[family.dim]))
         patch.setitem(one_client.TOLERANCE, family.dim, one_client.TOLERANCE[family.dim] / 4)
         halved = quietly(sampler, p)
     assert halved.node_masses.size > 1.2 * found.node_masses.size

@@ -56,7 +56,7 @@ def test_cells_draw_nearly_the_optimal_law(family: Any) -> None:
     for count in (200, 4000):
         sampler = dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Cells(count))
         cells = family.cells(count)
-        drawn = (sampler.weights(p) / TOTAL / cells.masses)[cells.numbers(x)]
+        drawn = (sampler.weights(p) / TOTAL / cells.masses)[cells.cell_numbers_of_points(x)]
         distances.append(0.5 * float(np.abs(drawn - sampler.output(p).relative(x)).mean()))
     assert distances[1] < 0.75 * distances[0]
     assert distances[1] < {1: 2e-3, 2: 0.02, 3: 0.05}[family.dim]
@@ -69,7 +69,10 @@ def test_numbers_stand_for_points() -> None:
     assert numbers.shape == (50,)
     assert np.shape(cells.points(numbers)) == (50, 2)
     assert isinstance(cells.release_number(p), int)
-    assert (cells.family.cells(by_cells.DEFAULT_CELLS[2]).numbers(np.asarray(cells.points(numbers))) == numbers).all()
+    assert (
+        cells.family.cells(by_cells.DEFAULT_CELLS[2]).cell_numbers_of_points(np.asarray(cells.points(numbers)))
+        == numbers
+    ).all()
 
 
 def test_shapes() -> None:
@@ -142,7 +145,7 @@ def test_the_bias_of_points_falls_like_one_over_their_number(family: Any, p: dc.
             points = np.reshape(sampler.points(np.arange(size)), (size, family.dim))
             ideal = exact.relative(points) / size
             weights = sampler.weights(p) / TOTAL
-            gaps[seed] = np.bincount(cells.numbers(points), weights - ideal, minlength=len(cells))
+            gaps[seed] = np.bincount(cells.cell_numbers_of_points(points), weights - ideal, minlength=len(cells))
             masses[seed] = ideal.sum() - 1.0
         slopes = masses @ gaps / (masses @ masses)
         distances.append(0.5 * float(np.abs((gaps - np.outer(masses, slopes)).mean(axis=0)).sum()))
@@ -157,8 +160,10 @@ def test_with_a_public_seed_points_depart_like_one_over_the_root_of_their_number
     exact = dc.OptimalSampler(family, epsilon=1.0).output(CLIENT)
     cells = family.cells(12)
     fine = family.cells(12 * 64)
-    middles = family.chart.points(0.5 * (fine.panels.lower + fine.panels.upper))
-    truth = np.bincount(cells.numbers(middles), exact.relative(middles) * fine.masses, minlength=len(cells))
+    middles = family.chart.points_at_coordinates(0.5 * (fine.panels.lower + fine.panels.upper))
+    truth = np.bincount(
+        cells.cell_numbers_of_points(middles), exact.relative(middles) * fine.masses, minlength=len(cells)
+    )
     sizes, distances = (64, 256, 1024, 4096), []
     for size in sizes:
         found = []
@@ -166,7 +171,7 @@ def test_with_a_public_seed_points_depart_like_one_over_the_root_of_their_number
             sampler = dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Points(size, seed=seed))
             points = np.reshape(sampler.points(np.arange(size)), (size, 1))
             weights = np.asarray(sampler.weights(CLIENT), dtype=np.float64) / TOTAL
-            law = np.bincount(cells.numbers(points), weights, minlength=len(cells))
+            law = np.bincount(cells.cell_numbers_of_points(points), weights, minlength=len(cells))
             found.append(0.5 * float(np.abs(law - truth).sum()))
         distances.append(float(np.mean(found)))
     slope = np.polyfit(np.log(sizes), np.log(distances), 1)[0]

@@ -70,7 +70,7 @@ def shown_reports(sampler: ReportSampler, reports: np.ndarray) -> np.ndarray:
     blocks = sampler.blocks
     held = [blocks.holds(reports, np.array([x])).astype(np.int64) for x in (0, 1)]
     if isinstance(blocks, AffineBlocks) and blocks.points <= _SHORT_LINE:
-        vectors, shifts = blocks.vectors_and_shifts(reports)
+        vectors, shifts = blocks.vectors_and_shifts_of_reports(reports)
         held[0] = (blocks.inner_product(vectors, np.array([0])) + shifts) % blocks.prime
     return held[0] * 2 + held[1]
 

@@ -19,7 +19,7 @@ def test_the_auditor_finds_nothing(size: int, epsilon: float) -> None:
     sampler, randomness = ReportSampler(Simplex(size), epsilon=epsilon), _SeededRandomness(np.random.default_rng(4))
 
     def draw(outcome: int, count: int) -> np.ndarray:
-        return sampler._draw_for_outcomes(np.full(count, outcome), randomness)
+        return sampler._draw_reports_for_outcomes(np.full(count, outcome), randomness)
 
     found = audit_sampler(sampler, draw, wide(10**7, 400_000))
     assert not found.is_refuted

@@ -15,7 +15,7 @@ from discreet.mechanisms._report_blocks import (
     MaskedSubsets,
     RankedSubsets,
     Values,
-    block_chances,
+    chances_of_holding_outcomes,
     is_prime,
 )
 
@@ -49,7 +49,7 @@ def test_every_pair_of_points_lies_in_equally_many_blocks(family: BlockFamily) -
     assert (held.sum(axis=1) == family.width).all()
     assert (np.diag(pairs) == family.holding).all()
     others = pairs[~np.eye(family.points, dtype=bool)]
-    assert all(Fraction(int(each), family.holding) == family.together for each in np.unique(others))
+    assert all(Fraction(int(each), family.holding) == family.chance_of_holding_both for each in np.unique(others))
 
 
 def affine_families() -> list[tuple[int, int, int]]:
@@ -70,7 +70,7 @@ def test_affine_blocks_are_balanced_by_algebra() -> None:
     assert len(families) == 200
     for q, t, c in families:
         family = AffineBlocks(2, q, t, c)
-        assert Fraction(pairs_by_algebra(q, t, c), family.holding) == family.together
+        assert Fraction(pairs_by_algebra(q, t, c), family.holding) == family.chance_of_holding_both
         assert family.blocks * family.width == family.points * family.holding
 
 
@@ -94,7 +94,7 @@ def test_affine_blocks_are_balanced_by_counting() -> None:
         pairs += [[0, 1], [family.points - 2, family.points - 1], *([[1, 2]] if q > 2 else [])]
         for x, y in pairs:
             both = family.holds(reports, np.array([x])) & family.holds(reports, np.array([y]))
-            assert Fraction(int(both.sum()), family.holding) == family.together, (q, t, c, x, y)
+            assert Fraction(int(both.sum()), family.holding) == family.chance_of_holding_both, (q, t, c, x, y)
 
 
 def test_blocks_over_a_ring_that_is_no_field_would_bias_estimates() -> None:
@@ -107,9 +107,9 @@ def test_blocks_over_a_ring_that_is_no_field_would_bias_estimates() -> None:
     held = incidence(family).astype(np.int64)
     beside_the_first = (held.T @ held)[0, 1:] / family.holding  # probabilities to lie in a block that holds point 0
     assert len(set(beside_the_first.tolist())) > 1
-    found = block_chances(family.points, family.width, math.e)
+    found = chances_of_holding_outcomes(family.points, family.width, math.e)
     own = 1.0 - 1.0 / (1.0 + (math.e - 1.0) * family.width / family.points)
-    bias = own * (beside_the_first - float(family.together)) / found.gap
+    bias = own * (beside_the_first - float(family.chance_of_holding_both)) / found.gap
     assert bias[[2, 5]] == pytest.approx(0.1)  # points that differ by a multiple of 3 get a tenth each
     assert np.delete(bias, [2, 5]) == pytest.approx(0.0)
 

@@ -14,8 +14,8 @@ from discreet.mechanisms._report_blocks import (
     MaskedSubsets,
     RankedSubsets,
     Values,
-    best_subset,
-    block_chances,
+    best_subset_width_and_variance,
+    chances_of_holding_outcomes,
     choose_blocks,
     worst_variance,
 )
@@ -75,7 +75,7 @@ SIZES = (
 
 def excess(size: int, bound: Fraction) -> float:
     blocks, growth = choose_blocks(size, bound), float(bound)
-    return worst_variance(size, blocks.points, blocks.width, growth) / best_subset(size, growth)[1]
+    return worst_variance(size, blocks.points, blocks.width, growth) / best_subset_width_and_variance(size, growth)[1]
 
 
 def test_the_variance_is_within_a_hundredth_of_the_best_subset_selection() -> None:
@@ -102,7 +102,7 @@ def test_the_best_width_is_the_best_of_all() -> None:
         for epsilon in EPSILONS:
             growth = math.exp(epsilon)
             everything = min(worst_variance(size, size, w, growth) for w in range(1, size))
-            assert best_subset(size, growth)[1] == pytest.approx(everything, rel=1e-12)
+            assert best_subset_width_and_variance(size, growth)[1] == pytest.approx(everything, rel=1e-12)
 
 
 def test_blocks_are_of_the_kind_that_fits() -> None:
@@ -117,7 +117,7 @@ def test_blocks_are_of_the_kind_that_fits() -> None:
 
 def test_the_uniform_population_has_the_largest_variance() -> None:
     """The sum over outcomes of q(1 - q) is concave in the shares and symmetric; here for a few populations."""
-    found = block_chances(107, 28, math.e)
+    found = chances_of_holding_outcomes(107, 28, math.e)
     uniform = 104 * found.variance(1 / 104)
     for shares in ([1.0] + [0.0] * 103, [0.5, 0.5] + [0.0] * 102, [0.02] * 26 + [0.48 / 78] * 78):
         assert sum(shares) == pytest.approx(1.0)

@@ -115,7 +115,7 @@ def test_reports_are_drawn_with_the_probabilities_they_state(seed: int) -> None:
     for sampler in samplers:
         reports = sampler.reports()
         for outcome in (0, sampler.family.size - 1):
-            drawn = sampler._draw_for_outcomes(np.full(draws, outcome), rng)
+            drawn = sampler._draw_reports_for_outcomes(np.full(draws, outcome), rng)
             counts = np.bincount(np.searchsorted(reports, drawn), minlength=len(reports))
             expected = np.array([float(sampler.probability(report, outcome)) for report in reports.tolist()])
             assert scipy.stats.chisquare(counts, draws * expected / expected.sum()).pvalue > 1e-5, sampler
@@ -264,7 +264,7 @@ def test_variances_are_those_of_a_simulation() -> None:
     rng = _SeededRandomness(np.random.default_rng(8))
     for size, epsilon in ((40, 1.0), (104, 4.0), (104, 1.0), (1000, 2.0)):
         sampler = ReportSampler(Simplex(size), epsilon=epsilon)
-        drawn = sampler._draw_for_outcomes(np.arange(40_000) % size, rng)
+        drawn = sampler._draw_reports_for_outcomes(np.arange(40_000) % size, rng)
         held = np.mean([sampler.blocks.holds(drawn, np.array([x])).mean() for x in range(0, size, max(1, size // 40))])
         gap = sampler.chances.gap
         assert held * (1 - held) / gap**2 == pytest.approx(sampler.variance(), rel=0.02)

@@ -52,7 +52,7 @@ def test_reports_counted_together_give_the_table_of_reports_counted_one_by_one(f
     reports, directions = reports_of(family, 300), Directions(family)
     one_by_one = ReportCounts(sampler_with(family, 1.0)).add(reports).table
     together = np.zeros_like(one_by_one)
-    _supports._count_repeated_reports(directions, reports, together)
+    _supports._add_repeated_reports_to_table(directions, reports, together)
     assert np.array_equal(together, one_by_one)
 
 
@@ -67,13 +67,13 @@ def test_compiled_code_counts_the_same_in_any_number_of_threads(
     monkeypatch.setattr(_supports, "_WORTH_A_THREAD", 1)
     with use_only(Code.NUMPY):
         for some in (reports, np.full(70_000, 5, dtype=np.uint64)):
-            _supports._count_affine_reports(family, some, expected)
+            _supports._add_affine_reports_to_table(family, some, expected)
     assert expected.max() > 1 << 16
     for processors in (1, 3):
         monkeypatch.setattr(_supports, "processor_count", lambda number=processors: number)
         found = np.zeros_like(expected)
         for some in (reports, np.full(70_000, 5, dtype=np.uint64)):
-            _supports._count_with_compiled_code(directions, some, found)
+            _supports._add_reports_with_compiled_code(directions, some, found)
         assert np.array_equal(found, expected)
 
 
@@ -169,7 +169,9 @@ def test_the_bound_on_rounding_errors_is_kept() -> None:
     family = AffineBlocks(101**2, 101, 2, 27)
     directions = Directions(family)
     table = np.random.default_rng(6).integers(0, 10**9, (len(directions.starts) and directions.number, 101))
-    spectrum = directions.spectrum((table - table.sum(axis=1, keepdims=True) // 101).astype(np.float64))
+    spectrum = directions.spectrum_from_direction_rows(
+        (table - table.sum(axis=1, keepdims=True) // 101).astype(np.float64)
+    )
     norm = np.sqrt(np.vdot(spectrum, spectrum).real * family.points)
     found = np.fft.ifftn(spectrum.reshape(101, 101)).ravel().real * family.points
     part = int((table - table.sum(axis=1, keepdims=True) // 101).sum()) % 101 / 101

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 import discreet as dc
 from discreet._base.numerics import exp_lower
 from discreet.mechanisms import ComposedSampler
-from discreet.mechanisms._multisets import envelope_of
+from discreet.mechanisms._multisets import envelope_of_multisets
 from discreet.mechanisms._several_samples import AROUND
 from discreet.projection import Box
 from discreet.release import TOTAL
@@ -154,7 +154,7 @@ def test_around_the_envelope_the_worst_case_is_at_most_that_around_the_product(
 def test_no_client_gives_a_multiset_more_than_the_envelope(family: Any, samples: int, data: st.DataObject) -> None:
     """And some client gives it as much: the one whose own law is nearest to the multiset's frequencies."""
     joint = dc.JointSampler(family, samples=samples, epsilon=1.0)
-    found = envelope_of(family, joint.multisets)
+    found = envelope_of_multisets(family, joint.multisets)
     law = dc.mechanisms.nearest_member(family, data.draw(laws(family.size)))
     assert np.all(joint.laws(law) <= found.bounds.upper * found.reference * (1 + 1e-9))
     assert np.all(joint.laws(law) >= found.bounds.lower * found.reference * (1 - 1e-9))

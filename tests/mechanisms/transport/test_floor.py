@@ -18,7 +18,7 @@ def test_no_shares_certify_more_than_the_optimum(seed: int) -> None:
     distances = np.linalg.norm(points[:, None] - points, axis=2)
     optimum, rows = over_all_mechanisms(distances, epsilon), int(rng.integers(1, 20))
     for _ in range(50):
-        found = floor._certified_bound(
+        found = floor._lower_bound_for_every_floor(
             rng.dirichlet(np.full(rows, 0.3)),
             rng.integers(0, size, rows),
             rng.choice(distances.ravel(), rows),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet.mechanisms._transport_sampler import nearest_between, transport_distance
+from discreet.mechanisms._transport_sampler import nearest_law_between_bounds, transport_distance
 from tests.mechanisms.transport.programmes import cheapest_transport, grid
 
 Floats = NDArray[np.float64]
@@ -35,7 +35,7 @@ def test_as_near_as_by_the_programme_of_all_transports(seed: int) -> None:
         size, ratio = len(distances), math.exp(float(rng.choice([0.2, 1.0, 4.0])))
         floor = rng.dirichlet(np.full(size, 0.5)) * rng.uniform(1 / ratio, 1.0)
         law = rng.dirichlet(np.full(size, float(rng.choice([0.05, 0.5, 5.0]))))
-        found = nearest_between(law, distances, floor, ratio * floor)
+        found = nearest_law_between_bounds(law, distances, floor, ratio * floor)
         best, largest = cheapest_transport(law, distances, floor, ratio * floor), distances.max()
         assert found.distance == pytest.approx(best, abs=1e-8 * largest)
         assert found.bound <= found.distance <= found.bound + 1e-9 * largest

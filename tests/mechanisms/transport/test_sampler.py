@@ -15,7 +15,7 @@ from discreet._base.numerics import exp_lower
 from discreet.accounting import profile_of
 from discreet.audit import certificate, certificate_of
 from discreet.ledger import Budget, Ledger
-from discreet.mechanisms._transport_floor import even_floor, make_metric_space
+from discreet.mechanisms._transport_floor import even_transport_floor, make_metric_space
 from discreet.release import TOTAL
 from tests.mechanisms.transport.programmes import grid, over_all_mechanisms
 from tests.soaking import wide
@@ -243,7 +243,10 @@ def test_a_large_epsilon_has_its_own_box(points: Any) -> None:
 @pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")
 def test_the_closed_form_for_a_large_epsilon_agrees_with_the_programme(epsilon: float) -> None:
     space = make_metric_space([0.0, 1.0, 2.0, 5.0], None, None)
-    even, best = even_floor(space, math.exp(epsilon), 0.0), dc.TransportSampler([0.0, 1.0, 2.0, 5.0], epsilon=epsilon)
+    even, best = (
+        even_transport_floor(space, math.exp(epsilon), 0.0),
+        dc.TransportSampler([0.0, 1.0, 2.0, 5.0], epsilon=epsilon),
+    )
     assert even.bound <= best.worst * (1 + 1e-9)
     assert best.bound <= even.value * (1 + 1e-9)
     assert even.value == pytest.approx(best.worst, rel=1e-4)

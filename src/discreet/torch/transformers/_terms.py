@@ -28,7 +28,7 @@ from discreet.errors import POSITIVE, BudgetError, DiscreetError, Range, check_c
 from discreet.families import Bounds
 from discreet.ledger import Budget
 from discreet.privacy import check_epsilon
-from discreet.privacy.tradeoff import optimal_constants
+from discreet.privacy.tradeoff import constants_of_optimal_box
 from discreet.release import BITS, TOTAL
 from discreet.torch._host import make_terms
 
@@ -40,7 +40,7 @@ _TOP_P = Range(0.0, 1.0, low_open=True)
 def box_profile(epsilon: float, upper: float | None, vocabulary: int) -> BoxProfile:
     """The profile of one token from the box of these terms over `vocabulary` tokens, for every possible sum of L."""
     bounds = make_terms(epsilon=epsilon, upper=upper).bounds
-    b = Fraction(optimal_constants(bounds, epsilon).b)
+    b = Fraction(constants_of_optimal_box(bounds, epsilon).b)
     off = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))  # twice the bound, for the floats below
     most, least = (
         _alpha(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
