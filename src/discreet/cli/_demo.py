@@ -27,7 +27,7 @@ from discreet.research import (
     estimate_time_zones,
     flight_release_figure,
     release_flights,
-    serve_flights_by_design,
+    release_flights_by_design,
     time_zones_figure,
 )
 from discreet.research.data import logbooks, zone_logbooks
@@ -56,7 +56,7 @@ def show_demo_on_flights(
     run = release_flights(logbooks(), epsilon=epsilon, aircraft=aircraft)
     zones = estimate_time_zones(zone_logbooks(), epsilon=epsilon, aircraft=run.client.name)
     destinations = estimate_destinations(logbooks(), epsilon=epsilon, aircraft=run.client.name)
-    served = serve_flights_by_design(logbooks(range(1, 7)), logbooks(range(7, 13)), epsilon=epsilon)
+    served = release_flights_by_design(logbooks(range(1, 7)), logbooks(range(7, 13)), epsilon=epsilon)
     sections = {
         "release": (_release_section(run), flight_release_figure(run), PICTURE),
         "population": (_time_zones_section(zones), time_zones_figure(zones), POPULATION_PICTURE),
@@ -111,7 +111,7 @@ def _release_section(run: FlightRelease) -> Section:
                 "mechanism": cost.mechanism,
                 "divergence": cost.divergence,
                 **{name: json_number(value) for name, value in asdict(cost.cost_summary).items()},
-                "serves_better_than_optimal": run.clients_better_off(cost.mechanism, cost.divergence),
+                "serves_better_than_optimal": run.clients_closer_than_optimal(cost.mechanism, cost.divergence),
             }
             for cost in run.costs
         ],
@@ -283,7 +283,7 @@ def _closest_mechanism_text(run: FlightRelease) -> str:
         "linear: the client's distribution mixed with uniform; mollifier: the earlier baseline.",
     ]
     for name in [*MECHANISMS][1:]:
-        better = {measure: run.clients_better_off(name, measure) for measure in PAPER_DIVERGENCES}
+        better = {measure: run.clients_closer_than_optimal(name, measure) for measure in PAPER_DIVERGENCES}
         if any(better.values()):
             counts = ", ".join(f"{count:,} ({divergence_label(measure)})" for measure, count in better.items())
             lines.append(f"The {name} is closer than optimal for part of the {clients:,}:\n  {counts}.")

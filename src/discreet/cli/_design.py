@@ -61,7 +61,7 @@ from discreet.errors import PROBABILITY, DiscreetError, visible
 from discreet.estimation import SamplerCost, check_clients_apart, coding_and_sampler, compare_samplers, tally
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, Sampler
-from discreet.plots import check_picture
+from discreet.plots import check_picture_path
 from discreet.privacy.tradeoff import weak_pure_rounds_warning
 from discreet.tables import Columns, Reading, example_counts, file_source
 
@@ -175,7 +175,7 @@ def design_sampler(
         )
     check_output_path(output, what="agreement")
     if plot is not None:
-        check_picture(plot)
+        check_picture_path(plot)
         check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
     coding = Coding(required_domain_from_options(domain, domain_size, bounds, cells), other, nulls)
     columns = Columns(client=client, value=value, count=count, weight=weight)

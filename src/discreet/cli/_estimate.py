@@ -67,7 +67,7 @@ from discreet.estimation import (
     write_weighted,
 )
 from discreet.mechanisms import AnyFamily, JointSampler, OwnSampler, Sampler
-from discreet.plots import promise_label, shorten_name
+from discreet.plots import privacy_label, shorten_name
 from discreet.tables import (
     STANDARD,
     Source,
@@ -399,7 +399,7 @@ def _refuse_unusable_output_files(asked: EstimateOptions) -> None:
 
 
 def _save_population_picture(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: int) -> None:
-    of = f"{found.clients:,} private {sample_or_report_noun(found)}s {promise_label(agreed.promise, agreed.epsilon)}"
+    of = f"{found.clients:,} private {sample_or_report_noun(found)}s {privacy_label(agreed.promise, agreed.epsilon)}"
     title = f"{shorten_name(agreed.purpose, 60)}: {of}" if agreed.purpose else None
     plots.save(plots.population(found, truth=known, most=top, title=title), path)
     note = plots.missing_fonts_note(found.domain.labels or ())

@@ -61,7 +61,7 @@ from discreet.estimation import (
 )
 from discreet.families import serves_everybody
 from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
-from discreet.plots import promise_label, shorten_name
+from discreet.plots import privacy_label, shorten_name
 from discreet.tables import Source, file_source
 
 TOP_OF_GROUPS, TOP_CHANGES = 8, 15  # outcomes to list where nobody says how many
@@ -186,7 +186,7 @@ def _default_client_column(records: Source, clients: Source) -> str:
 
 
 def _picture_title_with_purpose(read: _CountedTable, what: str) -> str:
-    promised = f"{what} {promise_label(read.agreed.promise, read.agreed.epsilon)}"
+    promised = f"{what} {privacy_label(read.agreed.promise, read.agreed.epsilon)}"
     return f"{shorten_name(read.agreed.purpose, 60)}: {promised}" if read.agreed.purpose else promised
 
 

@@ -63,7 +63,7 @@ from discreet.estimation import (
 )
 from discreet.families import Simplex
 from discreet.mechanisms import SERVING, LinearSampler, ReportSampler, Sampler, population_mechanism
-from discreet.plots import USUAL_EPSILONS, check_picture
+from discreet.plots import USUAL_EPSILONS, check_picture_path
 from discreet.privacy import Pure
 
 _PURPOSES = {
@@ -231,7 +231,7 @@ def plan_collection(
     mechanism, taken = choose_mechanism(goal, None, may_ask=not json)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     if plot is not None:
-        check_picture(plot)
+        check_picture_path(plot)
     family = Simplex(required_domain_from_options(domain, domain_size, bounds, cells))
     budgets = sorted(set(epsilon or USUAL_EPSILONS))
     rows = [_compute_plan_row(family, budget, clients, accuracy, confidence) for budget in budgets]

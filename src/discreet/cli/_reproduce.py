@@ -70,7 +70,7 @@ from discreet.research import (
     shift_findings,
     write_report,
 )
-from discreet.research.experiments.client_sets import missing_sets
+from discreet.research.experiments.client_sets import missing_client_sets
 from discreet.tables import Columns, Reading, example_counts, file_source
 
 COMPARE = "compare"
@@ -222,7 +222,7 @@ def _print_findings_of_report(
                 print_blocks(*_titled_ring_table(rows["fig1"]))
             print_blocks(_run_time_text(f"{len(runs)} of {len(FIGURES)} figures", start, pages[report]))
         case "follow-up":
-            missing = [one.name for one in missing_sets() if one.name in ORDERED]
+            missing = [one.name for one in missing_client_sets() if one.name in ORDERED]
             print_blocks(*_finding_lines(follow_up_findings(runs), missing=missing))
             cases = sum(len(each.rows) for each in runs.values())
             print_blocks(_run_time_text(f"{cases} cases of the follow-up", start, pages[report]))
@@ -234,7 +234,7 @@ def _print_findings_of_report(
                 *learned_findings(rows["learned"]),
                 *reweighted_findings(rows["reweighted"]),
             ]
-            print_blocks(*_finding_lines(found, missing=[one.name for one in missing_sets()]))
+            print_blocks(*_finding_lines(found, missing=[one.name for one in missing_client_sets()]))
             print_blocks(
                 _run_time_text(f"{len(rows['population'])} cases", start, pages[report]),
                 f"Designs: [bold]{safe_text(pages['designs'])}[/bold]; "
