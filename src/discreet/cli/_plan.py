@@ -152,7 +152,7 @@ class PlanRow:
         return LinearSampler.name if self.reports is None else ReportSampler.name
 
     @property
-    def population_clients(self) -> int | None:
+    def clients_for_population(self) -> int | None:
         """How many clients that needs for the accuracy of each share."""
         return self.clients if self.reports is None else self.report_clients
 
@@ -327,7 +327,7 @@ def _reports_and_values_table(rows: list[PlanRow], accuracy: float) -> Table:
     for row in rows:
         both = row.clients is not None and row.report_clients is not None
         times = f"{(row.clients or 0) / (row.report_clients or 1):.3g}" if both else "1"
-        counts = client_count_text(row.population_clients), client_count_text(row.clients)
+        counts = client_count_text(row.clients_for_population), client_count_text(row.clients)
         over = ("" if each is None else f"{each:.4g}" for each in row.variance_excess)
         made.add_row(f"{row.epsilon:g}", *counts, times, row.population_mechanism, *over)
     return made
@@ -483,7 +483,7 @@ def _plan_json_record(
                 "clients_for_accuracy": row.clients,
                 "clients_for_accuracy_together": row.together,
                 "population": row.population_mechanism,
-                "clients_for_accuracy_by_reports": row.population_clients,
+                "clients_for_accuracy_by_reports": row.clients_for_population,
                 "times_the_least_variance": dict(zip(("reports", "values"), row.variance_excess, strict=True)),
             }
             for row in rows

@@ -74,7 +74,7 @@ def laplace_tradeoff(mu: float) -> Functional:
     return Functional(tradeoff_at)
 
 
-def privacy_notion(kind: str, budget: float) -> Privacy:
+def privacy_notion_at_budget(kind: str, budget: float) -> Privacy:
     """One of `NOTION_KINDS` at a budget."""
     match kind:
         case "pure":
@@ -220,7 +220,7 @@ class LocalFinite:
     def compute_records(self, units: Sequence[str]) -> Iterator[list[FiniteClasses]]:
         for unit in units:
             size, kind, budget = unit.split("/")
-            k, privacy = int(size), privacy_notion(kind, float(budget))
+            k, privacy = int(size), privacy_notion_at_budget(kind, float(budget))
             families: dict[str, FiniteFamily] = {
                 "global": Simplex(k),
                 "local": Band([1] * k, lower=2 / (k - 2), upper=k / 2 - 1),
@@ -328,7 +328,7 @@ class LocalMixtures:
         seeds = dict(zip(self.budgets, self.seeds, strict=True))
         for unit in units:
             shape, kind, told = unit.split("/")
-            budget, privacy = float(told), privacy_notion(kind, float(told))
+            budget, privacy = float(told), privacy_notion_at_budget(kind, float(told))
             rng = np.random.default_rng(seeds[budget])
             costs = _mixture_cost_function([draw_mixture_client(shape, rng) for _ in range(self.clients)])
             found = {

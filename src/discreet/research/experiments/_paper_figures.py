@@ -315,11 +315,11 @@ def published_envelope(variance: float) -> Callable[[Floats], Floats]:
     """The paper's h~: exp(-d^2/(2 s)) beyond the unit disc, with s where s^2 suffices."""
     scale = math.sqrt(variance)
 
-    def envelope(x: Floats) -> Floats:
+    def envelope_at(x: Floats) -> Floats:
         beyond = np.maximum(0.0, np.sqrt(np.square(x).sum(axis=-1)) - 1.0)
         return np.asarray(np.exp(-np.square(beyond) / (2.0 * scale)) / (2.0 * math.pi * variance))
 
-    return envelope
+    return envelope_at
 
 
 @dataclass(frozen=True)

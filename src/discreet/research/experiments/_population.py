@@ -360,7 +360,10 @@ class ClientSetLaws:
         projected = np.array([nearest_law(row) for row in estimates])
         return EstimateErrors(
             *(
-                {name: _mean_estimate(values) for name, values in distances_from_law(rows, self.average_client).items()}
+                {
+                    name: _mean_with_standard_error(values)
+                    for name, values in distances_from_law(rows, self.average_client).items()
+                }
                 for rows in (estimates, projected)
             )
         )
@@ -376,7 +379,7 @@ def _release_with_seed(sampler: Sampler[FiniteFamily], laws: Floats, rng: np.ran
         return np.asarray(sampler.release(laws, rng=rng))
 
 
-def _mean_estimate(values: Floats) -> MeanEstimate:
+def _mean_with_standard_error(values: Floats) -> MeanEstimate:
     spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return MeanEstimate(float(values.mean()), spread / len(values) ** 0.5)
 
@@ -451,7 +454,7 @@ class ReweightedComparison(SetComparison):
                 for measure, each in found.items():
                     each.setdefault(name, []).append(float(away[measure]))
         errors, squared = (
-            {name: _mean_estimate(np.array(one)) for name, one in each.items()} for each in found.values()
+            {name: _mean_with_standard_error(np.array(one)) for name, one in each.items()} for each in found.values()
         )
         served_number = len(laws) - number
         return ReweightedSet(
