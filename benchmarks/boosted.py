@@ -19,7 +19,7 @@ from discreet._base.kernels import processor_count
 from discreet.research import _boosted as networks, _boosted_compiled as compiled, _boosted_tensors as tensors
 from discreet.research._boosted import PRESETS, BoostedSampler, Training
 from discreet.research.experiments import run_experiment as run_experiment
-from discreet.research.experiments._paper_figures import RandomMixtures, mixture_family, random_clients
+from discreet.research.experiments._paper_figures import RandomMixtures, draw_random_clients, mixture_family
 
 EPSILON, SEED = 1.0, 3
 UNITS = 500  # clients times budgets in Figure 4
@@ -30,7 +30,7 @@ def on_this_cpu(share: float = 0.1) -> None:
     epochs = max(1, round(750 * share))
     training = Training(epochs=epochs, burn_in=max(1, round(1_000 * share)))
     sampler = BoostedSampler(mixture_family(), epsilon=EPSILON, training=training)
-    clients = random_clients(2 * processor_count(), seed=SEED, most=10, mean_extra=2.0)
+    clients = draw_random_clients(2 * processor_count(), seed=SEED, most=10, mean_extra=2.0)
     warm = replace(training, epochs=1, samples=200, batch=100, burn_in=1)
     BoostedSampler(mixture_family(), epsilon=EPSILON, training=warm).output(clients[0])
     start = time.perf_counter()
@@ -58,7 +58,7 @@ def in_both_ways(epochs: int = 10, steps: int = 50) -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     training, rng = Training(epochs=epochs, burn_in=steps - 1), np.random.default_rng(SEED)
-    fresh = networks.fresh_network(1, training.width, rng)
+    fresh = networks.draw_initial_parameters(1, training.width, rng)
     p, q = (rng.standard_normal((1, training.samples)).astype(np.float32) for _ in range(2))
     two, weights, preset = np.stack([fresh, fresh]), np.array([0.2, 0.04]), PRESETS["published"]
     box = np.array([-4.0]), np.array([4.0])

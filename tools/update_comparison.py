@@ -12,32 +12,32 @@ from typing import Any
 
 from discreet.plots._style import save
 from discreet.research._reports._designs import (
+    closed_gap_table,
+    design_divergences_table,
     design_figure,
     design_findings,
-    design_table,
-    keep_table,
+    gain_by_keep_table,
     learned_findings,
-    learned_table,
+    reweighted_errors_table,
     reweighted_findings,
-    reweighted_table,
     shift_findings,
-    shift_table,
+    shifted_clients_table,
 )
 from discreet.research._reports._follow_up import (
     follow_up_figures,
     follow_up_findings as follow_up_findings,
-    minimax_table,
-    mixture_table,
-    ordered_table,
-    published_table,
+    minimax_values_table,
+    mixture_divergences_table,
+    ordered_distances_table,
+    published_numbers_table,
 )
 from discreet.research._reports._population import (
-    contest_table,
-    fidelity_table,
+    client_divergences_table,
+    estimate_errors_table,
     population_figures,
     population_findings,
     rows_by_set,
-    share_table,
+    sample_oracle_contest_table,
 )
 from discreet.research.experiments import RecordedRun, read_records
 from discreet.research.experiments._designs import DesignedSplit, KeptAtBudget, LearnedRun, ShiftedDesign
@@ -78,14 +78,14 @@ def learned_blocks(records: Path) -> dict[str, str]:
         learned = read_records(records / "learned.jsonl", LearnedRun).rows
         blocks["learned"] = listed(learned_findings(learned))
         blocks |= {
-            f"learned_{times}": markdown(*learned_table(learned, times)) for times in {row.times for row in learned}
+            f"learned_{times}": markdown(*closed_gap_table(learned, times)) for times in {row.times for row in learned}
         }
     if (records / "reweighted.jsonl").exists():
         reweighted = read_records(records / "reweighted.jsonl", ReweightedSet).rows
         blocks["reweighted"] = listed(reweighted_findings(reweighted))
         for drawn in SKEWS:
-            blocks[f"reweighted_{drawn}"] = markdown(*reweighted_table(reweighted, drawn))
-            blocks[f"squared_{drawn}"] = markdown(*reweighted_table(reweighted, drawn, squared=True))
+            blocks[f"reweighted_{drawn}"] = markdown(*reweighted_errors_table(reweighted, drawn))
+            blocks[f"squared_{drawn}"] = markdown(*reweighted_errors_table(reweighted, drawn, squared=True))
     return blocks
 
 
@@ -100,10 +100,10 @@ def population_blocks(records: Path) -> dict[str, str]:
     return {
         "sets": sets_table(run.rows),
         "findings": listed(population_findings(run.rows)),
-        "contests": markdown(*contest_table(run.rows)),
-        "shares": markdown(*share_table(told)),
-        "shares_squared": markdown(*share_table(told, "mse")),
-        "fidelity": markdown(*fidelity_table(run.rows)),
+        "contests": markdown(*sample_oracle_contest_table(run.rows)),
+        "shares": markdown(*estimate_errors_table(told)),
+        "shares_squared": markdown(*estimate_errors_table(told, "mse")),
+        "fidelity": markdown(*client_divergences_table(run.rows)),
     }
 
 
@@ -115,10 +115,12 @@ def design_blocks(records: Path) -> dict[str, str]:
     save(design_figure(run), DOCS / "images" / "designs.png")
     return {
         "designs": listed(design_findings(run.rows)),
-        **{f"designs_{name}": markdown(*design_table(run.rows, name)) for name in ("kl", "tv", "hellinger")},
-        "keeps": markdown(*keep_table(read_records(paths["keeps"], KeptAtBudget).rows)),
+        **{
+            f"designs_{name}": markdown(*design_divergences_table(run.rows, name)) for name in ("kl", "tv", "hellinger")
+        },
+        "keeps": markdown(*gain_by_keep_table(read_records(paths["keeps"], KeptAtBudget).rows)),
         "shifts": listed(shift_findings(shifts)),
-        "shifts_kl": markdown(*shift_table(shifts)),
+        "shifts_kl": markdown(*shifted_clients_table(shifts)),
     }
 
 
@@ -140,11 +142,11 @@ def follow_up_blocks(records: Path) -> dict[str, str]:
     shown = [row for row in mixtures if row.budget == 1.0]
     return {
         "follow_up": listed(follow_up_findings(runs)),
-        "follow_up_published": markdown(*published_table(finite, mixtures)),
-        "follow_up_minimax": markdown(*minimax_table([row for row in finite if row.budget == 1.0], 10)),
-        "follow_up_mixtures": markdown(*mixture_table(shown)),
-        "ordered": markdown(*ordered_table([row for row in ordered if row.set in ("delays", "cholesterol")])),
-        "ordered_all": markdown(*ordered_table(ordered)),
+        "follow_up_published": markdown(*published_numbers_table(finite, mixtures)),
+        "follow_up_minimax": markdown(*minimax_values_table([row for row in finite if row.budget == 1.0], 10)),
+        "follow_up_mixtures": markdown(*mixture_divergences_table(shown)),
+        "ordered": markdown(*ordered_distances_table([row for row in ordered if row.set in ("delays", "cholesterol")])),
+        "ordered_all": markdown(*ordered_distances_table(ordered)),
     }
 
 

@@ -146,8 +146,8 @@ WRITERS = {
     """,
     "picture": """
         from pathlib import Path
-        from discreet.plots._style import figure, save
-        drawn = figure(4.0, 3.0)
+        from discreet.plots._style import empty_figure, save
+        drawn = empty_figure(4.0, 3.0)
         write = lambda path: save(drawn, Path(path))
     """,
 }
@@ -219,7 +219,7 @@ def test_a_secret_and_an_agreement_are_never_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_picture_keeps_the_mode_and_does_not_go_through_links(tmp_path: Path) -> None:
-    drawn = style.figure(4.0, 3.0)
+    drawn = style.empty_figure(4.0, 3.0)
     (tmp_path / "out.png").write_bytes(b"old")
     (tmp_path / "out.png").chmod(0o640)
     style.save(drawn, tmp_path / "out.png")

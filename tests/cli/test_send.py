@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from discreet.agreement import Agreement
-from discreet.cli._printing import sending_bar
+from discreet.cli._printing import showing_sending_progress
 from discreet.tables import write_secret
 from tests.client.hostile import replies, said, serving
 from tests.collect.running import PATIENCE, agreed, running
@@ -112,7 +112,7 @@ def test_a_bar_shows_how_many_are_acknowledged(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     monkeypatch.setenv("COLUMNS", "80")
-    with sending_bar() as told:
+    with showing_sending_progress() as told:
         for done in (0, 5_000, 12_000):
             told(done, 12_000)
     said = capsys.readouterr()

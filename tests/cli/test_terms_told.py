@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.cli._options import promise_text
+from discreet.cli._options import privacy_promise_text
 
 Run = Callable[..., Any]
 WHOLE = dc.Simplex(["a", "b", "c"])
@@ -85,5 +85,5 @@ def test_a_designed_line_is_sampled_estimated_and_planned_without_a_word_about_o
 
 
 def test_a_pure_promise_is_its_epsilon() -> None:
-    assert promise_text(dc.Pure(0.5), 0.5) == "epsilon = 0.5"
-    assert json.dumps(promise_text(dc.Gaussian(1.0), 0.25)) == '"1-Gaussian LDP (pure epsilon = 0.25)"'
+    assert privacy_promise_text(dc.Pure(0.5), 0.5) == "epsilon = 0.5"
+    assert json.dumps(privacy_promise_text(dc.Gaussian(1.0), 0.25)) == '"1-Gaussian LDP (pure epsilon = 0.25)"'

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 import discreet as dc
 from discreet import plots
 from discreet.audit import black_box_audit
-from discreet.plots._style import figure
+from discreet.plots._style import empty_figure
 from tests.pictures import assert_picture
 
 
@@ -44,7 +44,7 @@ def test_no_word_is_spelled_as_numpy_spells_it() -> None:
 
 
 def test_on_ones_own_axes_and_what_cannot_be_drawn() -> None:
-    panels = figure(8.0, 4.0).subplots(1, 2)
+    panels = empty_figure(8.0, 4.0).subplots(1, 2)
     assert plots.audit(FOUND, ax=panels) is panels[0].figure
     with pytest.raises(dc.DiscreetError, match="ax holds 1 axes for 2 panels"):
         plots.audit(FOUND, ax=panels[0])

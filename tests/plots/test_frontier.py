@@ -9,7 +9,7 @@ import pytest
 import discreet as dc
 from discreet import plots
 from discreet.design import Design
-from discreet.plots._style import figure
+from discreet.plots._style import empty_figure
 from tests.pictures import assert_picture
 
 CLIENTS = np.random.default_rng(0).dirichlet(np.full(6, 0.5), 40)
@@ -64,7 +64,7 @@ def test_what_is_grey_is_below_what_is_proved() -> None:
 
 
 def test_on_ones_own_axes_and_what_cannot_be_drawn() -> None:
-    axes = figure(4.0, 4.0).subplots()
+    axes = empty_figure(4.0, 4.0).subplots()
     assert plots.frontier(designs(), ax=axes) is axes.figure
     with pytest.raises(dc.DiscreetError, match="one or more"):
         plots.frontier([])

@@ -9,7 +9,7 @@ import pytest
 import discreet as dc
 from discreet import estimation, plots
 from discreet.errors import DiscreetError
-from discreet.plots._style import figure
+from discreet.plots._style import empty_figure
 from tests.pictures import assert_picture
 
 LINEAR = dc.LinearSampler(dc.Simplex(["a", "b", "c$_1$", "d" * 50]), epsilon=2.0)
@@ -45,11 +45,11 @@ def test_more_groups_than_panels_are_told() -> None:
 def test_cells_and_own_axes() -> None:
     sampler = dc.LinearSampler(dc.Simplex(dc.Interval(0.0, 8.0, cells=4)), epsilon=2.0)
     found = estimation.estimate_groups(sampler, counts={"x": [40, 30, 20, 10], "y": [10, 20, 30, 40]})
-    own = figure(8.0, 4.0)
+    own = empty_figure(8.0, 4.0)
     assert plots.groups(found, ax=own.subplots(1, 2)) is own
     assert len(own.axes[0].patches) == 2  # the group, and all clients
     with pytest.raises(DiscreetError, match="2 panels"):
-        plots.groups(found, ax=figure(8.0, 4.0).subplots())
+        plots.groups(found, ax=empty_figure(8.0, 4.0).subplots())
     assert len(plots.change(estimation.change(*found.groups.values())).axes[0].get_yticks()) == 4
 
 

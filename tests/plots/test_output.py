@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import discreet as dc
 from discreet import plots
-from discreet.plots._style import figure
+from discreet.plots._style import empty_figure
 from tests.mechanisms.continuous.clients import interval_family, ring
 from tests.pictures import assert_picture
 
@@ -95,7 +95,7 @@ def test_a_box_that_is_not_the_same_for_all_outcomes_is_drawn_row_by_row(tmp_pat
 
 @pytest.mark.slow
 def test_on_ones_own_axes() -> None:
-    own = figure(8.0, 4.0)
+    own = empty_figure(8.0, 4.0)
     left, right = own.subplots(1, 2)
     sampler = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
     assert plots.output(sampler, [0.5, 0.5, 0.0], ax=right) is own
@@ -103,7 +103,7 @@ def test_on_ones_own_axes() -> None:
     assert right.has_data()
     family = interval_family()
     assert plots.output(dc.OptimalSampler(family, epsilon=1.0), family.mixture([1.0], [0.0]), ax=left) is own
-    parts = figure(8.0, 4.0)
+    parts = empty_figure(8.0, 4.0)
     part = parts.add_subfigure(GridSpec(1, 1)[0])
     assert plots.output(sampler, [0.5, 0.5, 0.0], ax=part.subplots()) is parts
 
@@ -126,8 +126,8 @@ def test_what_cannot_be_drawn() -> None:
     with pytest.raises(dc.DiscreetError, match="sampler = "):
         plots.output(dc.Simplex(3), [0.5, 0.5])  # type: ignore[arg-type]
     with pytest.raises(dc.DiscreetError, match="ax holds 2 axes for 1 panels"):
-        plots.output(sampler, [0.5, 0.5], ax=figure(4.0, 4.0).subplots(1, 2))
+        plots.output(sampler, [0.5, 0.5], ax=empty_figure(4.0, 4.0).subplots(1, 2))
     with pytest.raises(dc.DiscreetError, match="ax = 3 is not matplotlib axes"):
         plots.output(sampler, [0.5, 0.5], ax=3)  # type: ignore[arg-type]
     with pytest.raises(dc.DiscreetError, match="title = 'T' is for a new figure"):
-        plots.output(sampler, [0.5, 0.5], ax=figure(4.0, 4.0).subplots(), title="T")
+        plots.output(sampler, [0.5, 0.5], ax=empty_figure(4.0, 4.0).subplots(), title="T")

@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet import estimation, plots
-from discreet.plots._style import figure
+from discreet.plots._style import empty_figure
 from tests.pictures import assert_picture
 
 
@@ -30,7 +30,7 @@ def test_both_panels_hold_what_is_promised(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_on_ones_own_axes_and_what_cannot_be_drawn() -> None:
-    panels = figure(8.0, 4.0).subplots(2, 1)
+    panels = empty_figure(8.0, 4.0).subplots(2, 1)
     assert plots.plan(dc.Simplex(3), clients=100, epsilons=[1.0], ax=panels) is panels[0].figure
     with pytest.raises(dc.DiscreetError, match="ax holds 1 axes for 2 panels"):
         plots.plan(dc.Simplex(3), clients=100, ax=panels[0])

@@ -9,7 +9,7 @@ import pytest
 import discreet as dc
 from discreet import estimation, plots
 from discreet.domain import Bins
-from discreet.plots._style import figure
+from discreet.plots._style import empty_figure
 from tests.pictures import assert_picture
 
 COUNTS = [400, 300, 200, 100]
@@ -61,7 +61,7 @@ def test_cells(tmp_path: Path) -> None:
 
 def test_on_ones_own_axes_and_what_cannot_be_drawn() -> None:
     found = estimation.population(dc.LinearSampler(dc.Simplex(4), epsilon=2.0), counts=COUNTS)
-    axes = figure(5.0, 5.0).subplots()
+    axes = empty_figure(5.0, 5.0).subplots()
     assert plots.population(found, ax=axes) is axes.figure
     assert axes.has_data()
     with pytest.raises(dc.DiscreetError, match=r"truth has shape \(3,\)"):

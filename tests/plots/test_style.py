@@ -12,19 +12,19 @@ import discreet as dc
 from discreet import DiscreetError, audit, estimation, plots, research
 from discreet.audit import TestedEvent
 from discreet.plots import _style, divergence_label
-from discreet.plots._style import figure, library_style, missing_fonts_note, save, text_or_fallback
+from discreet.plots._style import drawable_text_or_fallback, empty_figure, missing_fonts_note, save, using_library_style
 from tests.soaking import wide
 
 
 def test_a_file_name_without_a_known_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DiscreetError, match=r"does not end in .png, .svg, .pdf"):
-        save(figure(4.0, 3.0), tmp_path / "picture.jpg")
+        save(empty_figure(4.0, 3.0), tmp_path / "picture.jpg")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_callers_settings_survive() -> None:
     before = dict(matplotlib.rcParams)
-    with library_style():
+    with using_library_style():
         assert dict(matplotlib.rcParams) != before
     assert dict(matplotlib.rcParams) == before
 
@@ -102,4 +102,4 @@ def test_labels_in_any_script_are_written_or_numbered(name: str, tmp_path: Path)
         drawn.savefig(tmp_path / "picture.png")
         labels = [label.get_text() for axes in drawn.axes[:1] for label in axes.get_yticklabels()]
         if "plain" in labels:
-            assert set(labels) == {"plain", text_or_fallback(name, "outcome 1")}
+            assert set(labels) == {"plain", drawable_text_or_fallback(name, "outcome 1")}

@@ -6,7 +6,7 @@ import pytest
 from discreet import plots
 from discreet.errors import DiscreetError
 from discreet.estimation import answer_groups, answer_survey, survey_change
-from discreet.plots import figure
+from discreet.plots import empty_figure
 from discreet.survey import Number, Survey, SurveySampler, histogram, mean, shares
 
 
@@ -27,10 +27,10 @@ def test_a_panel_for_each_question() -> None:
     assert len(panels[0].get_yticks()) == 2
     assert "1 more outcome not shown" in panels[0].get_xlabel()
     assert np.asarray(panels[1].images[0].get_array()).shape == (3, 5)
-    own = figure(12.0, 4.0)
+    own = empty_figure(12.0, 4.0)
     assert plots.survey(found, ax=own.subplots(1, 4)) is own
     with pytest.raises(DiscreetError, match="ax"):
-        plots.survey(found, ax=figure(4.0, 4.0).subplots())
+        plots.survey(found, ax=empty_figure(4.0, 4.0).subplots())
 
 
 def test_a_question_that_nobody_was_asked_has_an_empty_panel() -> None:

@@ -8,7 +8,7 @@ import pytest
 import discreet as dc
 from discreet import DiscreetError, plots
 from discreet.plots._planning import RiskCurve, risk_curves_figure
-from discreet.plots._style import figure, save
+from discreet.plots._style import empty_figure, save
 from tests.pictures import assert_picture
 
 
@@ -106,7 +106,7 @@ def test_the_curves_are_those_of_the_family() -> None:
 
 
 def test_on_ones_own_axes() -> None:
-    panels = figure(8.0, 4.0).subplots(1, 3)
+    panels = empty_figure(8.0, 4.0).subplots(1, 3)
     drawn = plots.tradeoff(dc.Simplex(4), epsilon=[1.0, 2.0], divergences=["kl", "tv"], ax=panels[1:])
     assert drawn is panels[0].figure
     assert [axes.has_data() for axes in panels] == [False, True, True]

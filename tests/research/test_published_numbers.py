@@ -31,10 +31,10 @@ from discreet.research.experiments._paper_figures import (
     GaussianRing,
     MixtureClient,
     RandomMixtures,
+    draw_random_clients,
     gaussian_ring,
     mixture_family,
     published_envelope,
-    random_clients,
 )
 
 Floats = NDArray[np.float64]
@@ -180,7 +180,7 @@ def test_paper_figure_4_first_client(epsilon: float) -> None:
     The published code stops at a mass within 1e-5 of one, and does not normalise. With its steps repeated on our box every digit that its
     quadrature keeps comes out. Ours is solved to the end: a mass that is wrong by d changes KL by d, and TV by at most d.
     """
-    [client] = random_clients(1, seed=SEEDS[epsilon], most=10, mean_extra=2.0)
+    [client] = draw_random_clients(1, seed=SEEDS[epsilon], most=10, mean_extra=2.0)
     how = dc.Density(DELTA, DELTA)
     sampler = dc.OptimalSampler(mixture_family(), epsilon=epsilon, discretisation=how)
     nodes, parts = np.polynomial.legendre.leggauss(20)

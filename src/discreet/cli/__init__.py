@@ -1,6 +1,6 @@
 """The command `discreet`. It parses options, calls the library and prints; it contains no mathematics.
 
-`COMMANDS` in `_app` says in which module each command is.
+`COMMANDS` in `_app` says which function of which module each command is.
 """
 
 import gc

@@ -23,21 +23,21 @@ from discreet.cli._options import (
     Upper,
     argument,
     ask_for_goal,
+    budget_spending_text,
     choose_mechanism,
+    family_from_options,
     mechanism_text,
     option,
+    privacy_from_options,
     refuse_given_options,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
-    require_domain,
-    schedule_lines,
-    spending_text,
-    stated_family,
-    stated_privacy,
-    stated_survey,
+    required_domain_from_options,
+    round_schedule_lines,
+    survey_sampler_from_options,
     switch,
 )
-from discreet.cli._printing import print_blocks, safe_text, write_json
+from discreet.cli._printing import print_blocks, print_json, safe_text
 from discreet.domain import Coding, Domain, Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
@@ -55,7 +55,7 @@ from discreet.privacy import Privacy, Pure
 from discreet.privacy.tradeoff import large_epsilon_warning
 
 
-def agree(
+def write_or_check_agreement(
     file: Annotated[Path, argument("FILE", "The agreement: a new file, or with --check an existing one.")],
     epsilon: EachEpsilon = None,
     delta: Delta = None,
@@ -101,7 +101,7 @@ def agree(
         refuse_given_options(given, f"is for a new agreement; --check only reads {file}")
         found = Agreement.read(file)
     elif survey is not None:
-        asked = stated_survey(
+        asked = survey_sampler_from_options(
             survey, epsilon, delta=delta, nu=nu, domain=domain, domain_size=domain_size, bounds=bounds, cells=cells, lower=lower,
             upper=upper, mechanism=mechanism, other=other,
         )  # fmt: skip
@@ -110,13 +110,13 @@ def agree(
                 "--for clients has no meaning with --survey, whose reports serve the population; leave it out"
             )
         for domain_of_column in asked.survey.columns.values():
-            _refuse_look_alikes(domain_of_column)
+            _refuse_look_alike_labels(domain_of_column)
         refuse_large_epsilon(asked.epsilon, allowed=allow_large_epsilon)
-        found = Agreement.of(asked, rounds=rounds, purpose=purpose, schedule=_stated_schedule(start, every))
+        found = Agreement.of(asked, rounds=rounds, purpose=purpose, schedule=_schedule_from_options(start, every))
         refuse_large_total_epsilon(found.doubt_of_rounds, allowed=allow_large_epsilon)
         found.write(file)
     else:
-        promised = stated_privacy(
+        promised = privacy_from_options(
             epsilon,
             delta,
             nu,
@@ -129,22 +129,22 @@ def agree(
                 f"{'--delta' if nu is None else '--nu'} with --mechanism mollifier: the mollifier is a ball of pure epsilon; give --epsilon "
                 "alone, or say --mechanism optimal"
             )
-        whole = Simplex(require_domain(domain, domain_size, bounds, cells))
-        _refuse_look_alikes(whole.domain)
-        family = stated_family(whole.domain, lower, upper)
+        whole = Simplex(required_domain_from_options(domain, domain_size, bounds, cells))
+        _refuse_look_alike_labels(whole.domain)
+        family = family_from_options(whole.domain, lower, upper)
         if goal == "population" and mechanism is None:
             name = population_mechanism(family, promised)
         if name == LinearSampler.name and isinstance(family, Band):
             raise DiscreetError(f"{MEMBERS_ALONE} (leave out --lower and --upper)")
         sampler: Sampler[AnyFamily] | ReportSampler
         if name == ReportSampler.name:
-            sampler = _report_sampler(family, promised)
-            taken = _reports_advantage_text(sampler) if mechanism is None else None
+            sampler = _build_report_sampler(family, promised)
+            taken = _reason_for_reports_text(sampler) if mechanism is None else None
         else:
             sampler = sampler_named(name, family, privacy=promised)
         refuse_large_epsilon(sampler.epsilon, allowed=allow_large_epsilon)
         label = None if other is None else Coding(whole.domain, other).other
-        schedule = _stated_schedule(start, every)
+        schedule = _schedule_from_options(start, every)
         found = Agreement.of(sampler, rounds=rounds, purpose=purpose, other=label, schedule=schedule)
         refuse_large_total_epsilon(found.doubt_of_rounds, allowed=allow_large_epsilon)
         found.write(file)
@@ -152,7 +152,7 @@ def agree(
         together: dict[str, Any] = {"together": str(found.privacy_of_all_rounds)} if found.rounds > 1 else {}
         if found.schedule is not None:
             together |= {"rounds_in_a_year": found.rounds_in_a_year, "in_a_year": str(found.in_a_year)}
-        write_json({"id": found.id, "agreement": found.document, **together})
+        print_json({"id": found.id, "agreement": found.document, **together})
         return
     # the cost comes first, before any text that the agreement's author chose
     kind = mechanism_text(found.mechanism, any_client=found.family.document.get("everybody", False))
@@ -162,9 +162,9 @@ def agree(
     if found.joint is not None:
         kind += f" ({found.joint.samples} samples of each client drawn together, around the {found.joint.around})"
     lines = [
-        f"{spending_text(found)}, {kind} on {safe_text(found.family.description, most=300)}{_outcome_preview(found)}"
+        f"{budget_spending_text(found)}, {kind} on {safe_text(found.family.description, most=300)}{_first_and_last_outcomes_text(found)}"
     ]
-    lines += schedule_lines(found)
+    lines += round_schedule_lines(found)
     if found.survey is not None:
         asked = found.survey_sampler()
         lines += [f"asks: {safe_text(question.title, most=100)}" for question in asked.survey.questions]
@@ -191,15 +191,15 @@ def agree(
     print_blocks("\n".join(lines))
 
 
-def _stated_schedule(start: str | None, every: str | None) -> Schedule | None:
-    """The dates of the rounds, if they are named by dates."""
+def _schedule_from_options(start: str | None, every: str | None) -> Schedule | None:
+    """The schedule by --start and --every; None if rounds are not named by dates."""
     if every is not None and start is None:
         raise DiscreetError("--every says how long a round is; give the first day too: --start DATE")
     return None if start is None else Schedule(start, every="day" if every is None else every)
 
 
-def _report_sampler(family: Simplex | Band, promised: Privacy) -> ReportSampler:
-    """The sampler of reports, where there is one."""
+def _build_report_sampler(family: Simplex | Band, promised: Privacy) -> ReportSampler:
+    """The sampler of reports; an error for families and notions of privacy without one."""
     if not isinstance(family, Simplex):
         raise DiscreetError(
             "--mechanism reports is for every distribution on outcomes; leave out --lower and --upper, or say --mechanism optimal"
@@ -211,7 +211,7 @@ def _report_sampler(family: Simplex | Band, promised: Privacy) -> ReportSampler:
     return ReportSampler(family, privacy=promised)
 
 
-def _reports_advantage_text(sampler: ReportSampler) -> str:
+def _reason_for_reports_text(sampler: ReportSampler) -> str:
     """Why reports were chosen, and what to say for samples."""
     ratio = sampler.by_values().variance() / sampler.variance()
     return (
@@ -220,7 +220,7 @@ def _reports_advantage_text(sampler: ReportSampler) -> str:
     )
 
 
-def _outcome_preview(found: Agreement) -> str:
+def _first_and_last_outcomes_text(found: Agreement) -> str:
     """The first and the last outcomes, so that a wrong list is noticed."""
     names = found.domain.labels if isinstance(found.family, FamilyTerms) else None
     if names is None:
@@ -229,7 +229,7 @@ def _outcome_preview(found: Agreement) -> str:
     return f" ({', '.join(safe_text(name, most=60) for name in ends)})"
 
 
-def _refuse_look_alikes(domain: Domain) -> None:
+def _refuse_look_alike_labels(domain: Domain) -> None:
     """Raise an error for two labels that look alike: people choose outcomes by what they see."""
     found = domain.look_alikes if isinstance(domain, Labels) else None
     if found is not None:

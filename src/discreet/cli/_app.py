@@ -28,29 +28,29 @@ from discreet.errors import (
 )
 
 USER_ERROR = 2
-COMMANDS = {  # in the order of the work: the module of a command, and its summary
-    "demo": ("demo", "A tour on bundled real data, with pictures."),
-    "plan": ("plan", "Choose epsilon and mechanism before anything is collected."),
-    "agree": ("agree", "Write an agreement between clients and curator."),
-    "design": ("design", "The best sampler for clients like public examples."),
-    "secret": ("gateway", "Make the secret that makes a release repeatable."),
-    "sample": ("sample", "One private sample for each client of a table."),
-    "tokens": ("sample", "A private text of a language model, and its guarantee."),
-    "collect": ("collect", "A service that collects samples and shows estimates."),
-    "enrol": ("collect", "Make tokens for the clients of a collection."),
-    "invite": ("collect", "Links and QR codes to take part by, one for each token."),
-    "send": ("gateway", "Send a private sample for each client of a table."),
-    "export": ("collect", "The samples of a collection, as a table to estimate from."),
-    "close": ("collect", "End a collection: nothing more is counted."),
-    "publish": ("collect", "The result of a closed collection, as a folder."),
-    "estimate": ("estimate", "Estimate the population from samples, with intervals."),
-    "tradeoff": ("tradeoff", "The cost of privacy, and the epsilon for a target."),
-    "explore": ("tradeoff", "A page to explore the cost of privacy, and agreements."),
-    "account": ("tradeoff", "The total loss of several samples, and of shuffling."),
-    "audit": ("audit", "Try to refute a claim of privacy from samples."),
-    "certify": ("audit", "Prove a sampler's privacy in integers, as a file."),
-    "reproduce": ("reproduce", "Every figure of the paper, beside the published numbers."),
-    "ledger": ("gateway", "A client's budget, charged before a sample leaves."),
+COMMANDS = {  # in the order of the work: the module of a command, its function there, and its summary
+    "demo": ("demo", "show_demo_on_flights", "A tour on bundled real data, with pictures."),
+    "plan": ("plan", "plan_collection", "Choose epsilon and mechanism before anything is collected."),
+    "agree": ("agree", "write_or_check_agreement", "Write an agreement between clients and curator."),
+    "design": ("design", "design_sampler", "The best sampler for clients like public examples."),
+    "secret": ("gateway", "make_secret_file", "Make the secret that makes a release repeatable."),
+    "sample": ("sample", "release_samples_of_table", "One private sample for each client of a table."),
+    "tokens": ("sample", "generate_private_text", "A private text of a language model, and its guarantee."),
+    "collect": ("collect", "serve_collection", "A service that collects samples and shows estimates."),
+    "enrol": ("collect", "make_client_tokens", "Make tokens for the clients of a collection."),
+    "invite": ("collect", "invite_clients", "Links and QR codes to take part by, one for each token."),
+    "send": ("gateway", "send_samples_of_table", "Send a private sample for each client of a table."),
+    "export": ("collect", "export_collected_samples", "The samples of a collection, as a table to estimate from."),
+    "close": ("collect", "close_collection_for_good", "End a collection: nothing more is counted."),
+    "publish": ("collect", "publish_closed_collection", "The result of a closed collection, as a folder."),
+    "estimate": ("estimate", "print_population_estimate", "Estimate the population from samples, with intervals."),
+    "tradeoff": ("tradeoff", "print_tradeoff", "The cost of privacy, and the epsilon for a target."),
+    "explore": ("tradeoff", "serve_explorer_page", "A page to explore the cost of privacy, and agreements."),
+    "account": ("tradeoff", "print_total_privacy_loss", "The total loss of several samples, and of shuffling."),
+    "audit": ("audit", "audit_mechanism", "Try to refute a claim of privacy from samples."),
+    "certify": ("audit", "write_privacy_certificate", "Prove a sampler's privacy in integers, as a file."),
+    "reproduce": ("reproduce", "reproduce_paper_figures", "Every figure of the paper, beside the published numbers."),
+    "ledger": ("gateway", "ledger", "A client's budget, charged before a sample leaves."),
 }
 _STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
 
@@ -64,7 +64,7 @@ class OneLineErrors(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, which take plain values."""
-        return _with_plain_values(super().get_params(ctx))
+        return _bypass_typer_for_plain_values(super().get_params(ctx))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command by its name; its module is imported now."""
@@ -79,7 +79,7 @@ class OneLineErrors(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the summary of each command without importing any."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, purpose) for name, (_, purpose) in COMMANDS.items()])
+            formatter.write_dl([(name, purpose) for name, (_, _, purpose) in COMMANDS.items()])
 
     def main(
         self,
@@ -93,21 +93,21 @@ class OneLineErrors(TyperGroup):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LargeEpsilonWarning)  # commands that release raise an error instead
-                warnings.showwarning = _warning_printer(warnings.showwarning)
+                warnings.showwarning = _one_line_warning_printer(warnings.showwarning)
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except (DiscreetError, MissingExtraError) as problem:
-            _exit_with_message(str(problem))
+            _print_error_and_exit(str(problem))
         except OSError as problem:
-            _exit_with_message(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
+            _print_error_and_exit(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
         except Exception as problem:
             message = getattr(problem, "format_message", None)  # an error of the parser, in every version of typer
             if message is None:
                 raise
-            _exit_with_message(message())
+            _print_error_and_exit(message())
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _warning_printer(usual: Callable[..., None]) -> Callable[..., None]:
+def _one_line_warning_printer(usual: Callable[..., None]) -> Callable[..., None]:
     """A function that shows warnings: those about clients and designs as one line, others as usual."""
 
     def show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
@@ -119,7 +119,7 @@ def _warning_printer(usual: Callable[..., None]) -> Callable[..., None]:
     return show_warning
 
 
-def _exit_with_message(message: str) -> NoReturn:
+def _print_error_and_exit(message: str) -> NoReturn:
     typer.echo(f"discreet: {visible(' '.join(message.split()))}", err=True)
     sys.exit(USER_ERROR)
 
@@ -144,8 +144,8 @@ def show_version_or_help(
 
 
 def _load_command(name: str) -> Any:
-    module, purpose = COMMANDS[name]
-    found = getattr(import_module(f"discreet.cli._{module}"), name)
+    module, function, purpose = COMMANDS[name]
+    found = getattr(import_module(f"discreet.cli._{module}"), function)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(**_STYLE)
         alone.command(name, cls=PlainCommand, short_help=purpose)(found)
@@ -172,10 +172,10 @@ class PlainValues:
         """The value of a parameter for what was typed. Typer calls it."""
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
-        plain = self._plain_value(value)
+        plain = self._parse_plain_spelling(value)
         return self._by_typer().coerce(value, param=param, ctx=ctx) if plain is None else plain
 
-    def _plain_value(self, value: Any) -> Any:
+    def _parse_plain_spelling(self, value: Any) -> Any:
         if self._kind == list[str] and value and all(isinstance(each, str) and each.isprintable() for each in value):
             return list(value)
         if not isinstance(value, str) or not value.isprintable():
@@ -190,10 +190,10 @@ class PlainCommand(TyperCommand):
     """A command whose parameters take plain values."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _with_plain_values(super().get_params(ctx))
+        return _bypass_typer_for_plain_values(super().get_params(ctx))
 
 
-def _with_plain_values(parameters: list[Any]) -> list[Any]:
+def _bypass_typer_for_plain_values(parameters: list[Any]) -> list[Any]:
     for each in parameters:
         kind = getattr(getattr(each, "type_descriptor", None), "annotation", None)  # absent before typer 0.29
         if kind is not None and hasattr(each, "get_runtime_param") and "get_runtime_param" not in vars(each):

@@ -15,8 +15,18 @@ from discreet import plots
 from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.audit import BlackBoxAudit, black_box_audit, certificate
-from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, argument, option, stated_family, stated_privacy
-from discreet.cli._printing import empty_table, format_number, json_values, print_result, safe_text
+from discreet.cli._options import (
+    Delta,
+    JsonOutput,
+    Lower,
+    Nu,
+    Upper,
+    argument,
+    family_from_options,
+    option,
+    privacy_from_options,
+)
+from discreet.cli._printing import empty_table, fields_as_json, format_number, print_result, safe_text
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import (
@@ -36,7 +46,7 @@ REFUTED = 1
 _BAR = 40
 
 
-def audit(
+def audit_mechanism(
     mechanism: Annotated[
         str | None,
         argument(
@@ -65,7 +75,7 @@ def audit(
 
     MODULE is a module or a .py file. If the claim is not refuted, it is not proved: an untested event may refute it.
     """
-    named, audited = _audited_mechanism(mechanism, epsilon, outcomes, agreement)
+    named, audited = _load_audited_mechanism(mechanism, epsilon, outcomes, agreement)
     given = [_parse_audited_input(text) for text in inputs or ()]
     known = given if inputs or not hasattr(audited, "release") else None
     found = black_box_audit(audited, known, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence)
@@ -73,12 +83,12 @@ def audit(
         verdict = "refuted" if found.is_refuted else "not refuted"
         plots.save(plots.audit(found, title=f"{named}: claim {verdict}"), plot)
     pictures = [f"Picture: {safe_text(plot)}"] if plot else []
-    print_result(_audit_record(found), *_audit_report(found, named), *pictures, json=json)
+    print_result(_audit_json_record(found), *_audit_report_blocks(found, named), *pictures, json=json)
     if found.is_refuted:
         raise typer.Exit(REFUTED)
 
 
-def _audited_mechanism(
+def _load_audited_mechanism(
     name: str | None, epsilon: float | None, outcomes: int | None, agreement: Path | None
 ) -> tuple[str, Any]:
     """What is audited, and what it is called: a function f(input, n), or a mechanism, which knows its clients and its claim."""
@@ -94,7 +104,7 @@ def _audited_mechanism(
             )
         return str(agreement), agreed.sampler() if agreed.joint is None else agreed.joint_sampler()
     assert name is not None
-    found = load_callable(name) if ":" in name else _mechanism_of_name(name)
+    found = load_callable(name) if ":" in name else _mechanism_class_named(name)
     made = found.func if isinstance(found, partial) else found  # parameters of a class
     if outcomes is None and not isinstance(made, type):
         if epsilon is None and not hasattr(found, "release"):
@@ -110,7 +120,7 @@ def _audited_mechanism(
         ) from error
 
 
-def _mechanism_of_name(name: str) -> Any:
+def _mechanism_class_named(name: str) -> Any:
     """The class of a mechanism of ours, or of one that an installed package offers."""
     if name in MECHANISMS:
         return MECHANISMS[name]
@@ -120,7 +130,7 @@ def _mechanism_of_name(name: str) -> Any:
         raise DiscreetError(f"{name!r} is not MODULE:CALLABLE, as in mechanisms:respond, and {error}") from None
 
 
-def certify(
+def write_privacy_certificate(
     out: Annotated[
         Path, option("FILE", "The certificate, a JSON file; it replaces only another certificate.", "--out", "-o")
     ],
@@ -142,11 +152,13 @@ def certify(
         missing = "certify needs --outcomes K and --epsilon E (or --nu NU), or --agreement FILE"
         if outcomes is None:
             raise DiscreetError(missing)
-        stated = stated_privacy(epsilon, delta, nu, missing=missing)
+        stated = privacy_from_options(epsilon, delta, nu, missing=missing)
     elif any(given is not None for given in (epsilon, delta, nu)):
         raise DiscreetError("--agreement states the sampler; leave out --epsilon, --delta and --nu")
     agreed = None if agreement is None else Agreement.read(agreement)
-    found = certificate(_stated_sampler(outcomes, stated, agreed, mechanism, lower, upper), agreement=agreed)
+    found = certificate(
+        _sampler_from_options_or_agreement(outcomes, stated, agreed, mechanism, lower, upper), agreement=agreed
+    )
     found.write(out)
     low, high = found.realised_epsilon
     assert found.largest_epsilon is not None
@@ -170,7 +182,7 @@ def certify(
         raise typer.Exit(REFUTED)
 
 
-def _stated_sampler(
+def _sampler_from_options_or_agreement(
     outcomes: int | None,
     stated: Privacy | None,
     agreement: Agreement | None,
@@ -187,7 +199,7 @@ def _stated_sampler(
         return agreement.sampler() if agreement.joint is None else agreement.joint_sampler()
     assert outcomes is not None
     name = check_mechanism(OptimalSampler.name if mechanism is None else mechanism, "--mechanism")
-    family = stated_family(outcomes, lower or None, upper)
+    family = family_from_options(outcomes, lower or None, upper)
     if name == ReportSampler.name:
         if not isinstance(family, Simplex):
             raise DiscreetError(
@@ -233,7 +245,7 @@ def _parse_audited_input(text: str) -> Any:
         return text
 
 
-def _audit_report(found: BlackBoxAudit, mechanism: str) -> list[Any]:
+def _audit_report_blocks(found: BlackBoxAudit, mechanism: str) -> list[Any]:
     claim = f"{found.epsilon:g}" if not found.delta else f"({found.epsilon:g}, {found.delta:g})"
     made = empty_table("event", "inputs", "counts", "at least", texts=3)
     for event in found.events:
@@ -245,14 +257,14 @@ def _audit_report(found: BlackBoxAudit, mechanism: str) -> list[Any]:
     verdict = "REFUTED" if found.is_refuted else "not refuted (which proves nothing)"
     return [
         f"{safe_text(mechanism)}: claimed epsilon {claim}",
-        _leading_event_bars(found),
+        _leading_event_bars_text(found),
         made,
         f"empirical_epsilon_lower_bound {format_number(found.empirical_epsilon_lower_bound)} at {found.confidence:.4g} confidence: "
         f"[bold]{verdict}[/bold]",
     ]
 
 
-def _leading_event_bars(found: BlackBoxAudit) -> str:
+def _leading_event_bars_text(found: BlackBoxAudit) -> str:
     event = found.events[0]
     lines = [f"Leading event: {safe_text(event.description)}"]
     for which, count in ((event.first_input, event.first_count), (event.second_input, event.second_count)):
@@ -261,7 +273,7 @@ def _leading_event_bars(found: BlackBoxAudit) -> str:
     return "\n".join(lines)
 
 
-def _audit_record(found: BlackBoxAudit) -> dict[str, Any]:
+def _audit_json_record(found: BlackBoxAudit) -> dict[str, Any]:
     return {
         "epsilon": found.epsilon,
         "delta": found.delta,
@@ -270,7 +282,7 @@ def _audit_record(found: BlackBoxAudit) -> dict[str, Any]:
         "refuted": found.is_refuted,
         "inputs": [each.tolist() if isinstance(each, np.ndarray) else each for each in found.inputs],
         "events": [
-            {"event" if name == "description" else name: value for name, value in json_values(event).items()}
+            {"event" if name == "description" else name: value for name, value in fields_as_json(event).items()}
             for event in found.events
         ],
     }

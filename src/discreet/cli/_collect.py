@@ -18,12 +18,12 @@ from discreet.cli._options import (
     AgreedDomainFile,
     JsonOutput,
     argument,
+    domain_from_options,
     option,
     refuse_given_options,
-    stated_domain,
     switch,
 )
-from discreet.cli._printing import print_blocks, print_result, safe_text, write_json_line
+from discreet.cli._printing import print_blocks, print_json_line, print_result, safe_text
 from discreet.client import read_collector_key
 from discreet.collect import (
     SEAL_VARIABLE,
@@ -52,7 +52,7 @@ SampleAgreement = Annotated[
 StoreSeal = Annotated[Path | None, option("FILE", "The key of a store that is sealed (`discreet collect --seal`).")]
 
 
-def collect(
+def serve_collection(
     agreements: Annotated[
         list[Path] | None, argument("AGREEMENT...", "Agreements written by `discreet agree`; none to continue a store.")
     ] = None,
@@ -130,7 +130,7 @@ def collect(
     """
     from discreet.collect import collectable, serve  # needs the packages of the service
 
-    labels = stated_domain(domain, None, None, None)
+    labels = domain_from_options(domain, None, None, None)
     files = agreements or []
     if len(files) != 1:
         given = {"--follows": follows, "--domain": domain, "--questions": questions}
@@ -138,12 +138,12 @@ def collect(
     found = [collectable(Agreement.read(file), labels)[0] for file in files]
     made = [path for path in (key, seal) if path is not None and not os.path.lexists(path)]
 
-    def print_address(where: str) -> None:
+    def print_collector_address(where: str) -> None:
         public = None if key is None else read_collector_key(key).public
         if json:
             signed = {} if public is None else {"key": public}
             ids = [each.id for each in found]
-            write_json_line({"address": where, "store": display_name(store), "agreements": ids, **signed})
+            print_json_line({"address": where, "store": display_name(store), "agreements": ids, **signed})
             return
         lines = [f"{where} (Ctrl-C ends it)", *(f"agreement {each.id}" for each in found)]
         lines += [f"made {safe_text(path)} (mode 0600); keep a copy of it" for path in made]
@@ -173,11 +173,11 @@ def collect(
         origins=tuple(allow_origin or ()),
         patience=patience,
         workers=workers,
-        listening=print_address,
+        listening=print_collector_address,
     )
 
 
-def enrol(
+def make_client_tokens(
     number: Annotated[int | None, argument("N", "Number of tokens to make.")] = None,
     output: Annotated[Path | None, option("FILE", "A new file, one token on each line.", "--output", "-o")] = None,
     store: Annotated[
@@ -213,14 +213,14 @@ def enrol(
         write_tokens(output, number)
         done |= {"file": str(output), "tokens": number, "mode": "0600"}
     if store is not None:
-        done |= _change_tokens(store, add, add_gateways, revoke, replace_gateways)
+        done |= _change_tokens_of_store(store, add, add_gateways, revoke, replace_gateways)
     said = [] if number is None else [f"wrote {number:,} tokens to {safe_text(output)} (mode 0600)"]
     changed = [what for what in ("added", "revoked", "replaced") if what in done]
     said += [f"{what} {pluralise(done[what], 'token')}" for what in changed]
     print_result(done, "\n".join(said), json=json)
 
 
-def _change_tokens(
+def _change_tokens_of_store(
     where: str, add: Path | None, gateways: Path | None, revoke: Path | None, replace: tuple[Path, Path] | None
 ) -> dict[str, Any]:
     """Change the tokens of a store, and print how many changed."""
@@ -246,7 +246,7 @@ def _change_tokens(
     return done
 
 
-def invite(
+def invite_clients(
     store: StoreArgument,
     address: Annotated[str, option("URL", "Where people reach the service, https://...")],
     output: Annotated[Path, option("FOLDER", "A new folder.", "--output", "-o")],
@@ -287,7 +287,7 @@ def invite(
     )
 
 
-def export(
+def export_collected_samples(
     store: StoreArgument,
     output: Annotated[Path, option("OUT", "A file that ends in .parquet, .csv or .arrow.", "--output", "-o")],
     agreement: SampleAgreement = None,
@@ -326,7 +326,7 @@ def export(
     print_result(record, f"wrote {what} {of} to {safe_text(output)}", json=json)
 
 
-def close(
+def close_collection_for_good(
     store: StoreArgument,
     agreement: Annotated[
         str | None,
@@ -348,7 +348,7 @@ def close(
     print_result({"collection": kept.collection, "closed": day}, said, json=json)
 
 
-def publish(
+def publish_closed_collection(
     store: StoreArgument,
     output: Annotated[Path, option("FOLDER", "A new folder.", "--output", "-o")],
     agreement: SampleAgreement = None,

@@ -27,7 +27,7 @@ from discreet.research import (
     estimate_time_zones,
     flight_release_figure,
     release_flights,
-    serve_flights_by_design,
+    release_flights_by_design,
     time_zones_figure,
 )
 from discreet.research.data import logbooks, zone_logbooks
@@ -39,7 +39,7 @@ DESIGN_PICTURE = "demo_design.png"
 _SHOWN = 6
 
 
-def demo(
+def show_demo_on_flights(
     epsilon: Annotated[float, option("E", "Privacy budget of each aircraft.")] = 2.0,
     aircraft: Annotated[
         str | None, option("TAIL", "Tail number to show in detail. [default: the one with most flights]")
@@ -56,7 +56,7 @@ def demo(
     run = release_flights(logbooks(), epsilon=epsilon, aircraft=aircraft)
     zones = estimate_time_zones(zone_logbooks(), epsilon=epsilon, aircraft=run.client.name)
     destinations = estimate_destinations(logbooks(), epsilon=epsilon, aircraft=run.client.name)
-    served = serve_flights_by_design(logbooks(range(1, 7)), logbooks(range(7, 13)), epsilon=epsilon)
+    served = release_flights_by_design(logbooks(range(1, 7)), logbooks(range(7, 13)), epsilon=epsilon)
     sections = {
         "release": (_release_section(run), flight_release_figure(run), PICTURE),
         "population": (_time_zones_section(zones), time_zones_figure(zones), POPULATION_PICTURE),
@@ -111,7 +111,7 @@ def _release_section(run: FlightRelease) -> Section:
                 "mechanism": cost.mechanism,
                 "divergence": cost.divergence,
                 **{name: json_number(value) for name, value in asdict(cost.cost_summary).items()},
-                "serves_better_than_optimal": run.clients_better_off(cost.mechanism, cost.divergence),
+                "serves_better_than_optimal": run.clients_closer_than_optimal(cost.mechanism, cost.divergence),
             }
             for cost in run.costs
         ],
@@ -134,15 +134,15 @@ def _release_section(run: FlightRelease) -> Section:
         made,
         _guarantee_text(run),
         "[bold]What it cost[/bold]: divergence of the client's distribution from its output distribution.",
-        _cost_table(run),
-        _mechanism_verdict(run),
+        _mechanism_costs_table(run),
+        _closest_mechanism_text(run),
     ]
 
 
 def _time_zones_section(zones: TimeZoneEstimate) -> Section:
     """The average aircraft's time zones, from one sample of each."""
     record = {
-        "time_zones": _shares_record(zones),
+        "time_zones": _shares_json_record(zones),
         "client": {"aircraft": zones.client, "released": zones.released},
     }
     law, made = zones.found.law, empty_table("time zone", "truth", "estimate", "interval")
@@ -170,7 +170,7 @@ def _destinations_section(found: DestinationEstimate) -> Section:
     off = found.distance_from_truth(found.found), found.distance_from_truth(found.by_values)
     record = {
         "client": {"aircraft": found.client, "named": list(found.named)},
-        "destinations": _shares_record(found),
+        "destinations": _shares_json_record(found),
         "off_by": {"reports": off[0], "values": off[1]},
         "aircraft_that_values_need": found.clients_needed_by_values,
     }
@@ -228,7 +228,7 @@ def _design_section(served: DesignedFlights) -> Section:
     ]
 
 
-def _shares_record(found: DestinationEstimate | TimeZoneEstimate) -> dict[str, dict[str, float]]:
+def _shares_json_record(found: DestinationEstimate | TimeZoneEstimate) -> dict[str, dict[str, float]]:
     law = found.found.law
     columns = {"truth": found.truth, "estimate": law.estimate, "low": law.low, "high": law.high}
     return {
@@ -246,21 +246,21 @@ def _guarantee_text(run: FlightRelease) -> str:
         "likely draws, each destination gets, whatever a log says,\n"
         f"  at least {exact.lower:>25,}\n"
         f"  at most  {exact.upper:>25,}\n"
-        f"which is {_ratio_digits(exact.possible)} times as many; e^{known:g} is more:\n"
-        f"         {_ratio_digits(exact.bound)} ({verdict}).\n"
-        f"Largest ratio between any two of these {clients:,} clients: {_ratio_digits(exact.observed)}.\n"
+        f"which is {_ratio_rounded_down_text(exact.possible)} times as many; e^{known:g} is more:\n"
+        f"         {_ratio_rounded_down_text(exact.bound)} ({verdict}).\n"
+        f"Largest ratio between any two of these {clients:,} clients: {_ratio_rounded_down_text(exact.observed)}.\n"
         f"Seeing a destination shifts the odds between any two logs by e^{run.epsilon:g} at most.\n"
         f"{run.own:,} of the {clients:,} released destinations are ones the aircraft really flew to."
     )
 
 
-def _ratio_digits(ratio: Fraction) -> str:
+def _ratio_rounded_down_text(ratio: Fraction) -> str:
     """The first 21 digits, rounded down, so that a smaller number never looks larger."""
     context = Context(prec=21, rounding="ROUND_DOWN")
     return f"{context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)):f}"
 
 
-def _cost_table(run: FlightRelease) -> Table:
+def _mechanism_costs_table(run: FlightRelease) -> Table:
     made = empty_table("divergence", "mechanism", "worst possible", "worst here", "median", "mean", texts=2)
     for measure in PAPER_DIVERGENCES:
         summaries = {name: run.mechanism_cost(name, measure).cost_summary for name in MECHANISMS}
@@ -275,7 +275,7 @@ def _cost_table(run: FlightRelease) -> Table:
     return made
 
 
-def _mechanism_verdict(run: FlightRelease) -> str:
+def _closest_mechanism_text(run: FlightRelease) -> str:
     """Which mechanism is closest for which clients, as measured. The optimal mechanism is best in the worst case only."""
     clients = len(run.released)
     lines = [
@@ -283,7 +283,7 @@ def _mechanism_verdict(run: FlightRelease) -> str:
         "linear: the client's distribution mixed with uniform; mollifier: the earlier baseline.",
     ]
     for name in [*MECHANISMS][1:]:
-        better = {measure: run.clients_better_off(name, measure) for measure in PAPER_DIVERGENCES}
+        better = {measure: run.clients_closer_than_optimal(name, measure) for measure in PAPER_DIVERGENCES}
         if any(better.values()):
             counts = ", ".join(f"{count:,} ({divergence_label(measure)})" for measure, count in better.items())
             lines.append(f"The {name} is closer than optimal for part of the {clients:,}:\n  {counts}.")

@@ -32,27 +32,27 @@ from discreet.cli._options import (
     Purpose,
     Rounds,
     WeightColumn,
-    agreement_of_samples,
     argument,
-    client_option,
+    budget_spending_text,
+    client_column_option,
     option,
+    read_agreement_of_samples,
     refuse_given_options,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
-    require_domain,
-    spending_text,
+    required_domain_from_options,
     switch,
-    value_option,
+    value_column_option,
 )
 from discreet.cli._printing import (
     SilentStages,
     empty_table,
+    fields_as_json,
     format_number,
-    json_values,
     note_lines,
     print_result,
     safe_text,
-    stage_bar,
+    showing_stage_progress,
 )
 from discreet.collect import is_store, open_store
 from discreet.design import Design, Learned, design as best_design, learn
@@ -61,7 +61,7 @@ from discreet.errors import PROBABILITY, DiscreetError, visible
 from discreet.estimation import SamplerCost, check_clients_apart, coding_and_sampler, compare_samplers, tally
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, Sampler
-from discreet.plots import check_picture
+from discreet.plots import check_picture_path
 from discreet.privacy.tradeoff import weak_pure_rounds_warning
 from discreet.tables import Columns, Reading, example_counts, file_source
 
@@ -71,14 +71,14 @@ SMOOTHING_EPSILON = 4.0  # above this, clients unlike the few examples dominate 
 FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
 
 
-def design(
+def design_sampler(
     epsilon: Annotated[float, option("E", "Privacy budget of each sample.")],
     output: Annotated[Path, option("FILE", "The agreement on the designed sampler, a new file.", "--output", "-o")],
     source: Annotated[
         str | None, argument("EXAMPLES", "Public records: a file, a folder or a glob. NOT the records to protect.")
     ] = None,
-    client: Annotated[str | None, client_option()] = None,
-    value: Annotated[str | None, value_option()] = None,
+    client: Annotated[str | None, client_column_option()] = None,
+    value: Annotated[str | None, value_column_option()] = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
     bounds: Bounds = None,
@@ -156,10 +156,10 @@ def design(
         )  # fmt: skip
         files = SampleFiles(tuple(released), tuple(agreements or ()), spread, spread_agreement)
         check_output_path(output, what="agreement")
-        files.check_files(output)
+        files.refuse_contradicting_options(output)
         kept = LEARNED_KEEP if keep is None else keep
-        with stage_bar(quiet=quiet) as stages:
-            learned = _learn_agreement(
+        with showing_stage_progress(quiet=quiet) as stages:
+            learned = _learn_agreement_from_samples(
                 files, epsilon=epsilon, divergence=divergence, keep=kept, confidence=confidence, rounds=rounds, purpose=purpose,
                 begin_stage=stages.begin_stage,
             )  # fmt: skip
@@ -175,11 +175,11 @@ def design(
         )
     check_output_path(output, what="agreement")
     if plot is not None:
-        check_picture(plot)
+        check_picture_path(plot)
         check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
-    coding = Coding(require_domain(domain, domain_size, bounds, cells), other, nulls)
+    coding = Coding(required_domain_from_options(domain, domain_size, bounds, cells), other, nulls)
     columns = Columns(client=client, value=value, count=count, weight=weight)
-    with stage_bar(quiet=quiet) as stages:
+    with showing_stage_progress(quiet=quiet) as stages:
         stages.begin_stage("reading the examples")
         examples = file_source(source)
         untyped, where = examples.untyped_columns, examples.name
@@ -196,26 +196,26 @@ def design(
             clients=counts,
             divergence=divergence,
             smoothing=smoothed,
-            progress=stages.show_share,
+            progress=stages.show_finished_share,
         )
         found = design_at(keep=keep)
         stages.begin_stage("comparing")
         rows = compare_samplers(found, counts)
         agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
-        frontier = [] if plot is None else _frontier_designs(design_at, found, stages)
+        frontier = [] if plot is None else _compute_frontier_designs(design_at, found, stages)
     agreement.write(output)
     if plot is not None:
         others = {row.name: (row.worst, row.mean) for row in rows if row.name in MECHANISMS}
         plots.save(plots.frontier(frontier, others=others), plot)
     print_result(
-        _design_record(found, rows, frontier, agreement),
-        *_design_report(found, rows),
-        _written_text(agreement, output) + (f"; picture: {safe_text(plot)}" if plot else ""),
+        _design_json_record(found, rows, frontier, agreement),
+        *_design_report_blocks(found, rows),
+        _agreement_written_text(agreement, output) + (f"; picture: {safe_text(plot)}" if plot else ""),
         json=json,
     )
 
 
-def _frontier_designs(design_at: Callable[..., Design], found: Design, stages: SilentStages) -> list[Design]:
+def _compute_frontier_designs(design_at: Callable[..., Design], found: Design, stages: SilentStages) -> list[Design]:
     """Designs at other shares of the best worst case."""
     designs = [found]
     for keep in FRONTIER:
@@ -225,7 +225,7 @@ def _frontier_designs(design_at: Callable[..., Design], found: Design, stages: S
     return sorted(designs, key=lambda one: -one.keep)
 
 
-def _design_report(found: Design, rows: list[SamplerCost]) -> list[Any]:
+def _design_report_blocks(found: Design, rows: list[SamplerCost]) -> list[Any]:
     name = found.divergence.name
     made = empty_table(f"{name} to a client's own distribution", "mean", "median", "largest", "worst of all")
     for row in rows:
@@ -258,12 +258,12 @@ def _smoothing_notes(found: Design) -> list[str]:
 
 
 def _round_bound_down(bound: float) -> float:
-    """A floor as text: four digits, rounded down."""
+    """A lower bound, rounded down to four digits, or to eight if it is small."""
     unit = 10.0 ** (4 if bound >= 0.01 else 8)
     return max(0.0, math.floor(bound * unit) / unit)
 
 
-def _design_record(
+def _design_json_record(
     found: Design, rows: list[SamplerCost], frontier: list[Design], agreement: Agreement
 ) -> dict[str, Any]:
     return {
@@ -277,7 +277,7 @@ def _design_record(
         "floor": found.bound,
         "worst": json_number(float(found.worst(found.divergence))),
         "smoothing": None if found.smoothing is None else asdict(found.smoothing),
-        "samplers": [json_values(row) for row in rows],
+        "samplers": [fields_as_json(row) for row in rows],
         "frontier": [
             {
                 "keep": one.keep,
@@ -307,7 +307,7 @@ class SampleFiles:
     spread: str | None = None
     spread_agreement: Path | None = None
 
-    def check_files(self, output: Path) -> None:
+    def refuse_contradicting_options(self, output: Path) -> None:
         """Raise an error for options that contradict each other, and for an output that would replace an input."""
         if self.agreements and len(self.agreements) != len(self.samples):
             raise DiscreetError(
@@ -331,12 +331,12 @@ class LearnedAgreement:
     doubts: tuple[str, ...]
 
     @property
-    def is_identifiable(self) -> bool:
+    def determines_average_client(self) -> bool:
         """Whether samples under the agreement determine the average client."""
         return self.learned.sampler.mixing is not None
 
 
-def _learn_agreement(
+def _learn_agreement_from_samples(
     released: SampleFiles,
     *,
     epsilon: float,
@@ -350,7 +350,7 @@ def _learn_agreement(
     """Read every file, learn a design, and return its agreement."""
     begin_stage("reading the samples")
     agreements = [*released.agreements, *[None] * (len(released.samples) - len(released.agreements))]
-    given = [_read_samples(name, path) for name, path in zip(released.samples, agreements, strict=True)]
+    given = [_read_sample_counts(name, path) for name, path in zip(released.samples, agreements, strict=True)]
     read = [each for one in given for each in one.rounds]
     domain = read[0][1].family.domain
     for agreed, sampler, _ in read[1:]:
@@ -360,7 +360,7 @@ def _learn_agreement(
             )
     about = None
     if released.spread is not None:
-        given.append(_read_samples(released.spread, released.spread_agreement))
+        given.append(_read_sample_counts(released.spread, released.spread_agreement))
         about, *others = given[-1].rounds
         if others:
             raise DiscreetError(
@@ -399,17 +399,17 @@ class _SampleSource:
     source: Any = None
 
 
-def _read_samples(name: str, path: Path | None) -> _SampleSource:
+def _read_sample_counts(name: str, path: Path | None) -> _SampleSource:
     """The samples of a file, under the agreement that it carries or that is named; or those of a collection in a store."""
     if is_store(name):
-        return _SampleSource(_read_store_samples(name, path))
+        return _SampleSource(_read_sample_counts_of_store(name, path))
     source = file_source(name)
-    agreed = agreement_of_samples(source, path)
+    agreed = read_agreement_of_samples(source, path)
     coding, sampler = _learnable_coding_and_sampler(agreed)
     return _SampleSource([(agreed, sampler, tally(source, agreed, coding).counts)], source)
 
 
-def _read_store_samples(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[Any], Any]]:
+def _read_sample_counts_of_store(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[Any], Any]]:
     """The counts under every agreement of a collection: the only one of a store, or that of the named agreement."""
     wanted = None if path is None else Agreement.read(path).id
     with closing(open_store(name, create=False)) as store:
@@ -444,20 +444,20 @@ def _learnable_coding_and_sampler(agreed: Agreement) -> tuple[Coding, Sampler[An
 
 def _write_learned_agreement(found: LearnedAgreement, output: Path, *, json: bool, quiet: bool) -> None:
     """Write the agreement, and print what it rests on."""
-    if not found.is_identifiable and not quiet:
+    if not found.determines_average_client and not quiet:
         typer.echo(visible(f"discreet: {_NARROWED}"), err=True)
     found.agreement.write(output)
-    said = _written_text(found.agreement, output)
-    print_result(_learned_record(found), *_learned_report(found), said, json=json)
+    said = _agreement_written_text(found.agreement, output)
+    print_result(_learned_json_record(found), *_learned_report_blocks(found), said, json=json)
 
 
-def _written_text(agreement: Agreement, output: Path) -> str:
+def _agreement_written_text(agreement: Agreement, output: Path) -> str:
     """Which agreement was written where, with the total budget of its rounds if there are several."""
-    spent = f" ({spending_text(agreement)})" if agreement.rounds > 1 else ""
+    spent = f" ({budget_spending_text(agreement)})" if agreement.rounds > 1 else ""
     return f"Agreement {agreement.id[:12]}{spent}: {safe_text(output)}"
 
 
-def _learned_report(found: LearnedAgreement) -> list[Any]:
+def _learned_report_blocks(found: LearnedAgreement) -> list[Any]:
     """The report as text."""
     learned = found.learned
     shares = empty_table("outcome", "mean, %")
@@ -480,7 +480,7 @@ def _learned_report(found: LearnedAgreement) -> list[Any]:
     ]
 
 
-def _learned_record(found: LearnedAgreement) -> dict[str, Any]:
+def _learned_json_record(found: LearnedAgreement) -> dict[str, Any]:
     """The report as JSON."""
     learned = found.learned
     return {
@@ -490,7 +490,7 @@ def _learned_record(found: LearnedAgreement) -> dict[str, Any]:
         "divergence": learned.design.divergence.name,
         "keep": learned.design.keep,
         "published": learned.published,
-        "identifiable": found.is_identifiable,
+        "identifiable": found.determines_average_client,
         "better_under": learned.better,
         "confidence": learned.confidence,
         "expected_gain": json_number(learned.gain),

@@ -13,8 +13,8 @@ import typer
 from discreet import plots
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.cli._estimate_report import TOP, estimate_blocks, estimate_survey, release_noun
-from discreet.cli._groups import estimate_by_group, estimate_change, estimate_stages
+from discreet.cli._estimate_report import TOP, estimate_report_blocks, print_survey_estimate, sample_or_report_noun
+from discreet.cli._groups import print_change_between_files, print_estimate_by_group, print_estimate_from_stages
 from discreet.cli._options import (
     AgreedDomainFile,
     Confidence,
@@ -22,24 +22,24 @@ from discreet.cli._options import (
     Nulls,
     Other,
     PictureFile,
-    agreement_of_samples,
     argument,
-    client_option,
+    client_column_option,
+    domain_from_options,
     option,
-    promise_text,
+    privacy_promise_text,
+    read_agreement_of_samples,
     refuse_options_beside,
-    stated_domain,
     switch,
-    value_option,
+    value_column_option,
 )
 from discreet.cli._printing import (
     empty_table,
     note_lines,
     percent_text,
     print_blocks,
+    print_json,
     print_result,
     safe_text,
-    write_json,
 )
 from discreet.domain import Coding
 from discreet.errors import DiscreetError, check_count
@@ -67,7 +67,7 @@ from discreet.estimation import (
     write_weighted,
 )
 from discreet.mechanisms import AnyFamily, JointSampler, OwnSampler, Sampler
-from discreet.plots import promise_label, shorten_name
+from discreet.plots import privacy_label, shorten_name
 from discreet.tables import (
     STANDARD,
     Source,
@@ -89,7 +89,7 @@ _NOT_BESIDE = {  # the options that do not go with each kind of estimate
 }
 
 
-def estimate(
+def print_population_estimate(
     sources: Annotated[
         list[str],
         argument(
@@ -129,10 +129,10 @@ def estimate(
         str | None,
         option("FILE", "Public records of other clients: also estimate by weighting them to explain the samples."),
     ] = None,
-    value: Annotated[str | None, value_option(", in --truth and --examples")] = None,
+    value: Annotated[str | None, value_column_option(", in --truth and --examples")] = None,
     client: Annotated[
         str | None,
-        client_option(", in --clients-table, --examples and --truth, where every client then counts the same"),
+        client_column_option(", in --clients-table, --examples and --truth, where every client then counts the same"),
     ] = None,
     other: Other = None,
     nulls: Nulls = "error",
@@ -180,20 +180,20 @@ def estimate(
         "--plot": plot, "--domain": domain,
     }  # fmt: skip
 
-    def refuse_others_beside(what: str) -> None:
+    def refuse_given_options_beside(what: str) -> None:
         refuse_options_beside(what, {name: given[name] for name in _NOT_BESIDE[what].split()})
 
     if len(sources) > 1:
-        refuse_others_beside("several IN")
-        estimate_stages(asked, sources, numbered=numbered)
+        refuse_given_options_beside("several IN")
+        print_estimate_from_stages(asked, sources, numbered=numbered)
         return
     if by is not None:
-        refuse_others_beside("--by")
-        estimate_by_group(asked, by, clients_table, client, null_groups)
+        refuse_given_options_beside("--by")
+        print_estimate_by_group(asked, by, clients_table, client, null_groups)
         return
     if compare is not None:
-        refuse_others_beside("--compare")
-        estimate_change(asked, compare)
+        refuse_given_options_beside("--compare")
+        print_change_between_files(asked, compare)
         return
     if numbered:
         raise DiscreetError("--numbered is for several IN, whose clients must not be the same; leave it out")
@@ -201,27 +201,27 @@ def estimate(
         raise DiscreetError("--clients-table and --null-groups are for groups; say which column with --by COLUMN")
     if top is not None:
         check_count("top", top)
-    _check_estimate_options(asked)
-    _check_output_files(asked)
+    _refuse_contradicting_options(asked)
+    _refuse_unusable_output_files(asked)
     with open_source(source) as records:
-        agreed = agreement_of_samples(records, agreement)
+        agreed = read_agreement_of_samples(records, agreement)
         if agreed.survey is not None:
-            refuse_others_beside("a survey")
-            estimate_survey(asked, records, agreed)
+            refuse_given_options_beside("a survey")
+            print_survey_estimate(asked, records, agreed)
             return
         if agreed.own is not None:
-            refuse_others_beside("a mechanism of one's own")
-        stated = stated_domain(domain, None, None, None)
+            refuse_given_options_beside("a mechanism of one's own")
+        stated = domain_from_options(domain, None, None, None)
         tallied: SampleTally | ReportTally
         if agreed.blocks is None:
-            sampler, tallied = _count_samples(records, agreed, stated, sample, rounds)
+            sampler, tallied = _agreed_sampler_and_sample_counts(records, agreed, stated, sample, rounds)
             if isinstance(sampler, OwnSampler):
                 most = TOP if top is None else top
-                _estimate_own_mechanism(sampler, tallied, agreed, confidence=confidence, top=most, json=json)
+                _print_own_mechanism_estimate(sampler, tallied, agreed, confidence=confidence, top=most, json=json)
                 return
         else:
             _refuse_options_for_reports(bins, weighted=synthetic is not None and rows is None)
-            keep, each = statistic is not None or examples is not None, _check_rounds(rounds, agreed)
+            keep, each = statistic is not None or examples is not None, _samples_per_client(rounds, agreed)
             tallied = tally_reports(records, agreed, stated, column=asked.report_column, keep=keep, rounds=each)
     if agreed.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
         raise DiscreetError(
@@ -263,7 +263,9 @@ def estimate(
     said = record(found, agreed, doubts, statistics=statistics, truth=known, lies=lies) if json else {}
     blocks: list[Any] = []
     if not json:
-        blocks = estimate_blocks(found, agreed, statistics, known, lies, doubts, top, by_client=client is not None)
+        blocks = estimate_report_blocks(
+            found, agreed, statistics, known, lies, doubts, top, by_client=client is not None
+        )
     if synthetic is not None and rows is not None:  # first: it is written whole or not at all
         write_rows(found, coding, synthetic, rows)
     elif synthetic is not None:
@@ -272,7 +274,7 @@ def estimate(
     if plot is not None:
         _save_population_picture(found, agreed, known, plot, TOP if top is None else top)
     if json:
-        write_json(said)
+        print_json(said)
         return
     written = [str(path) for path in (plot, synthetic) if path is not None]
     if written:
@@ -280,13 +282,13 @@ def estimate(
     print_blocks(*blocks)
 
 
-def _count_samples(
+def _agreed_sampler_and_sample_counts(
     records: Source, agreed: Agreement, domain: Any, sample: str, rounds: int | None
 ) -> tuple[Sampler[AnyFamily] | JointSampler, SampleTally]:
     """The agreed sampler, and the counts of its samples."""
     if agreed.joint is None:
         coding, sampler = coding_and_sampler(agreed, domain)
-        return sampler, tally(records, agreed, coding, sample=sample, rounds=_check_rounds(rounds, agreed))
+        return sampler, tally(records, agreed, coding, sample=sample, rounds=_samples_per_client(rounds, agreed))
     if rounds is not None:
         raise DiscreetError(
             f"--rounds is for samples that were released one at a time; agreement {agreed.id[:12]} is on {agreed.joint.samples} of each "
@@ -296,16 +298,20 @@ def _count_samples(
     return joint, tally_joint(records, agreed, coding, samples=agreed.joint.samples, sample=sample)
 
 
-def _estimate_own_mechanism(
+def _print_own_mechanism_estimate(
     sampler: OwnSampler, tallied: SampleTally, agreed: Agreement, *, confidence: float, top: int, json: bool
 ) -> None:
     """Print shares of the population, or raise the error of a law that tells none."""
     found = inverted_population(sampler, counts=tallied.counts, confidence=confidence)
     doubts = trust_notes(agreed, named=tallied.named, distinct=tallied.distinct)
-    print_result(inverted_record(found, agreed, doubts), *_own_mechanism_blocks(found, agreed, doubts, top), json=json)
+    print_result(
+        inverted_record(found, agreed, doubts), *_own_mechanism_report_blocks(found, agreed, doubts, top), json=json
+    )
 
 
-def _own_mechanism_blocks(found: InvertedPopulation, agreed: Agreement, doubts: list[str], top: int) -> list[Any]:
+def _own_mechanism_report_blocks(
+    found: InvertedPopulation, agreed: Agreement, doubts: list[str], top: int
+) -> list[Any]:
     """The report: shares by the inverse of the matrix, largest first."""
     assert agreed.own is not None
     own, law, size = agreed.own, found.law, len(found.counts)
@@ -323,7 +329,7 @@ def _own_mechanism_blocks(found: InvertedPopulation, agreed: Agreement, doubts: 
     named = f"{safe_text(own.name)} of {safe_text(own.package)} {safe_text(own.package_version)}"
     blocks: list[Any] = [
         f"[bold]{pluralise(found.samples, 'sample')}[/bold], {named} on {safe_text(agreed.family.description, most=300)}, "
-        f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]}).",
+        f"{privacy_promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]}).",
         *note_lines(doubts),
         made,
     ]
@@ -338,7 +344,7 @@ def _own_mechanism_blocks(found: InvertedPopulation, agreed: Agreement, doubts: 
 
 
 def _refuse_options_for_reports(bins: int | None, *, weighted: bool) -> None:
-    """What an estimate from reports cannot do, with what to do instead."""
+    """Raise an error for options that an estimate from reports does not have, with what to do instead."""
     if bins is not None:
         raise DiscreetError("--bins is for continuous families, which have no reports; leave it out")
     if weighted:
@@ -347,8 +353,8 @@ def _refuse_options_for_reports(bins: int | None, *, weighted: bool) -> None:
         )
 
 
-def _check_rounds(rounds: int | None, agreed: Agreement) -> int:
-    """The number of samples of each client."""
+def _samples_per_client(rounds: int | None, agreed: Agreement) -> int:
+    """The number of samples of each client by --rounds; an error if the agreement does not allow it."""
     if rounds is None:
         return 1
     if isinstance(agreed.family, ContinuousTerms):
@@ -358,7 +364,7 @@ def _check_rounds(rounds: int | None, agreed: Agreement) -> int:
     return check_count("--rounds", rounds, most=agreed.rounds, fix=f"the agreement has {agreed.rounds:,}")
 
 
-def _check_estimate_options(asked: EstimateOptions) -> None:
+def _refuse_contradicting_options(asked: EstimateOptions) -> None:
     """Raise an error for options that contradict each other, before anything is read or written."""
     raw = asked.truth is not None or asked.examples is not None
     if asked.rows is not None:
@@ -375,11 +381,11 @@ def _check_estimate_options(asked: EstimateOptions) -> None:
         )
 
 
-def _check_output_files(asked: EstimateOptions) -> None:
+def _refuse_unusable_output_files(asked: EstimateOptions) -> None:
     """Raise an error for outputs that cannot be written or would replace an input, before anything is written."""
     source, synthetic = asked.source, asked.synthetic
     read = {"samples": source, "agreement": asked.agreement, "truth": asked.truth, "examples": asked.examples}
-    asked.check_picture({**read, "synthetic table": synthetic})
+    asked.refuse_unusable_picture_path({**read, "synthetic table": synthetic})
     if synthetic is None:
         return
     if synthetic == STANDARD:
@@ -393,7 +399,7 @@ def _check_output_files(asked: EstimateOptions) -> None:
 
 
 def _save_population_picture(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: int) -> None:
-    of = f"{found.clients:,} private {release_noun(found)}s {promise_label(agreed.promise, agreed.epsilon)}"
+    of = f"{found.clients:,} private {sample_or_report_noun(found)}s {privacy_label(agreed.promise, agreed.epsilon)}"
     title = f"{shorten_name(agreed.purpose, 60)}: {of}" if agreed.purpose else None
     plots.save(plots.population(found, truth=known, most=top, title=title), path)
     note = plots.missing_fonts_note(found.domain.labels or ())

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, RowTerms
-from discreet.cli._options import EstimateOptions, mechanism_text, promise_text
+from discreet.cli._options import EstimateOptions, mechanism_text, privacy_promise_text
 from discreet.cli._printing import (
     empty_table,
     format_number,
@@ -61,7 +61,7 @@ AnyLiars = Liars | ReportLiars
 TOP, _TOP_IN_GROUPS = 15, 8  # outcomes to list where nobody says how many
 
 
-def estimate_blocks(
+def estimate_report_blocks(
     found: AnyPopulation,
     agreed: Agreement,
     statistics: list[Estimate],
@@ -74,12 +74,12 @@ def estimate_blocks(
 ) -> list[Any]:
     """The report as blocks of text."""
     order = -(found.law.estimate if known is None else known)
-    shown = listed_outcome_numbers(order, found.finest is not None, top, TOP)
+    shown = outcome_numbers_to_list(order, found.finest is not None, top, TOP)
     ranked = known is None and _is_ranked_by_estimate(found, shown)
     blocks: list[Any] = [
         _estimate_headline(found, agreed),
         *note_lines(doubts),
-        _share_table(found, known, lies, shown, ranked=ranked),
+        _estimated_shares_table(found, known, lies, shown, ranked=ranked),
     ]
     if len(found.counts) > len(shown):
         what = "outcomes" if found.finest is None else "bins"
@@ -88,27 +88,28 @@ def estimate_blocks(
         blocks.append(_ranking_note(found, shown))
     if statistics:
         blocks.append(_statistics_table(statistics, found))
-    blocks += [_interval_notes(found), _liars_text(found)]
+    blocks += [_interval_meaning_text(found), _influence_of_liars_text(found)]
     if found.reweighted is not None:
-        blocks.append(_examples_text(found.reweighted))
+        blocks.append(_reweighted_examples_text(found.reweighted))
     if known is not None:
         truth = "average client" if by_client else "average of all records (with --client: the average client)"
-        blocks += [f"[bold]How near[/bold]: from the true {truth} to", _fidelity_table(found, known)]
+        blocks += [f"[bold]How near[/bold]: from the true {truth} to", _distances_from_truth_table(found, known)]
     cost = rounds_cost(agreed)
-    return [*blocks, _mechanism_advice(found), *([] if cost is None else [f"[bold]Rounds[/bold]: {cost}."])]
+    return [*blocks, _mechanism_advice_text(found), *([] if cost is None else [f"[bold]Rounds[/bold]: {cost}."])]
 
 
 def _estimate_headline(found: AnyPopulation, agreed: Agreement) -> str:
     of = "" if found.rows is None else f" of {pluralise(found.clients, 'client')}"
     kind = mechanism_text(agreed.mechanism, any_client=serves_everybody(found.sampler.family))
     return (
-        f"[bold]{pluralise(found.samples, release_noun(found))}[/bold]{of}, {kind} on {safe_text(agreed.family.description, most=300)}, "
-        f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
+        f"[bold]{pluralise(found.samples, sample_or_report_noun(found))}[/bold]{of}, {kind} on "
+        f"{safe_text(agreed.family.description, most=300)}, {privacy_promise_text(agreed.promise, agreed.epsilon)} "
+        f"(agreement {agreed.id[:12]})."
     )
 
 
-def release_noun(found: AnyPopulation) -> str:
-    """What one client released."""
+def sample_or_report_noun(found: AnyPopulation) -> str:
+    """The word for what one client released: "report" or "sample"."""
     return "report" if isinstance(found, ReportedPopulation) else "sample"
 
 
@@ -116,7 +117,7 @@ def _confidence_text(found: AnyPopulation) -> str:
     return f"{100 * found.confidence:g} %"
 
 
-def listed_outcome_numbers(order: Any, along: bool, top: int | None, usual: int) -> list[int]:
+def outcome_numbers_to_list(order: Any, along: bool, top: int | None, usual: int) -> list[int]:
     """The outcomes that come first in this order; bins `along` a line in the order of their values."""
     most = (MOST if along else usual) if top is None else top
     first: list[int] = np.argsort(order, kind="stable")[:most].tolist()
@@ -142,7 +143,9 @@ def _ranking_note(found: AnyPopulation, shown: list[int]) -> str:
     )
 
 
-def _share_table(found: AnyPopulation, known: Any, lies: AnyLiars | None, shown: list[int], *, ranked: bool) -> Table:
+def _estimated_shares_table(
+    found: AnyPopulation, known: Any, lies: AnyLiars | None, shown: list[int], *, ranked: bool
+) -> Table:
     """The listed outcomes; of those that are `ranked` by their estimates, only intervals that hold after ranking."""
     law, together = found.law, f"all {len(found.counts):,} at once"
     columns = ["share, %" if found.exact else "samples, %"]
@@ -161,28 +164,28 @@ def _share_table(found: AnyPopulation, known: Any, lies: AnyLiars | None, shown:
         columns.append("truth")
     made = empty_table("outcome" if found.finest is None else "bin", *columns)
     for place in shown:
-        cells = [_share_text(law.estimate[place])]
-        cells += [] if ranked else [_share_interval(law.low[place], law.high[place])]
-        cells.append(_share_interval(law.all_low[place], law.all_high[place]))
+        cells = [_share_percent_text(law.estimate[place])]
+        cells += [] if ranked else [_share_interval_text(law.low[place], law.high[place])]
+        cells.append(_share_interval_text(law.all_low[place], law.all_high[place]))
         if lies is not None:
             ends = (lies.law.all_low, lies.law.all_high) if ranked else (lies.law.low, lies.law.high)
-            cells.append(_share_interval(ends[0][place], ends[1][place]))
+            cells.append(_share_interval_text(ends[0][place], ends[1][place]))
         if found.exact:
-            cells.append(_share_text(found.nearest[place]))
+            cells.append(_share_percent_text(found.nearest[place]))
         if found.reweighted is not None:
-            cells.append(_share_text(found.reweighted.law[place]))
+            cells.append(_share_percent_text(found.reweighted.law[place]))
         if known is not None:
-            cells.append(_share_text(known[place]))
+            cells.append(_share_percent_text(known[place]))
         made.add_row(safe_text(found.domain.names[place], most=200), *cells)
     return made
 
 
-def _share_text(value: float) -> str:
+def _share_percent_text(value: float) -> str:
     return f"{100 * value:.2f}" if value == 0.0 or abs(value) >= 1e-4 else f"{100 * value:.1e}"
 
 
-def _share_interval(low: float, high: float) -> str:
-    return f"{_share_text(low)} to {_share_text(high)}"
+def _share_interval_text(low: float, high: float) -> str:
+    return f"{_share_percent_text(low)} to {_share_percent_text(high)}"
 
 
 def _statistics_table(statistics: list[Estimate], found: AnyPopulation) -> Table:
@@ -204,7 +207,7 @@ def _statistics_table(statistics: list[Estimate], found: AnyPopulation) -> Table
     return made
 
 
-def _interval_notes(found: AnyPopulation) -> str:
+def _interval_meaning_text(found: AnyPopulation) -> str:
     whole = isinstance(found.sampler.family, Simplex)
     if isinstance(found, ReportedPopulation) or found.exact:
         cut = "0 and 100 %" if whole else "what clients inside the family can hold"
@@ -232,18 +235,22 @@ def _interval_notes(found: AnyPopulation) -> str:
     )
 
 
-def _liars_text(found: AnyPopulation) -> str:
-    one, who = liars(found), release_noun(found) if found.rows is None else "client"
-    ends = "" if found.exact else f", and an end of the range that is left for it by {_share_text(one.band_shift)} %"
+def _influence_of_liars_text(found: AnyPopulation) -> str:
+    one, who = liars(found), sample_or_report_noun(found) if found.rows is None else "client"
+    ends = (
+        ""
+        if found.exact
+        else f", and an end of the range that is left for it by {_share_percent_text(one.band_shift)} %"
+    )
     others = ", those of a whole block of outcomes at once" if isinstance(found, ReportedPopulation) else ""
     return (
         f"[bold]Liars[/bold]: intervals hold chance, not lies. Each {who} that lies, in place of an honest one or added to them, can shift a "
-        f"share by {_share_text(one.shift)} %{ends}{others}; {liars_per_half_interval(found):,} can shift it by half the longest "
+        f"share by {_share_percent_text(one.shift)} %{ends}{others}; {liars_per_half_interval(found):,} can shift it by half the longest "
         "interval. (--liars M: intervals that hold although M of them lie.)"
     )
 
 
-def _examples_text(found: Reweighted) -> str:
+def _reweighted_examples_text(found: Reweighted) -> str:
     return (
         f"[bold]By examples[/bold]: the average of {pluralise(len(found.weights), 'public example')}, weighted so as to explain the samples "
         f"(the examples themselves count like {found.pull:,.0f} samples). It depends on the examples: clients "
@@ -251,7 +258,7 @@ def _examples_text(found: Reweighted) -> str:
     )
 
 
-def _mechanism_advice(found: AnyPopulation) -> str:
+def _mechanism_advice_text(found: AnyPopulation) -> str:
     """When to choose which mechanism, in the numbers of this agreement."""
     sampler = found.sampler
     if isinstance(sampler, ReportSampler):
@@ -294,7 +301,7 @@ def _mechanism_advice(found: AnyPopulation) -> str:
     )
 
 
-def _fidelity_table(found: AnyPopulation, known: Any) -> Table:
+def _distances_from_truth_table(found: AnyPopulation, known: Any) -> Table:
     distance = [] if found.domain.values is None else ["Wasserstein"]
     made = empty_table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
     for name, each in law_fidelities(found, known).items():
@@ -303,9 +310,9 @@ def _fidelity_table(found: AnyPopulation, known: Any) -> Table:
     return made
 
 
-def estimate_survey(asked: EstimateOptions, records: Source, agreed: Agreement) -> None:
+def print_survey_estimate(asked: EstimateOptions, records: Source, agreed: Agreement) -> None:
     """Answer the questions of a survey from the reports of its clients."""
-    asked.check_picture({"reports": records.name})
+    asked.refuse_unusable_picture_path({"reports": records.name})
     top = TOP if asked.top is None else asked.top
     held = read_survey_reports(records, agreed, column=asked.report_column)
     found = answer_survey(agreed.survey_sampler(), held.reports, confidence=asked.confidence)
@@ -314,17 +321,19 @@ def estimate_survey(asked: EstimateOptions, records: Source, agreed: Agreement) 
     blocks: list[Any] = [_survey_headline(found.clients, agreed), *note_lines(notes)]
     for place, answer in enumerate(found):
         blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_clients_asked_text(answer)}"]
-        blocks += _survey_answer_blocks(found, place, answer, top)
+        blocks += _survey_answer_report_blocks(found, place, answer, top)
     blocks.append(
         f"Intervals cover {100 * asked.confidence:g} %: each alone, and all {found.numbers:,} numbers of the survey at once. Those "
         "of shares from the reports on one table are proved. Those from several tables, of means, sums and quantiles rest on Gaffke's "
         "bound, a conjecture without a known exception. Intervals hold chance, not lies. Shares are adjusted so that tables with common "
         "columns agree."
     )
-    asked.show_estimate(survey_record(found, agreed, notes), blocks)
+    asked.print_estimate(survey_record(found, agreed, notes), blocks)
 
 
-def estimate_survey_groups(asked: EstimateOptions, records: Source, agreed: Agreement, groups: ClientGroups) -> None:
+def print_survey_estimate_by_group(
+    asked: EstimateOptions, records: Source, agreed: Agreement, groups: ClientGroups
+) -> None:
     """`--by` a public column: the answers of each group, with intervals that hold for all groups at once."""
     held = read_survey_reports(records, agreed, column=asked.report_column)  # with all checks of an estimate
     reports, missing = survey_reports_by_group(records, groups, column=asked.report_column)
@@ -339,7 +348,7 @@ def estimate_survey_groups(asked: EstimateOptions, records: Source, agreed: Agre
         answers = {name: each[place] for name, each in found.items()}
         blocks += [
             f"[bold]{safe_text(question.title, most=100)}[/bold]{_answer_unit_text(first[place])}",
-            _answer_groups_table(answers, asked.top, groups.column),
+            _answers_by_group_table(answers, asked.top, groups.column),
         ]
     numbers = first.numbers * len(found)
     blocks.append(
@@ -347,10 +356,10 @@ def estimate_survey_groups(asked: EstimateOptions, records: Source, agreed: Agre
         "for those that you pick after looking: two groups differ where theirs do not overlap. Groups are public: whoever reads this file "
         "knows each client's."
     )
-    asked.show_estimate(survey_groups_record(found, agreed, notes, by=groups.column), blocks)
+    asked.print_estimate(survey_groups_record(found, agreed, notes, by=groups.column), blocks)
 
 
-def estimate_survey_within_groups(asked: EstimateOptions, records: Source, agreed: Agreement, by: str) -> None:
+def print_survey_shares_within_groups(asked: EstimateOptions, records: Source, agreed: Agreement, by: str) -> None:
     """`--by` a column of the survey: shares within each private group, from the questions that ask for it and another column."""
     held = read_survey_reports(records, agreed, column=asked.report_column)
     found = answer_survey(agreed.survey_sampler(), held.reports, confidence=asked.confidence)
@@ -383,12 +392,10 @@ def estimate_survey_within_groups(asked: EstimateOptions, records: Source, agree
         f"Shares within a private group are ratios. Their intervals follow from those of all {found.numbers:,} numbers of the "
         f"survey at once ({100 * asked.confidence:g} %), so they hold together. A group that is rare has wide ones."
     )
-    asked.show_estimate(within_record(found, notes, by=by), blocks)
+    asked.print_estimate(within_record(found, notes, by=by), blocks)
 
 
-def estimate_survey_change(
-    asked: EstimateOptions, sides: Sequence[tuple[Source, Agreement]], sharing: list[str]
-) -> None:
+def print_survey_change(asked: EstimateOptions, sides: Sequence[tuple[Source, Agreement]], sharing: list[str]) -> None:
     """`--compare`: the change of every answer from the other file to IN; `sharing`: notes on who took part in both."""
     (earlier, before), (later, after) = sides
     one = read_survey_reports(earlier, before, column=asked.report_column)
@@ -400,7 +407,7 @@ def estimate_survey_change(
     asked.save_picture(lambda plots: plots.survey_change(found, most=asked.top or _TOP_IN_GROUPS))
     blocks: list[Any] = [
         f"[bold]The change from {pluralise(found.before.clients, 'report')} to {pluralise(found.after.clients, 'report')}[/bold], "
-        f"{promise_text(after.promise, after.epsilon)} (agreement {after.id[:12]}).",
+        f"{privacy_promise_text(after.promise, after.epsilon)} (agreement {after.id[:12]}).",
         *note_lines(notes),
     ]
     for answer, law in zip(found.after, found.laws, strict=True):
@@ -420,10 +427,10 @@ def estimate_survey_change(
         f"Intervals hold for all {found.after.numbers:,} numbers at once ({100 * asked.confidence:g} %), whether the clients are "
         "the same, overlapping or others. changed: the interval excludes 0."
     )
-    asked.show_estimate(survey_change_record(found, (before, after), notes), blocks)
+    asked.print_estimate(survey_change_record(found, (before, after), notes), blocks)
 
 
-def _answer_groups_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Table:
+def _answers_by_group_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Table:
     """The answers of each group to one question, with the same rows in each group."""
     first = next(iter(laws.values()))
     scale = 100.0 if first.has_shares else 1.0
@@ -456,7 +463,7 @@ def _survey_headline(clients: int, agreed: Agreement) -> str:
     assert isinstance(agreed.family, RowTerms)
     return (
         f"[bold]{pluralise(clients, 'report')}[/bold] on a survey of {safe_text(', '.join(agreed.family.columns), most=200)}, "
-        f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
+        f"{privacy_promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
     )
 
 
@@ -473,7 +480,7 @@ def _clients_asked_text(answer: SurveyAnswer) -> str:
     return f"{unit}: {pluralise(answer.clients, 'client')} {'was' if answer.clients == 1 else 'were'} asked it."
 
 
-def _survey_answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: int) -> list[Any]:
+def _survey_answer_report_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: int) -> list[Any]:
     """The table of one answer; of the largest shares, only intervals that hold after ranking."""
     if not answer.is_known:
         return []

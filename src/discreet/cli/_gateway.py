@@ -1,8 +1,8 @@
 """`discreet secret`, `discreet ledger` and `discreet send`: what a gateway, which holds the records of many clients, keeps and sends.
 
 The secret is the key of repeatable releases. A ledger records what clients have spent; it belongs to one client (a file) or to a population
-(a folder). `open_ledger` opens or makes a population's ledger for `discreet sample` and `discreet send`. `send` releases one private sample
-for each client of a table, and sends it to a collector.
+(a folder). `open_or_create_ledger` opens or makes a population's ledger for `discreet sample` and `discreet send`. The latter releases one
+private sample for each client of a table, and sends it to a collector.
 """
 
 import os
@@ -29,13 +29,13 @@ from discreet.cli._options import (
     WeightColumn,
     argument,
     disable_core_dumps,
+    domain_from_options,
     option,
     refuse_large_epsilon,
-    show_progress,
-    stated_domain,
+    show_progress_on_terminal,
     switch,
 )
-from discreet.cli._printing import empty_table, format_number, print_result, safe_text, write_json
+from discreet.cli._printing import empty_table, format_number, print_json, print_result, safe_text
 from discreet.errors import DiscreetError, visible
 from discreet.ledger import Budget, Ledger, PopulationLedger, population_ledger_exists, runs_in, spent_by_clients
 from discreet.privacy.tradeoff import LARGE_EPSILON
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from discreet.client import Sent
 
 
-def open_ledger(
+def open_or_create_ledger(
     folder: Path | None, budget: float | None, secret: Secret | None, *, quiet: bool
 ) -> PopulationLedger | None:
     """The ledger stated by options; created if it is missing and its budget is given."""
@@ -146,7 +146,7 @@ def show_ledger(
     print_result(record, *([made] if entries else []), summary, json=json)
 
 
-def secret(
+def make_secret_file(
     file: Annotated[Path, argument(None, "The file to make. An existing file is never replaced.")],
     json: Annotated[bool, switch("--json", "Print JSON; the secret itself is never printed.")] = False,
 ) -> None:
@@ -157,7 +157,7 @@ def secret(
     """
     write_secret(file)
     if json:
-        write_json({"file": str(file), "mode": "0600"})
+        print_json({"file": str(file), "mode": "0600"})
         return
     typer.echo(
         f"wrote {visible(str(file))} (mode 0600); back it up like the data, never publish it, never pass it on a command line"
@@ -185,7 +185,7 @@ SentNulls = Annotated[
 ]
 
 
-def send(
+def send_samples_of_table(
     source: TableSource,
     to: Annotated[str, option("URL", "The collector: https://..., or http:// on this machine.")],
     client: ClientColumn,
@@ -241,11 +241,11 @@ def send(
         raise DiscreetError(str(error).replace("url", "--to", 1)) from None
     held = read_secret(secret)
     token = None if gateway_token_file is None else _read_gateway_token(gateway_token_file)
-    labels = stated_domain(domain, None, None, None)
-    books = None if ledger is None else open_ledger(ledger, budget, held, quiet=quiet or json)
+    labels = domain_from_options(domain, None, None, None)
+    books = None if ledger is None else open_or_create_ledger(ledger, budget, held, quiet=quiet or json)
     with (
         open_source(source) if source == STANDARD else nullcontext(source) as records,
-        show_progress("sending_bar", quiet=quiet) as progress,
+        show_progress_on_terminal("showing_sending_progress", quiet=quiet) as progress,
     ):
         sent = send_table(
             to,
@@ -273,12 +273,12 @@ def send(
             progress=progress,
         )
     if json:
-        write_json({**asdict(sent), "samples": sent.samples})
+        print_json({**asdict(sent), "samples": sent.samples})
     elif not quiet:
-        typer.echo("\n".join(map(visible, _sending_summary(sent, to))), err=True)
+        typer.echo("\n".join(map(visible, _sending_summary_lines(sent, to))), err=True)
 
 
-def _sending_summary(sent: "Sent", to: str) -> list[str]:
+def _sending_summary_lines(sent: "Sent", to: str) -> list[str]:
     lines = [
         f"{pluralise(sent.samples, 'sample')} sent to {to}",
         f"{sent.counted:,} counted, {sent.again:,} were there already, {sent.refused:,} refused",

@@ -10,18 +10,18 @@ from rich.table import Table
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, RowTerms
 from discreet.cli._estimate_report import (
-    estimate_survey_change,
-    estimate_survey_groups,
-    estimate_survey_within_groups,
-    listed_outcome_numbers,
+    outcome_numbers_to_list,
+    print_survey_change,
+    print_survey_estimate_by_group,
+    print_survey_shares_within_groups,
 )
 from discreet.cli._options import (
     EstimateOptions,
-    agreement_of_samples,
+    domain_from_options,
     mechanism_text,
-    promise_text,
+    privacy_promise_text,
+    read_agreement_of_samples,
     refuse_options_beside,
-    stated_domain,
 )
 from discreet.cli._printing import (
     empty_table,
@@ -61,7 +61,7 @@ from discreet.estimation import (
 )
 from discreet.families import serves_everybody
 from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
-from discreet.plots import promise_label, shorten_name
+from discreet.plots import privacy_label, shorten_name
 from discreet.tables import Source, file_source
 
 TOP_OF_GROUPS, TOP_CHANGES = 8, 15  # outcomes to list where nobody says how many
@@ -82,7 +82,7 @@ class _CountedTable:
     @classmethod
     def count_table(cls, records: Source, agreed: Agreement, asked: EstimateOptions) -> "_CountedTable":
         """Count a table once, with all checks of an estimate."""
-        stated = stated_domain(asked.domain, None, None, None)
+        stated = domain_from_options(asked.domain, None, None, None)
         if agreed.joint is not None:
             raise DiscreetError(
                 f"agreement {agreed.id[:12]} is on {agreed.joint.samples} samples of each client drawn together; groups and changes are for "
@@ -112,25 +112,25 @@ class _CountedTable:
         return notes(found, self.agreed, named=self.tallied.named, distinct=self.tallied.distinct)
 
     @property
-    def mechanism_headline(self) -> str:
+    def mechanism_and_agreement_text(self) -> str:
         """The mechanism and the agreement."""
         kind = mechanism_text(self.agreed.mechanism, any_client=serves_everybody(self.sampler.family))
-        promise = promise_text(self.agreed.promise, self.agreed.epsilon)
+        promise = privacy_promise_text(self.agreed.promise, self.agreed.epsilon)
         return f"{kind} on {safe_text(self.agreed.family.description, most=300)}, {promise} (agreement {self.agreed.id[:12]})"
 
 
-def estimate_by_group(
+def print_estimate_by_group(
     asked: EstimateOptions, by: str, clients_table: str | None, client: str | None, null_groups: str | None
 ) -> None:
     """`--by`: every group of a public column, with intervals that hold all at once."""
     if client is not None and clients_table is None:
         raise DiscreetError("--client names the clients in --clients-table FILE; give that too")
-    asked.check_files({} if clients_table is None else {"--clients-table": clients_table})
+    asked.refuse_unusable_files({} if clients_table is None else {"--clients-table": clients_table})
     records = file_source(asked.source)
     clients = None if clients_table is None else file_source(clients_table)
     if clients is not None and client is None:
         client = _default_client_column(records, clients)
-    agreed = agreement_of_samples(records, asked.agreement)
+    agreed = read_agreement_of_samples(records, asked.agreement)
     if agreed.survey is not None:
         _refuse_options_for_surveys(asked)
         if (
@@ -140,10 +140,10 @@ def estimate_by_group(
             and by in agreed.family.columns
         ):
             refuse_options_beside("groups that are private", {"--plot": asked.plot})
-            estimate_survey_within_groups(asked, records, agreed, by)
+            print_survey_shares_within_groups(asked, records, agreed, by)
             return
         groups = ClientGroups.read(by, null_groups or "error", clients, client)
-        estimate_survey_groups(asked, records, agreed, groups)
+        print_survey_estimate_by_group(asked, records, agreed, groups)
         return
     groups = ClientGroups.read(by, null_groups or "error", clients, client)
     read = _CountedTable.count_table(records, agreed, asked)
@@ -160,10 +160,12 @@ def estimate_by_group(
         if asked.json
         else {}
     )
-    blocks = [] if asked.json else _group_blocks(found, read, by, statistics, doubts, groups.listed, asked.top)
-    title = _picture_title(read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}")
+    blocks = [] if asked.json else _group_report_blocks(found, read, by, statistics, doubts, groups.listed, asked.top)
+    title = _picture_title_with_purpose(
+        read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}"
+    )
     asked.save_picture(lambda plots: plots.groups(found, most=asked.top or TOP_OF_GROUPS, title=title))
-    asked.show_estimate(said, blocks)
+    asked.print_estimate(said, blocks)
 
 
 def _refuse_options_for_surveys(asked: EstimateOptions) -> None:
@@ -183,8 +185,8 @@ def _default_client_column(records: Source, clients: Source) -> str:
     )
 
 
-def _picture_title(read: _CountedTable, what: str) -> str:
-    promised = f"{what} {promise_label(read.agreed.promise, read.agreed.epsilon)}"
+def _picture_title_with_purpose(read: _CountedTable, what: str) -> str:
+    promised = f"{what} {privacy_label(read.agreed.promise, read.agreed.epsilon)}"
     return f"{shorten_name(read.agreed.purpose, 60)}: {promised}" if read.agreed.purpose else promised
 
 
@@ -207,7 +209,7 @@ def _group_notes(found: GroupedPopulation, missing: int, groups: ClientGroups) -
     return said
 
 
-def _group_blocks(
+def _group_report_blocks(
     found: GroupedPopulation,
     read: _CountedTable,
     by: str,
@@ -218,12 +220,12 @@ def _group_blocks(
 ) -> list[Any]:
     whole, first = found.whole, next(iter(found.groups.values()))
     size = len(first.counts)
-    shown = listed_outcome_numbers(-whole.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS)
+    shown = outcome_numbers_to_list(-whole.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS)
     blocks: list[Any] = [
         f"[bold]{pluralise(found.clients, read.release_kind)}[/bold] in {pluralise(len(found.groups), 'group')} by {safe_text(by)}, "
-        f"{read.mechanism_headline}.",
+        f"{read.mechanism_and_agreement_text}.",
         *note_lines(doubts),
-        _group_table(found, shown, listed),
+        _group_shares_table(found, shown, listed),
     ]
     hidden = [f"{pluralise(size - len(shown), 'more outcome')} (--top, --json)"] * (size > len(shown))
     hidden += [f"{pluralise(len(found.groups) - _MOST_LISTED, 'more group')} (--json)"] * (
@@ -244,7 +246,7 @@ def _group_blocks(
     ]
 
 
-def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str, int] | None) -> Table:
+def _group_shares_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str, int] | None) -> Table:
     first = next(iter(found.groups.values()))
     names = first.domain.names
     made = empty_table(
@@ -274,31 +276,33 @@ def _group_statistics_table(found: GroupedPopulation, statistics: Mapping[str, M
     made = empty_table("group", "statistic", "estimate", together, *(["of it: cells"] if blurred else []), texts=2)
     for name in list(found.groups)[:_MOST_LISTED]:
         for statistic, estimates in statistics.items():
-            cells = _statistic_cells(estimates[name], blurred=blurred)
+            cells = _statistic_cell_texts(estimates[name], blurred=blurred)
             made.add_row(safe_text(name, most=60), safe_text(statistic), *cells)
     return made
 
 
-def _statistic_cells(each: Estimate, *, blurred: bool) -> list[str]:
+def _statistic_cell_texts(each: Estimate, *, blurred: bool) -> list[str]:
     """The estimate, its interval and, where a table is `blurred` by cells of an interval, their part in it."""
     cells = [format_number(each.estimate), interval_text(each.low, each.high)]
     return [*cells, f"+-{format_number(each.blur)}"] if blurred else cells
 
 
-def estimate_change(asked: EstimateOptions, compare: str) -> None:
+def print_change_between_files(asked: EstimateOptions, compare: str) -> None:
     """`--compare`: the difference between two files, IN less the other."""
-    asked.check_files({"--compare": compare})
+    asked.refuse_unusable_files({"--compare": compare})
     later, earlier = file_source(asked.source), file_source(compare)
     if asked.source == compare:
         raise DiscreetError(f"--compare {compare} is the same file; name the one to compare with")
     agreements = [
-        agreement_of_samples(records, None if records.agreement is not None and records is earlier else asked.agreement)
+        read_agreement_of_samples(
+            records, None if records.agreement is not None and records is earlier else asked.agreement
+        )
         for records in (earlier, later)
     ]
     if all(agreed.survey is not None for agreed in agreements):
         _refuse_options_for_surveys(asked)
         sides = tuple(zip((earlier, later), agreements, strict=True))
-        estimate_survey_change(asked, sides, _shared_clients_notes(shared_clients(earlier, later)))
+        print_survey_change(asked, sides, _shared_clients_notes(shared_clients(earlier, later)))
         return
     reads = [
         _CountedTable.count_table(records, agreed, asked)
@@ -317,25 +321,31 @@ def estimate_change(asked: EstimateOptions, compare: str) -> None:
     said = change_record(found, (reads[0].agreed, reads[1].agreed), doubts, statistics=statistics) if asked.json else {}
     if asked.json and shared is not None:
         said["clients"] = {"only_before": shared.before, "both": shared.both, "only_after": shared.after}
-    blocks = [] if asked.json else _change_blocks(found, reads, statistics, doubts, (compare, asked.source), asked.top)
+    blocks = (
+        []
+        if asked.json
+        else _change_report_blocks(found, reads, statistics, doubts, (compare, asked.source), asked.top)
+    )
     purpose, clients = reads[1].agreed.purpose, f"{before.clients:,} to {after.clients:,} clients"
     title = f"{shorten_name(purpose, 60)}: change from {clients}" if purpose else None
     asked.save_picture(lambda plots: plots.change(found, most=asked.top or TOP_CHANGES, title=title))
-    asked.show_estimate(said, blocks)
+    asked.print_estimate(said, blocks)
 
 
-def estimate_stages(asked: EstimateOptions, sources: Sequence[str], *, numbered: bool) -> None:
+def print_estimate_from_stages(asked: EstimateOptions, sources: Sequence[str], *, numbered: bool) -> None:
     """`estimate IN IN...`: the average client of several stages, each of other clients. `numbered`: names of clients are no names."""
-    asked.check_files({f"IN {place}": name for place, name in enumerate(sources, start=1)})
+    asked.refuse_unusable_files({f"IN {place}": name for place, name in enumerate(sources, start=1)})
     if len(set(sources)) < len(sources):
         raise DiscreetError("a file is named twice; stages are samples of different clients")
     files = [file_source(name) for name in sources]
-    agreements = [agreement_of_samples(each, None if each.agreement is not None else asked.agreement) for each in files]
+    agreements = [
+        read_agreement_of_samples(each, None if each.agreement is not None else asked.agreement) for each in files
+    ]
     if any(agreed.survey is not None for agreed in agreements):
         raise DiscreetError(
             "stages of a survey are not estimated together; estimate each file by itself, or the change: --compare"
         )
-    apart = False if numbered else _check_stages_apart(files)
+    apart = False if numbered else _refuse_clients_in_two_stages(files)
     reads = [
         _CountedTable.count_table(records, agreed, asked) for records, agreed in zip(files, agreements, strict=True)
     ]
@@ -346,11 +356,11 @@ def estimate_stages(asked: EstimateOptions, sources: Sequence[str], *, numbered:
             "not every stage tells the average client without bias: intervals hold every share that could have led to the samples, "
             "and the estimate is that among the samples"
         )
-    blocks = _stage_blocks(found, reads, sources, doubts, asked.top)
+    blocks = _stages_report_blocks(found, reads, sources, doubts, asked.top)
     print_result(pooled_record(found, agreements, doubts), *blocks, json=asked.json)
 
 
-def _check_stages_apart(files: Sequence[Source]) -> bool:
+def _refuse_clients_in_two_stages(files: Sequence[Source]) -> bool:
     try:
         return check_clients_apart(files)
     except DiscreetError as error:
@@ -359,7 +369,7 @@ def _check_stages_apart(files: Sequence[Source]) -> bool:
         ) from None
 
 
-def _stage_blocks(
+def _stages_report_blocks(
     found: PooledPopulation,
     reads: Sequence[_CountedTable],
     files: Sequence[str],
@@ -367,9 +377,9 @@ def _stage_blocks(
     top: int | None,
 ) -> list[Any]:
     size = len(found.law.estimate)
-    shown = listed_outcome_numbers(-found.law.estimate, found.domain.edges is not None, top, TOP_CHANGES)
+    shown = outcome_numbers_to_list(-found.law.estimate, found.domain.edges is not None, top, TOP_CHANGES)
     heads = [
-        f"[bold]Stage {place}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.mechanism_headline}."
+        f"[bold]Stage {place}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.mechanism_and_agreement_text}."
         for place, (file, each, read) in enumerate(zip(files, found.stages, reads, strict=True), start=1)
     ]
     made = empty_table(
@@ -418,7 +428,7 @@ def _shared_clients_notes(shared: SharedClients | None) -> list[str]:
     ]
 
 
-def _change_blocks(
+def _change_report_blocks(
     found: Change,
     reads: list[_CountedTable],
     statistics: list[Estimate],
@@ -428,15 +438,15 @@ def _change_blocks(
 ) -> list[Any]:
     size = len(found.law.estimate)
     along = found.after.domain.edges is not None
-    shown = listed_outcome_numbers(-np.abs(found.law.estimate), along, top, TOP_CHANGES)
+    shown = outcome_numbers_to_list(-np.abs(found.law.estimate), along, top, TOP_CHANGES)
     heads = [
-        f"[bold]{side}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.mechanism_headline}."
+        f"[bold]{side}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.mechanism_and_agreement_text}."
         for side, file, each, read in zip(("Before", "After"), files, (found.before, found.after), reads, strict=True)
     ]
     blocks: list[Any] = [
         "\n".join(heads),
         *note_lines(doubts),
-        _change_table(found, shown),
+        _share_changes_table(found, shown),
     ]
     if size > len(shown):
         blocks.append(f"{pluralise(size - len(shown), 'more outcome')}: --top, --json.")
@@ -445,7 +455,7 @@ def _change_blocks(
         interval = f"{100 * found.confidence:g} % interval"
         made = empty_table("change of", "estimate", interval, *(["of it: cells"] if blurred else []))
         for each in statistics:
-            made.add_row(safe_text(each.name), *_statistic_cells(each, blurred=blurred))
+            made.add_row(safe_text(each.name), *_statistic_cell_texts(each, blurred=blurred))
         blocks.append(made)
     picked = "that you pick after looking" if along else "with the largest changes, which are listed first"
     return [
@@ -455,7 +465,7 @@ def _change_blocks(
     ]
 
 
-def _change_table(found: Change, shown: list[int]) -> Table:
+def _share_changes_table(found: Change, shown: list[int]) -> Table:
     names, law = found.after.domain.names, found.law
     together = f"{100 * found.confidence:g} % interval, all {len(law.estimate):,} at once"
     what = "" if found.exact else "samples "

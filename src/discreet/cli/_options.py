@@ -54,22 +54,22 @@ AllowLarge = Annotated[
 ]
 
 
-def labels_option(more: str = "") -> Any:
+def labels_file_option(more: str = "") -> Any:
     """The option for the file of labels; `more` says when it is needed."""
     return option("FILE", f"The public labels, one on each line{more}.")
 
 
-def client_option(where: str = "") -> Any:
+def client_column_option(where: str = "") -> Any:
     """The option for the column of clients; `where` names the table if a command reads several."""
     return option("COLUMN", f"Column of clients{where}: texts or integers.")
 
 
-def value_option(where: str = "") -> Any:
+def value_column_option(where: str = "") -> Any:
     """The option for the column of values."""
     return option("COLUMN", f"Column of values{where}: labels, integers or numbers, or lists of them.")
 
 
-ClientColumn = Annotated[str, client_option()]
+ClientColumn = Annotated[str, client_column_option()]
 ClientColumns = Annotated[
     list[str],
     option(
@@ -77,9 +77,9 @@ ClientColumns = Annotated[
         "Column of clients: texts or integers. Given several times, these columns together name a client.",
     ),
 ]
-OptionalValueColumn = Annotated[str | None, value_option()]
-DomainFile = Annotated[Path | None, labels_option()]
-AgreedDomainFile = Annotated[Path | None, labels_option(", where the agreement holds only a digest of them")]
+OptionalValueColumn = Annotated[str | None, value_column_option()]
+DomainFile = Annotated[Path | None, labels_file_option()]
+AgreedDomainFile = Annotated[Path | None, labels_file_option(", where the agreement holds only a digest of them")]
 DomainSize = Annotated[int | None, option("K", "Instead: the numbers 0 to K - 1.", "--domain-size", "--outcomes")]
 Bounds = Annotated[tuple[float, float] | None, option("LO HI", "Instead: numbers in [LO, HI], cut into --cells.")]
 CellCount = Annotated[int | None, option("N", "Number of equal cells between --bounds.")]
@@ -192,21 +192,21 @@ class EstimateOptions:
         """The column of reports: report, unless another one is named."""
         return "report" if self.sample == "sample" else self.sample
 
-    def check_files(self, others: Mapping[str, str | None]) -> None:
+    def refuse_unusable_files(self, others: Mapping[str, str | None]) -> None:
         """Raise an error for what cannot be read twice, and for a picture that would replace an input."""
         for name, path in {"IN": self.source, **others}.items():
             if path == STANDARD:
                 raise DiscreetError(f"{name} is read twice for groups and changes; give a file instead of -")
         if self.top is not None:
             check_count("top", self.top)
-        self.check_picture({"samples": self.source, "agreement": self.agreement, **others})
+        self.refuse_unusable_picture_path({"samples": self.source, "agreement": self.agreement, **others})
 
-    def check_picture(self, read: Mapping[str, str | Path | None]) -> None:
+    def refuse_unusable_picture_path(self, read: Mapping[str, str | Path | None]) -> None:
         """Raise an error for a picture that cannot be written, or would replace one of the files to read."""
         if self.plot is not None:
-            from discreet.plots import check_picture  # loaded if a picture is drawn
+            from discreet.plots import check_picture_path  # loaded if a picture is drawn
 
-            check_picture(self.plot)
+            check_picture_path(self.plot)
             check_apart(self.plot, read, what="picture")
 
     def save_picture(self, draw: Callable[[Any], Any]) -> None:
@@ -216,7 +216,7 @@ class EstimateOptions:
 
             plots.save(draw(plots), self.plot)
 
-    def show_estimate(self, record: dict[str, Any], blocks: list[Any]) -> None:
+    def print_estimate(self, record: dict[str, Any], blocks: list[Any]) -> None:
         """Print the record as JSON or the blocks, as it was asked."""
         from discreet.cli._printing import print_result, safe_text  # loads rich, which a release does not need
 
@@ -228,17 +228,17 @@ LINEAR_BY_DEFAULT = "linear was taken, to estimate the population; for samples a
 _ONCE = "give the public domain once: --domain FILE, --domain-size K, or --bounds LO HI --cells N"
 
 
-def require_domain(
+def required_domain_from_options(
     file: Path | None, size: int | None, bounds: tuple[float, float] | None, cells: int | None, *, instead: str = ""
 ) -> Domain:
     """The domain stated by options; `instead` names alternatives in the error."""
-    given = stated_domain(file, size, bounds, cells)
+    given = domain_from_options(file, size, bounds, cells)
     if given is None:
         raise DiscreetError(_ONCE + instead)
     return given
 
 
-def stated_domain(
+def domain_from_options(
     file: Path | None, size: int | None, bounds: tuple[float, float] | None, cells: int | None
 ) -> Domain | None:
     """The domain stated by options, or None."""
@@ -247,7 +247,7 @@ def stated_domain(
     if (cells is None) != (bounds is None):
         raise DiscreetError("--bounds LO HI and --cells N go together")
     if file is not None:
-        return Labels(_read_labels(file))
+        return Labels(_read_labels_file(file))
     if size is not None:
         return Numbers(size)
     if bounds is not None and cells is not None:
@@ -255,7 +255,7 @@ def stated_domain(
     return None
 
 
-def stated_family(domain: int | Domain, lower: float | None, upper: float | None) -> Simplex | Band:
+def family_from_options(domain: int | Domain, lower: float | None, upper: float | None) -> Simplex | Band:
     """Every distribution on a domain, or those within --lower and --upper times the uniform one."""
     whole = Simplex(domain)
     if lower is None and upper is None:
@@ -264,7 +264,7 @@ def stated_family(domain: int | Domain, lower: float | None, upper: float | None
     return Band(np.ones(whole.size), lower=least, upper=most, domain=whole.domain)
 
 
-def _read_labels(path: Path) -> tuple[str, ...]:
+def _read_labels_file(path: Path) -> tuple[str, ...]:
     """The labels in a text file, one on each line. A table is an error: its content would be published as labels."""
     if path.suffix.lower() in READ:
         raise DiscreetError(
@@ -307,7 +307,7 @@ Delta = Annotated[float | None, option("D", "Promise (epsilon, delta)-LDP in pla
 Nu = Annotated[float | None, option("NU", "Promise Gaussian privacy in place of epsilon.")]
 
 
-def stated_privacy(epsilon: float | None, delta: float | None, nu: float | None, *, missing: str) -> Privacy:
+def privacy_from_options(epsilon: float | None, delta: float | None, nu: float | None, *, missing: str) -> Privacy:
     """The notion of privacy that the options state; `missing` is the error if they state none."""
     if nu is not None:
         if epsilon is not None or delta is not None:
@@ -318,7 +318,7 @@ def stated_privacy(epsilon: float | None, delta: float | None, nu: float | None,
     return Pure(epsilon) if not delta else Approximate(epsilon, delta=delta)
 
 
-def agreement_of_samples(records: "Source", agreement: Path | None) -> Agreement:
+def read_agreement_of_samples(records: "Source", agreement: Path | None) -> Agreement:
     """The agreement in a file of its own, or the one that the samples carry."""
     if agreement is not None:
         return Agreement.read(agreement)
@@ -330,7 +330,7 @@ def agreement_of_samples(records: "Source", agreement: Path | None) -> Agreement
     return Agreement.from_json(records.agreement)
 
 
-def promise_text(privacy: Privacy, epsilon: float) -> str:
+def privacy_promise_text(privacy: Privacy, epsilon: float) -> str:
     """The promised notion of privacy in words; unless it is pure epsilon, with the epsilon of its box."""
     return f"epsilon = {epsilon:g}" if isinstance(privacy, Pure) else f"{privacy} (pure epsilon = {epsilon:g})"
 
@@ -340,9 +340,9 @@ def mechanism_text(name: str, *, any_client: bool) -> str:
     return f"{name} (designed reference)" if any_client else name
 
 
-def spending_text(agreement: Agreement) -> str:
+def budget_spending_text(agreement: Agreement) -> str:
     """The budget of each sample of a client, and of all of them together."""
-    each = promise_text(agreement.promise, agreement.epsilon)
+    each = privacy_promise_text(agreement.promise, agreement.epsilon)
     if agreement.rounds == 1:
         return each
     what = "samples" if agreement.joint is None else "rounds"
@@ -359,7 +359,7 @@ SurveyFile = Annotated[
 ]
 
 
-def stated_survey(path: Path, epsilon: float | None, **options: Any) -> SurveySampler:
+def survey_sampler_from_options(path: Path, epsilon: float | None, **options: Any) -> SurveySampler:
     """The survey in a file at an epsilon; options that have no meaning beside it are refused."""
     named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
     refuse_given_options(named, "has no meaning with --survey; leave it out")
@@ -368,7 +368,7 @@ def stated_survey(path: Path, epsilon: float | None, **options: Any) -> SurveySa
     return SurveySampler(Survey.read(path), epsilon=epsilon)
 
 
-def schedule_lines(agreement: Agreement, number: int | None = None) -> Iterator[str]:
+def round_schedule_lines(agreement: Agreement, number: int | None = None) -> Iterator[str]:
     """When the rounds of an agreement are, or the one of that number, and what a client spends in a year."""
     schedule = agreement.schedule
     if schedule is None:
@@ -380,8 +380,8 @@ def schedule_lines(agreement: Agreement, number: int | None = None) -> Iterator[
     yield f"{what}; at most {most:,} in a calendar year: {agreement.in_a_year} for a year"
 
 
-def show_progress(bars: str, *, quiet: bool) -> Any:
-    """Show progress on a terminal, by "release_bars" or "sending_bar" of `_printing`; nothing elsewhere."""
+def show_progress_on_terminal(bars: str, *, quiet: bool) -> Any:
+    """Show progress on a terminal, by "showing_release_progress" or "showing_sending_progress" of `_printing`; nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
     from discreet.cli import _printing  # loaded for a terminal alone
@@ -390,7 +390,7 @@ def show_progress(bars: str, *, quiet: bool) -> Any:
 
 
 def disable_core_dumps() -> None:
-    """For this process, from now on, where the system has core dumps (Windows has none)."""
+    """Disable core dumps of this process from now on, where the system has them (Windows has none)."""
     try:
         resource = import_module("resource")
     except ImportError:

@@ -29,21 +29,21 @@ from discreet.cli._options import (
     ServedGoal,
     SurveyFile,
     choose_mechanism,
-    client_option,
+    client_column_option,
     option,
-    require_domain,
-    stated_survey,
-    value_option,
+    required_domain_from_options,
+    survey_sampler_from_options,
+    value_column_option,
 )
 from discreet.cli._plan_agreed import (
     REHEARSED,
     client_count_text,
-    clients_or_none,
-    print_agreed_plan,
+    clients_needed_or_none,
+    print_plan_for_agreement,
     print_survey_plan,
-    rehearsal_cells,
+    rehearsal_cell_texts,
 )
-from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
+from discreet.cli._printing import empty_table, fields_as_json, format_number, print_blocks, print_json, safe_text
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.estimation import (
@@ -63,7 +63,7 @@ from discreet.estimation import (
 )
 from discreet.families import Simplex
 from discreet.mechanisms import SERVING, LinearSampler, ReportSampler, Sampler, population_mechanism
-from discreet.plots import USUAL_EPSILONS, check_picture
+from discreet.plots import USUAL_EPSILONS, check_picture_path
 from discreet.privacy import Pure
 
 _PURPOSES = {
@@ -73,7 +73,7 @@ _PURPOSES = {
 }
 
 
-def _spending_ways_blocks(found: Sequence[Ways]) -> list[Any]:
+def _spending_ways_report_blocks(found: Sequence[Ways]) -> list[Any]:
     """The report as blocks: a table, and the best way for each purpose."""
     first = found[0]
     over = (
@@ -118,14 +118,14 @@ def _spending_ways_table(found: Sequence[Ways]) -> Table:
     return made
 
 
-def _spending_ways_records(found: Sequence[Ways]) -> list[dict[str, Any]]:
+def _spending_ways_json_records(found: Sequence[Ways]) -> list[dict[str, Any]]:
     """The report as JSON values."""
     return [
         {
             "epsilon": one.epsilon,
             "samples": one.samples,
             "over": "worst" if one.worst else "examples",
-            "ways": [json_values(way) for way in one.ways],
+            "ways": [fields_as_json(way) for way in one.ways],
         }
         for one in found
     ]
@@ -152,7 +152,7 @@ class PlanRow:
         return LinearSampler.name if self.reports is None else ReportSampler.name
 
     @property
-    def population_clients(self) -> int | None:
+    def clients_for_population(self) -> int | None:
         """How many clients that needs for the accuracy of each share."""
         return self.clients if self.reports is None else self.report_clients
 
@@ -162,7 +162,7 @@ class PlanRow:
         return (self.values_excess if self.reports is None else self.reports.excess), self.values_excess
 
 
-def plan(
+def plan_collection(
     clients: Annotated[int, option("N", "Number of clients that will release a sample.")],
     goal: ServedGoal = None,
     domain: DomainFile = None,
@@ -189,8 +189,8 @@ def plan(
     example: Annotated[
         str | None, option("IN", "Public records for a rehearsal (never the records to protect).")
     ] = None,
-    client: Annotated[str | None, client_option(", in the example")] = None,
-    value: Annotated[str | None, value_option(", in the example")] = None,
+    client: Annotated[str | None, client_column_option(", in the example")] = None,
+    value: Annotated[str | None, value_column_option(", in the example")] = None,
     other: Other = None,
     nulls: Nulls = "error",
     seed: Annotated[int, option("S", "Seed of the rehearsal.")] = 0,
@@ -209,19 +209,19 @@ def plan(
             "bins": bins, "example": example, "plot": plot,
         }  # fmt: skip
         print_survey_plan(
-            [stated_survey(survey, each, **unused) for each in sorted(set(epsilon or USUAL_EPSILONS))],
+            [survey_sampler_from_options(survey, each, **unused) for each in sorted(set(epsilon or USUAL_EPSILONS))],
             clients,
             json=json,
         )
         return
-    read_examples = partial(_read_examples, example, client, value, other, nulls)
+    read_examples = partial(_read_example_distributions, example, client, value, other, nulls)
     if agreement is not None:
         if any(x is not None for x in (goal, domain, domain_size, bounds, cells, epsilon, samples, plot)):
             raise DiscreetError(
                 "--agreement states the sampler; leave out --for, --epsilon, --samples, --plot and the options of "
                 "the domain"
             )
-        print_agreed_plan(
+        print_plan_for_agreement(
             Agreement.read(agreement), read_examples, clients=clients, accuracy=accuracy, confidence=confidence, bins=bins, seed=seed,
             json=json,
         )  # fmt: skip
@@ -231,12 +231,12 @@ def plan(
     mechanism, taken = choose_mechanism(goal, None, may_ask=not json)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     if plot is not None:
-        check_picture(plot)
-    family = Simplex(require_domain(domain, domain_size, bounds, cells))
+        check_picture_path(plot)
+    family = Simplex(required_domain_from_options(domain, domain_size, bounds, cells))
     budgets = sorted(set(epsilon or USUAL_EPSILONS))
-    rows = [_plan_row(family, budget, clients, accuracy, confidence) for budget in budgets]
+    rows = [_compute_plan_row(family, budget, clients, accuracy, confidence) for budget in budgets]
     smallest = {
-        (name, together): _smallest_epsilon(kind, family, clients, accuracy, confidence, together=together)
+        (name, together): _smallest_epsilon_for_accuracy(kind, family, clients, accuracy, confidence, together=together)
         for name, kind in SERVING.items()
         for together in (False, True)
     }
@@ -251,47 +251,48 @@ def plan(
         drawn = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
         plots.save(drawn, plot)
     if json:
-        several = {"several": _spending_ways_records(compared)} if compared else {}
+        several = {"several": _spending_ways_json_records(compared)} if compared else {}
         told = {"population_ways": [{"epsilon": e, **asdict(way)} for e, found in ways.items() for way in found]}
-        record = _plan_record(rows, smallest, rehearsals, accuracy, confidence)
-        write_json({"mechanism": mechanism, **record, **(told if ways else {}), **several})
+        record = _plan_json_record(rows, smallest, rehearsals, accuracy, confidence)
+        print_json({"mechanism": mechanism, **record, **(told if ways else {}), **several})
         return
     blocks: list[Any] = [
         f"[bold]{pluralise(clients, 'client')}, {pluralise(family.size, 'outcome')}[/bold]: one sample each.",
-        _each_share_table(rows, accuracy),
+        _accuracy_of_each_share_table(rows, accuracy),
         "TV and KL: divergence of a client's distribution from its output distribution, in the worst case, the "
         "smallest possible. "
         f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population; rare: of an outcome that nobody "
         f"holds; whole law: expected TV distance; clients: so many bring a share within +-{accuracy:g} with linear. That is for each "
         f"share alone; of many some will be further off. [bold]All {family.size:,} at once[/bold], together with {100 * confidence:g} %:",
-        _all_shares_table(rows, accuracy),
-        _mechanism_advice(mechanism, smallest, clients, accuracy),
-        *(_reports_blocks(rows, accuracy) if mechanism == LinearSampler.name else []),
+        _accuracy_of_all_shares_table(rows, accuracy),
+        _mechanism_advice_text(mechanism, smallest, clients, accuracy),
+        *(_advantage_of_reports_blocks(rows, accuracy) if mechanism == LinearSampler.name else []),
         *([] if taken is None else [taken]),
-        *(_spending_ways_blocks(compared) if compared else []),
+        *(_spending_ways_report_blocks(compared) if compared else []),
     ]
     if rehearsals:
         blocks += [
             f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times.",
             _rehearsal_table(rehearsals),
-            *(_population_ways_blocks(ways) if ways else []),
+            *(_population_ways_report_blocks(ways) if ways else []),
         ]
     if plot is not None:
         blocks.append(f"Written: {safe_text(plot)}")
     print_blocks(*blocks)
 
 
-def _plan_row(family: Simplex, epsilon: float, clients: int, accuracy: float, confidence: float) -> PlanRow:
+def _compute_plan_row(family: Simplex, epsilon: float, clients: int, accuracy: float, confidence: float) -> PlanRow:
     samplers = {name: kind(family, epsilon=epsilon) for name, kind in SERVING.items()}
     looks = {
         name: outlook(sampler, mechanism=name, clients=clients, confidence=confidence)
         for name, sampler in samplers.items()
     }
     each, together = (
-        clients_or_none(samplers["linear"], accuracy, confidence, together=together) for together in (False, True)
+        clients_needed_or_none(samplers["linear"], accuracy, confidence, together=together)
+        for together in (False, True)
     )
-    reports = _reports_if_better(family, epsilon)
-    by_reports = None if reports is None else clients_or_none(reports, accuracy, confidence)
+    reports = _report_sampler_if_better(family, epsilon)
+    by_reports = None if reports is None else clients_needed_or_none(reports, accuracy, confidence)
     optimal = samplers["optimal"]
     risks = float(optimal.risk("tv")), float(optimal.risk("kl"))
     over = known_excess(samplers["linear"])
@@ -300,14 +301,14 @@ def _plan_row(family: Simplex, epsilon: float, clients: int, accuracy: float, co
     )
 
 
-def _reports_if_better(family: Simplex, epsilon: float) -> ReportSampler | None:
+def _report_sampler_if_better(family: Simplex, epsilon: float) -> ReportSampler | None:
     """Reports where values need more clients; None where values are as good, or on an interval."""
     if population_mechanism(family, Pure(epsilon)) != ReportSampler.name:
         return None
     return ReportSampler(family, epsilon=epsilon)
 
 
-def _reports_blocks(rows: list[PlanRow], accuracy: float) -> list[Any]:
+def _advantage_of_reports_blocks(rows: list[PlanRow], accuracy: float) -> list[Any]:
     """What reports spare, where they spare anything."""
     if all(row.reports is None for row in rows):
         return []
@@ -315,24 +316,24 @@ def _reports_blocks(rows: list[PlanRow], accuracy: float) -> list[Any]:
         "[bold]If only the population matters[/bold], let clients send reports, which are no samples of their records "
         f"(`discreet agree --for population`). Clients that bring a share within +-{accuracy:g}; over the least: the variance of a share in "
         "the uniform population over that of the best subset selection; taken: what --for population agrees on.",
-        _reports_table(rows, accuracy),
+        _reports_and_values_table(rows, accuracy),
     ]
 
 
-def _reports_table(rows: list[PlanRow], accuracy: float) -> Table:
+def _reports_and_values_table(rows: list[PlanRow], accuracy: float) -> Table:
     """What the population takes by reports and by values, at each epsilon, and how far each is from the least possible variance."""
     clients = (f"clients for {accuracy:g}\nby reports", "\nby values")
     made = empty_table("epsilon", *clients, "times", "taken", "over the least\nreports", "\nvalues", texts=0)
     for row in rows:
         both = row.clients is not None and row.report_clients is not None
         times = f"{(row.clients or 0) / (row.report_clients or 1):.3g}" if both else "1"
-        counts = client_count_text(row.population_clients), client_count_text(row.clients)
+        counts = client_count_text(row.clients_for_population), client_count_text(row.clients)
         over = ("" if each is None else f"{each:.4g}" for each in row.variance_excess)
         made.add_row(f"{row.epsilon:g}", *counts, times, row.population_mechanism, *over)
     return made
 
 
-def _smallest_epsilon(
+def _smallest_epsilon_for_accuracy(
     kind: type[Sampler[Any]],
     family: Simplex,
     clients: int,
@@ -349,7 +350,7 @@ def _smallest_epsilon(
         return None
 
 
-def _read_examples(
+def _read_example_distributions(
     example: str | None, client: str | None, value: str | None, other: str | None, nulls: str, domain: Domain
 ) -> Any:
     if example is None:
@@ -381,11 +382,11 @@ def _rehearse_population_ways(
     held = None if laws is None else np.atleast_2d(family.as_rows(laws, "laws"))
     if held is None or len(held) < 2 or mechanism != LinearSampler.name or clients > MOST_REHEARSED or family.size < 2:
         return {}
-    reported = [budget for budget in budgets if _reports_if_better(family, budget) is not None]
+    reported = [budget for budget in budgets if _report_sampler_if_better(family, budget) is not None]
     return {each: population_ways(family, held, epsilon=each, clients=clients, seed=seed) for each in reported}
 
 
-def _population_ways_blocks(ways: dict[float, list[PopulationWay]]) -> list[Any]:
+def _population_ways_report_blocks(ways: dict[float, list[PopulationWay]]) -> list[Any]:
     """The ways to the population as a table, with the one to take if clients are like the examples."""
     names = [way.name for way in next(iter(ways.values()))]
     made = empty_table("epsilon", *names, "nearest with samples", "reports need for that", texts=0)
@@ -401,7 +402,7 @@ def _population_ways_blocks(ways: dict[float, list[PopulationWay]]) -> list[Any]
     ]
 
 
-def _each_share_table(rows: list[PlanRow], accuracy: float) -> Table:
+def _accuracy_of_each_share_table(rows: list[PlanRow], accuracy: float) -> Table:
     columns = ("epsilon", "TV", "KL", "linear\n+-", "rare\n+-", "whole\nlaw", "optimal\n+-")
     made = empty_table(*columns, f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
@@ -411,7 +412,7 @@ def _each_share_table(rows: list[PlanRow], accuracy: float) -> Table:
     return made
 
 
-def _all_shares_table(rows: list[PlanRow], accuracy: float) -> Table:
+def _accuracy_of_all_shares_table(rows: list[PlanRow], accuracy: float) -> Table:
     made = empty_table("epsilon", "linear\n+-", "optimal\n+-", f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
         reaches = format_number(row.linear.together, 3), format_number(row.optimal.together, 3)
@@ -419,7 +420,7 @@ def _all_shares_table(rows: list[PlanRow], accuracy: float) -> Table:
     return made
 
 
-def _mechanism_advice(
+def _mechanism_advice_text(
     mechanism: str, smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float
 ) -> str:
     """What to take for whom the samples are to serve, and from which epsilon on it is accurate enough."""
@@ -446,12 +447,12 @@ def _smallest_epsilons_text(each: float | None, together: float | None) -> str |
     if each is None:
         return None
     if each == together:
-        return _epsilon_text(each)
-    rest = "at no epsilon" if together is None else _epsilon_text(together)
-    return f"{_epsilon_text(each)} for each share, {rest} for all at once"
+        return _from_epsilon_on_text(each)
+    rest = "at no epsilon" if together is None else _from_epsilon_on_text(together)
+    return f"{_from_epsilon_on_text(each)} for each share, {rest} for all at once"
 
 
-def _epsilon_text(epsilon: float) -> str:
+def _from_epsilon_on_text(epsilon: float) -> str:
     return "at any epsilon" if epsilon <= LEAST_EPSILON else f"from epsilon = {epsilon:.3g} on"
 
 
@@ -459,11 +460,11 @@ def _rehearsal_table(rehearsals: dict[tuple[float, str], Rehearsal]) -> Table:
     made = empty_table("epsilon", "mechanism", "TV of a client", *REHEARSED, texts=2)
     for (budget, name), each in rehearsals.items():
         head = f"{budget:g}" if name == "linear" else ""
-        made.add_row(head, name, *rehearsal_cells(each), end_section=name == "optimal")
+        made.add_row(head, name, *rehearsal_cell_texts(each), end_section=name == "optimal")
     return made
 
 
-def _plan_record(
+def _plan_json_record(
     rows: list[PlanRow],
     smallest: dict[tuple[str, bool], float | None],
     rehearsals: dict[tuple[float, str], Rehearsal],
@@ -482,7 +483,7 @@ def _plan_record(
                 "clients_for_accuracy": row.clients,
                 "clients_for_accuracy_together": row.together,
                 "population": row.population_mechanism,
-                "clients_for_accuracy_by_reports": row.population_clients,
+                "clients_for_accuracy_by_reports": row.clients_for_population,
                 "times_the_least_variance": dict(zip(("reports", "values"), row.variance_excess, strict=True)),
             }
             for row in rows

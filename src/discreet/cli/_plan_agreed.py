@@ -12,8 +12,8 @@ from rich.table import Table
 
 from discreet._base.showing import json_number, pluralise
 from discreet.agreement import Agreement
-from discreet.cli._options import mechanism_text, promise_text, schedule_lines
-from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, print_result, safe_text
+from discreet.cli._options import mechanism_text, privacy_promise_text, round_schedule_lines
+from discreet.cli._printing import empty_table, fields_as_json, format_number, print_blocks, print_result, safe_text
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import (
@@ -80,7 +80,7 @@ def _survey_outlook_table(found: list[SurveyOutlook]) -> Table:
     return made
 
 
-def print_agreed_plan(
+def print_plan_for_agreement(
     agreed: Agreement,
     read_examples: Callable[[Domain], Any],
     *,
@@ -96,11 +96,11 @@ def print_agreed_plan(
         print_survey_plan([agreed.survey_sampler()], clients, json=json)
         return
     if not json:
-        print_blocks(*schedule_lines(agreed))
+        print_blocks(*round_schedule_lines(agreed))
     rounds = rounds_cost(agreed)
     if agreed.blocks is not None:
         reports = agreed.report_sampler()
-        _refuse_bins(bins)
+        _refuse_bins_option(bins)
         OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
         laws = read_examples(reports.family.domain)
         rehearsed = None
@@ -129,12 +129,12 @@ def _print_reports_plan(
 ) -> None:
     """Print how far intervals of shares behind reports reach, and how many clients an accuracy takes."""
     look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence)
-    needed = clients_or_none(sampler, accuracy, confidence)
+    needed = clients_needed_or_none(sampler, accuracy, confidence)
     record = {
         "epsilon": sampler.epsilon, "confidence": confidence, "accuracy": accuracy, "outcomes": sampler.family.size,
         "blocks": {"kind": sampler.blocks.name, **sampler.blocks.parameters}, "excess": sampler.excess,
-        "outlook": json_values(look), "clients_for_accuracy": needed, "rehearsal": _rehearsal_record(rehearsed),
-        **_rounds_record(rounds),
+        "outlook": fields_as_json(look), "clients_for_accuracy": needed, "rehearsal": _rehearsal_json_record(rehearsed),
+        **_rounds_cost_json_record(rounds),
     }  # fmt: skip
     made = empty_table("a share +-", "rare +-", "all at once +-", "whole law", f"clients for {accuracy:g}", texts=0)
     numbers = (look.at_worst, look.if_rare, look.together, look.total)
@@ -146,8 +146,8 @@ def _print_reports_plan(
         made,
         f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population. In the uniform "
         f"population the variance of a share is {sampler.excess:.4g} times that of the best subset selection.",
-        *_rounds_lines(rounds),
-        *_rehearsal_blocks(rehearsed, clients, "nearest laws"),
+        *_rounds_cost_lines(rounds),
+        *_rehearsal_report_blocks(rehearsed, clients, "nearest laws"),
         json=json,
     )
 
@@ -165,14 +165,14 @@ def _print_samples_plan(
     """Print the cost of a sample, and the margins of the intervals."""
     risks = {name: float(sampler.risk(name)) for name in _DIVERGENCES}
     on_atoms = _worst_cases_on_atoms(sampler)
-    outcomes = _share_count(sampler, clients, bins)
+    outcomes = _estimated_share_count(sampler, clients, bins)
     look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence, bins=bins)
     record = {
         "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
         "worst": {name: json_number(value) for name, value in risks.items()},
-        "outlook": json_values(look), "rehearsal": _rehearsal_record(rehearsed),
+        "outlook": fields_as_json(look), "rehearsal": _rehearsal_json_record(rehearsed),
         **({} if on_atoms is None else {"worst_on_atoms": on_atoms}),
-        **_rounds_record(rounds),
+        **_rounds_cost_json_record(rounds),
     }  # fmt: skip
     made = empty_table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
     made.add_row(*(format_number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
@@ -181,50 +181,52 @@ def _print_samples_plan(
     print_result(
         record,
         f"[bold]{pluralise(clients, 'client')}, {pluralise(outcomes, what)}, "
-        f"{promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
+        f"{privacy_promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
         made,
         "TV and KL: divergence of a client's distribution from its output distribution, in the worst case. +-: "
         f"margin of the {100 * confidence:g} % interval of a share, for every population.",
-        *([] if on_atoms is None else [_worst_cases_text(sampler, on_atoms)]),
-        *_rounds_lines(rounds),
-        *_rehearsal_blocks(rehearsed, clients, "samples as they are"),
+        *([] if on_atoms is None else [_worst_cases_on_atoms_text(sampler, on_atoms)]),
+        *_rounds_cost_lines(rounds),
+        *_rehearsal_report_blocks(rehearsed, clients, "samples as they are"),
         json=json,
     )
 
 
-def _rounds_record(rounds: RoundsCost | None) -> dict[str, Any]:
+def _rounds_cost_json_record(rounds: RoundsCost | None) -> dict[str, Any]:
     return {} if rounds is None else {"rounds": {"rounds": rounds.rounds, "factor": rounds.factor}}
 
 
-def _rounds_lines(rounds: RoundsCost | None) -> list[str]:
+def _rounds_cost_lines(rounds: RoundsCost | None) -> list[str]:
     return [] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]
 
 
-def _rehearsal_record(found: Rehearsal | None) -> dict[str, Any] | None:
+def _rehearsal_json_record(found: Rehearsal | None) -> dict[str, Any] | None:
     """A rehearsal as JSON; of reports without the distance of a client from its sample."""
-    return None if found is None else {name: value for name, value in json_values(found).items() if value is not None}
+    return (
+        None if found is None else {name: value for name, value in fields_as_json(found).items() if value is not None}
+    )
 
 
-def _rehearsal_blocks(found: Rehearsal | None, clients: int, estimates: str) -> list[Any]:
+def _rehearsal_report_blocks(found: Rehearsal | None, clients: int, estimates: str) -> list[Any]:
     """A rehearsal as a table, if there was one; `estimates` says what is compared with the truth."""
     if found is None:
         return []
     made = empty_table(*([] if found.client_tv is None else ["TV of a client"]), *REHEARSED, texts=0)
-    made.add_row(*rehearsal_cells(found))
+    made.add_row(*rehearsal_cell_texts(found))
     return [
         f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times; {estimates}.",
         made,
     ]
 
 
-def rehearsal_cells(found: Rehearsal) -> list[str]:
+def rehearsal_cell_texts(found: Rehearsal) -> list[str]:
     """The numbers of a rehearsal: how far a client is from its sample, where there are samples, and those of `REHEARSED`."""
     first = [] if found.client_tv is None else [found.client_tv]
     numbers = [*first, found.largest, found.total, found.width]
     return [*(format_number(x, 3) for x in numbers), f"{100 * found.covered:.1f} %"]
 
 
-def clients_or_none(
+def clients_needed_or_none(
     sampler: Sampler[AnyFamily] | ReportSampler, accuracy: float, confidence: float, *, together: bool = False
 ) -> int | None:
     """How many clients an accuracy takes; None where no number is enough."""
@@ -241,16 +243,16 @@ def client_count_text(clients: int | None) -> str:
     return f"{clients:,}" if clients < 10**8 else f"{clients:.2g}"
 
 
-def _refuse_bins(bins: int | None) -> None:
+def _refuse_bins_option(bins: int | None) -> None:
     if bins is not None:
         raise DiscreetError("--bins is for an agreement on a continuous family; the outcomes of this one are listed")
 
 
-def _share_count(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
+def _estimated_share_count(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
     """The number of shares to estimate."""
     if isinstance(sampler.family, ContinuousFamily):
         return bin_cells(sampler, clients=clients, count=bins).bins.size
-    _refuse_bins(bins)
+    _refuse_bins_option(bins)
     return sampler.family.size
 
 
@@ -262,7 +264,7 @@ def _worst_cases_on_atoms(sampler: Sampler[AnyFamily]) -> dict[str, float] | Non
     return {name: float(worst_case_on_atoms(sampler.constants, least, name)) for name in _DIVERGENCES}
 
 
-def _worst_cases_text(sampler: Sampler[AnyFamily], worst: dict[str, float]) -> str:
+def _worst_cases_on_atoms_text(sampler: Sampler[AnyFamily], worst: dict[str, float]) -> str:
     """What holds for every client on a line, in words."""
     atoms = f"{sampler.carrier.size:,} {type(sampler.discretisation).__name__.lower()}"
     return (

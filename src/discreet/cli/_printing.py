@@ -59,7 +59,7 @@ def print_blocks(*blocks: Any) -> None:
 def print_result(record: dict[str, Any], *blocks: Any, json: bool) -> None:
     """Print a result: its record as JSON, or its blocks."""
     if json:
-        write_json(record)
+        print_json(record)
     else:
         print_blocks(*blocks)
 
@@ -77,7 +77,7 @@ def empty_table(*columns: str, texts: int = 1) -> Table:
     return made
 
 
-def record_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
+def table_of_records(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
     """A table of records: `columns` maps the fields that are shown to their titles."""
     made = empty_table(*columns.values(), texts=0)
     for row in rows:
@@ -105,23 +105,23 @@ def format_number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if value == 0.0 or 0.01 <= abs(value) < 10_000 else f"{value:.{digits}g}"
 
 
-def json_values(found: Any) -> dict[str, Any]:
+def fields_as_json(found: Any) -> dict[str, Any]:
     """The fields of a dataclass as JSON holds them; null stands for infinite."""
     return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(found).items()}
 
 
-def write_json(record: dict[str, Any]) -> None:
+def print_json(record: dict[str, Any]) -> None:
     """Print one JSON object on stdout, and nothing else."""
     typer.echo(json.dumps(record, indent=2, allow_nan=False))
 
 
-def write_json_line(record: dict[str, Any]) -> None:
+def print_json_line(record: dict[str, Any]) -> None:
     """Print one JSON object on one line, at once, for readers that wait while the command runs."""
     typer.echo(json.dumps(record, allow_nan=False))
     sys.stdout.flush()
 
 
-def live_bars(before: str, after: str | None = None) -> Any:
+def vanishing_progress_bars(before: str, after: str | None = None) -> Any:
     """Progress bars on stderr that vanish at the end: a text, the bar, perhaps another text, and the time."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # loaded for a terminal alone
 
@@ -131,9 +131,9 @@ def live_bars(before: str, after: str | None = None) -> Any:
 
 
 @contextmanager
-def release_bars() -> "Iterator[Callable[[Source], Progress]]":
+def showing_release_progress() -> "Iterator[Callable[[Source], Progress]]":
     """A function that makes the progress bars of a release from a source."""
-    with live_bars("{task.description}", "{task.fields[speed]}") as bars:
+    with vanishing_progress_bars("{task.description}", "{task.fields[speed]}") as bars:
         yield lambda source: _ReleaseBars(bars, source.rows)
 
 
@@ -164,18 +164,18 @@ class _ReleaseBars:
 
 
 @contextmanager
-def sending_bar() -> Iterator[Callable[[int, int], None]]:
+def showing_sending_progress() -> Iterator[Callable[[int, int], None]]:
     """A function that shows the number of acknowledged samples."""
-    with live_bars("sending", "{task.completed:,} of {task.total:,}") as bars:
+    with vanishing_progress_bars("sending", "{task.completed:,} of {task.total:,}") as bars:
         task: Any = None
 
-        def show_sent(done: int, total: int) -> None:
+        def show_sent_count(done: int, total: int) -> None:
             nonlocal task
             if task is None:
                 task = bars.add_task("", total=total)
             bars.update(task, completed=done)
 
-        yield show_sent
+        yield show_sent_count
 
 
 class SilentStages:
@@ -184,7 +184,7 @@ class SilentStages:
     def begin_stage(self, what: str) -> None:
         """Begin the next stage."""
 
-    def show_share(self, done: float) -> None:
+    def show_finished_share(self, done: float) -> None:
         """Show the finished share of the stage."""
 
 
@@ -197,15 +197,15 @@ class _StageBar(SilentStages):
     def begin_stage(self, what: str) -> None:
         self._bars.reset(self._stage, total=None, description=safe_text(what))
 
-    def show_share(self, done: float) -> None:
+    def show_finished_share(self, done: float) -> None:
         self._bars.update(self._stage, total=1.0, completed=done)
 
 
 @contextmanager
-def stage_bar(*, quiet: bool) -> Iterator[SilentStages]:
+def showing_stage_progress(*, quiet: bool) -> Iterator[SilentStages]:
     """A progress bar for stages on a terminal, a silent one elsewhere."""
     if quiet or not sys.stderr.isatty():
         yield SilentStages()
         return
-    with live_bars("{task.description}") as bars:
+    with vanishing_progress_bars("{task.description}") as bars:
         yield _StageBar(bars)

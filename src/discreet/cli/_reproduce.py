@@ -30,15 +30,15 @@ from discreet.cli._options import (
     DomainSize,
     Lower,
     Upper,
-    client_option,
+    client_column_option,
+    family_from_options,
     option,
     refuse_given_options,
-    require_domain,
-    stated_family,
+    required_domain_from_options,
     switch,
-    value_option,
+    value_column_option,
 )
-from discreet.cli._printing import Terminal, empty_table, format_number, print_blocks, safe_text, write_json
+from discreet.cli._printing import Terminal, empty_table, format_number, print_blocks, print_json, safe_text
 from discreet.divergences import FDivergence, divergence as divergence_named, is_divergence_name
 from discreet.domain import Coding, Domain
 from discreet.errors import POSITIVE, DiscreetError, check_count
@@ -70,7 +70,7 @@ from discreet.research import (
     shift_findings,
     write_report,
 )
-from discreet.research.experiments.client_sets import missing_sets
+from discreet.research.experiments.client_sets import missing_client_sets
 from discreet.tables import Columns, Reading, example_counts, file_source
 
 COMPARE = "compare"
@@ -78,7 +78,7 @@ _CLIENTS, _SPREAD, _EPSILONS = 1_000, 0.3, (0.5, 1.0, 2.0, 4.0)
 _MECHANISMS, _DIVERGENCES = ("optimal", "linear", "mollifier"), ("kl", "tv", "hellinger")
 
 
-def reproduce(
+def reproduce_paper_figures(
     figures: Annotated[
         list[str] | None,
         typer.Argument(
@@ -129,8 +129,8 @@ def reproduce(
     ] = None,
     seed: Annotated[int | None, option("N", "compare: of random clients. [default: 0]")] = None,
     data: Annotated[str | None, option("FILE", "compare: instead, public records, with --client and --value.")] = None,
-    client: Annotated[str | None, client_option(" of --data")] = None,
-    value: Annotated[str | None, value_option(" of --data")] = None,
+    client: Annotated[str | None, client_column_option(" of --data")] = None,
+    value: Annotated[str | None, value_column_option(" of --data")] = None,
     show: Annotated[
         str, option("VALUE", "compare: mean, median, largest or worst_case, in tables and pictures.")
     ] = "mean",
@@ -186,13 +186,13 @@ def reproduce(
     reports = {report: {name: runs[name] for name in names if name in runs} for report, names in REPORTS.items()}
     pages = {report: write_report(report, those, out) for report, those in reports.items() if those}
     if json:
-        write_json({
+        print_json({
             "quick": quick, "seconds": time.perf_counter() - start, "pages": [str(page) for page in pages.values()],
-            "experiments": [_run_record(runs[one.name], records_path(one, out / "records")) for one in planned],
+            "experiments": [_run_json_record(runs[one.name], records_path(one, out / "records")) for one in planned],
         })  # fmt: skip
         return
     for report in pages:
-        _print_report(report, reports, pages, start, quick=quick)
+        _print_findings_of_report(report, reports, pages, start, quick=quick)
 
 
 _LEFT_OUT_BY_QUICK_RUNS = {
@@ -202,7 +202,7 @@ _LEFT_OUT_BY_QUICK_RUNS = {
 }
 
 
-def _print_report(
+def _print_findings_of_report(
     report: str,
     reports: Mapping[str, Mapping[str, RecordedRun[Any]]],
     pages: Mapping[str, Path],
@@ -217,13 +217,13 @@ def _print_report(
     match report:
         case "paper":
             if "fig4" in runs:
-                print_blocks(*_mixtures_table(rows["fig4"]))
+                print_blocks(*_titled_mixtures_table(rows["fig4"]))
             if "fig1" in runs:
-                print_blocks(*_ring_table(rows["fig1"]))
+                print_blocks(*_titled_ring_table(rows["fig1"]))
             print_blocks(_run_time_text(f"{len(runs)} of {len(FIGURES)} figures", start, pages[report]))
         case "follow-up":
-            missing = [one.name for one in missing_sets() if one.name in ORDERED]
-            print_blocks(*_findings_text(follow_up_findings(runs), missing=missing))
+            missing = [one.name for one in missing_client_sets() if one.name in ORDERED]
+            print_blocks(*_finding_lines(follow_up_findings(runs), missing=missing))
             cases = sum(len(each.rows) for each in runs.values())
             print_blocks(_run_time_text(f"{cases} cases of the follow-up", start, pages[report]))
         case "population":
@@ -234,7 +234,7 @@ def _print_report(
                 *learned_findings(rows["learned"]),
                 *reweighted_findings(rows["reweighted"]),
             ]
-            print_blocks(*_findings_text(found, missing=[one.name for one in missing_sets()]))
+            print_blocks(*_finding_lines(found, missing=[one.name for one in missing_client_sets()]))
             print_blocks(
                 _run_time_text(f"{len(rows['population'])} cases", start, pages[report]),
                 f"Designs: [bold]{safe_text(pages['designs'])}[/bold]; "
@@ -242,7 +242,7 @@ def _print_report(
             )
 
 
-def _findings_text(found: Sequence[tuple[str, str]], *, missing: Sequence[str] = ()) -> list[str]:
+def _finding_lines(found: Sequence[tuple[str, str]], *, missing: Sequence[str] = ()) -> list[str]:
     """What to print: findings, and what was left out for want of a package. The pages hold the tables."""
     said = [f"[bold]{safe_text(headline)}[/bold] {safe_text(text)}" for headline, text in found]
     if missing:
@@ -251,7 +251,7 @@ def _findings_text(found: Sequence[tuple[str, str]], *, missing: Sequence[str] =
     return said
 
 
-def _run_record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
+def _run_json_record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
     """The experiment, and the file with its numbers."""
     header = found.header
     return {
@@ -265,7 +265,7 @@ def _run_time_text(done: str, start: float, page: Path) -> str:
     return f"{done} in {seconds:.1f} s. Page: [bold]{safe_text(page)}[/bold]; pictures and records beside it."
 
 
-def _mixtures_table(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
+def _titled_mixtures_table(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
     made = empty_table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
     for epsilon in recorded_epsilons(rows):
         for name in recorded_mechanisms(rows):
@@ -278,7 +278,7 @@ def _mixtures_table(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
     return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two output distributions.", made
 
 
-def _ring_table(rows: Sequence[RingLaw]) -> tuple[str, Table]:
+def _titled_ring_table(rows: Sequence[RingLaw]) -> tuple[str, Table]:
     made = empty_table("law", "KL", "TV", "squared Hellinger", "c2")
     for row in rows:
         if row.costs:
@@ -324,20 +324,20 @@ class ComparisonOptions:
 
 def run_comparison(options: ComparisonOptions, *, json: bool) -> None:
     """Compare, write the files that were asked for, and print a table."""
-    domain = require_domain(options.domain, options.outcomes, options.bounds, options.cells)
+    domain = required_domain_from_options(options.domain, options.outcomes, options.bounds, options.cells)
     for path in (options.csv, options.latex, options.pgf, options.plot):
         if path is not None:
             check_apart(path, {"list of outcomes": options.domain, "records": options.data}, what="output")
     found = compare(
-        stated_family(domain, options.lower or None, options.upper),
-        _compared_clients(options, domain),
-        mechanisms=[_mechanism_of_option(name) for name in options.mechanisms or _MECHANISMS],
+        family_from_options(domain, options.lower or None, options.upper),
+        _read_or_draw_clients(options, domain),
+        mechanisms=[_mechanism_named_by_option(name) for name in options.mechanisms or _MECHANISMS],
         epsilons=options.epsilons or _EPSILONS,
-        divergences=[_divergence_of_option(name) for name in options.divergences or _DIVERGENCES],
+        divergences=[_divergence_named_by_option(name) for name in options.divergences or _DIVERGENCES],
     )
-    written = _write_comparison(found, options)
+    written = _write_comparison_files(found, options)
     if json:
-        write_json({"records": _comparison_records(found), "files": [str(path) for path in written]})
+        print_json({"records": _comparison_json_records(found), "files": [str(path) for path in written]})
         return
     print_blocks(
         _comparison_heading(found, options),
@@ -346,12 +346,12 @@ def run_comparison(options: ComparisonOptions, *, json: bool) -> None:
     )
 
 
-def _mechanism_of_option(name: str) -> Any:
+def _mechanism_named_by_option(name: str) -> Any:
     """A name, or the class of a module."""
     return load_callable(name) if ":" in name else name
 
 
-def _divergence_of_option(name: str) -> str | FDivergence:
+def _divergence_named_by_option(name: str) -> str | FDivergence:
     """A name of ours, or a divergence of a module; a function there is its f."""
     if is_divergence_name(name):
         return name
@@ -364,7 +364,7 @@ def _divergence_of_option(name: str) -> str | FDivergence:
     return found if isinstance(found, FDivergence) else FDivergence(found, name=name.rpartition(":")[2])
 
 
-def _compared_clients(options: ComparisonOptions, domain: Domain) -> Any:
+def _read_or_draw_clients(options: ComparisonOptions, domain: Domain) -> Any:
     """The clients of a table, or random ones."""
     if options.data is None:
         columns = {"--client": options.client, "--value": options.value}
@@ -390,7 +390,7 @@ def _compared_clients(options: ComparisonOptions, domain: Domain) -> Any:
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-def _write_comparison(found: Comparison, options: ComparisonOptions) -> list[Path]:
+def _write_comparison_files(found: Comparison, options: ComparisonOptions) -> list[Path]:
     written = []
     if options.csv is not None:
         found.to_csv(options.csv)
@@ -429,19 +429,19 @@ def _comparison_table(found: Comparison, show: str) -> Any:
     settings = list(dict.fromkeys((record.privacy, record.divergence) for record in found.records))
     for privacy, name in settings:
         rows = {each.mechanism: each for each in found.records if (each.privacy, each.divergence) == (privacy, name)}
-        cells = [_comparison_cell(rows[each], show) if each in rows else "" for each in found.mechanisms]
+        cells = [_comparison_cell_text(rows[each], show) if each in rows else "" for each in found.mechanisms]
         least = [format_number(next(iter(rows.values())).smallest)] if last else []
         made.add_row(privacy, safe_text(plots.divergence_label(name)), *cells, *least)
     return made
 
 
-def _comparison_cell(record: Any, show: str) -> str:
+def _comparison_cell_text(record: Any, show: str) -> str:
     """A number; an upper bound says so."""
     shown = format_number(getattr(record, show))
     return f"≤ {shown}" if show == "worst_case" and not record.exact else shown
 
 
-def _comparison_records(found: Comparison) -> list[dict[str, Any]]:
+def _comparison_json_records(found: Comparison) -> list[dict[str, Any]]:
     """The records with null in place of NaN and infinity."""
     rows = [dict(zip(found.columns, row, strict=True)) for row in zip(*found.columns.values(), strict=True)]
     return [

@@ -41,14 +41,14 @@ from discreet.cli._options import (
     argument,
     choose_mechanism,
     disable_core_dumps,
+    domain_from_options,
     option,
     refuse_given_options,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
-    require_domain,
-    schedule_lines,
-    show_progress,
-    stated_domain,
+    required_domain_from_options,
+    round_schedule_lines,
+    show_progress_on_terminal,
     switch,
 )
 from discreet.errors import DiscreetError, visible
@@ -59,7 +59,7 @@ from discreet.tables import STANDARD, Request, Summary, find_misfits, open_sourc
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
-def sample(
+def release_samples_of_table(
     source: TableSource,
     client: ClientColumns,
     value: OptionalValueColumn = None,
@@ -181,7 +181,11 @@ def sample(
     if value is None and not surveyed:
         raise DiscreetError("--value is missing: the column of values (a --survey states its own columns)")
     instead = " (or --survey FILE, or --agreement FILE)"
-    given = stated_domain(*stated) if agreement or surveyed else require_domain(*stated, instead=instead)
+    given = (
+        domain_from_options(*stated)
+        if agreement or surveyed
+        else required_domain_from_options(*stated, instead=instead)
+    )
     taken = None
     if agreement is None and not surveyed:
         mechanism, taken = choose_mechanism(
@@ -212,7 +216,7 @@ def sample(
     refuse_large_total_epsilon(request.doubt_of_rounds, allowed=allow_large_epsilon)
     refuse_large_epsilon(budget, allowed=allow_large_epsilon)
     if dry_run:
-        _print_misfits(source, request, scratch, json=json)
+        _print_values_outside_domain(source, request, scratch, json=json)
         return
     if output is None:
         raise DiscreetError("there is no output; give --output OUT (-o), or --dry-run")
@@ -222,10 +226,10 @@ def sample(
         case "local":
             books = None
             if (ledger, budget) != (None, None):
-                from discreet.cli._gateway import open_ledger  # loaded for a ledger alone
+                from discreet.cli._gateway import open_or_create_ledger  # loaded for a ledger alone
 
-                books = open_ledger(ledger, budget, held, quiet=quiet)
-            with show_progress("release_bars", quiet=quiet) as progress:
+                books = open_or_create_ledger(ledger, budget, held, quiet=quiet)
+            with show_progress_on_terminal("showing_release_progress", quiet=quiet) as progress:
                 summary = sample_file(
                     source,
                     output,
@@ -270,9 +274,9 @@ def sample(
         case _:
             raise DiscreetError(f"engine = {engine!r} is not one of local, spark")
     if json:
-        from discreet.cli._printing import write_json  # loads rich
+        from discreet.cli._printing import print_json  # loads rich
 
-        write_json({"output": output, "round": request.round, **summary.record})
+        print_json({"output": output, "round": request.round, **summary.record})
     elif not quiet:
         told = (*_release_summary_lines(summary, request, output, ledger), *([] if taken is None else [taken]))
         typer.echo("\n".join(map(visible, told)), err=True)
@@ -301,7 +305,7 @@ def _release_summary_lines(summary: Summary, request: Request, output: str, ledg
         yield f"learned from samples under {spoken}: a client with a sample there has now spent a second budget"
     if agreement.rounds > 1:
         yield f"round {request.round} of {agreement.rounds:,}: {agreement.privacy_of_all_rounds} for all {agreement.rounds:,} together"
-        yield from schedule_lines(agreement, request.round)
+        yield from round_schedule_lines(agreement, request.round)
         from discreet.estimation import rounds_cost  # loaded where there are rounds alone
 
         cost = rounds_cost(agreement)
@@ -339,7 +343,7 @@ def _release_summary_lines(summary: Summary, request: Request, output: str, ledg
         yield f"with the same secret and data, this round gives the same {what}s again and spends nothing more; new data are a new round"
 
 
-def _print_misfits(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
+def _print_values_outside_domain(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
     """Print every value outside the domain with its number of rows on standard output, and a note that the list is private."""
     with open_source(source, scratch) as records:
         found = find_misfits(records, request)
@@ -348,13 +352,13 @@ def _print_misfits(source: str, request: Request, scratch: Path | None, *, json:
         err=True,
     )
     if json:
-        from discreet.cli._printing import write_json  # loads rich
+        from discreet.cli._printing import print_json  # loads rich
 
         outside = [{"value": value, "rows": rows} for value, rows in found.outside.items()]
         counts = {
             "rows": found.rows, "nameless": found.nameless, "nulls": found.nulls, "not_numbers": found.not_numbers,
         }  # fmt: skip
-        write_json({**counts, "outside": outside})
+        print_json({**counts, "outside": outside})
         return
     for value, rows in found.outside.items():
         typer.echo(f"{rows}\t{visible(str(value))}")
@@ -372,7 +376,7 @@ def _print_misfits(source: str, request: Request, scratch: Path | None, *, json:
     )
 
 
-def tokens(
+def generate_private_text(
     model: Annotated[Path, argument("MODEL", "Folder of a causal model, as save_pretrained writes it.")],
     public: Annotated[Path, option("FILE", "The public prompt.")],
     private: Annotated[str, option("FILE", "The private prompt; - for standard input.")],

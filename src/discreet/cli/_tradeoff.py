@@ -18,8 +18,8 @@ from discreet import divergences, plots
 from discreet._base.files import atomic_write
 from discreet._base.showing import json_number, pluralise
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
-from discreet.cli._options import JsonOutput, Lower, Upper, option, stated_family, switch
-from discreet.cli._printing import empty_table, format_number, print_result, record_table, safe_text
+from discreet.cli._options import JsonOutput, Lower, Upper, family_from_options, option, switch
+from discreet.cli._printing import empty_table, format_number, print_result, safe_text, table_of_records
 from discreet.design import minimax_risk
 from discreet.errors import DiscreetError, ImpossibleError, check_count
 from discreet.families import Band, Simplex
@@ -62,7 +62,7 @@ class BudgetRow:
     nu: float | None
 
 
-def tradeoff(
+def print_tradeoff(
     outcomes: Annotated[int, option("K", "Number of outcomes.")],
     epsilon: Annotated[
         list[str] | None,
@@ -106,23 +106,23 @@ def tradeoff(
         raise DiscreetError("--plot draws curves of pure epsilon; leave out --delta and --nu")
     if bracket and (delta or nu):
         raise DiscreetError("--bracket is for pure epsilon; leave out --delta and --nu")
-    family = stated_family(outcomes, lower, upper)
+    family = family_from_options(outcomes, lower, upper)
     names = [divergences.divergence(name).name for name in divergence or USUAL_DIVERGENCES]
     rows = []
     for budget in _parse_epsilons(epsilon or ()):
         promised = Approximate(budget, delta=delta) if delta else Pure(budget)
         for name in names:
             baseline = MollifierSampler(family, epsilon=budget).risk(name)
-            rows.append(_risk_row(family, promised, budget, name, baseline, bracket=bracket))
-    gaussian = [_risk_row(family, Gaussian(each), each, name, None) for each in nu or () for name in names]
-    targets = [] if risk is None else [_budget_row(family, name, risk, delta) for name in names]
+            rows.append(_compute_risk_row(family, promised, budget, name, baseline, bracket=bracket))
+    gaussian = [_compute_risk_row(family, Gaussian(each), each, name, None) for each in nu or () for name in names]
+    targets = [] if risk is None else [_compute_smallest_budgets(family, name, risk, delta) for name in names]
     if plot is not None:
         title, budgets = f"Worst-case divergence: {_family_text(family)}", sorted({row.budget for row in rows})
         distinct = list(dict.fromkeys(names))
         plots.save(plots.tradeoff(family, epsilon=budgets, divergences=distinct, bracket=bracket, title=title), plot)
     print_result(
-        _tradeoff_record(family, rows, targets, gaussian, delta),
-        *_tradeoff_report(family, rows, targets, gaussian, delta),
+        _tradeoff_json_record(family, rows, targets, gaussian, delta),
+        *_tradeoff_report_blocks(family, rows, targets, gaussian, delta),
         *([f"Picture: {safe_text(plot)}"] if plot else []),
         json=json,
     )
@@ -146,24 +146,24 @@ def _parse_epsilons(texts: Sequence[str]) -> list[float]:
     return found
 
 
-def _risk_row(
+def _compute_risk_row(
     family: Simplex | Band, privacy: Privacy, budget: float, name: str, baseline: Risk | None, *, bracket: bool = False
 ) -> RiskRow:
     optimal = minimax_risk(family, privacy=privacy, divergence=name, bracket=bracket)
     return RiskRow(budget, name, optimal, OptimalSampler(family, privacy=privacy).risk(name), baseline)
 
 
-def _budget_row(family: Simplex | Band, name: str, risk: float, delta: float) -> BudgetRow:
+def _compute_smallest_budgets(family: Simplex | Band, name: str, risk: float, delta: float) -> BudgetRow:
     return BudgetRow(
         name,
         risk,
         epsilon_for(family, divergence=name, risk=risk, delta=delta),
         mollifier_epsilon_for(family, divergence=name, risk=risk),
-        _smallest_nu(family, name, risk),
+        _smallest_nu_for_risk(family, name, risk),
     )
 
 
-def _smallest_nu(family: Simplex | Band, name: str, risk: float) -> float | None:
+def _smallest_nu_for_risk(family: Simplex | Band, name: str, risk: float) -> float | None:
     try:
         return nu_for(family, divergence=name, risk=risk)
     except ImpossibleError:  # undecided for very rare outcomes; a missing epsilon is reported
@@ -177,7 +177,7 @@ def _family_text(family: Simplex | Band) -> str:
     return f"distributions on {outcomes} within {family.bounds.lower:g} to {family.bounds.upper:g} times uniform"
 
 
-def _tradeoff_report(
+def _tradeoff_report_blocks(
     family: Simplex | Band,
     rows: Sequence[RiskRow],
     targets: Sequence[BudgetRow],
@@ -195,11 +195,11 @@ def _tradeoff_report(
     if targets:
         blocks += [
             f"Smallest epsilon that keeps the worst case at most {targets[0].risk:g}:\n{_family_text(family)}.",
-            _budget_table(targets),
+            _smallest_budgets_table(targets),
         ]
     noted = [f"delta = {delta:g}: optimal is (epsilon, delta)-LDP, the mollifier purely epsilon-LDP"] if delta else []
     others = "sampler with the same promise" if delta or gaussian else "epsilon-LDP sampler"
-    blocks.append("\n".join(noted + _table_notes(family, rows, gaussian, others)))
+    blocks.append("\n".join(noted + _column_meaning_lines(family, rows, gaussian, others)))
     return blocks
 
 
@@ -227,7 +227,7 @@ def _attained_risk_text(row: RiskRow) -> str:
     return ("" if row.attained.attained else "<= ") + format_number(float(row.attained))
 
 
-def _budget_table(targets: Sequence[BudgetRow]) -> Table:
+def _smallest_budgets_table(targets: Sequence[BudgetRow]) -> Table:
     made = empty_table("divergence", "optimal", "mollifier", "difference", "Gaussian nu")
     for row in targets:
         budgets = (row.optimal, row.mollifier, row.mollifier - row.optimal)
@@ -243,7 +243,7 @@ def _risk_text(risk: Risk) -> str:
     return ("" if risk.tight else "<= ") + format_number(risk.value)
 
 
-def _table_notes(
+def _column_meaning_lines(
     family: Simplex | Band, rows: Sequence[RiskRow], gaussian: Sequence[RiskRow], others: str
 ) -> list[str]:
     if family.decomposable:
@@ -266,7 +266,7 @@ def _table_notes(
     return notes
 
 
-def _tradeoff_record(
+def _tradeoff_json_record(
     family: Simplex | Band,
     rows: Sequence[RiskRow],
     targets: Sequence[BudgetRow],
@@ -276,22 +276,22 @@ def _tradeoff_record(
     bounds = family.bounds
     other: dict[str, Any] = {"delta": delta} if delta else {}
     if gaussian:
-        other["gaussian"] = [{"nu": row.budget, **_risk_record(row)} for row in gaussian]
+        other["gaussian"] = [{"nu": row.budget, **_risk_row_json_record(row)} for row in gaussian]
     return {
         "family": {"outcomes": family.size, "lower": bounds.lower, "upper": bounds.upper, "alpha": bounds.alpha},
-        "risks": [{"epsilon": row.budget, **_risk_record(row)} for row in rows],
+        "risks": [{"epsilon": row.budget, **_risk_row_json_record(row)} for row in rows],
         "budgets": [asdict(row) for row in targets],
         **other,
     }
 
 
-def _risk_record(row: RiskRow) -> dict[str, Any]:
+def _risk_row_json_record(row: RiskRow) -> dict[str, Any]:
     attained = json_number(row.attained.value) if row.attained.attained else None
-    record = {"divergence": row.divergence, "optimal": _risk_value_record(row.optimal), "attained": attained}
-    return record if row.mollifier is None else {**record, "mollifier": _risk_value_record(row.mollifier)}
+    record = {"divergence": row.divergence, "optimal": _risk_json_record(row.optimal), "attained": attained}
+    return record if row.mollifier is None else {**record, "mollifier": _risk_json_record(row.mollifier)}
 
 
-def _risk_value_record(risk: Risk) -> dict[str, Any]:
+def _risk_json_record(risk: Risk) -> dict[str, Any]:
     least = {"least": json_number(risk.least)} if risk.least else {}
     return {"value": json_number(risk.value), "tight": risk.tight, **least}
 
@@ -299,7 +299,7 @@ def _risk_value_record(risk: Risk) -> dict[str, Any]:
 USUAL_SAMPLES = (1, 4, 16, 64)
 
 
-def account(
+def print_total_privacy_loss(
     epsilon: Annotated[float | None, option("E", "Budget of each sample.")] = None,
     outcomes: Annotated[int | None, option("K", "Number of outcomes, every distribution on them.")] = None,
     alpha: Annotated[
@@ -329,7 +329,7 @@ def account(
         return
     assert epsilon is not None
     profile = BoxProfile(epsilon=epsilon, alpha=alpha, attained=outcomes is not None)
-    rows = [_composition_row(profile, count, delta) for count in counts]
+    rows = [_composed_loss_row(profile, count, delta) for count in counts]
     shuffled = None if clients is None else shuffled_epsilon(profile, clients=clients, delta=delta)
     record: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "delta": delta, "samples": rows}
     said = []
@@ -341,7 +341,7 @@ def account(
     print_result(
         record,
         f"Samples at epsilon = {epsilon:g} each, alpha = {alpha:.4g}: together (epsilon, {delta:g})-LDP with epsilon",
-        record_table(rows, {"samples": "samples", "basic": "basic", "renyi": "Renyi", "composed": "exact"}),
+        table_of_records(rows, {"samples": "samples", "basic": "basic", "renyi": "Renyi", "composed": "exact"}),
         "exact: two clients reach it"
         if profile.attained
         else "exact: for a reference without atoms; else an upper bound",
@@ -350,7 +350,7 @@ def account(
     )
 
 
-def _composition_row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
+def _composed_loss_row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
     loss = compose([(profile, samples)])
     by_renyi = epsilon_from_renyi(profile, samples=samples, delta=delta) if delta else loss.largest
     found = {"samples": samples, "basic": loss.largest, "renyi": by_renyi, "composed": loss.epsilon(delta)}
@@ -369,12 +369,12 @@ def _print_budget_split(alpha: float, counts: list[int], total: float, delta: fl
     print_result(
         {"total": total, "alpha": alpha, "delta": delta, "samples": rows},
         f"Epsilon of each sample, so that all are ({total:g}, {delta:g})-LDP together, alpha = {alpha:.4g}:",
-        record_table(rows, {"samples": "samples", "basic": "basic", "epsilon": "best known"}),
+        table_of_records(rows, {"samples": "samples", "basic": "basic", "epsilon": "best known"}),
         json=json,
     )
 
 
-def explore(
+def serve_explorer_page(
     output: Annotated[
         Path | None, option("FILE", "Write the page to a new file instead of serving it.", "--output", "-o")
     ] = None,

@@ -22,11 +22,11 @@ with imports_on_first_use(globals(), extra="cli"):
         QUIET as QUIET,
         Axes as Axes,
         Figure as Figure,
-        figure as figure,
-        library_style as library_style,
+        empty_figure as empty_figure,
         missing_fonts_note as missing_fonts_note,
-        panel_title as panel_title,
         save,
+        using_library_style as using_library_style,
+        write_panel_title as write_panel_title,
     )
 
 
@@ -65,7 +65,7 @@ def divergence_label(name: str) -> str:
     return _DIVERGENCES.get(name, name)
 
 
-def promise_label(privacy: Privacy, epsilon: float) -> str:
+def privacy_label(privacy: Privacy, epsilon: float) -> str:
     """The promise of the samples: an epsilon, or another notion by its name."""
     return f"at ε = {epsilon:g}" if isinstance(privacy, Pure) else f"under {privacy}"
 
@@ -75,7 +75,7 @@ def shorten_name(name: str, most: int = 32) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
-def check_picture(path: Path) -> None:
+def check_picture_path(path: Path) -> None:
     """Raise an error for a file name without a picture's ending."""
     if path.suffix.lower() not in FORMATS:
         raise DiscreetError(f"picture {str(path)!r} does not end in {', '.join(FORMATS)}; name one of these")

@@ -21,7 +21,7 @@ from discreet.estimation import (
     SurveyAnswers,
     SurveyChange,
 )
-from discreet.plots import _style as style, promise_label
+from discreet.plots import _style as style, privacy_label
 from discreet.plots._style import Axes, AxesLike, Figure
 
 _MOST_PANELS = 24
@@ -51,7 +51,7 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
     check_kind("found", found, GroupedPopulation, "pass what discreet.estimation.estimate_groups(...) returns")
     check_count("most", most)
     names = list(found.groups)[:_MOST_PANELS]
-    style.check_axes_and_title(ax, title, len(names))
+    style.refuse_wrong_axes_or_title(ax, title, len(names))
     first = next(iter(found.groups.values()))
     rows = math.ceil(len(names) / _COLUMNS) if ax is None else 1
     columns = math.ceil(len(names) / rows)
@@ -59,32 +59,34 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
     shown = np.argsort(-whole, kind="stable")[:most]
     tall = 2.2 if first.domain.edges is not None else 0.75 + _WIDE * len(shown)
     if ax is None:
-        title = style.text_or_fallback(title or _default_groups_title(found), _default_groups_title(found))
-    with style.library_style():
+        title = style.drawable_text_or_fallback(title or _default_groups_title(found), _default_groups_title(found))
+    with style.using_library_style():
         size, share = (2.2 + 2.3 * columns, 1.0 + rows * tall), first.domain.edges is None
-        drawn, panels = style.figure_and_panels(ax, title, size=size, panels=(rows, columns), share=share)
+        drawn, panels = style.new_or_given_panels(ax, title, size=size, panels=(rows, columns), share=share)
         for place, (axes, name) in enumerate(zip(panels, names, strict=False)):
-            style.panel_title(
+            style.write_panel_title(
                 axes,
                 style.drawable_name(name, f"group {place + 1}", 24),
                 f"{found.groups[name].clients:,} clients{', tell nothing' if name in found.silent else ''}",
             )
             if first.domain.edges is not None:
-                _draw_group_bins(axes, found, name, whole)
+                _draw_group_densities(axes, found, name, whole)
             else:
                 _draw_group_shares(axes, found, name, whole, shown, labels=place % columns == 0)
-        _use_one_scale(panels, found, shown)
+        _set_common_axis_limits(panels, found, shown)
         outcomes, confidence = len(whole), f"{100 * found.confidence:g} %"
         told = f"{confidence} intervals, all {len(found.groups):,} groups and {outcomes:,} outcomes at once; grey: all clients"
         if first.domain.edges is None and len(shown) < outcomes:
             told += f"; {pluralise(outcomes - len(shown), 'more outcome')} not shown"
         if len(names) < len(found.groups):
             told += f"; {pluralise(len(found.groups) - len(names), 'more group')} not shown"
-        _finish_panels(drawn, panels, len(names), told, new=ax is None)
+        _hide_unused_panels_and_write_caption(drawn, panels, len(names), told, new=ax is None)
     return drawn
 
 
-def _finish_panels(drawn: Figure, panels: list[Axes], used: int, told: str, *, new: bool) -> None:
+def _hide_unused_panels_and_write_caption(
+    drawn: Figure, panels: list[Axes], used: int, told: str, *, new: bool
+) -> None:
     """Hide the panels that are left, and write below what the others show."""
     for axes in panels[used:]:
         axes.set_visible(False)
@@ -94,8 +96,8 @@ def _finish_panels(drawn: Figure, panels: list[Axes], used: int, told: str, *, n
         panels[0].set_xlabel(told, loc="left")
 
 
-def _use_one_scale(panels: list[Axes], found: GroupedPopulation, shown: np.ndarray) -> None:
-    """One scale for all panels. A group that tells nothing reaches from 0 to 1, and would hide the others: it is cut."""
+def _set_common_axis_limits(panels: list[Axes], found: GroupedPopulation, shown: np.ndarray) -> None:
+    """Give all panels one scale. A group that tells nothing reaches from 0 to 1, and would hide the others: it is cut."""
     telling = [law for name, law in found.laws.items() if name not in found.silent] or [*found.laws.values()]
     edges = next(iter(found.groups.values())).domain.edges
     if edges is None:
@@ -113,7 +115,7 @@ def _use_one_scale(panels: list[Axes], found: GroupedPopulation, shown: np.ndarr
 def _default_groups_title(found: GroupedPopulation) -> str:
     first = next(iter(found.groups.values()))
     released = "reports" if isinstance(first, ReportedPopulation) else "samples"
-    promise = promise_label(first.sampler.privacy, first.sampler.epsilon)
+    promise = privacy_label(first.sampler.privacy, first.sampler.epsilon)
     return f"{len(found.groups):,} groups behind {found.clients:,} private {released} {promise}"
 
 
@@ -134,7 +136,7 @@ def _draw_group_shares(
     axes.tick_params(labelbottom=True)
 
 
-def _draw_group_bins(axes: Axes, found: GroupedPopulation, name: object, whole: np.ndarray) -> None:
+def _draw_group_densities(axes: Axes, found: GroupedPopulation, name: object, whole: np.ndarray) -> None:
     law, group = found.laws[name], found.groups[name]
     edges = group.domain.edges
     assert edges is not None
@@ -162,17 +164,17 @@ def change(found: Change, *, most: int = 15, ax: AxesLike | None = None, title: 
     """
     check_kind("found", found, Change, "pass what discreet.estimation.change(...) returns")
     check_count("most", most)
-    style.check_axes_and_title(ax, title, 1)
+    style.refuse_wrong_axes_or_title(ax, title, 1)
     law, domain = found.law, found.after.domain
     shown = np.argsort(-np.abs(law.estimate), kind="stable")[:most]
     if domain.edges is not None:
         shown = np.arange(len(law.estimate))
     if ax is None:
         usual = f"The change from {found.before.clients:,} to {found.after.clients:,} clients"
-        title = style.text_or_fallback(title or usual, usual)
-    with style.library_style():
-        drawn, (axes,) = style.figure_and_panels(ax, title, size=(8.4, max(3.2, 1.6 + 0.32 * len(shown))))
-        _draw_changes(axes, law, shown)
+        title = style.drawable_text_or_fallback(title or usual, usual)
+    with style.using_library_style():
+        drawn, (axes,) = style.new_or_given_panels(ax, title, size=(8.4, max(3.2, 1.6 + 0.32 * len(shown))))
+        _draw_share_changes(axes, law, shown)
         style.write_row_names(axes, [style.drawable_name(domain.names[place], f"outcome {place}") for place in shown])
         hidden = len(law.estimate) - len(shown)
         more = f"; {pluralise(hidden, 'more outcome')} not shown" if hidden else ""
@@ -185,7 +187,7 @@ def change(found: Change, *, most: int = 15, ax: AxesLike | None = None, title: 
     return drawn
 
 
-def _draw_changes(axes: Axes, law: Shares, shown: np.ndarray) -> None:
+def _draw_share_changes(axes: Axes, law: Shares, shown: np.ndarray) -> None:
     rows = np.arange(len(shown))
     low, high = law.all_low[shown], law.all_high[shown]
     surely = (low > 0.0) | (high < 0.0)
@@ -213,10 +215,10 @@ def survey(found: SurveyAnswers, *, most: int = 10, ax: AxesLike | None = None, 
         DiscreetError: `found` is something else, or `ax` does not have one axes for each question.
     """
     check_kind("found", found, SurveyAnswers, "pass what discreet.estimation.answer_survey(...) returns")
-    usual = f"A survey of {found.clients:,} clients, {promise_label(found.sampler.privacy, found.sampler.epsilon)}"
+    usual = f"A survey of {found.clients:,} clients, {privacy_label(found.sampler.privacy, found.sampler.epsilon)}"
     told = f"{100 * found.confidence:g} % intervals, all {found.numbers:,} numbers of the survey at once"
-    return _survey_figure(
-        found, most, ax, title, usual, told, lambda axes, place: _draw_answer(axes, found, place, most)
+    return _draw_question_panels(
+        found, most, ax, title, usual, told, lambda axes, place: _draw_survey_answer(axes, found, place, most)
     )
 
 
@@ -247,19 +249,19 @@ def survey_groups(
     shown = dict(list(found.items())[: len(_GROUP_COLOURS)])
     clients = sum(each.clients for each in found.values())
     usual = (
-        f"{len(found):,} groups of {clients:,} clients, {promise_label(first.sampler.privacy, first.sampler.epsilon)}"
+        f"{len(found):,} groups of {clients:,} clients, {privacy_label(first.sampler.privacy, first.sampler.epsilon)}"
     )
     told = f"{100 * first.confidence:g} % intervals, all groups and numbers at once"
     if len(shown) < len(found):
         told += f"; {pluralise(len(found) - len(shown), 'more group')} not shown"
-    return _survey_figure(
+    return _draw_question_panels(
         first,
         most * len(shown),
         ax,
         title,
         usual,
         told,
-        lambda axes, place: _draw_answer_groups(axes, shown, place, most),
+        lambda axes, place: _draw_answers_by_group(axes, shown, place, most),
     )
 
 
@@ -283,12 +285,12 @@ def survey_change(
     check_kind("found", found, SurveyChange, "pass what discreet.estimation.survey_change(...) returns")
     usual = f"The change from {found.before.clients:,} to {found.after.clients:,} clients"
     told = f"{100 * found.confidence:g} % intervals, all numbers at once; orange: the interval excludes 0"
-    return _survey_figure(
+    return _draw_question_panels(
         found.after, most, ax, title, usual, told, lambda axes, place: _draw_answer_change(axes, found, place, most)
     )
 
 
-def _survey_figure(
+def _draw_question_panels(
     found: SurveyAnswers,
     most: int,
     ax: AxesLike | None,
@@ -297,35 +299,35 @@ def _survey_figure(
     told: str,
     draw: Callable[[Axes, int], None],
 ) -> Figure:
-    """A panel for each question, of which `draw` draws one."""
+    """Draw a panel for each question; `draw` draws one of them."""
     check_count("most", most)
     answers = found.answers[:_MOST_PANELS]
-    style.check_axes_and_title(ax, title, len(answers))
+    style.refuse_wrong_axes_or_title(ax, title, len(answers))
     columns = min(_SURVEY_COLUMNS, len(answers)) if ax is None else len(answers)
     rows = math.ceil(len(answers) / columns) if ax is None else 1
     tall = max(min(most, len(answer.names)) for answer in answers)
     if ax is None:
-        title = style.text_or_fallback(title or usual, usual)
+        title = style.drawable_text_or_fallback(title or usual, usual)
     if len(answers) < len(found.answers):
         told += f"; {pluralise(len(found.answers) - len(answers), 'more question')} not shown"
-    with style.library_style():
+    with style.using_library_style():
         size = (1.4 + 3.6 * columns, 1.0 + rows * max(2.4, 1.1 + _TALL * tall))
-        drawn, panels = style.figure_and_panels(ax, title, size=size, panels=(rows, columns))
+        drawn, panels = style.new_or_given_panels(ax, title, size=size, panels=(rows, columns))
         for place, axes in enumerate(panels[: len(answers)]):
             draw(axes, place)
-        _finish_panels(drawn, panels, len(answers), told, new=ax is None)
+        _hide_unused_panels_and_write_caption(drawn, panels, len(answers), told, new=ax is None)
     return drawn
 
 
-def _title_answer_panel(axes: Axes, answer: SurveyAnswer, about: str) -> None:
+def _write_answer_panel_title(axes: Axes, answer: SurveyAnswer, about: str) -> None:
     unit = f", {answer.unit}" if answer.unit else ""
-    style.panel_title(axes, style.drawable_name(answer.question.title + unit, answer.question.kind, 44), about)
+    style.write_panel_title(axes, style.drawable_name(answer.question.title + unit, answer.question.kind, 44), about)
 
 
-def _draw_answer_groups(axes: Axes, found: Mapping[Any, SurveyAnswers], place: int, most: int) -> None:
+def _draw_answers_by_group(axes: Axes, found: Mapping[Any, SurveyAnswers], place: int, most: int) -> None:
     answers = {name: each[place] for name, each in found.items()}
     first = next(iter(answers.values()))
-    _title_answer_panel(axes, first, "by group")
+    _write_answer_panel_title(axes, first, "by group")
     means = np.mean([np.nan_to_num(each.consistent) for each in answers.values()], axis=0)
     shown = (
         np.argsort(-means, kind="stable")[:most]
@@ -337,29 +339,31 @@ def _draw_answer_groups(axes: Axes, found: Mapping[Any, SurveyAnswers], place: i
         rows = np.arange(len(shown)) + apart * (number - (len(answers) - 1) / 2)
         label = style.drawable_name(name, f"group {number + 1}", 20)
         if each.is_known:
-            _draw_intervals(
-                axes, rows, each.law, each.consistent, shown, _percent_scale(first), _GROUP_COLOURS[number], label
+            _draw_estimates_with_intervals(
+                axes, rows, each.law, each.consistent, shown, _percent_factor(first), _GROUP_COLOURS[number], label
             )
-    _write_answer_names(axes, first, shown)
+    _write_outcome_names(axes, first, shown)
     if place == 0:
         axes.legend(fontsize=8, frameon=False, loc="best")
 
 
 def _draw_answer_change(axes: Axes, found: SurveyChange, place: int, most: int) -> None:
     answer, law = found.after[place], found.laws[place]
-    _title_answer_panel(axes, answer, "later less earlier")
+    _write_answer_panel_title(axes, answer, "later less earlier")
     shown = np.argsort(-np.abs(np.nan_to_num(law.estimate)), kind="stable")[:most]
     if np.isfinite(law.estimate).all():
         sure = (law.all_low > 0.0) | (law.all_high < 0.0)
         for chosen, colour in ((sure, style.COLOURS["mollifier"]), (~sure, style.COLOURS["held"])):
             rows = np.flatnonzero(chosen[shown])
-            _draw_intervals(axes, rows, law, law.estimate, shown[rows], _percent_scale(answer), colour, None)
+            _draw_estimates_with_intervals(
+                axes, rows, law, law.estimate, shown[rows], _percent_factor(answer), colour, None
+            )
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
-    _write_answer_names(axes, answer, shown)
+    _write_outcome_names(axes, answer, shown)
     axes.set_xlabel(axes.get_xlabel().replace("share, %", "percentage points"))
 
 
-def _percent_scale(answer: SurveyAnswer) -> float:
+def _percent_factor(answer: SurveyAnswer) -> float:
     return 100.0 if answer.has_shares else 1.0
 
 
@@ -368,7 +372,7 @@ def _has_unordered_outcomes(answer: SurveyAnswer) -> bool:
     return answer.has_shares and answer.question.kind == "shares"
 
 
-def _draw_intervals(
+def _draw_estimates_with_intervals(
     axes: Axes,
     rows: np.ndarray,
     law: Shares,
@@ -378,14 +382,14 @@ def _draw_intervals(
     colour: str,
     label: str | None,
 ) -> None:
-    """Dots with the intervals that hold at once; an unbiased estimate may lie outside of its interval, and is drawn at its end."""
+    """Draw dots with the intervals that hold at once; an unbiased estimate may lie outside of its interval, and is drawn at its end."""
     low, high = law.all_low[shown], law.all_high[shown]
     axes.hlines(rows, scale * low, scale * high, color=colour, linewidth=5.0, alpha=0.28)
     axes.scatter(scale * np.clip(estimate[shown], low, high), rows, s=30, color=colour, zorder=3, label=label)
 
 
-def _write_answer_names(axes: Axes, answer: SurveyAnswer, shown: np.ndarray) -> None:
-    """The names of the outcomes, and what is not shown."""
+def _write_outcome_names(axes: Axes, answer: SurveyAnswer, shown: np.ndarray) -> None:
+    """Write the names of the outcomes beside their rows, and how many are not shown."""
     style.write_row_names(axes, [style.drawable_name(answer.names[place], f"number {place}", 26) for place in shown])
     axes.grid(axis="x", visible=True)
     hidden = len(answer.names) - len(shown)
@@ -393,14 +397,16 @@ def _write_answer_names(axes: Axes, answer: SurveyAnswer, shown: np.ndarray) -> 
     axes.set_xlabel("; ".join(part for part in ("share, %" if answer.has_shares else answer.unit, more) if part))
 
 
-def _draw_answer(axes: Axes, found: SurveyAnswers, place: int, most: int) -> None:
+def _draw_survey_answer(axes: Axes, found: SurveyAnswers, place: int, most: int) -> None:
     answer = found[place]
-    _title_answer_panel(axes, answer, f"{answer.clients:,} were asked it" if answer.clients else "nobody was asked it")
+    _write_answer_panel_title(
+        axes, answer, f"{answer.clients:,} were asked it" if answer.clients else "nobody was asked it"
+    )
     sizes = found.sampler.survey.columns.sizes(answer.question.columns)
     if not answer.is_known:
         axes.axis("off")
     elif answer.question.kind == "shares" and len(sizes) == 2 and max(sizes) <= _MOST_CELLS:
-        _draw_share_table(axes, answer, found, sizes)
+        _draw_shares_of_two_columns(axes, answer, found, sizes)
     else:
         shown = (
             np.argsort(-answer.consistent, kind="stable")[:most]
@@ -408,12 +414,14 @@ def _draw_answer(axes: Axes, found: SurveyAnswers, place: int, most: int) -> Non
             else np.arange(len(answer.names))
         )
         rows, colour = np.arange(len(shown)), style.COLOURS["linear"]
-        _draw_intervals(axes, rows, answer.law, answer.consistent, shown, _percent_scale(answer), colour, None)
-        _write_answer_names(axes, answer, shown)
+        _draw_estimates_with_intervals(
+            axes, rows, answer.law, answer.consistent, shown, _percent_factor(answer), colour, None
+        )
+        _write_outcome_names(axes, answer, shown)
 
 
-def _draw_share_table(axes: Axes, answer: SurveyAnswer, found: SurveyAnswers, sizes: tuple[int, ...]) -> None:
-    """The nearest shares of two columns; the last line says how wide an interval is."""
+def _draw_shares_of_two_columns(axes: Axes, answer: SurveyAnswer, found: SurveyAnswers, sizes: tuple[int, ...]) -> None:
+    """Draw the nearest shares of two columns as a table of colours; its label says how wide an interval is."""
     image = axes.imshow(100.0 * answer.nearest.reshape(sizes), cmap="Greens", aspect="auto", vmin=0.0)
     axes.grid(visible=False)
     columns = found.sampler.survey.columns

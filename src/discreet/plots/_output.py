@@ -24,7 +24,7 @@ _POINTS = {1: 2001, 2: 241}
 _OUTSIDE = 4e-3  # reference mass left out of the picture on either side of an unbounded axis
 
 
-def density_figure(law: OutputLaw, *, ax: AxesLike | None, title: str | None) -> Figure:
+def output_density_figure(law: OutputLaw, *, ax: AxesLike | None, title: str | None) -> Figure:
     """One client's output distribution in one dimension (curves in one panel) or two (images in three)."""
     if law.many:
         raise DiscreetError(f"a picture shows one client, not {len(law.clients)}; draw the output of each")
@@ -32,23 +32,23 @@ def density_figure(law: OutputLaw, *, ax: AxesLike | None, title: str | None) ->
         raise DiscreetError(
             f"a distribution in dimension {law.dim} cannot be drawn; pictures are for 1 and 2 dimensions"
         )
-    with style.library_style():
+    with style.using_library_style():
         if law.dim == 1:
-            drawn, (axes,) = style.figure_and_panels(ax, title, size=(7.6, 4.3))
+            drawn, (axes,) = style.new_or_given_panels(ax, title, size=(7.6, 4.3))
             _draw_density_curves(axes, law)
         else:
-            drawn, panels = style.figure_and_panels(ax, title, size=(11.0, 4.4), panels=(1, 3), share=True)
+            drawn, panels = style.new_or_given_panels(ax, title, size=(11.0, 4.4), panels=(1, 3), share=True)
             _draw_density_images(drawn, panels, law)
     return drawn
 
 
 def _draw_density_curves(axes: Axes, law: OutputLaw) -> None:
-    (low, high), *_ = _axis_ranges(law.family)
+    (low, high), *_ = _plotted_axis_ranges(law.family)
     x = np.linspace(low, high, _POINTS[1])
     h = law.family.pdf(x)
     p, q = _client_density(law, x[:, None]), law.pdf(x)
     floor, ceiling = law.constants.b * h, law.constants.B * h
-    wanted = _unclipped_ratio(law, x[:, None])
+    wanted = _unclipped_density_ratio(law, x[:, None])
     top = 1.12 * float(max(p.max(), q.max(), ceiling.max()))
     for where, colour, text in (
         (wanted < law.constants.b, FLOOR, "raised to the floor b h"),
@@ -76,12 +76,12 @@ def _draw_density_curves(axes: Axes, law: OutputLaw) -> None:
 
 
 def _draw_density_images(drawn: Figure, panels: Sequence[Axes], law: OutputLaw) -> None:
-    (low, high), (bottom, top) = _axis_ranges(law.family)
+    (low, high), (bottom, top) = _plotted_axis_ranges(law.family)
     x, y = np.linspace(low, high, _POINTS[2]), np.linspace(bottom, top, _POINTS[2])
     points = np.stack(np.meshgrid(x, y, indexing="xy"), axis=-1).reshape(-1, 2)
     shape = (_POINTS[2], _POINTS[2])
     p, q = _client_density(law, points).reshape(shape), law.pdf(points).reshape(shape)
-    wanted = _unclipped_ratio(law, points).reshape(shape)
+    wanted = _unclipped_density_ratio(law, points).reshape(shape)
     brightest = float(max(p.max(), q.max()))
     left, middle, right = panels
     for other in (middle, right):
@@ -103,13 +103,13 @@ def _draw_density_images(drawn: Figure, panels: Sequence[Axes], law: OutputLaw) 
         axes.contour(
             x, y, density, levels=brightest * np.array([0.1, 0.3, 0.5, 0.7, 0.9]), colors=style.INK, linewidths=0.5
         )
-        style.panel_title(axes, name, text)
+        style.write_panel_title(axes, name, text)
     drawn.colorbar(shown, ax=[left, middle], shrink=0.75, pad=0.02).outline.set_visible(False)
     b, ceiling = law.constants.b, law.constants.B
     right.contourf(x, y, wanted, levels=[-1.0, b, ceiling, np.inf], colors=[FLOOR, "white", CEILING], alpha=0.45)
     right.contour(x, y, wanted, levels=[b, ceiling], colors=style.INK, linewidths=0.6)
     right.set_aspect("equal")
-    style.panel_title(right, "where the box clips it", "blue: raised to b h; orange: cut at B h")
+    style.write_panel_title(right, "where the box clips it", "blue: raised to b h; orange: cut at B h")
     for axes in (left, middle, right):
         axes.grid(visible=False)
         axes.set_xlabel("x₁")
@@ -122,7 +122,7 @@ def _client_density(law: OutputLaw, points: Floats) -> Floats:
     return np.where(inside, np.exp(law.clients[0].log_density(points) - law.log_mass[0]), 0.0)
 
 
-def _unclipped_ratio(law: OutputLaw, points: Floats) -> Floats:
+def _unclipped_density_ratio(law: OutputLaw, points: Floats) -> Floats:
     """slope p/h + lift b: q/h without the box; below b where q is raised, above B where q is cut."""
     h = np.exp(law.family.log_reference(points))
     ratio = np.divide(_client_density(law, points), h, out=np.zeros_like(h), where=h > 0.0)
@@ -130,7 +130,7 @@ def _unclipped_ratio(law: OutputLaw, points: Floats) -> Floats:
     return np.asarray(np.minimum(steep * ratio + law.lift[0] * law.constants.b, 1e300))
 
 
-def _axis_ranges(family: ContinuousFamily) -> list[tuple[float, float]]:
+def _plotted_axis_ranges(family: ContinuousFamily) -> list[tuple[float, float]]:
     """For each axis the family's own interval if it is finite, else where nearly all of the reference lies."""
     box = getattr(family, "box", None)
     x, masses = family.nodes.x.reshape(-1, family.dim), family.nodes.masses.ravel()
@@ -186,11 +186,11 @@ def output(
             raise DiscreetError(f"released = {released!r} is for finite families; a density is drawn without it")
         law = sampler.output(p)
         assert isinstance(law, OutputLaw)
-        return density_figure(law, ax=ax, title=title)
+        return output_density_figure(law, ax=ax, title=title)
     check_count("most", most)
-    client = _ClientOutput.of_client(sampler, sampler.family, p, released)
-    with style.library_style():
-        drawn, (axes,) = style.figure_and_panels(ax, title, size=(6.4, 5.2))
+    client = _ClientOutput.from_sampler_and_client(sampler, sampler.family, p, released)
+    with style.using_library_style():
+        drawn, (axes,) = style.new_or_given_panels(ax, title, size=(6.4, 5.2))
         _draw_client_output(axes, client, most)
     return drawn
 
@@ -210,7 +210,7 @@ class _ClientOutput:
     colour: str
 
     @classmethod
-    def of_client(cls, sampler: Any, family: FiniteFamily, p: Any, released: Any) -> "_ClientOutput":
+    def from_sampler_and_client(cls, sampler: Any, family: FiniteFamily, p: Any, released: Any) -> "_ClientOutput":
         held = family.as_rows(p)
         if held.ndim != 1:
             raise DiscreetError(f"p has shape {held.shape}; a picture shows one client: draw the output of each")
@@ -270,7 +270,7 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     )
     axes.scatter(drawn_from, rows, s=46, color=client.colour, zorder=3)
     for row in rows[~positive]:
-        _annotate_point(axes, "held: 0", (edge, row), (8, 6), style.COLOURS["held"])
+        _write_text_at_point(axes, "held: 0", (edge, row), (8, 6), style.COLOURS["held"])
     axes.set_xscale("log")
     axes.set_xlim(0.85 * edge, 1.7 * max(float(held.max()), float(ceiling.max())))
     low, high = axes.get_xlim()
@@ -283,14 +283,14 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
         label.set_fontweight("bold" if place == client.released else "normal")
     if client.released is not None:
         row = int(np.flatnonzero(shown == client.released)[0])
-        _annotate_point(
+        _write_text_at_point(
             axes, "released", (drawn_from[row], row), (0, -6), client.colour, side="center", level="top", weight="bold"
         )
     axes.grid(False)
     axes.spines["left"].set_visible(False)
     side, away = ("left", 8) if held[0] >= drawn_from[0] else ("right", -8)
-    _annotate_point(axes, "held", (held[0], 0), (away, 0), style.COLOURS["held"], side=side, level="center")
-    _annotate_point(axes, "drawn from", (drawn_from[0], 0), (0, 7), client.colour, side="center")
+    _write_text_at_point(axes, "held", (held[0], 0), (away, 0), style.COLOURS["held"], side=side, level="center")
+    _write_text_at_point(axes, "drawn from", (drawn_from[0], 0), (0, 7), client.colour, side="center")
     if not client.boxed:
         axes.set_xlabel(f"claimed: {client.claim}; it states no box", color=client.colour)
     elif np.ptp(client.floor) == np.ptp(client.ceiling) == 0.0:
@@ -300,7 +300,7 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
         axes.set_xlabel(f"bars: one box for every client, {client.claim} wide", color=client.colour)
 
 
-def _annotate_point(
+def _write_text_at_point(
     axes: Axes,
     text: str,
     place: tuple[float, float],

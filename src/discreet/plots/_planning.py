@@ -57,9 +57,9 @@ def tradeoff(
     if isinstance(divergences, str | FDivergence):
         divergences = [divergences]
     names = check_list("divergences", divergences, "pass names such as 'kl'")
-    _check_panel_count(len(names))
-    style.check_axes_and_title(ax, title, len(names))
-    curves = [_risk_curve(family, budgets, divergence(name), bracket=bracket) for name in names]
+    _refuse_too_many_panels(len(names))
+    style.refuse_wrong_axes_or_title(ax, title, len(names))
+    curves = [_compute_risk_curve(family, budgets, divergence(name), bracket=bracket) for name in names]
     if title is None and ax is None:
         title = f"Worst-case divergence: {family!r}"
     return risk_curves_figure(curves, ax=ax, title=title)
@@ -81,7 +81,7 @@ class RiskCurve:
     attained: NDArray[np.float64] | None = None
 
 
-def _risk_curve(
+def _compute_risk_curve(
     family: FiniteFamily | ContinuousFamily, epsilon: NDArray[np.float64], f: FDivergence, *, bracket: bool
 ) -> RiskCurve:
     found = [minimax_risk(family, epsilon=each, divergence=f, bracket=bracket) for each in epsilon.tolist()]
@@ -95,23 +95,23 @@ def _risk_curve(
     return RiskCurve(f.name, epsilon, smallest, baseline, exact, lower, own)
 
 
-def _check_panel_count(panels: int) -> None:
+def _refuse_too_many_panels(panels: int) -> None:
     if not 1 <= panels <= MOST_PANELS:
         raise DiscreetError(f"{panels} divergences do not fit one picture; choose 1 to {MOST_PANELS}")
 
 
 def risk_curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
     """One to four panels side by side or two by two; the gap to the baseline is shaded."""
-    _check_panel_count(len(curves))
+    _refuse_too_many_panels(len(curves))
     for curve in curves:
         if len(curve.epsilon) < 2:
             raise DiscreetError("a curve needs at least 2 values of epsilon; give a range such as 0.1:10:50")
         if not np.isfinite(curve.optimal).any():
             raise DiscreetError(f"{curve.divergence} is infinite at every epsilon; there is nothing to draw")
     rows, columns = (2, 2) if len(curves) == MOST_PANELS else (1, len(curves))
-    with style.library_style():
+    with style.using_library_style():
         size = 1.0 + 4.2 * columns, 0.7 + 3.1 * rows
-        drawn, panels = style.figure_and_panels(ax, title, size=size, panels=(rows, columns), share=True)
+        drawn, panels = style.new_or_given_panels(ax, title, size=size, panels=(rows, columns), share=True)
         for place, (axes, curve) in enumerate(zip(panels, curves, strict=True)):
             _draw_risk_panel(axes, curve, named=place == 0)
             if place >= len(curves) - columns:
@@ -120,7 +120,7 @@ def risk_curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = Non
 
 
 def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
-    style.panel_title(axes, divergence_label(curve.divergence))
+    style.write_panel_title(axes, divergence_label(curve.divergence))
     optimal, mollifier = (np.where(np.isfinite(y), y, np.nan) for y in (curve.optimal, curve.mollifier))
     axes.plot(curve.epsilon, mollifier, color=style.COLOURS["mollifier"], clip_on=False)
     if curve.least is None or curve.attained is None:
@@ -143,17 +143,17 @@ def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
     axes.locator_params(axis="y", nbins=5)
     if curve.least is not None:
         if named:
-            _name_bracketed_curves(axes)
+            _write_bracketed_curve_names(axes)
     elif named:
         best = "optimal: nobody\ncan go below" if curve.exact else "optimal box\n(upper bound)"
-        _name_two_curves(axes, curve.epsilon, mollifier, "mollifier\n(baseline)", optimal, best)
+        _write_two_curve_names(axes, curve.epsilon, mollifier, "mollifier\n(baseline)", optimal, best)
     elif not curve.exact:
         axes.annotate(
             "upper bound", (1, 1), xycoords="axes fraction", ha="right", va="top", color=style.QUIET, fontsize=9
         )
 
 
-def _name_bracketed_curves(axes: Axes) -> None:
+def _write_bracketed_curve_names(axes: Axes) -> None:
     """Write three names in the corner that falling curves leave empty: the curves are too close for names beside each."""
     names = ("mollifier (baseline)", style.COLOURS["mollifier"]), ("optimal sampler", style.COLOURS["optimal"]), (
         "smallest of any sampler\n(between certified sides)", style.QUIET,
@@ -165,7 +165,7 @@ def _name_bracketed_curves(axes: Axes) -> None:
         )  # fmt: skip
 
 
-def _name_two_curves(
+def _write_two_curve_names(
     axes: Axes,
     x: NDArray[np.float64],
     upper: NDArray[np.float64],
@@ -188,7 +188,7 @@ def _name_two_curves(
 def _write_curve_name(
     axes: Axes, text: str, who: str, place: tuple[float, float], shift: tuple[int, int], side: str, coordinates: str
 ) -> None:
-    """Text in a curve's colour, shifted by points from a place; it grows away from that place."""
+    """Write a text in a curve's colour, shifted by points from a place; it grows away from that place."""
     axes.annotate(
         text,
         place,
@@ -237,11 +237,11 @@ def frontier(
     Raises:
         DiscreetError: There is no design, or they are of several divergences or budgets.
     """
-    style.check_axes_and_title(ax, title, 1)
+    style.refuse_wrong_axes_or_title(ax, title, 1)
     designs = check_list("designs", designs, "pass what discreet.design(...) returned, one or more")
     for one in designs:
         check_kind("designs", one, Design, "pass what discreet.design(...) returned, one or more")
-    points = {} if others is None else _check_other_points(others)
+    points = {} if others is None else _other_samplers_as_points(others)
     if not designs or len({(one.divergence.name, one.epsilon, one.over) for one in designs}) > 1:
         raise DiscreetError(
             "designs are one or more with the same epsilon and divergence, over the mean; vary keep alone"
@@ -252,9 +252,9 @@ def frontier(
     mean, floor = np.array([one.value for one in ordered]), np.array([one.bound for one in ordered])
     if title is None and ax is None:
         title = f"What a better mean costs: epsilon {ordered[0].epsilon:g}, {ordered[0].family.size:,} outcomes"
-    with style.library_style():
-        drawn, (axes,) = style.figure_and_panels(ax, title, size=(6.8, 4.8))
-        style.panel_title(
+    with style.using_library_style():
+        drawn, (axes,) = style.new_or_given_panels(ax, title, size=(6.8, 4.8))
+        style.write_panel_title(
             axes, "Designs, as less is kept", f"{ordered[0].examples:,} examples; grey: proved to be out of reach"
         )
         axes.fill_between(
@@ -275,7 +275,7 @@ def frontier(
     return drawn
 
 
-def _check_other_points(others: Any) -> dict[str, tuple[float, float]]:
+def _other_samplers_as_points(others: Any) -> dict[str, tuple[float, float]]:
     """The points of other samplers by name."""
     fix = "pass {name: (worst case, mean)}"
     check_kind("others", others, Mapping, fix)
@@ -342,17 +342,17 @@ def plan(
     check_count("clients", clients, most=MOST_CLIENTS)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     OPEN_UNIT.check("confidence", confidence)
-    style.check_axes_and_title(ax, title, 2)
+    style.refuse_wrong_axes_or_title(ax, title, 2)
     budgets = sorted({check_epsilon(each) for each in check_list("epsilons", epsilons, "pass one budget or more")})
     if not budgets:
         raise DiscreetError("epsilons is empty; give one budget or more")
     if title is None and ax is None:
         title = f"A plan for {pluralise(clients, 'client')} and {pluralise(family.size, 'outcome')}"
-    found = _plan_curves(family, clients, budgets, accuracy, confidence)
-    with style.library_style():
-        drawn, (left, right) = style.figure_and_panels(ax, title, size=(11.6, 4.6), panels=(1, 2))
-        _draw_planned_risk(left, found)
-        _draw_planned_margins(right, found)
+    found = _compute_plan_curves(family, clients, budgets, accuracy, confidence)
+    with style.using_library_style():
+        drawn, (left, right) = style.new_or_given_panels(ax, title, size=(11.6, 4.6), panels=(1, 2))
+        _draw_risk_against_epsilon(left, found)
+        _draw_margins_against_clients(right, found)
     return drawn
 
 
@@ -368,14 +368,14 @@ class _PlanCurves:
     accuracy: float
 
 
-def _plan_curves(
+def _compute_plan_curves(
     family: Simplex | Band, clients: int, budgets: Sequence[float], accuracy: float, confidence: float
 ) -> _PlanCurves:
     grid = np.geomspace(min(budgets[0], 0.1), max(budgets[-1], 10.0), 60)
     samplers = [OptimalSampler(family, epsilon=each) for each in grid.tolist()]
     sizes = np.geomspace(max(10, clients / 100), clients * 100, 40)
 
-    def margin_at(name: str, budget: float, size: float) -> float:
+    def margin_of_share_at(name: str, budget: float, size: float) -> float:
         sampler = SERVING[name](family, epsilon=budget)
         return outlook(sampler, mechanism=name, clients=int(size), confidence=confidence).at_worst
 
@@ -384,7 +384,7 @@ def _plan_curves(
         risk={f: np.array([float(sampler.risk(f)) for sampler in samplers]) for f in _STYLES},
         clients=sizes,
         errors={
-            (budget, name): np.array([margin_at(name, budget, size) for size in sizes])
+            (budget, name): np.array([margin_of_share_at(name, budget, size) for size in sizes])
             for budget in budgets
             for name in SERVING
         },
@@ -393,8 +393,10 @@ def _plan_curves(
     )
 
 
-def _draw_planned_risk(axes: Axes, plan: _PlanCurves) -> None:
-    style.panel_title(axes, "What a sample costs its client", "least worst-case divergence, linear and optimal alike")
+def _draw_risk_against_epsilon(axes: Axes, plan: _PlanCurves) -> None:
+    style.write_panel_title(
+        axes, "What a sample costs its client", "least worst-case divergence, linear and optimal alike"
+    )
     for name, risk in plan.risk.items():
         axes.plot(plan.epsilon, risk, _STYLES[name], color=style.COLOURS["optimal"], label=divergence_label(name))
     axes.set_xscale("log")
@@ -406,8 +408,8 @@ def _draw_planned_risk(axes: Axes, plan: _PlanCurves) -> None:
     axes.legend(loc="upper right", frameon=False, labelcolor=style.INK)
 
 
-def _draw_planned_margins(axes: Axes, plan: _PlanCurves) -> None:
-    style.panel_title(
+def _draw_margins_against_clients(axes: Axes, plan: _PlanCurves) -> None:
+    style.write_panel_title(
         axes, "How well a share will be known", "half-width of its interval at worst: linear solid, optimal dotted"
     )
     budgets = sorted({budget for budget, _ in plan.errors})

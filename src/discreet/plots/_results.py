@@ -18,8 +18,8 @@ from discreet.audit import BlackBoxAudit
 from discreet.errors import DiscreetError, check_choice, check_count, check_kind
 from discreet.estimation import AnyPopulation, Population, ReportedPopulation
 from discreet.families import ContinuousFamily, as_laws
-from discreet.plots import _style as style, divergence_label, promise_label, shorten_name
-from discreet.plots._style import Axes, AxesLike, Figure, figure_and_panels, library_style, mechanism_colours
+from discreet.plots import _style as style, divergence_label, privacy_label, shorten_name
+from discreet.plots._style import Axes, AxesLike, Figure, mechanism_colours, new_or_given_panels, using_library_style
 
 Floats = NDArray[np.float64]
 _BY_EXAMPLES = style.COLOURS["mollifier"]  # no mollifier is drawn beside it
@@ -53,16 +53,16 @@ def population(
     if not isinstance(found, ReportedPopulation):
         check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
     check_count("most", most)
-    style.check_axes_and_title(ax, title, 1)
-    known = None if truth is None else _check_truth_shares(truth, found)
+    style.refuse_wrong_axes_or_title(ax, title, 1)
+    known = None if truth is None else _truth_as_shares(truth, found)
     if ax is None:
-        promise = promise_label(found.sampler.privacy, found.sampler.epsilon)
+        promise = privacy_label(found.sampler.privacy, found.sampler.epsilon)
         released = "reports" if isinstance(found, ReportedPopulation) else "samples"
         usual = f"The population behind {found.clients:,} private {released} {promise}"
-        title = usual if title is None else style.text_or_fallback(title, usual)
+        title = usual if title is None else style.drawable_text_or_fallback(title, usual)
     height = 4.6 if found.domain.edges is not None else max(3.2, 1.6 + 0.32 * min(most, found.domain.size))
-    with style.library_style():
-        drawn, (axes,) = style.figure_and_panels(ax, title, size=(8.4, height))
+    with style.using_library_style():
+        drawn, (axes,) = style.new_or_given_panels(ax, title, size=(8.4, height))
         if found.domain.edges is None:
             _draw_label_shares(axes, found, known, most)
             above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}  # given axes may have a title
@@ -72,7 +72,7 @@ def population(
     return drawn
 
 
-def _check_truth_shares(truth: Any, found: AnyPopulation) -> Floats:
+def _truth_as_shares(truth: Any, found: AnyPopulation) -> Floats:
     family, size = found.sampler.family, found.domain.size
     shares = as_laws(truth, "truth", size) if isinstance(family, ContinuousFamily) else family.as_rows(truth, "truth")
     if shares.ndim != 1:
@@ -81,7 +81,7 @@ def _check_truth_shares(truth: Any, found: AnyPopulation) -> Floats:
 
 
 def _draw_label_shares(axes: Axes, found: AnyPopulation, truth: Floats | None, most: int) -> None:
-    """A row for each label. Those that are selected by their estimates, which are random, have intervals that hold all at once."""
+    """Draw a row for each label. Those that are selected by their estimates, which are random, have intervals that hold all at once."""
     law, colour = found.law, style.estimate_colour(exact=found.exact)
     by = law.estimate if truth is None else truth
     shown = np.argsort(-by, kind="stable")[:most]
@@ -114,7 +114,7 @@ def _draw_label_shares(axes: Axes, found: AnyPopulation, truth: Floats | None, m
 
 
 def _draw_cell_densities(axes: Axes, found: AnyPopulation, truth: Floats | None, edges: Floats) -> None:
-    """A step for each cell."""
+    """Draw a step for each cell: the density, its interval and the truth."""
     law, width, colour = found.law, np.diff(edges), style.estimate_colour(exact=found.exact)
     style.fill_between_steps(axes, edges, law.low / width, law.high / width, colour)
     label = _UNBIASED if found.exact else _AMONG_SAMPLES
@@ -123,14 +123,14 @@ def _draw_cell_densities(axes: Axes, found: AnyPopulation, truth: Floats | None,
         axes.stairs(found.reweighted.law / width, edges, color=_BY_EXAMPLES, linewidth=1.4, label="by examples")
     if truth is not None:
         axes.stairs(truth / width, edges, color=style.INK, linewidth=1.2, linestyle="--", label="truth")
-    axes.set_xlim(*_value_range(found, edges))
+    axes.set_xlim(*_value_range_of_cells(found, edges))
     axes.axhline(0.0, color="#BBBBBB", linewidth=0.8)
     axes.set_xlabel(f"value; band: {_interval_label(found)}")
     axes.set_ylabel("density of the average client")
     axes.legend(loc="upper right", frameon=False, labelcolor=style.INK)
 
 
-def _value_range(found: AnyPopulation, edges: Floats) -> tuple[float, float]:
+def _value_range_of_cells(found: AnyPopulation, edges: Floats) -> tuple[float, float]:
     """Between which values the cells lie; of a continuous family, all but a thousandth of its reference at each end.
 
     The outermost bins of a continuous family may reach far beyond the clients.
@@ -167,8 +167,8 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
         raise DiscreetError("found tested no event; there is nothing to draw")
     if title is None and ax is None:
         title = f"Claimed ε = {found.epsilon:g}: {'refuted' if found.is_refuted else 'not refuted'}"
-    with style.library_style():
-        drawn, (left, right) = style.figure_and_panels(ax, title, size=(10.0, 4.0), panels=(1, 2))
+    with style.using_library_style():
+        drawn, (left, right) = style.new_or_given_panels(ax, title, size=(10.0, 4.0), panels=(1, 2))
         _draw_event_frequencies(left, found)
         _draw_event_bounds(right, found)
     return drawn
@@ -176,9 +176,9 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
 
 def _draw_event_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     event = found.events[0]
-    style.panel_title(axes, "The leading event", style.drawable_name(event.description, "event 1", 52))
+    style.write_panel_title(axes, "The leading event", style.drawable_name(event.description, "event 1", 52))
     heights = (event.first_count / event.draws, event.second_count / event.draws)
-    names = [f"input {_input_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
+    names = [f"input {_audited_input_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
     bars = axes.bar([0, 1], heights, width=0.5, color=[style.COLOURS["mollifier"], style.COLOURS["held"]])
     axes.bar_label(bars, [f"{height:.4f}" for height in heights], padding=3)
     numbers = (event.first_input + 1, event.second_input + 1)
@@ -190,7 +190,7 @@ def _draw_event_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
 
 def _draw_event_bounds(axes: Axes, found: BlackBoxAudit) -> None:
     claim, bounds = found.epsilon, [event.empirical_epsilon_lower_bound for event in found.events]
-    style.panel_title(
+    style.write_panel_title(
         axes, "What each event proves", "a lower bound for epsilon, on draws that had no part in choosing it"
     )
     places = list(range(len(bounds)))
@@ -207,7 +207,7 @@ def _draw_event_bounds(axes: Axes, found: BlackBoxAudit) -> None:
     axes.set_xlabel("ε")
 
 
-def _input_text(value: Any) -> str:
+def _audited_input_text(value: Any) -> str:
     """A value as one would type it: 'b' instead of np.str_('b')."""
     return repr(value.item() if isinstance(value, np.generic) else value)
 
@@ -279,19 +279,19 @@ def comparison(
     panels = list(dict.fromkeys(record.divergence for record in rows))
     shades = {**mechanism_colours(names), **(colours or {})}
     own: Any = dict(style or {})
-    with library_style() if style is None else matplotlib.rc_context(own):
-        drawn, axes = figure_and_panels(ax, title, size=(3.4 * len(panels) + 1.6, 3.6), panels=(1, len(panels)))
+    with using_library_style() if style is None else matplotlib.rc_context(own):
+        drawn, axes = new_or_given_panels(ax, title, size=(3.4 * len(panels) + 1.6, 3.6), panels=(1, len(panels)))
         for panel, name in zip(axes, panels, strict=True):
             _draw_compared_mechanisms(
                 panel, [record for record in rows if record.divergence == name], value, names, shades, labels or {}
             )
-            panel.set_title(_text_without_formulas(divergence_label(name)), loc="left", fontsize=11)
+            panel.set_title(_escape_formula_signs(divergence_label(name)), loc="left", fontsize=11)
         axes[0].set_ylabel(_VALUES[value])
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
     return drawn
 
 
-def _text_without_formulas(name: str) -> str:
+def _escape_formula_signs(name: str) -> str:
     """A name as matplotlib prints it: one short line, and no dollar sign starts a formula."""
     return shorten_name(" ".join(name.split())).replace("$", r"\$")
 
@@ -311,7 +311,7 @@ def _draw_compared_mechanisms(
         if not points:
             continue
         bound = value == "worst_case" and not all(row.exact for row in rows if row.mechanism == name)
-        label = labels.get(name, _text_without_formulas(name)) + (" (upper bound)" if bound else "")
+        label = labels.get(name, _escape_formula_signs(name)) + (" (upper bound)" if bound else "")
         if as_bars:
             axes.bar(place, points[0][1], color=colours[name], label=label, alpha=0.5 if bound else 1.0)
         else:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet._base.files import atomic_write
 from discreet.errors import DiscreetError, check_kind, check_path, need_extra
-from discreet.plots import check_picture, shorten_name
+from discreet.plots import check_picture_path, shorten_name
 
 try:
     import matplotlib
@@ -95,7 +95,7 @@ _STYLE: Any = {
 
 
 @contextmanager
-def library_style() -> Iterator[None]:
+def using_library_style() -> Iterator[None]:
     """Use the library's style inside the block, and restore the caller's settings after it."""
     with matplotlib.rc_context({**_STYLE, "font.family": ["sans-serif", *_installed_fonts()]}):
         yield
@@ -117,18 +117,18 @@ def _drawable_characters() -> frozenset[int]:
     return frozenset(code for path in paths for code in font_manager.get_font(path).get_charmap())
 
 
-def text_or_fallback(text: str, instead: str) -> str:
+def drawable_text_or_fallback(text: str, instead: str) -> str:
     """The text, or `instead` if no installed font can write it."""
     return text if all(ord(letter) in _drawable_characters() for letter in text) else instead
 
 
 def drawable_name(name: Any, instead: str, most: int = 32) -> str:
     """A name short enough for a picture, or `instead` if no installed font can write it."""
-    return text_or_fallback(shorten_name(str(name), most), instead)
+    return drawable_text_or_fallback(shorten_name(str(name), most), instead)
 
 
 def write_row_names(axes: Axes, names: Sequence[str]) -> None:
-    """Names beside the rows of a panel, the first on top, without lines between them."""
+    """Write names beside the rows of a panel, the first on top, without lines between them."""
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_yticks(np.arange(len(names)), names, color=INK, parse_math=False)
     axes.grid(axis="y", visible=False)
@@ -138,7 +138,7 @@ def write_row_names(axes: Axes, names: Sequence[str]) -> None:
 def fill_between_steps(
     axes: Axes, edges: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], colour: str
 ) -> None:
-    """A band between two heights in each cell."""
+    """Fill the band between two heights in each cell."""
     ends = np.append(low, 0), np.append(high, 0)
     axes.fill_between(edges, *ends, step="post", color=colour, alpha=0.22, linewidth=0)
 
@@ -161,12 +161,12 @@ def missing_fonts_note(names: Iterable[Any]) -> str | None:
     return f"no installed font can write {some}, which pictures show by the outcome's number; install {fonts}"
 
 
-def figure(width: float, height: float) -> Figure:
+def empty_figure(width: float, height: float) -> Figure:
     """An empty figure of that many inches with automatic layout and without a window."""
     return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, wspace=0.03))
 
 
-def figure_and_panels(
+def new_or_given_panels(
     ax: AxesLike | None,
     title: str | None,
     *,
@@ -190,39 +190,39 @@ def figure_and_panels(
         DiscreetError: `ax` does not have that many axes, or a title is given too.
     """
     rows, columns = panels
-    check_axes_and_title(ax, title, rows * columns)
+    refuse_wrong_axes_or_title(ax, title, rows * columns)
     if ax is None:
-        drawn = figure(*size)
+        drawn = empty_figure(*size)
         if title:
             drawn.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", parse_math=False)
         return drawn, list(drawn.subplots(rows, columns, squeeze=False, sharex=share).ravel())
-    own = _axes_list(ax)
+    own = _axes_as_list(ax)
     around = own[0].figure
     return (around if isinstance(around, Figure) else around.figure), own
 
 
-def check_axes_and_title(ax: AxesLike | None, title: str | None, panels: int) -> None:
+def refuse_wrong_axes_or_title(ax: AxesLike | None, title: str | None, panels: int) -> None:
     """Refuse axes and titles that no picture of so many panels takes, before anything is computed."""
     if title is not None:
         check_kind("title", title, str, "pass a text, or leave it out")
     if ax is None:
         return
-    own = _axes_list(ax)
+    own = _axes_as_list(ax)
     if len(own) != panels:
         raise DiscreetError(f"ax holds {len(own)} axes for {panels} panels; pass one for each, or leave it out")
     if title is not None:
         raise DiscreetError(f"title = {title!r} is for a new figure; set the titles of your own axes yourself")
 
 
-def _axes_list(ax: AxesLike) -> list[Axes]:
+def _axes_as_list(ax: AxesLike) -> list[Axes]:
     own = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
     if not all(isinstance(one, Axes) for one in own):
         raise DiscreetError(f"ax = {ax!r} is not matplotlib axes; pass what `figure.subplots()` gives, or leave it out")
     return own
 
 
-def panel_title(axes: Axes, title: str, subtitle: str = "") -> None:
-    """A title in ink and, under it, what the panel shows in grey."""
+def write_panel_title(axes: Axes, title: str, subtitle: str = "") -> None:
+    """Write a title in ink and, under it, what the panel shows in grey."""
     axes.set_title(title, fontweight="bold", pad=24.0 if subtitle else 10.0, parse_math=False)
     if subtitle:
         axes.annotate(
@@ -249,8 +249,8 @@ def save(drawn: Figure, path: str | Path) -> None:
     """
     check_kind("drawn", drawn, Figure, "pass what a function of discreet.plots returned")
     path = check_path("path", path)
-    check_picture(path)
-    with library_style(), warnings.catch_warnings():
+    check_picture_path(path)
+    with using_library_style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # of a label: a box is drawn in its place
         content = io.BytesIO()
         drawn.savefig(content, format=path.suffix.lower().removeprefix("."), dpi=160, facecolor="white")

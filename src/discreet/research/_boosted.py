@@ -67,13 +67,13 @@ class Preset:
     high: float
     divisor: float
 
-    def first_weight(self, epsilon: float) -> float:
-        """epsilon/(epsilon + divisor)."""
+    def first_round_weight(self, epsilon: float) -> float:
+        """The weight theta of the first boosting round: epsilon/(epsilon + divisor)."""
         return epsilon / (epsilon + self.divisor)
 
     def round_weights(self, epsilon: float, rounds: int) -> list[float]:
-        """theta, theta^2, ..., one for each round."""
-        return [self.first_weight(epsilon) ** t for t in range(1, rounds + 1)]
+        """The weight of each boosting round: theta, theta^2, ..."""
+        return [self.first_round_weight(epsilon) ** t for t in range(1, rounds + 1)]
 
     def largest_log_ratio(self, epsilon: float, rounds: int) -> float:
         """The largest possible log-ratio between two clients' output distributions: the budget that is really used."""
@@ -152,17 +152,17 @@ _BLOCK = 1 << 14
 
 
 def layer_sizes(dim: int, width: int) -> list[tuple[int, int]]:
-    """(outputs, inputs) of each layer."""
+    """The size of each layer of the network: (outputs, inputs)."""
     return [(width, dim), (width, width), (width, width), (1, width)]
 
 
 def parameter_count(dim: int, width: int) -> int:
-    """Weights and biases of one network."""
+    """The number of weights and biases of one network."""
     return sum(rows * (columns + 1) for rows, columns in layer_sizes(dim, width))
 
 
-def fresh_network(dim: int, width: int, rng: np.random.Generator) -> Singles:
-    """One row of initial parameters."""
+def draw_initial_parameters(dim: int, width: int, rng: np.random.Generator) -> Singles:
+    """Draw the random initial parameters of one network, as one row."""
     parts = []
     for rows, columns in layer_sizes(dim, width):
         parts.append(rng.uniform(-1.0, 1.0, rows * (columns + 1)) / math.sqrt(columns))
@@ -194,12 +194,12 @@ def logits(row: NDArray[np.floating], x: Floats, width: int) -> Floats:
 
 
 def bounded_logit(logit: Floats, preset: Preset) -> Floats:
-    """c: the sigmoid of the logit, or the logit clipped."""
+    """The bounded logit c: the sigmoid of the logit, or the logit clipped."""
     return np.clip(logit, preset.low, preset.high) if preset.clipped else 0.5 + 0.5 * np.tanh(0.5 * logit)
 
 
 def boost_exponents(networks: Singles, weights: Sequence[float], x: Floats, width: int, preset: Preset) -> Floats:
-    """sum_t theta^t c_t at points (n, dim), for the networks (rounds, parameters) of one client."""
+    """The exponent of the boosted density, sum_t theta^t c_t, at points (n, dim), for the networks (rounds, parameters) of one client."""
     total = np.zeros(len(x))
     for row, weight in zip(networks, weights, strict=False):
         total += weight * bounded_logit(logits(row, x, width), preset)
@@ -246,15 +246,15 @@ class Learner:
         rng = np.random.default_rng(seed)
         found = np.empty((training.rounds, parameter_count(dim, training.width)), np.float32)
         for t in range(training.rounds):
-            held = self._draw_points(p, rng)
+            held = self._draw_client_points(p, rng)
             if training.sampling == "exact":
-                own = self._points_by_inversion(found[:t], weights, rng.random(training.samples))
+                own = self._draw_points_by_inversion(found[:t], weights, rng.random(training.samples))
             else:
                 own = kernels.walk_chains(
                     found[:t], weights[:t], training.width, preset.clipped, preset.high, self.low, self.high,
                     training.samples, training.burn_in + 1, rng,
                 )  # fmt: skip
-            found[t] = fresh_network(dim, training.width, rng)
+            found[t] = draw_initial_parameters(dim, training.width, rng)
             kernels.train_network(
                 found[t], held, own, training.width, training.epochs, training.batch, training.rate, training.momentum
             )
@@ -267,22 +267,22 @@ class Learner:
         rngs = [np.random.default_rng(seed) for seed in seeds]
         found = np.empty((len(clients), training.rounds, parameter_count(dim, training.width)), np.float32)
         for t in range(training.rounds):
-            held = np.stack([self._draw_points(p, rng) for p, rng in zip(clients, rngs, strict=True)])
+            held = np.stack([self._draw_client_points(p, rng) for p, rng in zip(clients, rngs, strict=True)])
             so_far = found[:, :t]
             if training.sampling == "exact":
                 uniform = [rng.random(training.samples) for rng in rngs]
                 rows = zip(so_far, weights, uniform, strict=True)
-                own = np.stack([self._points_by_inversion(*row) for row in rows])
+                own = np.stack([self._draw_points_by_inversion(*row) for row in rows])
             else:
                 seed = int(rngs[0].integers(2**62))
                 own = tensors.walk_chains(
                     so_far, weights[:, :t], self.low, self.high, training, self.preset, seed, self.device
                 )
-            fresh = np.stack([fresh_network(dim, training.width, rng) for rng in rngs])
+            fresh = np.stack([draw_initial_parameters(dim, training.width, rng) for rng in rngs])
             found[:, t] = tensors.train_networks(fresh, held, own, training, self.device)
         return found
 
-    def _draw_points(self, p: LogDensity, rng: np.random.Generator) -> Singles:
+    def _draw_client_points(self, p: LogDensity, rng: np.random.Generator) -> Singles:
         """Points (dim, samples) of P inside the box."""
         assert isinstance(p, Drawable)
         kept, missing = [], self.training.samples
@@ -294,7 +294,7 @@ class Learner:
                 return np.ascontiguousarray(np.concatenate(kept).T, dtype=np.float32)
         raise DiscreetError("p has almost no mass inside the family's box; widen the box")
 
-    def _points_by_inversion(self, networks: Singles, weights: Floats, uniform: Floats) -> Singles:
+    def _draw_points_by_inversion(self, networks: Singles, weights: Floats, uniform: Floats) -> Singles:
         """Points (1, samples) of Q_t on an interval by inverting its distribution function on a fine grid."""
         x = np.linspace(max(self.low[0], -_REACH), min(self.high[0], _REACH), _GRID + 1)
         log_density = (
@@ -371,7 +371,7 @@ class BoostedLaw:
         """The largest |log q/q_0| on the nodes: the budget that each distribution spends at least (a ball of radius epsilon/2 allows
         epsilon/2).
         """
-        return self._per_client(np.abs(self._node_exponents - self._log_normalisers[:, None]).max(axis=1))
+        return self._scalar_if_one_client(np.abs(self._node_exponents - self._log_normalisers[:, None]).max(axis=1))
 
     @property
     def largest_pairwise_log_ratio(self) -> float:
@@ -388,9 +388,11 @@ class BoostedLaw:
         warn_of_unresolved_masses(self.reference, self.clients, shift + np.log(p.sum(axis=1)), np.zeros(len(p)))
         q = np.exp(self._node_exponents) * masses
         f = divergences.divergence(name)
-        return self._per_client(np.asarray(f(p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True))))
+        return self._scalar_if_one_client(
+            np.asarray(f(p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True)))
+        )
 
-    def _per_client(self, values: Floats) -> float | Floats:
+    def _scalar_if_one_client(self, values: Floats) -> float | Floats:
         return values if self.many else float(values[0])
 
 

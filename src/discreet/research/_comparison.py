@@ -155,7 +155,7 @@ class Comparison:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
-        return _write_if_named(text.getvalue(), path)
+        return _write_text_if_path_given(text.getvalue(), path)
 
     def to_latex(self, path: str | Path | None = None, *, value: str = "mean", digits: int = 3) -> str:
         """A table for a paper (package booktabs): a row for each budget and divergence, a column for each mechanism; the least is bold.
@@ -182,7 +182,7 @@ class Comparison:
             "% \\usepackage{booktabs}",
             f"\\begin{{tabular}}{{ll{'r' * len(names)}}}",
             "\\toprule",
-            " & ".join(["privacy", "divergence", *map(_latex_text, names)]) + " \\\\",
+            " & ".join(["privacy", "divergence", *map(_escape_latex, names)]) + " \\\\",
             "\\midrule",
         ]
         for (privacy, name), found in self._records_by_setting().items():
@@ -191,8 +191,8 @@ class Comparison:
             known = [numbers[each] for each in numbers if each not in bounds and not math.isnan(numbers[each])]
             least = min((round(each, digits) for each in known), default=math.nan)
             cells = [_latex_number(numbers.get(each, math.nan), digits, least, bound=each in bounds) for each in names]
-            lines.append(" & ".join([_latex_text(privacy), _latex_text(divergence_label(name)), *cells]) + " \\\\")
-        return _write_if_named("\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""]), path)
+            lines.append(" & ".join([_escape_latex(privacy), _escape_latex(divergence_label(name)), *cells]) + " \\\\")
+        return _write_text_if_path_given("\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""]), path)
 
     def to_pgf(
         self, path: str | Path | None = None, *, value: str = "mean", divergence: str | FDivergence | None = None
@@ -217,7 +217,7 @@ class Comparison:
         named = divergence.name if isinstance(divergence, FDivergence) else divergence
         chosen = known[0] if named is None and len(known) == 1 else named
         check_choice("divergence", chosen, known)
-        label = _latex_text(f"{value.replace('_', ' ')} {divergence_label(str(chosen))}")
+        label = _escape_latex(f"{value.replace('_', ' ')} {divergence_label(str(chosen))}")
         lines = [
             "% \\usepackage{pgfplots} \\pgfplotsset{compat=newest}",
             "\\begin{tikzpicture}",
@@ -229,7 +229,7 @@ class Comparison:
             bound = value == "worst_case" and not all(each.exact for each in drawn)
             lines += _pgf_plot_lines(
                 [(each.epsilon, float(getattr(each, value))) for each in drawn],
-                _latex_text(name) + (" (upper bound)" if bound else ""),
+                _escape_latex(name) + (" (upper bound)" if bound else ""),
                 "+[dashed]" if bound else "",
             )
         if value == "worst_case":
@@ -237,7 +237,7 @@ class Comparison:
                 (epsilon, smallest) for epsilon, smallest in {each.epsilon: each.smallest for each in shown}.items()
             ]
             lines += _pgf_plot_lines(least, "smallest possible", "[dotted, thick]")
-        return _write_if_named("\n".join([*lines, "\\end{axis}", "\\end{tikzpicture}", ""]), path)
+        return _write_text_if_path_given("\n".join([*lines, "\\end{axis}", "\\end{tikzpicture}", ""]), path)
 
     def plot(
         self,
@@ -317,15 +317,15 @@ def compare(
     check_laws(laws)
     if not len(laws):
         raise DiscreetError("clients is empty; give the distribution of at least one")
-    functions = [divergence(each) for each in _check_nonempty_list("divergences", divergences)]
+    functions = [divergence(each) for each in _as_nonempty_list("divergences", divergences)]
     names = [each.name for each in functions]
     again = next((name for name in names if names.count(name) > 1), None)
     if again is not None:
         raise DiscreetError(f"two divergences are called {again!r}; give them names that differ")
     made = _build_mechanisms(
         family,
-        _check_nonempty_list("mechanisms", mechanisms),
-        [check_epsilon(each) for each in _check_nonempty_list("epsilons", epsilons)],
+        _as_nonempty_list("mechanisms", mechanisms),
+        [check_epsilon(each) for each in _as_nonempty_list("epsilons", epsilons)],
     )
     labels = _mechanism_labels(made)
     costs = {id(each): _client_divergences(each, laws, functions) for each in made}
@@ -336,14 +336,14 @@ def compare(
             for each in made:
                 if str(each.privacy) == promise:
                     records.append(
-                        _comparison_record(
+                        _summarise_costs(
                             labels[id(each)], each, f, costs[id(each)][place], _smallest_worst_case(family, each, f)
                         )
                     )
     return Comparison(tuple(records))
 
 
-def _check_nonempty_list(name: str, given: Any) -> list[Any]:
+def _as_nonempty_list(name: str, given: Any) -> list[Any]:
     """A list, not a text or a single value in its place."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray) or not len(given):
         raise DiscreetError(f"{name} = {given!r} is not a list of at least one; pass a list")
@@ -424,7 +424,7 @@ def _client_divergences(mechanism: Any, laws: Floats, functions: Sequence[FDiver
     return [np.concatenate([part[place] for part in found]) for place in range(len(functions))]
 
 
-def _comparison_record(label: str, mechanism: Any, f: FDivergence, costs: Floats, smallest: float) -> ComparisonRecord:
+def _summarise_costs(label: str, mechanism: Any, f: FDivergence, costs: Floats, smallest: float) -> ComparisonRecord:
     risk = mechanism.risk(f) if hasattr(mechanism, "risk") else None
     privacy = mechanism.privacy
     return ComparisonRecord(
@@ -454,7 +454,7 @@ def _smallest_worst_case(family: FiniteFamily, mechanism: Any, f: FDivergence) -
     return float(found) if found.tight else math.nan
 
 
-def _latex_text(text: str) -> str:
+def _escape_latex(text: str) -> str:
     """A text as LaTeX prints it, character by character. Accented letters stay as they are, for its own UTF-8."""
     return " ".join(text.split()).translate(_LATEX)
 
@@ -478,7 +478,7 @@ def _latex_number(number: float, digits: int, least: float, *, bound: bool) -> s
     return f"\\textbf{{{shown}}}" if round(number, digits) == least else shown
 
 
-def _write_if_named(text: str, path: str | Path | None) -> str:
+def _write_text_if_path_given(text: str, path: str | Path | None) -> str:
     """The text, after writing it to a new file if one is named."""
     if path is not None:
         with atomic_write(path, what="file", replace=True, folders=True) as file:

@@ -10,7 +10,7 @@ estimated without bias. The truth is known here and compared with the estimate.
 `estimate_destinations`: each aircraft sends one report on all 104 destinations, and beside it, for comparison, one value by the linear
 mechanism at the same epsilon.
 
-`serve_flights_by_design`: the logs of the first half-year are the public examples. Every aircraft of the second half releases one
+`release_flights_by_design`: the logs of the first half-year are the public examples. Every aircraft of the second half releases one
 destination of that half's log. A design made from the logs that it serves would break their guarantee; this one has seen none of them. Most
 aircraft flew in both halves, so the served resemble the examples more closely than unrelated clients would.
 """
@@ -43,12 +43,12 @@ from discreet.plots import (
     Axes,
     Figure,
     divergence_label,
-    figure,
-    library_style,
+    empty_figure,
     output,
-    panel_title,
     population as draw_population,
     shorten_name,
+    using_library_style,
+    write_panel_title,
 )
 from discreet.release import TOTAL
 from discreet.research._reports import set_figure_title
@@ -116,7 +116,7 @@ class FlightRelease:
         """The cost of that mechanism under that divergence."""
         return next(c for c in self.costs if (c.mechanism, c.divergence) == (mechanism, measure))
 
-    def clients_better_off(self, mechanism: str, measure: str) -> int:
+    def clients_closer_than_optimal(self, mechanism: str, measure: str) -> int:
         """The number of clients for which that mechanism is strictly closer than the optimal one."""
         rival, ours = (
             self.mechanism_cost(mechanism, measure).realised,
@@ -134,7 +134,7 @@ def release_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None 
     rivals: dict[str, Sampler[FiniteFamily]] = {
         name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()
     }
-    shown = _aircraft_number(logbooks, aircraft)
+    shown = _row_of_aircraft(logbooks, aircraft)
     records = logbooks.counts[shown].sum()
     client = ShownAircraft(
         logbooks.clients[shown], int(records), laws[shown], sampler.output(laws[shown]), str(released[shown])
@@ -147,12 +147,12 @@ def release_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None 
         released=released,
         own=int(flown.sum()),
         client=client,
-        guarantee=_measured_guarantee(sampler, laws),
+        guarantee=_measure_guarantee(sampler, laws),
         costs=tuple(_mechanism_costs(rivals, laws)),
     )
 
 
-def _aircraft_number(logbooks: Logbooks, aircraft: str | None) -> int:
+def _row_of_aircraft(logbooks: Logbooks, aircraft: str | None) -> int:
     if aircraft is None:
         return int(np.argmax(logbooks.counts.sum(axis=1)))
     if aircraft not in logbooks.clients:
@@ -161,7 +161,7 @@ def _aircraft_number(logbooks: Logbooks, aircraft: str | None) -> int:
     return logbooks.clients.index(aircraft)
 
 
-def _measured_guarantee(sampler: OptimalSampler[FiniteFamily], laws: NDArray[np.float64]) -> Guarantee:
+def _measure_guarantee(sampler: OptimalSampler[FiniteFamily], laws: NDArray[np.float64]) -> Guarantee:
     weights = sampler.weights(laws)
     pairs = zip(weights.max(axis=0).tolist(), weights.min(axis=0).tolist(), strict=True)
     lattice = sampler.lattice
@@ -209,7 +209,7 @@ class DesignedFlights:
     own: int  # released destinations that the aircraft flew to in the second half
 
 
-def serve_flights_by_design(first: Logbooks, second: Logbooks, *, epsilon: float) -> DesignedFlights:
+def release_flights_by_design(first: Logbooks, second: Logbooks, *, epsilon: float) -> DesignedFlights:
     """Design on the first logbooks, and release one destination of every aircraft of the second."""
     family = Simplex(second.outcomes)
     examples, laws = family.law(counts=first.counts), family.law(counts=second.counts)
@@ -225,14 +225,14 @@ def serve_flights_by_design(first: Logbooks, second: Logbooks, *, epsilon: float
         epsilon=made.epsilon,
         examples=len(examples),
         flights=int(second.counts.sum()),
-        samplers={name: _served_costs(sampler, laws) for name, sampler in samplers.items()},
+        samplers={name: _measure_sampler_costs(sampler, laws) for name, sampler in samplers.items()},
         floor=design(family, epsilon=epsilon, clients=laws, keep=0.0).bound,
         released=released,
         own=int((second.counts[np.arange(len(laws)), numbers] > 0).sum()),
     )
 
 
-def _served_costs(sampler: Sampler[FiniteFamily], laws: NDArray[np.float64]) -> ServedCosts:
+def _measure_sampler_costs(sampler: Sampler[FiniteFamily], laws: NDArray[np.float64]) -> ServedCosts:
     q = sampler.output(laws)
     return ServedCosts(
         costs={name: np.asarray(divergence(name)(laws, q)) for name in ("tv", "kl")},
@@ -337,16 +337,16 @@ def flight_release_figure(run: FlightRelease) -> Figure:
     """One client on the left, the costs of all clients on the right."""
     client, profiles = run.client, []
     for name in MECHANISMS:
-        better = run.clients_better_off(name, _DRAWN)
+        better = run.clients_closer_than_optimal(name, _DRAWN)
         note = f"is closer for\n{better:,} aircraft" if better else ""
         profiles.append(CostProfile(name, run.mechanism_cost(name, _DRAWN).realised, note))
-    with library_style():
-        drawn = figure(11.6, 5.6)
+    with using_library_style():
+        drawn = empty_figure(11.6, 5.6)
         set_figure_title(
             drawn, f"{len(run.released):,} aircraft each release one destination at ε = {run.epsilon:g}", 14
         )
         left, right = drawn.subplots(1, 2, width_ratios=(1.0, 1.0))
-        panel_title(
+        write_panel_title(
             left,
             f"{client.name}: its distribution and its output distribution",
             f"probability of each destination; this time it released {client.released}",
@@ -360,15 +360,15 @@ def flight_release_figure(run: FlightRelease) -> Figure:
 def time_zones_figure(estimate: TimeZoneEstimate) -> Figure:
     """The curator's estimate on the left, one client's release on the right; outcomes in the same order."""
     found, epsilon = estimate.found, estimate.found.sampler.epsilon
-    with library_style():
-        drawn = figure(12.0, 1.9 + 0.42 * len(estimate.truth))
+    with using_library_style():
+        drawn = empty_figure(12.0, 1.9 + 0.42 * len(estimate.truth))
         set_figure_title(drawn, f"{found.clients:,} aircraft each release one time zone at ε = {epsilon:g}", 14)
         left, right = drawn.subplots(1, 2, width_ratios=(1.15, 1.0))
-        panel_title(
+        write_panel_title(
             left, "The curator's estimate", "the true population, and its estimate from one sample of each aircraft"
         )
         draw_population(found, truth=estimate.truth, most=len(estimate.truth), ax=left)
-        panel_title(
+        write_panel_title(
             right,
             f"What one aircraft gave away: “{estimate.released}”",
             f"{estimate.client} holds {estimate.records:,} flights; its one sample could have been any of these",
@@ -381,8 +381,8 @@ def destinations_figure(estimate: DestinationEstimate) -> Figure:
     """The largest destinations as reports tell them on the left, and as values of the same aircraft do on the right."""
     found = estimate.found
     size, epsilon = len(estimate.truth), found.sampler.epsilon
-    with library_style():
-        drawn = figure(12.0, 6.2)
+    with using_library_style():
+        drawn = empty_figure(12.0, 6.2)
         set_figure_title(
             drawn, f"{found.clients:,} aircraft each send one report on {size} destinations at ε = {epsilon:g}", 14
         )
@@ -391,9 +391,9 @@ def destinations_figure(estimate: DestinationEstimate) -> Figure:
             f"all {size} together are off by {estimate.distance_from_truth(each):.2f} (TV)"
             for each in (found, estimate.by_values)
         ]
-        panel_title(axes[0], "By reports", f"the {_LISTED} largest destinations; {off[0]}")
+        write_panel_title(axes[0], "By reports", f"the {_LISTED} largest destinations; {off[0]}")
         draw_population(found, truth=estimate.truth, most=_LISTED, ax=axes[0])
-        panel_title(
+        write_panel_title(
             axes[1], "By values, the old way", f"{off[1]}; as good with {estimate.clients_needed_by_values:,} aircraft"
         )
         draw_population(estimate.by_values, truth=estimate.truth, most=_LISTED, ax=axes[1])
@@ -405,8 +405,8 @@ def destinations_figure(estimate: DestinationEstimate) -> Figure:
 
 def design_gain_figure(found: DesignedFlights) -> Figure:
     """The cost of each sampler for the aircraft of the second half-year, in two divergences."""
-    with library_style():
-        drawn = figure(12.0, 5.4)
+    with using_library_style():
+        drawn = empty_figure(12.0, 5.4)
         set_figure_title(
             drawn, f"July to December, served by a design made on January to June, ε = {found.epsilon:g}", 14
         )
@@ -418,7 +418,7 @@ def design_gain_figure(found: DesignedFlights) -> Figure:
 
 def _draw_cost_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: str) -> None:
     clients = len(profiles[0].realised)
-    panel_title(
+    write_panel_title(
         axes,
         f"Cost for {clients:,} aircraft",
         f"{measure} divergence of each client's output distribution, sorted for each mechanism",
@@ -429,7 +429,9 @@ def _draw_cost_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: st
         ordered = np.sort(profile.realised)
         axes.plot(share, ordered, color=_COLOURS[profile.mechanism], linewidth=2.2)
         quarter = clients // 4
-        _annotate_panel(axes, profile.note, (share[quarter], ordered[quarter]), (6, -6), _COLOURS[profile.mechanism])
+        _write_text_on_panel(
+            axes, profile.note, (share[quarter], ordered[quarter]), (6, -6), _COLOURS[profile.mechanism]
+        )
     axes.set_xlim(0.0, 1.0)
     axes.set_ylim(bottom=0.0)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
@@ -453,7 +455,9 @@ def _spread_label_heights(ends: Sequence[tuple[float, str]], gap: float) -> list
     return placed
 
 
-def _annotate_panel(axes: Axes, text: str, place: tuple[float, float], shift: tuple[int, int], colour: str) -> None:
+def _write_text_on_panel(
+    axes: Axes, text: str, place: tuple[float, float], shift: tuple[int, int], colour: str
+) -> None:
     axes.annotate(text, place, shift, textcoords="offset points", color=colour, ha="left", va="top", fontsize=9)
 
 

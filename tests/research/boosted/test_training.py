@@ -21,7 +21,7 @@ INTERVAL = (np.array([-4.0]), np.array([4.0]))
 
 def points(dim: int, clients: int = 3) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(dim)
-    fresh = np.stack([networks.fresh_network(dim, SMALL.width, rng) for _ in range(clients)])
+    fresh = np.stack([networks.draw_initial_parameters(dim, SMALL.width, rng) for _ in range(clients)])
     p = (0.5 + rng.standard_normal((clients, dim, SMALL.samples))).astype(np.float32)
     return fresh, p, rng.standard_normal(p.shape).astype(np.float32)
 
@@ -79,7 +79,7 @@ def test_the_network_is_the_same_in_every_place(dim: int) -> None:
 
 def strong_network(dim: int) -> Any:
     """A network that is far from constant, so that Q_1 is far from Q_0."""
-    row = networks.fresh_network(dim, SMALL.width, np.random.default_rng(5))
+    row = networks.draw_initial_parameters(dim, SMALL.width, np.random.default_rng(5))
     return (4.0 * row).astype(np.float32)
 
 
@@ -87,7 +87,7 @@ def inverted(count: int, preset: str) -> NDArray[np.float64]:
     learner = Learner(*INTERVAL, PRESETS[preset], Training(samples=count, batch=count, sampling="exact"))
     uniform = (np.arange(count) + 0.5) / count
     return np.asarray(
-        learner._points_by_inversion(strong_network(1)[None], np.array([3.0]), uniform)[0], dtype=np.float64
+        learner._draw_points_by_inversion(strong_network(1)[None], np.array([3.0]), uniform)[0], dtype=np.float64
     )
 
 

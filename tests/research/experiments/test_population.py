@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.research._reports._population import fidelity_table
+from discreet.research._reports._population import client_divergences_table
 from discreet.research.experiments import run_experiment
 from discreet.research.experiments._population import (
     ClientSetLaws,
     PopulationComparison,
     SetAtBudget,
+    distances_from_law,
     draw_raw_outcomes,
-    estimate_distances,
-    reported_shares,
+    estimate_shares_from_reports,
 )
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
 
@@ -46,7 +46,7 @@ SMALL = PopulationComparison(epsilons=(0.5, 4.0), repetitions=5, sets=(skewed(30
 @pytest.mark.slow
 def test_realised_divergences_are_exact() -> None:
     clients = with_laws(skewed(300, 6))
-    row = clients.set_record(1.0, 2, np.random.default_rng(0))
+    row = clients.compute_set_record(1.0, 2, np.random.default_rng(0))
     family = dc.Simplex(6)
     for name, sampler in (
         ("optimal", dc.OptimalSampler(family, epsilon=1.0)),
@@ -70,7 +70,7 @@ def test_realised_divergences_are_exact() -> None:
 
 def test_with_many_clients_only_the_bias_is_left() -> None:
     """At 40,000 clients the noise is small: unbiased estimates come close, samples as they are stay away by their bias."""
-    row = with_laws(skewed(40_000, 4)).set_record(1.0, 4, np.random.default_rng(1))
+    row = with_laws(skewed(40_000, 4)).compute_set_record(1.0, 4, np.random.default_rng(1))
     errors = {name: row.errors[name].raw["tv"].mean for name in row.errors}
     for name in ("optimal", "mollifier"):
         assert errors[name] == pytest.approx(row.bias[name], abs=0.01)
@@ -81,7 +81,7 @@ def test_with_many_clients_only_the_bias_is_left() -> None:
 
 def test_projecting_brings_every_estimate_closer() -> None:
     """The truth is a law, so the Euclidean projection onto the laws cannot lead away from it."""
-    row = with_laws(skewed(50, 9)).set_record(0.25, 10, np.random.default_rng(2))
+    row = with_laws(skewed(50, 9)).compute_set_record(0.25, 10, np.random.default_rng(2))
     for rival in row.errors.values():
         assert rival.projected["l2"].mean <= rival.raw["l2"].mean + 1e-12
 
@@ -97,7 +97,7 @@ def test_raw_draws_follow_the_laws() -> None:
 
 
 def test_distances() -> None:
-    found = estimate_distances(np.array([[0.5, 0.5], [-0.2, 1.2]]), np.array([0.2, 0.8]))
+    found = distances_from_law(np.array([[0.5, 0.5], [-0.2, 1.2]]), np.array([0.2, 0.8]))
     assert found["tv"] == pytest.approx([0.3, 0.4])
     assert found["l2"] == pytest.approx(np.sqrt([0.18, 0.32]))
     assert found["max"] == pytest.approx([0.3, 0.4])
@@ -110,7 +110,7 @@ def test_reports_have_the_error_that_they_state(outcomes: int, epsilon: float) -
     rng, sampler, clients = np.random.default_rng(9), dc.ReportSampler(dc.Simplex(outcomes), epsilon=epsilon), 3000
     raw = rng.integers(0, outcomes, clients)
     shares = np.bincount(raw, minlength=outcomes) / clients
-    found = [reported_shares(sampler, raw, rng) - shares for _ in range(60)]
+    found = [estimate_shares_from_reports(sampler, raw, rng) - shares for _ in range(60)]
     inside, outside, gap = sampler.chances.inside, sampler.chances.outside, sampler.chances.gap
     expected = (shares * inside * (1 - inside) + (1 - shares) * outside * (1 - outside)).mean() / gap**2 / clients
     assert np.mean(np.square(found)) == pytest.approx(expected, rel=0.25)
@@ -119,7 +119,7 @@ def test_reports_have_the_error_that_they_state(outcomes: int, epsilon: float) -
 def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run_experiment(SMALL, tmp_path / "whole").rows
     seen: list[float] = []
-    original = ClientSetLaws.set_record
+    original = ClientSetLaws.compute_set_record
 
     def dying(self: ClientSetLaws, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
         if len(seen) == 2:
@@ -128,7 +128,7 @@ def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path: Path, monkeypat
         return original(self, epsilon, repetitions, rng)
 
     with monkeypatch.context() as patched:
-        patched.setattr(ClientSetLaws, "set_record", dying)
+        patched.setattr(ClientSetLaws, "compute_set_record", dying)
         with pytest.raises(KeyboardInterrupt):
             run_experiment(SMALL, tmp_path / "torn")
     assert run_experiment(SMALL, tmp_path / "torn").rows == whole
@@ -161,6 +161,8 @@ def test_the_documentation_shows_what_is_computed() -> None:
     budgets = PopulationComparison().epsilons
     for declared in CLIENT_SETS[:2]:
         clients = with_laws(declared)
-        _, body = fidelity_table([clients.set_record(epsilon, 1, np.random.default_rng(0)) for epsilon in budgets])
+        _, body = client_divergences_table(
+            [clients.compute_set_record(epsilon, 1, np.random.default_rng(0)) for epsilon in budgets]
+        )
         for line in body:
             assert f"| {' | '.join(line)} |" in page

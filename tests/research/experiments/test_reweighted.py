@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.research._reports._designs import ESTIMATES, reweighted_findings, reweighted_table
+from discreet.research._reports._designs import ESTIMATES, reweighted_errors_table, reweighted_findings
 from discreet.research.experiments import run_experiment
 from discreet.research.experiments._population import MeanEstimate, ReweightedComparison, _principal_coordinates
 from tests.research.experiments.test_population import skewed
@@ -25,10 +25,10 @@ def test_skewed_examples_mislead_alone_and_samples_mend_them(tmp_path: Path) -> 
     assert unlike.errors["examples"].mean > 2 * alike.errors["examples"].mean
     assert unlike.errors["reweighted"].mean < unlike.errors["examples"].mean
     assert run_experiment(SMALL, tmp_path).rows == rows
-    head, body = reweighted_table(rows, "skewed")
+    head, body = reweighted_errors_table(rows, "skewed")
     assert body == [["skewed", "1", *(f"{unlike.errors[name].mean:.3f}" for name in ESTIMATES)]]
     assert len(head) == len(body[0])
-    _, (line,) = reweighted_table(rows, "random", squared=True)
+    _, (line,) = reweighted_errors_table(rows, "random", squared=True)
     assert line[2:] == [f"{1e6 * alike.squared[name].mean:,.1f}" for name in ESTIMATES]
     assert [headline for headline, _ in reweighted_findings(rows)] == [
         "Examples like the clients.",

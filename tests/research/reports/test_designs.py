@@ -9,13 +9,13 @@ import pytest
 from discreet.plots._style import save
 from discreet.research._reports._designs import (
     design_cases,
+    design_divergences_table,
     design_figure,
     design_findings,
     design_page,
-    design_table,
-    keep_table,
+    gain_by_keep_table,
     shift_findings,
-    shift_table,
+    shifted_clients_table,
 )
 from discreet.research.experiments import Header, RecordedRun
 from discreet.research.experiments._designs import DesignedSplit, KeepResult, KeptAtBudget, ShiftedDesign
@@ -48,7 +48,7 @@ def test_a_tie_is_no_win_and_all_splits_count() -> None:
     assert early.mean_divergence("designed", "kl") == pytest.approx(0.205)
     assert early.has_smallest_mean("kl")
     assert not late.has_smallest_mean("kl")
-    assert late.undesigned_splits == 2
+    assert late.undesigned_split_count == 2
     said = dict(design_findings(ROWS))
     assert "total variation 1" in said["The smallest mean."]
     assert "train rides at ε = 8" in said["The smallest mean."]
@@ -57,13 +57,13 @@ def test_a_tie_is_no_win_and_all_splits_count() -> None:
 
 
 def test_tables_hold_every_mean_and_floors_are_rounded_down() -> None:
-    head, body = design_table(ROWS, "kl")
+    head, body = design_divergences_table(ROWS, "kl")
     assert head == ["set", "sampler", "ε = 1", "ε = 8"]
     assert ["", "designed", "0.205", "0.500"] in body
     floors = next(line for line in body if line[1] == "no sampler is below")
     assert all(float(cell) <= 0.19 for cell in floors[2:])
-    assert keep_table([KEEP])[1] == [["train rides", "1", "0.500", "10.0% of at most 10.1%"]]
-    assert shift_table([SHIFT])[1][0][-1] == "yes"
+    assert gain_by_keep_table([KEEP])[1] == [["train rides", "1", "0.500", "10.0% of at most 10.1%"]]
+    assert shifted_clients_table([SHIFT])[1][0][-1] == "yes"
 
 
 def test_it_is_said_where_a_design_stops_paying() -> None:

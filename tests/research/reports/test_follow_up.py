@@ -5,10 +5,10 @@ from typing import Any
 
 from discreet.research._reports._follow_up import (
     follow_up_findings,
-    minimax_table,
-    mixture_table,
-    ordered_table,
-    published_table,
+    minimax_values_table,
+    mixture_divergences_table,
+    ordered_distances_table,
+    published_numbers_table,
 )
 from discreet.research.experiments import Header, RecordedRun
 from discreet.research.experiments._follow_up import (
@@ -71,12 +71,12 @@ def test_a_client_that_is_served_worse_would_be_told_of() -> None:
 
 
 def test_tables() -> None:
-    assert minimax_table([FINITE], 10)[1][0][:4] == ["1-Gaussian LDP", "local", "0.24504", "0.24504"]
-    assert minimax_table([FINITE], 20)[1] == []
-    assert mixture_table([MIXTURE])[1] == [
+    assert minimax_values_table([FINITE], 10)[1][0][:4] == ["1-Gaussian LDP", "local", "0.24504", "0.24504"]
+    assert minimax_values_table([FINITE], 20)[1] == []
+    assert mixture_divergences_table([MIXTURE])[1] == [
         ["mixtures", "1-Gaussian LDP", "local", "0.40000", "0.20000", "0.20000", "0.10000", "0 of 150"]
     ]
-    lines = published_table([FINITE], [MIXTURE])[1]
+    lines = published_numbers_table([FINITE], [MIXTURE])[1]
     assert ["10 outcomes, minimax", "1-Gaussian LDP", "local", "KL", "0.24504", "0.24504"] in lines
     assert ["largest of 50 mixtures, linear", "1-Gaussian LDP", "local", "KL", "0.0767", "0.40000"] in lines
-    assert ordered_table([ORDERED])[1][0][2:] == ["20 (90)", "20 (90)", "10 (40)", "20 (90)", "(40)"]
+    assert ordered_distances_table([ORDERED])[1][0][2:] == ["20 (90)", "20 (90)", "10 (40)", "20 (90)", "(40)"]

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, strategies as st
 
 from discreet.plots._style import save
-from discreet.research._reports import separate_heights
+from discreet.research._reports import move_heights_apart
 from discreet.research._reports._population import (
     RIVALS,
     SampleOracleContest,
-    contest_table,
-    fidelity_table,
+    client_divergences_table,
+    estimate_errors_table,
     mean_error,
     population_figures,
     population_findings,
     population_page,
     rows_by_set,
-    share_table,
+    sample_oracle_contest_table,
 )
 from discreet.research.experiments import RecordedRun, read_records, records_path, run_experiment
 from discreet.research.experiments._population import MeanEstimate, PopulationComparison, SetAtBudget
@@ -86,7 +86,7 @@ def test_who_is_closer(
     contest = SampleOracleContest(with_errors(recorded.rows[0], **errors))
     assert {contest.best_sample, contest.best_oracle} == set(errors)
     assert contest.winner == winner
-    assert contest.is_informative == informative
+    assert contest.beats_uniform_guess == informative
 
 
 def test_findings_say_who_wins_where(recorded: RecordedRun[SetAtBudget]) -> None:
@@ -109,11 +109,11 @@ def test_findings_say_who_wins_where(recorded: RecordedRun[SetAtBudget]) -> None
 
 def test_small_tables_follow_the_records(recorded: RecordedRun[SetAtBudget]) -> None:
     rows = recorded.rows
-    head, body = share_table(rows, "mse")
+    head, body = estimate_errors_table(rows, "mse")
     assert head[2] == "block reports"
     assert [line[2] for line in body] == [f"{1e6 * mean_error(row, 'reports', 'mse'):,.1f}" for row in rows]
-    assert share_table(rows)[1][0][3] == f"{mean_error(rows[0], 'subset'):.3f}"
-    head, body = contest_table(rows)
+    assert estimate_errors_table(rows)[1][0][3] == f"{mean_error(rows[0], 'subset'):.3f}"
+    head, body = sample_oracle_contest_table(rows)
     assert head == ["set", "ε = 0.5", "ε = 1", "ε = 4"]
     assert [len(line) for line in body] == [4, 4]
     first = SampleOracleContest(rows_by_set(rows)["skewed4"][0])
@@ -121,13 +121,13 @@ def test_small_tables_follow_the_records(recorded: RecordedRun[SetAtBudget]) -> 
         f"{mean_error(first.row, first.best_sample):.3f} / {mean_error(first.row, first.best_oracle):.3f}" in body[0][1]
     )
     told = rows_by_set(rows)["skewed30"][2].realised["linear"]["tv"]
-    assert fidelity_table(rows)[1][5][1:][-1] == f"{told.mean:.3f} ({told.worst:.3f})"
+    assert client_divergences_table(rows)[1][5][1:][-1] == f"{told.mean:.3f} ({told.worst:.3f})"
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9))
 def test_names_are_moved_apart(heights: list[float]) -> None:
     ends = {str(place): height for place, height in enumerate(heights)}
-    placed = separate_heights(ends, 0.06)
+    placed = move_heights_apart(ends, 0.06)
     order = sorted(ends, key=lambda name: ends[name])
     levels = [placed[name] for name in order]
     assert all(above - below >= 0.06 - 1e-9 for below, above in pairwise(levels))

@@ -37,7 +37,7 @@ class Explorer:
         if not 0 <= port <= _LARGEST_PORT:
             raise DiscreetError(f"port = {port} is not in [0, {_LARGEST_PORT}]")
         try:
-            self._server = ThreadingHTTPServer((_HOST, port), _page_handler(page.encode()))
+            self._server = ThreadingHTTPServer((_HOST, port), _page_handler_class(page.encode()))
         except OSError as error:
             raise DiscreetError(
                 f"port = {port} cannot be used ({error.strerror}); leave it out for a free one"
@@ -58,7 +58,7 @@ class Explorer:
         self._server.shutdown()
 
 
-def _page_handler(content: bytes) -> type[BaseHTTPRequestHandler]:
+def _page_handler_class(content: bytes) -> type[BaseHTTPRequestHandler]:
     class PageHandler(BaseHTTPRequestHandler):
         """The page at /, and nothing else."""
 

@@ -52,12 +52,12 @@ def html_table(head: Sequence[str], body: Sequence[Sequence[object]], texts: int
 Finding = tuple[str, str]  # the headline, and what follows it
 
 
-def finding_items(findings: Iterable[Finding]) -> list[str]:
+def findings_as_html(findings: Iterable[Finding]) -> list[str]:
     """Findings as the items of a list."""
     return [f"<b>{html.escape(headline)}</b> {html.escape(text)}" for headline, text in findings]
 
 
-def self_contained_page(
+def html_page(
     title: str, heading: str, intro: str, *, quick: str | None, findings: Sequence[str], parts: Iterable[str]
 ) -> str:
     """A self-contained page: what it is, what a quick run leaves out (None: it is a full one), the findings, and the rest."""
@@ -74,13 +74,13 @@ def self_contained_page(
     ])  # fmt: skip
 
 
-def picture_tag(pictures: Pictures, name: str) -> str:
+def picture_html(pictures: Pictures, name: str) -> str:
     """A picture of PNG bytes, held by the page itself."""
     return f"<img alt='{name}' src='data:image/png;base64,{base64.b64encode(pictures[name]).decode()}'>"
 
 
 def set_figure_title(drawn: Figure, title: str, size: float = 13) -> None:
-    """The title of a picture, at its upper left."""
+    """Write the title of a picture at its upper left."""
     drawn.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold")
 
 
@@ -90,7 +90,7 @@ def mark_quick_run(drawn: Figure, mark: str = "QUICK RUN") -> None:
 
 
 def add_common_legend(drawn: Figure, axes: Axes, wanted: Sequence[str] | None = None) -> None:
-    """One legend below all panels, of the labels in one of them: those wanted, or all."""
+    """Add one legend below all panels, of the labels in one of them: those wanted, or all."""
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     labels = list(handles) if wanted is None else list(wanted)
     shown = [handles[label] for label in labels]
@@ -101,7 +101,7 @@ _GAP = 0.062  # between two names, as a share of the panel's height
 
 
 def draw_named_curves(axes: Axes, budgets: Sequence[float], lines: Mapping[str, tuple[list[float], str, Any]]) -> None:
-    """Curves on two logarithmic axes, each named beside its right end; names that would collide are moved apart.
+    """Draw curves on two logarithmic axes, each named beside its right end; names that would collide are moved apart.
 
     `lines` gives the values, colour and dashes of each curve by name.
     """
@@ -124,7 +124,7 @@ def draw_named_curves(axes: Axes, budgets: Sequence[float], lines: Mapping[str, 
     axes.set_yticks([], minor=True)
     low, high = np.log(axes.get_ylim())
     ends = {name: float((np.log(values[-1]) - low) / (high - low)) for name, (values, *_) in lines.items()}
-    for name, height in separate_heights(ends, _GAP).items():
+    for name, height in move_heights_apart(ends, _GAP).items():
         axes.annotate(
             name,
             (1.0, ends[name]), (1.09, height), xycoords="axes fraction", textcoords="axes fraction",
@@ -133,7 +133,7 @@ def draw_named_curves(axes: Axes, budgets: Sequence[float], lines: Mapping[str, 
         )  # fmt: skip
 
 
-def separate_heights(ends: Mapping[str, float], gap: float) -> dict[str, float]:
+def move_heights_apart(ends: Mapping[str, float], gap: float) -> dict[str, float]:
     """The heights moved as little as possible (in squares) so that neighbours are at least `gap` apart, in the same order, none below 0."""
     order = sorted(ends, key=lambda name: ends[name])
     groups: list[tuple[float, int]] = []  # mean of (height - place * gap), members: pooled while they would overlap
@@ -166,7 +166,7 @@ class CostQuantiles:
 
     @property
     def as_tuple(self) -> tuple[float, ...]:
-        """One for each of `STATISTICS`."""
+        """The quantiles in the order of `STATISTICS`."""
         return astuple(self)
 
 
@@ -195,7 +195,7 @@ class TitledAtBudget(AtBudget, Protocol):
     def title(self) -> str: ...
 
 
-def titles_at_budgets(rows: Iterable[TitledAtBudget]) -> str:
+def titles_with_budgets_text(rows: Iterable[TitledAtBudget]) -> str:
     """Cases in words: film genres at ε = 0.5, 1; lecture ratings at ε = 2."""
     budgets: dict[str, list[str]] = {}
     for row in rows:
@@ -214,15 +214,15 @@ def realised_epsilon(rows: Sequence[MixtureClient], epsilon: float, mechanism: s
     return float((logs.max(axis=0) - logs.min(axis=0)).max())
 
 
-def text_hellinger(half: float) -> float:
+def double_half_hellinger(half: float) -> float:
     """The text's squared Hellinger distance from the published one, f = 1 - sqrt x, which is half of it."""
     return 2.0 * half
 
 
-def published_values(kl: float, tv: float, half_hellinger: float | None = None) -> dict[str, float]:
+def published_divergences(kl: float, tv: float, half_hellinger: float | None = None) -> dict[str, float]:
     """Published divergences by name, with the text's Hellinger distance."""
     values = {"kl": kl, "tv": tv}
-    return values if half_hellinger is None else {**values, "hellinger": text_hellinger(half_hellinger)}
+    return values if half_hellinger is None else {**values, "hellinger": double_half_hellinger(half_hellinger)}
 
 
 def write_report(report: str, runs: Runs, folder: Path) -> Path:
@@ -250,15 +250,18 @@ def write_report(report: str, runs: Runs, folder: Path) -> Path:
         case "designs":
             figures, page = {"designs": designs.design_figure(runs["designs"])}, partial(designs.design_page, runs)
         case _:
-            page = partial(designs.learned_page, runs)
+            page = partial(designs.learned_designs_page, runs)
     mark = ".quick" if any(run.header.quick for run in runs.values()) else ""
-    pictures = {name: _save_picture(drawn, folder / f"{before}{name}{mark}.png") for name, drawn in figures.items()}
+    pictures = {
+        name: _save_picture_as_png_and_pdf(drawn, folder / f"{before}{name}{mark}.png")
+        for name, drawn in figures.items()
+    }
     path = folder / f"{file}.html"
     path.write_text(page(pictures), encoding="utf-8")
     return path
 
 
-def _save_picture(figure: Figure, path: Path) -> bytes:
+def _save_picture_as_png_and_pdf(figure: Figure, path: Path) -> bytes:
     """The picture as PNG bytes, after writing it as .png and .pdf."""
     save(figure, path.with_suffix(".pdf"))
     save(figure, path)

@@ -9,9 +9,19 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
+from discreet.plots import (
+    COLOURS,
+    INK,
+    QUIET,
+    Axes,
+    Figure,
+    divergence_label,
+    empty_figure,
+    using_library_style,
+    write_panel_title,
+)
 from discreet.research import _reports as reports
-from discreet.research._reports import Finding, Pictures, Runs, Table, titles_at_budgets
+from discreet.research._reports import Finding, Pictures, Runs, Table, titles_with_budgets_text
 from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
 from discreet.research.experiments._designs import (
     DESIGN_RIVALS,
@@ -59,7 +69,7 @@ class DesignCase:
         return self.mean_divergence("designed", "kl") / self.floor
 
     @property
-    def undesigned_splits(self) -> int:
+    def undesigned_split_count(self) -> int:
         """The number of splits in which the examples did not support a design."""
         return sum(row.parts is None for row in self.splits)
 
@@ -96,12 +106,12 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
         (
             "The smallest mean.",
             f"Of {len(found)} cases the design has a smaller mean than Q*, the linear mechanism, the mollifier and the best uniform floor "
-            f"in: {wins}." + (f" It does not on {titles_at_budgets(lost)}." if lost else ""),
+            f"in: {wins}." + (f" It does not on {titles_with_budgets_text(lost)}." if lost else ""),
         ),
         (
             "Distance from the lower bound.",
             f"Its mean KL is {statistics.median(above):.1%} above the certified floor in the median, and {max(above):.0%} at worst"
-            + (f"; more than 10% on {titles_at_budgets(far)}." if far else "."),
+            + (f"; more than 10% on {titles_with_budgets_text(far)}." if far else "."),
         ),
         (
             "Certificates.",
@@ -119,9 +129,9 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
             f"The smallest kept share of the best worst case is {min(row.kept for row in rows):.3g}.",
         ),
     ]
-    stayed = [case for case in found if case.undesigned_splits]
+    stayed = [case for case in found if case.undesigned_split_count]
     if stayed:
-        told = ", ".join(f"{case.title} at ε = {case.epsilon:g}: {case.undesigned_splits}" for case in stayed)
+        told = ", ".join(f"{case.title} at ε = {case.epsilon:g}: {case.undesigned_split_count}" for case in stayed)
         said.append(
             (
                 "Where the examples did not support a design.",
@@ -131,7 +141,7 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
     return said
 
 
-def design_table(rows: Sequence[DesignedSplit], divergence: str) -> Table:
+def design_divergences_table(rows: Sequence[DesignedSplit], divergence: str) -> Table:
     """Mean divergence by sampler, set and budget."""
     found = design_cases(rows)
     epsilons = sorted({case.epsilon for case in found})
@@ -152,7 +162,7 @@ def design_table(rows: Sequence[DesignedSplit], divergence: str) -> Table:
     return ["set", "sampler", *(f"ε = {epsilon:g}" for epsilon in epsilons)], body
 
 
-def keep_table(rows: Sequence[KeptAtBudget]) -> Table:
+def gain_by_keep_table(rows: Sequence[KeptAtBudget]) -> Table:
     """The gain of each `keep` over Q* in mean KL, and the largest possible gain of any sampler."""
     keeps = [one.keep for one in rows[0].kept]
     body = []
@@ -165,7 +175,7 @@ def keep_table(rows: Sequence[KeptAtBudget]) -> Table:
     return ["set", "ε", "mean KL of Q*", *(f"keep = {keep:g}" for keep in keeps)], body
 
 
-def shift_table(rows: Sequence[ShiftedDesign]) -> Table:
+def shifted_clients_table(rows: Sequence[ShiftedDesign]) -> Table:
     """Mean KL on clients of another kind than the examples."""
     names = (*SAFE, "elsewhere", "home")
     body = []
@@ -194,7 +204,7 @@ def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
     mixed = [name for name in kinds if name not in (*pays, *fails)]
     said = []
     if pays:
-        told = "; ".join(f"{named[name]} {_gap_range_text(kinds[name])}" for name in pays)
+        told = "; ".join(f"{named[name]} {_closed_gap_range_text(kinds[name])}" for name in pays)
         said.append(
             (
                 "Where a design made elsewhere pays.",
@@ -217,7 +227,7 @@ def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
     return said
 
 
-def _gap_range_text(rows: Sequence[ShiftedDesign]) -> str:
+def _closed_gap_range_text(rows: Sequence[ShiftedDesign]) -> str:
     closed = [row.closed_gap_share for row in rows]
     return f"{min(closed):.0%} to {max(closed):.0%}"
 
@@ -247,7 +257,7 @@ _BY_EXAMPLES = ("samples", "reweighted", "debiased")
 _TAUGHT = 1.0  # the smallest epsilon at which a few thousand clients are informative
 
 
-def learned_table(rows: Sequence[LearnedRun], times: int = 1) -> Table:
+def closed_gap_table(rows: Sequence[LearnedRun], times: int = 1) -> Table:
     """The closed share of the gap, mean over the orders of clients: a line for each set, a column for each budget."""
     those = [row for row in rows if row.times == times]
     budgets = sorted({row.epsilon for row in those})
@@ -270,8 +280,8 @@ def learned_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
         closed = {case: statistics.fmean(row.closed_gap_share for row in mine) for case, mine in cases.items()}
         taught = [share for (_, epsilon), share in closed.items() if epsilon >= _TAUGHT]
         stayed = sum(not any(batch.published for row in mine for batch in row.batches) for mine in cases.values())
-        worst = max(those, key=lambda row: row.excess_over_safe)
-        loss = max(worst.excess_over_safe, 0.0)
+        worst = max(those, key=lambda row: row.excess_over_no_design)
+        loss = max(worst.excess_over_no_design, 0.0)
         median = f"the median over ε ≥ {_TAUGHT:g} is {statistics.median(taught):.0%}, " if taught else ""
         said.append(
             (
@@ -284,7 +294,7 @@ def learned_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
     return said
 
 
-def reweighted_table(rows: Sequence[ReweightedSet], drawn: str, *, squared: bool = False) -> Table:
+def reweighted_errors_table(rows: Sequence[ReweightedSet], drawn: str, *, squared: bool = False) -> Table:
     """TV errors by estimate, or mean squared ones in units of 10^-6: a line for each set and budget."""
     body = []
     for row in (row for row in rows if row.drawn == drawn):
@@ -305,12 +315,12 @@ def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
         those = [row for row in rows if row.drawn == drawn]
         if not those:
             continue
-        won = {name: sum(_is_better_estimate(row, name, "reports") for row in those) for name in _BY_EXAMPLES}
-        lost = [row for row in those if not any(_is_better_estimate(row, name, "reports") for name in _BY_EXAMPLES)]
-        alone = sum(_is_better_estimate(row, "examples", "reweighted") for row in those)
+        won = {name: sum(_has_smaller_error(row, name, "reports") for row in those) for name in _BY_EXAMPLES}
+        lost = [row for row in those if not any(_has_smaller_error(row, name, "reports") for name in _BY_EXAMPLES)]
+        alone = sum(_has_smaller_error(row, "examples", "reweighted") for row in those)
         lost_text = "One of the three is closer than block reports in every case."
         if lost:
-            lost_text = f"Block reports are closer than all three on {titles_at_budgets(lost)}."
+            lost_text = f"Block reports are closer than all three on {titles_with_budgets_text(lost)}."
         said.append(
             (
                 headline,
@@ -323,11 +333,11 @@ def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
     return said
 
 
-def _is_better_estimate(row: ReweightedSet, name: str, other: str) -> bool:
+def _has_smaller_error(row: ReweightedSet, name: str, other: str) -> bool:
     return row.errors[name].mean < row.errors[other].mean
 
 
-def learned_page(runs: Runs, pictures: Pictures) -> str:
+def learned_designs_page(runs: Runs, pictures: Pictures) -> str:
     """The page on designs learned privately and on the population behind designed samples; it has no pictures."""
     learned, reweighted = runs["learned"], runs["reweighted"]
     header = learned.header
@@ -336,21 +346,21 @@ def learned_page(runs: Runs, pictures: Pictures) -> str:
     for times in sorted({row.times for row in learned.rows}):
         parts += [
             f"<h2>Share of the gap that was closed, {times} times the clients</h2>",
-            reports.html_table(*learned_table(learned.rows, times), rule_on=None),
+            reports.html_table(*closed_gap_table(learned.rows, times), rule_on=None),
         ]
     for drawn in dict.fromkeys(row.drawn for row in reweighted.rows):
         parts += [
             f"<h2>TV from the estimate to the average served client, {html.escape(drawn)} examples</h2>",
-            reports.html_table(*reweighted_table(reweighted.rows, drawn), texts=2),
+            reports.html_table(*reweighted_errors_table(reweighted.rows, drawn), texts=2),
             f"<h2>Mean squared error of a share times 10^6, {html.escape(drawn)} examples</h2>",
-            reports.html_table(*reweighted_table(reweighted.rows, drawn, squared=True), texts=2),
+            reports.html_table(*reweighted_errors_table(reweighted.rows, drawn, squared=True), texts=2),
         ]
-    return reports.self_contained_page(
+    return reports.html_page(
         "designs learned privately",
         "Designs learned privately, and what their samples tell",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
         quick="one set, one budget." if header.quick else None,
-        findings=reports.finding_items(said),
+        findings=reports.findings_as_html(said),
         parts=parts,
     )
 
@@ -369,8 +379,8 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
     for case in design_cases(run.rows):
         found.setdefault(case.title, []).append(case)
     down = -(-len(found) // _ACROSS)
-    with library_style():
-        drawn = figure(11.6, 1.2 + 2.7 * down)
+    with using_library_style():
+        drawn = empty_figure(11.6, 1.2 + 2.7 * down)
         reports.set_figure_title(
             drawn, "Mean KL of clients that no design has seen, as a multiple of what no private sampler can go below"
         )
@@ -404,31 +414,31 @@ def _draw_design_panel(axes: Axes, title: str, those: Sequence[DesignCase]) -> N
     ticks = [tick for tick in (1, 1.5, 2, 3, 5, 10, 20, 40) if tick <= 1.15 * highest]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xlabel("ε", color=INK)
-    panel_title(axes, title)
+    write_panel_title(axes, title)
 
 
 def design_page(runs: Runs, pictures: Pictures) -> str:
     """The page on designs for unseen clients, with the worst case kept, and for clients of another kind."""
     designs, keeps, shifts = (runs[name] for name in ("designs", "keeps", "shifts"))
     header = designs.header
-    parts = [reports.picture_tag(pictures, "designs")]
+    parts = [reports.picture_html(pictures, "designs")]
     for f in PAPER_DIVERGENCES:
         parts += [
             f"<h2>{html.escape(divergence_label(f))}, mean over clients that were not used</h2>",
-            reports.html_table(*design_table(designs.rows, f), texts=2, rule_on=None),
+            reports.html_table(*design_divergences_table(designs.rows, f), texts=2, rule_on=None),
         ]
     parts += [
         "<h2>With the worst case kept</h2>",
         "<p class='quiet'>Gain in mean KL over Q*, of the proved largest gain of any sampler.</p>",
-        reports.html_table(*keep_table(keeps.rows), rule_on=None),
+        reports.html_table(*gain_by_keep_table(keeps.rows), rule_on=None),
         "<h2>Made on one kind of clients, serving another: mean KL</h2>",
-        reports.html_table(*shift_table(shifts.rows), rule_on=None),
+        reports.html_table(*shifted_clients_table(shifts.rows), rule_on=None),
     ]
-    return reports.self_contained_page(
+    return reports.html_page(
         "designs",
         "Designs for clients they have not seen",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
         quick="few clients of each set, one split." if header.quick else None,
-        findings=reports.finding_items([*design_findings(designs.rows), *shift_findings(shifts.rows)]),
+        findings=reports.findings_as_html([*design_findings(designs.rows), *shift_findings(shifts.rows)]),
         parts=parts,
     )

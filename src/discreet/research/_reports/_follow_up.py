@@ -2,7 +2,7 @@
 
 The pictures show minimax values, random mixtures, four Laplace distributions in the plane, and ordered outcomes of real clients. The
 published numbers are those that the scripts of Ghoukasian, Lee, Asoodeh, "Locally Optimal Private Sampling: Beyond the Global Minimax"
-(NeurIPS 2025) compute, https://github.com/hradghoukasian/private_sampling, with their Hellinger distance doubled (`text_hellinger`).
+(NeurIPS 2025) compute, https://github.com/hradghoukasian/private_sampling, with their Hellinger distance doubled (`double_half_hellinger`).
 """
 
 import html
@@ -11,9 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from discreet.plots import COLOURS, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
+from discreet.plots import (
+    COLOURS,
+    QUIET,
+    Axes,
+    Figure,
+    divergence_label,
+    empty_figure,
+    using_library_style,
+    write_panel_title,
+)
 from discreet.research import _reports as reports
-from discreet.research._reports import Finding, Pictures, Runs, Table, published_values, text_hellinger
+from discreet.research._reports import Finding, Pictures, Runs, Table, double_half_hellinger, published_divergences
 from discreet.research.experiments import PAPER_DIVERGENCES, PAPER_DIVERGENCES as SHOWN
 from discreet.research.experiments._follow_up import (
     ORDERED_MECHANISMS,
@@ -25,20 +34,20 @@ from discreet.research.experiments._follow_up import (
 )
 
 PUBLISHED_FINITE = {  # minimax values on ten outcomes, by notion, budget and class
-    ("pure", 1.0, "global"): published_values(1.46115, 0.76803, 0.51837),
-    ("pure", 1.0, "local"): published_values(0.32717, 0.39539, 0.08599),
-    ("gaussian", 1.0, "global"): published_values(1.1117, 0.6710, 0.42642),
-    ("gaussian", 1.0, "local"): published_values(0.24504, 0.34072, 0.06499),
+    ("pure", 1.0, "global"): published_divergences(1.46115, 0.76803, 0.51837),
+    ("pure", 1.0, "local"): published_divergences(0.32717, 0.39539, 0.08599),
+    ("gaussian", 1.0, "global"): published_divergences(1.1117, 0.6710, 0.42642),
+    ("gaussian", 1.0, "local"): published_divergences(0.24504, 0.34072, 0.06499),
 }
 PUBLISHED_LAPLACE = {  # the largest of a hundred Laplace mixtures on the line, by notion, budget, class and mechanism
-    ("pure", 1.0, "global", "projection"): published_values(0.16180, 0.27251, 0.04166),
-    ("pure", 1.0, "local", "projection"): published_values(0.07369, 0.17950, 0.01916),
+    ("pure", 1.0, "global", "projection"): published_divergences(0.16180, 0.27251, 0.04166),
+    ("pure", 1.0, "local", "projection"): published_divergences(0.07369, 0.17950, 0.01916),
     ("gaussian", 1.0, "local", "linear"): {"kl": 0.0767},
 }
 ORDERED_LABELS = {"transport": "transport", "optimal": "Q*", "mollifier": "mollifier", "laplace": "Laplace, clamped"}
 
 
-def minimax_table(rows: Sequence[FiniteClasses], outcomes: int) -> Table:
+def minimax_values_table(rows: Sequence[FiniteClasses], outcomes: int) -> Table:
     """Minimax values on that many outcomes, by the published calibration (none if its weight is 1 or more) and by ours."""
     head = ["notion", "class", *(f"{divergence_label(f)}, {whose}" for f in SHOWN for whose in ("theirs", "ours"))]
     body = []
@@ -50,7 +59,7 @@ def minimax_table(rows: Sequence[FiniteClasses], outcomes: int) -> Table:
     return head, body
 
 
-def mixture_table(rows: Sequence[MixtureClasses], divergence: str = "kl") -> Table:
+def mixture_divergences_table(rows: Sequence[MixtureClasses], divergence: str = "kl") -> Table:
     """The largest and the mean divergence of random mixtures: the published linear mechanism, the projection, and clients that are worse
     off.
     """
@@ -60,37 +69,45 @@ def mixture_table(rows: Sequence[MixtureClasses], divergence: str = "kl") -> Tab
         for name, found in row.classes.items():
             one = found.pointwise[divergence]
             told = (one.linear, one.projection, one.linear_mean, one.projection_mean)
-            body.append([row.title, _notion_label(row), name, *map(_five_digits_text, told), _worse_count_text(found)])
+            body.append(
+                [
+                    row.title,
+                    _notion_label(row),
+                    name,
+                    *map(_five_digits_text, told),
+                    _projection_worse_count_text(found),
+                ]
+            )
     return [*head, "worse off, by any f"], body
 
 
-def published_table(finite: Sequence[FiniteClasses], mixtures: Sequence[MixtureClasses]) -> Table:
+def published_numbers_table(finite: Sequence[FiniteClasses], mixtures: Sequence[MixtureClasses]) -> Table:
     """Every published number beside ours; the Hellinger distance halved, as published."""
     body = []
     for row in finite:
         for name, found in row.classes.items() if row.outcomes == 10 else ():
             cited = PUBLISHED_FINITE.get((row.kind, row.budget, name), {})
-            body += _cited_rows(["10 outcomes, minimax", _notion_label(row), name], cited, found.minimax)
+            body += _published_and_our_rows(["10 outcomes, minimax", _notion_label(row), name], cited, found.minimax)
     for place in mixtures:
         for name, found in place.classes.items() if place.shape == "laplace" else ():
             for mechanism in ("projection", "linear"):
                 cited = PUBLISHED_LAPLACE.get((place.kind, place.budget, name, mechanism), {})
                 ours = {f: getattr(one, mechanism) for f, one in found.pointwise.items()}
                 what = f"largest of {found.clients} mixtures, {mechanism}"
-                body += _cited_rows([what, _notion_label(place), name], cited, ours)
+                body += _published_and_our_rows([what, _notion_label(place), name], cited, ours)
     return ["what", "notion", "class", "divergence", "published", "ours"], body
 
 
-def _cited_rows(what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]) -> list[list[str]]:
+def _published_and_our_rows(what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]) -> list[list[str]]:
     lines = []
     for f, value in cited.items():
-        halved = text_hellinger(1.0) if f == "hellinger" else 1.0
+        halved = double_half_hellinger(1.0) if f == "hellinger" else 1.0
         label = f"half {divergence_label(f)}" if f == "hellinger" else divergence_label(f)
         lines.append([*what, label, f"{value / halved:.6g}", _five_digits_text(ours[f] / halved)])
     return lines
 
 
-def ordered_table(rows: Sequence[OrderedSet]) -> Table:
+def ordered_distances_table(rows: Sequence[OrderedSet]) -> Table:
     """Mean distances in the unit of each set; in brackets the worst client with a single outcome."""
     head = ["set", "ε", *(ORDERED_LABELS[name] for name in ORDERED_MECHANISMS), "no sampler below"]
     body = []
@@ -119,7 +136,9 @@ def follow_up_findings(runs: Runs) -> list[Finding]:
         )
     ]
     ratios = [
-        one.projection / one.linear for each in _all_classes(mixtures) if (one := each.pointwise["kl"]).linear > 1e-6
+        one.projection / one.linear
+        for each in _classes_of_all_rows(mixtures)
+        if (one := each.pointwise["kl"]).linear > 1e-6
     ]
     said.append(
         (
@@ -171,41 +190,44 @@ def follow_up_page(runs: Runs, pictures: Pictures) -> str:
     quick = runs["ordered"].header.quick  # published maxima are over a hundred mixtures: fewer have smaller ones
     parts = [
         "<h2>Published numbers</h2>",
-        reports.html_table(*published_table(finite, [] if quick else mixtures), texts=4),
+        reports.html_table(*published_numbers_table(finite, [] if quick else mixtures), texts=4),
         "<h2>Finite spaces</h2>",
-        reports.picture_tag(pictures, "local_finite"),
+        reports.picture_html(pictures, "local_finite"),
     ]
     for outcomes in sorted({row.outcomes for row in finite}):
         parts += [
             f"<h3>{outcomes} outcomes, minimax values</h3>",
-            reports.html_table(*minimax_table(finite, outcomes), texts=2),
+            reports.html_table(*minimax_values_table(finite, outcomes), texts=2),
         ]
-    parts += ["<h2>Random mixtures</h2>", reports.picture_tag(pictures, "local_mixtures")]
+    parts += ["<h2>Random mixtures</h2>", reports.picture_html(pictures, "local_mixtures")]
     for f in SHOWN:
-        parts += [f"<h3>{divergence_label(f)}</h3>", reports.html_table(*mixture_table(mixtures, f), texts=3)]
+        parts += [
+            f"<h3>{divergence_label(f)}</h3>",
+            reports.html_table(*mixture_divergences_table(mixtures, f), texts=3),
+        ]
     parts += [
         "<h2>Four Laplace laws in the plane</h2>",
-        reports.picture_tag(pictures, "local_plane"),
-        _plane_table(runs["local_plane"].rows),
+        reports.picture_html(pictures, "local_plane"),
+        _plane_divergences_html_table(runs["local_plane"].rows),
     ]
     parts += [
         "<h2>Ordered outcomes of real clients</h2>",
-        reports.picture_tag(pictures, "ordered"),
-        reports.html_table(*ordered_table(ordered)),
+        reports.picture_html(pictures, "ordered"),
+        reports.html_table(*ordered_distances_table(ordered)),
     ]
-    return reports.self_contained_page(
+    return reports.html_page(
         "the follow-up reproduced",
         "The follow-up's figures, theirs and ours",
         "<em>Locally Optimal Private Sampling: Beyond the Global Minimax</em> (Ghoukasian, Lee, Asoodeh; NeurIPS 2025), "
         f"by discreet {html.escape(runs['ordered'].header.version)}. Squared Hellinger is the text's (1 − √x)²; the published code "
         "prints half.",
         quick="fewer clients, budgets and shapes." if quick else None,
-        findings=reports.finding_items(follow_up_findings(runs)),
+        findings=reports.findings_as_html(follow_up_findings(runs)),
         parts=parts,
     )
 
 
-def _plane_table(rows: Sequence[PlaneLaw]) -> str:
+def _plane_divergences_html_table(rows: Sequence[PlaneLaw]) -> str:
     body = [
         [row.notion, row.family, row.mechanism, *(_five_digits_text(row.costs[f]) for f in SHOWN)]
         for row in rows
@@ -214,7 +236,7 @@ def _plane_table(rows: Sequence[PlaneLaw]) -> str:
     return reports.html_table(["notion", "class", "mechanism", *map(divergence_label, SHOWN)], body, texts=3)
 
 
-def _all_classes(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
+def _classes_of_all_rows(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
     return [each for row in rows for each in row.classes.values()]
 
 
@@ -223,7 +245,7 @@ def _largest_calibration_gap(found: ClassAtBudget) -> float:
     return max(abs(value - found.minimax[f]) / found.minimax[f] for f, value in found.published_minimax.items())
 
 
-def _worse_count_text(found: ClassAtBudget) -> str:
+def _projection_worse_count_text(found: ClassAtBudget) -> str:
     """The number of clients and divergences for which the projection is worse."""
     return f"{sum(one.worse for one in found.pointwise.values())} of {found.clients * len(found.pointwise)}"
 
@@ -240,12 +262,12 @@ def _ordered_findings(rows: Sequence[OrderedSet]) -> list[tuple[str, str]]:
     """The mechanism with the smallest mean distance, budget by budget, and with the smallest worst case."""
     said = []
     for epsilon in sorted({row.epsilon for row in rows}):
-        nearest = [_nearest_mechanism(row, "mean") for row in rows if row.epsilon == epsilon]
+        nearest = [_mechanism_with_smallest_distance(row, "mean") for row in rows if row.epsilon == epsilon]
         counts = ", ".join(
             f"{ORDERED_LABELS[name]} on {nearest.count(name)}" for name in ORDERED_MECHANISMS if name in nearest
         )
         said.append(f"ε = {epsilon:g}: {counts} of {len(nearest)} sets")
-    worst = sum(_nearest_mechanism(row, "single_outcome") == "transport" for row in rows)
+    worst = sum(_mechanism_with_smallest_distance(row, "single_outcome") == "transport" for row in rows)
     return [
         (
             f"Ordered data: the transport sampler has the smallest worst case in {worst} of {len(rows)}; the mean depends on the budget.",
@@ -254,7 +276,7 @@ def _ordered_findings(rows: Sequence[OrderedSet]) -> list[tuple[str, str]]:
     ]
 
 
-def _nearest_mechanism(row: OrderedSet, which: str) -> str:
+def _mechanism_with_smallest_distance(row: OrderedSet, which: str) -> str:
     return min(ORDERED_MECHANISMS, key=lambda name: float(getattr(row.distances[name], which)))
 
 
@@ -268,18 +290,18 @@ _WANTED = ("delays", "cholesterol")
 _SHOWN_AT = 2.0  # the budget at which one client is shown, if recorded
 
 
-def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
+def ordered_distances_figure(rows: Sequence[OrderedSet]) -> Figure:
     """Distances against epsilon, and one client, for delays and cholesterol if available."""
     names = [name for name in _WANTED if any(row.set == name for row in rows)]
-    drawn = figure(11.6, 0.9 + 3.2 * len(names))
+    drawn = empty_figure(11.6, 0.9 + 3.2 * len(names))
     reports.set_figure_title(drawn, "Ordered outcomes: how far a sample's law is from the client's own, at equal ε")
     grid = drawn.subplots(len(names), 3, squeeze=False, width_ratios=(1.0, 1.0, 1.9))
     for line, name in zip(grid, names, strict=True):
         those = sorted((row for row in rows if row.set == name), key=lambda row: row.epsilon)
         _draw_distance_lines(line[0], those, "mean")
-        panel_title(line[0], f"{those[0].title}: mean", f"Wasserstein-1 of {those[0].clients:,} {those[0].who}")
+        write_panel_title(line[0], f"{those[0].title}: mean", f"Wasserstein-1 of {those[0].clients:,} {those[0].who}")
         _draw_distance_lines(line[1], those, "single_outcome")
-        panel_title(line[1], "worst client", "with a single outcome")
+        write_panel_title(line[1], "worst client", "with a single outcome")
         _draw_example_client(line[2], min(those, key=lambda row: abs(row.epsilon - _SHOWN_AT)))
     reports.add_common_legend(drawn, grid[0][0])
     return drawn
@@ -313,7 +335,9 @@ def _draw_example_client(axes: Axes, row: OrderedSet) -> None:
         )  # fmt: skip
     axes.set_xlabel(row.measure)
     axes.legend(frameon=False, fontsize=8.5, loc="upper right")
-    panel_title(axes, f"one of the {row.who} at ε = {row.epsilon:g}", "its distribution, and its output distribution")
+    write_panel_title(
+        axes, f"one of the {row.who} at ε = {row.epsilon:g}", "its distribution, and its output distribution"
+    )
 
 
 KIND_LABELS = {
@@ -330,12 +354,12 @@ _ROUNDING = 1e-15  # below which a divergence is none
 def follow_up_figures(runs: Runs) -> dict[str, Figure]:
     """One picture for each experiment."""
     drawers: dict[str, Callable[[Sequence[Any]], Figure]] = {
-        "local_finite": _finite_figure,
+        "local_finite": _finite_classes_figure,
         "local_mixtures": _mixtures_figure,
-        "local_plane": _plane_figure,
-        "ordered": ordered_figure,
+        "local_plane": _plane_outputs_figure,
+        "ordered": ordered_distances_figure,
     }
-    with library_style():
+    with using_library_style():
         found = {name: draw(runs[name].rows) for name, draw in drawers.items()}
         for name, drawn in found.items():
             if runs[name].header.quick:
@@ -343,12 +367,12 @@ def follow_up_figures(runs: Runs) -> dict[str, Figure]:
     return found
 
 
-def _finite_figure(rows: Sequence[FiniteClasses]) -> Figure:
+def _finite_classes_figure(rows: Sequence[FiniteClasses]) -> Figure:
     """Ten outcomes (or the smallest number recorded): a line of panels for each notion, a panel for each divergence."""
     fewest = min(row.outcomes for row in rows)
     those = [row for row in rows if row.outcomes == fewest]
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in those)]
-    drawn = figure(11.0, 1.0 + 2.3 * len(kinds))
+    drawn = empty_figure(11.0, 1.0 + 2.3 * len(kinds))
     reports.set_figure_title(
         drawn,
         f"The smallest worst case on {fewest} outcomes: all clients (global), clients near uniform (local)",
@@ -370,11 +394,11 @@ def _finite_figure(rows: Sequence[FiniteClasses]) -> Figure:
                     edgecolor="#222222",
                     linewidth=0.8,
                     zorder=3,
-                    label=_published_label(name),
+                    label=_published_calibration_label(name),
                 )
             _label_budget_axis(axes, places, own, KIND_LABELS[kind][1])
-            panel_title(axes, KIND_LABELS[kind][0], divergence_label(f))
-    reports.add_common_legend(drawn, grid[0][0], ("global, ours", "local, ours", _published_label("local")))
+            write_panel_title(axes, KIND_LABELS[kind][0], divergence_label(f))
+    reports.add_common_legend(drawn, grid[0][0], ("global, ours", "local, ours", _published_calibration_label("local")))
     return drawn
 
 
@@ -382,7 +406,7 @@ def _mixtures_figure(rows: Sequence[MixtureClasses]) -> Figure:
     """The largest KL (bars) and the mean (dots): a line for each shape, a panel for each notion; pale: linear, full: projection."""
     shapes = list(dict.fromkeys(row.shape for row in rows))
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in rows)]
-    drawn = figure(3.3 * len(kinds) + 0.4, 1.0 + 2.3 * len(shapes))
+    drawn = empty_figure(3.3 * len(kinds) + 0.4, 1.0 + 2.3 * len(shapes))
     reports.set_figure_title(
         drawn, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)"
     )
@@ -392,7 +416,7 @@ def _mixtures_figure(rows: Sequence[MixtureClasses]) -> Figure:
             own = sorted((row for row in rows if (row.shape, row.kind) == (shape, kind)), key=lambda row: row.budget)
             _draw_mixture_panel(axes, own)
             _label_budget_axis(axes, np.arange(len(own)), own, KIND_LABELS[kind][1])
-            panel_title(axes, KIND_LABELS[kind][0], own[0].title)
+            write_panel_title(axes, KIND_LABELS[kind][0], own[0].title)
     reports.add_common_legend(
         drawn, grid[0][0], tuple(f"{name}, {how}" for name in _FULL for how in ("linear, as published", "projection"))
     )
@@ -411,7 +435,7 @@ def _draw_mixture_panel(axes: Axes, rows: Sequence[MixtureClasses]) -> None:
         axes.scatter(x, means, s=9, color="white", edgecolor="#222222", linewidth=0.7, zorder=3)
 
 
-def _plane_figure(rows: Sequence[PlaneLaw]) -> Figure:
+def _plane_outputs_figure(rows: Sequence[PlaneLaw]) -> Figure:
     """The client, and its output distributions in lines of panels: pure by projection, Gaussian as published, Gaussian by projection."""
     found = {row.unit: row for row in rows}
     lines = [
@@ -419,7 +443,7 @@ def _plane_figure(rows: Sequence[PlaneLaw]) -> Figure:
         ("gaussian/{}/linear", "linear, as published"),
         ("gaussian/{}/projection", "projection, ours"),
     ]
-    drawn = figure(9.6, 8.4)
+    drawn = empty_figure(9.6, 8.4)
     reports.set_figure_title(drawn, "Four Laplace laws in the plane and what is sampled instead")
     grid = drawn.subplots(len(lines), 3, sharex=True, sharey=True)
     brightest = max(max(row.density) for row in rows)
@@ -435,16 +459,16 @@ def _plane_figure(rows: Sequence[PlaneLaw]) -> Figure:
             axes.set_xticks([-2, 0, 2])
             axes.set_yticks([-2, 0, 2])
             if row.costs:
-                panel_title(
+                write_panel_title(
                     axes, f"{row.family}, {row.notion}", f"{mechanism}: KL {max(row.costs['kl'] - _ROUNDING, 0.0):.2g}"
                 )
             else:
-                panel_title(axes, "the client")
+                write_panel_title(axes, "the client")
     drawn.colorbar(image, ax=list(grid.flat), shrink=0.6, pad=0.01).outline.set_visible(False)
     return drawn
 
 
-def _published_label(name: str) -> str:
+def _published_calibration_label(name: str) -> str:
     return f"{'both' if name == 'local' else name}, by the published calibration"
 
 

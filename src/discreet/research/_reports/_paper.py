@@ -4,7 +4,7 @@ Everything is drawn from records: images, bars by budget in three panels, bars b
 
 The published numbers are from the data files and the appendix "Instructions for Reproducing Results" of Park, Asoodeh, Lee, "Exactly
 Minimax-Optimal Locally Differentially Private Sampling" (NeurIPS 2024), https://github.com/phy811/Optimal-LDP-Sampling. Their Hellinger is
-half of the text's (1 - sqrt x)^2; it is doubled in `text_hellinger`, and nowhere else.
+half of the text's (1 - sqrt x)^2; it is doubled in `double_half_hellinger`, and nowhere else.
 """
 
 import html
@@ -15,7 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.plots import COLOURS, INK, QUIET, Figure, divergence_label, figure, library_style, panel_title
+from discreet.plots import (
+    COLOURS,
+    INK,
+    QUIET,
+    Figure,
+    divergence_label,
+    empty_figure,
+    using_library_style,
+    write_panel_title,
+)
 from discreet.research._reports import (
     STATISTICS,
     CostQuantiles,
@@ -23,16 +32,16 @@ from discreet.research._reports import (
     Runs,
     add_common_legend,
     client_costs,
+    double_half_hellinger,
+    html_page,
     html_table,
     mark_quick_run,
-    picture_tag,
-    published_values,
+    picture_html,
+    published_divergences,
     realised_epsilon,
     recorded_epsilons,
     recorded_mechanisms,
-    self_contained_page,
     set_figure_title,
-    text_hellinger,
 )
 from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
 from discreet.research.experiments._paper_figures import EPSILONS, FiniteLaw, MixtureClient, RingLaw, WorstCases
@@ -62,34 +71,34 @@ class PublishedCosts:
 
 PUBLISHED_MIXTURES = {
     (0.5, "proposed"): PublishedCosts(
-        published_values(0.193913, 0.232253, 0.064814),
-        published_values(0.068177, 0.124382),
-        published_values(0.0079194239, 0.037429734, 0.002097856),
+        published_divergences(0.193913, 0.232253, 0.064814),
+        published_divergences(0.068177, 0.124382),
+        published_divergences(0.0079194239, 0.037429734, 0.002097856),
     ),
     (0.5, "boosted"): PublishedCosts(
-        published_values(0.455541, 0.366696, 0.107856),
-        published_values(0.090632, 0.138606),
-        published_values(0.0572969, 0.11891254, 0.012769437),
+        published_divergences(0.455541, 0.366696, 0.107856),
+        published_divergences(0.090632, 0.138606),
+        published_divergences(0.0572969, 0.11891254, 0.012769437),
     ),
     (1.0, "proposed"): PublishedCosts(
-        published_values(0.105813, 0.150391, 0.035756),
-        published_values(0.034320, 0.071289),
-        published_values(0.051298214, 0.084864519, 0.016140039),
+        published_divergences(0.105813, 0.150391, 0.035756),
+        published_divergences(0.034320, 0.071289),
+        published_divergences(0.051298214, 0.084864519, 0.016140039),
     ),
     (1.0, "boosted"): PublishedCosts(
-        published_values(0.433046, 0.357398, 0.102766),
-        published_values(0.099341, 0.148252),
-        published_values(0.12329085, 0.1952721, 0.03034182),
+        published_divergences(0.433046, 0.357398, 0.102766),
+        published_divergences(0.099341, 0.148252),
+        published_divergences(0.12329085, 0.1952721, 0.03034182),
     ),
     (2.0, "proposed"): PublishedCosts(
-        published_values(0.022122, 0.036618, 0.007480),
-        published_values(0.003414, 0.011242),
-        published_values(1.6990612e-05, 0.00020090027, 5.4112438e-06),
+        published_divergences(0.022122, 0.036618, 0.007480),
+        published_divergences(0.003414, 0.011242),
+        published_divergences(1.6990612e-05, 0.00020090027, 5.4112438e-06),
     ),
     (2.0, "boosted"): PublishedCosts(
-        published_values(0.347595, 0.321224, 0.083319),
-        published_values(0.074133, 0.128092),
-        published_values(0.0096620809, 0.047606946, 0.0022796115),
+        published_divergences(0.347595, 0.321224, 0.083319),
+        published_divergences(0.074133, 0.128092),
+        published_divergences(0.0096620809, 0.047606946, 0.0022796115),
     ),
 }
 
@@ -112,7 +121,7 @@ Bars = Mapping[str, Mapping[str, Sequence[float]]]  # heights by mechanism and d
 
 def paper_figure(run: RecordedRun[Any]) -> Figure:
     """The figure that an experiment's records stand for."""
-    with library_style():
+    with using_library_style():
         match run.rows[0]:
             case RingLaw():
                 drawn = _ring_figure(run.rows)
@@ -137,7 +146,7 @@ def _ring_figure(rows: Sequence[RingLaw]) -> Figure:
         "tight": ("Q*, tight class", ""),
     }
     shown = [name for name in titles if name in found]
-    drawn = figure(2.55 * len(shown) + 0.6, 3.5)
+    drawn = empty_figure(2.55 * len(shown) + 0.6, 3.5)
     set_figure_title(drawn, f"Figure 1: the Gaussian ring and what is sampled instead at ε = {rows[0].epsilon:g}")
     panels = drawn.subplots(1, len(shown), sharex=True, sharey=True)
     brightest = max(max(found[name].density) for name in shown)
@@ -149,7 +158,7 @@ def _ring_figure(rows: Sequence[RingLaw]) -> Figure:
             cmap="plasma", vmin=0.0, vmax=brightest, interpolation="bilinear",
         )  # fmt: skip
         subtitle = titles[name][1] or f"KL {row.costs['kl']:.4f}, TV {row.costs['tv']:.4f}"
-        panel_title(axes, titles[name][0], subtitle)
+        write_panel_title(axes, titles[name][0], subtitle)
         axes.grid(visible=False)
         axes.set_xticks([-2, 0, 2])
         axes.set_yticks([-2, 0, 2])
@@ -159,7 +168,7 @@ def _ring_figure(rows: Sequence[RingLaw]) -> Figure:
 
 
 def _finite_mechanism_figure(rows: Sequence[FiniteLaw]) -> Figure:
-    drawn = figure(7.6, 4.2)
+    drawn = empty_figure(7.6, 4.2)
     axes = drawn.subplots()
     law = rows[0].law
     places = np.arange(len(law))
@@ -183,7 +192,7 @@ def _finite_mechanism_figure(rows: Sequence[FiniteLaw]) -> Figure:
     axes.set_xlabel("outcome x")
     axes.set_ylabel("probability")
     axes.legend(frameon=False, ncols=2, loc="upper right", fontsize=9)
-    panel_title(axes, "Figure 2: the optimal mechanism on five outcomes", "the smaller ε, the closer to uniform")
+    write_panel_title(axes, "Figure 2: the optimal mechanism on five outcomes", "the smaller ε, the closer to uniform")
     return drawn
 
 
@@ -213,7 +222,7 @@ def _mixtures_figure(rows: Sequence[MixtureClient]) -> Figure:
 def _divergence_bars_figure(
     title: str, budgets: Sequence[float], bars: Bars, labels: dict[str, str], measure: str, dots: Bars | None = None
 ) -> Figure:
-    drawn = figure(11.6, 3.9)
+    drawn = empty_figure(11.6, 3.9)
     set_figure_title(drawn, title)
     panels = drawn.subplots(1, 3)
     places, names = np.arange(len(budgets)), list(bars)
@@ -226,7 +235,7 @@ def _divergence_bars_figure(
                 axes.scatter(
                     x, dots[name][f], s=14, color="white", edgecolor=INK, linewidth=0.8, zorder=3, clip_on=False
                 )
-        panel_title(axes, divergence_label(f))
+        write_panel_title(axes, divergence_label(f))
         axes.set_xticks(places, [f"{epsilon:g}" for epsilon in budgets])
         axes.set_xlabel("privacy budget ε")
         axes.locator_params(axis="y", nbins=6)
@@ -245,22 +254,22 @@ def paper_page(runs: Runs, pictures: Pictures) -> str:
         parts.append(
             f"<h2>{name.replace('fig', 'Figure ')}</h2><p class='quiet'>{html.escape(run.header.computes)}</p>"
         )
-        parts.append(picture_tag(pictures, name))
+        parts.append(picture_html(pictures, name))
         match rows[0]:
             case RingLaw():
-                parts += [_ring_table(rows)]
+                parts += [_ring_html_table(rows)]
             case FiniteLaw():
-                parts += [_output_law_table(rows)]
+                parts += [_output_law_html_table(rows)]
             case MixtureClient():
                 parts += [
-                    _cost_table(rows),
-                    _first_client_table(rows, quick),
-                    _budget_table(rows),
+                    _client_costs_html_table(rows),
+                    _first_client_costs_html_table(rows, quick),
+                    _realised_budget_html_table(rows),
                     _run_time_text(rows, quick),
                 ]
             case _:
-                parts += [_worst_case_table(rows)]
-    return self_contained_page(
+                parts += [_worst_case_html_table(rows)]
+    return html_page(
         "the paper reproduced",
         "The paper's figures, reproduced",
         "<em>Exactly Minimax-Optimal Locally Differentially Private Sampling</em> (Park, Asoodeh, Lee; NeurIPS 2024), "
@@ -300,7 +309,7 @@ def _halved_hellinger_finding(rows: Sequence[MixtureClient]) -> list[str]:
         return []
     row = min(known, key=lambda row: abs(row.epsilon - 1.0))
     ours = row.laws["proposed"].costs["hellinger"]
-    theirs = PUBLISHED_MIXTURES[row.epsilon, "proposed"].first_client["hellinger"] / text_hellinger(1.0)
+    theirs = PUBLISHED_MIXTURES[row.epsilon, "proposed"].first_client["hellinger"] / double_half_hellinger(1.0)
     return [
         "<b>The published Hellinger is halved.</b> The text defines (1 − √x)²; the published figures plot 1 − √x. "
         f"First client at ε = {row.epsilon:g}: ours {ours:.6f}, published {theirs:.6f}, ratio {ours / theirs:.4f}."
@@ -360,7 +369,7 @@ def _ring_findings(rows: Sequence[RingLaw]) -> list[str]:
     return said
 
 
-def _cost_table(rows: Sequence[MixtureClient]) -> str:
+def _client_costs_html_table(rows: Sequence[MixtureClient]) -> str:
     body: list[list[object]] = []
     for epsilon in recorded_epsilons(rows):
         for f in PAPER_DIVERGENCES:
@@ -390,7 +399,7 @@ def _cost_table(rows: Sequence[MixtureClient]) -> str:
     )
 
 
-def _first_client_table(rows: Sequence[MixtureClient], quick: bool) -> str:
+def _first_client_costs_html_table(rows: Sequence[MixtureClient], quick: bool) -> str:
     body: list[list[object]] = []
     for row in rows:
         for name in ("proposed", "boosted"):
@@ -414,7 +423,7 @@ def _first_client_table(rows: Sequence[MixtureClient], quick: bool) -> str:
     )
 
 
-def _budget_table(rows: Sequence[MixtureClient]) -> str:
+def _realised_budget_html_table(rows: Sequence[MixtureClient]) -> str:
     body: list[list[object]] = []
     for epsilon in recorded_epsilons(rows):
         for name in recorded_mechanisms(rows):
@@ -435,7 +444,7 @@ def _run_time_text(rows: Sequence[MixtureClient], quick: bool) -> str:
     )
 
 
-def _ring_table(rows: Sequence[RingLaw]) -> str:
+def _ring_html_table(rows: Sequence[RingLaw]) -> str:
     body: list[list[object]] = []
     for row in rows:
         if row.costs:
@@ -457,12 +466,12 @@ def _ring_table(rows: Sequence[RingLaw]) -> str:
     )
 
 
-def _output_law_table(rows: Sequence[FiniteLaw]) -> str:
+def _output_law_html_table(rows: Sequence[FiniteLaw]) -> str:
     body = [[f"{row.epsilon:g}", *row.optimal, row.scale] for row in rows]
     return html_table(["ε", *(f"Q*({x + 1})" for x in range(len(rows[0].law))), "scale r"], body)
 
 
-def _worst_case_table(rows: Sequence[WorstCases]) -> str:
+def _worst_case_html_table(rows: Sequence[WorstCases]) -> str:
     body = [
         [
             f"{row.epsilon:g}",

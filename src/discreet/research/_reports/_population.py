@@ -12,20 +12,30 @@ from typing import Any
 
 import numpy as np
 
-from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
+from discreet.plots import (
+    COLOURS,
+    INK,
+    QUIET,
+    Axes,
+    Figure,
+    divergence_label,
+    empty_figure,
+    using_library_style,
+    write_panel_title,
+)
 from discreet.research._reports import (
     Finding,
     Pictures,
     Table,
     draw_named_curves,
-    finding_items,
+    findings_as_html,
+    html_page,
     html_table,
     mark_quick_run,
-    picture_tag,
+    picture_html,
     recorded_epsilons,
-    self_contained_page,
     set_figure_title,
-    titles_at_budgets,
+    titles_with_budgets_text,
 )
 from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
 from discreet.research.experiments._population import SetAtBudget
@@ -85,7 +95,7 @@ class SampleOracleContest:
         return mean_error(self.row, self.best_sample) / mean_error(self.row, self.best_oracle)
 
     @property
-    def is_certain(self) -> bool:
+    def exceeds_chance(self) -> bool:
         """Whether the difference exceeds chance between repetitions."""
         spread = math.hypot(
             *(self.row.errors[name].projected["tv"].standard_error for name in (self.best_sample, self.best_oracle))
@@ -95,17 +105,17 @@ class SampleOracleContest:
     @property
     def winner(self) -> str | None:
         """ "sample", "oracle", or None if chance could decide either way."""
-        if not self.is_certain:
+        if not self.exceeds_chance:
             return None
         return "sample" if self.error_ratio < 1.0 else "oracle"
 
     @property
-    def is_informative(self) -> bool:
+    def beats_uniform_guess(self) -> bool:
         """Whether the better of the two is at least a tenth closer than the uniform distribution, which needs no data."""
-        return self.is_sample_informative or self._is_closer_than_uniform(self.best_oracle)
+        return self.sample_beats_uniform_guess or self._is_closer_than_uniform(self.best_oracle)
 
     @property
-    def is_sample_informative(self) -> bool:
+    def sample_beats_uniform_guess(self) -> bool:
         """The same for the sample alone."""
         return self._is_closer_than_uniform(self.best_sample)
 
@@ -135,18 +145,18 @@ def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     found = (
         _oracle_wins_finding(contests),
         _sample_wins_finding(contests),
-        _same_mechanism_finding(rows),
+        _oracle_equals_sampler_finding(rows),
         _uninformative_finding(contests),
-        _bias_finding(rows),
-        _large_budget_finding(rows),
+        _raw_sample_bias_finding(rows),
+        _unused_large_budget_finding(rows),
         _average_client_finding(rows),
         _worst_client_finding(rows),
-        _own_records_finding(rows),
+        _own_outcomes_finding(rows),
     )
     return [each for each in found if each is not None]
 
 
-def contest_table(rows: Sequence[SetAtBudget]) -> Table:
+def sample_oracle_contest_table(rows: Sequence[SetAtBudget]) -> Table:
     """Best sample and best oracle with their TV errors: a line for each set, a column for each budget."""
     head = ["set", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
@@ -155,12 +165,12 @@ def contest_table(rows: Sequence[SetAtBudget]) -> Table:
         for contest in map(SampleOracleContest, those):
             mark = {"sample": "sample", "oracle": "oracle", None: "either"}[contest.winner]
             numbers = f"{mean_error(contest.row, contest.best_sample):.3f} / {mean_error(contest.row, contest.best_oracle):.3f}"
-            cells.append(f"{mark}: {numbers}" + ("" if contest.is_informative else " †"))
-        body.append([_set_label(those[0]), *cells])
+            cells.append(f"{mark}: {numbers}" + ("" if contest.beats_uniform_guess else " †"))
+        body.append([_set_label_with_sizes(those[0]), *cells])
     return head, body
 
 
-def share_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> Table:
+def estimate_errors_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> Table:
     """The error of every rival after projection: a line for each set and budget; mean squared errors in units of 10^-6."""
     head = ["set", "ε", *(REPORT_LABELS[name] for name in _SHOWN)]
     scale, digits = (1.0, 3) if measure == "tv" else (1e6, 1)
@@ -172,7 +182,7 @@ def share_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> Table:
     return head, body
 
 
-def fidelity_table(rows: Sequence[SetAtBudget], divergence: str = "tv") -> Table:
+def client_divergences_table(rows: Sequence[SetAtBudget], divergence: str = "tv") -> Table:
     """Mean (worst) divergence of a client under each mechanism: a line for each set and mechanism, a column for each budget."""
     head = ["set", "mechanism", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
@@ -182,11 +192,11 @@ def fidelity_table(rows: Sequence[SetAtBudget], divergence: str = "tv") -> Table
                 f"{row.realised[name][divergence].mean:.3f} ({row.realised[name][divergence].worst:.3f})"
                 for row in those
             ]
-            body.append([_set_label(those[0]) if name == SAMPLES[0] else "", SHORT_LABELS[name], *told])
+            body.append([_set_label_with_sizes(those[0]) if name == SAMPLES[0] else "", SHORT_LABELS[name], *told])
     return head, body
 
 
-def _set_label(row: SetAtBudget) -> str:
+def _set_label_with_sizes(row: SetAtBudget) -> str:
     return f"{row.title} (k = {row.outcomes}, n = {row.clients:,})"
 
 
@@ -209,14 +219,14 @@ def _oracle_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | N
     return (
         "Where an oracle wins.",
         f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases "
-        f"({titles_at_budgets([contest.row for contest in won])}). By most on {_set_at_budget_text(most.row)}: "
+        f"({titles_with_budgets_text([contest.row for contest in won])}). By most on {_set_at_budget_text(most.row)}: "
         f"{_contest_errors_text(most)}.",
     )
 
 
 def _sample_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
     won = [contest for contest in contests if contest.winner == "sample"]
-    worth = [contest for contest in won if contest.is_informative]
+    worth = [contest for contest in won if contest.beats_uniform_guess]
     if not won:
         return None
     said = f"A sample is closer in {len(won)} of {len(contests)} cases."
@@ -225,18 +235,18 @@ def _sample_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | N
         kinds = Counter(SHORT_LABELS[contest.best_sample] for contest in worth)
         said += (
             f" In {len(worth)} of them it also beats the uniform distribution by a tenth or more "
-            f"({titles_at_budgets([contest.row for contest in worth])}); "
+            f"({titles_with_budgets_text([contest.row for contest in worth])}); "
             f"the best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
             f"By most on {_set_at_budget_text(least.row)}: {_contest_errors_text(least)}."
         )
     optimal = [SampleOracleContest(contest.row, ("optimal",)) for contest in contests]
-    alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.is_sample_informative]
+    alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.sample_beats_uniform_guess]
     if alone:
-        said += f" Q* samples alone do both on {titles_at_budgets(alone)}."
+        said += f" Q* samples alone do both on {titles_with_budgets_text(alone)}."
     return "Where a sample wins.", said
 
 
-def _same_mechanism_finding(rows: Sequence[SetAtBudget]) -> Finding | None:
+def _oracle_equals_sampler_finding(rows: Sequence[SetAtBudget]) -> Finding | None:
     alike = [row for row in rows if row.subset_size == 1]
     if not alike:
         return None
@@ -249,13 +259,13 @@ def _same_mechanism_finding(rows: Sequence[SetAtBudget]) -> Finding | None:
 
 
 def _uninformative_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
-    idle = [contest.row for contest in contests if not contest.is_informative]
+    idle = [contest.row for contest in contests if not contest.beats_uniform_guess]
     if not idle:
         return None
     return (
         "Where samples hardly help.",
         f"In {len(idle)} cases nothing private is a tenth closer than the uniform distribution, which needs no "
-        f"data ({titles_at_budgets(idle)}). A biased sample that is nearly uniform then looks good beside a noisy oracle; "
+        f"data ({titles_with_budgets_text(idle)}). A biased sample that is nearly uniform then looks good beside a noisy oracle; "
         f"neither is informative.",
     )
 
@@ -265,7 +275,7 @@ def _sets_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[Se
     return [min(those, key=lambda row: abs(row.epsilon - epsilon)) for those in rows_by_set(rows).values()]
 
 
-def _bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
+def _raw_sample_bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
     shown = _sets_nearest_budget(rows, 1.0)
     told = [
         f"{row.title} {row.bias['optimal']:.3f} of {mean_error(row, 'optimal', projected=False):.3f}" for row in shown
@@ -277,7 +287,7 @@ def _bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _large_budget_finding(rows: Sequence[SetAtBudget]) -> Finding:
+def _unused_large_budget_finding(rows: Sequence[SetAtBudget]) -> Finding:
     last = [row for row in rows if row.epsilon == max(recorded_epsilons(rows))]
     ratios = [mean_error(row, name) / mean_error(row, "raw") for row in last for name in ("unary", "hashing")]
     best = [min(mean_error(row, name) for name in SAMPLES) / mean_error(row, "raw") for row in last]
@@ -316,7 +326,9 @@ def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
         for more, less in ((ours.mean, theirs.mean), (ours.median, theirs.median), (ours.worst, theirs.worst))
     )
     said = f"The largest TV of a client is smaller under Q* than under the mollifier in {len(rows) - len(behind)} of {len(rows)} cases"
-    said += f" (not on {titles_at_budgets(behind)}, whose worst client is not the worst possible)" if behind else ""
+    said += (
+        f" (not on {titles_with_budgets_text(behind)}, whose worst client is not the worst possible)" if behind else ""
+    )
     worst = [most.realised[name]["tv"].worst for name in ("optimal", "mollifier")]
     return (
         "The worst client.",
@@ -326,7 +338,7 @@ def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _own_records_finding(rows: Sequence[SetAtBudget]) -> Finding:
+def _own_outcomes_finding(rows: Sequence[SetAtBudget]) -> Finding:
     shown = _sets_nearest_budget(rows, 4.0)
     told = [
         f"{row.title} " + ", ".join(f"{SHORT_LABELS[name]} {row.own[name]:.0%}" for name in SAMPLES) for row in shown
@@ -355,9 +367,9 @@ _WINNERS = {"sample": "#CFE3F1", "oracle": "#F7DDCB", None: "#F2F2F2"}
 def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
     """The overview under "population", and one picture for each set under "population-NAME"."""
     rows = run.rows
-    with library_style():
+    with using_library_style():
         found = {"population": _overview_figure(rows)}
-        found |= {f"population-{name}": _set_figure(those) for name, those in rows_by_set(rows).items()}
+        found |= {f"population-{name}": _one_set_figure(those) for name, those in rows_by_set(rows).items()}
         if run.header.quick:
             for drawn in found.values():
                 mark_quick_run(drawn, "QUICK RUN: few repetitions")
@@ -366,7 +378,7 @@ def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
 
 def _overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
     sets, budgets = rows_by_set(rows), recorded_epsilons(rows)
-    drawn = figure(11.6, 1.9 + 0.62 * len(sets))
+    drawn = empty_figure(11.6, 1.9 + 0.62 * len(sets))
     set_figure_title(drawn, "The population's law from one report of each client: samples or a frequency oracle?")
     axes = drawn.subplots()
     for line, those in enumerate(sets.values()):
@@ -392,7 +404,7 @@ def _overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
 
 def _draw_contest_cell(axes: Axes, x: int, y: int, contest: SampleOracleContest) -> None:
     axes.add_patch(_filled_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
-    style = "normal" if contest.is_informative else "italic"
+    style = "normal" if contest.beats_uniform_guess else "italic"
     names = f"{SHORT_LABELS[contest.best_sample]} / {SHORT_LABELS[contest.best_oracle]}"
     values = f"{mean_error(contest.row, contest.best_sample):.3f} / {mean_error(contest.row, contest.best_oracle):.3f}"
     axes.annotate(names, (x, y), (0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=8, style=style)
@@ -405,16 +417,16 @@ def _filled_rectangle(corner: tuple[float, float], width: float, height: float, 
     return Rectangle(corner, width, height, facecolor=colour, linewidth=0)
 
 
-def _set_figure(rows: Sequence[SetAtBudget]) -> Figure:
-    drawn = figure(14.6, 4.9)
+def _one_set_figure(rows: Sequence[SetAtBudget]) -> Figure:
+    drawn = empty_figure(14.6, 4.9)
     set_figure_title(drawn, _capitalise(describe_set(rows[0])))
     panels = drawn.subplots(1, 3)
     for axes, f in zip(panels, ("tv", "kl"), strict=False):
-        panel_title(
+        write_panel_title(
             axes, f"Cost for a client: {divergence_label(f)}", "from its distribution to its output distribution"
         )
         _draw_cost_curves(axes, rows, f)
-    panel_title(
+    write_panel_title(
         panels[2],
         "The curator's error",
         f"total variation to the average client, one report each, {rows[0].repetitions} times",
@@ -456,35 +468,35 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Pictures) -> str:
     """The page; pictures are PNG bytes under the names of `population_figures`."""
     header, rows = run.header, run.rows
     parts = [
-        picture_tag(pictures, "population"),
-        html_table(*contest_table(rows), rule_on=None),
+        picture_html(pictures, "population"),
+        html_table(*sample_oracle_contest_table(rows), rule_on=None),
         "<p class='quiet'>TV error of the best kind of sample / of the best oracle, and who is closer by more than three standard "
         "errors. †: less than a tenth closer than the uniform law.</p>",
         "<h3>Total variation of a client, mean (worst)</h3>",
-        html_table(*fidelity_table(rows), texts=2, rule_on=None),
+        html_table(*client_divergences_table(rows), texts=2, rule_on=None),
     ]
     for name, those in rows_by_set(rows).items():
         parts += [
             f"<h2>{html.escape(describe_set(those[0]))}</h2>",
             f"<p class='quiet'>Domain: {html.escape(those[0].domain)}. Source: {html.escape(those[0].source)}.</p>",
-            picture_tag(pictures, f"population-{name}"),
+            picture_html(pictures, f"population-{name}"),
             "<h3>From each client's law to the law it draws from</h3>",
-            _cost_table(those),
+            _client_costs_html_table(those),
             f"<h3>From the estimate to the average client, mean of {those[0].repetitions} repetitions</h3>",
-            _error_table(those),
+            _estimate_errors_html_table(those),
         ]
-    return self_contained_page(
+    return html_page(
         "real clients",
         "Real clients: samples and frequency oracles",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}. "
         "Every domain is public and was written down beforehand.",
         quick="few repetitions, so that more cases are undecided." if header.quick else None,
-        findings=finding_items(population_findings(rows)),
+        findings=findings_as_html(population_findings(rows)),
         parts=parts,
     )
 
 
-def _cost_table(rows: Sequence[SetAtBudget]) -> str:
+def _client_costs_html_table(rows: Sequence[SetAtBudget]) -> str:
     statistics = ("mean", "median", "worst", "worst possible")
     head = [
         "ε",
@@ -502,7 +514,7 @@ def _cost_table(rows: Sequence[SetAtBudget]) -> str:
     return html_table(head, body, texts=2) + own
 
 
-def _error_table(rows: Sequence[SetAtBudget]) -> str:
+def _estimate_errors_html_table(rows: Sequence[SetAtBudget]) -> str:
     head = [
         "ε",
         "estimate",

@@ -100,7 +100,7 @@ class RecordedRun(Generic[R]):
     @property
     def columns(self) -> dict[str, list[Any]]:
         """The rows by column, as `pandas.DataFrame` and `polars.DataFrame` take them; a field inside another is named "costs.kl"."""
-        flat = [_flat_fields(asdict(row)) for row in self.rows]
+        flat = [_flatten_record_fields(asdict(row)) for row in self.rows]
         names = dict.fromkeys(name for row in flat for name in row)
         return {name: [row.get(name) for row in flat] for name in names}
 
@@ -120,12 +120,12 @@ class RecordedRun(Generic[R]):
         return pl.DataFrame(self.columns, strict=False)
 
 
-def _flat_fields(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+def _flatten_record_fields(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     """The fields of a record, those of records inside it by their path."""
     found: dict[str, Any] = {}
     for name, value in row.items():
         inside = isinstance(value, Mapping)
-        found.update(_flat_fields(value, f"{before}{name}.") if inside else {f"{before}{name}": value})
+        found.update(_flatten_record_fields(value, f"{before}{name}.") if inside else {f"{before}{name}": value})
     return found
 
 
@@ -136,10 +136,10 @@ class RecordFile(Generic[R]):
         self.path, self.header = path, header
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            _append_lines(path, [asdict(header)])
+            _append_json_lines(path, [asdict(header)])
         first, *rest = _remove_torn_line(path) or [asdict(header)]
         if not path.stat().st_size:
-            _append_lines(path, [first])
+            _append_json_lines(path, [first])
         said = asdict(header)
         if first != said:
             different = [key for key in said if first.get(key) != said[key]]
@@ -155,13 +155,13 @@ class RecordFile(Generic[R]):
 
     def append_rows(self, rows: Sequence[R]) -> None:
         """Append finished units and wait until they are on the disk."""
-        _append_lines(self.path, map(asdict, rows))
+        _append_json_lines(self.path, map(asdict, rows))
         self.rows.extend(rows)
 
 
 def read_records(path: Path, kind: type[R]) -> RecordedRun[R]:
     """The header and the finished units of a records file."""
-    first, *rest = _read_whole_lines(path)[0]
+    first, *rest = _read_whole_json_lines(path)[0]
     return RecordedRun(_decode_value(Header, first), _decode_rows(path, kind, rest))
 
 
@@ -190,7 +190,7 @@ def _decode_value(kind: Any, value: Any) -> Any:
     return value
 
 
-def _append_lines(path: Path, rows: Iterable[Any]) -> None:
+def _append_json_lines(path: Path, rows: Iterable[Any]) -> None:
     text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
     with path.open("ab") as file:
         file.write(text.encode())
@@ -199,7 +199,7 @@ def _append_lines(path: Path, rows: Iterable[Any]) -> None:
 
 
 def _remove_torn_line(path: Path) -> list[Any]:
-    rows, length = _read_whole_lines(path)
+    rows, length = _read_whole_json_lines(path)
     if length < path.stat().st_size:
         with path.open("r+b") as file:
             file.truncate(length)
@@ -207,7 +207,7 @@ def _remove_torn_line(path: Path) -> list[Any]:
     return rows
 
 
-def _read_whole_lines(path: Path) -> tuple[list[Any], int]:
+def _read_whole_json_lines(path: Path) -> tuple[list[Any], int]:
     """The complete lines, and their length in bytes."""
     rows: list[Any] = []
     length = 0

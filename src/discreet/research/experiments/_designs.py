@@ -60,8 +60,8 @@ from discreet.research.experiments.client_sets import (
     ClientSet,
     SetComparison,
     Shift,
-    available_names,
-    units_with_laws,
+    available_set_names,
+    read_laws_of_units,
 )
 
 Floats = NDArray[np.float64]
@@ -121,17 +121,19 @@ class DesignComparison(SetComparison):
             "clients": self.clients,
             "parts": PARTS,
             "model": [MODEL, STRAY, ANYBODY, MARGIN, HALF, SURELY, SEEN, PAYING],
-            "sets": self.set_sizes,
+            "sets": self.outcomes_per_set,
         }
 
     @property
-    def unit_parts(self) -> Sequence[object]:
+    def unit_name_parts(self) -> Sequence[object]:
         return range(self.splits)
 
-    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, part: str) -> DesignedSplit:
+    def compute_unit_record(
+        self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, part: str
+    ) -> DesignedSplit:
         """Everything recorded of one split."""
         split = int(part)
-        examples, served = split_clients(laws[: self.clients], self.share, self.seed or 0, split)
+        examples, served = split_examples_and_clients(laws[: self.clients], self.share, self.seed or 0, split)
         family = Simplex(laws.shape[1])
         smoother = Smoother(epsilon, self.keep)
         choice = smoother.choose(examples)
@@ -150,29 +152,29 @@ class DesignComparison(SetComparison):
             split=split,
             examples=len(examples),
             served=len(served),
-            parts=smoothing_parts(choice.smoothing),
+            parts=smoothing_weight_parts(choice.smoothing),
             means={kind: mean_divergences(served, one) for kind, one in samplers.items()},
             floor=floor.bound,
             gap=(floor.value - floor.bound) / floor.value if floor.value else 0.0,
-            exact_gap=exact_gap(floor, served) if split == 0 and not self.quick else None,
+            exact_gap=exact_gap_to_floor(floor, served) if split == 0 and not self.quick else None,
             kept=(1.0 - float(sampler.risk("tv"))) / (1.0 - float(samplers[OptimalSampler.name].risk("tv"))),
         )
 
 
-def smoothing_parts(smoothing: Smoothing) -> tuple[float, ...] | None:
+def smoothing_weight_parts(smoothing: Smoothing) -> tuple[float, ...] | None:
     """The division of the weight: (redrawn examples, point masses), for the model also the share of the safe floor; None for no design."""
     parts = smoothing.redrawn, smoothing.points
     return {"parts": parts, "model": (*parts, HALF)}.get(smoothing.rule)
 
 
-def split_clients(laws: Floats, share: float, seed: int, split: int) -> tuple[Floats, Floats]:
+def split_examples_and_clients(laws: Floats, share: float, seed: int, split: int) -> tuple[Floats, Floats]:
     """Examples and clients to serve."""
     order = np.random.default_rng([seed, split]).permutation(len(laws))
     number = max(FOLDS, round(share * len(laws)))
     return laws[order[:number]], laws[order[number:]]
 
 
-def exact_gap(found: Design, laws: Floats) -> float:
+def exact_gap_to_floor(found: Design, laws: Floats) -> float:
     """The relative excess of a KL design's mean over its floor, from rationals alone.
 
     The mean is that of the integers of the draw. The distributions are the given floats (the floor's own, each divided by its sum), and
@@ -217,13 +219,13 @@ class KeptAtBudget:
 
     def gain_over_optimal(self, keep: float) -> float:
         """The relative reduction of the mean compared with Q*."""
-        return 1.0 - self._result_at(keep).mean / self.mean
+        return 1.0 - self._result_with_keep(keep).mean / self.mean
 
     def largest_possible_gain(self, keep: float) -> float:
         """The proved largest gain of any sampler."""
-        return 1.0 - self._result_at(keep).floor / self.mean
+        return 1.0 - self._result_with_keep(keep).floor / self.mean
 
-    def _result_at(self, keep: float) -> KeepResult:
+    def _result_with_keep(self, keep: float) -> KeepResult:
         return next(one for one in self.kept if one.keep == keep)
 
 
@@ -244,9 +246,9 @@ class KeepComparison(SetComparison):
     def parameters(self) -> Mapping[str, Any]:
         return {"epsilons": self.epsilons, "share": self.share, "keeps": KEEPS, "sets": [one.name for one in self.sets]}
 
-    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> KeptAtBudget:
+    def compute_unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> KeptAtBudget:
         """Everything recorded of one set at one budget."""
-        examples, served = split_clients(laws, self.share, self.seed or 0, 0)
+        examples, served = split_examples_and_clients(laws, self.share, self.seed or 0, 0)
         family = Simplex(len(declared.outcomes))
         optimal = OptimalSampler(family, epsilon=epsilon)
         kept = []
@@ -307,15 +309,15 @@ class ShiftComparison:
 
     @property
     def unit_names(self) -> Sequence[str]:
-        return [f"{name}/{epsilon:g}" for name in available_names(self.shifts) for epsilon in self.epsilons]
+        return [f"{name}/{epsilon:g}" for name in available_set_names(self.shifts) for epsilon in self.epsilons]
 
     def compute_records(self, units: Sequence[str]) -> Iterator[list[ShiftedDesign]]:
-        for shift, (examples, others), (epsilon,) in units_with_laws(units, self.shifts):
-            yield [self.unit_record(shift, examples, others, float(epsilon))]
+        for shift, (examples, others), (epsilon,) in read_laws_of_units(units, self.shifts):
+            yield [self.compute_unit_record(shift, examples, others, float(epsilon))]
 
-    def unit_record(self, shift: Shift, examples: Floats, others: Floats, epsilon: float) -> ShiftedDesign:
+    def compute_unit_record(self, shift: Shift, examples: Floats, others: Floats, epsilon: float) -> ShiftedDesign:
         """Everything recorded of one shift at one budget."""
-        at_home, served = split_clients(others, 0.2, self.seed or 0, 0)
+        at_home, served = split_examples_and_clients(others, 0.2, self.seed or 0, 0)
         family = Simplex(served.shape[1])
         smoother = Smoother(epsilon)
         samplers: dict[str, Sampler[FiniteFamily]] = {
@@ -376,19 +378,19 @@ class LearnedRun:
     batches: tuple[ServedBatch, ...]
 
     @property
-    def safe_cost(self) -> float:
+    def cost_without_design(self) -> float:
         """The cost of the better of Q* and the mollifier."""
         return min(self.optimal, self.mollifier)
 
     @property
     def closed_gap_share(self) -> float:
         """The closed share of the gap between the better of the two and the floor."""
-        return (self.safe_cost - self.learned) / (self.safe_cost - self.floor)
+        return (self.cost_without_design - self.learned) / (self.cost_without_design - self.floor)
 
     @property
-    def excess_over_safe(self) -> float:
+    def excess_over_no_design(self) -> float:
         """The relative cost above the better of the two; negative if it is smaller."""
-        return self.learned / self.safe_cost - 1.0
+        return self.learned / self.cost_without_design - 1.0
 
 
 @final
@@ -410,32 +412,34 @@ class LearnedComparison(SetComparison):
             "splits": self.splits,
             "batches": BATCHES,
             "shares": [BITS, FIRST],
-            "sets": self.set_sizes,
+            "sets": self.outcomes_per_set,
         }
 
     @property
-    def unit_parts(self) -> Sequence[object]:
+    def unit_name_parts(self) -> Sequence[object]:
         splits = {times: range(self.splits if times == 1 else 1) for times in self.times}
         return [f"{times}/{split}" for times, each in splits.items() for split in each]
 
-    def unit_record(
+    def compute_unit_record(
         self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, times_part: str, split_part: str
     ) -> LearnedRun:
         """Everything recorded of one unit."""
         times, split = int(times_part), int(split_part)
-        rng = self.unit_generator(unit)
+        rng = self.seeded_generator_of_unit(unit)
         crowd = _ClientQueue(laws, rng) if times == 1 else _ResampledClients(laws, rng, times)
         family, bit = Simplex(laws.shape[1]), OptimalSampler(Simplex(2), epsilon=epsilon)
-        spread = bit, crowd.sample_counts(crowd.take_share(BITS), bit, of_spread=True)
+        spread = bit, crowd.draw_and_count_samples(crowd.take_next_clients(BITS), bit, of_spread=True)
         first = learn(family, epsilon=epsilon).sampler
-        rounds: list[tuple[Sampler[Any], Any]] = [(first, crowd.sample_counts(crowd.take_share(FIRST), first))]
+        rounds: list[tuple[Sampler[Any], Any]] = [
+            (first, crowd.draw_and_count_samples(crowd.take_next_clients(FIRST), first))
+        ]
         share = (1.0 - BITS - FIRST) / BATCHES
         batches, held = [], []
         for _ in range(BATCHES):
             found = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
-            those = crowd.take_share(share)
-            batches.append(_batch_results(found, those, family, epsilon))
-            rounds.append((found.sampler, crowd.sample_counts(those, found.sampler)))
+            those = crowd.take_next_clients(share)
+            batches.append(_measure_served_batch(found, those, family, epsilon))
+            rounds.append((found.sampler, crowd.draw_and_count_samples(those, found.sampler)))
             held.append(those)
         sizes = np.array([len(those) for those in held], dtype=np.float64)
         means = {
@@ -460,7 +464,7 @@ class LearnedComparison(SetComparison):
         )
 
 
-def _batch_results(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> ServedBatch:
+def _measure_served_batch(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> ServedBatch:
     safe = {kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)}
     used = "designed" if found.published else found.sampler.name
     costs = {name: _mean_kl_cost(laws, sampler) for name, sampler in {**safe, "designed": found.design.sampler}.items()}
@@ -477,13 +481,13 @@ class _ClientQueue:
     def __init__(self, laws: Floats, rng: np.random.Generator) -> None:
         self._laws, self._rng, self._share = laws[rng.permutation(len(laws))], rng, 0.0
 
-    def take_share(self, share: float) -> Floats:
+    def take_next_clients(self, share: float) -> Floats:
         """The distributions of the next share of the clients."""
         start, self._share = self._share, self._share + share
         ends = [round(end * len(self._laws)) for end in (start, self._share)]
         return self._laws[ends[0] : ends[1]]
 
-    def sample_counts(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
+    def draw_and_count_samples(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
         """The count of each outcome released by these clients, one sample each; seeded, so not private."""
         held = concentration_law(laws) if of_spread else laws
         drawn = draw_raw_outcomes(np.asarray(sampler.output(held)), self._rng)
@@ -496,12 +500,12 @@ class _ResampledClients:
     def __init__(self, laws: Floats, rng: np.random.Generator, times: int) -> None:
         self._laws, self._rng, self._number, self._asked = laws, rng, times * len(laws), 0
 
-    def take_share(self, share: float) -> Floats:
+    def take_next_clients(self, share: float) -> Floats:
         """The set, for as many clients as the share contains."""
         self._asked = round(share * self._number)
         return self._laws
 
-    def sample_counts(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
+    def draw_and_count_samples(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
         """The count of each outcome released by the clients of the last share."""
         held = concentration_law(laws) if of_spread else laws
         average = np.asarray(sampler.output(held)).mean(axis=0)

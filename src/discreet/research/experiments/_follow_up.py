@@ -74,7 +74,7 @@ def laplace_tradeoff(mu: float) -> Functional:
     return Functional(tradeoff_at)
 
 
-def privacy_notion(kind: str, budget: float) -> Privacy:
+def privacy_notion_at_budget(kind: str, budget: float) -> Privacy:
     """One of `NOTION_KINDS` at a budget."""
     match kind:
         case "pure":
@@ -91,15 +91,15 @@ def published_mixing_weight(privacy: Privacy, bounds: Bounds) -> float:
     """lambda by the published infimum over beta, as their code searches for it."""
     t = (bounds.upper - bounds.lower) / (1.0 - bounds.lower)
 
-    def weight_at(beta: float) -> float:
+    def mixing_weight_at(beta: float) -> float:
         grown = math.exp(beta)
         return (grown - 1.0 + t * privacy.profile(beta)) / ((1.0 - bounds.lower) * grown + bounds.upper - 1.0)
 
     match privacy:
         case Pure(epsilon=epsilon) | Approximate(epsilon=epsilon):
-            return weight_at(epsilon)  # the notion has one beta
+            return mixing_weight_at(epsilon)  # the notion has one beta
         case _:
-            found = scipy.optimize.minimize_scalar(weight_at, bounds=(0.0, _FARTHEST), method="bounded")
+            found = scipy.optimize.minimize_scalar(mixing_weight_at, bounds=(0.0, _FARTHEST), method="bounded")
             return float(found.fun)
 
 
@@ -145,8 +145,8 @@ class ClassAtBudget:
 CostFunction = Callable[[Any], dict[str, Floats]]  # from a sampler to the divergences of all clients, by name
 
 
-def compare_class(family: Any, privacy: Privacy, clients: int, costs: CostFunction) -> ClassAtBudget:
-    """The class under the notion; `costs` gives a sampler's cost for each client."""
+def compare_mechanisms_on_class(family: Any, privacy: Privacy, clients: int, costs: CostFunction) -> ClassAtBudget:
+    """Compare the projection with the linear mechanism on a class; `costs` gives a sampler's cost for each client."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LargeEpsilonWarning)  # nothing is released
         ours, theirs = (kind(family, privacy=privacy) for kind in (OptimalSampler, LinearSampler))
@@ -220,7 +220,7 @@ class LocalFinite:
     def compute_records(self, units: Sequence[str]) -> Iterator[list[FiniteClasses]]:
         for unit in units:
             size, kind, budget = unit.split("/")
-            k, privacy = int(size), privacy_notion(kind, float(budget))
+            k, privacy = int(size), privacy_notion_at_budget(kind, float(budget))
             families: dict[str, FiniteFamily] = {
                 "global": Simplex(k),
                 "local": Band([1] * k, lower=2 / (k - 2), upper=k / 2 - 1),
@@ -236,7 +236,7 @@ class LocalFinite:
             q = sampler.output(laws)
             return {f: np.asarray(divergence(f)(laws, q)) for f in FOLLOW_UP_DIVERGENCES}
 
-        return compare_class(family, privacy, len(laws), client_divergences)
+        return compare_mechanisms_on_class(family, privacy, len(laws), client_divergences)
 
     def _draw_clients(self, family: FiniteFamily) -> Floats:
         """Clients of all shapes: from nearly uniform to nearly one outcome."""
@@ -283,7 +283,7 @@ def draw_mixture_client(shape: str, rng: np.random.Generator) -> Mixture:
     return Mixture(weights, means, kernel="gaussian" if shape == "gaussian" else "laplace")
 
 
-def mixture_classes(shape: str) -> dict[str, DensityBand]:
+def mixture_families_of_shape(shape: str) -> dict[str, DensityBand]:
     """The global and the local class of a shape, around its public distribution."""
     wide, density, box = (math.exp(-1.0) / 3.0, 3.0 * math.e), Mixture([1.0], [[0.0]], kernel="laplace"), None
     match shape:
@@ -328,12 +328,12 @@ class LocalMixtures:
         seeds = dict(zip(self.budgets, self.seeds, strict=True))
         for unit in units:
             shape, kind, told = unit.split("/")
-            budget, privacy = float(told), privacy_notion(kind, float(told))
+            budget, privacy = float(told), privacy_notion_at_budget(kind, float(told))
             rng = np.random.default_rng(seeds[budget])
             costs = _mixture_cost_function([draw_mixture_client(shape, rng) for _ in range(self.clients)])
             found = {
-                name: compare_class(family, privacy, self.clients, costs)
-                for name, family in mixture_classes(shape).items()
+                name: compare_mechanisms_on_class(family, privacy, self.clients, costs)
+                for name, family in mixture_families_of_shape(shape).items()
             }
             yield [MixtureClasses(unit, shape, _WORDS[shape], kind, budget, str(privacy), found)]
 
@@ -445,7 +445,7 @@ class OrderedSet:
     shown_outputs: dict[str, tuple[float, ...]]
 
 
-def clamped_laplace(size: int, epsilon: float) -> Floats:
+def clamped_laplace_outputs(size: int, epsilon: float) -> Floats:
     """The output distribution of every outcome under discretised Laplace noise of scale (size - 1)/epsilon, clamped to the range."""
     shrink = np.exp(-epsilon / (size - 1))
     steps = np.abs(np.arange(size)[:, None] - np.arange(size))
@@ -472,13 +472,13 @@ class OrderedComparison(SetComparison):
     def parameters(self) -> Mapping[str, Any]:
         return {"epsilons": self.epsilons, "most": self.most, "sets": [one.name for one in self.sets]}
 
-    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
+    def compute_unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
         """Everything recorded of one set at one budget."""
         laws = laws[: self.most]
         measure, step = ORDERED[declared.name]
         size = laws.shape[1]
         transport = TransportSampler(step * np.arange(size), epsilon=epsilon)
-        noise = clamped_laplace(size, epsilon)
+        noise = clamped_laplace_outputs(size, epsilon)
         outputs = {
             "transport": transport.output,
             "optimal": OptimalSampler(Simplex(size), epsilon=epsilon).output,

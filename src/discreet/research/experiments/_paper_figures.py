@@ -124,7 +124,7 @@ def mixture_family() -> GaussianMixtures:
     return GaussianMixtures(dim=1, radius=RADIUS, scale=1.0, box=(-MIXTURE_HALF_WIDTH, MIXTURE_HALF_WIDTH))
 
 
-def mollifier_ball() -> DensityBand:
+def mollifier_reference_band() -> DensityBand:
     """The baseline's reference, N(0, 1) restricted to [-4, 4], with bounds that hold for every client."""
     low, high = math.exp(-RADIUS * MIXTURE_HALF_WIDTH - 0.5), math.exp(RADIUS * MIXTURE_HALF_WIDTH - 0.5)
     return DensityBand(
@@ -132,7 +132,7 @@ def mollifier_ball() -> DensityBand:
     )
 
 
-def random_clients(count: int, *, seed: int, most: int, mean_extra: float) -> list[Mixture]:
+def draw_random_clients(count: int, *, seed: int, most: int, mean_extra: float) -> list[Mixture]:
     """The first `count` clients of a fresh generator."""
     rng = np.random.default_rng(seed)
     found = []
@@ -206,7 +206,7 @@ class RandomMixtures:
     def _clients_by_unit(self) -> dict[str, Mixture]:
         found: dict[str, Mixture] = {}
         for epsilon, seed in zip(self.epsilons, self.seeds, strict=True):
-            drawn = random_clients(self.clients, seed=seed, most=self.most, mean_extra=self.mean_extra)
+            drawn = draw_random_clients(self.clients, seed=seed, most=self.most, mean_extra=self.mean_extra)
             found |= {f"{epsilon:g}/{client}": p for client, p in enumerate(drawn)}
         return found
 
@@ -214,7 +214,7 @@ class RandomMixtures:
     def _projection_samplers(
         self,
     ) -> dict[float, dict[str, OptimalSampler[ContinuousFamily] | MollifierSampler[ContinuousFamily]]]:
-        how, ours, theirs = Density(self.delta, self.delta), mixture_family(), mollifier_ball()
+        how, ours, theirs = Density(self.delta, self.delta), mixture_family(), mollifier_reference_band()
         return {
             epsilon: {
                 "proposed": OptimalSampler(ours, epsilon=epsilon, discretisation=how),
@@ -237,13 +237,13 @@ class RandomMixtures:
     def compute_records(self, units: Sequence[str]) -> Iterator[list[MixtureClient]]:
         together = len(units) if self.device != "cpu" else processor_count()
         for start in range(0, len(units), max(1, together)):
-            yield self._compute_rows(units[start : start + max(1, together)])
+            yield self._compute_client_records(units[start : start + max(1, together)])
 
-    def _compute_rows(self, units: Sequence[str]) -> list[MixtureClient]:
-        laws = {unit: self._projected_laws(unit) for unit in units}
+    def _compute_client_records(self, units: Sequence[str]) -> list[MixtureClient]:
+        laws = {unit: self._compute_projected_laws(unit) for unit in units}
         for preset in self.presets:
-            for unit, found in self._boosted_laws(preset, units).items():
-                laws[unit][baseline_name(preset)] = found
+            for unit, found in self._train_boosted_laws(preset, units).items():
+                laws[unit][recorded_baseline_name(preset)] = found
         rows = []
         for unit in units:
             epsilon, number = unit.split("/")
@@ -251,7 +251,7 @@ class RandomMixtures:
             rows.append(MixtureClient(unit, float(epsilon), int(number), components, laws[unit]))
         return rows
 
-    def _projected_laws(self, unit: str) -> dict[str, MixtureLaw]:
+    def _compute_projected_laws(self, unit: str) -> dict[str, MixtureLaw]:
         epsilon, p = float(unit.split("/")[0]), self._clients_by_unit[unit]
         found = {}
         for name, sampler in self._projection_samplers[epsilon].items():
@@ -267,7 +267,7 @@ class RandomMixtures:
             )
         return found
 
-    def _boosted_laws(self, preset: str, units: Sequence[str]) -> dict[str, MixtureLaw]:
+    def _train_boosted_laws(self, preset: str, units: Sequence[str]) -> dict[str, MixtureLaw]:
         """Every unit's networks in one run, for all epsilons."""
         start = time.perf_counter()
         samplers = [self._boosted_samplers[preset, float(unit.split("/")[0])] for unit in units]
@@ -293,7 +293,7 @@ class RandomMixtures:
         return self.seeds[place], int(number)
 
 
-def baseline_name(preset: str) -> str:
+def recorded_baseline_name(preset: str) -> str:
     """The name of a boosted baseline in the records: the published one is the paper's and gets the plain name."""
     return "boosted" if preset == "published" else f"boosted_{preset}"
 
@@ -315,11 +315,11 @@ def published_envelope(variance: float) -> Callable[[Floats], Floats]:
     """The paper's h~: exp(-d^2/(2 s)) beyond the unit disc, with s where s^2 suffices."""
     scale = math.sqrt(variance)
 
-    def envelope(x: Floats) -> Floats:
+    def envelope_at(x: Floats) -> Floats:
         beyond = np.maximum(0.0, np.sqrt(np.square(x).sum(axis=-1)) - 1.0)
         return np.asarray(np.exp(-np.square(beyond) / (2.0 * scale)) / (2.0 * math.pi * variance))
 
-    return envelope
+    return envelope_at
 
 
 @dataclass(frozen=True)
@@ -372,7 +372,7 @@ class GaussianRing:
 
     @property
     def unit_names(self) -> Sequence[str]:
-        return ["original", "mollifier", "proposed", "tight", *map(baseline_name, self.presets)]
+        return ["original", "mollifier", "proposed", "tight", *map(recorded_baseline_name, self.presets)]
 
     def compute_records(self, units: Sequence[str]) -> Iterator[list[RingLaw]]:
         p = gaussian_ring(self.modes, self.variance)
@@ -380,14 +380,14 @@ class GaussianRing:
         points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
         for unit in units:
             start = time.perf_counter()
-            law, facts = self._law_and_facts(unit, p)
+            law, facts = self._ring_law_and_facts(unit, p)
             costs = {} if law is p else {f: float(law.divergence(f)) for f in PAPER_DIVERGENCES}
             density = law.pdf(points)
             seconds = time.perf_counter() - start
             values = tuple(float(f"{value:.5g}") for value in density)
             yield [RingLaw(unit, self.epsilon, seconds, costs, facts, RING_HALF_WIDTH, values)]
 
-    def _law_and_facts(self, unit: str, p: Mixture) -> tuple[Any, RingFacts]:
+    def _ring_law_and_facts(self, unit: str, p: Mixture) -> tuple[Any, RingFacts]:
         how = Density(self.delta, self.delta)
         sampler: OptimalSampler[ContinuousFamily] | MollifierSampler[ContinuousFamily]
         match unit:
@@ -410,8 +410,8 @@ class GaussianRing:
                 family = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
                 sampler = OptimalSampler(family, epsilon=self.epsilon, discretisation=how)
             case _:
-                return self._boosted_law_and_facts(
-                    next(preset for preset in self.presets if baseline_name(preset) == unit), p
+                return self._boosted_ring_law_and_facts(
+                    next(preset for preset in self.presets if recorded_baseline_name(preset) == unit), p
                 )
         law = sampler.output(p)
         return law, RingFacts(
@@ -421,7 +421,7 @@ class GaussianRing:
             worst_case={f: float(sampler.risk(f)) for f in PAPER_DIVERGENCES},
         )
 
-    def _boosted_law_and_facts(self, preset: str, p: Mixture) -> tuple[Any, RingFacts]:
+    def _boosted_ring_law_and_facts(self, preset: str, p: Mixture) -> tuple[Any, RingFacts]:
         space = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
         sampler = BoostedSampler(space, epsilon=self.epsilon, preset=preset, training=self.training, device=self.device)
         assert self.seed is not None

@@ -87,31 +87,34 @@ class FrequencyOracle(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def own_chance(self) -> float:
+    def own_support_chance(self) -> float:
         """The probability that a report supports its client's outcome."""
 
     @property
     @abc.abstractmethod
-    def other_chance(self) -> float:
+    def other_support_chance(self) -> float:
         """The probability that a report supports any other outcome."""
 
-    def support_counts(self, raw: Integers, rng: np.random.Generator) -> Integers:
+    def draw_support_counts(self, raw: Integers, rng: np.random.Generator) -> Integers:
         """The number of reports that support each outcome (k,), for clients with the outcomes `raw` (n,); outcomes are independent."""
-        held = self._outcome_counts(raw)
-        return np.asarray(rng.binomial(held, self.own_chance) + rng.binomial(len(raw) - held, self.other_chance))
+        held = self._count_raw_outcomes(raw)
+        return np.asarray(
+            rng.binomial(held, self.own_support_chance) + rng.binomial(len(raw) - held, self.other_support_chance)
+        )
 
     def estimate_shares(self, raw: Integers, rng: np.random.Generator) -> Floats:
         """Unbiased shares (k,) of the clients with each outcome, from one report of each; entries may be negative."""
         return np.asarray(
-            (self.support_counts(raw, rng) / len(raw) - self.other_chance) / (self.own_chance - self.other_chance)
+            (self.draw_support_counts(raw, rng) / len(raw) - self.other_support_chance)
+            / (self.own_support_chance - self.other_support_chance)
         )
 
     def estimate_variance(self, shares: Floats) -> Floats:
         """n Var of the estimate of each outcome, over the reports alone, for these true shares."""
-        p, q = self.own_chance, self.other_chance
+        p, q = self.own_support_chance, self.other_support_chance
         return np.asarray((shares * p * (1.0 - p) + (1.0 - shares) * q * (1.0 - q)) / (p - q) ** 2)
 
-    def _outcome_counts(self, raw: Integers) -> Integers:
+    def _count_raw_outcomes(self, raw: Integers) -> Integers:
         held = np.bincount(raw, minlength=self.outcomes)
         if held.size > self.outcomes:
             raise DiscreetError(f"raw holds the outcome {int(raw.max())}; outcomes are 0 to {self.outcomes - 1}")
@@ -124,11 +127,11 @@ class UnaryEncoding(FrequencyOracle):
     """Optimised unary encoding: k bits, the client's own sent as a fair coin."""
 
     @property
-    def own_chance(self) -> float:
+    def own_support_chance(self) -> float:
         return 0.5
 
     @property
-    def other_chance(self) -> float:
+    def other_support_chance(self) -> float:
         shrink = math.exp(-self.epsilon)
         return shrink / (1.0 + shrink)
 
@@ -144,11 +147,11 @@ class LocalHashing(FrequencyOracle):
         return round(math.exp(self.epsilon)) + 1 if self.epsilon < math.log(_MOST_BUCKETS) else _MOST_BUCKETS
 
     @property
-    def own_chance(self) -> float:
+    def own_support_chance(self) -> float:
         return 1.0 / (1.0 + (self.bucket_count - 1) * math.exp(-self.epsilon))
 
     @property
-    def other_chance(self) -> float:
+    def other_support_chance(self) -> float:
         return 1.0 / self.bucket_count
 
 
@@ -164,17 +167,17 @@ class SubsetSelection(FrequencyOracle):
         return max(1, round(self.outcomes * shrink / (1.0 + shrink)))
 
     @property
-    def own_chance(self) -> float:
+    def own_support_chance(self) -> float:
         return self.subset_size / (self.subset_size + (self.outcomes - self.subset_size) * math.exp(-self.epsilon))
 
     @property
-    def other_chance(self) -> float:
-        return (self.own_chance * (self.subset_size - 1) + (1.0 - self.own_chance) * self.subset_size) / (
-            self.outcomes - 1
-        )
+    def other_support_chance(self) -> float:
+        return (
+            self.own_support_chance * (self.subset_size - 1) + (1.0 - self.own_support_chance) * self.subset_size
+        ) / (self.outcomes - 1)
 
-    def support_counts(self, raw: Integers, rng: np.random.Generator) -> Integers:
-        self._outcome_counts(raw)
+    def draw_support_counts(self, raw: Integers, rng: np.random.Generator) -> Integers:
+        self._count_raw_outcomes(raw)
         found = np.zeros(self.outcomes, dtype=np.int64)
         step = max(1, _BLOCK // self.outcomes)
         for start in range(0, len(raw), step):
@@ -185,7 +188,7 @@ class SubsetSelection(FrequencyOracle):
     def _draw_subsets(self, raw: Integers, rng: np.random.Generator) -> Integers:
         """One subset for each client: the outcomes with the smallest keys, where its own comes first or last."""
         keys = rng.random((len(raw), self.outcomes))
-        keys[np.arange(len(raw)), raw] = np.where(rng.random(len(raw)) < self.own_chance, -1.0, 2.0)
+        keys[np.arange(len(raw)), raw] = np.where(rng.random(len(raw)) < self.own_support_chance, -1.0, 2.0)
         return np.argpartition(keys, self.subset_size - 1, axis=1)[:, : self.subset_size]
 
 
@@ -234,7 +237,7 @@ def draw_raw_outcomes(laws: Floats, rng: np.random.Generator) -> Integers:
     return np.asarray((rng.random((len(laws), 1)) >= cumulative).sum(axis=1))
 
 
-def estimate_distances(estimates: Floats, law: Floats) -> dict[str, Floats]:
+def distances_from_law(estimates: Floats, law: Floats) -> dict[str, Floats]:
     """Half the l1, the l2, the largest and the mean squared difference to the law, for each row."""
     gap = np.abs(estimates - law)
     squares = np.square(gap)
@@ -246,7 +249,7 @@ def estimate_distances(estimates: Floats, law: Floats) -> dict[str, Floats]:
     }
 
 
-def reported_shares(sampler: ReportSampler, raw: Integers, rng: np.random.Generator) -> Floats:
+def estimate_shares_from_reports(sampler: ReportSampler, raw: Integers, rng: np.random.Generator) -> Floats:
     """Unbiased shares (k,) from one report of each client, drawn and counted as the library does; seeded, so not private."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
@@ -275,9 +278,11 @@ class PopulationComparison(SetComparison):
         rivals = [*MECHANISMS, "unary", "hashing", "subset", "raw", "reports"]
         return {"epsilons": self.epsilons, "repetitions": self.repetitions, "sets": declared, "rivals": rivals}
 
-    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> SetAtBudget:
+    def compute_unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> SetAtBudget:
         """Everything recorded of one set at one budget."""
-        return ClientSetLaws(declared, laws).set_record(epsilon, self.repetitions, self.unit_generator(unit))
+        return ClientSetLaws(declared, laws).compute_set_record(
+            epsilon, self.repetitions, self.seeded_generator_of_unit(unit)
+        )
 
 
 @final
@@ -293,7 +298,7 @@ class ClientSetLaws:
         """The target: the average client."""
         return np.asarray(self.laws.mean(axis=0))
 
-    def set_record(self, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
+    def compute_set_record(self, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
         """Everything recorded of this set at one budget."""
         family = Simplex(len(self.declared.outcomes))
         linear = LinearSampler(family, epsilon=epsilon)
@@ -313,15 +318,15 @@ class ClientSetLaws:
         estimates: dict[str, list[Floats]] = {name: [] for name in (*samplers, *oracles, "raw", "reports")}
         for _ in range(repetitions):
             for name, sampler in samplers.items():
-                estimates[name].append(self._outcome_frequencies(_release_seeded(sampler, self.laws, rng)))
+                estimates[name].append(self._outcome_frequencies(_release_with_seed(sampler, self.laws, rng)))
             raw = draw_raw_outcomes(self.laws, rng)
             for name, oracle in oracles.items():
                 estimates[name].append(oracle.estimate_shares(raw, rng))
             estimates["raw"].append(self._outcome_frequencies(raw))
-            estimates["reports"].append(reported_shares(reports, raw, reporting))
+            estimates["reports"].append(estimate_shares_from_reports(reports, raw, reporting))
         found = {name: np.array(rows) for name, rows in estimates.items()}
         found["linear"] = inversion_of(linear).low(family.reference, found["linear"])
-        uniform = estimate_distances(np.full(family.size, family.reference), self.average_client)
+        uniform = distances_from_law(np.full(family.size, family.reference), self.average_client)
         outputs = {name: sampler.output(self.laws) for name, sampler in samplers.items()}
         return SetAtBudget(
             unit=f"{self.declared.name}/{epsilon:g}",
@@ -338,10 +343,10 @@ class ClientSetLaws:
             realised={name: self._cost_summaries(sampler, outputs[name]) for name, sampler in samplers.items()},
             own={name: float(np.where(self.laws > 0, q, 0.0).sum(axis=1).mean()) for name, q in outputs.items()},
             bias={
-                name: float(estimate_distances(q.mean(axis=0), self.average_client)["tv"])
+                name: float(distances_from_law(q.mean(axis=0), self.average_client)["tv"])
                 for name, q in outputs.items()
             },
-            errors={name: self._estimate_errors(rows) for name, rows in found.items()},
+            errors={name: self._errors_of_estimates(rows) for name, rows in found.items()},
             uniform={measure: float(value) for measure, value in uniform.items()},
         )
 
@@ -351,11 +356,14 @@ class ClientSetLaws:
             for f in PAPER_DIVERGENCES
         }
 
-    def _estimate_errors(self, estimates: Floats) -> EstimateErrors:
+    def _errors_of_estimates(self, estimates: Floats) -> EstimateErrors:
         projected = np.array([nearest_law(row) for row in estimates])
         return EstimateErrors(
             *(
-                {name: _mean_estimate(values) for name, values in estimate_distances(rows, self.average_client).items()}
+                {
+                    name: _mean_with_standard_error(values)
+                    for name, values in distances_from_law(rows, self.average_client).items()
+                }
                 for rows in (estimates, projected)
             )
         )
@@ -364,14 +372,14 @@ class ClientSetLaws:
         return np.bincount(outcomes, minlength=len(self.declared.outcomes)) / len(outcomes)
 
 
-def _release_seeded(sampler: Sampler[FiniteFamily], laws: Floats, rng: np.random.Generator) -> Integers:
+def _release_with_seed(sampler: Sampler[FiniteFamily], laws: Floats, rng: np.random.Generator) -> Integers:
     """The library's own release with a seed: an experiment on published data, not private."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         return np.asarray(sampler.release(laws, rng=rng))
 
 
-def _mean_estimate(values: Floats) -> MeanEstimate:
+def _mean_with_standard_error(values: Floats) -> MeanEstimate:
     spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return MeanEstimate(float(values.mean()), spread / len(values) ** 0.5)
 
@@ -420,16 +428,18 @@ class ReweightedComparison(SetComparison):
             "keep": KEEP,
             "skews": SKEWS,
             "without examples": ["reports", *MECHANISMS],
-            "sets": self.set_sizes,
+            "sets": self.outcomes_per_set,
         }
 
     @property
-    def unit_parts(self) -> Sequence[object]:
+    def unit_name_parts(self) -> Sequence[object]:
         return tuple(SKEWS)
 
-    def unit_record(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, drawn: str) -> ReweightedSet:
+    def compute_unit_record(
+        self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, drawn: str
+    ) -> ReweightedSet:
         """Everything recorded of one set at one budget."""
-        rng = self.unit_generator(unit)
+        rng = self.seeded_generator_of_unit(unit)
         axis = SKEWS[drawn] * _principal_coordinates(laws)
         number = max(1, round(self.share * len(laws)))
         found: dict[str, dict[str, list[float]]] = {"tv": {}, "mse": {}}
@@ -437,14 +447,14 @@ class ReweightedComparison(SetComparison):
         for _ in range(self.repetitions):
             order = np.argsort(-(axis + rng.gumbel(size=len(laws))))
             examples, served = laws[order[:number]], laws[order[number:]]
-            estimates, target = _population_estimates(examples, served, epsilon, rng)
+            estimates, target = _estimates_of_average_client(examples, served, epsilon, rng)
             estimates |= _estimates_without_examples(served, epsilon, reporting)
             for name, law in estimates.items():
-                away = estimate_distances(law, target)
+                away = distances_from_law(law, target)
                 for measure, each in found.items():
                     each.setdefault(name, []).append(float(away[measure]))
         errors, squared = (
-            {name: _mean_estimate(np.array(one)) for name, one in each.items()} for each in found.values()
+            {name: _mean_with_standard_error(np.array(one)) for name, one in each.items()} for each in found.values()
         )
         served_number = len(laws) - number
         return ReweightedSet(
@@ -461,7 +471,7 @@ class ReweightedComparison(SetComparison):
         )
 
 
-def _population_estimates(
+def _estimates_of_average_client(
     examples: Floats, served: Floats, epsilon: float, rng: np.random.Generator
 ) -> tuple[dict[str, Floats], Floats]:
     """Every estimate of the average served client, and that client."""
@@ -487,7 +497,11 @@ def _population_estimates(
 def _estimates_without_examples(served: Floats, epsilon: float, rng: np.random.Generator) -> dict[str, Floats]:
     """Block reports, and samples of the mechanisms that take no examples."""
     family = Simplex(served.shape[1])
-    found = {"reports": reported_shares(ReportSampler(family, epsilon=epsilon), draw_raw_outcomes(served, rng), rng)}
+    found = {
+        "reports": estimate_shares_from_reports(
+            ReportSampler(family, epsilon=epsilon), draw_raw_outcomes(served, rng), rng
+        )
+    }
     for name, kind in MECHANISMS.items():
         sampler = kind(family, epsilon=epsilon)
         drawn = draw_raw_outcomes(np.asarray(sampler.output(served)), rng)

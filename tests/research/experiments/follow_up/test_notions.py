@@ -12,7 +12,7 @@ from discreet.research.experiments._follow_up import (
     NOTION_KINDS,
     PointwiseComparison,
     laplace_tradeoff,
-    privacy_notion,
+    privacy_notion_at_budget,
     published_mixing_weight,
 )
 
@@ -20,7 +20,7 @@ from discreet.research.experiments._follow_up import (
 @pytest.mark.parametrize("kind", NOTION_KINDS)
 @pytest.mark.parametrize("budget", FOLLOW_UP_BUDGETS)
 def test_both_calibrations_agree_where_extreme_clients_hold_half_the_space_or_less(kind: str, budget: float) -> None:
-    privacy = privacy_notion(kind, budget)
+    privacy = privacy_notion_at_budget(kind, budget)
     for bounds in (Bounds(0.0, 10.0), Bounds(0.25, 4.0), Bounds(0.0, 2.0)):
         ours = float(privacy.mixing(bounds))
         theirs = min(1.0, published_mixing_weight(privacy, bounds))
@@ -52,10 +52,10 @@ def test_the_laplace_tradeoff_is_that_of_two_laplace_laws() -> None:
 
 
 def test_notions_by_name() -> None:
-    assert privacy_notion("pure", 1.0) == Pure(1.0)
-    assert privacy_notion("approximate", 1.0) == Approximate(1.0, delta=1e-3)
-    assert privacy_notion("gaussian", 2.0) == Gaussian(2.0)
-    assert isinstance(privacy_notion("functional", 1.0), Functional)
+    assert privacy_notion_at_budget("pure", 1.0) == Pure(1.0)
+    assert privacy_notion_at_budget("approximate", 1.0) == Approximate(1.0, delta=1e-3)
+    assert privacy_notion_at_budget("gaussian", 2.0) == Gaussian(2.0)
+    assert isinstance(privacy_notion_at_budget("functional", 1.0), Functional)
 
 
 def test_whoever_is_served_worse_is_counted() -> None:
