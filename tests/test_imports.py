@@ -140,7 +140,7 @@ from discreet.cli._app import COMMANDS, app
 assert "One private sample" in CliRunner().invoke(app, ["--help"]).stdout
 assert "Did you mean 'sample'?" in CliRunner().invoke(app, ["smaple"]).stderr
 heavy = {"scipy.optimize", "scipy.special", "scipy.stats", "numba", "polars", "pyarrow", "matplotlib", "torch", "pyspark"}
-print(*sorted((heavy | {f"discreet.cli.{module}" for module, _, _ in COMMANDS.values()}) & set(sys.modules)))
+print(*sorted((heavy | {f"discreet.cli._{module}" for module, _, _ in COMMANDS.values()}) & set(sys.modules)))
 """
     found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert found.stdout.split() == []

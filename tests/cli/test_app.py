@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 import discreet
-from discreet import cli
+from discreet import cli, plots
 from discreet.cli import _demo as demo
 from discreet.cli._app import COMMANDS, app
 
@@ -79,6 +79,8 @@ def test_a_missing_plot_library_is_one_line(refusal: Callable[..., str], monkeyp
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for module in [name for name in sys.modules if name.startswith("discreet.plots.")]:
         monkeypatch.delitem(sys.modules, module)
+    for name in plots.__all__:  # loaded already by another test
+        monkeypatch.delitem(vars(plots), name, raising=False)
     said = refusal("tradeoff", "--outcomes", "3", "--epsilon", "1:2:3", "--plot", "curve.png")
     assert (
         said

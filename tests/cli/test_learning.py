@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.agreement import Agreement, learned_purpose
+from discreet.agreement import Agreement, purpose_with_sources
 from discreet.collect import open_store
 from discreet.collect._serving import _add_agreements
 from discreet.design import concentration_law, learn
@@ -94,7 +94,7 @@ def test_the_agreement_is_on_what_the_library_learns(files: None, run: Run) -> N
     assert [one["samples"] for one in record["learned_from"]] == [2_000, 1_000]
     agreement = Agreement.read("designed.json")
     ids = [Agreement.read(f"{name}.json").id for name in ("first", "second", "spread")]
-    same = Agreement.of(expected.sampler, purpose=learned_purpose("", ids))
+    same = Agreement.of(expected.sampler, purpose=purpose_with_sources("", ids))
     assert agreement.id == record["agreement"] == same.id
     assert agreement.learned_from == tuple(ids)
     assert agreement.on_outcomes.everybody

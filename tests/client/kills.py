@@ -33,7 +33,7 @@ from tests.collect.running import PATIENCE, agreed, running
 __all__ = ["PATIENCE"]
 OUTCOMES = 50  # so many that two draws are seldom the same
 # a stretch ends when the charge is durable, and when the answer to the last request is waited for
-ENDS = {"_charge": "return", "getresponse": "call"}
+ENDS = {"_find_or_add_charge": "return", "getresponse": "call"}
 
 
 def take_part(address: str, path: Path, data: int, fatal: int | None, careless: bool) -> tuple[str, list[int]]:
@@ -57,7 +57,7 @@ def take_part(address: str, path: Path, data: int, fatal: int | None, careless: 
             path.unlink()
             os.unlink(f"{path}.identity")
             with Ledger.create(path, Budget(epsilon=1.0)).binding() as binding:
-                binding.bind(_identity_digest(parse_secret(secret, path)))
+                binding.bind_identity(_identity_digest(parse_secret(secret, path)))
             Path(f"{path}.identity").write_bytes(secret)
             Path(f"{path}.identity").chmod(0o600)
         client = Client(address, ledger=path, budget=1.0, identity=f"{path}.identity", timeout=PATIENCE)
@@ -148,7 +148,7 @@ def charged(path: Path) -> bool:
 def counted(folder: Path, agreement: Agreement) -> int:
     """How many samples the store holds; the service would pause between two estimates."""
     with closing(open_store(folder / "samples.db")) as store:
-        return int(store.counts(agreement.id, 1).sum())
+        return int(store.outcome_counts(agreement.id, 1).sum())
 
 
 def main() -> None:

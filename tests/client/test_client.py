@@ -347,7 +347,7 @@ def test_an_agreement_that_changes_under_way_is_refused(tmp_path: Path) -> None:
 def test_no_more_is_read_than_there_is_to_say(tmp_path: Path, path: str) -> None:
     weights = 1.0 + np.arange(70_000) / 70_000
     many = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=3.0, any_client=True), epsilon=1.0))
-    answers = replies(many, weights=raw(HEAD + (many.family.beside or b"")))
+    answers = replies(many, weights=raw(HEAD + (many.family.weights_file_content or b"")))
     answers |= {
         key: value for key, value in replies(many, **{path: endless(HEAD, b" " * 65536)}).items() if key.endswith(path)
     }
@@ -360,7 +360,7 @@ def test_no_more_is_read_than_there_is_to_say(tmp_path: Path, path: str) -> None
 def test_weights_too_many_to_list_are_asked_for_and_checked(tmp_path: Path) -> None:
     weights = 1.0 + np.arange(70_000) / 70_000
     many = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=3.0, any_client=True), epsilon=1.0))
-    right = many.family.beside
+    right = many.family.weights_file_content
     assert right is not None
     wrong = right[:800] + np.float64(0.5).tobytes() + right[808:]
     for content in (wrong, right[:-8], b""):

@@ -144,7 +144,7 @@ def test_a_law_outside_the_band_of_the_linear_mechanism_is_moved_to_its_edge(tmp
     assert receipt.outside == 0.0
     for number in range(2, 60):  # every law on outcomes is a member, and rounding makes none an outsider
         simplex = dc.LinearSampler(dc.Simplex(number), epsilon=1.0)
-        assert DeviceData.of(None, [0], None).prepare_draw(simplex, Agreement.of(simplex)).problem == ""
+        assert DeviceData.from_arguments(None, [0], None).prepare_draw(simplex, Agreement.of(simplex)).problem == ""
 
 
 def test_a_density_that_fails_is_served_as_the_reference(tmp_path: Path) -> None:
@@ -319,13 +319,13 @@ def test_an_identity_that_is_lost_is_not_made_anew(tmp_path: Path) -> None:
 
 def test_making_the_two_may_be_cut_short_anywhere(tmp_path: Path) -> None:
     """After the ledger, after the secret, after the note in the ledger: each time the next start goes on from there."""
-    from discreet.client._client import open_identity
+    from discreet.client._client import read_or_create_identity
 
     ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0))
     path = tmp_path / "ledger.identity"
-    secret = open_identity(path, ledger)
+    secret = read_or_create_identity(path, ledger)
     os.rename(path, f"{path}.new")  # noted, but not named yet
-    assert open_identity(path, ledger) == secret
+    assert read_or_create_identity(path, ledger) == secret
     assert path.exists()
     assert not Path(f"{path}.new").exists()
     for left in (b"", b"discreet-secret-1 00", path.read_bytes()):  # a passing file that was not noted is of no use
@@ -333,7 +333,7 @@ def test_making_the_two_may_be_cut_short_anywhere(tmp_path: Path) -> None:
         passing = Path(f"{second.path}.identity.new")
         passing.write_bytes(left)
         os.link(passing, tmp_path / f"a second name {len(left)}")  # as a kill may leave one
-        assert len(open_identity(f"{second.path}.identity", second)) == 32
+        assert len(read_or_create_identity(f"{second.path}.identity", second)) == 32
         assert Path(f"{second.path}.identity").stat().st_nlink == 1
 
 
@@ -347,7 +347,7 @@ def test_a_device_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
         book.create({"epsilon": (5.0).hex(), "delta": (0.0).hex()})
         with book.write_transaction() as pen:
             for entry in entries:
-                pen.add(entry)
+                pen.add_line(entry)
         write_secret(tmp_path / f"{name}.identity")
         with serving(replies(AGREED)) as server:
             client = device(server.address, tmp_path, ledger=tmp_path / name, budget=None)
@@ -547,12 +547,12 @@ def names_without_address(patch: pytest.MonkeyPatch) -> str:
 
 
 def believing(patch: pytest.MonkeyPatch) -> str:
-    patch.setattr(Destination, "is_collector_of", lambda self, before: before is not None)
+    patch.setattr(Destination, "is_same_collector_as", lambda self, before: before is not None)
     return "one name with two collectors"
 
 
 def forgetful(patch: pytest.MonkeyPatch) -> str:
-    patch.setattr(Destination, "is_question_of", lambda *_: False)
+    patch.setattr(Destination, "is_already_answered_by", lambda *_: False)
     return "two samples under one name|more was spent"
 
 

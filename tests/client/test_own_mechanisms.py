@@ -19,10 +19,10 @@ import discreet as dc
 from discreet import Agreement, DiscreetError, Simplex
 from discreet.cli._app import app
 from discreet.client import Client, send_table
-from discreet.collect import collectable, open_store, publish
-from discreet.collect._catalogue import are_stages
+from discreet.collect import agreement_coding_and_sampler, open_store, publish
+from discreet.collect._catalogue import can_be_estimated_as_stages
 from discreet.collect._counting import Arrival
-from discreet.collect._results import OWN_ALONE, estimate_change, estimate_counts, estimate_side_by_side
+from discreet.collect._results import OWN_ALONE, estimate_change, estimate_from_counts, estimate_groups_side_by_side
 from discreet.collect._store import StoredAgreement
 from discreet.errors import CollectorError
 from discreet.ledger import Ledger
@@ -133,7 +133,7 @@ def test_a_device_without_data_draws_the_reference_in_integers(install: Install)
 
     sampler = install()(Simplex(COLOURS), epsilon=1.0)
     agreement = Agreement.of(sampler)
-    drawn = DeviceData.of(None, ["grey"], None).prepare_draw(sampler, agreement)
+    drawn = DeviceData.from_arguments(None, ["grey"], None).prepare_draw(sampler, agreement)
     assert drawn.outside == 1.0
     times = wide(3_000, 600)
     counts = np.bincount([drawn.draw() for _ in range(times)], minlength=3) / times
@@ -197,21 +197,21 @@ def test_a_collection_by_an_own_mechanism(install: Install, tmp_path: Path, monk
 
 def test_a_law_that_is_not_linear_is_counted_and_says_why_there_are_no_shares(install: Install, tmp_path: Path) -> None:
     """The same sentence in the service, in `publish` and in `discreet estimate`; groups and changes say that they are not for it."""
-    agreement, _, sampler = collectable(agreed(install()))
+    agreement, _, sampler = agreement_coding_and_sampler(agreed(install()))
     kept, counts = StoredAgreement(agreement, agreement.id), np.array([30, 20, 10])
     with pytest.raises(DiscreetError) as error:
         dc.estimation.inverted_population(agreement, counts=counts)
     sentence = str(error.value)
     assert "does not state a linear law, so its samples tell no shares of the population" in sentence
-    found = estimate_counts(kept, sampler, counts, 0.95)
+    found = estimate_from_counts(kept, sampler, counts, 0.95)
     assert (found["samples"], found["shares"], found["notes"]) == (60, [], [sentence])
     assert estimate_change(kept, sampler, (1, 2), [counts, counts], 0.95)["notes"] == [OWN_ALONE]
-    assert estimate_side_by_side([kept, kept], sampler, [counts, counts], 0.95)["notes"] == [OWN_ALONE]
-    assert not are_stages([agreement, agreement])
+    assert estimate_groups_side_by_side([kept, kept], sampler, [counts, counts], 0.95)["notes"] == [OWN_ALONE]
+    assert not can_be_estimated_as_stages([agreement, agreement])
     with closing(open_store(tmp_path / "store.db", create=True)) as store:
         store.add(agreement)
         arrivals = [Arrival(bytes([n] * 16), bytes([n] * 16), n % 3) for n in range(30)]
-        store.count(agreement.id, 1, arrivals, "2026-01-01")
+        store.count_arrivals(agreement.id, 1, arrivals, "2026-01-01")
         store.close_collection(agreement.id, "2026-01-02")
         with pytest.raises(DiscreetError, match="tell no shares of the population"):
             publish(store, tmp_path / "result")
@@ -229,4 +229,4 @@ def test_a_collector_without_the_package_does_not_start(install: Install) -> Non
     agreement = agreed(install())
     install(version="2.0")
     with pytest.raises(DiscreetError, match=r"install obscurity==1\.2"):
-        collectable(agreement)
+        agreement_coding_and_sampler(agreement)

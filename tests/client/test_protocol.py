@@ -93,13 +93,13 @@ def test_a_key_lies_in_a_file_of_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_addresses_are_spelled_as_devices_spell_them() -> None:
-    assert protocol.check_addresses(["https://a.example/"]) == ("https://a.example",)
+    assert protocol.normalise_addresses(["https://a.example/"]) == ("https://a.example",)
     spelled = ["HTTPS://A.Example:443", "https://a.example:0443/", "https://\uff41.example"]
-    assert protocol.check_addresses(spelled) == ("https://a.example",) * 3
-    assert protocol.check_addresses(["http://10.0.0.1:8000/folder/"]) == ("http://10.0.0.1:8000/folder",)
+    assert protocol.normalise_addresses(spelled) == ("https://a.example",) * 3
+    assert protocol.normalise_addresses(["http://10.0.0.1:8000/folder/"]) == ("http://10.0.0.1:8000/folder",)
     for wrong in ([], ["a.example"], ["https://a example"]):
         with pytest.raises(DiscreetError, match="address"):
-            protocol.check_addresses(wrong)
+            protocol.normalise_addresses(wrong)
 
 
 def test_the_format_does_not_change() -> None:
@@ -109,7 +109,7 @@ def test_the_format_does_not_change() -> None:
         + b'","collection":"'
         + b"b" * 64
     )
-    assert STATEMENT.message == message + b'","follows":null}'
+    assert STATEMENT.signed_bytes == message + b'","follows":null}'
     assert (
         KEY.public == "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29"
     )  # of 32 zeros: RFC 8032 gives it

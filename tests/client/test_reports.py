@@ -133,7 +133,7 @@ def test_a_device_takes_as_many_words_whichever_block_it_sends(monkeypatch: pyte
 def test_no_input_keeps_a_report_from_being_drawn(held: dict[str, Any]) -> None:
     sampler = ReportSampler(dc.Simplex(TOWNS), epsilon=1.0)
     given = {"p": None, "records": None, "counts": None, **held}
-    fitted = DeviceData.of(**given).prepare_draw(sampler, Agreement.of(sampler))
+    fitted = DeviceData.from_arguments(**given).prepare_draw(sampler, Agreement.of(sampler))
     assert sampler.check_reports([fitted.draw()]).shape == (1,)
     assert fitted.problem
 

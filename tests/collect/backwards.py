@@ -14,5 +14,5 @@ def yesterday() -> str:
 
 
 if __name__ == "__main__":
-    vars(writing)["today"] = yesterday
+    vars(writing)["today_in_utc"] = yesterday
     main()

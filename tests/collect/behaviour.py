@@ -60,9 +60,9 @@ class Model:
         for agreement in agreements:
             for number in range(1, agreement.rounds + 1):
                 expected = [self.counted[agreement.id, number, outcome] for outcome in range(agreement.domain.size)]
-                assert store.counts(agreement.id, number).tolist() == expected
+                assert store.outcome_counts(agreement.id, number).tolist() == expected
                 days = sorted((key[2], n) for key, n in self.arrived.items() if key[:2] == (agreement.id, number))
-                assert store.by_day(agreement.id, number) == days
+                assert store.sample_counts_by_day(agreement.id, number) == days
 
 
 class Behaviour:
@@ -78,18 +78,19 @@ class Behaviour:
         first, second, other = agreed(3), agreed(3, epsilon=0.5), agreed(4)
         for each, follows in ((first, None), (second, first.id), (other, None)):
             store.add(each, follows=follows)
-        assert store.count(first.id, 1, [arrival("ann", 0), arrival("bob", 2)], DAY) == [Verdict.COUNTED] * 2
+        assert store.count_arrivals(first.id, 1, [arrival("ann", 0), arrival("bob", 2)], DAY) == [Verdict.COUNTED] * 2
         assert {each.closed for each in store.agreements()} == {None}
         assert store.close_collection(second.id, "2026-07-02") == "2026-07-02"
         assert store.close_collection(first.id, "2026-07-09") == "2026-07-02"  # for good, and once
         sent = [arrival("ann", 1), arrival("cid", 1), arrival("bob", 2, "second"), arrival("cid", 1), arrival("bob", 2)]
         found = [Verdict.AGAIN, Verdict.CLOSED, Verdict.SPOKEN, Verdict.CLOSED, Verdict.AGAIN]
-        assert store.count(first.id, 1, sent, DAY) == found
-        assert store.count(second.id, 1, [arrival("dan")], DAY) == [Verdict.CLOSED]
-        assert store.count(other.id, 1, [arrival("cid", 3)], DAY) == [Verdict.COUNTED]  # another collection goes on
-        assert store.counts(first.id, 1).tolist() == [1, 0, 1]
-        assert store.counts(second.id, 1).sum() == 0
-        assert store.by_day(first.id, 1) == [(DAY, 2)]
+        assert store.count_arrivals(first.id, 1, sent, DAY) == found
+        assert store.count_arrivals(second.id, 1, [arrival("dan")], DAY) == [Verdict.CLOSED]
+        # another collection goes on
+        assert store.count_arrivals(other.id, 1, [arrival("cid", 3)], DAY) == [Verdict.COUNTED]
+        assert store.outcome_counts(first.id, 1).tolist() == [1, 0, 1]
+        assert store.outcome_counts(second.id, 1).sum() == 0
+        assert store.sample_counts_by_day(first.id, 1) == [(DAY, 2)]
         assert [each.closed for each in store.agreements()] == ["2026-07-02", "2026-07-02", None]
         with pytest.raises(DiscreetError, match="not in the store"):
             store.close_collection("0" * 64, DAY)
@@ -107,7 +108,7 @@ class Behaviour:
             own = open_store(where)
             number = 0
             while not stop.is_set():
-                counted.extend(own.count(first.id, 1, [arrival(f"{thread} {number}", number % 3)], DAY))
+                counted.extend(own.count_arrivals(first.id, 1, [arrival(f"{thread} {number}", number % 3)], DAY))
                 number += 1
             own.close()
 
@@ -117,13 +118,13 @@ class Behaviour:
         while len(counted) < 10:
             stop.wait(0.01)
         store.close_collection(first.id, DAY)
-        then = store.counts(first.id, 1).tolist()
+        then = store.outcome_counts(first.id, 1).tolist()
         while Verdict.CLOSED not in counted:
             stop.wait(0.01)
         stop.set()
         for each in threads:
             each.join()
-        assert store.counts(first.id, 1).tolist() == then
+        assert store.outcome_counts(first.id, 1).tolist() == then
         assert counted.count(Verdict.COUNTED) == sum(then)
 
     def test_how_few_samples_are_hidden_is_kept_for_every_collection(self, store: Store) -> None:
@@ -132,19 +133,19 @@ class Behaviour:
         assert [each.least for each in store.agreements()] == [0, 0]
         store.close_collection(agreed(3).id, DAY)
         for least in (50, 7):
-            store.hide_estimates(least)
+            store.hide_estimates_below(least)
             assert [(each.least, each.closed) for each in store.agreements()] == [(least, DAY), (least, None)]
         bad: list[Any] = [-1, 1.5, True, 10**16]
         for wrong in bad:
             with pytest.raises(DiscreetError, match="least"):
-                store.hide_estimates(wrong)
+                store.hide_estimates_below(wrong)
 
     def test_estimates_are_shown_as_chosen_under_one_ticket_for_each_collection(self, store: Store) -> None:
         first, second = agreed(3), agreed(4)
         store.add(first)
         store.add(second)
         assert {(each.shown, each.ticket) for each in store.agreements()} == {("always", "")}
-        store.hide_estimates(5)
+        store.hide_estimates_below(5)
         tickets = []
         for shown in ("after", "never", "after"):
             store.show_estimates(shown)
@@ -163,7 +164,7 @@ class Behaviour:
         for words in ("{}", '{"title":"é蓝🦊"}'):
             store.keep_questions(first.id, words)
             assert [each.questions for each in store.agreements()] == [words, None]
-        store.count(first.id, 1, [arrival("ann", 0)], DAY)
+        store.count_arrivals(first.id, 1, [arrival("ann", 0)], DAY)
         store.keep_questions(first.id, words)
         with pytest.raises(DiscreetError, match="people who read other words"):
             store.keep_questions(first.id, "{}")
@@ -176,21 +177,21 @@ class Behaviour:
         first = agreed(3)
         store.add(first)
         both = [arrival("ann", 0), arrival("bob", 2)]
-        assert store.count(first.id, 1, both, DAY) == [Verdict.COUNTED, Verdict.COUNTED]
-        assert store.count(first.id, 1, both, "2026-07-02") == [Verdict.AGAIN, Verdict.AGAIN]
-        assert store.count(first.id, 1, [arrival("ann", 1, key="second")], DAY) == [Verdict.SPOKEN]
-        assert store.counts(first.id, 1).tolist() == [1, 0, 1]
-        assert store.counts(first.id, 1).dtype == np.int64
-        assert store.by_day(first.id, 1) == [(DAY, 2)]
-        assert store.count(first.id, 1, [], DAY) == []
+        assert store.count_arrivals(first.id, 1, both, DAY) == [Verdict.COUNTED, Verdict.COUNTED]
+        assert store.count_arrivals(first.id, 1, both, "2026-07-02") == [Verdict.AGAIN, Verdict.AGAIN]
+        assert store.count_arrivals(first.id, 1, [arrival("ann", 1, key="second")], DAY) == [Verdict.SPOKEN]
+        assert store.outcome_counts(first.id, 1).tolist() == [1, 0, 1]
+        assert store.outcome_counts(first.id, 1).dtype == np.int64
+        assert store.sample_counts_by_day(first.id, 1) == [(DAY, 2)]
+        assert store.count_arrivals(first.id, 1, [], DAY) == []
 
     def test_within_one_batch_the_first_of_a_client_counts(self, store: Store) -> None:
         first = agreed(3)
         store.add(first)
         batch = [arrival("ann", 0), arrival("ann", 0), arrival("ann", 1, key="second"), arrival("bob", 1)]
         expected = [Verdict.COUNTED, Verdict.AGAIN, Verdict.SPOKEN, Verdict.COUNTED]
-        assert store.count(first.id, 1, batch, DAY) == expected
-        assert store.counts(first.id, 1).tolist() == [1, 1, 0]
+        assert store.count_arrivals(first.id, 1, batch, DAY) == expected
+        assert store.outcome_counts(first.id, 1).tolist() == [1, 1, 0]
 
     def test_a_client_speaks_once_in_a_collection_under_whichever_agreement_of_it(self, store: Store) -> None:
         first, second, third, apart = agreed(2), agreed(2, epsilon=0.5), agreed(4, epsilon=0.25), agreed(2, epsilon=2.0)
@@ -204,19 +205,19 @@ class Behaviour:
             (third.id, first.id, second.id),
             (apart.id, apart.id, None),
         ]
-        assert store.count(first.id, 1, [arrival("ann")], DAY) == [Verdict.COUNTED]
+        assert store.count_arrivals(first.id, 1, [arrival("ann")], DAY) == [Verdict.COUNTED]
         for following in (second, third):
-            assert store.count(following.id, 1, [arrival("ann", 1, key="second")], DAY) == [Verdict.SPOKEN]
-            assert not store.counts(following.id, 1).any()
-        assert store.count(apart.id, 1, [arrival("ann", 1, key="second")], DAY) == [Verdict.COUNTED]
+            assert store.count_arrivals(following.id, 1, [arrival("ann", 1, key="second")], DAY) == [Verdict.SPOKEN]
+            assert not store.outcome_counts(following.id, 1).any()
+        assert store.count_arrivals(apart.id, 1, [arrival("ann", 1, key="second")], DAY) == [Verdict.COUNTED]
 
     def test_rounds_are_counted_apart(self, store: Store) -> None:
         first = agreed(2, rounds=3)
         store.add(first)
         for number in (1, 2, 3):
-            assert store.count(first.id, number, [arrival("ann", 1)], DAY) == [Verdict.COUNTED]
-            assert store.count(first.id, number, [arrival("ann", 1)], DAY) == [Verdict.AGAIN]
-            assert store.counts(first.id, number).tolist() == [0, 1]
+            assert store.count_arrivals(first.id, number, [arrival("ann", 1)], DAY) == [Verdict.COUNTED]
+            assert store.count_arrivals(first.id, number, [arrival("ann", 1)], DAY) == [Verdict.AGAIN]
+            assert store.outcome_counts(first.id, number).tolist() == [0, 1]
 
     def test_an_agreement_is_kept_whole_and_never_changed(self, store: Store, where: str) -> None:
         labelled = agreed(["rot", "grün", "null\u2028"], purpose="Farben")
@@ -228,7 +229,7 @@ class Behaviour:
         again = open_store(where, create=False)
         assert [kept.agreement.text for kept in again.agreements()] == [labelled.text, cells.text, line.text]
         again.close()
-        assert len(store.counts(line.id, 1)) > 100
+        assert len(store.outcome_counts(line.id, 1)) > 100
         for one, follows in ((labelled, cells.id), (cells, "0" * 64)):
             with pytest.raises(DiscreetError, match="follows none, not"):
                 store.add(one, follows=follows)
@@ -243,8 +244,8 @@ class Behaviour:
         (kept,) = store.agreements()
         assert kept.agreement.id == many.id
         assert kept.agreement.sampler().family.weights.tolist() == many.sampler().family.weights.tolist()
-        store.count(many.id, 1, [arrival("ann", 69_999)], DAY)
-        assert store.counts(many.id, 1).nonzero()[0].tolist() == [69_999]
+        store.count_arrivals(many.id, 1, [arrival("ann", 69_999)], DAY)
+        assert store.outcome_counts(many.id, 1).nonzero()[0].tolist() == [69_999]
 
     @pytest.mark.parametrize(
         ("change", "says"),
@@ -264,13 +265,13 @@ class Behaviour:
         store.add(first)
         agreement, number, arrivals = change(first)
         with pytest.raises(DiscreetError, match=says):
-            store.count(agreement, number, [arrival("bob"), *arrivals], DAY)
-        assert not store.counts(first.id, 1).any()
-        assert store.by_day(first.id, 1) == []
-        assert store.count(first.id, 1, [arrival("bob")], DAY) == [Verdict.COUNTED]
+            store.count_arrivals(agreement, number, [arrival("bob"), *arrivals], DAY)
+        assert not store.outcome_counts(first.id, 1).any()
+        assert store.sample_counts_by_day(first.id, 1) == []
+        assert store.count_arrivals(first.id, 1, [arrival("bob")], DAY) == [Verdict.COUNTED]
 
     def test_unknown_agreements_have_no_counts(self, store: Store) -> None:
-        for ask in (store.counts, store.by_day):
+        for ask in (store.outcome_counts, store.sample_counts_by_day):
             with pytest.raises(DiscreetError, match="is not in the store"):
                 ask("0" * 64, 1)
 
@@ -293,7 +294,7 @@ class Behaviour:
                 arrival(chosen.randint(1, 40), chosen.randrange(5), key=chosen.choice(("first", "first", "second")))
                 for _ in range(chosen.randint(0, 12))
             ]
-            assert store.count(under.id, number, batch, day) == model.count(under.id, number, batch, day)
+            assert store.count_arrivals(under.id, number, batch, day) == model.count(under.id, number, batch, day)
         for store in stores:
             model.check(store, known)
             store.close()
@@ -312,7 +313,7 @@ class Behaviour:
             ],
         )
         assert counted == clients
-        totals = store.counts(first.id, 1) + store.counts(second.id, 1)
+        totals = store.outcome_counts(first.id, 1) + store.outcome_counts(second.id, 1)
         assert totals.tolist() == np.bincount(np.arange(clients) % 7, minlength=7).tolist()
 
     @staticmethod
@@ -327,7 +328,7 @@ class Behaviour:
                 while rows:
                     size = chosen.randint(1, 20)
                     batch, rows = rows[:size], rows[size:]
-                    verdicts = store.count(batch[0][0].id, 1, [one for _, one in batch], DAY)
+                    verdicts = store.count_arrivals(batch[0][0].id, 1, [one for _, one in batch], DAY)
                     counted[number] += verdicts.count(Verdict.COUNTED)
             except BaseException as error:
                 failures.append(error)

@@ -110,7 +110,7 @@ class Seen:
 
     def check(self, store: Store, known: Counter[int]) -> None:
         """Whether what is counted lies between what was acknowledged before (`known`) and what has been sent by now."""
-        counts = store.counts(AGREED.id, 1).tolist()
+        counts = store.outcome_counts(AGREED.id, 1).tolist()
         sent = self.outcomes(self.sent)
         for outcome, count in enumerate(counts):
             assert known[outcome] <= count, f"{known[outcome] - count} acknowledged samples were lost"
@@ -120,15 +120,15 @@ class Seen:
         """Whether exactly what was sent is counted, now that all of it is acknowledged; asked again it is all known by its keys."""
         assert self.acknowledged == self.sent
         expected = self.outcomes(self.sent)
-        assert store.counts(AGREED.id, 1).tolist() == [expected[outcome] for outcome in range(OUTCOMES)]
+        assert store.outcome_counts(AGREED.id, 1).tolist() == [expected[outcome] for outcome in range(OUTCOMES)]
         place = ("discreet speaker", AGREED.id, "1")
         for key_of, verdict in ((lambda key: key, Verdict.AGAIN), (lambda key: f"{key}-other", Verdict.SPOKEN)):
             arrivals = [
                 Arrival(text_digest(*place, name), text_digest("discreet sent", key_of(key)), outcome)
                 for name, (key, outcome) in self.sent.items()
             ]
-            assert set(store.count(AGREED.id, 1, arrivals, "2026-01-01")) <= {verdict}
-        assert store.counts(AGREED.id, 1).sum() == len(self.sent)
+            assert set(store.count_arrivals(AGREED.id, 1, arrivals, "2026-01-01")) <= {verdict}
+        assert store.outcome_counts(AGREED.id, 1).sum() == len(self.sent)
 
 
 class Senders:

@@ -27,6 +27,6 @@ class _Careless:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def count(self, agreement: str, round: int, arrivals: list[Arrival], day: str) -> list[Verdict]:
-        threading.Timer(0.05, self._store.count, (agreement, round, arrivals, day)).start()
+    def count_arrivals(self, agreement: str, round: int, arrivals: list[Arrival], day: str) -> list[Verdict]:
+        threading.Timer(0.05, self._store.count_arrivals, (agreement, round, arrivals, day)).start()
         return [Verdict.COUNTED] * len(arrivals)

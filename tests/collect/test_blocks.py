@@ -4,7 +4,14 @@ from collections import Counter
 
 from hypothesis import given, strategies as st
 
-from discreet.collect._postgres import BLOCK, EMPTY, FEW_BLOCKS, add_to_blocks, blocks_to_write, sum_block_counts
+from discreet.collect._postgres import (
+    BLOCK,
+    EMPTY,
+    FEW_BLOCKS,
+    add_counts_to_blocks,
+    block_numbers_to_write,
+    sum_block_counts,
+)
 
 
 class Rows:
@@ -26,13 +33,13 @@ def test_what_is_added_in_several_slots_is_what_is_read(data: st.DataObject, out
     for _ in range(4):
         counted = Counter(data.draw(st.lists(outcome, min_size=1)))
         held = data.draw(st.sampled_from(slots))
-        numbers = blocks_to_write(sorted(counted.items()), outcomes)
+        numbers = block_numbers_to_write(sorted(counted.items()), outcomes)
         assert numbers == sorted(set(numbers))
         assert {each // BLOCK for each in counted} <= set(numbers)
         if outcomes <= FEW_BLOCKS * BLOCK:
             assert len(numbers) == -(-outcomes // BLOCK)  # all of them, whatever was counted
         before = {number: held.get(number, EMPTY) for number in numbers}
-        held.update(zip(numbers, add_to_blocks(before, counted.items()), strict=True))
+        held.update(zip(numbers, add_counts_to_blocks(before, counted.items()), strict=True))
         expected += counted
     found = sum_block_counts(Rows([row for held in slots for row in held.items()]), outcomes)
     assert found.tolist() == [expected[each] for each in range(outcomes)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from discreet.collect import open_store
-from discreet.collect._catalogue import authorized_gateway
+from discreet.collect._catalogue import gateway_id_from_authorization
 from discreet.collect._counting import token_digest
 from discreet.collect._pages import enrol_tokens, read_tokens, write_tokens
 from discreet.collect._requests import RequestProblem
@@ -64,30 +64,30 @@ CLIENT, GATEWAY = "client-token-0001", "gateway-token-001"
 
 def test_without_tokens_everybody_speaks_and_no_header_matters(where: str) -> None:
     with closing(open_store(where)) as store:
-        everybody = store.enrolment()
+        everybody = store.read_enrolment()
     assert not everybody.needed
     for said in ([], ["Basic abc"], ["Bearer abc"]):
-        assert authorized_gateway(everybody, said) is None
+        assert gateway_id_from_authorization(everybody, said) is None
 
 
 def test_a_token_of_a_gateway_is_no_client_and_a_client_no_gateway(where: str) -> None:
     with closing(open_store(where)) as store:
         assert enrol_tokens(store, [CLIENT], [GATEWAY]) == 2
         assert enrol_tokens(store, [CLIENT], [GATEWAY]) == 0
-        enrolled = store.enrolment()
+        enrolled = store.read_enrolment()
         assert enrolled.needed
-        assert store.known_tokens([token_digest(CLIENT), token_digest(GATEWAY)]) == {token_digest(CLIENT)}
+        assert store.unrevoked_client_tokens([token_digest(CLIENT), token_digest(GATEWAY)]) == {token_digest(CLIENT)}
         for tokens, gateways in (([GATEWAY], []), ([], [CLIENT]), (["another-token-001"], [CLIENT])):
             with pytest.raises(DiscreetError, match="share 1 token"):
                 enrol_tokens(store, tokens, gateways)
-        assert store.enrolment() == enrolled
-        assert store.known_tokens([token_digest("another-token-001")]) == set()
-    assert authorized_gateway(enrolled, []) is None
-    assert authorized_gateway(enrolled, [f"Basic {GATEWAY}"]) is None
-    assert authorized_gateway(enrolled, [f"bearer {GATEWAY}"]) == enrolled.gateways[token_digest(GATEWAY)]
+        assert store.read_enrolment() == enrolled
+        assert store.unrevoked_client_tokens([token_digest("another-token-001")]) == set()
+    assert gateway_id_from_authorization(enrolled, []) is None
+    assert gateway_id_from_authorization(enrolled, [f"Basic {GATEWAY}"]) is None
+    assert gateway_id_from_authorization(enrolled, [f"bearer {GATEWAY}"]) == enrolled.gateways[token_digest(GATEWAY)]
     for said in (f"Bearer {CLIENT}", "Bearer ", "Bearer é", f"Bearer {GATEWAY}0"):
         with pytest.raises(RequestProblem) as refused:
-            authorized_gateway(enrolled, [said])
+            gateway_id_from_authorization(enrolled, [said])
         assert refused.value.status == 401
         assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
 
@@ -95,21 +95,21 @@ def test_a_token_of_a_gateway_is_no_client_and_a_client_no_gateway(where: str) -
 def test_a_token_that_is_revoked_stays_so_and_the_store_stays_enrolled(where: str) -> None:
     with closing(open_store(where)) as store:
         enrol_tokens(store, [CLIENT], [GATEWAY])
-        assert store.revoke(map(token_digest, [CLIENT, GATEWAY, "nobody-has-this-1"])) == 2
-        assert store.revoke([token_digest(CLIENT)]) == 0
+        assert store.revoke_token_digests(map(token_digest, [CLIENT, GATEWAY, "nobody-has-this-1"])) == 2
+        assert store.revoke_token_digests([token_digest(CLIENT)]) == 0
         enrol_tokens(store, [CLIENT], [GATEWAY])  # as a service that is started with the old files again
-        assert store.known_tokens([token_digest(CLIENT)]) == set()
-        assert (store.enrolment().needed, store.enrolment().gateways) == (True, {})
+        assert store.unrevoked_client_tokens([token_digest(CLIENT)]) == set()
+        assert (store.read_enrolment().needed, store.read_enrolment().gateways) == (True, {})
 
 
 def test_a_gateway_whose_token_is_replaced_stays_the_same_gateway(where: str) -> None:
     with closing(open_store(where)) as store:
         enrol_tokens(store, [CLIENT], [GATEWAY, "gateway-token-002"])
-        before = store.enrolment().gateways
+        before = store.read_enrolment().gateways
         assert len(set(before.values())) == 2
         old, new = token_digest(GATEWAY), token_digest("gateway-token-new")
-        store.replace_gateways([(old, new)])
-        after = store.enrolment().gateways
+        store.replace_gateway_tokens([(old, new)])
+        after = store.read_enrolment().gateways
         assert after == {new: before[old], **{key: name for key, name in before.items() if key != old}}
         for pair, says in (
             ((old, token_digest("gateway-token-9")), "token 1 is not one of a gateway"),
@@ -118,8 +118,8 @@ def test_a_gateway_whose_token_is_replaced_stays_the_same_gateway(where: str) ->
             ((new, token_digest(CLIENT)), "share 1 token"),
         ):
             with pytest.raises(DiscreetError, match=says):
-                store.replace_gateways([pair])
-        assert store.enrolment().gateways == after
+                store.replace_gateway_tokens([pair])
+        assert store.read_enrolment().gateways == after
 
 
 def test_a_token_in_both_lists_is_refused(tmp_path: Path, refusal: Callable[..., str]) -> None:

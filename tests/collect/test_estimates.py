@@ -24,10 +24,10 @@ class Counting(SqliteStore):
         super().__init__(path)
         self.reads, self._noting = 0, threading.Lock()
 
-    def counts(self, agreement: str, round: int) -> Any:
+    def outcome_counts(self, agreement: str, round: int) -> Any:
         with self._noting:
             self.reads += 1
-        return super().counts(agreement, round)
+        return super().outcome_counts(agreement, round)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_many_who_ask_at_once_are_told_what_is_computed_once(store: Counting, mo
         )
         assert len({each.tag for each in told}) == 1
         assert (store.reads, len(took)) == (1, 1)
-        store.count(collected.id, 1, [Arrival(text_digest("a"), text_digest("k"), 3)], "2026-01-01")
+        store.count_arrivals(collected.id, 1, [Arrival(text_digest("a"), text_digest("k"), 3)], "2026-01-01")
         version[0] += 1
         told = await asyncio.gather(
             *(made.current_estimate(EstimateRequest("estimate", ((collected, 1),), "0.95")) for _ in range(50))
@@ -76,7 +76,7 @@ def test_what_other_processes_write_is_seen_soon(store: Counting, monkeypatch: p
             ]
             == 0
         )
-        store.count(collected.id, 1, [Arrival(text_digest("a"), text_digest("k"), 3)], "2026-01-01")
+        store.count_arrivals(collected.id, 1, [Arrival(text_digest("a"), text_digest("k"), 3)], "2026-01-01")
         assert (
             json.loads((await made.current_estimate(EstimateRequest("estimate", ((collected, 1),), "0.95"))).body)[
                 "samples"

@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from discreet.cli._app import app
 from discreet.client._protocol import read_collector_key
-from discreet.collect._counting import read_seal
+from discreet.collect._counting import read_seal_file
 from discreet.collect._requests import MOST_BODY
 from tests.needed import needed_module
 
@@ -85,7 +85,7 @@ def test_every_file_that_is_named_is_there_or_made_first(compose: Any) -> None:
 
 def test_keys_are_made_and_copied_as_the_collector_reads_them(tmp_path: Path) -> None:
     text, start = (FOLDER / "compose.yaml").read_text(), (FOLDER / "start.sh").read_text()
-    for name, read in (("seal", read_seal), ("collector-key", read_collector_key)):
+    for name, read in (("seal", read_seal_file), ("collector-key", read_collector_key)):
         (line,) = re.findall(rf'echo "(\S+) \$\(openssl rand -hex 32\)" > {name}\.txt', text)
         path = tmp_path / name
         path.write_text(f"{line} {'ab' * 32}\n")

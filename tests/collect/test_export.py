@@ -18,7 +18,7 @@ from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import export, open_store
 from discreet.collect._catalogue import Catalogue
-from discreet.collect._results import estimate_counts
+from discreet.collect._results import estimate_from_counts
 from discreet.collect._sqlite import SqliteStore
 from discreet.collect._store import Store
 from discreet.estimation._sample_tables import coding_and_sampler, tally
@@ -38,7 +38,7 @@ def filled(store: Store, agreement: Agreement, counts: Any) -> None:
     """Count so many samples of each outcome."""
     store.add(agreement)
     outcomes = np.repeat(np.arange(len(counts)), counts).tolist()
-    store.count(agreement.id, 1, [arrival(number, outcome) for number, outcome in enumerate(outcomes)], DAY)
+    store.count_arrivals(agreement.id, 1, [arrival(number, outcome) for number, outcome in enumerate(outcomes)], DAY)
 
 
 def read_back(path: Path) -> list[int]:
@@ -78,7 +78,7 @@ def test_every_outcome_is_read_back(store: Store, tmp_path: Path, name: str) -> 
     """All outcomes occur, each in its own number; for cells that is a point of each, which must lie in it."""
     agreement = Agreement.of(SAMPLERS[name]())
     store.add(agreement)
-    size = len(store.counts(agreement.id, 1))
+    size = len(store.outcome_counts(agreement.id, 1))
     counts = 1 + np.arange(size) % 3
     filled(store, agreement, counts)
     for ending in ("parquet", "arrow"):
@@ -92,11 +92,11 @@ def test_every_outcome_is_read_back(store: Store, tmp_path: Path, name: str) -> 
 def test_an_estimate_of_it_is_the_service_s(store: Store, tmp_path: Path, name: str) -> None:
     agreement = Agreement.of(SAMPLERS[name]())
     store.add(agreement)
-    size = len(store.counts(agreement.id, 1))
+    size = len(store.outcome_counts(agreement.id, 1))
     filled(store, agreement, np.random.default_rng(1).integers(0, 40, size))
     export(store, tmp_path / "out.parquet")
     (collected,) = Catalogue(store, [1]).all_agreements
-    told = estimate_counts(collected.kept, collected.sampler, store.counts(agreement.id, 1), 0.9)
+    told = estimate_from_counts(collected.kept, collected.sampler, store.outcome_counts(agreement.id, 1), 0.9)
     asked = [part for each in told["statistics"] for part in ("--statistic", each["name"])]
     assert bool(asked) == (name in ("cells", "line") and told["identifiable"])
     options = ["--confidence", "0.9", "--json", *asked]
@@ -128,9 +128,9 @@ def test_which_agreement_and_which_round(store: Store, tmp_path: Path) -> None:
     first, second = agreed(3, rounds=2), agreed(3, epsilon=0.5)
     store.add(first)
     store.add(second, follows=first.id)
-    store.count(first.id, 1, [arrival("ann", 1)], DAY)
-    store.count(first.id, 2, [arrival("ann", 2)], DAY)
-    store.count(second.id, 1, [arrival("bob", 0)], DAY)
+    store.count_arrivals(first.id, 1, [arrival("ann", 1)], DAY)
+    store.count_arrivals(first.id, 2, [arrival("ann", 2)], DAY)
+    store.count_arrivals(second.id, 1, [arrival("bob", 0)], DAY)
     for number, (chosen, round_number, counts) in enumerate(
         [(None, 1, [1, 0, 0]), (second.id, 1, [1, 0, 0]), (first.id[:12], 1, [0, 1, 0]), (first.id, 2, [0, 0, 1])]
     ):
@@ -182,7 +182,7 @@ def test_the_store_itself_is_never_replaced(tmp_path: Path) -> None:
     filled(store, agreed(3), [1, 2, 3])
     with pytest.raises(DiscreetError, match="would replace the store"):
         export(store, path, replace=True)
-    assert store.counts(agreed(3).id, 1).tolist() == [1, 2, 3]
+    assert store.outcome_counts(agreed(3).id, 1).tolist() == [1, 2, 3]
     store.close()
 
 

@@ -75,7 +75,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert "Traceback" not in collector.said
         assert collector.stop() == 0
     with closing(open_store(tmp_path / "store.db")) as store:
-        assert store.counts(agreement.id, 1).sum() == 5500
+        assert store.outcome_counts(agreement.id, 1).sum() == 5500
 
 
 @contextmanager

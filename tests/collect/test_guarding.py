@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.collect._requests import check_origin, report_fault
+from discreet.collect._requests import parse_origin, print_fault_without_message
 from discreet.errors import DiscreetError
 from tests.collect.running import agreed, one, running
 
@@ -53,14 +53,14 @@ def test_a_service_is_closed_to_other_sites_unless_they_are_allowed(tmp_path: Pa
 )
 def test_what_is_no_origin_is_refused(origin: str) -> None:
     with pytest.raises(DiscreetError, match="is not an origin"):
-        check_origin(origin)
+        parse_origin(origin)
 
 
 def test_a_fault_is_told_by_its_kind_and_place_alone(capsys: pytest.CaptureFixture[str]) -> None:
     try:
         raise KeyError("ann said blue")
     except KeyError as error:
-        report_fault(error)
+        print_fault_without_message(error)
     said = capsys.readouterr().err
     assert said.startswith("discreet: a fault of the collector, KeyError: ")
     assert "test_guarding.py" in said
@@ -76,8 +76,8 @@ from discreet.collect import open_store, service
 class Broken:
     def __init__(self, store): self._store = store
     def __getattr__(self, name): return getattr(self._store, name)
-    def count(self, *arguments): raise KeyError("ann said blue")
-    def by_day(self, *arguments): raise ZeroDivisionError("ann said blue")
+    def count_arrivals(self, *arguments): raise KeyError("ann said blue")
+    def sample_counts_by_day(self, *arguments): raise ZeroDivisionError("ann said blue")
 
 store = open_store("samples.db")
 agreement = Agreement.read("agreement.json")

@@ -7,7 +7,7 @@ import pytest
 
 from discreet import DiscreetError
 from discreet.collect import open_store
-from discreet.collect._sqlite import display_name
+from discreet.collect._sqlite import store_display_name
 
 
 @pytest.mark.parametrize("where", ["", None, 3, b"store", ["store"]])
@@ -31,6 +31,6 @@ def test_a_store_that_is_not_there_is_made_only_where_that_is_asked_for(tmp_path
 
 
 def test_a_password_is_not_shown() -> None:
-    assert display_name("postgresql://me:hunter2@host:5433/store") == "postgresql://me@host:5433/store"
-    assert display_name("postgresql:///store?password=hunter2") == "postgresql:///store"
-    assert display_name("samples.db") == "samples.db"
+    assert store_display_name("postgresql://me:hunter2@host:5433/store") == "postgresql://me@host:5433/store"
+    assert store_display_name("postgresql:///store?password=hunter2") == "postgresql:///store"
+    assert store_display_name("samples.db") == "samples.db"

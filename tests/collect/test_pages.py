@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import discreet as dc
-from discreet.client._protocol import client_name_in_collection, sample_key, short_key
+from discreet.client._protocol import client_name_in_collection, sample_key, short_key_text
 from discreet.collect._pages import LIVE, TAKE_PART, write_tokens
 from tests.collect.running import Collector, agreed, one, running
 from tests.javascript.browser import (
@@ -438,7 +438,7 @@ def test_whether_a_collection_is_signed_is_said_and_nothing_is_claimed(collectio
         assert "another one could be put in its place" in page.locator(f"#{id_}").inner_text()
         page.route("**/collection*", signed)
         page.reload()
-        until(page, f"document.getElementById('{id_}').textContent.includes('{short_key(key)}')")
+        until(page, f"document.getElementById('{id_}').textContent.includes('{short_key_text(key)}')")
         words = page.locator(f"#{id_}").inner_text()
         assert "cannot check" in words
         assert "another one could be put" not in words

@@ -14,7 +14,15 @@ import psycopg
 import pytest
 
 from discreet.collect import _counting as pool, _sqlite as sqlite, open_store
-from discreet.collect._counting import KEPT, MOST_GROUPS, Pool, Seal, add_outcomes_to_pool, read_seal, write_seal
+from discreet.collect._counting import (
+    KEPT,
+    MOST_GROUPS,
+    Pool,
+    Seal,
+    add_to_pool_and_take_surplus,
+    create_seal_file,
+    read_seal_file,
+)
 from discreet.collect._store import Store
 from discreet.errors import DiscreetError, StoreError
 from tests.cli.conftest import Run, refusal, run
@@ -39,7 +47,7 @@ CLIENTS = 150
 
 @pytest.fixture
 def seal(tmp_path: Path) -> Path:
-    write_seal(tmp_path / "seal.key")
+    create_seal_file(tmp_path / "seal.key")
     return tmp_path / "seal.key"
 
 
@@ -47,7 +55,7 @@ def test_outcomes_are_counted_in_batches_and_none_is_lost() -> None:
     waiting: Pool = {}
     counted: Counter[int] = Counter()
     for number in range(1000):
-        for _, batch in add_outcomes_to_pool(waiting, (1, 1), [number % 7] * (number % 3)).items():
+        for _, batch in add_to_pool_and_take_surplus(waiting, (1, 1), [number % 7] * (number % 3)).items():
             added = Counter(dict(batch))
             assert added.total() >= KEPT
             counted += added
@@ -62,7 +70,7 @@ def test_which_of_those_that_wait_are_counted_is_chance() -> None:
     newest = 0
     for _ in range(2000):
         waiting: Pool = {(1, 1): [0] * (2 * KEPT - 1)}
-        newest += (1, 1) in add_outcomes_to_pool(waiting, (1, 1), [1])[1, 1]
+        newest += (1, 1) in add_to_pool_and_take_surplus(waiting, (1, 1), [1])[1, 1]
     assert abs(newest - 1000) < 7 * 22.4
 
 
@@ -71,7 +79,7 @@ def test_a_pool_is_bounded_however_many_rounds_there_are() -> None:
     counted = 0
     for number in range(100):
         counted += sum(
-            many for batch in add_outcomes_to_pool(waiting, (1, number), [3, 3]).values() for _, many in batch
+            many for batch in add_to_pool_and_take_surplus(waiting, (1, number), [3, 3]).values() for _, many in batch
         )
     assert len(waiting) == MOST_GROUPS
     assert counted == 200 - 2 * MOST_GROUPS
@@ -79,17 +87,20 @@ def test_a_pool_is_bounded_however_many_rounds_there_are() -> None:
 
 def test_a_pool_is_read_as_it_was_written_and_only_with_its_key(tmp_path: Path, seal: Path) -> None:
     waiting: Pool = {(1, 1): [0, 3, 3], (7, 10**12): [2**40], (2, 1): []}
-    write_seal(tmp_path / "other.key")
+    create_seal_file(tmp_path / "other.key")
     assert Seal().decode_pool(Seal().encode_pool(waiting)) == waiting
-    sealed = read_seal(seal).encode_pool(waiting)
-    assert read_seal(seal).decode_pool(sealed) == waiting
-    assert len({read_seal(seal).encode_pool(waiting) for _ in range(100)}) == 100
-    for wrong, says in ((Seal(), "its key was not given"), (read_seal(tmp_path / "other.key"), "under another key")):
+    sealed = read_seal_file(seal).encode_pool(waiting)
+    assert read_seal_file(seal).decode_pool(sealed) == waiting
+    assert len({read_seal_file(seal).encode_pool(waiting) for _ in range(100)}) == 100
+    for wrong, says in (
+        (Seal(), "its key was not given"),
+        (read_seal_file(tmp_path / "other.key"), "under another key"),
+    ):
         with pytest.raises(StoreError, match=says):
             wrong.decode_pool(sealed)
     for place in range(1, len(sealed)):
         with pytest.raises(StoreError):
-            read_seal(seal).decode_pool(sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :])
+            read_seal_file(seal).decode_pool(sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :])
     for damaged in (b"", b"\x02", b"\x00abc", Seal().encode_pool(waiting)[:-1], b"\x00" + b"\xff" * 24):
         with pytest.raises(StoreError, match="damaged"):
             Seal().decode_pool(damaged)
@@ -97,30 +108,32 @@ def test_a_pool_is_read_as_it_was_written_and_only_with_its_key(tmp_path: Path, 
 
 def test_files_that_hold_no_seal_are_refused(tmp_path: Path, seal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DiscreetError, match="exists already"):
-        write_seal(seal)
+        create_seal_file(seal)
     os.chmod(seal, 0o644)
     with pytest.raises(DiscreetError, match="chmod 600"):
-        read_seal(seal)
+        read_seal_file(seal)
     (tmp_path / "nonsense").write_text("discreet-seal-1 abc")
     os.chmod(tmp_path / "nonsense", 0o600)
     with pytest.raises(DiscreetError, match="does not hold the key"):
-        read_seal(tmp_path / "nonsense")
+        read_seal_file(tmp_path / "nonsense")
     monkeypatch.setenv(pool.SEAL_VARIABLE, str(tmp_path / "nonsense"))
     with pytest.raises(DiscreetError, match="does not hold the key"):
-        read_seal(None)
+        read_seal_file(None)
 
 
 def speak(store: Store, number: int, said: dict[bytes, int]) -> None:
     """One more client speaks alone."""
     outcome = random.randrange(OUTCOMES)
     sample = arrival(number, outcome)
-    store.count(AGREED.id, 1, [sample], DAY)
+    store.count_arrivals(AGREED.id, 1, [sample], DAY)
     said[sample.client] = outcome
 
 
 def check_counts(store: Store, said: dict[bytes, int]) -> None:
     """However they wait, all are counted in what is estimated."""
-    assert Counter({k: n for k, n in enumerate(store.counts(AGREED.id, 1).tolist()) if n}) == Counter(said.values())
+    assert Counter({k: n for k, n in enumerate(store.outcome_counts(AGREED.id, 1).tolist()) if n}) == Counter(
+        said.values()
+    )
 
 
 @pytest.mark.slow
@@ -133,14 +146,14 @@ def test_the_log_of_a_file_does_not_tell_who_said_what(tmp_path: Path) -> None:
             speak(store, number, said)
             if number % 10 == 9:
                 assert learnt(logged_versions(path)).items() <= said.items()  # the attack reads what is there
-                assert store.settle()
+                assert store.erase_earlier_versions()
                 assert Path(f"{path}-wal").stat().st_size == 0
                 assert learnt(logged_versions(path)) == {}
         check_counts(store, said)
 
 
 def test_the_attack_on_a_log_that_is_not_emptied_finds_what_was_said(tmp_path: Path) -> None:
-    """A log that was left, as by a kill, tells it where nothing is sealed: this is what `settle` and a seal are for."""
+    """A log that was left, as by a kill, tells it where nothing is sealed: this is what `erase_earlier_versions` and a seal are for."""
     path, said = tmp_path / "samples.db", dict[bytes, int]()
     with closing(open_store(path)) as store:
         store.add(AGREED)
@@ -171,7 +184,7 @@ def test_whoever_looks_at_a_sealed_file_after_every_sample_sees_batches(tmp_path
     versions: list[Version] = []
     with closing(open_store(path, seal=seal)) as store:
         store.add(AGREED)
-        store.check_seal()
+        store.seal_pool_or_refuse()
         for number in range(CLIENTS):
             speak(store, number, said)
             versions.append(sqlite_version(path))
@@ -182,7 +195,7 @@ def test_whoever_looks_at_a_sealed_file_after_every_sample_sees_batches(tmp_path
         assert learnt(seen) == {}
         assert smallest_change(seen) >= KEPT
     with pytest.raises(StoreError, match="sealed, and its key was not given"), closing(open_store(path)) as store:
-        store.counts(AGREED.id, 1)
+        store.outcome_counts(AGREED.id, 1)
 
 
 def test_whoever_looks_at_a_file_that_is_not_sealed_twice_sees_what_was_said_between(tmp_path: Path) -> None:
@@ -199,16 +212,16 @@ def test_a_store_is_sealed_later_and_stays_so(tmp_path: Path, seal: Path) -> Non
     path = tmp_path / "samples.db"
     with closing(open_store(path)) as store:
         store.add(AGREED)
-        store.count(AGREED.id, 1, [arrival(number, 2) for number in range(10)], DAY)
+        store.count_arrivals(AGREED.id, 1, [arrival(number, 2) for number in range(10)], DAY)
         with closing(open_store(path, seal=seal)) as other:
-            other.check_seal()
+            other.seal_pool_or_refuse()
             assert sqlite_version(path).said == Counter()
-            assert other.counts(AGREED.id, 1).tolist() == [0, 0, 10, 0, 0]
-        for ask in (lambda: store.count(AGREED.id, 1, [arrival("late")], DAY), store.check_seal):
+            assert other.outcome_counts(AGREED.id, 1).tolist() == [0, 0, 10, 0, 0]
+        for ask in (lambda: store.count_arrivals(AGREED.id, 1, [arrival("late")], DAY), store.seal_pool_or_refuse):
             with pytest.raises(StoreError, match="--seal FILE"):
                 ask()
     with closing(open_store(path, seal=seal)) as other:
-        assert other.counts(AGREED.id, 1).sum() == 10
+        assert other.outcome_counts(AGREED.id, 1).sum() == 10
 
 
 @pytest.mark.slow
@@ -224,7 +237,7 @@ def test_nothing_that_was_overwritten_stays_in_the_file(tmp_path: Path, monkeypa
                 store.add(agreement)
             for number in range(CLIENTS):
                 speak(store, number, said)
-            store.settle()
+            store.erase_earlier_versions()
             found.append(sum(Path(f"{path}{end}").read_bytes().count(head) for end in ("", "-wal")))
     assert found[0] == 1
     assert found[1] > 1  # without it: the search finds what is there
@@ -245,7 +258,7 @@ def test_a_sealed_service_needs_its_key_and_so_does_an_export(
     export = ("export", store, "-o", str(tmp_path / "samples.parquet"), "--json")
     for said in (refusal(*export), refusal("collect", "--store", store, "--port", "0")):
         assert "the store is sealed, and its key was not given" in said
-    write_seal(tmp_path / "other.seal")
+    create_seal_file(tmp_path / "other.seal")
     assert "under another key" in refusal(*export, "--seal", str(tmp_path / "other.seal"))
     assert json.loads(run(*export, "--seal", str(tmp_path / "my.seal")).stdout)["samples"] == 10
     monkeypatch.setenv(pool.SEAL_VARIABLE, str(tmp_path / "my.seal"))
@@ -276,7 +289,7 @@ def test_dead_rows_of_a_sealed_database_do_not_tell_who_said_what(admin: Any, se
     looks: list[Version] = []
     with closing(open_store(where, seal=seal)) as store:
         store.add(AGREED)
-        store.check_seal()
+        store.seal_pool_or_refuse()
         for number in range(CLIENTS):
             speak(store, number, said)
             looks.append(postgres_version(database))
@@ -309,11 +322,11 @@ def test_a_database_is_sealed_later_in_every_slot(postgres: Server, seal: Path) 
     where = postgres.database()
     with closing(open_store(where)) as store, closing(open_store(where, seal=seal)) as other:
         store.add(AGREED)
-        store.count(AGREED.id, 1, [arrival(number, 2) for number in range(10)], DAY)
-        other.check_seal()
-        assert other.counts(AGREED.id, 1).tolist() == [0, 0, 10, 0, 0]
+        store.count_arrivals(AGREED.id, 1, [arrival(number, 2) for number in range(10)], DAY)
+        other.seal_pool_or_refuse()
+        assert other.outcome_counts(AGREED.id, 1).tolist() == [0, 0, 10, 0, 0]
         with psycopg.connect(where) as admin:
             assert admin.execute("SELECT DISTINCT get_byte(content, 0) FROM discreet_pool").fetchall() == [(1,)]
-        for ask in (lambda: store.counts(AGREED.id, 1), store.check_seal):
+        for ask in (lambda: store.outcome_counts(AGREED.id, 1), store.seal_pool_or_refuse):
             with pytest.raises(StoreError, match="--seal FILE"):
                 ask()

@@ -35,7 +35,7 @@ def where(postgres: Server) -> str:
     address = postgres.database()
     store = open_store(address)
     store.add(FIRST)
-    store.count(FIRST.id, 1, [arrival("ann")], DAY)
+    store.count_arrivals(FIRST.id, 1, [arrival("ann")], DAY)
     store.close()
     return address
 
@@ -50,7 +50,7 @@ def mortal() -> Iterator[Server]:
 def counts(where: str) -> list[int]:
     """What the store counts, as somebody finds it who comes now."""
     with closing(open_store(where, create=False)) as store:
-        return [int(count) for count in store.counts(FIRST.id, 1)]
+        return [int(count) for count in store.outcome_counts(FIRST.id, 1)]
 
 
 @contextmanager
@@ -116,7 +116,7 @@ store, first = open_store({where!r}), agreed(3)
 store.add(first)
 chosen, clients = random.Random(), list(range(400))
 chosen.shuffle(clients)
-verdicts = [one for at in range(0, 400, 8) for one in store.count(first.id, 1, [arrival(c, c % 3) for c in clients[at:at + 8]], DAY)]
+verdicts = [one for at in range(0, 400, 8) for one in store.count_arrivals(first.id, 1, [arrival(c, c % 3) for c in clients[at:at + 8]], DAY)]
 print(sum(one.value == "counted" for one in verdicts), sum(one.value == "again" for one in verdicts))
 """
     started = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(3)]
@@ -130,9 +130,10 @@ def test_a_session_that_is_ended_is_replaced(where: str) -> None:
     store = PostgresStore(where)
     ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
     with psycopg.connect(where, autocommit=True) as admin:
-        store.count(FIRST.id, 1, [arrival("bob")], DAY)
+        store.count_arrivals(FIRST.id, 1, [arrival("bob")], DAY)
         admin.execute(ended)
-        assert store.count(FIRST.id, 1, [arrival("cid")], DAY) == [Verdict.COUNTED]  # before anything was asked of it
+        # before anything was asked of it
+        assert store.count_arrivals(FIRST.id, 1, [arrival("cid")], DAY) == [Verdict.COUNTED]
 
         def cut_short() -> None:
             with store._writer.transaction() as database:
@@ -141,7 +142,7 @@ def test_a_session_that_is_ended_is_replaced(where: str) -> None:
 
         with pytest.raises(StoreError, match=r"terminating connection|closed"):
             cut_short()
-        assert store.count(FIRST.id, 1, [arrival("dan")], DAY) == [Verdict.COUNTED]
+        assert store.count_arrivals(FIRST.id, 1, [arrival("dan")], DAY) == [Verdict.COUNTED]
     store.close()
     assert counts(where) == [4, 0, 0]
 
@@ -159,8 +160,8 @@ def test_a_commit_whose_answer_is_lost_is_settled_by_its_keys(where: str, monkey
     with monkeypatch.context() as patch:
         patch.setattr(psycopg.Connection, "execute", lost)
         with pytest.raises(StoreError, match="the line is dead; try again"):
-            store.count(FIRST.id, 1, batch, DAY)
-    assert store.count(FIRST.id, 1, batch, DAY) == [Verdict.AGAIN, Verdict.AGAIN]
+            store.count_arrivals(FIRST.id, 1, batch, DAY)
+    assert store.count_arrivals(FIRST.id, 1, batch, DAY) == [Verdict.AGAIN, Verdict.AGAIN]
     store.close()
     assert counts(where) == [1, 1, 1]
 
@@ -170,8 +171,8 @@ def test_a_lock_that_is_held_too_long_is_said(where: str) -> None:
     with psycopg.connect(where) as admin:
         admin.execute("LOCK TABLE discreet_spoken IN EXCLUSIVE MODE")
         with impatient(store), pytest.raises(StoreError, match=r"statement timeout|connection"):
-            store.count(FIRST.id, 1, [arrival("bob")], DAY)
-    assert store.count(FIRST.id, 1, [arrival("bob")], DAY) == [Verdict.COUNTED]
+            store.count_arrivals(FIRST.id, 1, [arrival("bob")], DAY)
+    assert store.count_arrivals(FIRST.id, 1, [arrival("bob")], DAY) == [Verdict.COUNTED]
     store.close()
 
 
@@ -179,15 +180,18 @@ def test_a_server_that_is_gone_is_said_and_found_again(mortal: Server) -> None:
     where = mortal.database()
     store = open_store(where)
     store.add(FIRST)
-    assert store.count(FIRST.id, 1, [arrival("ann")], DAY) == [Verdict.COUNTED]
+    assert store.count_arrivals(FIRST.id, 1, [arrival("ann")], DAY) == [Verdict.COUNTED]
     for end in (mortal.stop, mortal.kill):
         end()
-        for ask in (lambda: store.count(FIRST.id, 1, [arrival("bob")], DAY), lambda: store.counts(FIRST.id, 1)):
+        for ask in (
+            lambda: store.count_arrivals(FIRST.id, 1, [arrival("bob")], DAY),
+            lambda: store.outcome_counts(FIRST.id, 1),
+        ):
             with pytest.raises(StoreError, match=r"connection|shut"):
                 ask()
         mortal.start()
-        assert store.count(FIRST.id, 1, [arrival("ann")], DAY) == [Verdict.AGAIN]
-        assert store.counts(FIRST.id, 1).tolist() == [1, 0, 0]
+        assert store.count_arrivals(FIRST.id, 1, [arrival("ann")], DAY) == [Verdict.AGAIN]
+        assert store.outcome_counts(FIRST.id, 1).tolist() == [1, 0, 0]
     store.close()
 
 
@@ -199,18 +203,18 @@ def test_a_server_that_hangs_is_given_up_and_found_again(mortal: Server) -> None
     try:
         for _ in range(2):  # on the connection that is there, and on a new one
             with impatient(store), pytest.raises(StoreError, match=r"connection|timeout"):
-                store.count(FIRST.id, 1, [arrival("ann")], DAY)
+                store.count_arrivals(FIRST.id, 1, [arrival("ann")], DAY)
     finally:
         mortal.tell_all(signal.SIGCONT)
 
     def counted() -> bool:
         try:
-            return bool(store.count(FIRST.id, 1, [arrival("ann")], DAY))
+            return bool(store.count_arrivals(FIRST.id, 1, [arrival("ann")], DAY))
         except StoreError:
             return False
 
     until(counted, "it did not come back")
-    assert store.counts(FIRST.id, 1).tolist() == [1, 0, 0]
+    assert store.outcome_counts(FIRST.id, 1).tolist() == [1, 0, 0]
     store.close()
 
 
@@ -226,17 +230,17 @@ def test_a_full_disk_is_said_and_recovered_from(mortal: Server) -> None:
     def count_all() -> None:
         nonlocal counted
         for batch in batches:
-            store.count(FIRST.id, 1, batch, DAY)
+            store.count_arrivals(FIRST.id, 1, batch, DAY)
             counted += len(batch)
 
     with pytest.raises(StoreError, match=r"could not extend|too large|No space"):
         count_all()
     assert 0 < counted < 60_000
-    assert store.counts(FIRST.id, 1).tolist() == [counted, 0, 0]
+    assert store.outcome_counts(FIRST.id, 1).tolist() == [counted, 0, 0]
     mortal.limit(None)
     for batch in batches:
-        store.count(FIRST.id, 1, batch, DAY)
-    assert store.counts(FIRST.id, 1).tolist() == [60_000, 0, 0]
+        store.count_arrivals(FIRST.id, 1, batch, DAY)
+    assert store.outcome_counts(FIRST.id, 1).tolist() == [60_000, 0, 0]
     store.close()
 
 
@@ -250,7 +254,7 @@ def test_threads_of_many_stores_do_not_wait_in_a_circle(where: str) -> None:
             store = open_store(where)
             for start in range(0, 200, 20):
                 batch: list[Arrival] = [clients[(shift + start + each) % 200] for each in range(60)]
-                store.count(FIRST.id, 1, batch[::-1] if shift % 2 else batch, DAY)
+                store.count_arrivals(FIRST.id, 1, batch[::-1] if shift % 2 else batch, DAY)
             store.close()
         except BaseException as error:
             failures.append(error)
@@ -266,12 +270,12 @@ def test_threads_of_many_stores_do_not_wait_in_a_circle(where: str) -> None:
 
 def test_a_forked_child_connects_anew(where: str) -> None:
     store = open_store(where)
-    store.count(FIRST.id, 1, [arrival("bob")], DAY)
+    store.count_arrivals(FIRST.id, 1, [arrival("bob")], DAY)
     child = os.fork()
     if not child:
-        os._exit(0 if store.count(FIRST.id, 1, [arrival("eve")], DAY) == [Verdict.COUNTED] else 1)
+        os._exit(0 if store.count_arrivals(FIRST.id, 1, [arrival("eve")], DAY) == [Verdict.COUNTED] else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert store.count(FIRST.id, 1, [arrival("fay")], DAY) == [Verdict.COUNTED]
+    assert store.count_arrivals(FIRST.id, 1, [arrival("fay")], DAY) == [Verdict.COUNTED]
     store.close()
     assert counts(where) == [4, 0, 0]
 
@@ -283,7 +287,7 @@ def test_a_batch_writes_every_block_where_there_are_few(postgres: Server, outcom
     store = open_store(where)
     store.add(one)
     for turn, outcome in enumerate((0, outcomes - 1, 1)):
-        store.count(one.id, 1, [arrival(f"{turn} {client}", outcome) for client in range(2 * KEPT)], DAY)
+        store.count_arrivals(one.id, 1, [arrival(f"{turn} {client}", outcome) for client in range(2 * KEPT)], DAY)
     store.close()
     with psycopg.connect(where) as admin:
         last = "SELECT xmin FROM discreet_spoken ORDER BY ctid DESC LIMIT 1"
@@ -293,7 +297,7 @@ def test_a_batch_writes_every_block_where_there_are_few(postgres: Server, outcom
 
 def test_counts_that_cannot_be_are_damage(where: str) -> None:
     with closing(open_store(where)) as store:
-        store.count(FIRST.id, 1, [arrival(number) for number in range(2 * KEPT)], DAY)
+        store.count_arrivals(FIRST.id, 1, [arrival(number) for number in range(2 * KEPT)], DAY)
     for change in ("block = 1", "counts = substr(counts, 2)", r"counts = overlay(counts placing '\xff' from 8)"):
         with psycopg.connect(where) as admin:
             (before,) = admin.execute("SELECT counts FROM discreet_counted").fetchone() or ()

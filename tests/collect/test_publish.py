@@ -14,7 +14,7 @@ import pytest
 import discreet as dc
 from discreet.client import Client
 from discreet.collect import close_collection, open_store, publish
-from discreet.collect._counting import Arrival, reports_as_signed, text_digest, write_seal
+from discreet.collect._counting import Arrival, create_seal_file, reports_as_signed_integers, text_digest
 from discreet.collect._pages import LIVE, TAKE_PART
 from discreet.errors import CollectorError, DiscreetError
 from tests.client.flights import command
@@ -47,12 +47,12 @@ def _filled(path: Path, kind: str, many: int = 300) -> dc.Agreement:
         store.add(agreement)
         if kind == "reports":
             towns = [f"town {number % 9}" for number in range(many)]
-            said = reports_as_signed(agreement.report_sampler().release_records(towns)).tolist()
+            said = reports_as_signed_integers(agreement.report_sampler().release_records(towns)).tolist()
         else:
-            size = len(store.counts(agreement.id, 1))
+            size = len(store.outcome_counts(agreement.id, 1))
             said = np.minimum(rng.geometric(0.2, many) - 1, size - 1).tolist()
         rows = [Arrival(text_digest(str(n)), text_digest("key", str(n)), sample) for n, sample in enumerate(said)]
-        store.count(agreement.id, 1, rows, DAY)
+        store.count_arrivals(agreement.id, 1, rows, DAY)
     return agreement
 
 
@@ -106,11 +106,11 @@ def test_a_sealed_store_of_any_promise_is_published_and_the_page_names_the_promi
 ) -> None:
     path, seal = tmp_path / "samples.db", tmp_path / "seal"
     agreement = dc.Agreement.of(dc.LinearSampler(dc.Simplex(3), epsilon=sampler) if sampler == 800.0 else sampler)
-    write_seal(seal)
+    create_seal_file(seal)
     with closing(open_store(path, seal=seal)) as store:
         store.add(agreement)
-        store.check_seal()
-        store.count(
+        store.seal_pool_or_refuse()
+        store.count_arrivals(
             agreement.id, 1, [Arrival(text_digest(str(n)), text_digest("k", str(n)), n % 3) for n in range(50)], DAY
         )
     command("close", str(path))
@@ -144,10 +144,10 @@ def test_what_cannot_be_published_is_said_and_nothing_is_written(tmp_path: Path)
         for folder, wrong, says in refused:
             with pytest.raises(DiscreetError, match=says):
                 publish(store, folder, **{"agreement": agreement.id, **wrong})
-        store.hide_estimates(21)
+        store.hide_estimates_below(21)
         with pytest.raises(DiscreetError, match="20 samples in round 1, and estimates of fewer than 21 are hidden"):
             publish(store, tmp_path / "result", agreement=agreement.id)
-        store.hide_estimates(20)
+        store.hide_estimates_below(20)
         publish(store, tmp_path / "result", agreement=agreement.id)
     assert sorted(each.name for each in tmp_path.iterdir() if not each.name.startswith("samples.db")) == [
         "agreement.json",
@@ -207,7 +207,7 @@ def test_a_closed_collection_answers_clearly_and_counts_nothing(tmp_path: Path) 
         )
     with closing(open_store(path)) as store:
         assert second.id not in [each.agreement.id for each in store.agreements()]
-        assert store.counts(agreement.id, 1).sum() == 4
+        assert store.outcome_counts(agreement.id, 1).sum() == 4
 
 
 def _length(answer: Any) -> int:

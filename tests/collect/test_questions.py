@@ -143,7 +143,7 @@ def test_a_published_result_says_what_was_asked_and_what_silence_counts_as(tmp_p
         store.add(agreement)
         store.keep_questions(agreement.id, asked.text)
         arrivals = [Arrival(text_digest(str(place)), text_digest("key"), place % 5) for place in range(50)]
-        store.count(agreement.id, 1, arrivals, "2026-01-01")
+        store.count_arrivals(agreement.id, 1, arrivals, "2026-01-01")
         close_collection(store)
         publish(store, tmp_path / "result")
     page = (tmp_path / "result" / "index.html").read_text()

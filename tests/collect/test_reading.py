@@ -100,18 +100,18 @@ def test_a_sample_is_read_as_an_estimate_reads_it_and_as_nothing_else(
     domain: Domain, good: list[Any], bad: list[Any]
 ) -> None:
     outcomes = OutcomeReader(Coding(domain))
-    assert outcomes.numbers_in_json(good).tolist() == domain.numbers(good).tolist()
-    assert outcomes.numbers_in_json(bad).tolist() == [-1] * len(bad)
-    assert all(outcomes.numbers_in_json([each]).tolist() == domain.numbers([each]).tolist() for each in good)
+    assert outcomes.stored_numbers_from_json(good).tolist() == domain.numbers(good).tolist()
+    assert outcomes.stored_numbers_from_json(bad).tolist() == [-1] * len(bad)
+    assert all(outcomes.stored_numbers_from_json([each]).tolist() == domain.numbers([each]).tolist() for each in good)
 
 
 def test_a_point_of_a_line_is_in_its_cell_or_in_none() -> None:
     domain = on_a_line()
     outcomes = OutcomeReader(Coding(domain))
     points = [-4.0, 0.0, 1.234, 4.0]
-    assert outcomes.numbers_in_json(points).tolist() == domain.numbers(points).tolist()
-    assert outcomes.numbers_in_json([-4.1, 4.1, None, "1"]).tolist() == [-1] * 4
-    found = outcomes.numbers_in_column(pa.array([1.234, float("nan"), float("inf"), -9.0]))
+    assert outcomes.stored_numbers_from_json(points).tolist() == domain.numbers(points).tolist()
+    assert outcomes.stored_numbers_from_json([-4.1, 4.1, None, "1"]).tolist() == [-1] * 4
+    found = outcomes.stored_numbers_from_column(pa.array([1.234, float("nan"), float("inf"), -9.0]))
     assert found.tolist() == [domain.numbers([1.234])[0], -1, -1, -1]
 
 
@@ -185,7 +185,7 @@ def test_numbers_of_any_width_are_numbers() -> None:
 
 def test_an_agreement_on_labels_is_read_by_its_own() -> None:
     coding, _ = coding_and_sampler(Agreement.of(LinearSampler(Simplex(["x", "y"]), epsilon=1.0)))
-    assert OutcomeReader(coding).numbers_in_json(["y", "x", 0]).tolist() == [1, 0, -1]
+    assert OutcomeReader(coding).stored_numbers_from_json(["y", "x", 0]).tolist() == [1, 0, -1]
 
 
 LINE = coding_and_sampler(

@@ -21,8 +21,8 @@ from discreet.cli._app import app
 from discreet.cli._design import _read_sample_counts
 from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store
-from discreet.collect._catalogue import collectable
-from discreet.collect._counting import KEPT, MOST_GROUPS, Arrival, Verdict, reports_as_signed, text_digest
+from discreet.collect._catalogue import agreement_coding_and_sampler
+from discreet.collect._counting import KEPT, MOST_GROUPS, Arrival, Verdict, reports_as_signed_integers, text_digest
 from discreet.collect._samples import ReportReader
 from discreet.collect._store import Store
 from discreet.errors import StoreError
@@ -49,7 +49,7 @@ def sampler_of(blocks: BlockFamily) -> ReportSampler:
 
 def arrivals(reports: Any, first: int = 0) -> list[Arrival]:
     """One report of each of so many clients."""
-    stored = reports_as_signed(np.asarray(reports, dtype=np.uint64)).tolist()
+    stored = reports_as_signed_integers(np.asarray(reports, dtype=np.uint64)).tolist()
     return [
         Arrival(text_digest("client", str(first + i)), text_digest("key", str(first + i)), each)
         for i, each in enumerate(stored)
@@ -65,16 +65,16 @@ def test_the_store_holds_the_table_of_all_reports(either_store: Store, blocks: B
     sent = arrivals(reports)
     done = 0
     for many in (1, 1, 30, 40, 100, 128):
-        assert either_store.count(agreement.id, 1, sent[done : done + many], DAY) == [Verdict.COUNTED] * many
+        assert either_store.count_arrivals(agreement.id, 1, sent[done : done + many], DAY) == [Verdict.COUNTED] * many
         done += many
         expected = ReportCounts(sampler).add(reports[:done])
-        assert either_store.counts(agreement.id, 1).tolist() == expected.table.tolist()
-        found = ReportCounts.from_table(sampler, either_store.counts(agreement.id, 1))
+        assert either_store.outcome_counts(agreement.id, 1).tolist() == expected.table.tolist()
+        found = ReportCounts.from_table(sampler, either_store.outcome_counts(agreement.id, 1))
         assert (found.reports, found.supports().tolist()) == (done, expected.supports().tolist())
-    assert either_store.count(agreement.id, 1, sent, DAY) == [Verdict.AGAIN] * 300
+    assert either_store.count_arrivals(agreement.id, 1, sent, DAY) == [Verdict.AGAIN] * 300
     other = [Arrival(each.client, text_digest("other key"), each.outcome) for each in sent[:3]]
-    assert either_store.count(agreement.id, 1, other, DAY) == [Verdict.SPOKEN] * 3
-    assert either_store.counts(agreement.id, 1).tolist() == expected.table.tolist()
+    assert either_store.count_arrivals(agreement.id, 1, other, DAY) == [Verdict.SPOKEN] * 3
+    assert either_store.outcome_counts(agreement.id, 1).tolist() == expected.table.tolist()
 
 
 def test_what_is_no_report_is_refused_and_nothing_is_counted(either_store: Store) -> None:
@@ -83,13 +83,13 @@ def test_what_is_no_report_is_refused_and_nothing_is_counted(either_store: Store
     either_store.add(agreement)
     for wrong in (sampler.blocks.blocks, -1):
         with pytest.raises(DiscreetError, match="no report"):
-            either_store.count(
+            either_store.count_arrivals(
                 agreement.id,
                 1,
                 [Arrival(text_digest("a"), text_digest("k"), 3), Arrival(text_digest("b"), text_digest("k"), wrong)],
                 DAY,
             )
-    assert not either_store.counts(agreement.id, 1).any()
+    assert not either_store.outcome_counts(agreement.id, 1).any()
 
 
 def test_reports_that_are_pushed_out_of_the_pool_are_counted_as_reports(either_store: Store) -> None:
@@ -98,13 +98,13 @@ def test_reports_that_are_pushed_out_of_the_pool_are_counted_as_reports(either_s
     reported = Agreement.of(sampler)
     reports = sampler.release_records(np.arange(5))
     either_store.add(reported)
-    either_store.count(reported.id, 1, arrivals(reports), DAY)
+    either_store.count_arrivals(reported.id, 1, arrivals(reports), DAY)
     for number in range(MOST_GROUPS + 1):
         plain = agreed(3, purpose=str(number))
         either_store.add(plain)
-        either_store.count(plain.id, 1, [Arrival(text_digest("a"), text_digest("k"), 2)], DAY)
-        assert either_store.counts(plain.id, 1).tolist() == [0, 0, 1]
-    assert either_store.counts(reported.id, 1).tolist() == ReportCounts(sampler).add(reports).table.tolist()
+        either_store.count_arrivals(plain.id, 1, [Arrival(text_digest("a"), text_digest("k"), 2)], DAY)
+        assert either_store.outcome_counts(plain.id, 1).tolist() == [0, 0, 1]
+    assert either_store.outcome_counts(reported.id, 1).tolist() == ReportCounts(sampler).add(reports).table.tolist()
 
 
 def test_what_is_kept_does_not_grow_with_the_reports(tmp_path: Path) -> None:
@@ -115,7 +115,9 @@ def test_what_is_kept_does_not_grow_with_the_reports(tmp_path: Path) -> None:
     store.add(agreement)
     kept = []
     for turn in range(3):
-        store.count(agreement.id, 1, arrivals(sampler.release_records(np.arange(2000) % 104), 2000 * turn), DAY)
+        store.count_arrivals(
+            agreement.id, 1, arrivals(sampler.release_records(np.arange(2000) % 104), 2000 * turn), DAY
+        )
         with store._reader.transaction() as database:
             kept.append(database.execute("SELECT count(*) FROM counted").fetchone()[0])
             (content,) = database.execute("SELECT content FROM pool").fetchone()
@@ -129,11 +131,11 @@ def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
     agreement = Agreement.of(sampler)
     store: Any = open_store(tmp_path / "store.db")
     store.add(agreement)
-    store.count(agreement.id, 1, arrivals([5]), DAY)
-    with store._change_transaction() as database:
+    store.count_arrivals(agreement.id, 1, arrivals([5]), DAY)
+    with store._transaction_for_changes() as database:
         database.execute("UPDATE pool SET content = ?", (store._seal.encode_pool({(1, 1): [10**9]}),))
     with pytest.raises(StoreError, match="damaged"):
-        store.counts(agreement.id, 1)
+        store.outcome_counts(agreement.id, 1)
     store.close()
 
 
@@ -231,7 +233,7 @@ def test_tables_that_no_reports_add_up_to_are_refused(tmp_path: Path) -> None:
 def test_more_outcomes_than_a_service_lists_are_refused_by_name() -> None:
     agreement = Agreement.of(ReportSampler(dc.Simplex(20_001), epsilon=1.0))
     with pytest.raises(DiscreetError, match=r"on reports of 20,001 outcomes.*discreet estimate"):
-        collectable(agreement)
+        agreement_coding_and_sampler(agreement)
 
 
 TOWNS = [f"<b>town</b> {number}" for number in range(64)]
@@ -361,24 +363,26 @@ def test_reports_are_read_alike_from_json_and_from_every_type_of_arrow(blocks: B
     numbers += blocks.report(np.arange(min(blocks.blocks, 50))).tolist()
     numbers = [each for each in numbers if each < 2**64]
     good = blocks.are_blocks(np.array(numbers, dtype=np.uint64)).tolist()
-    found = read.numbers_in_json([str(each) for each in numbers])
+    found = read.stored_numbers_from_json([str(each) for each in numbers])
     assert [int(each) for each in found.view(np.uint64)] == [
         n if g else 2**64 - 1 for n, g in zip(numbers, good, strict=True)
     ]
-    assert read.numbers_in_column(pa.array(numbers, pa.uint64())).tolist() == found.tolist()
+    assert read.stored_numbers_from_column(pa.array(numbers, pa.uint64())).tolist() == found.tolist()
     for kind in (pa.int8(), pa.uint8(), pa.int16(), pa.int32(), pa.int64()):
         most = 2 ** (kind.bit_width - ("uint" not in str(kind))) - 1
         kept = [place for place, each in enumerate(numbers) if each <= most]
         column = pa.array([numbers[place] for place in kept], kind)
-        assert read.takes_type(kind)
-        assert read.numbers_in_column(column).tolist() == found[kept].tolist()
+        assert read.accepts_column_type(kind)
+        assert read.stored_numbers_from_column(column).tolist() == found[kept].tolist()
         if "uint" not in str(kind):
-            assert read.numbers_in_number_column(pa.array([-1, -(2 ** (kind.bit_width - 1))], kind)).tolist() == [
+            assert read.stored_numbers_from_outcome_numbers(
+                pa.array([-1, -(2 ** (kind.bit_width - 1))], kind)
+            ).tolist() == [
                 -1,
                 -1,
             ]
     for kind in (pa.float64(), pa.string(), pa.bool_(), pa.dictionary(pa.int8(), pa.string())):
-        assert not read.takes_type(kind)
+        assert not read.accepts_column_type(kind)
     wrong: list[Any] = [
         0,
         3,
@@ -398,4 +402,4 @@ def test_reports_are_read_alike_from_json_and_from_every_type_of_arrow(blocks: B
         "9" * 20,
         "9" * 21,
     ]
-    assert set(read.numbers_in_json(wrong).tolist()) == {-1}
+    assert set(read.stored_numbers_from_json(wrong).tolist()) == {-1}

@@ -46,7 +46,7 @@ def test_what_was_acknowledged_before_a_signal_is_there_after_it(tmp_path: Path,
             thread.join()
         assert collector.said == ""
     store = open_store(tmp_path / "samples.db")
-    assert 50 <= len(acknowledged) <= store.counts(agreement.id, 1)[0]
+    assert 50 <= len(acknowledged) <= store.outcome_counts(agreement.id, 1)[0]
     store.close()
     with running(tmp_path) as collector:
         rows = [{"client": name, "key": f"key-{name}", "sample": 0} for name in acknowledged]

@@ -14,12 +14,12 @@ from discreet.client._protocol import (
     has_valid_signature,
     read_collector_key,
     read_signature,
-    short_key,
+    short_key_text,
     write_collector_key,
 )
 from discreet.collect import open_store, service
 from discreet.collect._catalogue import sign_agreements
-from discreet.collect._counting import write_seal
+from discreet.collect._counting import create_seal_file
 from discreet.errors import DiscreetError, StoreError
 from tests.cli.conftest import Run, refusal, run
 from tests.collect.behaviour import agreed as terms
@@ -96,7 +96,7 @@ def test_another_key_is_refused_unless_it_may_take_the_place_of_the_first(where:
         store.add(other, follows=one.id)
         with pytest.raises(DiscreetError, match="signed by another key") as caught:
             sign_agreements(store, second, [ADDRESS])
-        assert short_key(first.public) in str(caught.value)
+        assert short_key_text(first.public) in str(caught.value)
         assert [kept.signed for kept in store.agreements()] == [before, None]
         sign_agreements(store, second, [ADDRESS], replace_key=True)
         signed = [kept.signed for kept in store.agreements()]
@@ -110,7 +110,7 @@ def test_another_key_is_refused_unless_it_may_take_the_place_of_the_first(where:
         with pytest.raises(DiscreetError, match="1 to 16 addresses"):
             sign_agreements(store, second, [])
         with pytest.raises(DiscreetError, match="is not in the store"):
-            store.sign(
+            store.keep_signature(
                 "0" * 64, first.sign(CollectionStatement(agreement="a", collection="b", follows=None, addresses=("c",)))
             )
         assert callable(service(store, key=tmp_path / "second.key", addresses=[ADDRESS]))
@@ -135,10 +135,10 @@ def test_what_cannot_be_signed_is_told_before_anything_is_written(
 def test_a_mistyped_name_makes_no_key(tmp_path: Path, refusal: Callable[..., str]) -> None:
     store = tmp_path / "samples.db"
     write_collector_key(tmp_path / "my.key")
-    write_seal(tmp_path / "my.seal")
+    create_seal_file(tmp_path / "my.seal")
     with closing(open_store(store, seal=tmp_path / "my.seal")) as opened:
         opened.add(terms(3))
-        opened.check_seal()
+        opened.seal_pool_or_refuse()
         sign_agreements(opened, read_collector_key(tmp_path / "my.key"), [ADDRESS])
     serving = ("collect", "--store", str(store), "--port", "0")
     assert "its key was not given" in refusal(*serving, "--seal", str(tmp_path / "mine.seal"))

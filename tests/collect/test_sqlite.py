@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
     """A store with one sample."""
     store = open_store(tmp_path / "store.db")
     store.add(FIRST)
-    store.count(FIRST.id, 1, [arrival("ann")], DAY)
+    store.count_arrivals(FIRST.id, 1, [arrival("ann")], DAY)
     store.close()
     return tmp_path / "store.db"
 
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 def counts(path: Path) -> list[int]:
     """What the file counts, as somebody finds it who comes now."""
     with closing(open_store(path, create=False)) as store:
-        return [int(count) for count in store.counts(FIRST.id, 1)]
+        return [int(count) for count in store.outcome_counts(FIRST.id, 1)]
 
 
 def test_it_is_flushed_all_the_way_and_its_owner_s_alone(path: Path) -> None:
@@ -46,7 +46,7 @@ def test_it_is_flushed_all_the_way_and_its_owner_s_alone(path: Path) -> None:
     with store._writer.transaction(writes=True) as database:
         assert database.execute("PRAGMA synchronous").fetchone() == (2,)
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    store.count(FIRST.id, 1, [arrival("bob")], DAY)
+    store.count_arrivals(FIRST.id, 1, [arrival("bob")], DAY)
     for name in ("store.db", "store.db-wal", "store.db-shm"):
         assert (path.parent / name).stat().st_mode & 0o777 == 0o600, name
     store.close()
@@ -97,7 +97,7 @@ def test_a_newer_format_and_damage_are_said(path: Path) -> None:
 
 def test_the_log_of_a_store_that_is_gone_is_not_given_to_a_new_one(path: Path) -> None:
     store = open_store(path)
-    store.count(FIRST.id, 1, [arrival("bob")], DAY)
+    store.count_arrivals(FIRST.id, 1, [arrival("bob")], DAY)
     path.rename(path.parent / "away.db")
     with pytest.raises(StoreError, match="the log of a store that is gone"):
         open_store(path)
@@ -112,13 +112,13 @@ def test_nothing_is_acknowledged_in_a_file_that_is_gone_and_it_goes_on_when_it_i
     path.rename(away)
     for _ in range(2):
         with pytest.raises(StoreError, match="cannot be opened: No such file"):
-            store.count(FIRST.id, 1, [arrival("bob", 1)], DAY)
+            store.count_arrivals(FIRST.id, 1, [arrival("bob", 1)], DAY)
     away.rename(path)
-    assert store.count(FIRST.id, 1, [arrival("bob", 1)], DAY) == [Verdict.COUNTED]
+    assert store.count_arrivals(FIRST.id, 1, [arrival("bob", 1)], DAY) == [Verdict.COUNTED]
     path.rename(away)
     path.write_bytes(away.read_bytes())
     with pytest.raises(StoreError, match="another file has taken its place"):
-        store.count(FIRST.id, 1, [arrival("eve", 1)], DAY)
+        store.count_arrivals(FIRST.id, 1, [arrival("eve", 1)], DAY)
     store.close()
 
 
@@ -127,10 +127,10 @@ def test_a_writer_that_takes_too_long_is_waited_for_and_then_said(path: Path) ->
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="another process has been writing for too long"):
-        store.count(FIRST.id, 1, [arrival("bob", 1)], DAY)
-    assert store.counts(FIRST.id, 1).tolist() == [1, 0, 0]  # readers do not wait
+        store.count_arrivals(FIRST.id, 1, [arrival("bob", 1)], DAY)
+    assert store.outcome_counts(FIRST.id, 1).tolist() == [1, 0, 0]  # readers do not wait
     other.execute("ROLLBACK")
-    assert store.count(FIRST.id, 1, [arrival("bob", 1)], DAY) == [Verdict.COUNTED]
+    assert store.count_arrivals(FIRST.id, 1, [arrival("bob", 1)], DAY) == [Verdict.COUNTED]
     other.close()
     store.close()
 
@@ -143,12 +143,12 @@ def test_a_full_disk_is_said_and_recovered_from(path: Path) -> None:
         database.execute(f"PRAGMA max_page_count = {pages + 5}")
     many = [arrival(number) for number in range(2000)]
     with pytest.raises(StoreError, match="the disk is full; free some space"):
-        store.count(FIRST.id, 1, many, DAY)
-    assert store.counts(FIRST.id, 1).tolist() == [1, 0, 0]
-    assert set(store.count(FIRST.id, 1, many, DAY)) == {
+        store.count_arrivals(FIRST.id, 1, many, DAY)
+    assert store.outcome_counts(FIRST.id, 1).tolist() == [1, 0, 0]
+    assert set(store.count_arrivals(FIRST.id, 1, many, DAY)) == {
         Verdict.COUNTED
     }  # there is room again: the file was opened anew
-    assert store.counts(FIRST.id, 1).tolist() == [2001, 0, 0]
+    assert store.outcome_counts(FIRST.id, 1).tolist() == [2001, 0, 0]
     store.close()
 
 
@@ -170,16 +170,16 @@ counted = refused = 0
 for number in range(200):
     batch = [arrival(f"{{number}} {{each}}") for each in range(20)]
     try:
-        store.count(first.id, 1, batch, DAY)
+        store.count_arrivals(first.id, 1, batch, DAY)
         counted += 20
     except StoreError as error:
         refused += 1
         assert "full" in str(error), error
         if refused == 3:
             limit(resource.RLIM_INFINITY)
-        assert store.counts(first.id, 1).sum() == 1 + counted
+        assert store.outcome_counts(first.id, 1).sum() == 1 + counted
 assert refused == 3, refused
-assert store.counts(first.id, 1).sum() == 1 + counted
+assert store.outcome_counts(first.id, 1).sum() == 1 + counted
 print(counted)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -193,27 +193,27 @@ from discreet.collect import open_store
 from tests.collect.behaviour import DAY, agreed, arrival
 store, first = open_store({str(tmp_path / "store.db")!r}), agreed(3)
 store.add(first)
-verdicts = [one for number in range(30) for one in store.count(first.id, 1, [arrival(number, number % 3)], DAY)]
+verdicts = [one for number in range(30) for one in store.count_arrivals(first.id, 1, [arrival(number, number % 3)], DAY)]
 print(sum(one.value == "counted" for one in verdicts))
 """
     started = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     counted = [int(one.communicate()[0]) for one in started]
     assert sum(counted) == 30
     store = open_store(tmp_path / "store.db")
-    assert store.counts(FIRST.id, 1).tolist() == [10, 10, 10]
+    assert store.outcome_counts(FIRST.id, 1).tolist() == [10, 10, 10]
     assert [kept.agreement.id for kept in store.agreements()] == [FIRST.id]
     store.close()
 
 
 def test_a_forked_child_opens_the_file_anew(path: Path) -> None:
     store = open_store(path)
-    store.count(FIRST.id, 1, [arrival("bob")], DAY)
+    store.count_arrivals(FIRST.id, 1, [arrival("bob")], DAY)
     child = os.fork()
     if not child:
-        os._exit(0 if store.count(FIRST.id, 1, [arrival("eve")], DAY) == [Verdict.COUNTED] else 1)
+        os._exit(0 if store.count_arrivals(FIRST.id, 1, [arrival("eve")], DAY) == [Verdict.COUNTED] else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert store.count(FIRST.id, 1, [arrival("fay")], DAY) == [Verdict.COUNTED]
-    assert store.counts(FIRST.id, 1).tolist() == [4, 0, 0]
+    assert store.count_arrivals(FIRST.id, 1, [arrival("fay")], DAY) == [Verdict.COUNTED]
+    assert store.outcome_counts(FIRST.id, 1).tolist() == [4, 0, 0]
     store.close()
 
 
@@ -225,7 +225,7 @@ def test_marks_say_what_the_file_is(path: Path) -> None:
 @pytest.mark.parametrize("change", ["outcome = 7", "outcome = -1", "n = -3", "n = 9223372036854775807"])
 def test_counts_that_cannot_be_are_damage(path: Path, change: str) -> None:
     with closing(open_store(path)) as store:
-        store.count(FIRST.id, 1, [arrival(number) for number in range(2 * KEPT)], DAY)
+        store.count_arrivals(FIRST.id, 1, [arrival(number) for number in range(2 * KEPT)], DAY)
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute(f"UPDATE counted SET {change}")
     with pytest.raises(StoreError, match="it counts what cannot be"):

@@ -129,8 +129,8 @@ class Learning:
             store.add(AGREED)
             store.add(second, follows=AGREED.id)
             store.add(unused, follows=second.id)
-            store.count(AGREED.id, 1, [arrival(n, outcome) for n, outcome in enumerate(sent[:400])], DAY)
-            store.count(second.id, 1, [arrival(400 + n, outcome) for n, outcome in enumerate(sent[400:])], DAY)
+            store.count_arrivals(AGREED.id, 1, [arrival(n, outcome) for n, outcome in enumerate(sent[:400])], DAY)
+            store.count_arrivals(second.id, 1, [arrival(400 + n, outcome) for n, outcome in enumerate(sent[400:])], DAY)
         asked = ("design", "--epsilon", "2", "-q", "--from", where, "--json")
         found = run(*asked, "-o", str(tmp_path / "next.json"))
         assert found.exit_code == 0, found.output
@@ -144,7 +144,7 @@ class Learning:
         apart = agreed(8)
         with closing(open_store(where)) as store:
             store.add(apart)
-            assert store.count(apart.id, 1, [arrival("ann")], DAY) == [Verdict.COUNTED]
+            assert store.count_arrivals(apart.id, 1, [arrival("ann")], DAY) == [Verdict.COUNTED]
         said = run(*asked, "-o", str(tmp_path / "other.json"))
         assert said.exit_code == 2
         assert "the store holds 2 collections" in said.stderr
@@ -159,7 +159,7 @@ class Learning:
     def test_a_store_beside_a_file_of_samples_leaves_a_doubt(self, where: str, tmp_path: Path) -> None:
         with closing(open_store(where)) as store:
             store.add(AGREED)
-            store.count(AGREED.id, 1, [arrival(n, n % 8) for n in range(40)], DAY)
+            store.count_arrivals(AGREED.id, 1, [arrival(n, n % 8) for n in range(40)], DAY)
         out = str(tmp_path / "out.parquet")
         assert run("export", where, "-o", out).exit_code == 0
         found = run(
@@ -175,7 +175,7 @@ class Learning:
         with closing(open_store(where)) as store:
             store.add(twice)
             for number in (1, 2):
-                store.count(twice.id, number, [arrival(n, n % 8) for n in range(40)], DAY)
+                store.count_arrivals(twice.id, number, [arrival(n, n % 8) for n in range(40)], DAY)
         found = run("design", "--epsilon", "2", "-q", "--from", where, "-o", str(tmp_path / "d.json"), "--json")
         made = json.loads(found.stdout)
         assert made["samples"] == 40

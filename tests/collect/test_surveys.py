@@ -23,7 +23,7 @@ from discreet.client._collector import sample_request_body
 from discreet.client._device_data import DeviceData
 from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store, publish
-from discreet.collect._counting import KEPT, Verdict, reports_as_signed
+from discreet.collect._counting import KEPT, Verdict, reports_as_signed_integers
 from discreet.collect._results import close_collection
 from discreet.collect._store import Store
 from discreet.errors import BudgetError, StoreError
@@ -64,13 +64,15 @@ def test_the_store_holds_every_report_as_often_as_it_came(either_store: Store) -
     reports = np.concatenate([reports_of(300), np.full(40, reports_of(1)[0])])
     sent, done = arrivals(reports), 0
     for many in (1, 1, 30, 40, 100, 168):
-        assert either_store.count(AGREED.id, 1, sent[done : done + many], DAY) == [Verdict.COUNTED] * many
+        assert either_store.count_arrivals(AGREED.id, 1, sent[done : done + many], DAY) == [Verdict.COUNTED] * many
         done += many
-        assert either_store.counts(AGREED.id, 1).tolist() == sorted(reports_as_signed(reports[:done]).tolist())
-    assert either_store.count(AGREED.id, 1, sent, DAY) == [Verdict.AGAIN] * 340
-    assert len(either_store.counts(AGREED.id, 1)) == 340
+        assert either_store.outcome_counts(AGREED.id, 1).tolist() == sorted(
+            reports_as_signed_integers(reports[:done]).tolist()
+        )
+    assert either_store.count_arrivals(AGREED.id, 1, sent, DAY) == [Verdict.AGAIN] * 340
+    assert len(either_store.outcome_counts(AGREED.id, 1)) == 340
     with pytest.raises(DiscreetError, match="no report of this survey"):
-        either_store.count(AGREED.id, 1, arrivals([SAMPLER.largest + 1], 900), DAY)
+        either_store.count_arrivals(AGREED.id, 1, arrivals([SAMPLER.largest + 1], 900), DAY)
 
 
 def test_reports_past_2_63_are_stored_and_come_back(either_store: Store) -> None:
@@ -80,19 +82,19 @@ def test_reports_past_2_63_are_stored_and_come_back(either_store: Store) -> None
     either_store.add(agreement)
     reports = wide.release_rows(np.full(200, 63))
     assert (reports >= 1 << 63).any()
-    either_store.count(agreement.id, 1, arrivals(reports), DAY)
-    assert sorted(either_store.counts(agreement.id, 1).view(np.uint64).tolist()) == sorted(reports.tolist())
+    either_store.count_arrivals(agreement.id, 1, arrivals(reports), DAY)
+    assert sorted(either_store.outcome_counts(agreement.id, 1).view(np.uint64).tolist()) == sorted(reports.tolist())
 
 
 def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
     opened: Any = open_store(tmp_path / "store.db")
     with closing(opened) as store:
         store.add(AGREED)
-        store.count(AGREED.id, 1, arrivals(reports_of(3)), DAY)
-        with store._change_transaction() as database:
+        store.count_arrivals(AGREED.id, 1, arrivals(reports_of(3)), DAY)
+        with store._transaction_for_changes() as database:
             database.execute("UPDATE pool SET content = ?", (store._seal.encode_pool({(1, 1): [SAMPLER.largest + 1]}),))
         with pytest.raises(StoreError, match="damaged"):
-            store.counts(AGREED.id, 1)
+            store.outcome_counts(AGREED.id, 1)
 
 
 def test_counts_change_by_batches_and_not_by_one_client(tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_counts_change_by_batches_and_not_by_one_client(tmp_path: Path) -> None:
         store.add(AGREED)
         before = 0
         for number, arrival in enumerate(arrivals(reports_of(200))):
-            store.count(AGREED.id, 1, [arrival], DAY)
+            store.count_arrivals(AGREED.id, 1, [arrival], DAY)
             with store._reader.transaction() as database:
                 (now,) = database.execute("SELECT coalesce(sum(n), 0) FROM counted").fetchone()
             assert now == before or now - before >= KEPT, number
@@ -234,7 +236,7 @@ def test_bodies_of_all_reports_have_one_length() -> None:
 def test_a_device_without_rows_sends_a_uniform_report_of_each_part() -> None:
     """The law of the report of a device that holds nothing: the coin of the parts, and a uniform block of each."""
     small = SurveySampler(Survey({"a": 3, "b": 2}, [shares("a"), shares("b")]), epsilon=1.0)
-    fitted = DeviceData.of(None, None, None, []).prepare_draw(small, Agreement.of(small))
+    fitted = DeviceData.from_arguments(None, None, None, []).prepare_draw(small, Agreement.of(small))
     drawn = np.array([fitted.draw() for _ in range(20_000)])
     parts = np.array([small.part_of(each) for each in small.reports().tolist()])
     counts = np.array([(drawn == each).sum() for each in small.reports().tolist()])

@@ -13,7 +13,7 @@ import pytest
 
 from discreet.agreement import Agreement
 from discreet.collect import open_store
-from discreet.collect._catalogue import CollectedAgreement, collectable
+from discreet.collect._catalogue import CollectedAgreement, agreement_coding_and_sampler
 from discreet.collect._counting import Verdict
 from discreet.collect._store import Store
 from discreet.errors import StoreError
@@ -100,19 +100,19 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def test_a_store_of_format_1_is_carried_on(where: str) -> None:
     with closing(open_store(where, create=False)) as store:
-        assert store.counts(FIRST.id, 1).tolist() == [1, 0, 2]
-        assert store.by_day(FIRST.id, 1) == [(DAY, 3)]
+        assert store.outcome_counts(FIRST.id, 1).tolist() == [1, 0, 2]
+        assert store.sample_counts_by_day(FIRST.id, 1) == [(DAY, 3)]
         again, other = arrival("ann", 0), arrival("ann", 1, key="other")
         new = [arrival(number, 1) for number in range(200)]
-        verdicts = store.count(FIRST.id, 1, [again, other, *new], DAY)
+        verdicts = store.count_arrivals(FIRST.id, 1, [again, other, *new], DAY)
         assert verdicts == [Verdict.AGAIN, Verdict.SPOKEN, *[Verdict.COUNTED] * 200]
         store.add(SECOND, follows=FIRST.id)
-        assert store.count(SECOND.id, 1, [arrival("bob", 1, key="other")], DAY) == [Verdict.SPOKEN]
-        assert not store.enrolment().needed
+        assert store.count_arrivals(SECOND.id, 1, [arrival("bob", 1, key="other")], DAY) == [Verdict.SPOKEN]
+        assert not store.read_enrolment().needed
         assert [kept.signed for kept in store.agreements()] == [None, None]
     for _ in range(2):
         with closing(open_store(where, create=False)) as store:
-            assert store.counts(FIRST.id, 1).tolist() == [1, 200, 2]
+            assert store.outcome_counts(FIRST.id, 1).tolist() == [1, 200, 2]
 
 
 def test_clients_of_gateways_who_spoke_before_have_spoken(where: str) -> None:
@@ -120,7 +120,7 @@ def test_clients_of_gateways_who_spoke_before_have_spoken(where: str) -> None:
 
     def digests(store: Store, agreement: Agreement) -> list[bytes]:
         (kept,) = [one for one in store.agreements() if one.agreement.id == agreement.id]
-        _, coding, sampler = collectable(kept.agreement)
+        _, coding, sampler = agreement_coding_and_sampler(kept.agreement)
         collected = CollectedAgreement(kept, coding, sampler, (1,))
         sent = (["x"], ["key"], np.array([0]))
         return [collected.make_arrivals(1, *sent, gateway)[0].client for gateway in (None, "first", "second")]
@@ -138,22 +138,22 @@ def test_a_file_of_format_2_is_upgraded_and_can_be_closed(tmp_path: Path) -> Non
     path = tmp_path / "samples.db"
     with closing(open_store(path)) as store:
         store.add(FIRST)
-        store.count(FIRST.id, 1, SPOKEN, DAY)
+        store.count_arrivals(FIRST.id, 1, SPOKEN, DAY)
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("DROP TABLE collections")
         database.execute("DROP TABLE questions")
         database.execute("PRAGMA user_version = 2")
     with closing(open_store(path)) as store:
-        assert store.counts(FIRST.id, 1).tolist() == [1, 0, 2]
+        assert store.outcome_counts(FIRST.id, 1).tolist() == [1, 0, 2]
         assert store.close_collection(FIRST.id, DAY) == DAY
-        assert store.count(FIRST.id, 1, [arrival("dan"), SPOKEN[0]], DAY) == [Verdict.CLOSED, Verdict.AGAIN]
+        assert store.count_arrivals(FIRST.id, 1, [arrival("dan"), SPOKEN[0]], DAY) == [Verdict.CLOSED, Verdict.AGAIN]
 
 
 def test_a_file_of_format_3_is_upgraded_and_can_be_asked_in_words(tmp_path: Path) -> None:
     path = tmp_path / "samples.db"
     with closing(open_store(path)) as store:
         store.add(FIRST)
-        store.hide_estimates(7)
+        store.hide_estimates_below(7)
         store.close_collection(FIRST.id, DAY)
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("DROP TABLE questions")
@@ -181,7 +181,7 @@ def test_an_upgrade_that_fails_changes_nothing(tmp_path: Path) -> None:
         assert database.execute("SELECT 1 FROM sqlite_master WHERE name = 'pool'").fetchone() is None
         database.execute("DROP TABLE gateways")
     with closing(open_store(path)) as store:
-        assert store.counts(FIRST.id, 1).tolist() == [1, 0, 2]
+        assert store.outcome_counts(FIRST.id, 1).tolist() == [1, 0, 2]
 
 
 @pytest.mark.slow
@@ -193,7 +193,7 @@ def test_processes_that_upgrade_one_store_at_the_same_time_share_it(
 from contextlib import closing
 from discreet.collect import open_store
 with closing(open_store({where!r}, create=False)) as store:
-    print(store.counts({FIRST.id!r}, 1).tolist())
+    print(store.outcome_counts({FIRST.id!r}, 1).tolist())
 """
     )
 

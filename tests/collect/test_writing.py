@@ -14,7 +14,7 @@ from discreet.collect import _samples as writing, open_store
 from discreet.collect._counting import Arrival, Verdict, text_digest
 from discreet.collect._requests import RequestProblem
 from discreet.collect._samples import StoreWriter
-from discreet.collect._store import today
+from discreet.collect._store import today_in_utc
 from discreet.errors import StoreError
 from tests.collect.running import agreed
 
@@ -33,13 +33,13 @@ class Gated:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
+    def count_arrivals(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
         self.entered.set()
         assert self.gate.wait(60)
         self.sizes.append(len(arrivals))
         if self.failures:
             raise self.failures.pop()
-        found: list[Verdict] = self._store.count(agreement, round, arrivals, day)
+        found: list[Verdict] = self._store.count_arrivals(agreement, round, arrivals, day)
         return found
 
 
@@ -74,7 +74,7 @@ def test_those_who_wait_are_written_together_and_each_is_told_its_own(store: Gat
         others = [
             asyncio.create_task(one.write_samples(agreement.id, 1, arrivals("first", f"c{n}"))) for n in range(20)
         ]
-        while one.waiting < 41:
+        while one.waiting_sample_count < 41:
             await asyncio.sleep(0.001)
         store.gate.set()
         return [await first, *[await other for other in others]]
@@ -101,7 +101,7 @@ def test_past_what_can_wait_nobody_is_taken(
         assert (refused.value.status, refused.value.headers) == (503, {"Retry-After": "1"})
         store.gate.set()
         assert await held == [Verdict.COUNTED] * 2
-        while one.waiting:
+        while one.waiting_sample_count:
             await asyncio.sleep(0.001)
         assert await one.write_samples(agreement.id, 1, arrivals("c", "d")) == [Verdict.COUNTED] * 2
 
@@ -148,4 +148,4 @@ def test_what_was_taken_before_the_end_is_written_and_nothing_after_it(store: Ga
 
 
 def test_of_the_time_a_sample_came_the_day_is_kept() -> None:
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", today())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", today_in_utc())

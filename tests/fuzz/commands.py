@@ -183,7 +183,7 @@ def _exporting(c: Chooser, folder: Path) -> list[str]:
     with contextlib.closing(open_store(path)) as store:
         agreement = Agreement.of(dc.LinearSampler(dc.Simplex(c.among([1, 3, ["a", "b"]])), epsilon=1.0))
         store.add(agreement)
-        store.count(
+        store.count_arrivals(
             agreement.id,
             1,
             [Arrival(text_digest(str(n)), text_digest("key"), 0) for n in range(c.below(4))],

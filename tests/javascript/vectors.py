@@ -134,7 +134,7 @@ def _line(rng: np.random.Generator, left: int) -> dict[str, Any] | None:
     cases = list(islice(_cases(agreement, sampler, rng), -(-left // INTEGERS)))
     if not cases:
         return None
-    beside = agreement.family.beside
+    beside = agreement.family.weights_file_content
     return {
         "agreement": agreement.text,
         "id": agreement.id,

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.ledger import PopulationLedger
-from discreet.ledger._population_ledger import ClientDigests, Round, read_segment, runs_in
+from discreet.ledger._population_ledger import ClientDigests, Round, read_budget_and_runs, read_segment
 from discreet.release._randomness import Question, Secret
 
 CLIENTS, ROUNDS, EPSILON, AFFORDED = 60, 30, 0.1, 10
@@ -80,7 +80,7 @@ def answers(pipe: int) -> list[tuple[int, int, int]]:
 def charges(folder: Path) -> Charges:
     """(client, round) -> sample, read and verified file by file."""
     found: Charges = {}
-    for run in runs_in(folder)[1]:
+    for run in read_budget_and_runs(folder)[1]:
         segment = read_segment(folder, run)
         for client, sample in zip(segment.names.second.tolist(), segment.outcomes.tolist(), strict=True):
             assert (client, run.round.number) not in found, "charged twice"
@@ -116,7 +116,7 @@ def run(kills: int, seed: int, careless: bool = False) -> Seen:
                     assert os.WTERMSIG(status) == signal.SIGKILL, f"a run failed by itself: {status}"
                     done += 1
                 found = charges(folder)
-                seen.cut_short += len(list(folder.glob("*.charges"))) > len(runs_in(folder)[1])
+                seen.cut_short += len(list(folder.glob("*.charges"))) > len(read_budget_and_runs(folder)[1])
                 assert all(found.get(key) == sample for key, sample in known.items()), "a charge was lost or changed"
                 known = found
                 for _, pipe in runs:

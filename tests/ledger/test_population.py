@@ -20,7 +20,7 @@ from discreet import DiscreetError
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import PopulationLedger
 from discreet.ledger._book import Book, Rounds
-from discreet.ledger._population_ledger import ClientDigests, Round, Settlement, runs_in, spent_by_clients
+from discreet.ledger._population_ledger import ClientDigests, Round, Settlement, read_budget_and_runs, spent_by_clients
 from discreet.release._randomness import Question, Secret, read_secret, write_secret
 from tests.ledger import population_kills
 from tests.soaking import wide
@@ -63,7 +63,7 @@ def test_a_repeated_round_gives_the_stored_samples_to_fewer_clients_and_to_more(
     assert settle(ledger, [2], 300, asked()) == {2: 102}
     assert settle(ledger, [9, 2, 8, 3], 400, asked()) == {9: 409, 2: 102, 8: 408, 3: 103}
     assert settle(ledger, [9, 8, 7], 500, asked()) == {9: 409, 8: 408, 7: 507}
-    assert [run.clients for run in runs_in(ledger.folder)[1]] == [3, 2, 1]  # nobody was charged twice
+    assert [run.clients for run in read_budget_and_runs(ledger.folder)[1]] == [3, 2, 1]  # nobody was charged twice
     again = PopulationLedger(ledger.folder, ledger.secret)
     assert settle(again, [1, 9, 7], 600, asked()) == {1: 101, 9: 409, 7: 507}
 
@@ -71,7 +71,7 @@ def test_a_repeated_round_gives_the_stored_samples_to_fewer_clients_and_to_more(
 def test_places_within_cells_are_recalled_too(ledger: PopulationLedger) -> None:
     clients = names([5, 6, 4])
     first = ledger.settle(asked(), clients, np.array([1, 2, 3]), np.array([0.25, 0.5, 0.75]))
-    second = ledger.settle(asked(), clients.select([2, 0]), np.array([9, 9]), np.array([0.0, 0.0]))
+    second = ledger.settle(asked(), clients.select_clients([2, 0]), np.array([9, 9]), np.array([0.0, 0.0]))
     assert first.within.tolist() == [0.25, 0.5, 0.75]
     assert (second.outcomes.tolist(), second.within.tolist()) == ([3, 1], [0.75, 0.25])
 
@@ -82,7 +82,7 @@ def test_another_round_agreement_or_question_is_paid_for(ledger: PopulationLedge
         [asked(2, 0.1), asked(agreement="b" * 64, epsilon=0.1), asked(column="x", epsilon=0.1)]
     ):
         assert settle(ledger, [1], 20 + number, other) == {1: 21 + number}
-    assert spent_by_clients(ledger.folder, runs_in(ledger.folder)[1]).tolist() == [pytest.approx(0.8)]
+    assert spent_by_clients(ledger.folder, read_budget_and_runs(ledger.folder)[1]).tolist() == [pytest.approx(0.8)]
 
 
 def test_clients_over_budget_stop_the_run_or_are_left_out_and_counted(ledger: PopulationLedger) -> None:
@@ -92,7 +92,7 @@ def test_clients_over_budget_stop_the_run_or_are_left_out_and_counted(ledger: Po
         settle(ledger, [1, 2, 3, 4], 50, asked(3))
     assert "1 of 4 clients would spend more than epsilon = 1" in str(caught.value)
     assert "nothing was charged" in str(caught.value)
-    assert len(runs_in(ledger.folder)[1]) == 2
+    assert len(read_budget_and_runs(ledger.folder)[1]) == 2
     assert settle(ledger, [1, 2, 3, 4], 50, asked(3), over_budget="drop") == {1: 51, 3: 53, 4: 54}
     found = ledger.settle(asked(4), names([1, 2, 3, 4]), np.arange(4), NO_CELLS, over_budget="drop")
     assert (found.kept.tolist(), found.over_budget, found.known) == ([False, False, False, True], 3, 0)
@@ -175,7 +175,7 @@ def test_a_ledger_and_a_secret_belong_together(tmp_path: Path, ledger: Populatio
         PopulationLedger.create(tmp_path / "second", budget=1.0, secret=secret)
     assert not (tmp_path / "second").exists()
     with pytest.raises(LedgerError, match="give that ledger"):
-        Rounds(secret).check_without_ledger()
+        Rounds(secret).refuse_if_secret_has_ledger()
     with pytest.raises(LedgerError, match="exists already"):
         PopulationLedger.create(ledger.folder, budget=5.0, secret=secret)
     with pytest.raises(LedgerError, match="there is no ledger"):
@@ -270,7 +270,7 @@ def test_what_a_run_that_was_cut_short_leaves_counts_for_nothing_and_goes(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.ledger._book.BookWriter.add", cut)
+        patch.setattr("discreet.ledger._book.BookWriter.add_line", cut)
         with pytest.raises(KeyboardInterrupt):
             settle(ledger, [1, 2], 100, asked())
     assert len([path for path in ledger.folder.iterdir() if path.suffix == ".charges"]) == 1
@@ -305,7 +305,7 @@ def test_nothing_leaves_before_the_charges_are_committed(
         raise LedgerError("the power is gone")
 
     monkeypatch.setattr(os, "fsync", flushed)
-    monkeypatch.setattr("discreet.ledger._book.BookWriter.add", added)
+    monkeypatch.setattr("discreet.ledger._book.BookWriter.add_line", added)
     with pytest.raises(LedgerError, match="the power is gone"):
         settle(ledger, [1], 0, asked())
     assert events == ["flushed .partial", "flushed folder", "line"]
@@ -340,9 +340,9 @@ def test_runs_at_the_same_time_charge_each_client_once(tmp_path: Path, secret: S
             for client, sample in json.loads(answers):
                 assert seen.setdefault((number, client), sample) == sample
         assert process.returncode == 0
-    spent = spent_by_clients(ledger.folder, runs_in(ledger.folder)[1])
+    spent = spent_by_clients(ledger.folder, read_budget_and_runs(ledger.folder)[1])
     assert spent.max() == 1.0
-    charged = sum(run.clients for run in runs_in(ledger.folder)[1])
+    charged = sum(run.clients for run in read_budget_and_runs(ledger.folder)[1])
     assert charged == len(seen)
 
 
@@ -372,4 +372,4 @@ def test_no_clients_are_nothing_to_settle(ledger: PopulationLedger) -> None:
     found = ledger.settle(asked(), names([]), np.empty(0, dtype=np.int64), NO_CELLS)
     assert isinstance(found, Settlement)
     assert found.kept.size == 0
-    assert runs_in(ledger.folder)[1] == []
+    assert read_budget_and_runs(ledger.folder)[1] == []

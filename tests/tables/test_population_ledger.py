@@ -12,7 +12,7 @@ import discreet as dc
 from discreet import DiscreetError
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import PopulationLedger
-from discreet.ledger._population_ledger import runs_in
+from discreet.ledger._population_ledger import read_budget_and_runs
 from discreet.tables import Request, Secret, read_secret, sample, sample_file, write_secret
 from tests.tables.small_tables import by_client, rows
 
@@ -43,7 +43,7 @@ def test_a_round_is_answered_from_the_ledger_whatever_the_data(ledger: Populatio
     both = released(ledger, more)
     assert {client: both[client] for client in first} == first
     assert len(both) == 400
-    assert [run.clients for run in runs_in(ledger.folder)[1]] == [200, 200]
+    assert [run.clients for run in read_budget_and_runs(ledger.folder)[1]] == [200, 200]
     again = released(ledger, one, round=2)
     assert np.mean([again[client] == sample for client, sample in first.items()]) < 0.9
 
@@ -100,7 +100,7 @@ def test_the_output_appears_after_the_charge_and_not_without_it(
     def failing(*_: object) -> None:
         raise LedgerError("the power is gone")
 
-    monkeypatch.setattr("discreet.ledger._book.BookWriter.add", failing)
+    monkeypatch.setattr("discreet.ledger._book.BookWriter.add_line", failing)
     with pytest.raises(LedgerError, match="the power is gone"):
         sample_file(str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet"), Request(**TERMS), ledger=ledger)
     assert not (tmp_path / "out.parquet").exists()

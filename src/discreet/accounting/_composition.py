@@ -71,7 +71,7 @@ from numpy.typing import NDArray
 from discreet._base.doors import OldName
 from discreet._base.numerics import float_up, product_up, sum_up
 from discreet._base.showing import with_short_repr
-from discreet.accounting._profile import ROUNDED_UP, BoxProfile, check_profile
+from discreet.accounting._profile import ROUNDED_UP, BoxProfile, refuse_unless_profile
 from discreet.errors import NON_NEGATIVE, OPEN_UNIT, PROBABILITY, DiscreetError, Range, check_count
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure, normal_cdf
 
@@ -106,31 +106,33 @@ class PrivacyLoss:
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta with which all releases together are (epsilon, delta)-LDP, rounded up."""
-        return self._delta_at(NON_NEGATIVE.check("epsilon", epsilon))
+        return self._delta_at_epsilon(NON_NEGATIVE.check("epsilon", epsilon))
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at that delta, rounded up: at delta = 0 the sum of the budgets, infinite if none suffices."""
         target = PROBABILITY.check("delta", delta, "a chance of failure, such as 1e-6, or 0 for the pure guarantee")
         if target < _UNDERFLOW:
             return self.largest
-        if self._delta_at(float(self.values[-1])) > target:
+        if self._delta_at_epsilon(float(self.values[-1])) > target:
             return math.inf
-        if self._delta_at(0.0) <= target:
+        if self._delta_at_epsilon(0.0) <= target:
             return 0.0
         low, high = int(np.searchsorted(self.values, 0.0)), len(self.values) - 1
         while low < high:  # the first value whose delta is within the target
             middle = (low + high) // 2
-            low, high = (low, middle) if self._delta_at(float(self.values[middle])) <= target else (middle + 1, high)
+            low, high = (
+                (low, middle) if self._delta_at_epsilon(float(self.values[middle])) <= target else (middle + 1, high)
+            )
         above = slice(low, None)  # on the piece below that value delta = S - e^eps T, with these sums
         mass = math.fsum(self.masses[above])
         weighted = math.fsum(self.masses[above] * np.exp(self.values[low] - self.values[above]))
         found = float(self.values[low]) + math.log(max((mass + self.certain - target / ROUNDED_UP) / weighted, 1e-300))
         found, step = max(found, 0.0), 1e-15 * max(1.0, abs(found))
-        while self._delta_at(found) > target:
+        while self._delta_at_epsilon(found) > target:
             found, step = found + step, 2.0 * step
         return min(found, float(self.values[-1]))
 
-    def _delta_at(self, epsilon: float) -> float:
+    def _delta_at_epsilon(self, epsilon: float) -> float:
         above = self.values > epsilon
         if not above.any():
             return min(1.0, self.certain)
@@ -138,21 +140,21 @@ class PrivacyLoss:
         return min(1.0, value * ROUNDED_UP + _UNDERFLOW)
 
 
-def convolve_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+def convolve_rounding_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     """The distribution of a sum of two whole numbers, rounded up."""
-    return _round_up_sums(np.convolve(first, second), min(len(first), len(second)))
+    return _increase_by_rounding_error(np.convolve(first, second), min(len(first), len(second)))
 
 
-def _round_up_sums(masses: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
+def _increase_by_rounding_error(masses: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
     """Sums of at most `terms` products of positive numbers, increased by the largest rounding error."""
     return np.asarray(masses * (1.0 + (terms + 4) * 2.0 * UNIT), dtype=np.float64)
 
 
-def joint_loss(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
+def loss_of_two_releases(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
     """The loss of two releases together."""
     first, second = _coarsen_loss(first, MOST_LOSSES), _coarsen_loss(second, MOST_LOSSES)
     values = sum_up(first.values[:, None], second.values).ravel()
-    masses = _round_up_sums(np.multiply.outer(first.masses, second.masses).ravel(), 1)
+    masses = _increase_by_rounding_error(np.multiply.outer(first.masses, second.masses).ravel(), 1)
     order = np.argsort(values, kind="stable")
     attained = first.attained and second.attained
     both = PrivacyLoss(values[order], masses[order], attained, probability_of_either(first.certain, second.certain))
@@ -170,20 +172,22 @@ def _coarsen_loss(loss: PrivacyLoss, most: int) -> PrivacyLoss:
     grid = np.unique(np.append(np.linspace(low, high, most - 1), loss.largest))
     place = np.searchsorted(grid, loss.values, side="left")
     masses = np.bincount(place, weights=loss.masses, minlength=len(grid)).astype(np.float64)
-    return PrivacyLoss(grid, _round_up_sums(masses, len(loss.masses)), attained=False, certain=loss.certain)
+    return PrivacyLoss(
+        grid, _increase_by_rounding_error(masses, len(loss.masses)), attained=False, certain=loss.certain
+    )
 
 
-def loss_of_copies(loss: PrivacyLoss, count: int) -> PrivacyLoss:
+def loss_of_repeated_release(loss: PrivacyLoss, count: int) -> PrivacyLoss:
     """The loss of `count` releases with this loss each."""
     found: PrivacyLoss | None = None
     while True:
         if count & 1:
-            found = loss if found is None else joint_loss(found, loss)
+            found = loss if found is None else loss_of_two_releases(found, loss)
         count >>= 1
         if not count:
             assert found is not None
             return found
-        loss = joint_loss(loss, loss)
+        loss = loss_of_two_releases(loss, loss)
 
 
 def probability_of_either(first: float, second: float) -> float:
@@ -215,9 +219,9 @@ class GaussianLoss:
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta with which all releases together are (epsilon, delta)-LDP, rounded up."""
-        return self._delta_at(NON_NEGATIVE.check("epsilon", epsilon))
+        return self._delta_at_epsilon(NON_NEGATIVE.check("epsilon", epsilon))
 
-    def _delta_at(self, epsilon: float) -> float:
+    def _delta_at_epsilon(self, epsilon: float) -> float:
         return Gaussian(self.nu).profile(min(epsilon, _LARGEST))
 
     def epsilon(self, delta: float) -> float:
@@ -225,20 +229,20 @@ class GaussianLoss:
         target = PROBABILITY.check("delta", delta, "a chance of failure, such as 1e-6")
         if target < _NO_DELTA:
             return math.inf
-        if self._delta_at(0.0) <= target:
+        if self._delta_at_epsilon(0.0) <= target:
             return 0.0
         low, high = 0.0, 1.0
-        while self._delta_at(high) > target:
+        while self._delta_at_epsilon(high) > target:
             low, high = high, 2.0 * high
             if high > _LARGEST:
                 return math.inf
         while math.nextafter(low, high) < high:
             middle = 0.5 * (low + high)
-            low, high = (low, middle) if self._delta_at(middle) <= target else (middle, high)
+            low, high = (low, middle) if self._delta_at_epsilon(middle) <= target else (middle, high)
         return high
 
 
-def gaussian_loss(squares: Fraction) -> GaussianLoss:
+def gaussian_loss_from_squares(squares: Fraction) -> GaussianLoss:
     """The loss of releases whose nu have squares with this sum."""
     nu = math.sqrt(float_up(squares))
     while Fraction(nu) ** 2 < squares:
@@ -263,7 +267,7 @@ def gaussian_loss_on_grid(loss: GaussianLoss) -> PrivacyLoss:
     )
 
 
-def broken_line_loss(notion: Functional) -> PrivacyLoss:
+def loss_of_broken_line(notion: Functional) -> PrivacyLoss:
     """The loss of the pair whose trade-off function is the broken line; it bounds both orders of two clients."""
     corners = notion.corners
     values, masses = [], []
@@ -312,17 +316,17 @@ def compose(releases: Sequence[tuple[BoxProfile | Privacy, int]]) -> PrivacyLoss
             squares += number * Fraction(release.nu) ** 2
             continue
         if not isinstance(release, Privacy):
-            check_profile(release)
+            refuse_unless_profile(release)
         counts[release] = counts.get(release, 0) + number
-    losses = [_loss_of_repeats(release, count) for release, count in counts.items()]
+    losses = [_loss_of_releases_of_one_kind(release, count) for release, count in counts.items()]
     if squares:
-        together = gaussian_loss(squares)
+        together = gaussian_loss_from_squares(squares)
         if not losses:
             return together
         losses.append(gaussian_loss_on_grid(together))
     if not losses:
         return PrivacyLoss(np.zeros(1), np.ones(1), attained=True)
-    return functools.reduce(joint_loss, losses)
+    return functools.reduce(loss_of_two_releases, losses)
 
 
 def _as_release_pairs(releases: Any) -> list[tuple[Any, Any]]:
@@ -335,7 +339,7 @@ def _as_release_pairs(releases: Any) -> list[tuple[Any, Any]]:
         ) from None
 
 
-def _loss_of_repeats(release: BoxProfile | Privacy, count: int) -> PrivacyLoss:
+def _loss_of_releases_of_one_kind(release: BoxProfile | Privacy, count: int) -> PrivacyLoss:
     """The loss of `count` releases of one kind."""
     if count > MOST_SAMPLES:
         raise DiscreetError(
@@ -343,24 +347,24 @@ def _loss_of_repeats(release: BoxProfile | Privacy, count: int) -> PrivacyLoss:
         )
     match release:
         case BoxProfile():
-            return _box_loss(release, count)
+            return _loss_of_box_releases(release, count)
         case Pure(epsilon=epsilon):
-            return _box_loss(BoxProfile(epsilon=epsilon, alpha=_EVEN, attained=True), count)
+            return _loss_of_box_releases(BoxProfile(epsilon=epsilon, alpha=_EVEN, attained=True), count)
         case Approximate(epsilon=epsilon, delta=delta):
-            purely = _box_loss(BoxProfile(epsilon=epsilon, alpha=_EVEN, attained=True), count)
+            purely = _loss_of_box_releases(BoxProfile(epsilon=epsilon, alpha=_EVEN, attained=True), count)
             left = math.exp(count * math.log1p(-delta)) * ROUNDED_UP
             never = min(1.0, -math.expm1(count * math.log1p(-delta)) * ROUNDED_UP)
             return PrivacyLoss(
                 purely.values, np.minimum(purely.masses * left * ROUNDED_UP, 1.0), attained=True, certain=never
             )
         case Functional():
-            return loss_of_copies(broken_line_loss(release), count)
+            return loss_of_repeated_release(loss_of_broken_line(release), count)
     raise DiscreetError(
         f"{release!r} cannot be added up; pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)"
     )
 
 
-def _box_loss(profile: BoxProfile, count: int) -> PrivacyLoss:
+def _loss_of_box_releases(profile: BoxProfile, count: int) -> PrivacyLoss:
     """The loss of `count` releases from one box, on the multiples of its epsilon."""
     once = np.array([profile.lower_mass, 1.0 - profile.lower_mass - profile.upper_mass, profile.upper_mass])
     # at least the remaining mass, since the others were rounded up
@@ -369,10 +373,10 @@ def _box_loss(profile: BoxProfile, count: int) -> PrivacyLoss:
     square, left = once, count
     while left:
         if left & 1:
-            masses = convolve_up(masses, square)
+            masses = convolve_rounding_up(masses, square)
         left >>= 1
         if left:
-            square = convolve_up(square, square)
+            square = convolve_rounding_up(square, square)
     return PrivacyLoss(product_up(profile.epsilon, np.arange(-count, count + 1)), masses, profile.attained)
 
 
@@ -394,7 +398,7 @@ def renyi(profile: BoxProfile, *, order: float) -> float:
     Raises:
         DiscreetError: for arguments out of range.
     """
-    check_profile(profile)
+    refuse_unless_profile(profile)
     order = _ORDER.check("order", order, "the order of a Renyi divergence")
     epsilon, mass, t = profile.epsilon, profile.upper_mass, order - 1.0
     if math.isinf(order):
@@ -424,7 +428,7 @@ def epsilon_from_renyi(profile: BoxProfile, *, samples: int, delta: float) -> fl
     Raises:
         DiscreetError: for arguments out of range.
     """
-    check_profile(profile)
+    refuse_unless_profile(profile)
     samples, delta = check_count("samples", samples), OPEN_UNIT.check("delta", delta)
     if samples > MOST_RENYI_SAMPLES:
         raise DiscreetError(f"samples is more than {MOST_RENYI_SAMPLES:,}; that many cannot be made")
@@ -466,7 +470,7 @@ class Odometer:
 
     def with_releases(self, profile: BoxProfile, *, samples: int = 1) -> Odometer:
         """The odometer after `samples` more releases from a box, which may depend on everything before."""
-        check_profile(profile)
+        refuse_unless_profile(profile)
         counts = dict(self.releases)
         counts[profile] = counts.get(profile, 0) + check_count("samples", samples)
         return replace(self, releases=tuple(counts.items()))
@@ -484,8 +488,8 @@ class Odometer:
         if self.delta == 0.0:
             return self.pure
         doubt = math.log(len(_ORDERS) / self.delta)
-        found = min(self._total_divergence(order) + doubt / (order - 1.0) for order in _ORDERS)
+        found = min(self._total_renyi_divergence(order) + doubt / (order - 1.0) for order in _ORDERS)
         return min(self.pure, max(0.0, found) * _ODOMETER_ROUNDING)
 
-    def _total_divergence(self, order: float) -> float:
+    def _total_renyi_divergence(self, order: float) -> float:
         return math.fsum(count * renyi(profile, order=order) for profile, count in self.releases)

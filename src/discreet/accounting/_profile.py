@@ -142,7 +142,7 @@ class ReportingSampler(Protocol):
     def uniform_weight(self) -> int: ...
 
 
-def check_profile(profile: Any) -> None:
+def refuse_unless_profile(profile: Any) -> None:
     """Raise an error for anything but the profile of a box."""
     check_kind("profile", profile, BoxProfile, "pass profile_of(sampler) or BoxProfile(...)")
 
@@ -226,14 +226,14 @@ def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> floa
     Raises:
         DiscreetError: for arguments out of range.
     """
-    check_profile(profile)
+    refuse_unless_profile(profile)
     others = min(check_count("clients", clients), MOST_CLIENTS) - 1
     beta = NON_NEGATIVE.check("epsilon", epsilon)
     local = profile.delta(beta)
     if local == 0.0 or profile.lower_mass == 0.0 or not _NOTHING_TO_HIDE < profile.epsilon < _NO_CLONES:
         return local
     clones = scipy.stats.binom(others, math.exp(-profile.epsilon))
-    low, high = _likely_range(others, clones.mean(), clones.var())
+    low, high = _likely_range_of_sum(others, clones.mean(), clones.var())
     starts = np.arange(low, high + 1)
     if len(starts) > _FEW:
         rounded = np.clip(clones.mean() + clones.std() * np.array(_DEVIATIONS), low, high).astype(np.int64)
@@ -266,13 +266,13 @@ def shuffled_epsilon(profile: BoxProfile, *, clients: int, delta: float) -> floa
     if delta <= _TAIL:
         return profile.epsilon
 
-    def log_excess_of_delta(epsilon: float) -> float:
+    def log_ratio_of_delta_to_target(epsilon: float) -> float:
         return math.log(max(shuffled_delta(profile, clients=clients, epsilon=epsilon), 1e-300) / delta)
 
     found = float(
-        scipy.optimize.brentq(log_excess_of_delta, 0.0, profile.epsilon, xtol=_ACCURACY * 1e-6, rtol=_ACCURACY)
+        scipy.optimize.brentq(log_ratio_of_delta_to_target, 0.0, profile.epsilon, xtol=_ACCURACY * 1e-6, rtol=_ACCURACY)
     )
-    while log_excess_of_delta(found) > 0.0:
+    while log_ratio_of_delta_to_target(found) > 0.0:
         found *= 1.0 + _ACCURACY
     return min(found, profile.epsilon)
 
@@ -291,13 +291,16 @@ def _delta_given_clones(profile: BoxProfile, clones: int, beta: float) -> float:
     first_kind, second_kind = seen / cloned, hidden / cloned
     third_kind = max(0.0, 1.0 - seen - hidden) / left if left > 0.0 else 0.0  # it cancels if there are none
     share = min(1.0, 2.0 * cloned / shrink) if left > 0.0 else 1.0
-    low, high = _likely_range(number, number * share, number * share * (1.0 - share))
+    low, high = _likely_range_of_sum(number, number * share, number * share * (1.0 - share))
     s = np.arange(low, high + 1)
     slope = (first_kind - second_kind) * (1.0 + ratio)
     level = s * (ratio * first_kind - second_kind) + (ratio - 1.0) * third_kind * (number - s)
     first = np.floor(np.minimum(level / slope, s)) + 1.0  # the smallest x whose likelihood ratio exceeds e^beta
-    own, other = 0.5 * s * _heads_probability(s - 1, first - 1.0), 0.5 * s * _heads_probability(s - 1, first)
-    unseen = third_kind * (number - s) * _heads_probability(s, first)
+    own, other = (
+        0.5 * s * _probability_of_at_least_heads(s - 1, first - 1.0),
+        0.5 * s * _probability_of_at_least_heads(s - 1, first),
+    )
+    unseen = third_kind * (number - s) * _probability_of_at_least_heads(s, first)
     likely = first_kind * own + second_kind * other + unseen
     unlikely = second_kind * own + first_kind * other + unseen
     weight = scipy.stats.binom.pmf(s, number, share) * shrink / number
@@ -305,14 +308,14 @@ def _delta_given_clones(profile: BoxProfile, clones: int, beta: float) -> float:
     return max(0.0, value) + 2.0 * _TAIL
 
 
-def _likely_range(count: int, mean: float, variance: float) -> tuple[int, int]:
+def _likely_range_of_sum(count: int, mean: float, variance: float) -> tuple[int, int]:
     """The range of a sum of `count` independent indicators, but for a probability _TAIL on either side (Bernstein)."""
     third = -math.log(_TAIL) / 3.0
     reach = 1.0 + third + math.sqrt(third * third + 6.0 * third * variance)
     return max(0, int(mean - reach)), min(count, int(mean + reach) + 1)
 
 
-def _heads_probability(tosses: NDArray[np.int64], least: NDArray[np.float64]) -> NDArray[np.float64]:
+def _probability_of_at_least_heads(tosses: NDArray[np.int64], least: NDArray[np.float64]) -> NDArray[np.float64]:
     """P[Binomial(tosses, 1/2) >= least]; a negative number of tosses counts as none."""
     inside = (least > 0) & (least <= tosses)
     tail = scipy.special.betainc(np.where(inside, least, 1.0), np.where(inside, tosses - least + 1.0, 1.0), 0.5)

@@ -54,27 +54,27 @@ def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: flo
         raise DiscreetError(f"samples is more than {MOST_SAMPLES:,}, up to which the sum is exact")
     delta = PROBABILITY.check("delta", delta)
 
-    def excess_epsilon(share: float) -> float:
+    def epsilon_above_budget(share: float) -> float:
         return compose([(BoxProfile(epsilon=share, alpha=alpha), n)]).epsilon(delta) - total
 
     share = total / n
-    excess_epsilon(share)  # validates alpha
+    epsilon_above_budget(share)  # validates alpha
     if delta == 0.0:
         while Fraction(share) * n > Fraction(total):
             share = math.nextafter(share, 0.0)
         return share
     high = 2.0 * share
-    while excess_epsilon(high) <= 0.0:
+    while epsilon_above_budget(high) <= 0.0:
         share, high = high, 2.0 * high
         if high > 1e3:  # delta alone covers all of it
             return share
     share = (
-        float(scipy.optimize.brentq(excess_epsilon, share, high, xtol=1e-12, rtol=1e-12))
-        if excess_epsilon(share) < 0.0
+        float(scipy.optimize.brentq(epsilon_above_budget, share, high, xtol=1e-12, rtol=1e-12))
+        if epsilon_above_budget(share) < 0.0
         else share
     )
     step = math.ulp(share)
-    while excess_epsilon(share) > 0.0:
+    while epsilon_above_budget(share) > 0.0:
         share, step = share - step, 2.0 * step
     return share
 
@@ -143,7 +143,7 @@ def _cached_equal_share(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
         return Pure(_epsilon_for_each_sample(privacy.epsilon, n))
     found: list[Privacy] = []
     if n <= MOST_EXACT:
-        share = _largest_share(lambda epsilon: keeps_together(privacy, *_extreme_box_masses(bounds, epsilon), n))
+        share = _find_largest_share(lambda epsilon: keeps_together(privacy, *_extreme_box_masses(bounds, epsilon), n))
         found += [Pure(share)] if share else []
     elif isinstance(privacy, Approximate):
         found += [Pure(epsilon_per_sample(alpha=bounds.alpha, samples=n, epsilon=privacy.epsilon, delta=privacy.delta))]
@@ -185,7 +185,7 @@ def _extreme_box_masses(bounds: Bounds, epsilon: float) -> tuple[Fraction, Fract
     return least, ratio * least
 
 
-def _largest_share(keeps: Callable[[float], bool]) -> float:
+def _find_largest_share(keeps: Callable[[float], bool]) -> float:
     """Nearly the largest share up to which all shares keep the notion; 0 if none is found."""
     low, high = 0.0, 1.0
     while high < _LARGEST_SHARE and keeps(high):

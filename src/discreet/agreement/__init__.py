@@ -6,7 +6,7 @@ with imports_on_first_use(globals()):
     from discreet.agreement._agreement import (
         Agreement,
         _refuse_repeats as _refuse_repeats,
-        learned_purpose as learned_purpose,
+        purpose_with_sources as purpose_with_sources,
         weights_path as weights_path,
     )
     from discreet.agreement._continuous_terms import ContinuousTerms

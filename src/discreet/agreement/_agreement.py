@@ -40,11 +40,11 @@ from discreet.agreement._family_terms import (
     FamilyTerms,
     Fields,
     RowTerms,
-    check_kind_fields,
-    check_object,
-    check_outcome_number,
     read_family_terms,
     read_row_terms,
+    require_fields_of_kind,
+    require_object_with_fields,
+    require_outcome_number,
 )
 from discreet.agreement._mechanism_terms import (
     OWN_MECHANISM,
@@ -53,7 +53,7 @@ from discreet.agreement._mechanism_terms import (
     OwnTerms,
     Schedule,
     SurveyTerms,
-    is_given_by_date,
+    is_round_given_by_date,
 )
 from discreet.domain import VERSION, Domain, canonical, check_version, read_day, read_number, refuse_repeated_fields
 from discreet.errors import (
@@ -99,7 +99,7 @@ _TERMS: dict[str, type[AgreementTerms]] = {
 _READERS: dict[str, Callable[[Any], Any]] = {
     "privacy": read_privacy,
     "reference": ReferenceTerms.read_listed,
-    "other": check_outcome_number,
+    "other": require_outcome_number,
     **{name: partial(terms.read, name) for name, terms in _TERMS.items()},
 }
 _AGREEMENT = Fields(
@@ -110,7 +110,7 @@ _refuse_repeats = refuse_repeated_fields("the agreement")
 _LEARNED = re.compile(r"learned from samples under ([0-9a-f]{64}(?:, [0-9a-f]{64})*)")
 
 
-def learned_purpose(purpose: str, ids: Sequence[str]) -> str:
+def purpose_with_sources(purpose: str, ids: Sequence[str]) -> str:
     """The purpose of an agreement whose sampler was learned from samples under the agreements with these ids."""
     return f"{purpose} (learned from samples under {', '.join(dict.fromkeys(ids))})".strip()
 
@@ -158,8 +158,8 @@ class Agreement:
     own: OwnTerms | None = None
 
     def __post_init__(self) -> None:
-        self._check_survey()
-        self._check_own()
+        self._refuse_inconsistent_survey()
+        self._refuse_inconsistent_own_mechanism()
         if self.survey is None and self.own is None:
             check_mechanism(self.mechanism)
         if self.other is not None:
@@ -170,7 +170,7 @@ class Agreement:
         if self.joint is not None and (self.privacy is not None or isinstance(self.family, ContinuousTerms)):
             raise DiscreetError("joint is for pure epsilon on a list of outcomes; leave it out")
         if self.mechanism == ReportSampler.name:
-            self._check_reports()
+            self._refuse_inconsistent_reports()
         if self.privacy is not None:
             privacy_document(self.privacy)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
@@ -183,11 +183,11 @@ class Agreement:
         if self.survey is not None:
             self.survey_sampler()  # refuses parts that do not answer the questions
 
-    def _has_any_of(self, *names: str) -> bool:
+    def _has_any_field_of(self, *names: str) -> bool:
         """Whether any of these fields is set."""
         return any(getattr(self, name) is not None for name in names)
 
-    def _check_survey(self) -> None:
+    def _refuse_inconsistent_survey(self) -> None:
         """Reject rows without a survey, a survey without rows, and terms that no survey has."""
         surveyed = self.survey is not None
         if isinstance(self.family, RowTerms) != surveyed or (surveyed and self.mechanism != SurveySampler.name):
@@ -195,10 +195,10 @@ class Agreement:
                 "a survey is agreed on by family.kind = 'rows', mechanism = 'survey' and the field survey together; use "
                 "Agreement.of(SurveySampler(...))"
             )
-        if surveyed and self._has_any_of("privacy", "reference", "other", "joint", "blocks"):
+        if surveyed and self._has_any_field_of("privacy", "reference", "other", "joint", "blocks"):
             raise DiscreetError("a survey is for pure epsilon, and has no privacy, reference, other, joint or blocks")
 
-    def _check_own(self) -> None:
+    def _refuse_inconsistent_own_mechanism(self) -> None:
         """Reject the terms of an own mechanism beside another mechanism, and terms that none has."""
         own = self.own is not None
         if (isinstance(self.mechanism, str) and self.mechanism == OWN_MECHANISM) != own:
@@ -206,13 +206,13 @@ class Agreement:
                 f"mechanism = {OWN_MECHANISM!r} and the field own, which names it, belong together; use Agreement.of(sampler)"
             )
         if own and (
-            not isinstance(self.family, FamilyTerms) or self._has_any_of("reference", "joint", "blocks", "survey")
+            not isinstance(self.family, FamilyTerms) or self._has_any_field_of("reference", "joint", "blocks", "survey")
         ):
             raise DiscreetError(
                 "a mechanism of one's own is agreed on for a list of outcomes, without reference, joint, blocks or survey"
             )
 
-    def _check_reports(self) -> None:
+    def _refuse_inconsistent_reports(self) -> None:
         """Reject reports without blocks, under another notion of privacy, or on another family than a simplex."""
         if not isinstance(self.family, FamilyTerms) or self.family.kind != "simplex":
             raise DiscreetError(
@@ -265,7 +265,7 @@ class Agreement:
         alone = (JointSampler, ReportSampler, SurveySampler, OwnSampler)
         if not isinstance(sampler, alone) and type(sampler) not in MECHANISMS.values():
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISM_NAMES)}")
-        family = _sampler_family_terms(sampler, check_version(version))
+        family = _family_terms_of_sampler(sampler, check_version(version))
         made = cls(
             family=family,
             mechanism=OWN_MECHANISM if isinstance(sampler, OwnSampler) else sampler.name,
@@ -343,7 +343,7 @@ class Agreement:
         }
         terms |= {name: getattr(self, name) for name, default in _PLAIN.items() if getattr(self, name) != default}
         parts = ((name, getattr(self, name)) for name in _READERS)
-        return terms | {name: _part_document(part) for name, part in parts if part is not None}
+        return terms | {name: _part_as_json_value(part) for name, part in parts if part is not None}
 
     @property
     def promise(self) -> Privacy:
@@ -419,7 +419,7 @@ class Agreement:
         Raises:
             DiscreetError: for a round that was not agreed on.
         """
-        if not is_given_by_date(given):
+        if not is_round_given_by_date(given):
             return self.check_round(given)
         if self.schedule is None:
             raise DiscreetError(
@@ -470,11 +470,11 @@ class Agreement:
                 "agreement.joint_sampler(), with Ledger.release(...) or `discreet sample` to release and population(agreement, samples=rows) "
                 "or `discreet estimate` to estimate, or agree on one sample of each client"
             )
-        whole_family = self._whole_family(family)
+        whole_family = self._agreed_or_given_family(family)
         if self.own is not None:
             if reference is not None:
                 raise DiscreetError("reference has no meaning for a mechanism of one's own; leave it out")
-            return self._verified_sampler(self.own.sampler(whole_family, self.promise))
+            return self._verify_sampler(self.own.sampler(whole_family, self.promise))
         if reference is None and self.reference is not None:
             reference = self.reference.reference(whole_family)
         found = sampler_named(
@@ -488,7 +488,7 @@ class Agreement:
             raise DiscreetError(
                 f"epsilon = {self.epsilon!r} is not the pure budget of {self.promise}, which is {found.epsilon!r} here"
             )
-        here, agreed = _sampler_family_terms(found, self.version).document, self.family.document
+        here, agreed = _family_terms_of_sampler(found, self.version).document, self.family.document
         for name in (name for name in {**agreed, **here} if here.get(name) != agreed.get(name)):
             raise DiscreetError(
                 f"family.{name} = {here.get(name)!r} is not the {agreed.get(name)!r} that was agreed on{_HINTS.get(name, '')}"
@@ -500,11 +500,11 @@ class Agreement:
             )
         return found
 
-    def _whole_family(self, family: Any) -> Any:
+    def _agreed_or_given_family(self, family: Any) -> Any:
         """The family agreed on, or the one that is given because the agreement does not contain all of it."""
         return self.family.family() if family is None else family
 
-    def _verified_sampler(self, sampler: AgreedSampler) -> AgreedSampler:
+    def _verify_sampler(self, sampler: AgreedSampler) -> AgreedSampler:
         """The sampler, if it is the one agreed on."""
         self.check_sampler(sampler)
         return sampler
@@ -525,7 +525,7 @@ class Agreement:
             raise DiscreetError(
                 f"agreement {self.id} is on one sample of each client at a time; use agreement.sampler()"
             )
-        return self._verified_sampler(self.joint.sampler(self._whole_family(family), self.epsilon))
+        return self._verify_sampler(self.joint.sampler(self._agreed_or_given_family(family), self.epsilon))
 
     def report_sampler(self, family: Any = None) -> ReportSampler:
         """The sampler agreed on, of an agreement on reports.
@@ -544,7 +544,7 @@ class Agreement:
             raise DiscreetError(
                 f"agreement {self.id} is on {what}, not on reports of one column; use agreement.sampler()"
             )
-        return self._verified_sampler(self.blocks.sampler(self._whole_family(family), self.epsilon))
+        return self._verify_sampler(self.blocks.sampler(self._agreed_or_given_family(family), self.epsilon))
 
     def survey_sampler(self) -> SurveySampler:
         """The sampler agreed on, of an agreement on a survey.
@@ -557,10 +557,10 @@ class Agreement:
         """
         if self.survey is None:
             raise DiscreetError(f"agreement {self.id} is on no survey; use agreement.sampler()")
-        return self._survey_sampler
+        return self._cached_survey_sampler
 
     @cached_property
-    def _survey_sampler(self) -> SurveySampler:
+    def _cached_survey_sampler(self) -> SurveySampler:
         assert self.survey is not None
         assert isinstance(self.family, RowTerms)
         return self.survey.sampler(self.family.columns, self.epsilon)
@@ -587,7 +587,7 @@ class Agreement:
         if os.path.lexists(path):
             self.check_file(path)
             return
-        weights = self.family.beside
+        weights = self.family.weights_file_content
         if weights is not None:
             check_output_path(path, what="agreement")
             with atomic_write(weights_path(path), what="file of weights", folders=True) as file:
@@ -616,7 +616,7 @@ class Agreement:
         """The agreement in a file, with the weights from the file beside it if there is one."""
         try:
             found = cls.from_json(Path(path).read_text(encoding="utf-8"))
-            return replace(found, family=found.family.with_beside(weights_path(path)))
+            return replace(found, family=found.family.with_weights_file(weights_path(path)))
         except UnicodeDecodeError:
             raise DiscreetError(f"{path} is not a text in UTF-8, so not an agreement") from None
         except DiscreetError as error:
@@ -644,7 +644,7 @@ class Agreement:
             raise
         except (ValueError, RecursionError) as error:  # ValueError: also a whole number of thousands of digits
             raise DiscreetError(f"the agreement is not JSON: {error}") from None
-        terms = check_object("the agreement", document, _AGREEMENT)
+        terms = require_object_with_fields("the agreement", document, _AGREEMENT)
         version = check_version(terms["discreet"])
         if terms["bits"] != BITS:
             raise DiscreetError(f"bits = {terms['bits']!r} is not {BITS}, the integers this version draws with")
@@ -657,14 +657,14 @@ class Agreement:
         )
 
 
-def _part_document(part: Privacy | AgreementTerms | int) -> Any:
+def _part_as_json_value(part: Privacy | AgreementTerms | int) -> Any:
     """A part of an agreement as a JSON value."""
     if isinstance(part, Privacy):
         return privacy_document(part)
     return part.document if isinstance(part, AgreementTerms) else part
 
 
-def _sampler_family_terms(
+def _family_terms_of_sampler(
     sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler, version: int
 ) -> FamilyTerms | ContinuousTerms | RowTerms:
     if isinstance(sampler, SurveySampler):
@@ -679,7 +679,7 @@ def _sampler_family_terms(
 
 def _read_any_family_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms | RowTerms:
     """The terms of a family, which its kind says how to read."""
-    found = check_kind_fields("family", fields, {**KINDS, **CONTINUOUS_KINDS, **ROW_KINDS})
+    found = require_fields_of_kind("family", fields, {**KINDS, **CONTINUOUS_KINDS, **ROW_KINDS})
     if found["kind"] in ROW_KINDS:
         return read_row_terms(found, version)
     return read_family_terms(found, version) if found["kind"] in KINDS else read_continuous_terms(found, version)

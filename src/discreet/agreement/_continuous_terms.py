@@ -30,9 +30,9 @@ from discreet.agreement._family_terms import (
     AgreementTerms,
     AnyFamilyTerms,
     Fields,
-    check_listed_digest,
-    check_object,
-    check_outcome_number,
+    refuse_other_digest,
+    require_object_with_fields,
+    require_outcome_number,
 )
 from discreet.domain import VERSION, check_digest, digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
@@ -61,8 +61,8 @@ MIXTURES: dict[str, type[GaussianMixtures | LaplaceMixtures]] = {
 }
 DENSITY_BAND = "density band"
 KINDS = {
-    **dict.fromkeys(MIXTURES, Fields.of("kind dim atoms", "box radius scale")),
-    DENSITY_BAND: Fields.of("kind dim atoms", "box lower upper density everybody table"),
+    **dict.fromkeys(MIXTURES, Fields.from_names("kind dim atoms", "box radius scale")),
+    DENSITY_BAND: Fields.from_names("kind dim atoms", "box lower upper density everybody table"),
 }
 _BY = {"cells": {"by", "count", "digest"}, "points": {"by", "count", "digest", "seed"}}
 
@@ -108,7 +108,7 @@ class ContinuousTerms(AnyFamilyTerms):
     @classmethod
     def of(cls, sampler: Sampler[AnyFamily], family: ContinuousFamily, version: int = VERSION) -> ContinuousTerms:
         """The terms of a sampler's family and of its atoms."""
-        atoms = _atoms_document(sampler)
+        atoms = _atoms_as_json_object(sampler)
         match family:
             case GaussianMixtures() | LaplaceMixtures():
                 kind = next(name for name, one in MIXTURES.items() if type(family) is one)
@@ -164,7 +164,7 @@ class ContinuousTerms(AnyFamilyTerms):
 
     def check_other(self, number: Any) -> int:
         """Raise an error: values outside become the nearest end."""
-        check_outcome_number(number)
+        require_outcome_number(number)
         raise DiscreetError(OTHER_ON_INTERVAL)
 
     def family(self) -> ContinuousFamily:
@@ -172,16 +172,16 @@ class ContinuousTerms(AnyFamilyTerms):
         if self.kind in MIXTURES:
             assert self.radius is not None
             assert self.scale is not None
-            return MIXTURES[self.kind](self.dim, radius=self.radius, scale=self.scale, box=self._box_ends())
+            return MIXTURES[self.kind](self.dim, radius=self.radius, scale=self.scale, box=self._box_with_infinities())
         if self.table is None:
             raise DiscreetError("the agreement holds a digest of its density's table; pass the family it was made with")
         assert self.lower is not None
         assert self.upper is not None
         return DensityBand(
-            self.table, self._box_ends(), lower=self.lower, upper=self.upper, any_client=bool(self.everybody)
+            self.table, self._box_with_infinities(), lower=self.lower, upper=self.upper, any_client=bool(self.everybody)
         )
 
-    def _box_ends(self) -> list[tuple[float, float]] | None:
+    def _box_with_infinities(self) -> list[tuple[float, float]] | None:
         if self.box is None:
             return None
         return [(-math.inf if low is None else low, math.inf if high is None else high) for low, high in self.box]
@@ -199,7 +199,7 @@ def _box_without_infinities(box: list[tuple[float, float]] | None) -> Box | None
     )
 
 
-def _atoms_document(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
+def _atoms_as_json_object(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
     how, carrier = sampler.discretisation, sampler.carrier
     if not isinstance(how, (Cells, Points)) or not isinstance(carrier, DensityAtoms):
         raise DiscreetError(
@@ -213,7 +213,7 @@ def _atoms_document(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
 def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> ContinuousTerms:
     """The terms in a document of that version; an error names the first wrong field."""
     kind, dim = fields["kind"], check_count("family.dim", fields["dim"])
-    atoms, box = _read_atoms(fields["atoms"]), _read_box(fields.get("box"), dim)
+    atoms, box = _parse_atoms(fields["atoms"]), _parse_box(fields.get("box"), dim)
     if kind in MIXTURES:
         radius = POSITIVE.check("family.radius", fields.get("radius"))
         scale = POSITIVE.check("family.scale", fields.get("scale"))
@@ -224,11 +224,11 @@ def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Con
     stated = check_digest("family.density", fields.get("density"))
     table = read_density_table(fields.get("table"), "family.table")
     if table is not None:
-        check_listed_digest("the table listed is not the one", table.digest, stated)
+        refuse_other_digest("the table listed is not the one", table.digest, stated)
     return ContinuousTerms(kind, dim, atoms, None, None, box, lower, upper, stated, everybody, table, version)
 
 
-def _read_atoms(atoms: Any) -> dict[str, Any]:
+def _parse_atoms(atoms: Any) -> dict[str, Any]:
     by = atoms.get("by") if isinstance(atoms, dict) else None
     if by not in _BY:
         raise DiscreetError(f"family.atoms = {atoms!r} does not say by what it is released: cells or points")
@@ -239,7 +239,7 @@ def _read_atoms(atoms: Any) -> dict[str, Any]:
     return found if by == "cells" else {**found, "seed": check_count("family.atoms.seed", atoms["seed"], 0)}
 
 
-def _read_box(box: Any, dim: int) -> Box | None:
+def _parse_box(box: Any, dim: int) -> Box | None:
     if box is None:
         return None
     good = isinstance(box, list) and len(box) == dim and all(isinstance(ends, list) and len(ends) == 2 for ends in box)
@@ -270,7 +270,7 @@ def read_density_table(table: Any, where: str) -> Tabulated | None:
     return Tabulated([np.asarray(axis) for axis in table["axes"]], table["values"])
 
 
-_REFERENCE = Fields.of("digest", "lower upper weights table")
+_REFERENCE = Fields.from_names("digest", "lower upper weights table")
 
 
 @with_short_repr
@@ -295,7 +295,7 @@ class ReferenceTerms(AgreementTerms):
         if given is None:
             return None
         if isinstance(given, np.ndarray):
-            return cls(_law_digest(given), given=given)
+            return cls(_reference_law_digest(given), given=given)
         lower = upper = None
         if isinstance(given, DensityBand):
             nothing_said = given.any_client
@@ -314,7 +314,7 @@ class ReferenceTerms(AgreementTerms):
     @classmethod
     def read_listed(cls, value: Any) -> ReferenceTerms:
         """The terms in a JSON object, which may list the reference itself; an error names the first wrong field."""
-        fields = check_object("reference", value, _REFERENCE)
+        fields = require_object_with_fields("reference", value, _REFERENCE)
         weights, table = fields.get("weights"), read_density_table(fields.get("table"), "reference.table")
         stated = check_digest("reference.digest", fields["digest"])
         if weights is not None and table is not None:
@@ -322,10 +322,10 @@ class ReferenceTerms(AgreementTerms):
         lower, upper = fields.get("lower"), fields.get("upper")
         if upper is not None or lower is not None:
             lower, upper = NON_NEGATIVE.check("reference.lower", lower), POSITIVE.check("reference.upper", upper)
-        given = table if weights is None else _read_probabilities(weights)
+        given = table if weights is None else _parse_reference_probabilities(weights)
         if given is not None:
-            listed = _law_digest(given) if isinstance(given, np.ndarray) else given.digest
-            check_listed_digest("the reference listed is not the one", listed, stated)
+            listed = _reference_law_digest(given) if isinstance(given, np.ndarray) else given.digest
+            refuse_other_digest("the reference listed is not the one", listed, stated)
         return cls(stated, lower, upper, given)
 
     @property
@@ -348,12 +348,12 @@ class ReferenceTerms(AgreementTerms):
         return DensityBand(self.given, family.box_with_infinite_ends, lower=self.lower or 0.0, upper=self.upper)
 
 
-def _law_digest(law: Floats) -> str:
+def _reference_law_digest(law: Floats) -> str:
     """The digest of the probabilities that define the box."""
     return digest(normalised_law(law).astype("<f8").tobytes())
 
 
-def _read_probabilities(listed: Any) -> Floats:
+def _parse_reference_probabilities(listed: Any) -> Floats:
     if not isinstance(listed, list) or not listed:
         raise DiscreetError("reference.weights is not a list of probabilities, one for each outcome")
     for place, weight in enumerate(listed):

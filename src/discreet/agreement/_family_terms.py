@@ -1,8 +1,8 @@
 """How the parts of an agreement are written and read, by their fields; and the terms of a finite family and of rows.
 
 `AgreementTerms` writes the fields that are set and reads them back; two terms are the same where their documents are. `Fields` says which
-fields an object needs and which it may have; `check_object` and `check_kind_fields` check it. What is long stands in a document as a
-digest, and a file may list it beside (`check_listed_digest`), up to `MOST_LISTED` numbers.
+fields an object needs and which it may have; `require_object_with_fields` and `require_fields_of_kind` check it. What is long stands in a
+document as a digest, and a file may list it beside (`refuse_other_digest`), up to `MOST_LISTED` numbers.
 
 `FamilyTerms` is a finite family as an agreement states it, with digests in place of lists as long as the domain. The digests of labels and of
 a reference's weights are part of the id, the lists themselves are not. A file may therefore list them or leave them out. Up to 65,536 weights
@@ -48,8 +48,8 @@ class Fields(NamedTuple):
     optional: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, needed: str, optional: str = "") -> "Fields":
-        """From two lists of names with spaces between them."""
+    def from_names(cls, needed: str, optional: str = "") -> "Fields":
+        """The fields named in two texts, with spaces between the names."""
         return cls(frozenset(needed.split()), frozenset(optional.split()))
 
 
@@ -60,7 +60,7 @@ class AgreementTerms:
     version: int = VERSION
 
     @classmethod
-    def _needed_by_name(cls) -> dict[str, bool]:
+    def _is_needed_by_field_name(cls) -> dict[str, bool]:
         """The names of the dataclass's fields, and whether each is needed."""
         own: Any = cls
         return {each.name: each.default is MISSING for each in fields(own)}
@@ -68,14 +68,18 @@ class AgreementTerms:
     @classmethod
     def read(cls, where: str, value: Any) -> Self:
         """The terms in a JSON object, whose fields are those of the dataclass; an error calls it `where`."""
-        needed = frozenset(name for name, is_needed in cls._needed_by_name().items() if is_needed)
-        return cls(**check_object(where, value, Fields(needed, frozenset(cls._needed_by_name()))))
+        needed = frozenset(name for name, is_needed in cls._is_needed_by_field_name().items() if is_needed)
+        return cls(
+            **require_object_with_fields(where, value, Fields(needed, frozenset(cls._is_needed_by_field_name())))
+        )
 
     @property
     def document(self) -> dict[str, Any]:
         """The terms as JSON values, without those that are not set."""
         return {
-            name: value for name in self.STATED or self._needed_by_name() if (value := getattr(self, name)) is not None
+            name: value
+            for name in self.STATED or self._is_needed_by_field_name()
+            if (value := getattr(self, name)) is not None
         }
 
     def __eq__(self, other: object) -> bool:
@@ -103,11 +107,11 @@ class AnyFamilyTerms(AgreementTerms):
         return None
 
     @property
-    def beside(self) -> bytes | None:
+    def weights_file_content(self) -> bytes | None:
         """What a file beside the agreement holds, if there is one."""
         return None
 
-    def with_beside(self, path: Path) -> Self:
+    def with_weights_file(self, path: Path) -> Self:
         """The terms with what the file beside the agreement holds, if they need it."""
         return self
 
@@ -120,7 +124,7 @@ class AnyFamilyTerms(AgreementTerms):
         return self.check_other(0)
 
 
-def check_object(where: str, value: Any, fields: Fields) -> dict[str, Any]:
+def require_object_with_fields(where: str, value: Any, fields: Fields) -> dict[str, Any]:
     """A JSON object with the fields it needs and no unknown one."""
     if not isinstance(value, dict):
         raise DiscreetError(f"{where} = {value!r} is not a JSON object")
@@ -133,14 +137,14 @@ def check_object(where: str, value: Any, fields: Fields) -> dict[str, Any]:
     return value
 
 
-def check_kind_fields(where: str, value: Any, kinds: dict[str, Fields]) -> dict[str, Any]:
+def require_fields_of_kind(where: str, value: Any, kinds: dict[str, Fields]) -> dict[str, Any]:
     """A JSON object with the fields that its kind needs, and none that has no meaning for it."""
     kind = value.get("kind") if isinstance(value, dict) else None
     if isinstance(value, dict) and "kind" in value and kind not in tuple(kinds):
         raise DiscreetError(f"{where}.kind = {kind!r} is not one of {', '.join(kinds)}")
-    own = kinds[kind] if isinstance(kind, str) else Fields.of("kind")
+    own = kinds[kind] if isinstance(kind, str) else Fields.from_names("kind")
     known = frozenset().union(*(fields.needed | fields.optional for fields in kinds.values()))
-    found = check_object(where, value, Fields(own.needed, known))
+    found = require_object_with_fields(where, value, Fields(own.needed, known))
     for name in found.keys() - own.needed - own.optional:
         if found[name] is not None:
             named = kind if str(kind).endswith("s") else f"a {kind}"
@@ -148,13 +152,13 @@ def check_kind_fields(where: str, value: Any, kinds: dict[str, Fields]) -> dict[
     return found
 
 
-def check_listed_digest(what: str, found: str, stated: str | None) -> None:
+def refuse_other_digest(what: str, found: str, stated: str | None) -> None:
     """Refuse what a file lists beside a digest that is not its own: the id would speak for something else."""
     if found != stated:
         raise DiscreetError(f"{what} whose digest is {stated}; get the file anew")
 
 
-def check_outcome_number(number: Any) -> int:
+def require_outcome_number(number: Any) -> int:
     """The number of the outcome that values outside the domain count as, as an integer of at least 0."""
     return check_count("other", number, least=0, fix="it is the number of an outcome, from 0 on")
 
@@ -162,8 +166,8 @@ def check_outcome_number(number: Any) -> int:
 OTHER_ON_INTERVAL = "other has no meaning on an interval or a continuous family, where a value outside becomes the nearest end; leave it out"
 BESIDE = ".weights"
 KINDS = {
-    "simplex": Fields.of("kind size", "labels interval"),
-    "band": Fields.of("kind size", "labels interval lower upper weights everybody reference"),
+    "simplex": Fields.from_names("kind size", "labels interval"),
+    "band": Fields.from_names("kind size", "labels interval lower upper weights everybody reference"),
 }
 _LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be uniform
 
@@ -255,13 +259,13 @@ class FamilyTerms(AnyFamilyTerms):
         return listed
 
     @property
-    def beside(self) -> bytes | None:
+    def weights_file_content(self) -> bytes | None:
         """The weights as a file beside the agreement holds them, where they are too many for the document."""
         if self.reference is None or self.size <= MOST_LISTED:
             return None
         return self.reference.astype("<f8").tobytes()
 
-    def with_beside(self, path: Path) -> Self:
+    def with_weights_file(self, path: Path) -> Self:
         """The terms with the weights from the file beside the agreement, if it exists and they are not listed."""
         if not self.lacks_weights or not path.is_file():
             return self
@@ -276,12 +280,12 @@ class FamilyTerms(AnyFamilyTerms):
         """The terms with the weights in `content`; errors call it `where`."""
         if len(content) != 8 * self.size:
             raise DiscreetError(f"{where} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
-        weights = _check_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
+        weights = _require_relative_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
         return replace(self, reference=weights)._with_checked_weights()
 
     def check_other(self, number: Any) -> int:
         """The number of the outcome that values outside the domain count as; an error if there is no such outcome."""
-        found = check_outcome_number(number)
+        found = require_outcome_number(number)
         if self.domain.edges is not None:
             raise DiscreetError(OTHER_ON_INTERVAL)
         if found >= self.size:
@@ -300,7 +304,7 @@ class FamilyTerms(AnyFamilyTerms):
             return Simplex(self.domain)
         if self.reference is not None:
             return self._make_band(self.reference)
-        if self.size <= _LARGEST_TRIED and _uniform_digest(self.size) == self.weights:
+        if self.size <= _LARGEST_TRIED and _digest_of_uniform_weights(self.size) == self.weights:
             return self._make_band(np.ones(self.size))
         raise DiscreetError(
             "the agreement holds a digest of its weights; pass the family it was made with, or keep the file of weights that was "
@@ -317,7 +321,7 @@ class FamilyTerms(AnyFamilyTerms):
         assert self.lower is not None
         assert self.upper is not None
         band = Band(weights, lower=self.lower, upper=self.upper, domain=self.domain, any_client=bool(self.everybody))
-        check_listed_digest("the weights listed are not those", _weights_digest(band), self.weights)
+        refuse_other_digest("the weights listed are not those", _weights_digest(band), self.weights)
         attained = band.bounds
         if (attained.lower, attained.upper) != (self.lower, self.upper):
             raise DiscreetError(
@@ -335,11 +339,11 @@ def _weights_digest(band: Band) -> str:
     return digest(np.broadcast_to(band.reference, band.size).astype("<f8").tobytes())
 
 
-def _uniform_digest(size: int) -> str:
+def _digest_of_uniform_weights(size: int) -> str:
     return digest(np.full(size, 1.0 / size).astype("<f8").tobytes())
 
 
-def _check_weights(weights: NDArray[np.float64], where: Any) -> NDArray[np.float64]:
+def _require_relative_weights(weights: NDArray[np.float64], where: Any) -> NDArray[np.float64]:
     if not ((weights > 0.0) & (weights <= 1.0)).all():
         bad = int(np.argmin((weights > 0.0) & (weights <= 1.0)))
         raise DiscreetError(
@@ -378,12 +382,12 @@ def _read_listed_weights(listed: Any, size: int) -> NDArray[np.float64] | None:
         if not isinstance(weight, (int, float)) or isinstance(weight, bool):
             raise DiscreetError(f"family.reference[{place}] = {weight!r} is not a number")
     try:
-        return _check_weights(np.array(listed, dtype=np.float64), "family.reference")
+        return _require_relative_weights(np.array(listed, dtype=np.float64), "family.reference")
     except OverflowError:
         raise DiscreetError("family.reference holds a whole number that no float can; weights are in (0, 1]") from None
 
 
-ROW_KINDS = {"rows": Fields.of("kind columns")}
+ROW_KINDS = {"rows": Fields.from_names("kind columns")}
 LARGEST_COLUMN = 0xFFFFFFF9  # outcomes that tables can code: the next numbers are marks
 
 
@@ -436,7 +440,7 @@ class RowTerms(AnyFamilyTerms):
 
     def check_other(self, number: Any) -> int:
         """Raise an error: rows with a value outside are left out."""
-        check_outcome_number(number)
+        require_outcome_number(number)
         raise DiscreetError("other has no meaning for a survey; leave it out")
 
     def family(self) -> Any:
@@ -456,11 +460,11 @@ def read_row_terms(fields: dict[str, Any], version: int = VERSION) -> RowTerms:
     columns = [(each["name"], {field: value for field, value in each.items() if field != "name"}) for each in listed]
     if len({str(name) for name, _ in columns}) < len(columns):
         raise DiscreetError("family.columns names a column twice")
-    _check_label_count(each for _, each in columns)
+    _refuse_too_many_labels(each for _, each in columns)
     return RowTerms(read_columns(dict(columns), "family.columns"), version)
 
 
-def _check_label_count(columns: Iterable[Any]) -> None:
+def _refuse_too_many_labels(columns: Iterable[Any]) -> None:
     """Raise an error for more labels or days than a document lists, before any of them is made."""
     listed = 0
     for terms in columns:

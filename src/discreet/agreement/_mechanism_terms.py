@@ -298,6 +298,6 @@ class Schedule(AgreementTerms):
         return after if after == date.max else date.fromordinal(after.toordinal() - 1)
 
 
-def is_given_by_date(given: Any) -> bool:
+def is_round_given_by_date(given: Any) -> bool:
     """Whether a round is given by a date: a date, or a text."""
     return isinstance(given, (str, date))

@@ -7,10 +7,10 @@ with imports_on_first_use(globals()):
         MOST_DRAWS as MOST_DRAWS,
         BlackBoxAudit,
         TestedEvent,
+        binomial_probability_lower_bound as binomial_probability_lower_bound,
+        binomial_probability_upper_bound as binomial_probability_upper_bound,
         black_box_audit,
         empirical_epsilon_lower_bound,
-        least_probability as least_probability,
-        most_probability as most_probability,
     )
     from discreet.audit._whitebox import Certificate, certificate, certificate_of
 

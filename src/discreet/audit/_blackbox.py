@@ -36,7 +36,7 @@ from discreet.audit._partitions import (
     Codes,
     SamplePartition,
     Samples,
-    parse_samples,
+    parse_mechanism_output,
     partitions_to_try,
     samples_as_values,
     unify_sample_kinds,
@@ -82,21 +82,21 @@ def empirical_epsilon_lower_bound(
         scipy.optimize.brentq(lambda c: c * (1.0 - math.log(c)) - error, 1e-300, 1.0, xtol=1e-300, rtol=1e-12)
     )
     tails = np.geomspace(product, 1.0, _STEPS)
-    least = least_probability(first, sizes[0], tails[:-1])  # p on each step: it grows with u
-    most = most_probability(second, sizes[1], product / tails[1:])  # q: it grows as v falls
+    least = binomial_probability_lower_bound(first, sizes[0], tails[:-1])  # p on each step: it grows with u
+    most = binomial_probability_upper_bound(second, sizes[1], product / tails[1:])  # q: it grows as v falls
     with np.errstate(divide="ignore", invalid="ignore"):
         bounds = np.log(np.maximum(least - delta, 0.0)) - np.log(most)
     return max(0.0, float(bounds.min()))
 
 
-def least_probability(count: ArrayLike, draws: float, tail: ArrayLike) -> NDArray[np.float64]:
+def binomial_probability_lower_bound(count: ArrayLike, draws: float, tail: ArrayLike) -> NDArray[np.float64]:
     """The p with P[Binomial(draws, p) >= count] = tail; 0 for a count of 0. Between whole counts, the beta distribution's quantile."""
     few = np.asarray(count, dtype=np.float64)
     some = np.where(few == 0.0, 1.0, few)
     return np.where(few == 0.0, 0.0, scipy.special.betaincinv(some, draws - some + 1.0, tail))
 
 
-def most_probability(count: ArrayLike, draws: float, tail: ArrayLike) -> NDArray[np.float64]:
+def binomial_probability_upper_bound(count: ArrayLike, draws: float, tail: ArrayLike) -> NDArray[np.float64]:
     """The q with P[Binomial(draws, q) <= count] = tail; 1 if all draws are counted."""
     many = np.asarray(count, dtype=np.float64)
     left = np.where(many == draws, 1.0, draws - many)
@@ -213,8 +213,8 @@ def black_box_audit(
         if epsilon is None and privacy is None:
             privacy = mechanism.privacy
         inputs = _extreme_inputs(mechanism) if inputs is None else inputs
-        mechanism = _sample_drawer_of(mechanism)
-    claims = _claimed_pairs(epsilon, delta, privacy)
+        mechanism = _make_sample_drawer(mechanism)
+    claims = _claimed_epsilon_delta_pairs(epsilon, delta, privacy)
     OPEN_UNIT.check("confidence", confidence)
     half = check_count("draws", draws, least=200, fix="an audit needs at least a hundred in each half") // 2
     if not callable(mechanism):
@@ -236,7 +236,7 @@ def black_box_audit(
     events, error = [], (1.0 - confidence) / (1.0 if privacy is None else _SERIES)
     for place, candidate in enumerate(promising):
         error_here = error * 2.0 ** -(place + (place + 1 < len(promising)))
-        events.append(_test_candidate(candidate, testing, half, 1.0 - error_here, delta))
+        events.append(_test_candidate_event(candidate, testing, half, 1.0 - error_here, delta))
     events.sort(key=lambda event: -event.empirical_epsilon_lower_bound)
     return BlackBoxAudit(epsilon, delta, confidence, tuple(inputs), tuple(events))
 
@@ -250,18 +250,18 @@ def _extreme_inputs(mechanism: Mechanism) -> list[Any]:
     return list(extreme_laws(mu, family.bounds, 4)[1])
 
 
-def _sample_drawer_of(mechanism: Mechanism) -> DrawSamples:
+def _make_sample_drawer(mechanism: Mechanism) -> DrawSamples:
     """A function that releases n samples of one client."""
 
-    def release(p: Any, count: int) -> Any:
+    def release_samples(p: Any, count: int) -> Any:
         if isinstance(mechanism.family, ContinuousFamily):
             return mechanism.release([p] * count)
         return mechanism.release(np.tile(np.asarray(mechanism.family.as_rows(p)), (count, 1)))
 
-    return release
+    return release_samples
 
 
-def _claimed_pairs(epsilon: float | None, delta: float, privacy: Privacy | None) -> list[Claim]:
+def _claimed_epsilon_delta_pairs(epsilon: float | None, delta: float, privacy: Privacy | None) -> list[Claim]:
     """The claimed pairs (epsilon, delta): one, or several of those that a trade-off function promises."""
     delta = PROBABILITY.check("delta", delta)
     if privacy is not None and delta:
@@ -295,7 +295,7 @@ def _draw_samples(mechanism: DrawSamples, value: Any, count: int) -> Samples:
         raise DiscreetError(
             f"the mechanism failed on input {value!r} with {type(error).__name__}: {error}; it is called as f(input, n)"
         ) from error
-    return parse_samples(output, count)
+    return parse_mechanism_output(output, count)
 
 
 def _promising_events(samples: Sequence[Samples], draws: int, delta: float) -> list[_CandidateEvent]:
@@ -326,7 +326,7 @@ def _best_union_of_cells(
     return order[: best + 1].astype(np.int64), float(promise[best])
 
 
-def _test_candidate(
+def _test_candidate_event(
     candidate: _CandidateEvent, samples: Sequence[Samples], draws: int, confidence: float, delta: float
 ) -> TestedEvent:
     first, second = (

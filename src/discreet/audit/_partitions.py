@@ -50,10 +50,10 @@ class SamplePartition:
     describe_cell: Callable[[int], str]
 
 
-def parse_samples(output: Any, count: int) -> Samples:
+def parse_mechanism_output(output: Any, count: int) -> Samples:
     """The output of a mechanism, checked to be `count` samples."""
     if isinstance(output, np.ndarray) and output.ndim >= 1 and output.dtype.kind in "fiub":
-        _check_sample_count(len(output), count)
+        _refuse_other_sample_count(len(output), count)
         return Samples(np.asarray(output, dtype=np.float64).reshape(len(output), -1), (), None)
     try:
         values = [value.item() if isinstance(value, np.ndarray) and not value.ndim else value for value in output]
@@ -61,7 +61,7 @@ def parse_samples(output: Any, count: int) -> Samples:
         raise DiscreetError(
             f"the mechanism returned {type(output).__name__}, not samples; it is called as f(input, n) and returns n of them"
         ) from None
-    _check_sample_count(len(values), count)
+    _refuse_other_sample_count(len(values), count)
     if all(isinstance(value, (int, float, np.floating, np.integer, np.bool_)) for value in values):
         with contextlib.suppress(OverflowError):  # integers beyond every float are compared as values
             return Samples(np.array(values, dtype=np.float64)[:, None], (), None)
@@ -73,7 +73,7 @@ def parse_samples(output: Any, count: int) -> Samples:
             pass
         else:
             return Samples(matrix.reshape(len(values), -1), (), None)
-    return Samples(None, [_as_hashable(value) for value in values], lengths)
+    return Samples(None, [_as_hashable_value(value) for value in values], lengths)
 
 
 def unify_sample_kinds(samples: Sequence[Samples]) -> list[Samples]:
@@ -87,35 +87,35 @@ def unify_sample_kinds(samples: Sequence[Samples]) -> list[Samples]:
 def partitions_to_try(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     """Every partition to try on these samples: one `Samples` for each input."""
     if samples[0].matrix is None:
-        yield from _partitions_of_values(samples)
+        yield from _partitions_by_value(samples)
         return
     pooled = np.concatenate([s.matrix for s in samples if s.matrix is not None])
     width = pooled.shape[1]
     coordinates = [
-        _partition_of_numbers(pooled[:, place], _column_reader(place), _coordinate_name(place, width))
-        for place in _tried_coordinates(width)
+        _partition_by_number(pooled[:, place], _make_coordinate_reader(place), _coordinate_name(place, width))
+        for place in _coordinates_to_try(width)
     ]
     yield from coordinates
     if width > 1:
-        yield from _partitions_of_rows(pooled)
-        yield from _partitions_of_pairs(coordinates[:_PAIRED_COORDINATES], samples)
+        yield from _partitions_by_whole_row(pooled)
+        yield from _partitions_by_coordinate_pair(coordinates[:_PAIRED_COORDINATES], samples)
         yield from _partitions_by_direction(samples)
 
 
-def _check_sample_count(found: int, wanted: int) -> None:
+def _refuse_other_sample_count(found: int, wanted: int) -> None:
     if found != wanted:
         raise DiscreetError(
             f"the mechanism returned {found} samples when asked for {wanted}; it is called as f(input, n) and returns n of them"
         )
 
 
-def _as_hashable(value: Any) -> Hashable:
+def _as_hashable_value(value: Any) -> Hashable:
     if isinstance(value, (np.str_, np.bytes_)):
         return value.item()  # the plain value
     if isinstance(value, np.ndarray):
         return (value.shape, value.tobytes())
     if isinstance(value, (list, tuple)):
-        return tuple(_as_hashable(part) for part in value)
+        return tuple(_as_hashable_value(part) for part in value)
     try:
         hash(value)
     except TypeError:
@@ -130,7 +130,7 @@ def samples_as_values(samples: Samples) -> Samples:
     return Samples(None, rows, np.full(len(rows), samples.matrix.shape[1], dtype=np.int64))
 
 
-def _partitions_of_values(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
+def _partitions_by_value(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     lengths = np.unique(np.concatenate([s.lengths for s in samples if s.lengths is not None]))[:MOST_CELLS]
     if len(lengths) > 1:
         yield SamplePartition(
@@ -144,16 +144,16 @@ def _partitions_of_values(samples: Sequence[Samples]) -> Iterator[SamplePartitio
     yield SamplePartition(
         "value",
         lambda s: np.array([place.get(value, len(common)) for value in s.values], dtype=np.int64),
-        lambda cell: _short_text(repr(common[cell])) if cell < len(common) else "any rarer value",
+        lambda cell: _shorten_text(repr(common[cell])) if cell < len(common) else "any rarer value",
     )
 
 
-def _tried_coordinates(width: int) -> Sequence[int]:
+def _coordinates_to_try(width: int) -> Sequence[int]:
     """All coordinates, or a limited number of them evenly spread, including the first and the last."""
     return sorted({int(place) for place in np.linspace(0, width - 1, min(width, MOST_COORDINATES))})
 
 
-def _column_reader(place: int) -> Callable[[Samples], NDArray[np.float64]]:
+def _make_coordinate_reader(place: int) -> Callable[[Samples], NDArray[np.float64]]:
     return lambda s: np.asarray(s.matrix)[:, place]
 
 
@@ -161,7 +161,7 @@ def _coordinate_name(place: int, width: int) -> str:
     return "sample" if width == 1 else f"sample[{place}]"
 
 
-def _partition_of_numbers(
+def _partition_by_number(
     pooled: NDArray[np.float64], read: Callable[[Samples], NDArray[np.float64]], name: str
 ) -> SamplePartition:
     """A cell for each number that repeats, and bins between quantiles for all others; NaN has a cell too."""
@@ -192,7 +192,7 @@ def _partition_of_numbers(
     return SamplePartition(name, cells_of_numbers, describe_number_cell)
 
 
-def _partitions_of_rows(pooled: NDArray[np.float64]) -> Iterator[SamplePartition]:
+def _partitions_by_whole_row(pooled: NDArray[np.float64]) -> Iterator[SamplePartition]:
     rows = np.unique(pooled, axis=0) if len(pooled) else pooled
     if len(rows) > MOST_CELLS:
         return
@@ -201,12 +201,12 @@ def _partitions_of_rows(pooled: NDArray[np.float64]) -> Iterator[SamplePartition
         "sample",
         lambda s: np.array([place.get(row.tobytes(), len(rows)) for row in np.asarray(s.matrix) + 0.0], dtype=np.int64),
         lambda cell: (
-            f"sample = {_short_text(str(rows[cell].tolist()))}" if cell < len(rows) else "a sample not seen before"
+            f"sample = {_shorten_text(str(rows[cell].tolist()))}" if cell < len(rows) else "a sample not seen before"
         ),
     )
 
 
-def _partitions_of_pairs(
+def _partitions_by_coordinate_pair(
     coordinates: Sequence[SamplePartition], samples: Sequence[Samples]
 ) -> Iterator[SamplePartition]:
     """Two coordinates at a time, if both have few cells: finds leaks of one-hot and bit vectors."""
@@ -236,12 +236,12 @@ def _partitions_by_direction(samples: Sequence[Samples]) -> Iterator[SampleParti
     for number, mean in enumerate(means[1:], start=1):
         direction = mean - means[0]
         if np.any(direction) and np.all(np.isfinite(direction)):
-            read = _projection_reader(direction / np.abs(direction).max())
+            read = _make_projection_reader(direction / np.abs(direction).max())
             pooled = np.concatenate([read(s) for s in samples])
-            yield _partition_of_numbers(pooled, read, f"direction from input 0 to input {number}")
+            yield _partition_by_number(pooled, read, f"direction from input 0 to input {number}")
 
 
-def _projection_reader(direction: NDArray[np.float64]) -> Callable[[Samples], NDArray[np.float64]]:
+def _make_projection_reader(direction: NDArray[np.float64]) -> Callable[[Samples], NDArray[np.float64]]:
     return lambda s: np.asarray(np.nan_to_num(np.asarray(s.matrix)) @ direction)
 
 
@@ -253,5 +253,5 @@ def _positions_in_sorted(values: NDArray[Any], known: NDArray[Any]) -> Codes:
     return np.where(known[place] == values, place, len(known)).astype(np.int64)
 
 
-def _short_text(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."

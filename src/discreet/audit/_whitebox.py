@@ -96,7 +96,7 @@ class Certificate:
         """The outcome and the two inputs with the largest ratio of weights."""
         return max(
             (
-                (x, _largest_row(column), _smallest_row(column))
+                (x, _row_of_largest_weight(column), _row_of_smallest_weight(column))
                 for x, column in enumerate(zip(*self.weights, strict=True))
             ),
             key=lambda place: self._weight_ratio(*place),
@@ -171,14 +171,14 @@ class Certificate:
 
     def write(self, path: str | Path) -> None:
         """Write the JSON file that `verify.py` reads. It replaces only another certificate; missing folders are created."""
-        with atomic_write(path, what="certificate", replace=_is_certificate(path), folders=True) as file:
+        with atomic_write(path, what="certificate", replace=_is_certificate_file(path), folders=True) as file:
             file.write(self.to_json().encode())
 
     refuted = OldName("is_refuted")
     realised = OldName("realised_epsilon")
 
 
-def _is_certificate(path: str | Path) -> bool:
+def _is_certificate_file(path: str | Path) -> bool:
     """Whether a plain file was written by `write`; only its beginning is read."""
     start = f'{{\n "format": {json.dumps(FORMAT)},'.encode()
     try:
@@ -210,7 +210,7 @@ def certificate_of(
         table = [list(row) for row in np.asarray(weights, dtype=object)]
     except (TypeError, ValueError):
         raise DiscreetError(f"weights = {weights!r} is not a table of whole numbers, a row for each input") from None
-    rows = [[_parse_whole_weight(weight, i, x) for x, weight in enumerate(row)] for i, row in enumerate(table)]
+    rows = [[_parse_positive_weight(weight, i, x) for x, weight in enumerate(row)] for i, row in enumerate(table)]
     check_kind("mechanism", mechanism, str, "pass a name for it")
     check_kind("inputs", inputs, Sequence, "pass a name for each row of weights")
     if len(rows) < 2 or not rows[0] or len({len(row) for row in rows}) != 1:
@@ -257,11 +257,11 @@ def certificate(
         DiscreetError: for what is not a sampler, another sampler than the one agreed on, and a notion that no file can state.
     """
     if agreement is not None:
-        _check_agreed_claim(agreement, sampler, epsilon, privacy)
+        _refuse_claim_beside_agreement(agreement, sampler, epsilon, privacy)
     if isinstance(sampler, SurveySampler):
-        return _survey_certificate(sampler, epsilon, privacy, agreement)
+        return _make_survey_certificate(sampler, epsilon, privacy, agreement)
     if isinstance(sampler, ReportSampler):
-        return _report_certificate(sampler, epsilon, privacy, agreement)
+        return _make_report_certificate(sampler, epsilon, privacy, agreement)
     if not isinstance(sampler, JointSampler):
         if not isinstance(sampler, (Sampler, type)) and isinstance(sampler, Mechanism):
             raise DiscreetError(
@@ -292,11 +292,11 @@ def certificate(
     return Certificate(claim, repr(sampler), names, tuple(map(tuple, rows)), (box[0], box[1]), notion, agreement)
 
 
-def _report_certificate(
+def _make_report_certificate(
     sampler: ReportSampler, epsilon: float | None, privacy: Privacy | None, agreement: Agreement | None
 ) -> Certificate:
-    """Of two clients that hold different outcomes for certain; which ones does not matter."""
-    claim = _pure_claim(sampler, epsilon, privacy)
+    """The certificate of two clients that hold different outcomes for certain; which ones does not matter."""
+    claim = _claimed_pure_epsilon(sampler, epsilon, privacy)
     if sampler.family.size < 2:
         raise DiscreetError("a single outcome has a single report; there are no two clients to compare")
     blocks, uniform = sampler.blocks, sampler.uniform_weight
@@ -312,7 +312,9 @@ def _report_certificate(
     return Certificate(claim, repr(sampler), names, rows, box, None, agreement)
 
 
-def _pure_claim(sampler: ReportSampler | SurveySampler, epsilon: float | None, privacy: Privacy | None) -> float:
+def _claimed_pure_epsilon(
+    sampler: ReportSampler | SurveySampler, epsilon: float | None, privacy: Privacy | None
+) -> float:
     """The epsilon that is claimed of reports."""
     if privacy is not None and not isinstance(privacy, Pure):
         raise DiscreetError(f"privacy = {privacy}: reports are certified for pure epsilon; pass epsilon=")
@@ -321,11 +323,14 @@ def _pure_claim(sampler: ReportSampler | SurveySampler, epsilon: float | None, p
     return sampler.epsilon if epsilon is None else check_epsilon(epsilon)
 
 
-def _survey_certificate(
+def _make_survey_certificate(
     sampler: SurveySampler, epsilon: float | None, privacy: Privacy | None, agreement: Agreement | None
 ) -> Certificate:
-    """Of two clients that hold the first and the last row for certain. The box is that of any two clients: it holds or misses each class."""
-    claim, size = _pure_claim(sampler, epsilon, privacy), sampler.survey.columns.size
+    """The certificate of two clients that hold the first and the last row for certain.
+
+    The box is that of any two clients: it holds or misses each class.
+    """
+    claim, size = _claimed_pure_epsilon(sampler, epsilon, privacy), sampler.survey.columns.size
     classes = sampler.report_classes((0, size - 1))
     total = math.lcm(
         TOTAL, *(chance.denominator for each in classes for chance in (*each.chances, each.least, each.most))
@@ -342,7 +347,7 @@ def _survey_certificate(
     )
 
 
-def _check_agreed_claim(
+def _refuse_claim_beside_agreement(
     agreement: Agreement,
     sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler,
     epsilon: float | None,
@@ -354,15 +359,15 @@ def _check_agreed_claim(
     agreement.check_sampler(sampler)
 
 
-def _largest_row(column: Sequence[int]) -> int:
+def _row_of_largest_weight(column: Sequence[int]) -> int:
     return max(range(len(column)), key=lambda row: column[row])
 
 
-def _smallest_row(column: Sequence[int]) -> int:
+def _row_of_smallest_weight(column: Sequence[int]) -> int:
     return min(range(len(column)), key=lambda row: column[row])
 
 
-def _parse_whole_weight(weight: Any, row: int, place: int) -> int:
+def _parse_positive_weight(weight: Any, row: int, place: int) -> int:
     try:
         whole = int(weight)
     except (TypeError, ValueError, OverflowError):

@@ -69,84 +69,96 @@ def refuse_repeated_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def refuse_constant(name: str) -> None:
+def refuse_json_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
 def read_certificate(text: str) -> dict[str, Any]:
     """The certificate in a text; a ValueError if it is none."""
-    record: dict[str, Any] = json.loads(text, object_pairs_hook=refuse_repeated_fields, parse_constant=refuse_constant)
-    require(isinstance(record, dict) and record.get("format") == "discreet certificate", "unknown format")
-    require(is_whole(record.get("version")) and record["version"] in (1, 2), "unknown version")
+    record: dict[str, Any] = json.loads(
+        text, object_pairs_hook=refuse_repeated_fields, parse_constant=refuse_json_constant
+    )
+    raise_unless(isinstance(record, dict) and record.get("format") == "discreet certificate", "unknown format")
+    raise_unless(is_whole_number(record.get("version")) and record["version"] in (1, 2), "unknown version")
     return record
 
 
-def check_certificate_fields(record: dict[str, Any]) -> None:
+def refuse_malformed_certificate(record: dict[str, Any]) -> None:
     """Every field is there, of its type, and fits the others; a ValueError says which does not."""
-    require(type(record) is dict and is_whole(record.get("version")), "it is not an object with a version")
+    raise_unless(type(record) is dict and is_whole_number(record.get("version")), "it is not an object with a version")
     agreed = AGREED & record.keys()
-    require(agreed in (set(), AGREED), "an agreement is named by its id and its text, and one of them is missing")
+    raise_unless(agreed in (set(), AGREED), "an agreement is named by its id and its text, and one of them is missing")
     fields = record.keys() - agreed
     if record["version"] == 2:
         needed = FIELDS | {"box", "privacy", "corners"}
-        require(needed <= fields <= needed | {"place"}, "its fields are not those of a certificate")
-        check_promise(record)
+        raise_unless(needed <= fields <= needed | {"place"}, "its fields are not those of a certificate")
+        refuse_malformed_promise(record)
     else:
-        require(FIELDS <= fields <= FIELDS | {"box"}, "its fields are not those of a certificate")
+        raise_unless(FIELDS <= fields <= FIELDS | {"box"}, "its fields are not those of a certificate")
     if agreed:
-        require(type(record["agreement"]) is str, "the id of the agreement is not 64 hexadecimal digits")
-        require(bool(ID.fullmatch(record["agreement"])), "the id of the agreement is not 64 hexadecimal digits")
-        require(type(record["agreement_text"]) is str, "the text of the agreement is not a text")
+        raise_unless(type(record["agreement"]) is str, "the id of the agreement is not 64 hexadecimal digits")
+        raise_unless(bool(ID.fullmatch(record["agreement"])), "the id of the agreement is not 64 hexadecimal digits")
+        raise_unless(type(record["agreement_text"]) is str, "the text of the agreement is not a text")
     epsilon = record["epsilon"]
-    require(type(epsilon) in (int, float) and 0 < epsilon < math.inf, "epsilon is not a positive number")
-    require(type(record["mechanism"]) is str, "mechanism is not a text")
-    require(type(record["holds"]) is bool, "holds is neither true nor false")
+    raise_unless(type(epsilon) in (int, float) and 0 < epsilon < math.inf, "epsilon is not a positive number")
+    raise_unless(type(record["mechanism"]) is str, "mechanism is not a text")
+    raise_unless(type(record["holds"]) is bool, "holds is neither true nor false")
     rows, names = record["weights"], record["inputs"]
-    require(is_list(rows) and len(rows) >= 2 and all(is_list(row) for row in rows), "weights are not two rows or more")
-    require(bool(rows[0]) and len({len(row) for row in rows}) == 1, "rows of weights are not equally long")
-    require(all(is_whole(w) and w >= 1 for row in rows for w in row), "a weight is not a positive whole number")
-    require(is_whole(record["total"]), "the total is not a whole number")
-    require(is_list(names) and all(type(name) is str and name for name in names), "inputs is not a list of names")
-    require(len(names) == len(rows), f"{len(names)} inputs are named for {len(rows)} rows of weights")
-    require(len(set(names)) == len(names), "two inputs have the same name")
+    raise_unless(
+        is_list(rows) and len(rows) >= 2 and all(is_list(row) for row in rows), "weights are not two rows or more"
+    )
+    raise_unless(bool(rows[0]) and len({len(row) for row in rows}) == 1, "rows of weights are not equally long")
+    raise_unless(
+        all(is_whole_number(w) and w >= 1 for row in rows for w in row), "a weight is not a positive whole number"
+    )
+    raise_unless(is_whole_number(record["total"]), "the total is not a whole number")
+    raise_unless(is_list(names) and all(type(name) is str and name for name in names), "inputs is not a list of names")
+    raise_unless(len(names) == len(rows), f"{len(names)} inputs are named for {len(rows)} rows of weights")
+    raise_unless(len(set(names)) == len(names), "two inputs have the same name")
     worst, bounds = record["worst"], record["realised_epsilon"]
-    require(isinstance(worst, dict) and worst.keys() == WORST, "worst does not name an outcome, two inputs and a ratio")
+    raise_unless(
+        isinstance(worst, dict) and worst.keys() == WORST, "worst does not name an outcome, two inputs and a ratio"
+    )
     for place, size in (("outcome", len(rows[0])), ("first_input", len(rows)), ("second_input", len(rows))):
-        require(is_whole(worst[place]) and 0 <= worst[place] < size, f"worst.{place} is not one of {size}")
-    require(is_list(bounds) and len(bounds) == 2, "realised_epsilon is not two numbers")
+        raise_unless(is_whole_number(worst[place]) and 0 <= worst[place] < size, f"worst.{place} is not one of {size}")
+    raise_unless(is_list(bounds) and len(bounds) == 2, "realised_epsilon is not two numbers")
     for rational in (worst["ratio"], *bounds):
-        require(
+        raise_unless(
             type(rational) is str and RATIONAL.fullmatch(rational) is not None, "a ratio or bound is not a rational"
         )
     if "box" in record:
         box = record["box"]
-        require(isinstance(box, dict) and box.keys() == {"lower", "upper"}, "the box is not a lower and an upper bound")
+        raise_unless(
+            isinstance(box, dict) and box.keys() == {"lower", "upper"}, "the box is not a lower and an upper bound"
+        )
         for side in box.values():
-            require(is_list(side) and len(side) == len(rows[0]), "the box does not have a bound for each outcome")
-            require(all(is_whole(x) and x >= 1 for x in side), "the box is not one of positive whole numbers")
+            raise_unless(is_list(side) and len(side) == len(rows[0]), "the box does not have a bound for each outcome")
+            raise_unless(
+                all(is_whole_number(x) and x >= 1 for x in side), "the box is not one of positive whole numbers"
+            )
 
 
-def check_promise(record: dict[str, Any]) -> None:
+def refuse_malformed_promise(record: dict[str, Any]) -> None:
     """Check that the promise beside epsilon is one of three kinds, with numbers in their ranges."""
     promise, corners = record["privacy"], record["corners"]
-    require(isinstance(promise, dict) and type(promise.get("kind")) is str, "the promise is of no known kind")
-    require(promise["kind"] in NOTIONS, "the promise is of no known kind")
-    require(promise.keys() == NOTIONS[promise["kind"]], "the promise does not have the fields of its kind")
+    raise_unless(isinstance(promise, dict) and type(promise.get("kind")) is str, "the promise is of no known kind")
+    raise_unless(promise["kind"] in NOTIONS, "the promise is of no known kind")
+    raise_unless(promise.keys() == NOTIONS[promise["kind"]], "the promise does not have the fields of its kind")
     for name, most in (("epsilon", math.inf), ("delta", 1.0), ("nu", math.inf)):
         if name in promise:
             number = promise[name]
-            require(type(number) in (int, float) and 0 < number < most, f"the promise's {name} is out of range")
-    require(is_list(corners) and len(corners) == 2, "the corners are not two rationals")
-    require(all(is_rational(corner) for corner in corners), "the corners are not two rationals")
-    require("place" not in record or is_rational(record["place"], signed=True), "the place is not a rational")
+            raise_unless(type(number) in (int, float) and 0 < number < most, f"the promise's {name} is out of range")
+    raise_unless(is_list(corners) and len(corners) == 2, "the corners are not two rationals")
+    raise_unless(all(is_rational_text(corner) for corner in corners), "the corners are not two rationals")
+    raise_unless("place" not in record or is_rational_text(record["place"], signed=True), "the place is not a rational")
     if "points" in promise:
         points = promise["points"]
-        require(is_list(points) and 2 <= len(points) <= 10**5, "the broken line has no points")
-        pairs = all(is_list(pair) and len(pair) == 2 and all(is_rational(one) for one in pair) for pair in points)
-        require(pairs, "a point of the broken line is not a pair of rationals")
+        raise_unless(is_list(points) and 2 <= len(points) <= 10**5, "the broken line has no points")
+        pairs = all(is_list(pair) and len(pair) == 2 and all(is_rational_text(one) for one in pair) for pair in points)
+        raise_unless(pairs, "a point of the broken line is not a pair of rationals")
 
 
-def is_rational(value: object, *, signed: bool = False) -> bool:
+def is_rational_text(value: object, *, signed: bool = False) -> bool:
     if type(value) is not str:
         return False
     return RATIONAL.fullmatch(value.removeprefix("-") if signed else value) is not None
@@ -182,7 +194,7 @@ def broken_line_value(points: list[tuple[Fraction, Fraction]], x: Fraction) -> F
     return points[-1][1]
 
 
-def is_tradeoff(points: list[tuple[Fraction, Fraction]]) -> bool:
+def is_tradeoff_function(points: list[tuple[Fraction, Fraction]]) -> bool:
     """Whether the broken line goes from x = 0 to 1, falls, is convex, and lies between 0 and 1 - x."""
     sides = list(itertools.pairwise(points))
     if points[0][0] != 0 or points[-1][0] != 1 or any(left[0] >= right[0] for left, right in sides):
@@ -204,7 +216,7 @@ def box_keeps_promise(record: dict[str, Any], lower: Fraction, upper: Fraction) 
             return False
         return normal_cdf_bounds(place)[1] <= lower and upper <= normal_cdf_bounds(place + Fraction(promise["nu"]))[0]
     points = [(Fraction(x), Fraction(y)) for x, y in promise["points"]]
-    if not is_tradeoff(points):
+    if not is_tradeoff_function(points):
         return False
     return broken_line_value(points, lower) <= 1 - upper and broken_line_value(points, 1 - upper) <= lower
 
@@ -220,12 +232,12 @@ def promise_text(promise: dict[str, Any]) -> str:
     )
 
 
-def require(right: bool, wrong: str) -> None:
+def raise_unless(right: bool, wrong: str) -> None:
     if not right:
         raise ValueError(wrong)
 
 
-def is_whole(value: object) -> bool:
+def is_whole_number(value: object) -> bool:
     return type(value) is int  # neither True nor 1.0
 
 
@@ -243,7 +255,7 @@ def problems(record: dict[str, Any]) -> list[str]:
         A sentence for each problem; an empty list for a certificate that holds.
     """
     try:
-        check_certificate_fields(record)
+        refuse_malformed_certificate(record)
     except ValueError as wrong:
         return [str(wrong)]
     rows, worst, bound, found = record["weights"], record["worst"], at_most_exp(record["epsilon"]), []
@@ -283,7 +295,7 @@ def differences_from_agreement(record: dict[str, Any]) -> list[str]:
         return ["the id of the agreement is not that of its text"]
     try:
         terms: Any = json.loads(
-            record["agreement_text"], object_pairs_hook=refuse_repeated_fields, parse_constant=refuse_constant
+            record["agreement_text"], object_pairs_hook=refuse_repeated_fields, parse_constant=refuse_json_constant
         )
     except (ValueError, RecursionError):
         terms = None
@@ -298,13 +310,13 @@ def differences_from_agreement(record: dict[str, Any]) -> list[str]:
         found.append("the promise beside epsilon is not the one agreed on")
     # then outcomes are classes of blocks, and totals multiples of 2^bits
     reports = terms.get("mechanism") in ("reports", "survey")
-    if not is_whole(bits) or not 0 < bits < 10**4 or not has_agreed_total(record["total"], bits, reports):
+    if not is_whole_number(bits) or not 0 < bits < 10**4 or not has_agreed_total(record["total"], bits, reports):
         found.append("the total is not of as many bits as agreed on")
     if reports:
         if terms.get("mechanism") == "reports" and len(record["weights"][0]) > 4:
             found.append("the classes of blocks are more than two outcomes make")
     elif size is not None and (
-        not is_whole(size) or not has_agreed_size(len(record["weights"][0]), size, terms.get("joint"))
+        not is_whole_number(size) or not has_agreed_size(len(record["weights"][0]), size, terms.get("joint"))
     ):
         found.append("the outcomes are not as many as agreed on")
     return found
@@ -320,7 +332,7 @@ def has_agreed_size(weights: int, size: int, joint: Any) -> bool:
     if joint is None:
         return weights == size
     samples: Any = joint.get("samples") if isinstance(joint, dict) else None
-    if not is_whole(samples) or size < 1 or samples < 1:
+    if not is_whole_number(samples) or size < 1 or samples < 1:
         return False
     multisets = 1
     for place in range(1, samples + 1):

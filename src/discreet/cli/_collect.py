@@ -29,13 +29,13 @@ from discreet.collect import (
     SEAL_VARIABLE,
     choose_agreement,
     close_collection,
-    display_name,
     enrol_tokens,
     export as export_samples,
     invitation_links,
     open_store,
     publish as publish_result,
     read_tokens,
+    store_display_name,
     token_digest,
     write_invitations,
     write_tokens,
@@ -128,14 +128,14 @@ def serve_collection(
     A sample is acknowledged once it is on disk. No table links a client to its sample. End the service with Ctrl-C or SIGTERM; it first
     writes what it has taken. For TLS, use a reverse proxy.
     """
-    from discreet.collect import collectable, serve  # needs the packages of the service
+    from discreet.collect import agreement_coding_and_sampler, serve  # needs the packages of the service
 
     labels = domain_from_options(domain, None, None, None)
     files = agreements or []
     if len(files) != 1:
         given = {"--follows": follows, "--domain": domain, "--questions": questions}
         refuse_given_options(given, "is for one agreement; name one file")
-    found = [collectable(Agreement.read(file), labels)[0] for file in files]
+    found = [agreement_coding_and_sampler(Agreement.read(file), labels)[0] for file in files]
     made = [path for path in (key, seal) if path is not None and not os.path.lexists(path)]
 
     def print_collector_address(where: str) -> None:
@@ -143,7 +143,7 @@ def serve_collection(
         if json:
             signed = {} if public is None else {"key": public}
             ids = [each.id for each in found]
-            print_json_line({"address": where, "store": display_name(store), "agreements": ids, **signed})
+            print_json_line({"address": where, "store": store_display_name(store), "agreements": ids, **signed})
             return
         lines = [f"{where} (Ctrl-C ends it)", *(f"agreement {each.id}" for each in found)]
         lines += [f"made {safe_text(path)} (mode 0600); keep a copy of it" for path in made]
@@ -234,14 +234,14 @@ def _change_tokens_of_store(
         if any(new):
             done["added"] = enrol_tokens(store, *new)
         if gone:
-            done["revoked"] = store.revoke(map(token_digest, gone))
+            done["revoked"] = store.revoke_token_digests(map(token_digest, gone))
             if done["revoked"] < len(gone):
                 missing = len(gone) - done["revoked"]
                 raise DiscreetError(
                     f"{missing:,} of the {len(gone):,} tokens in {revoke} are not in the store or were revoked before; the others are revoked"
                 )
         if old:
-            store.replace_gateways([(token_digest(a), token_digest(b)) for a, b in zip(old, now, strict=True)])
+            store.replace_gateway_tokens([(token_digest(a), token_digest(b)) for a, b in zip(old, now, strict=True)])
             done["replaced"] = len(old)
     return done
 

@@ -18,7 +18,7 @@ import typer
 from discreet import plots
 from discreet._base.files import check_apart, check_output_path
 from discreet._base.showing import json_number, pluralise
-from discreet.agreement import Agreement, ContinuousTerms, learned_purpose
+from discreet.agreement import Agreement, ContinuousTerms, purpose_with_sources
 from discreet.cli._options import (
     AllowLarge,
     Bounds,
@@ -54,7 +54,7 @@ from discreet.cli._printing import (
     safe_text,
     showing_stage_progress,
 )
-from discreet.collect import is_store, open_store
+from discreet.collect import is_store_name, open_store
 from discreet.design import Design, Learned, design as best_design, learn
 from discreet.domain import Coding
 from discreet.errors import PROBABILITY, DiscreetError, visible
@@ -383,7 +383,7 @@ def _learn_agreement_from_samples(
     )
     ids = [agreed.id for one in given for agreed, *_ in one.rounds]
     kept = purpose or read[0][0].stated_purpose
-    agreement = Agreement.of(found.sampler, rounds=rounds, purpose=learned_purpose(kept, ids))
+    agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose_with_sources(kept, ids))
     doubts = [] if distinct else ["not all files name their clients; it is not checked that each sent one sample"]
     if any(one.source is None and agreed.rounds > 1 for one in given for agreed, *_ in one.rounds):
         doubts.append("only the first of several rounds is used: each client has a sample in every round")
@@ -401,7 +401,7 @@ class _SampleSource:
 
 def _read_sample_counts(name: str, path: Path | None) -> _SampleSource:
     """The samples of a file, under the agreement that it carries or that is named; or those of a collection in a store."""
-    if is_store(name):
+    if is_store_name(name):
         return _SampleSource(_read_sample_counts_of_store(name, path))
     source = file_source(name)
     agreed = read_agreement_of_samples(source, path)
@@ -421,7 +421,9 @@ def _read_sample_counts_of_store(name: str, path: Path | None) -> list[tuple[Agr
             raise DiscreetError(
                 f"the store holds {len(found)} collections, of other clients each; say which one: --agreement FILE, any of its agreements"
             )
-        counted = [(one.agreement, store.counts(one.agreement.id, 1)) for one in kept if one.collection in found]
+        counted = [
+            (one.agreement, store.outcome_counts(one.agreement.id, 1)) for one in kept if one.collection in found
+        ]
     rounds = [(agreed, _learnable_coding_and_sampler(agreed)[1], counts) for agreed, counts in counted if counts.any()]
     if not rounds:
         raise DiscreetError("the store holds no samples yet; there is nothing to learn from")

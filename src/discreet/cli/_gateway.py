@@ -37,7 +37,14 @@ from discreet.cli._options import (
 )
 from discreet.cli._printing import empty_table, format_number, print_json, print_result, safe_text
 from discreet.errors import DiscreetError, visible
-from discreet.ledger import Budget, Ledger, PopulationLedger, population_ledger_exists, runs_in, spent_by_clients
+from discreet.ledger import (
+    Budget,
+    Ledger,
+    PopulationLedger,
+    population_ledger_exists,
+    read_budget_and_runs,
+    spent_by_clients,
+)
 from discreet.privacy.tradeoff import LARGE_EPSILON
 from discreet.release import Secret, read_secret, write_secret
 from discreet.tables import STANDARD
@@ -74,7 +81,7 @@ def open_or_create_ledger(
 
 def _show_population_ledger(folder: Path, *, json: bool) -> None:
     """Print the charges of each round, and the largest spending of a client."""
-    budget, runs = runs_in(folder)
+    budget, runs = read_budget_and_runs(folder)
     spent = spent_by_clients(folder, runs)
     most = float(spent.max()) if spent.size else 0.0
     record = {
@@ -230,13 +237,13 @@ def send_samples_of_table(
 
     Raw records never leave this machine. Names of clients are derived from the secret: nobody without it can link them to clients.
     """
-    from discreet.client import address_of, send_table  # loaded for `send` alone
+    from discreet.client import parse_address, send_table  # loaded for `send` alone
     from discreet.tables import open_source  # polars
 
     disable_core_dumps()
     trusted = _tls_context(ca_file)
     try:
-        address_of(to, plain_http=plain_http, tls=trusted)
+        parse_address(to, plain_http=plain_http, tls=trusted)
     except DiscreetError as error:
         raise DiscreetError(str(error).replace("url", "--to", 1)) from None
     held = read_secret(secret)

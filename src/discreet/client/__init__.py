@@ -23,12 +23,12 @@ with imports_on_first_use(globals()):
         CollectionStatement as CollectionStatement,
         CollectorKey as CollectorKey,
         StatementSignature as StatementSignature,
-        address_of as address_of,
-        check_addresses as check_addresses,
         has_valid_signature as has_valid_signature,
+        normalise_addresses as normalise_addresses,
+        parse_address as parse_address,
         read_collector_key as read_collector_key,
         read_signature as read_signature,
-        short_key as short_key,
+        short_key_text as short_key_text,
         write_collector_key as write_collector_key,
     )
 

@@ -16,7 +16,7 @@ states about the past is ignored: the ledger knows which samples this collector 
 The client's name is a keyed digest of the collection's id and the collector's address, under a secret that stays on the device. Names
 therefore link neither two collections, nor two collectors that use one id.
 
-**Identity.** `open_identity` gives the device's own secret, created once, from which its name in each collection is derived.
+**Identity.** `read_or_create_identity` gives the device's own secret, created once, from which its name in each collection is derived.
 Identity and ledger belong together: the ledger notes a digest of the identity when the two first meet. A device that finds one without the
 other raises an error and never starts anew by itself. Otherwise, deleting a ledger would make the device release fresh samples again and
 again.
@@ -45,7 +45,7 @@ from discreet.agreement import Agreement
 from discreet.client import _collector as collector, _protocol as protocol
 from discreet.client._collector import Collector, Offer, Patience
 from discreet.client._device_data import AnySampler, DeviceData, DeviceDraw
-from discreet.client._protocol import address_of
+from discreet.client._protocol import parse_address
 from discreet.domain import Numbers
 from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count, check_path
 from discreet.families import ContinuousFamily
@@ -57,7 +57,7 @@ from discreet.ledger import (
     Entry,
     Ledger,
     client_ledger_exists,
-    refuse_forgetting,
+    refuse_new_ledger_of_used_identity,
 )
 from discreet.mechanisms import AnyFamily, OptimalSampler, ReportSampler
 from discreet.release import fresh_secret, parse_secret, secret_line
@@ -66,7 +66,7 @@ from discreet.survey import SurveySampler
 _LARGEST_FILE = 1024
 
 
-def open_identity(path: str | Path, ledger: Ledger) -> bytes:
+def read_or_create_identity(path: str | Path, ledger: Ledger) -> bytes:
     """The secret of a device, in a file that only its owner may read (0600); created with the ledger's first use.
 
     Args:
@@ -83,7 +83,7 @@ def open_identity(path: str | Path, ledger: Ledger) -> bytes:
     kept, passing = Path(path), Path(f"{path}{PASSING}")
     with ledger.binding() as binding:
         if os.path.lexists(kept):
-            secret = _read_identity(kept)
+            secret = _read_identity_secret(kept)
             if binding.identity is None and not binding.used:
                 raise LedgerError(
                     f"ledger {ledger.path} is new and empty, but identity {kept} is there: this device has spent from another ledger. "
@@ -92,9 +92,9 @@ def open_identity(path: str | Path, ledger: Ledger) -> bytes:
         elif binding.identity is None:
             secret = _write_temporary_secret(passing)
         else:
-            secret = _secret_noted_in_ledger(kept, passing, binding.identity, ledger)
+            secret = _recover_interrupted_secret(kept, passing, binding.identity, ledger)
         if binding.identity is None:
-            binding.bind(_identity_digest(secret))
+            binding.bind_identity(_identity_digest(secret))
         elif binding.identity != _identity_digest(secret):
             raise LedgerError(
                 f"identity {kept} does not belong to ledger {ledger.path}, which was used with another one; give the two that belong together"
@@ -106,12 +106,12 @@ def open_identity(path: str | Path, ledger: Ledger) -> bytes:
     return secret
 
 
-def _secret_noted_in_ledger(kept: Path, passing: Path, identity: str, ledger: Ledger) -> bytes:
+def _recover_interrupted_secret(kept: Path, passing: Path, identity: str, ledger: Ledger) -> bytes:
     """The secret in the ledger's note, of a device that was interrupted before its file had its name, or is about to rename it."""
     for path in (passing, kept):  # in the order of the renaming
         if os.path.lexists(path):
             with suppress(FileNotFoundError):
-                secret = _read_identity(path)
+                secret = _read_identity_secret(path)
                 if _identity_digest(secret) == identity:
                     return secret
     raise LedgerError(
@@ -138,7 +138,7 @@ def _write_temporary_secret(path: Path) -> bytes:
     return secret
 
 
-def _read_identity(path: Path) -> bytes:
+def _read_identity_secret(path: Path) -> bytes:
     fix = "give the path of the device's own file, or restore it from a copy: identity="
     content = read_private(path, what="identity", most=_LARGEST_FILE, fix=fix, own=True)
     try:
@@ -222,17 +222,19 @@ class Client:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._collector = Collector(
-            address_of(url, plain_http=plain_http, tls=tls), Patience(timeout=timeout, total=patience)
+            parse_address(url, plain_http=plain_http, tls=tls), Patience(timeout=timeout, total=patience)
         )
         if identity is not None:
             check_path("identity", identity)
         only = read_pinned_agreement(agreement)
         self._pinned = only.id if isinstance(only, Agreement) else only
-        self._token = check_token(token)
-        self._key = check_key(key)
+        self._token = require_sendable_token(token)
+        self._key = require_public_key(key)
         self._family = family
-        self.ledger = _resolve_ledger(ledger, budget, identity)
-        self._secret = open_identity(f"{self.ledger.path}{IDENTITY}" if identity is None else identity, self.ledger)
+        self.ledger = _ledger_from_argument(ledger, budget, identity)
+        self._secret = read_or_create_identity(
+            f"{self.ledger.path}{IDENTITY}" if identity is None else identity, self.ledger
+        )
         self._read = {only.id: only} if isinstance(only, Agreement) else {}
         self._lengths: dict[str, int] = {}
 
@@ -242,7 +244,7 @@ class Client:
     @cached_property
     def agreement(self) -> Agreement:
         """The agreement that a sample is sent under; read it first. If the service offers another one later, nothing is sent."""
-        return self._read_agreement(self._pinned or self._collector.read_offer(None).agreement)
+        return self._read_agreement_once(self._pinned or self._collector.read_offer(None).agreement)
 
     def send(
         self,
@@ -271,28 +273,32 @@ class Client:
             DiscreetError: for an invalid distribution, before anything is asked, charged or sent. (Data outside the agreement's domain
                 are no error, since the collector would see that no sample comes. `Receipt.problem` describes them.)
         """
-        data = DeviceData.of(p, records, counts, rows)
+        data = DeviceData.from_arguments(p, records, counts, rows)
         if round is not None:
             check_count("round", round)
         offer = self._collector.read_offer(self._pinned)
-        to = self._destination(offer)
+        to = self._destination_of_offer(offer)
         # what was sent before may be sent again, and is acknowledged
         newest = offer.last if offer.closed is not None else None
-        number = round or newest or offer.open_round(None)
+        number = round or newest or offer.choose_open_round(None)
         entry, fitted = self.ledger.answer_to(to, number), None
         if entry is None:
             agreed = self._agreement_for_offer(offer)
-            agreed.check_round(offer.open_round(round))
-            self._client_name(offer, to)
+            agreed.check_round(offer.choose_open_round(round))
+            self._client_name_for_offer(offer, to)
             sampler = agreed.sampler(self._family)
             fitted = data.prepare_draw(sampler, agreed)
             entry = self.ledger.release_to(to, sampler, fitted.draw, agreement=agreed, round=number)
         given = to if entry.to is None else entry.to
-        agreed = self._read_agreement(entry.agreement)
+        agreed = self._read_agreement_once(entry.agreement)
         sampler = _sampler_for_writing_samples(agreed, self._family)
         said = entry_as_json_value(entry, sampler)
         body = collector.sample_request_body(
-            agreed.id, number, self._client_name(offer, given), said, self._longest_sample_length(agreed.id, sampler)
+            agreed.id,
+            number,
+            self._client_name_for_offer(offer, given),
+            said,
+            self._longest_sample_length(agreed.id, sampler),
         )
         try:
             verdict = self._collector.send_samples(body, protocol.JSON, 1)
@@ -308,7 +314,7 @@ class Client:
         told = fitted or DeviceDraw(lambda: 0)
         return Receipt(bool(verdict.counted), given.collection, agreed.id, number, said, told.outside, told.problem)
 
-    def _destination(self, offer: Offer) -> Destination:
+    def _destination_of_offer(self, offer: Offer) -> Destination:
         """This collector's collection; an error if it is not signed by the given key."""
         if self._key is not None and (offer.key or NO_KEY) != self._key:
             shown = "is not signed" if offer.key is None else f"is signed with key {offer.key}"
@@ -333,22 +339,22 @@ class Client:
     def _agreement_for_offer(self, offer: Offer) -> Agreement:
         """The agreement to release under: the pinned one, or the first offered one."""
         if "agreement" not in self.__dict__:
-            self.__dict__["agreement"] = self._read_agreement(offer.agreement)
+            self.__dict__["agreement"] = self._read_agreement_once(offer.agreement)
         agreed = self.agreement
         if self._pinned is None and offer.agreement != agreed.id:
             raise CollectorError(
                 f"{self._collector.address} offered agreement {agreed.id}, and now {offer.agreement}: nothing was released. Read the new "
                 "one, and make a new Client for it"
             )
-        self._collector.refuse_unnamed_code(agreed, named=self._pinned is not None)
+        self._collector.refuse_unnamed_own_mechanism(agreed, named=self._pinned is not None)
         return agreed
 
-    def _read_agreement(self, wanted: str) -> Agreement:
+    def _read_agreement_once(self, wanted: str) -> Agreement:
         if wanted not in self._read:
             self._read[wanted] = self._collector.read_agreement(wanted)
         return self._read[wanted]
 
-    def _client_name(self, offer: Offer, to: Destination) -> str:
+    def _client_name_for_offer(self, offer: Offer, to: Destination) -> str:
         if not offer.enrolment:
             return protocol.client_name_in_collection(to.collection, self._secret, address=to.address)
         if self._token is None:
@@ -383,20 +389,20 @@ def sample_as_json_value(sample: Any) -> Any:
 def longest_sample_length(sampler: AnySampler) -> int:
     """The bytes that the longest of a sampler's samples or reports takes in a body."""
     if isinstance(sampler, ReportSampler):
-        return collector.json_length(str(sampler.blocks.largest))
+        return collector.json_length_of_sample(str(sampler.blocks.largest))
     if isinstance(sampler, SurveySampler):
-        return collector.json_length(str(sampler.largest))
+        return collector.json_length_of_sample(str(sampler.largest))
     family = sampler.family
     if isinstance(family, ContinuousFamily):
         return (_POINT + 2) * family.dim
     if family.domain.edges is not None:
         return _POINT
     if isinstance(family.domain, Numbers):
-        return collector.json_length(family.domain.size - 1)
-    return max(map(collector.json_length, family.domain.names))
+        return collector.json_length_of_sample(family.domain.size - 1)
+    return max(map(collector.json_length_of_sample, family.domain.names))
 
 
-def check_key(key: Any) -> str | None:
+def require_public_key(key: Any) -> str | None:
     """The public key of a collector, or the word for one that signs nothing."""
     if key is None or (isinstance(key, str) and (key == NO_KEY or protocol.is_public_key(key))):
         return key
@@ -405,7 +411,7 @@ def check_key(key: Any) -> str | None:
     )
 
 
-def check_token(token: Any) -> str | None:
+def require_sendable_token(token: Any) -> str | None:
     """A token that can be sent; the error does not show it."""
     if token is None:
         return None
@@ -425,13 +431,13 @@ def read_pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement
     return agreement if isinstance(agreement, Agreement) else Agreement.read(agreement)
 
 
-def _resolve_ledger(ledger: Any, budget: float | None, identity: Any) -> Ledger:
+def _ledger_from_argument(ledger: Any, budget: float | None, identity: Any) -> Ledger:
     """The ledger; created if it is missing and its budget is given."""
     wanted = None if budget is None else Budget(epsilon=budget)
     if isinstance(ledger, Ledger):
         found = ledger
     elif isinstance(ledger, (str, os.PathLike)):
-        found = _open_ledger(Path(ledger), wanted, identity)
+        found = _open_or_create_ledger(Path(ledger), wanted, identity)
     else:
         raise DiscreetError(f"ledger = {ledger!r} is not a Ledger, nor the path of one; make one with Ledger.create")
     if wanted is not None and found.budget != wanted:
@@ -439,10 +445,10 @@ def _resolve_ledger(ledger: Any, budget: float | None, identity: Any) -> Ledger:
     return found
 
 
-def _open_ledger(path: Path, budget: Budget | None, identity: Any) -> Ledger:
+def _open_or_create_ledger(path: Path, budget: Budget | None, identity: Any) -> Ledger:
     if not client_ledger_exists(path):
         try:
-            refuse_forgetting(path, f"{path}{IDENTITY}" if identity is None else identity)
+            refuse_new_ledger_of_used_identity(path, f"{path}{IDENTITY}" if identity is None else identity)
             if budget is None:
                 raise LedgerError(f"there is no ledger {path}; to make it say what it may spend: budget=")
             return Ledger.create(path, budget)

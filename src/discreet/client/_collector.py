@@ -1,9 +1,10 @@
 """`Collector`: requests to a collector, which is not trusted, and its answers, checked before they are used.
 
-**Requests.** `ask_server` asks once: an answer that is complete, in time and short enough, or an error that says why not. One deadline covers
-everything, however slowly bytes arrive. It reads at most the given number of bytes, decompresses nothing and follows no redirect. `NoAnswer`
-may be retried: it is not known whether the request arrived. `Patience` retries after a random pause in [0, 2^k), or after the pause that the
-server requests, until its time is over. Random pauses keep a thousand devices that failed together from returning together.
+**Requests.** `send_http_request` asks once: an answer that is complete, in time and short enough, or an error that says why not. One
+deadline covers everything, however slowly bytes arrive. It reads at most the given number of bytes, decompresses nothing and follows no
+redirect. `NoAnswer` may be retried: it is not known whether the request arrived. `Patience` retries after a random pause in [0, 2^k), or
+after the pause that the server requests, until its time is over. Random pauses keep a thousand devices that failed together from returning
+together.
 
 **Answers.** Ids must be digests of the documents, and lists must be lists of a possible length. A person's protection does not depend on
 these checks. A server can choose only which agreement it offers, and the agreement states what a sample reveals. A device with a pinned
@@ -49,7 +50,7 @@ class Answer:
     body: bytes
 
 
-def ask_server(
+def send_http_request(
     address: Address,
     method: str,
     path: str,
@@ -94,7 +95,7 @@ def ask_server(
         with suppress(BrokenPipeError, ConnectionResetError):
             talk.request(method, address.folder + path, body=body, headers=sent)
         answer = talk.getresponse()
-        content = _read_answer(answer, most, address)
+        content = _read_answer_body(answer, most, address)
         return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, content)
     except ssl.SSLCertVerificationError as error:
         raise CollectorError(f"{address} has no valid certificate: {error.verify_message}") from None
@@ -114,7 +115,7 @@ def ask_server(
         line.close()
 
 
-def _read_answer(answer: http.client.HTTPResponse, most: int, address: Address) -> bytes:
+def _read_answer_body(answer: http.client.HTTPResponse, most: int, address: Address) -> bytes:
     parts, length = [], 0
     while part := answer.read(min(_PART, most + 1 - length)):
         parts.append(part)
@@ -193,7 +194,7 @@ class Patience:
             else:
                 if answer.status not in _AGAIN:
                     return answer
-                why, said = f"it answers {answer.status}", retry_seconds(answer.headers)
+                why, said = f"it answers {answer.status}", seconds_to_wait_before_retry(answer.headers)
             wait = _CHANCE.uniform(0.0, pause) + (said or 0.0)
             if time.monotonic() - started + wait > self.total:
                 later = "" if said is None else f", and asks to wait {said:.0f} s"
@@ -204,7 +205,7 @@ class Patience:
             pause = min(2.0 * pause, _LONGEST)
 
 
-def retry_seconds(headers: Mapping[str, str]) -> float | None:
+def seconds_to_wait_before_retry(headers: Mapping[str, str]) -> float | None:
     """The seconds that a server asks to wait, as a number or a date; None if there is no readable value."""
     said = headers.get("retry-after", "").strip()
     if said.isascii() and said.isdigit():
@@ -244,7 +245,7 @@ class Offer:
     closed: str | None = None
     last: int = 1
 
-    def open_round(self, wanted: int | None) -> int:
+    def choose_open_round(self, wanted: int | None) -> int:
         """The wanted round if it is open; by default the newest open one."""
         if self.closed is not None:
             raise CollectorError(
@@ -277,11 +278,11 @@ class Collector:
 
     def read_offer(self, agreement: str | None) -> Offer:
         """The collection of an agreement; by default of the newest."""
-        said = self._parse_answer(
-            self._get_answer(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION
+        said = self._parse_answer_object(
+            self._get_valid_answer(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION
         )
         collection, newest, enrolment = (said.get(name) for name in ("collection", "agreement", "enrolment"))
-        listed = _read_agreements(said.get("agreements"))
+        listed = _parse_offered_agreements(said.get("agreements"))
         closed, last = said.get("closed"), said.get("round", 1)
         if (
             not (closed is None or (isinstance(closed, str) and _DAY.fullmatch(closed)))
@@ -298,10 +299,10 @@ class Collector:
         if _first_agreement_of_chain(wanted, follows) != collection:
             raise self._not_a_collector_error(protocol.COLLECTION)
         statement = CollectionStatement(agreement=wanted, collection=collection, follows=follows[wanted], addresses=())
-        key, addresses = self._check_signer(statement, listed[wanted].signed)
+        key, addresses = self._verified_signer(statement, listed[wanted].signed)
         return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key, addresses, closed, last)
 
-    def _check_signer(self, statement: CollectionStatement, shown: Any) -> tuple[str | None, tuple[str, ...]]:
+    def _verified_signer(self, statement: CollectionStatement, shown: Any) -> tuple[str | None, tuple[str, ...]]:
         """The key that signed the statement for this address, and the other addresses it signed for; None without a signature."""
         if shown is None:
             return None, ()
@@ -321,7 +322,7 @@ class Collector:
 
     def read_agreement(self, wanted: str) -> Agreement:
         """The agreement with this id. The id is a digest of its text, so its source does not matter."""
-        answer = self._get_answer(protocol.AGREEMENT, wanted, most=_MOST_AGREED)
+        answer = self._get_valid_answer(protocol.AGREEMENT, wanted, most=_MOST_AGREED)
         try:
             found = Agreement.from_json(answer.body.decode())
         except UnicodeDecodeError:
@@ -339,10 +340,10 @@ class Collector:
             )
         if not terms.lacks_weights or terms.size <= MOST_LISTED:
             return found
-        weights = self._get_answer(protocol.WEIGHTS, wanted, most=8 * terms.size)
+        weights = self._get_valid_answer(protocol.WEIGHTS, wanted, most=8 * terms.size)
         return replace(found, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))
 
-    def refuse_unnamed_code(self, agreed: Agreement, *, named: bool) -> None:
+    def refuse_unnamed_own_mechanism(self, agreed: Agreement, *, named: bool) -> None:
         """Reject an agreement on a mechanism of somebody's own, unless this side named it: a collector must not choose code that sees data.
 
         The answer depends on the agreement alone. The mechanism is safe whatever its parameters are, but the time that it takes is not.
@@ -362,13 +363,13 @@ class Collector:
             headers["Authorization"] = f"Bearer {self.token}"
         answer = self.patience.ask_until_answered(
             self.address,
-            lambda timeout: ask_server(
+            lambda timeout: send_http_request(
                 self.address, "POST", protocol.SAMPLES, body=body, headers=headers, timeout=timeout, most=_MOST_SAID
             ),
         )
         if answer.status == 409 and samples == 1:
             return RequestVerdict(0, 0, (0,))
-        said = self._parse_answer(self._check_answer(answer, protocol.SAMPLES), protocol.SAMPLES)
+        said = self._parse_answer_object(self._refuse_error_answer(answer, protocol.SAMPLES), protocol.SAMPLES)
         counted, again, refused = said.get("counted"), said.get("again"), said.get("refused", [])
         if not (is_count(counted, least=0) and is_count(again, least=0) and isinstance(refused, list)):
             raise self._not_a_collector_error(protocol.SAMPLES)
@@ -377,15 +378,15 @@ class Collector:
             raise self._not_a_collector_error(protocol.SAMPLES)
         return RequestVerdict(counted, again, places)
 
-    def _get_answer(self, path: str, agreement: str | None, *, most: int) -> Answer:
+    def _get_valid_answer(self, path: str, agreement: str | None, *, most: int) -> Answer:
         where = path if agreement is None else f"{path}?agreement={agreement}"
         answer = self.patience.ask_until_answered(
-            self.address, lambda timeout: ask_server(self.address, "GET", where, timeout=timeout, most=most)
+            self.address, lambda timeout: send_http_request(self.address, "GET", where, timeout=timeout, most=most)
         )
-        return self._check_answer(answer, path)
+        return self._refuse_error_answer(answer, path)
 
-    def _check_answer(self, answer: Answer, path: str) -> Answer:
-        """An answer that is not an error."""
+    def _refuse_error_answer(self, answer: Answer, path: str) -> Answer:
+        """The answer itself; an error unless its status is 200 and its body is not compressed."""
         if answer.status == 200:
             if answer.headers.get("content-encoding", "identity") != "identity":
                 raise self._not_a_collector_error(path)
@@ -410,14 +411,14 @@ class Collector:
     def _server_message(self, answer: Answer) -> str:
         """The server's own message."""
         try:
-            said = _parse_object(answer.body).get("error")
+            said = _parse_json_object(answer.body).get("error")
         except CollectorError:
             return ""
         return f": {said[:_SENTENCE]!r}" if isinstance(said, str) else ""
 
-    def _parse_answer(self, answer: Answer, path: str) -> dict[str, Any]:
+    def _parse_answer_object(self, answer: Answer, path: str) -> dict[str, Any]:
         try:
-            return _parse_object(answer.body)
+            return _parse_json_object(answer.body)
         except CollectorError:
             raise self._not_a_collector_error(path) from None
 
@@ -429,10 +430,10 @@ def sample_request_body(agreement: str, round: int, client: str, sample: Any, lo
     """The body that sends one sample, padded with spaces to the length of the longest sample, so that its length reveals nothing."""
     key = protocol.sample_key(client, agreement, round)
     said = {"agreement": agreement, "round": round, "client": client, "key": key, "sample": sample}
-    return json.dumps(said, allow_nan=False).encode() + b" " * max(0, longest - json_length(sample))
+    return json.dumps(said, allow_nan=False).encode() + b" " * max(0, longest - json_length_of_sample(sample))
 
 
-def json_length(sample: Any) -> int:
+def json_length_of_sample(sample: Any) -> int:
     """The number of bytes of a sample in a body."""
     return len(json.dumps(sample, allow_nan=False))  # ASCII: other characters are escaped
 
@@ -446,7 +447,7 @@ class _OfferedAgreement:
     signed: Any
 
 
-def _read_agreements(rows: Any) -> dict[str, _OfferedAgreement] | None:
+def _parse_offered_agreements(rows: Any) -> dict[str, _OfferedAgreement] | None:
     """The agreements of a list; None if it is not such a list."""
     if not isinstance(rows, list):
         return None
@@ -477,7 +478,7 @@ def _first_agreement_of_chain(agreement: str, follows: dict[str, str | None]) ->
     return None
 
 
-def _parse_object(body: bytes) -> dict[str, Any]:
+def _parse_json_object(body: bytes) -> dict[str, Any]:
     try:
         said = json.loads(body.decode())
     except (ValueError, RecursionError):  # ValueError: no UTF-8, no JSON, a number of thousands of digits

@@ -56,7 +56,7 @@ class DeviceData:
     rows: list[Mapping[str, Any]] | None = None
 
     @classmethod
-    def of(cls, p: Any, records: Any, counts: Any, rows: Any = None) -> "DeviceData":
+    def from_arguments(cls, p: Any, records: Any, counts: Any, rows: Any = None) -> "DeviceData":
         """The one of the four that is given; an error if it is invalid by itself."""
         if sum(given is not None for given in (p, records, counts, rows)) != 1:
             raise DiscreetError(
@@ -81,7 +81,7 @@ class DeviceData:
     def prepare_draw(self, sampler: AnySampler, agreement: Agreement) -> DeviceDraw:
         """How a sample or a report of this device is drawn under the agreement. No input is refused."""
 
-        def prepare_by_family() -> DeviceDraw:
+        def prepare_draw_by_family() -> DeviceDraw:
             if isinstance(sampler, SurveySampler):
                 return self._prepare_survey_draw(sampler)
             family = sampler.family
@@ -90,7 +90,7 @@ class DeviceData:
                 return self._prepare_density_draw(sampler, family)
             return self._prepare_outcome_draw(sampler, family.domain, agreement.other)
 
-        return _result_or_fallback(prepare_by_family, lambda error: _prepare_reference_draw(sampler, str(error)))
+        return _result_or_fallback(prepare_draw_by_family, lambda error: _prepare_reference_draw(sampler, str(error)))
 
     def _prepare_survey_draw(self, sampler: SurveySampler) -> DeviceDraw:
         if self.rows is None:
@@ -101,12 +101,14 @@ class DeviceData:
             return _prepare_reference_draw(sampler, "nothing that the device holds is a row of the survey")
         outside = 1.0 - len(inside) / len(numbers)
         problem = f"{100 * outside:.3g} % of the device's rows are outside the survey's columns, and were left out"
-        return _draw_or_reference(sampler, lambda: sampler.release_number(inside), outside, problem if outside else "")
+        return _draw_with_reference_fallback(
+            sampler, lambda: sampler.release_number(inside), outside, problem if outside else ""
+        )
 
     def _prepare_outcome_draw(self, sampler: OutcomeSampler, domain: Domain, other: int | None) -> DeviceDraw:
         amounts = np.zeros(domain.size)
         if self.records is not None:
-            numbers = _outcome_numbers(domain, self.records)
+            numbers = _outcome_numbers_of_records(domain, self.records)
             values = np.ones(len(numbers))
         elif isinstance(self.amounts, LabelledValues):
             named = Numbers(domain.size) if domain.edges is not None else domain
@@ -138,7 +140,7 @@ class DeviceData:
         if law is not held:
             problems.append("the device's distribution is outside the agreement's family, and was moved to its edge")
         problem = "; ".join(problems)
-        return _draw_or_reference(sampler, lambda: _draw_in_constant_time(sampler, law), share, problem)
+        return _draw_with_reference_fallback(sampler, lambda: _draw_in_constant_time(sampler, law), share, problem)
 
     def _prepare_density_draw(self, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> DeviceDraw:
         if self.amounts is not None or self.rows is not None:
@@ -146,7 +148,7 @@ class DeviceData:
                 sampler, "the device holds numbers by outcome or rows, and the agreement is on densities"
             )
         if self.records is None:
-            return _draw_or_reference(sampler, lambda: int(sampler.release_number(self.density)), 0.0, "")
+            return _draw_with_reference_fallback(sampler, lambda: int(sampler.release_number(self.density)), 0.0, "")
         points = _records_as_points(self.records, family.dim)
         low, high = family.space
         moved = np.clip(points, low, high)
@@ -159,7 +161,7 @@ class DeviceData:
             )
         law = family.law(records=moved[kept])
         problem = f"{100 * outside:.3g} % of the records are outside the agreement's family" if outside else ""
-        return _draw_or_reference(sampler, lambda: int(sampler.release_number(law)), outside, problem)
+        return _draw_with_reference_fallback(sampler, lambda: int(sampler.release_number(law)), outside, problem)
 
 
 def _rows_as_mappings(rows: Any) -> list[Mapping[str, Any]]:
@@ -227,19 +229,21 @@ def _parse_outcome_amounts(given: Any, name: str) -> LabelledValues | Floats:
     return values if named is None else LabelledValues(named.labels, values)
 
 
-def _outcome_numbers(domain: Domain, records: list[Any]) -> NDArray[np.int64]:
+def _outcome_numbers_of_records(domain: Domain, records: list[Any]) -> NDArray[np.int64]:
     """The outcome of every record, -1 for none; a number past the end of an interval has the outcome at that end."""
     if not isinstance(domain, CellDomain):
         return domain.find_numbers(whole_numbers(records) if isinstance(domain, Numbers) else records)
     return domain.find_cells(np.clip(numbers_or_nan(records), domain.edges[0], domain.edges[-1]))
 
 
-def _draw_or_reference(sampler: AnySampler, draw: Callable[[], int], outside: float, problem: str) -> DeviceDraw:
+def _draw_with_reference_fallback(
+    sampler: AnySampler, draw: Callable[[], int], outside: float, problem: str
+) -> DeviceDraw:
     """The draw; should it fail on what the device holds, the reference's."""
-    return DeviceDraw(lambda: _result_or_fallback(draw, lambda _: _draw_reference(sampler)), outside, problem)
+    return DeviceDraw(lambda: _result_or_fallback(draw, lambda _: _draw_from_reference(sampler)), outside, problem)
 
 
-def _draw_reference(sampler: AnySampler) -> int:
+def _draw_from_reference(sampler: AnySampler) -> int:
     """A draw that does not look at the device."""
     if isinstance(sampler, SurveySampler):
         return sampler.release_number([])
@@ -262,14 +266,14 @@ def _prepare_reference_draw(sampler: AnySampler, problem: str) -> DeviceDraw:
     """A draw of the reference; on outcomes by the same steps as any other, so that the time it takes tells nothing."""
     told = f"{problem}; its sample is one of the reference"
     if isinstance(sampler, (ReportSampler, SurveySampler)):
-        return _draw_or_reference(sampler, lambda: _draw_reference(sampler), 1.0, told)
+        return _draw_with_reference_fallback(sampler, lambda: _draw_from_reference(sampler), 1.0, told)
     if isinstance(sampler.family, ContinuousFamily):
         return DeviceDraw(sampler.release_reference_number, 1.0, told)
     reference = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
     law = _move_into_band(reference / reference.sum(), sampler)
     if isinstance(sampler, OwnSampler):
         # its law is asked for all the same: the time that it takes would tell that there is nothing
-        return _draw_or_reference(
-            sampler, lambda: (sampler.weights_on_atoms(law), _draw_reference(sampler))[1], 1.0, told
+        return _draw_with_reference_fallback(
+            sampler, lambda: (sampler.weights_on_atoms(law), _draw_from_reference(sampler))[1], 1.0, told
         )
-    return _draw_or_reference(sampler, lambda: _draw_in_constant_time(sampler, law), 1.0, told)
+    return _draw_with_reference_fallback(sampler, lambda: _draw_in_constant_time(sampler, law), 1.0, told)

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.agreement import Agreement, RowTerms
 from discreet.client import _protocol as protocol
-from discreet.client._client import NO_KEY, check_key, check_token, read_pinned_agreement
+from discreet.client._client import NO_KEY, read_pinned_agreement, require_public_key, require_sendable_token
 from discreet.client._collector import Collector, Patience
-from discreet.client._protocol import address_of
+from discreet.client._protocol import parse_address
 from discreet.domain import as_domain
 from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, check_choice, need_extra
 from discreet.ledger import Budget, Destination, PopulationLedger, Round, population_ledger_exists
@@ -132,16 +132,16 @@ def send_table(
     held = as_secret(secret)
     if held is None:
         raise DiscreetError("a gateway needs a secret; make one with: discreet secret FILE")
-    address = address_of(url, plain_http=plain_http, tls=tls)
-    service = Collector(address, Patience(timeout=timeout, total=patience), check_token(token))
-    only, trusted = read_pinned_agreement(agreement), check_key(key)
+    address = parse_address(url, plain_http=plain_http, tls=tls)
+    service = Collector(address, Patience(timeout=timeout, total=patience), require_sendable_token(token))
+    only, trusted = read_pinned_agreement(agreement), require_public_key(key)
     POSITIVE.check("epsilon", epsilon)
-    books = _gateway_ledger(held, budget) if ledger is None else ledger
-    names = _value_names(value)
-    read_rows = _checked_table_reader(table, client, names, count, weight, nulls)
+    books = _open_or_create_gateway_ledger(held, budget) if ledger is None else ledger
+    names = _value_column_names(value)
+    read_table_rows = _make_table_reader(table, client, names, count, weight, nulls)
 
     offer = service.read_offer(only.id if isinstance(only, Agreement) else only)
-    number = offer.open_round(round)
+    number = offer.choose_open_round(round)
     if offer.enrolment and token is None:
         raise CollectorError(
             f"{address} takes samples only from enrolled clients; give the gateway's token: token= "
@@ -152,7 +152,7 @@ def send_table(
             f"{address} is to sign with key {trusted}, and agreement {offer.agreement} is not signed by it"
         )
     agreed = only if isinstance(only, Agreement) else service.read_agreement(offer.agreement)
-    service.refuse_unnamed_code(agreed, named=only is not None)
+    service.refuse_unnamed_own_mechanism(agreed, named=only is not None)
     agreed.check_round(number)
     if agreed.epsilon > epsilon:
         raise DiscreetError(
@@ -160,7 +160,9 @@ def send_table(
         )
     from discreet.tables import Columns, sample  # installed: the table was read with it
 
-    columns = Columns(client=client, value=_agreed_columns(agreed, names, str(address)), count=count, weight=weight)
+    columns = Columns(
+        client=client, value=_value_columns_of_agreement(agreed, names, str(address)), count=count, weight=weight
+    )
     question = Question(value=columns.value_name, count=count, weight=weight)
     agreements = frozenset(offer.follows)
     to = Destination(
@@ -171,7 +173,7 @@ def send_table(
     books.check_destination(asked)
     terms: Any = {} if agreed.survey is not None else {"value": columns.value}
     drawn = sample(
-        read_rows(), client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed",
+        read_table_rows(), client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed",
         agreement=agreed, round=number, ledger=books, over_budget=over_budget,
     )  # fmt: skip
     given = books.destination(asked) or to
@@ -190,7 +192,7 @@ def send_table(
     return Sent(given.collection, agreed.id, number, counted, again, refused)
 
 
-def _gateway_ledger(secret: Secret, budget: float | None) -> PopulationLedger:
+def _open_or_create_gateway_ledger(secret: Secret, budget: float | None) -> PopulationLedger:
     """The gateway's ledger beside its secret; created if its budget is given."""
     if secret.state is None:
         raise DiscreetError("a gateway keeps a ledger beside its secret, and this secret is in no file: pass ledger=")
@@ -213,7 +215,7 @@ def _gateway_ledger(secret: Secret, budget: float | None) -> PopulationLedger:
     return found
 
 
-def _value_names(value: Any) -> tuple[str, ...]:
+def _value_column_names(value: Any) -> tuple[str, ...]:
     """The columns of values."""
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
@@ -221,7 +223,7 @@ def _value_names(value: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _agreed_columns(agreed: Agreement, names: tuple[str, ...], address: str) -> str | tuple[str, ...]:
+def _value_columns_of_agreement(agreed: Agreement, names: tuple[str, ...], address: str) -> str | tuple[str, ...]:
     """The column that the agreement is on, or those of its survey in their order; an error if the table is to give others."""
     if not isinstance(agreed.family, RowTerms):
         if len(names) > 1:
@@ -238,7 +240,7 @@ def _agreed_columns(agreed: Agreement, names: tuple[str, ...], address: str) -> 
     return asked
 
 
-def _checked_table_reader(
+def _make_table_reader(
     table: Any, client: str, names: tuple[str, ...], count: str | None, weight: str | None, nulls: str
 ) -> "Callable[[], Source]":
     """A function that returns the table, after all checks that need no agreement.
@@ -259,12 +261,12 @@ def _checked_table_reader(
     frames = list(source.frames(lambda frame: frame.select(columns.names), columns.names))
     whole = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.names)
 
-    def read_rows() -> "Source":
+    def read_table_rows() -> "Source":
         return ScannedSource(source.name, whole.lazy(), untyped=source.untyped_columns, rows=whole.height)
 
     for name in names:
-        check_rows(read_rows(), replace(columns, value=name), nulls=nulls)
-    return read_rows
+        check_rows(read_table_rows(), replace(columns, value=name), nulls=nulls)
+    return read_table_rows
 
 
 def _append_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":

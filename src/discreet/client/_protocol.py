@@ -92,7 +92,7 @@ class Address:
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-def address_of(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | None = None) -> Address:
+def parse_address(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | None = None) -> Address:
     """The address that a URL names.
 
     Args:
@@ -182,7 +182,7 @@ class CollectionStatement:
     addresses: tuple[str, ...]
 
     @property
-    def message(self) -> bytes:
+    def signed_bytes(self) -> bytes:
         """The signed bytes."""
         terms = {
             "agreement": self.agreement,
@@ -224,10 +224,10 @@ class CollectorKey:
 
     def sign(self, statement: CollectionStatement) -> StatementSignature:
         """The statement's signature."""
-        return StatementSignature(self.public, self._private.sign(statement.message).hex(), statement.addresses)
+        return StatementSignature(self.public, self._private.sign(statement.signed_bytes).hex(), statement.addresses)
 
     def __repr__(self) -> str:
-        return f"<CollectorKey {short_key(self.public)}>"
+        return f"<CollectorKey {short_key_text(self.public)}>"
 
 
 def has_valid_signature(statement: CollectionStatement, signed: StatementSignature) -> bool:
@@ -241,7 +241,7 @@ def has_valid_signature(statement: CollectionStatement, signed: StatementSignatu
         return False
     try:
         public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signed.key))
-        public.verify(bytes.fromhex(signed.signature), statement.message)
+        public.verify(bytes.fromhex(signed.signature), statement.signed_bytes)
     except (InvalidSignature, ValueError):
         return False
     return True
@@ -270,7 +270,7 @@ def is_public_key(text: Any) -> bool:
     return isinstance(text, str) and _HEX[32].fullmatch(text) is not None
 
 
-def short_key(key: str) -> str:
+def short_key_text(key: str) -> str:
     """The first 16 digits of a key in groups of four, for people to compare."""
     return " ".join(key[at : at + 4] for at in range(0, 16, 4))
 
@@ -290,10 +290,10 @@ def read_collector_key(path: str | Path) -> CollectorKey:
     return CollectorKey(bytes.fromhex(found[1].decode()))
 
 
-def check_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
+def normalise_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
     """The addresses of a statement in normal form: lower case, no default port, no slash at the end."""
     try:
-        found = tuple(str(address_of(address, plain_http=True)) for address in addresses)
+        found = tuple(str(parse_address(address, plain_http=True)) for address in addresses)
     except DiscreetError as error:
         raise DiscreetError(str(error).replace("url", "address", 1)) from None
     if not 1 <= len(found) <= MOST_ADDRESSES:

@@ -3,7 +3,7 @@
 from discreet._base.doors import imports_on_first_use
 
 with imports_on_first_use(globals(), extra="collect"):
-    from discreet.collect._catalogue import collectable as collectable
+    from discreet.collect._catalogue import agreement_coding_and_sampler as agreement_coding_and_sampler
     from discreet.collect._counting import SEAL_VARIABLE as SEAL_VARIABLE, token_digest as token_digest
     from discreet.collect._pages import (
         enrol_tokens as enrol_tokens,
@@ -15,7 +15,11 @@ with imports_on_first_use(globals(), extra="collect"):
     from discreet.collect._results import close_collection, export, publish
     from discreet.collect._service import service
     from discreet.collect._serving import serve
-    from discreet.collect._sqlite import display_name as display_name, is_store as is_store, open_store
+    from discreet.collect._sqlite import (
+        is_store_name as is_store_name,
+        open_store,
+        store_display_name as store_display_name,
+    )
     from discreet.collect._store import choose_agreement as choose_agreement
 
 

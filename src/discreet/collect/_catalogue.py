@@ -31,18 +31,18 @@ from discreet.client import (
     SAMPLES,
     CollectionStatement,
     CollectorKey,
-    check_addresses,
     has_valid_signature,
-    short_key,
+    normalise_addresses,
+    short_key_text,
 )
 from discreet.collect._counting import Arrival, text_digest, token_digest
-from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
+from discreet.collect._requests import RequestProblem, bad_request_problem, unavailable_problem, unprocessable_problem
 from discreet.collect._results import (
     AnySampler,
     estimate_change,
-    estimate_counts,
-    estimate_side_by_side,
-    estimate_stages,
+    estimate_from_counts,
+    estimate_groups_side_by_side,
+    estimate_stages_together,
     estimate_within_groups,
 )
 from discreet.collect._samples import OutcomeReader, ReportReader
@@ -86,7 +86,7 @@ class CollectedAgreement:
         return self.kept.agreement.id
 
     @cached_property
-    def text(self) -> bytes:
+    def file_bytes(self) -> bytes:
         """The agreement as in its file, made once."""
         return self.agreement.text.encode() + b"\n"
 
@@ -97,9 +97,9 @@ class CollectedAgreement:
         return None if words is None else hashlib.sha256(words.encode()).hexdigest()
 
     @cached_property
-    def weights(self) -> bytes | None:
+    def weights_file_bytes(self) -> bytes | None:
         """The weights beside the agreement, if they are too many for it."""
-        return self.agreement.family.beside
+        return self.agreement.family.weights_file_content
 
     @cached_property
     def sample_reader(self) -> OutcomeReader | ReportReader:
@@ -110,15 +110,15 @@ class CollectedAgreement:
         return OutcomeReader(self.coding)
 
     @property
-    def round(self) -> int:
+    def newest_round(self) -> int:
         """The newest round that is open, or that was agreed on."""
         return self.rounds[-1] if self.rounds else self.agreement.rounds
 
-    def check_round_is_open(self, round_number: int) -> None:
+    def refuse_closed_round(self, round_number: int) -> None:
         """Raise an error for a round that is not open."""
         if round_number not in self.rounds:
             said = ", ".join(map(str, self.rounds)) or "none"
-            raise unprocessable(f"round is not one that is open: of this agreement they are {said}")
+            raise unprocessable_problem(f"round is not one that is open: of this agreement they are {said}")
 
     def make_arrivals(
         self, round_number: int, clients: Sequence[str], keys: Sequence[str], outcomes: Any, gateway: str | None = None
@@ -133,7 +133,9 @@ class CollectedAgreement:
         ]
 
 
-def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Coding | None, AnySampler]:
+def agreement_coding_and_sampler(
+    agreement: Agreement, domain: Any = None
+) -> tuple[Agreement, Coding | None, AnySampler]:
     """The agreement with its labels, how samples are read, and the sampler; refused if samples of it cannot be counted or estimated.
 
     Reports on a survey are read by the sampler alone.
@@ -144,30 +146,35 @@ def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Co
             "by number: agree without --start"
         )
     if agreement.survey is not None:
-        return agreement, None, _collectable_survey(agreement)
+        return agreement, None, _survey_sampler_to_collect(agreement)
     if agreement.blocks is not None:
-        return _collectable_reports(agreement, agreed_coding(agreement, domain))
+        return _report_agreement_coding_and_sampler(agreement, agreed_coding(agreement, domain))
     if isinstance(agreement.family, ContinuousTerms):
         cells, sampler = coding_and_sampler(agreement, domain)
-        _check_outcome_count(cells)
+        _refuse_too_many_outcomes(cells)
         cells_as_bins(sampler)
         return agreement, cells, sampler
     coding = agreed_coding(agreement, domain)
     sampler = agreement.sampler(agreed_family(agreement, coding))
-    _check_outcome_count(coding)
+    _refuse_too_many_outcomes(coding)
     if isinstance(coding.domain, Interval):
         reference_on(coding.domain, sampler.reference)  # or an error for values whose squares overflow
     return replace(agreement, family=agreement.on_outcomes.on(coding.domain)), coding, sampler
 
 
-def _check_outcome_count(coding: Coding) -> None:
+def _refuse_too_many_outcomes(coding: Coding) -> None:
     """Raise an error for more outcomes than can be estimated."""
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
 
 
-def _collectable_reports(agreement: Agreement, coding: Coding) -> tuple[Agreement, Coding, ReportSampler]:
-    """The same of an agreement on reports. A store cannot give them back: what is not estimated here would not be estimated at all."""
+def _report_agreement_coding_and_sampler(
+    agreement: Agreement, coding: Coding
+) -> tuple[Agreement, Coding, ReportSampler]:
+    """The agreement on reports with its labels, its coding and its sampler.
+
+    A store cannot give reports back: what is not estimated here would not be estimated at all.
+    """
     if coding.size > MOST_LISTED:
         raise DiscreetError(
             f"the agreement is on reports of {coding.size:,} outcomes, and a service estimates {MOST_LISTED:,} at most; gather reports in "
@@ -177,7 +184,7 @@ def _collectable_reports(agreement: Agreement, coding: Coding) -> tuple[Agreemen
     return named, coding, named.report_sampler()
 
 
-def _collectable_survey(agreement: Agreement) -> SurveySampler:
+def _survey_sampler_to_collect(agreement: Agreement) -> SurveySampler:
     sampler = agreement.survey_sampler()
     last = np.array([np.iinfo(np.uint64).max], dtype=np.uint64)
     if sampler.are_reports(last)[0]:  # which a store keeps as -1, its mark for what is none
@@ -192,7 +199,7 @@ def differ_in_purpose_alone(one: Agreement, other: Agreement) -> bool:
     return replace(one, purpose="").id == replace(other, purpose="").id
 
 
-def are_stages(agreements: Sequence[Agreement]) -> bool:
+def can_be_estimated_as_stages(agreements: Sequence[Agreement]) -> bool:
     """Whether agreements are stages that can be estimated together: several, on the same outcomes, one sample of each client."""
     if len(agreements) < 2 or any(isinstance(each.family, (ContinuousTerms, RowTerms)) for each in agreements):
         return False
@@ -201,7 +208,7 @@ def are_stages(agreements: Sequence[Agreement]) -> bool:
     return len({each.domain.digest for each in agreements}) == 1
 
 
-def columns_with_private_groups(agreed: Agreement) -> list[str]:
+def survey_columns_to_group_by(agreed: Agreement) -> list[str]:
     """The columns of a survey within whose outcomes shares can be told: a question asks for them and another column."""
     if agreed.survey is None or not isinstance(agreed.family, RowTerms):
         return []
@@ -210,7 +217,7 @@ def columns_with_private_groups(agreed: Agreement) -> list[str]:
     return [name for name in agreed.family.columns if name in asked]
 
 
-def _changeable_terms(kept: StoredAgreement) -> tuple[Any, ...]:
+def _terms_that_may_change(kept: StoredAgreement) -> tuple[Any, ...]:
     """What a store may say anew of an agreement."""
     return kept.signed, kept.closed, kept.least, kept.shown, kept.questions
 
@@ -229,14 +236,14 @@ class Catalogue:
         self._rounds = tuple(sorted({check_count("round", number) for number in listed}))
         self._all: dict[str, CollectedAgreement] = {}
         self._stale = 0.0  # when to look at the store again
-        self.read_store(strict=True)
+        self.read_agreements_from_store(strict=True)
 
     @property
     def all_agreements(self) -> list[CollectedAgreement]:
         """Every agreement, in the order of arrival."""
         return list(self._all.values())
 
-    def read_store(self, *, strict: bool = False) -> None:
+    def read_agreements_from_store(self, *, strict: bool = False) -> None:
         """Read the agreements of the store. `strict`: raise an error for one that cannot be collected, else leave it out."""
         began = time.monotonic()
         found = {}
@@ -244,14 +251,14 @@ class Catalogue:
             known = self._all.get(kept.agreement.id)
             if known is None:
                 try:
-                    _, coding, sampler = collectable(kept.agreement)
+                    _, coding, sampler = agreement_coding_and_sampler(kept.agreement)
                 except DiscreetError:
                     if strict:
                         raise
                     continue
                 rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
                 known = CollectedAgreement(kept, coding, sampler, rounds)
-            elif _changeable_terms(known.kept) != _changeable_terms(kept):
+            elif _terms_that_may_change(known.kept) != _terms_that_may_change(kept):
                 known = replace(known, kept=kept)
             found[known.id] = known
         now = time.monotonic()
@@ -261,7 +268,7 @@ class Catalogue:
         if time.monotonic() > self._stale:
             self._stale = time.monotonic() + FRESH_SECONDS
             with suppress(StoreError):  # keep the known agreements
-                await asyncio.get_running_loop().run_in_executor(None, self.read_store)
+                await asyncio.get_running_loop().run_in_executor(None, self.read_agreements_from_store)
 
     async def find_agreement(self, prefix: str | None) -> CollectedAgreement:
         """The agreement with that id or unique prefix of it; by default the newest."""
@@ -278,13 +285,13 @@ class Catalogue:
             f"agreement is not the id of one that is collected here, nor {LEAST_PREFIX} or more of its first digits",
         )
 
-    async def agreement_of_samples(self, agreement: str) -> CollectedAgreement:
-        """The agreement of a request's samples."""
+    async def find_agreement_for_samples(self, agreement: str) -> CollectedAgreement:
+        """The agreement with the id that a request of samples names."""
         if agreement not in self._all:
             await self._refresh_if_stale()
         found = self._all.get(agreement)
         if found is None:
-            raise unprocessable(
+            raise unprocessable_problem(
                 f"agreement is not one that is collected here; {SAMPLES} takes those that /collection lists"
             )
         return found
@@ -297,14 +304,14 @@ class Catalogue:
     def agreements_of_stages(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection, if they are stages that can be estimated together; else none."""
         own = self.agreements_of_collection(collected.kept.collection)
-        return tuple(own) if are_stages([each.agreement for each in own]) else ()
+        return tuple(own) if can_be_estimated_as_stages([each.agreement for each in own]) else ()
 
     def agreements_of_collection(self, collection: str) -> list[CollectedAgreement]:
         """The agreements of a collection, in the order of arrival."""
         return [each for each in self._all.values() if each.kept.collection == collection]
 
 
-def authorized_gateway(enrolment: Enrolment, authorization: list[str]) -> str | None:
+def gateway_id_from_authorization(enrolment: Enrolment, authorization: list[str]) -> str | None:
     """The id of the gateway named by these Authorization headers, or None; an error for a token of no gateway."""
     tokens = [said[len(_BEARER) :].strip() for said in authorization if said.lower().startswith(_BEARER)]
     if not enrolment.gateways or not tokens:  # other schemes are for a proxy
@@ -328,14 +335,14 @@ class EnrolmentCache:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._found, self._stale = store.enrolment(), time.monotonic() + GATEWAYS_SECONDS
+        self._found, self._stale = store.read_enrolment(), time.monotonic() + GATEWAYS_SECONDS
 
-    async def enrolment(self) -> Enrolment:
+    async def current_enrolment(self) -> Enrolment:
         """The current enrolment."""
         if time.monotonic() > self._stale:
             self._stale = time.monotonic() + GATEWAYS_SECONDS
             with suppress(StoreError):  # then samples cannot be written either
-                self._found = await asyncio.get_running_loop().run_in_executor(None, self._store.enrolment)
+                self._found = await asyncio.get_running_loop().run_in_executor(None, self._store.read_enrolment)
         return self._found
 
 
@@ -351,24 +358,24 @@ def sign_agreements(store: Store, key: CollectorKey, addresses: Sequence[str], *
     Raises:
         DiscreetError: for invalid addresses, and for a store signed by another key that may not be replaced.
     """
-    checked = check_addresses(addresses)
-    check_signing_key(store, key, replace_key=replace_key)
+    checked = normalise_addresses(addresses)
+    refuse_other_signing_key(store, key, replace_key=replace_key)
     for one in store.agreements():
         statement = CollectionStatement(
             agreement=one.agreement.id, collection=one.collection, follows=one.follows, addresses=checked
         )
         if one.signed is None or one.signed.key != key.public or not has_valid_signature(statement, one.signed):
-            store.sign(one.agreement.id, key.sign(statement))
+            store.keep_signature(one.agreement.id, key.sign(statement))
 
 
-def check_signing_key(store: Store, key: CollectorKey | None, *, replace_key: bool) -> None:
+def refuse_other_signing_key(store: Store, key: CollectorKey | None, *, replace_key: bool) -> None:
     """Raise an error if the store is signed by another key that may not be replaced. None: a key that will be created."""
     own = None if key is None else key.public
     others = sorted({one.signed.key for one in store.agreements() if one.signed is not None} - {own})
     if others and not replace_key:
-        named = "a new one" if own is None else short_key(own)
+        named = "a new one" if own is None else short_key_text(own)
         raise DiscreetError(
-            f"the store is signed by another key, {short_key(others[0])}, not by {named}, and devices that have pinned it "
+            f"the store is signed by another key, {short_key_text(others[0])}, not by {named}, and devices that have pinned it "
             "would refuse this one; give the file of that key, or replace it with --replace-key"
         )
 
@@ -405,26 +412,26 @@ class EstimateRequest:
         return self.sides[0][0]
 
     @property
-    def changeable_terms(self) -> tuple[Any, ...]:
+    def terms_that_may_change(self) -> tuple[Any, ...]:
         """What a store may say anew of the agreements."""
-        return tuple(_changeable_terms(each.kept) for each, _ in self.sides)
+        return tuple(_terms_that_may_change(each.kept) for each, _ in self.sides)
 
-    def document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
-        """The answer, from the counts of each side."""
+    def estimate_document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
+        """The estimate as a JSON object, from the counts of each side."""
         confidence, kept, sampler = float(self.confidence), self.first_agreement.kept, self.first_agreement.sampler
         rounds = tuple(number for _, number in self.sides)
         if self.kind == "groups":
             stored = [each.kept for each, _ in self.sides]
-            return {**estimate_side_by_side(stored, sampler, counts, confidence), "round": rounds[0]}
+            return {**estimate_groups_side_by_side(stored, sampler, counts, confidence), "round": rounds[0]}
         if self.kind == "pooled":
             samplers = [each.sampler for each, _ in self.sides]
             stored = [each.kept for each, _ in self.sides]
-            return {**estimate_stages(stored, samplers, counts, confidence), "round": rounds[0]}
+            return {**estimate_stages_together(stored, samplers, counts, confidence), "round": rounds[0]}
         if self.kind == "change":
             return estimate_change(kept, sampler, (rounds[0], rounds[1]), counts, confidence)
         if self.kind == "within":
             return {**estimate_within_groups(kept, sampler, counts[0], confidence, self.by), "round": rounds[0]}
-        return {**estimate_counts(kept, sampler, counts[0], confidence), "round": rounds[0]}
+        return {**estimate_from_counts(kept, sampler, counts[0], confidence), "round": rounds[0]}
 
 
 @dataclass(frozen=True)
@@ -461,9 +468,9 @@ class Estimates:
         self._one = asyncio.Lock()
 
     async def current_estimate(self, asked: EstimateRequest) -> TaggedEstimate:
-        """The current estimate."""
+        """The estimate that a request asks for: the last one while it is current, else a new one."""
         if asked.confidence not in CONFIDENCES:
-            raise bad_request(f"confidence is not one of {', '.join(CONFIDENCES)}")
+            raise bad_request_problem(f"confidence is not one of {', '.join(CONFIDENCES)}")
         if any(each.coding is not None and each.coding.size > MOST_LISTED for each, _ in asked.sides):
             raise RequestProblem(
                 422,
@@ -473,35 +480,35 @@ class Estimates:
         self._last[asked.cache_key] = last
         if len(self._last) > MOST_KEPT:
             del self._last[next(iter(self._last))]  # the least recently requested one
-        if last.told_of != asked.changeable_terms:
-            last.told_of, last.read = asked.changeable_terms, -1e9
-        if self._is_current(last):
+        if last.told_of != asked.terms_that_may_change:
+            last.told_of, last.read = asked.terms_that_may_change, -1e9
+        if self._is_estimate_current(last):
             assert last.told is not None
             return last.told
         async with self._one:
             wait = last.rests_until - time.monotonic()
-            if wait > 0.0 and not self._is_current(last):
+            if wait > 0.0 and not self._is_estimate_current(last):
                 await asyncio.sleep(wait)
-            if not self._is_current(last):
-                await asyncio.get_running_loop().run_in_executor(None, self._compute_estimate, last, asked)
+            if not self._is_estimate_current(last):
+                await asyncio.get_running_loop().run_in_executor(None, self._refresh_cached_estimate, last, asked)
         assert last.told is not None
         return last.told
 
-    def _is_current(self, last: _CachedEstimate) -> bool:
+    def _is_estimate_current(self, last: _CachedEstimate) -> bool:
         unread = time.monotonic() - last.read < OTHERS_SECONDS
         return last.told is not None and last.version == self._version() and unread
 
-    def _compute_estimate(self, last: _CachedEstimate, asked: EstimateRequest) -> None:
+    def _refresh_cached_estimate(self, last: _CachedEstimate, asked: EstimateRequest) -> None:
         version, began = self._version(), time.monotonic()
         try:
-            counts = [self._store.counts(each.id, number) for each, number in asked.sides]
-            days = self._store.by_day(asked.first_agreement.id, asked.sides[0][1])
+            counts = [self._store.outcome_counts(each.id, number) for each, number in asked.sides]
+            days = self._store.sample_counts_by_day(asked.first_agreement.id, asked.sides[0][1])
         except StoreError:
-            raise unavailable("the store cannot be read now") from None
+            raise unavailable_problem("the store cannot be read now") from None
         kept = asked.first_agreement.kept
-        tag = _entity_tag(*asked.cache_key, *counts, days, asked.changeable_terms)
+        tag = _entity_tag_of_parts(*asked.cache_key, *counts, days, asked.terms_that_may_change)
         if last.told is None or last.told.tag != tag:
-            said = asked.document(counts)
+            said = asked.estimate_document(counts)
             said |= {"days": days} if asked.kind == "estimate" else {}
             said |= {} if kept.closed is None else {"closed": kept.closed}
             last.told = TaggedEstimate(tag, json.dumps(said, allow_nan=False).encode())
@@ -511,7 +518,7 @@ class Estimates:
         last.version, last.read = version, began
 
 
-def _entity_tag(*parts: Any) -> str:
+def _entity_tag_of_parts(*parts: Any) -> str:
     found = hashlib.sha256()
     for part in parts:
         found.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode() + b"\0")

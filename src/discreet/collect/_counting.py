@@ -84,7 +84,7 @@ MOST_SURVEY_REPORTS = 50_000_000  # of a round, which are held in memory
 
 @dataclass(frozen=True)
 class Arrival:
-    """A sample on its way into a store, as the number of its outcome; or a report, as `reports_as_signed` writes it."""
+    """A sample on its way into a store, as the number of its outcome; or a report, as `reports_as_signed_integers` writes it."""
 
     client: bytes  # digests, 16 bytes each: see `text_digest`
     key: bytes
@@ -113,7 +113,7 @@ def token_digest(token: str) -> bytes:
     return text_digest("discreet token", token)
 
 
-def add_outcomes_to_pool(pool: Pool, group: Group, outcomes: list[int]) -> dict[Group, list[tuple[int, int]]]:
+def add_to_pool_and_take_surplus(pool: Pool, group: Group, outcomes: list[int]) -> dict[Group, list[tuple[int, int]]]:
     """Add outcomes to a pool, and remove and return those to count now.
 
     Args:
@@ -162,13 +162,13 @@ class Seal:
         if self._secret is None:
             return _PLAIN + content
         nonce = os.urandom(_NONCE)
-        return _SEALED + nonce + _cipher(self._secret).encrypt(nonce, content, _ABOUT)
+        return _SEALED + nonce + _make_cipher(self._secret).encrypt(nonce, content, _ABOUT)
 
     def decode_pool(self, content: bytes) -> Pool:
         """The pool in the store; an error if it is sealed under another secret."""
         kind, rest = content[:1], content[1:]
         if kind == _SEALED:
-            rest = self._decrypt(rest)
+            rest = self._decrypt_pool(rest)
         elif kind != _PLAIN:
             raise StoreError(_DAMAGED)
         pool: Pool = {}
@@ -184,7 +184,7 @@ class Seal:
             raise StoreError(_DAMAGED) from None
         return pool
 
-    def _decrypt(self, content: bytes) -> bytes:
+    def _decrypt_pool(self, content: bytes) -> bytes:
         if self._secret is None:
             raise StoreError(
                 f"the store is sealed, and its key was not given; name the file of it: --seal FILE, or {SEAL_VARIABLE}=FILE"
@@ -192,14 +192,14 @@ class Seal:
         from cryptography.exceptions import InvalidTag
 
         try:
-            return _cipher(self._secret).decrypt(content[:_NONCE], content[_NONCE:], _ABOUT)
+            return _make_cipher(self._secret).decrypt(content[:_NONCE], content[_NONCE:], _ABOUT)
         except (InvalidTag, ValueError):
             raise StoreError(
                 "the store is sealed under another key, or damaged; name the file of its key: --seal FILE"
             ) from None
 
 
-def _cipher(secret: bytes) -> "ChaCha20Poly1305":
+def _make_cipher(secret: bytes) -> "ChaCha20Poly1305":
     try:
         from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
     except ImportError as missing:
@@ -207,14 +207,14 @@ def _cipher(secret: bytes) -> "ChaCha20Poly1305":
     return ChaCha20Poly1305(secret)
 
 
-def write_seal(path: str | Path) -> None:
+def create_seal_file(path: str | Path) -> None:
     """Write a fresh key to a new file that only its owner may read. An existing file is never replaced."""
     fix = "a store may be sealed under its key; choose another name"
     with atomic_write(path, what="seal", private=True, fix=fix) as file:
         file.write(b"discreet-seal-1 " + os.urandom(32).hex().encode() + b"\n")
 
 
-def read_seal(path: str | Path | None) -> Seal:
+def read_seal_file(path: str | Path | None) -> Seal:
     """The seal in a file, refused if anybody but its owner may read it; without a file, the one that DISCREET_SEAL names, or none."""
     if path is None or (isinstance(path, str) and not path):
         path = os.environ.get(SEAL_VARIABLE)
@@ -237,7 +237,7 @@ class AgreementRow:
     reports: ReportSampler | SurveySampler | None = None  # what releases them, of an agreement on reports or a survey
 
     @classmethod
-    def of(cls, number: int, collection: int, outcomes: int, rounds: int, text: str) -> "AgreementRow":
+    def from_columns(cls, number: int, collection: int, outcomes: int, rounds: int, text: str) -> "AgreementRow":
         """The row with these columns; most texts of agreements need no reading."""
         named = any(f'"{name}"' in text for name in (ReportSampler.name, SurveySampler.name))
         reports = report_sampler_of(Agreement.from_json(text)) if named else None
@@ -248,36 +248,36 @@ class AgreementRow:
         """Whether reports are counted by their numbers."""
         return isinstance(self.reports, SurveySampler)
 
-    def check_arrivals(self, round: int, arrivals: Sequence[Arrival]) -> None:
+    def refuse_invalid_arrivals(self, round: int, arrivals: Sequence[Arrival]) -> None:
         """Raise an error for outcomes and digests that are out of range."""
         check_count("round", round, most=self.rounds)
         for arrival in arrivals:
             if len(arrival.client) != DIGEST or len(arrival.key) != DIGEST:
                 raise DiscreetError(f"client and key are digests of {DIGEST} bytes; make them with text_digest(...)")
         if self.reports is not None:
-            self.reports.check_reports(reports_as_unsigned([arrival.outcome for arrival in arrivals]))
+            self.reports.check_reports(reports_from_signed_integers([arrival.outcome for arrival in arrivals]))
             return
         for arrival in arrivals:
             if not 0 <= arrival.outcome < self.outcomes:
                 raise DiscreetError(f"outcome = {arrival.outcome!r} is not one of the {self.outcomes:,} agreed on")
 
-    def count_increments(self, released: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    def increments_of_counts(self, released: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         """What is added to which counts, in their order, by (outcome or report, how often): of reports, the table of them."""
         if not isinstance(self.reports, ReportSampler):
             return sorted(released) if self.is_survey else list(released)
         numbers, often = np.array(list(released), dtype=np.int64).reshape(-1, 2).T
-        table = ReportCounts(self.reports).add(np.repeat(reports_as_unsigned(numbers), often)).table
+        table = ReportCounts(self.reports).add(np.repeat(reports_from_signed_integers(numbers), often)).table
         places = np.flatnonzero(table)
         return list(zip(places.tolist(), table[places].tolist(), strict=True))
 
 
-def reports_as_signed(reports: Reports) -> NDArray[np.int64]:
+def reports_as_signed_integers(reports: Reports) -> NDArray[np.int64]:
     """Reports as whole numbers of 64 bits with a sign, which pools and engines have: those from 2^63 on, which masks can be, are negative."""
     return reports.view(np.int64)
 
 
-def reports_as_unsigned(stored: ArrayLike) -> Reports:
-    """The reports that were stored like that."""
+def reports_from_signed_integers(stored: ArrayLike) -> Reports:
+    """The reports behind whole numbers with a sign, as `reports_as_signed_integers` wrote them."""
     return np.asarray(stored, dtype=np.int64).view(np.uint64)
 
 
@@ -294,7 +294,7 @@ def report_sampler_of(agreement: Agreement) -> ReportSampler | SurveySampler | N
 AgreementRows = dict[str | int, AgreementRow]  # by id and by number
 
 
-def outcome_count(agreement: Agreement) -> int:
+def number_of_stored_counts(agreement: Agreement) -> int:
     """How many counts there are: of outcomes; on a continuous family of the cells that an estimate puts together; of reports their table.
 
     0 for a survey, whose reports are counted by their numbers.
@@ -307,12 +307,12 @@ def outcome_count(agreement: Agreement) -> int:
     return agreement.domain.size if counter is None else len(ReportCounts(counter).table)
 
 
-def counted_outcomes(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> list[int]:
+def outcomes_of_counted_arrivals(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> list[int]:
     """The outcomes of the counted arrivals."""
     return [arrival.outcome for arrival, one in zip(arrivals, verdicts, strict=True) if one is Verdict.COUNTED]
 
 
-def add_waiting_counts(
+def add_pooled_outcomes_to_counts(
     counts: NDArray[np.int64], pools: Iterable[Pool], place: AgreementRow, round: int
 ) -> NDArray[np.int64]:
     """The counts of an agreement in a round, and what waits in the pools besides."""
@@ -321,9 +321,11 @@ def add_waiting_counts(
     if not waiting:
         return counts
     if place.is_survey:
-        return _check_survey_reports(place, np.concatenate([counts, np.array([*waiting.elements()], dtype=np.int64)]))
+        return _sort_valid_survey_reports(
+            place, np.concatenate([counts, np.array([*waiting.elements()], dtype=np.int64)])
+        )
     try:
-        added = np.array(place.count_increments(waiting.items()), dtype=np.int64)
+        added = np.array(place.increments_of_counts(waiting.items()), dtype=np.int64)
     except DiscreetError:  # a number that is no report
         raise StoreError(DAMAGED) from None
     if added[:, 0].min() < 0 or added[:, 0].max() >= len(counts):
@@ -335,7 +337,7 @@ def add_waiting_counts(
 def read_outcome_counts(cursor: Any, place: AgreementRow) -> NDArray[np.int64]:
     """The counts of all outcomes, from rows (outcome, number), read in parts; of a survey its reports, in order."""
     if place.is_survey:
-        return _check_survey_reports(place, _read_survey_counts(cursor))
+        return _sort_valid_survey_reports(place, _read_survey_reports(cursor))
     outcomes = place.outcomes
     counts = np.zeros(outcomes, dtype=np.int64)
     while rows := cursor.fetchmany(_ROWS):
@@ -343,15 +345,15 @@ def read_outcome_counts(cursor: Any, place: AgreementRow) -> NDArray[np.int64]:
         if read[:, 0].min() < 0 or read[:, 0].max() >= outcomes:
             raise StoreError(DAMAGED)
         counts[read[:, 0]] = read[:, 1]
-    return check_stored_counts(counts)
+    return refuse_impossible_counts(counts)
 
 
-def _read_survey_counts(cursor: Any) -> NDArray[np.int64]:
+def _read_survey_reports(cursor: Any) -> NDArray[np.int64]:
     """The reports of a survey, each as often as it came."""
     parts, many = [np.zeros(0, dtype=np.int64)], 0
     while rows := cursor.fetchmany(_ROWS):
         reports, often = np.array(rows, dtype=np.int64).T
-        many += int(check_stored_counts(often).sum())
+        many += int(refuse_impossible_counts(often).sum())
         if many > MOST_SURVEY_REPORTS:
             raise StoreError(
                 f"a round of this survey has more than {MOST_SURVEY_REPORTS:,} reports, too many to answer from"
@@ -360,17 +362,17 @@ def _read_survey_counts(cursor: Any) -> NDArray[np.int64]:
     return np.concatenate(parts)
 
 
-def _check_survey_reports(place: AgreementRow, stored: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sort_valid_survey_reports(place: AgreementRow, stored: NDArray[np.int64]) -> NDArray[np.int64]:
     """The reports in order, if they are reports of the survey."""
     assert place.reports is not None
     try:
-        place.reports.check_reports(reports_as_unsigned(stored))
+        place.reports.check_reports(reports_from_signed_integers(stored))
     except DiscreetError:
         raise StoreError(DAMAGED) from None
     return np.sort(stored)
 
 
-def check_stored_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def refuse_impossible_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """The counts; an error if they are impossible."""
     if (counts < 0).any() or counts.sum(dtype=np.float64) > MOST_DRAWS:
         raise StoreError(DAMAGED)

@@ -53,7 +53,7 @@ from starlette.routing import Route
 
 from discreet._base.files import atomic_folder, atomic_write, error_reason, read_private
 from discreet.agreement import Agreement, ContinuousTerms, RowTerms
-from discreet.client import check_addresses
+from discreet.client import normalise_addresses
 from discreet.collect._counting import NAME_PATTERN, NAME_RULE, token_digest
 from discreet.collect._store import Store, choose_agreement, refuse_shared_tokens
 from discreet.domain import Domain, canonical, refuse_repeated_fields
@@ -77,7 +77,7 @@ _CATALOGUE = '<script type="application/json" id="catalogue">'
 @cache
 def page_routes() -> tuple[Route, ...]:
     """The routes of the pages and their files, the same for every service: they are read and compressed once."""
-    pages = [_page_route(path, _pages_in_languages(name, section)) for path, (name, section) in _PAGES.items()]
+    pages = [_page_route(path, _load_page_in_each_language(name, section)) for path, (name, section) in _PAGES.items()]
     files = [_page_route(path, {"": _TaggedContent(_read_page_file(name), name)}) for path, name in _FILES.items()]
     return (*pages, *files)
 
@@ -117,7 +117,7 @@ class _TaggedContent:
         return Response(content, headers=headers)
 
 
-def _pages_in_languages(name: str, section: str) -> dict[str, _TaggedContent]:
+def _load_page_in_each_language(name: str, section: str) -> dict[str, _TaggedContent]:
     template = _read_page_file(name).decode()
     found = {}
     for language in LANGUAGES:
@@ -145,13 +145,13 @@ def _translate_page(template: str, catalogue: Mapping[str, Any]) -> str:
 
 def _page_route(path: str, versions: Mapping[str, _TaggedContent]) -> Route:
     async def answer_request(request: Request) -> Response:
-        found = versions[_chosen_language(request)] if len(versions) > 1 else next(iter(versions.values()))
+        found = versions[_language_of_request(request)] if len(versions) > 1 else next(iter(versions.values()))
         return found.response(request)
 
     return Route(path, answer_request, methods=["GET"])
 
 
-def _chosen_language(request: Request) -> str:
+def _language_of_request(request: Request) -> str:
     """The language of `?lang=`, else the browser's first one that has a catalogue, else English."""
     accepted = []
     for place, part in enumerate(request.headers.get("accept-language", "").split(",")[:20]):
@@ -210,26 +210,26 @@ class Questions:
             raise DiscreetError(
                 "questions are asked of an agreement on outcomes, and this one is on a continuous family"
             )
-        columns = None if agreement.survey is None else _columns_in_reports(agreement)
-        fields = _check_table_fields(
+        columns = None if agreement.survey is None else _survey_columns_in_reports(agreement)
+        fields = _require_table_of_fields(
             "questions", found, {"language", "translations", *(_QUESTION if columns is None else _SURVEY)}
         )
         language = fields.get("language", "en")
         if not (isinstance(language, str) and _LANGUAGE.fullmatch(language)):
             raise DiscreetError(f"questions: language = {language!r} is not a code such as 'en' or 'de-AT'")
         question = (
-            _read_question("questions", fields, agreement.domain)
+            _parse_question_wording("questions", fields, agreement.domain)
             if columns is None
-            else _read_survey_questions(fields, columns)
+            else _parse_survey_wording(fields, columns)
         )
-        translations = _check_table_fields("translations", fields.get("translations", {}), None)
+        translations = _require_table_of_fields("translations", fields.get("translations", {}), None)
         for code, translated in translations.items():
             if not _LANGUAGE.fullmatch(code) or code == language:
                 raise DiscreetError(f"translations: {code!r} is not the code of another language, such as 'de'")
             known = _TRANSLATED | ({"columns"} if columns else set())
-            _check_translation(f"translations.{code}", translated, question, known)
+            _refuse_inexact_translation(f"translations.{code}", translated, question, known)
             for name, column in question.get("columns", {}).items():
-                _check_translation(
+                _refuse_inexact_translation(
                     f"translations.{code}.columns.{name}", translated["columns"].get(name), column, _TRANSLATED
                 )
         stated = {"discreet_questions": 1, "language": language, **question}
@@ -250,7 +250,7 @@ def _parse_questions_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=refuse_repeated_fields("the file of questions"))
 
 
-def _check_table_fields(where: str, found: Any, known: set[str] | None) -> dict[str, Any]:
+def _require_table_of_fields(where: str, found: Any, known: set[str] | None) -> dict[str, Any]:
     """A table of fields; an error for another value, and for a field that is not known."""
     if not isinstance(found, dict):
         raise DiscreetError(f"{where} is not a table of fields")
@@ -260,7 +260,7 @@ def _check_table_fields(where: str, found: Any, known: set[str] | None) -> dict[
     return found
 
 
-def _check_text(where: str, found: Any, longest: int) -> str:
+def _require_text_within_length(where: str, found: Any, longest: int) -> str:
     if not isinstance(found, str) or not found.strip() or len(found) > longest:
         raise DiscreetError(f"{where} is not a text of 1 to {longest:,} characters")
     return found
@@ -271,18 +271,20 @@ def _outcome_names(domain: Domain[Any]) -> list[str]:
     return [name if isinstance(name, str) else json.dumps(name) for name in domain.labels or ()]
 
 
-def _read_question(where: str, fields: Mapping[str, Any], domain: Domain[Any]) -> dict[str, Any]:
+def _parse_question_wording(where: str, fields: Mapping[str, Any], domain: Domain[Any]) -> dict[str, Any]:
     names = _outcome_names(domain)
-    found: dict[str, Any] = {"title": _check_text(f"{where}: title", fields.get("title"), _LONGEST_TITLE)}
+    found: dict[str, Any] = {
+        "title": _require_text_within_length(f"{where}: title", fields.get("title"), _LONGEST_TITLE)
+    }
     if "text" in fields:
-        found["text"] = _check_text(f"{where}: text", fields["text"], _LONGEST_TEXT)
+        found["text"] = _require_text_within_length(f"{where}: text", fields["text"], _LONGEST_TEXT)
     found["choice"] = fields.get("choice", "single")
     if found["choice"] not in _CHOICES:
         raise DiscreetError(f"{where}: choice = {found['choice']!r} is not one of {', '.join(_CHOICES)}")
     if found["choice"] == "multiple" and domain.labels is None:
         raise DiscreetError(f"{where}: choice = 'multiple' is for outcomes with labels, and these are numbers")
     if "options" in fields:
-        found["options"] = _read_options(f"{where}: options", fields["options"], names)
+        found["options"] = _parse_option_wording(f"{where}: options", fields["options"], names)
     silent = fields.get("prefer_not_to_say", True)
     if not isinstance(silent, bool) and silent not in names:
         raise DiscreetError(
@@ -291,7 +293,7 @@ def _read_question(where: str, fields: Mapping[str, Any], domain: Domain[Any]) -
     return {**found, "prefer_not_to_say": silent}
 
 
-def _columns_in_reports(agreement: Agreement) -> dict[str, Domain[Any]]:
+def _survey_columns_in_reports(agreement: Agreement) -> dict[str, Domain[Any]]:
     """The columns of a survey that a report may be about: no others are asked for."""
     assert agreement.survey is not None
     assert isinstance(agreement.family, RowTerms)
@@ -300,20 +302,22 @@ def _columns_in_reports(agreement: Agreement) -> dict[str, Domain[Any]]:
     return {name: domain for name, domain in agreement.family.columns.items() if name in seen}
 
 
-def _read_survey_questions(fields: Mapping[str, Any], columns: Mapping[str, Domain[Any]]) -> dict[str, Any]:
+def _parse_survey_wording(fields: Mapping[str, Any], columns: Mapping[str, Domain[Any]]) -> dict[str, Any]:
     """The questions of a survey: one for each column that it asks."""
-    found: dict[str, Any] = {"title": _check_text("questions: title", fields.get("title"), _LONGEST_TITLE)}
+    found: dict[str, Any] = {
+        "title": _require_text_within_length("questions: title", fields.get("title"), _LONGEST_TITLE)
+    }
     if "text" in fields:
-        found["text"] = _check_text("questions: text", fields["text"], _LONGEST_TEXT)
-    asked = _check_table_fields("questions: columns", fields.get("columns"), set(columns))
+        found["text"] = _require_text_within_length("questions: text", fields["text"], _LONGEST_TEXT)
+    asked = _require_table_of_fields("questions: columns", fields.get("columns"), set(columns))
     missing = [name for name in columns if name not in asked]
     if missing:
         raise DiscreetError(f"questions: columns has no question for {missing[0]!r}, which the survey asks")
     found["columns"] = {}
     for name, domain in columns.items():
         where = f"questions: columns.{name}"
-        question = found["columns"][name] = _read_question(
-            where, _check_table_fields(where, asked[name], _QUESTION), domain
+        question = found["columns"][name] = _parse_question_wording(
+            where, _require_table_of_fields(where, asked[name], _QUESTION), domain
         )
         if question["choice"] == "records":
             raise DiscreetError(
@@ -322,34 +326,34 @@ def _read_survey_questions(fields: Mapping[str, Any], columns: Mapping[str, Doma
     return found
 
 
-def _read_options(where: str, found: Any, names: list[str]) -> dict[str, str]:
-    options = _check_table_fields(where, found, None)
+def _parse_option_wording(where: str, found: Any, names: list[str]) -> dict[str, str]:
+    options = _require_table_of_fields(where, found, None)
     for name, text in options.items():
         if name not in names:
             raise DiscreetError(f"{where}: {name!r} is not an outcome of the agreement")
-        _check_text(f"{where}: {name!r}", text, _LONGEST_TITLE)
+        _require_text_within_length(f"{where}: {name!r}", text, _LONGEST_TITLE)
     return options
 
 
-def _check_translation(where: str, found: Any, question: Mapping[str, Any], known: set[str]) -> None:
+def _refuse_inexact_translation(where: str, found: Any, question: Mapping[str, Any], known: set[str]) -> None:
     """Raise an error for a translation that does not say exactly what the original says."""
-    fields = _check_table_fields(where, found, known)
+    fields = _require_table_of_fields(where, found, known)
     stated = question.keys() & known
     if fields.keys() != stated:
         raise DiscreetError(
             f"{where} has not the fields {', '.join(sorted(stated))} that are to be translated, and no others"
         )
-    _check_text(f"{where}: title", fields["title"], _LONGEST_TITLE)
+    _require_text_within_length(f"{where}: title", fields["title"], _LONGEST_TITLE)
     if "text" in fields:
-        _check_text(f"{where}: text", fields["text"], _LONGEST_TEXT)
+        _require_text_within_length(f"{where}: text", fields["text"], _LONGEST_TEXT)
     if "options" in fields:
-        options = _read_options(f"{where}: options", fields["options"], list(question["options"]))
+        options = _parse_option_wording(f"{where}: options", fields["options"], list(question["options"]))
         if options.keys() != question["options"].keys():
             raise DiscreetError(
                 f"{where}: options are not those that are to be translated: {', '.join(question['options'])}"
             )
     if "columns" in fields:
-        _check_table_fields(f"{where}: columns", fields["columns"], set(question["columns"]))
+        _require_table_of_fields(f"{where}: columns", fields["columns"], set(question["columns"]))
 
 
 MOST_TOKENS = 10_000_000
@@ -357,7 +361,7 @@ _SHORTEST = 16  # characters of a token, too many to guess
 _LARGEST_TOKENS = 1 << 31  # bytes of a file of tokens
 
 
-def check_no_client_is_gateway(tokens: Iterable[str], gateways: Iterable[str]) -> None:
+def refuse_client_tokens_of_gateways(tokens: Iterable[str], gateways: Iterable[str]) -> None:
     """Raise an error for a token in both lists: its client could send samples for many."""
     refuse_shared_tokens(len(set(tokens) & set(gateways)))
 
@@ -366,7 +370,7 @@ def enrol_tokens(store: Store, tokens: Iterable[str] = (), gateways: Iterable[st
     """Add tokens of clients and of gateways to a store, and return how many are new. One that is in both lists is refused."""
     speaking = check_texts("tokens", tokens, "pass a token for each client")
     naming = check_texts("gateways", gateways, "pass a token for each gateway")
-    return store.enrol(map(token_digest, speaking), map(token_digest, naming))
+    return store.enrol_token_digests(map(token_digest, speaking), map(token_digest, naming))
 
 
 def write_tokens(path: str | Path, number: int) -> None:
@@ -438,14 +442,14 @@ def invitation_links(
         DiscreetError: for a token that is not enrolled, and tokens that are missing where the store is enrolled.
     """
     kept = choose_agreement(store.agreements(), agreement)
-    (site,) = check_addresses([address])
+    (site,) = normalise_addresses([address])
     given = check_texts("tokens", tokens, "pass a token for each client")
     digests = [token_digest(token) for token in given]
-    if len(store.known_tokens(digests)) < len(set(digests)):
+    if len(store.unrevoked_client_tokens(digests)) < len(set(digests)):
         raise DiscreetError(
             "tokens holds some that are not enrolled in the store; add them first: discreet enrol --add"
         )
-    if store.enrolment().needed and not given:
+    if store.read_enrolment().needed and not given:
         raise DiscreetError("the store takes samples of enrolled clients only; name their tokens: --tokens FILE")
     secrets.SystemRandom().shuffle(given)
     page = f"{site}{TAKE_PART}?agreement={kept.agreement.id}{f'&{more}' if more else ''}"

@@ -44,8 +44,8 @@ from discreet.collect._counting import (
     Group,
     Seal,
     Verdict,
-    check_stored_counts,
     read_outcome_counts,
+    refuse_impossible_counts,
 )
 from discreet.collect._store import ADDING, EngineConnection, Store
 from discreet.errors import DiscreetError, StoreError, need_extra
@@ -56,15 +56,15 @@ _NUMBERS = np.dtype("<i8")
 EMPTY = bytes(BLOCK * _NUMBERS.itemsize)
 
 
-def blocks_to_write(new: Sequence[tuple[int, int]], outcomes: int) -> list[int]:
+def block_numbers_to_write(new: Sequence[tuple[int, int]], outcomes: int) -> list[int]:
     """The blocks to write, in order, for new counts (outcome, number)."""
     every = -(-outcomes // BLOCK)
     return list(range(every)) if every <= FEW_BLOCKS else sorted({outcome // BLOCK for outcome, _ in new})
 
 
-def add_to_blocks(blocks: Mapping[int, bytes], new: Iterable[tuple[int, int]]) -> list[bytes]:
+def add_counts_to_blocks(blocks: Mapping[int, bytes], new: Iterable[tuple[int, int]]) -> list[bytes]:
     """The content of the blocks, in the order of their numbers, after adding new counts."""
-    held = {block: _decode_block(content).copy() for block, content in sorted(blocks.items())}
+    held = {block: _decode_block_counts(content).copy() for block, content in sorted(blocks.items())}
     for outcome, many in new:
         held[outcome // BLOCK][outcome % BLOCK] += many
     return [content.tobytes() for content in held.values()]
@@ -77,13 +77,13 @@ def sum_block_counts(cursor: Any, outcomes: int) -> NDArray[np.int64]:
         for block, content in rows:
             if not 0 <= block < len(counts) // BLOCK:
                 raise StoreError(DAMAGED)
-            counts[block * BLOCK : (block + 1) * BLOCK] += _decode_block(content)
+            counts[block * BLOCK : (block + 1) * BLOCK] += _decode_block_counts(content)
     if counts[outcomes:].any():
         raise StoreError(DAMAGED)
-    return check_stored_counts(counts[:outcomes])
+    return refuse_impossible_counts(counts[:outcomes])
 
 
-def _decode_block(content: bytes) -> NDArray[np.int64]:
+def _decode_block_counts(content: bytes) -> NDArray[np.int64]:
     if len(content) != len(EMPTY):
         raise StoreError(DAMAGED)
     return np.frombuffer(content, dtype=_NUMBERS).astype(np.int64)
@@ -170,7 +170,7 @@ class PostgresStore(Store):
         writer = _PostgresConnection(address, wait, "READ COMMITTED")
         super().__init__(writer, _PostgresConnection(address, wait, "REPEATABLE READ"), seal)
         with self._writer.transaction(writes=True) as database:
-            self._hold_lock(database, ADDING)
+            self._lock_until_transaction_ends(database, ADDING)
             (there,) = _fetch_row(database.execute("SELECT to_regclass('discreet_store') IS NOT NULL"))
             if not there:
                 if not create:
@@ -189,14 +189,14 @@ class PostgresStore(Store):
                 )
 
     @property
-    def _pool_slot(self) -> int:
+    def _pool_slot_of_process(self) -> int:
         return os.getpid() % SLOTS
 
-    def settle(self) -> bool:
+    def erase_earlier_versions(self) -> bool:
         """Do nothing: the seal protects against earlier versions of rows."""
         return True
 
-    def _read_counts(
+    def _read_counts_and_pools(
         self, database: Connection, row: AgreementRow, round: int
     ) -> tuple[NDArray[np.int64], list[bytes]]:
         waiting = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
@@ -207,8 +207,8 @@ class PostgresStore(Store):
             counts = read_outcome_counts(found, row) if row.is_survey else sum_block_counts(found, row.outcomes)
         return counts, [content for (content,) in waiting]
 
-    def check_seal(self) -> None:
-        with self._change_transaction() as database:
+    def seal_pool_or_refuse(self) -> None:
+        with self._transaction_for_changes() as database:
             every = "SELECT slot, content FROM discreet_pool ORDER BY slot FOR UPDATE"
             pools = {
                 slot: self._seal.decode_pool(content)
@@ -219,13 +219,13 @@ class PostgresStore(Store):
             for slot, pool in pools.items() if self._seal.has_secret else ():
                 database.execute(_FILL, (self._seal.encode_pool(pool), slot))
 
-    def _change_transaction(self) -> AbstractContextManager[Connection]:
+    def _transaction_for_changes(self) -> AbstractContextManager[Connection]:
         return self._writer.transaction(writes=True)
 
-    def _engine_sql(self, statement: str) -> str:
+    def _translate_sql_for_engine(self, statement: str) -> str:
         return _TABLES.sub(r"discreet_\1", statement).replace("?", "%s")
 
-    def _hold_lock(self, database: Connection, lock: int, *, shared: bool = False) -> None:
+    def _lock_until_transaction_ends(self, database: Connection, lock: int, *, shared: bool = False) -> None:
         database.execute(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}(%s)", (lock,))
 
     def _insert_missing_rows(self, database: Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
@@ -267,27 +267,29 @@ class PostgresStore(Store):
         return verdicts
 
     def _read_pool(self, database: Connection) -> bytes:
-        return bytes(_fetch_row(database.execute(_POOL, (self._pool_slot,), binary=True))[0])
+        return bytes(_fetch_row(database.execute(_POOL, (self._pool_slot_of_process,), binary=True))[0])
 
     def _write_pool(self, database: Connection, content: bytes) -> None:
-        database.execute(_FILL, (content, self._pool_slot))
+        database.execute(_FILL, (content, self._pool_slot_of_process))
 
     def _add_counts(
         self, database: Connection, group: Group, row: AgreementRow, new: Sequence[tuple[int, int]]
     ) -> None:
-        where = (*group, self._pool_slot)
+        where = (*group, self._pool_slot_of_process)
         if row.is_survey:
             numbers, often = map(list, zip(*new, strict=True))
             database.execute(_REPORT, (*where, numbers, often))
         else:
-            blocks = blocks_to_write(new, row.outcomes)
-            database.execute(_COUNT, (blocks, add_to_blocks(_lock_blocks(database, where, blocks), new), *where))
+            blocks = block_numbers_to_write(new, row.outcomes)
+            database.execute(
+                _COUNT, (blocks, add_counts_to_blocks(_lock_and_read_blocks(database, where, blocks), new), *where)
+            )
 
     def _add_day_count(self, database: Connection, group: Group, day: str, many: int) -> None:
-        database.execute(_ARRIVE, (*group, day, self._pool_slot, many))
+        database.execute(_ARRIVE, (*group, day, self._pool_slot_of_process, many))
 
-    def _note_counted(self, many: int) -> None:
-        pass  # nothing to settle
+    def _note_counted_samples(self, many: int) -> None:
+        pass  # nothing to erase
 
 
 def _fetch_row(cursor: Any) -> Any:
@@ -296,7 +298,7 @@ def _fetch_row(cursor: Any) -> Any:
     return found
 
 
-def _lock_blocks(database: Connection, where: tuple[int, int, int], numbers: list[int]) -> dict[int, bytes]:
+def _lock_and_read_blocks(database: Connection, where: tuple[int, int, int], numbers: list[int]) -> dict[int, bytes]:
     """The content of these blocks, locked in their order; missing blocks are created."""
     held = dict(database.execute(_HELD, (*where, numbers), binary=True).fetchall())
     if len(held) < len(numbers):
@@ -309,14 +311,14 @@ class _PostgresConnection(EngineConnection):
     """A connection to the server, at its own level of isolation."""
 
     def __init__(self, address: str, wait: float, isolation: str) -> None:
-        super().__init__(shown_address(address), wait, (psycopg.Error,))
+        super().__init__(address_without_password(address), wait, (psycopg.Error,))
         self._address, self._isolation = address, isolation
         self._process = 0
 
     @contextmanager
     def _engine_transaction(self, *, writes: bool) -> Iterator[Connection]:
         database = self._begin_transaction()
-        with _cut_connection_after(database, _LONGER * self._wait):
+        with _cutting_connection_after(database, _LONGER * self._wait):
             yield database
             if database.execute("COMMIT").statusmessage != "COMMIT":
                 raise self._store_error("it did not commit; try again")
@@ -335,7 +337,7 @@ class _PostgresConnection(EngineConnection):
         if self._database is not None:
             began = time.monotonic()
             try:
-                return self._begin_on(self._database)
+                return self._begin_transaction_on(self._database)
             except psycopg.OperationalError:
                 if time.monotonic() - began > self._wait / 2:  # the server hangs, and a new connection would too
                     raise
@@ -349,16 +351,16 @@ class _PostgresConnection(EngineConnection):
             connect_timeout=max(2, round(self._wait)),
             application_name="discreet",
         )
-        return self._begin_on(self._database)
+        return self._begin_transaction_on(self._database)
 
-    def _begin_on(self, database: Connection) -> Connection:
-        with _cut_connection_after(database, self._wait):
+    def _begin_transaction_on(self, database: Connection) -> Connection:
+        with _cutting_connection_after(database, self._wait):
             database.execute(_BEGIN.format(isolation=self._isolation, wait=round(1000 * _LONGER * self._wait)))
         return database
 
 
 @contextmanager
-def _cut_connection_after(database: Connection, wait: float) -> Iterator[None]:
+def _cutting_connection_after(database: Connection, wait: float) -> Iterator[None]:
     """Cut the connection if the block takes longer: a stopped server or a lost network would be waited for without end."""
     done, guard = False, threading.Lock()
 
@@ -379,7 +381,7 @@ def _cut_connection_after(database: Connection, wait: float) -> Iterator[None]:
         timer.cancel()
 
 
-def shown_address(address: str) -> str:
+def address_without_password(address: str) -> str:
     """The address without its password."""
     try:
         parts = conninfo_to_dict(address)

@@ -32,13 +32,13 @@ def _outcomes_have_order(agreed: Agreement) -> bool:
     return isinstance(agreed.family, ContinuousTerms) or agreed.domain.labels is None
 
 
-def _release_kind(found: Mapping[str, Any]) -> str:
+def _noun_for_releases(found: Mapping[str, Any]) -> str:
     return "reports" if "reports" in found or "questions" in found else "samples"
 
 
-def share_table(found: Mapping[str, Any]) -> str:
+def shares_as_csv(found: Mapping[str, Any]) -> str:
     """A row for each outcome, with all digits."""
-    released = _release_kind(found)
+    released = _noun_for_releases(found)
     rows = [[share["outcome"], share[released], *(share["law"][name] for name in _SHARES)] for share in found["shares"]]
     return _csv_text(["outcome", released, *_SHARES], rows)
 
@@ -53,13 +53,13 @@ def _percent_text(share: float) -> str:
     return f"{100 * share:.3g} %".replace("-", "−")
 
 
-def _escape_text(text: str) -> str:
+def _escape_html(text: str) -> str:
     return html.escape(visible(text), quote=True)
 
 
 def _outcome_text(outcome: Any) -> str:
     """An outcome as people read it: what would be invisible is spelt out."""
-    return _escape_text(str(outcome)) or "(empty)"
+    return _escape_html(str(outcome)) or "(empty)"
 
 
 def _share_html(value: float) -> str:
@@ -68,7 +68,7 @@ def _share_html(value: float) -> str:
 
 
 def _statistic_html(value: float) -> str:
-    """A statistic likewise, in the unit of the outcomes."""
+    """A statistic as people read it, in the unit of the outcomes, and to all its digits for programs."""
     return f'<data value="{value!r}">{value:.4g}</data>'
 
 
@@ -79,7 +79,7 @@ def _places_of_shown_outcomes(shares: Sequence[Any], most: int, *, ordered: bool
     return sorted(range(len(shares)), key=lambda place: (-shares[place]["law"]["estimate"], place))[:most]
 
 
-def _question_notes(questions: str | None) -> list[tuple[str, str]]:
+def _question_headings_and_notes(questions: str | None) -> list[tuple[str, str]]:
     """What was asked in words, and what answers count as: (heading, sentence)."""
     if questions is None:
         return []
@@ -99,9 +99,9 @@ def _question_notes(questions: str | None) -> list[tuple[str, str]]:
     return told
 
 
-def share_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
+def share_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
     """The page of shares. `asked`: what was asked in words, as a store keeps it."""
-    released, ordered = _release_kind(found), _outcomes_have_order(agreed)
+    released, ordered = _noun_for_releases(found), _outcomes_have_order(agreed)
     shares, confidence = found["shares"], f"{100 * found['confidence']:g} %"
     shown = _places_of_shown_outcomes(shares, _LISTED, ordered=ordered)
     rows = "\n".join(
@@ -121,17 +121,17 @@ def share_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -
     )
     liars = f"Whoever sent something else than an honest {released[:-1]} moved a share by at most"
     statistics = "".join(
-        f"<dt>{_escape_text(each['name'].capitalize())}</dt><dd>{_statistic_html(each['estimate'])}; from {_statistic_html(each['low'])} to "
+        f"<dt>{_escape_html(each['name'].capitalize())}</dt><dd>{_statistic_html(each['estimate'])}; from {_statistic_html(each['low'])} to "
         f"{_statistic_html(each['high'])}, {confidence} sure</dd>\n"
         for each in found["statistics"]
     )
     named = "Reports that name it" if released == "reports" else "Samples"
-    tables = _numbers_table(
+    tables = _numbers_table_html(
         "Table of the numbers", ("Outcome", named, "Estimate", "Interval", "All intervals at once"), rows
     )
     if rest:
         tables += f'\n<p>{rest:,} more outcomes are in <a href="estimate.csv">estimate.csv</a>.</p>'
-    return _fill_page(
+    return _fill_page_template(
         agreed,
         found,
         many=pluralise(found[released], released[:-1]),
@@ -140,19 +140,19 @@ def share_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -
         tables=tables,
         statistics=f"<dl>\n{statistics}</dl>" if statistics else "",
         asked=asked,
-        fact=("What liars can do", f"{liars} {_percent_rounded_up(found['liars']['one'])}."),
+        fact=("What liars can do", f"{liars} {_percent_text_rounded_up(found['liars']['one'])}."),
     )
 
 
-def _numbers_table(name: str, heads: Sequence[str], rows: str) -> str:
-    columns = "".join(f'<th scope="col">{_escape_text(head)}</th>' for head in heads)
+def _numbers_table_html(name: str, heads: Sequence[str], rows: str) -> str:
+    columns = "".join(f'<th scope="col">{_escape_html(head)}</th>' for head in heads)
     return (
-        f'<div class="wide" tabindex="0" role="group" aria-label="{_escape_text(name)}">\n<table><thead><tr>{columns}</tr></thead>\n<tbody>\n'
+        f'<div class="wide" tabindex="0" role="group" aria-label="{_escape_html(name)}">\n<table><thead><tr>{columns}</tr></thead>\n<tbody>\n'
         f"{rows}\n</tbody></table>\n</div>"
     )
 
 
-def _fill_page(
+def _fill_page_template(
     agreed: Agreement,
     found: Mapping[str, Any],
     *,
@@ -166,13 +166,13 @@ def _fill_page(
 ) -> str:
     """The page with these parts: no script, nothing from elsewhere. `fact`: a heading and a sentence beside those of every page."""
     facts = [
-        *_question_notes(asked),
-        ("How private", f"Each {_release_kind(found)[:-1]} costs {_promise_text(agreed)}."),
+        *_question_headings_and_notes(asked),
+        ("How private", f"Each {_noun_for_releases(found)[:-1]} costs {_privacy_promise_text(agreed)}."),
         fact,
         *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
         ("Agreement", f"{agreed.id}, round {found['round']}."),
     ]
-    listed = "\n".join(f"<dt>{_escape_text(name)}</dt><dd>{_escape_text(said)}</dd>" for name, said in facts)
+    listed = "\n".join(f"<dt>{_escape_html(name)}</dt><dd>{_escape_html(said)}</dd>" for name, said in facts)
     template = Template((resources.files(__package__) / "pages" / "published.html").read_text(encoding="utf-8"))
     return template.substitute(
         title=_page_title(agreed, found),
@@ -187,25 +187,25 @@ def _fill_page(
 
 
 def _page_title(agreed: Agreement, found: Mapping[str, Any]) -> str:
-    return _escape_text(agreed.purpose or f"What these {_release_kind(found)} tell")
+    return _escape_html(agreed.purpose or f"What these {_noun_for_releases(found)} tell")
 
 
-def _promise_text(agreed: Agreement) -> str:
+def _privacy_promise_text(agreed: Agreement) -> str:
     """What one release may reveal: odds are bounded by pure epsilon, and named where e^epsilon is a number that people read."""
     if agreed.privacy is not None:
         return f"{agreed.privacy} (pure epsilon = {agreed.epsilon:g})"
     if agreed.epsilon > _READABLE:
         return f"epsilon = {agreed.epsilon:g}, which is hardly any privacy"
-    most = _rounded_up(math.exp(agreed.epsilon))
+    most = _round_up_to_three_digits(math.exp(agreed.epsilon))
     return f"epsilon = {agreed.epsilon:g}: it moves odds about its person by a factor of at most {most:.10g}"
 
 
-def _percent_rounded_up(share: float) -> str:
+def _percent_text_rounded_up(share: float) -> str:
     """A percentage in three digits, rounded up."""
-    return f"{min(100.0, _rounded_up(100 * share)):.10g} %"
+    return f"{min(100.0, _round_up_to_three_digits(100 * share)):.10g} %"
 
 
-def _rounded_up(number: float) -> float:
+def _round_up_to_three_digits(number: float) -> float:
     """A number of at least 0, rounded up to three digits."""
     scale = 10.0 ** (2 - math.floor(math.log10(number))) if number > 0 else 1.0
     return math.ceil(number * scale) / scale
@@ -215,7 +215,7 @@ def _picture_description(found: Mapping[str, Any], *, ordered: bool) -> str:
     shares = found["shares"]
     largest = max(shares, key=lambda share: share["law"]["estimate"])
     kind = "A histogram" if ordered else "Bars with intervals"
-    return _escape_text(
+    return _escape_html(
         f"{kind} of {pluralise(len(shares), 'outcome')}; the largest is {largest['outcome']}, {_percent_text(largest['law']['estimate'])}."
     )
 
@@ -245,13 +245,15 @@ def _outcome_svg(share: Mapping[str, Any], released: str, *parts: str) -> str:
     numbers = "".join(f' data-{name.replace("_", "-")}="{law[name]!r}"' for name in _SHARES)
     said = f"{share['outcome']}: {_percent_text(law['estimate'])}, {_percent_text(law['low'])} to {_percent_text(law['high'])}"
     head = f'<g data-outcome="{_outcome_text(share["outcome"])}" data-{released}="{share[released]}"{numbers}>'
-    return f"{head}<title>{_escape_text(said)}</title>{''.join(parts)}</g>"
+    return f"{head}<title>{_escape_html(said)}</title>{''.join(parts)}</g>"
 
 
-def share_picture(agreed: Agreement, found: Mapping[str, Any]) -> str:
+def share_picture_svg(agreed: Agreement, found: Mapping[str, Any]) -> str:
     """Bars with intervals: a row for each of the largest outcomes, or a column for each of those that have an order."""
-    shares, released, ordered = found["shares"], _release_kind(found), _outcomes_have_order(agreed)
-    height, parts = _bar_columns(shares, released) if ordered else _bar_rows(shares, released)
+    shares, released, ordered = found["shares"], _noun_for_releases(found), _outcomes_have_order(agreed)
+    height, parts = (
+        _height_and_svg_of_bar_columns(shares, released) if ordered else _height_and_svg_of_bar_rows(shares, released)
+    )
     return _svg_document(_page_title(agreed, found), _picture_description(found, ordered=ordered), height, parts)
 
 
@@ -267,7 +269,9 @@ def _shorten_label(name: str, most: int = _LONGEST_NAME) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def _bar_rows(shares: Sequence[Any], released: str, *, ordered: bool = False) -> tuple[int, list[str]]:
+def _height_and_svg_of_bar_rows(
+    shares: Sequence[Any], released: str, *, ordered: bool = False
+) -> tuple[int, list[str]]:
     shown = [shares[place] for place in _places_of_shown_outcomes(shares, _DRAWN, ordered=ordered)]
     top, step = _axis_end_and_step(shown)
     names = [_shorten_label(str(share["outcome"])) for share in shown]
@@ -275,27 +279,27 @@ def _bar_rows(shares: Sequence[Any], released: str, *, ordered: bool = False) ->
     length = _WIDTH - left - _RIGHT
     end = _TOP + _ROW * len(shown)
 
-    def x_of(share: float) -> str:
+    def x_of_share(share: float) -> str:
         return f"{left + length * _clip_to_axis(share, top) / top:.2f}"
 
     parts = [
-        f'<path d="M{x_of(tick)} {_TOP - 6}V{end}" stroke="{_GRID}"/>'
-        f'<text x="{x_of(tick)}" y="{_TOP - 14}" text-anchor="middle" font-size="13">{100 * tick:.6g} %</text>'
+        f'<path d="M{x_of_share(tick)} {_TOP - 6}V{end}" stroke="{_GRID}"/>'
+        f'<text x="{x_of_share(tick)}" y="{_TOP - 14}" text-anchor="middle" font-size="13">{100 * tick:.6g} %</text>'
         for tick in np.arange(0.0, top + step / 2, step).tolist()
     ]
     for place, (share, name) in enumerate(zip(shown, names, strict=True)):
         law, y = share["law"], _TOP + _ROW * place
         middle = y + _ROW / 2
         told = f"{_percent_text(law['estimate'])}  ({_percent_text(law['low'])} to {_percent_text(law['high'])})"
-        bar = float(x_of(law["estimate"])) - left
+        bar = float(x_of_share(law["estimate"])) - left
         parts.append(
             _outcome_svg(
                 share,
                 released,
                 f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_outcome_text(name)}</text>',
                 f'<rect x="{left}" y="{y + 7}" width="{bar:.2f}" height="{_ROW - 14}" fill="{_BAR}"/>',
-                f'<path d="M{x_of(law["estimate"])} {y + 7}v{_ROW - 14}" stroke="{_EDGE}" stroke-width="3"/>',
-                _interval_line(x_of(law["low"]), x_of(law["high"]), middle),
+                f'<path d="M{x_of_share(law["estimate"])} {y + 7}v{_ROW - 14}" stroke="{_EDGE}" stroke-width="3"/>',
+                _interval_line_svg(x_of_share(law["low"]), x_of_share(law["high"]), middle),
                 f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{told}</text>',
             )
         )
@@ -307,23 +311,23 @@ def _bar_rows(shares: Sequence[Any], released: str, *, ordered: bool = False) ->
     return end + (40 if others else 14), parts
 
 
-def _interval_line(low: str, high: str, middle: float) -> str:
+def _interval_line_svg(low: str, high: str, middle: float) -> str:
     """An interval in a row: a line with an end on either side."""
     ends = f"M{low} {middle - 6}v12M{high} {middle - 6}v12"
     return f'<path d="M{low} {middle}H{high}{ends}" stroke="{_INK}" stroke-width="2" fill="none"/>'
 
 
-def _bar_columns(shares: Sequence[Any], released: str) -> tuple[int, list[str]]:
+def _height_and_svg_of_bar_columns(shares: Sequence[Any], released: str) -> tuple[int, list[str]]:
     top, step = _axis_end_and_step(shares)
     height, length = _COLUMNS_HEIGHT - _BOTTOM - _TOP, _WIDTH - _AXIS_LEFT - 20
     each = length / len(shares)
 
-    def y_of(share: float) -> str:
+    def y_of_share(share: float) -> str:
         return f"{_TOP + height * (1 - _clip_to_axis(share, top) / top):.2f}"
 
     parts = [
-        f'<path d="M{_AXIS_LEFT} {y_of(tick)}H{_WIDTH - 20}" stroke="{_GRID}"/><text x="{_AXIS_LEFT - 8}" y="{float(y_of(tick)) + 5:.2f}" '
-        f'text-anchor="end" font-size="13">{100 * tick:.6g} %</text>'
+        f'<path d="M{_AXIS_LEFT} {y_of_share(tick)}H{_WIDTH - 20}" stroke="{_GRID}"/>'
+        f'<text x="{_AXIS_LEFT - 8}" y="{float(y_of_share(tick)) + 5:.2f}" text-anchor="end" font-size="13">{100 * tick:.6g} %</text>'
         for tick in np.arange(0.0, top + step / 2, step).tolist()
     ]
     named = max(1, math.ceil(len(shares) * 9 * max(len(str(share["outcome"])) for share in shares) / length))
@@ -331,10 +335,11 @@ def _bar_columns(shares: Sequence[Any], released: str) -> tuple[int, list[str]]:
         law, x = share["law"], _AXIS_LEFT + each * place
         middle, cap = x + each / 2, min(each / 4, 6)
         column = [
-            f'<rect x="{x + each / 10:.2f}" y="{y_of(law["estimate"])}" width="{each * 0.8:.2f}" '
-            f'height="{float(y_of(0.0)) - float(y_of(law["estimate"])):.2f}" fill="{_BAR}"/>',
-            f'<path d="M{middle:.2f} {y_of(law["low"])}V{y_of(law["high"])}M{middle - cap:.2f} {y_of(law["low"])}h{2 * cap:.2f}'
-            f'M{middle - cap:.2f} {y_of(law["high"])}h{2 * cap:.2f}" stroke="{_INK}" stroke-width="{min(2, each / 3):.2f}" fill="none"/>',
+            f'<rect x="{x + each / 10:.2f}" y="{y_of_share(law["estimate"])}" width="{each * 0.8:.2f}" '
+            f'height="{float(y_of_share(0.0)) - float(y_of_share(law["estimate"])):.2f}" fill="{_BAR}"/>',
+            f'<path d="M{middle:.2f} {y_of_share(law["low"])}V{y_of_share(law["high"])}'
+            f'M{middle - cap:.2f} {y_of_share(law["low"])}h{2 * cap:.2f}M{middle - cap:.2f} {y_of_share(law["high"])}h{2 * cap:.2f}" '
+            f'stroke="{_INK}" stroke-width="{min(2, each / 3):.2f}" fill="none"/>',
         ]
         if place % named == 0:
             column.append(
@@ -356,11 +361,11 @@ _PROOFS = (
 _QUESTION_GAP = 76  # of a picture, above the rows of a question
 
 
-def _has_shares(question: Mapping[str, Any]) -> bool:
+def _is_answered_by_shares(question: Mapping[str, Any]) -> bool:
     return question["kind"] in ("shares", "histogram")
 
 
-def _ranked_answers(question: Mapping[str, Any], most: int) -> list[Mapping[str, Any]]:
+def _answers_to_show(question: Mapping[str, Any], most: int) -> list[Mapping[str, Any]]:
     """The answers that are shown: the largest shares first, all others in their order."""
     answers = question["answers"]
     if question["kind"] != "shares":
@@ -368,32 +373,32 @@ def _ranked_answers(question: Mapping[str, Any], most: int) -> list[Mapping[str,
     return sorted(answers, key=lambda each: -1.0 if each["estimate"] is None else -each["estimate"])[:most]
 
 
-def survey_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
+def survey_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
     """The page of the answers to a survey: a table for each question. `asked`: what was asked in words."""
     confidence = f"{100 * found['confidence']:g} %"
-    return _fill_page(
+    return _fill_page_template(
         agreed,
         found,
         many=pluralise(found["clients"], "report"),
         picture=_survey_picture_description(found),
         meaning=f"{_SURVEY_MEANING} An interval holds the true number {confidence} of the time.",
-        tables="\n".join(map(_question_table, found["questions"])),
+        tables="\n".join(map(_question_table_html, found["questions"])),
         statistics="",
         asked=asked,
         fact=("How sure", f"{_PROOFS}."),
     )
 
 
-def _question_table(question: Mapping[str, Any]) -> str:
-    title = _escape_text(question["question"])
-    unit = f", in {_escape_text(question['unit'])}" if question["unit"] else ""
+def _question_table_html(question: Mapping[str, Any]) -> str:
+    title = _escape_html(question["question"])
+    unit = f", in {_escape_html(question['unit'])}" if question["unit"] else ""
     asked = pluralise(question["clients"], "participant")
     head = f"<h3>{title}{unit}</h3>\n<p>{asked} {'was' if question['clients'] == 1 else 'were'} asked it.</p>\n"
-    shown = _ranked_answers(question, _LISTED)
-    write = _share_html if _has_shares(question) else _statistic_html
+    shown = _answers_to_show(question, _LISTED)
+    write = _share_html if _is_answered_by_shares(question) else _statistic_html
     cut = len(shown) < len(question["answers"])  # the largest were picked: only intervals of all at once are fair
 
-    def interval_cell(answer: Mapping[str, Any], low: str, high: str) -> str:
+    def interval_cell_html(answer: Mapping[str, Any], low: str, high: str) -> str:
         return (
             f"<td>{write(answer[low])} to {write(answer[high])}</td>" if answer["estimate"] is not None else "<td></td>"
         )
@@ -401,11 +406,11 @@ def _question_table(question: Mapping[str, Any]) -> str:
     rows = "\n".join(
         f'<tr><th scope="row"><bdi>{_outcome_text(answer["name"])}</bdi></th>'
         f"<td>{'not known' if answer['estimate'] is None else write(answer['estimate'])}</td>"
-        f"{'' if cut else interval_cell(answer, 'low', 'high')}{interval_cell(answer, 'all_low', 'all_high')}</tr>"
+        f"{'' if cut else interval_cell_html(answer, 'low', 'high')}{interval_cell_html(answer, 'all_low', 'all_high')}</tr>"
         for answer in shown
     )
     heads = [
-        "Outcome" if _has_shares(question) else "Number",
+        "Outcome" if _is_answered_by_shares(question) else "Number",
         "Estimate",
         *([] if cut else ["Interval"]),
         "All intervals at once",
@@ -415,10 +420,10 @@ def _question_table(question: Mapping[str, Any]) -> str:
         if cut
         else ""
     )
-    return f"{head}{_numbers_table(question['question'], heads, rows)}{more}"
+    return f"{head}{_numbers_table_html(question['question'], heads, rows)}{more}"
 
 
-def survey_table(found: Mapping[str, Any]) -> str:
+def survey_as_csv(found: Mapping[str, Any]) -> str:
     """A row for each number of the survey, with all digits."""
     rows = [
         [
@@ -434,17 +439,17 @@ def survey_table(found: Mapping[str, Any]) -> str:
 
 
 def _survey_picture_description(found: Mapping[str, Any]) -> str:
-    return _escape_text(f"Answers with intervals to {pluralise(len(found['questions']), 'question')}.")
+    return _escape_html(f"Answers with intervals to {pluralise(len(found['questions']), 'question')}.")
 
 
-def survey_picture(agreed: Agreement, found: Mapping[str, Any]) -> str:
+def survey_picture_svg(agreed: Agreement, found: Mapping[str, Any]) -> str:
     """One part for each question: bars with intervals for shares, points with intervals for other numbers."""
     parts, height = [], 0
     for question in found["questions"]:
         unit = f", in {question['unit']}" if question["unit"] else ""
         parts.append(
-            f'<text x="12" y="{height + 30}" font-size="17" font-weight="600">{_escape_text(_shorten_label(question["question"], 80))}'
-            f"{_escape_text(unit)}</text>"
+            f'<text x="12" y="{height + 30}" font-size="17" font-weight="600">{_escape_html(_shorten_label(question["question"], 80))}'
+            f"{_escape_html(unit)}</text>"
         )
         height += _QUESTION_GAP - _TOP
         known = [answer for answer in question["answers"] if answer["estimate"] is not None]
@@ -452,25 +457,25 @@ def survey_picture(agreed: Agreement, found: Mapping[str, Any]) -> str:
             parts.append(f'<text x="12" y="{height + 40}">not known</text>')
             height += 60
             continue
-        shown = _ranked_answers({**question, "answers": known}, _DRAWN)
-        if _has_shares(question):
+        shown = _answers_to_show({**question, "answers": known}, _DRAWN)
+        if _is_answered_by_shares(question):
             shares = [{"outcome": answer["name"], "reports": question["clients"], "law": answer} for answer in known]
-            many, drawn = _bar_rows(shares, "reports", ordered=question["kind"] != "shares")
+            many, drawn = _height_and_svg_of_bar_rows(shares, "reports", ordered=question["kind"] != "shares")
         else:
-            many, drawn = _point_rows(shown)
+            many, drawn = _height_and_svg_of_point_rows(shown)
         parts.append(f'<g transform="translate(0 {height})">{"".join(drawn)}</g>')
         height += many
     return _svg_document(_page_title(agreed, found), _survey_picture_description(found), height, parts)
 
 
-def _point_rows(answers: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
+def _height_and_svg_of_point_rows(answers: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
     """A row for each number: a point in its interval, on a common scale."""
     low, high = min(each["low"] for each in answers), max(each["high"] for each in answers)
     reach = (high - low) or 1.0
     left = 30 + 9 * max(len(_shorten_label(str(each["name"]))) for each in answers)
     length = _WIDTH - left - _RIGHT
 
-    def x_of(value: float) -> str:
+    def x_of_value(value: float) -> str:
         return f"{left + length * (value - low) / reach:.2f}"
 
     parts = []
@@ -479,10 +484,10 @@ def _point_rows(answers: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
         told = f"{each['estimate']:.4g}  ({each['low']:.4g} to {each['high']:.4g})"
         numbers = "".join(f' data-{name.replace("_", "-")}="{each[name]!r}"' for name in _SHARES)
         parts.append(
-            f'<g data-outcome="{_outcome_text(each["name"])}"{numbers}><title>{_escape_text(told)}</title>'
+            f'<g data-outcome="{_outcome_text(each["name"])}"{numbers}><title>{_escape_html(told)}</title>'
             f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_outcome_text(_shorten_label(str(each["name"])))}</text>'
-            f"{_interval_line(x_of(each['low']), x_of(each['high']), middle)}"
-            f'<circle cx="{x_of(each["estimate"])}" cy="{middle}" r="6" fill="{_EDGE}"/>'
-            f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{_escape_text(told)}</text></g>'
+            f"{_interval_line_svg(x_of_value(each['low']), x_of_value(each['high']), middle)}"
+            f'<circle cx="{x_of_value(each["estimate"])}" cy="{middle}" r="6" fill="{_EDGE}"/>'
+            f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{_escape_html(told)}</text></g>'
         )
     return _TOP + _ROW * len(answers) + 14, parts

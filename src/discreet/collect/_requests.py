@@ -51,17 +51,17 @@ class RequestProblem(Exception):
         )
 
 
-def bad_request(sentence: str) -> RequestProblem:
+def bad_request_problem(sentence: str) -> RequestProblem:
     """The error for a body or a query that does not have its stated type."""
     return RequestProblem(400, sentence)
 
 
-def unprocessable(sentence: str) -> RequestProblem:
+def unprocessable_problem(sentence: str) -> RequestProblem:
     """The error for a readable body that does not fit the agreement."""
     return RequestProblem(422, sentence)
 
 
-def unavailable(sentence: str) -> RequestProblem:
+def unavailable_problem(sentence: str) -> RequestProblem:
     """The error for a temporary failure: the same request may be sent again, and is counted once."""
     again = f"{sentence}; send the same again in a moment, under the same keys"
     return RequestProblem(503, again, headers={"Retry-After": str(RETRY_SECONDS)})
@@ -82,9 +82,9 @@ class RequestLimits:
     @asynccontextmanager
     async def read_body(self, request: Request) -> AsyncIterator[bytes]:
         """The complete body of a request within the limits; its bytes are reserved while it is used."""
-        length = _announced_length(request)
+        length = _announced_body_length(request)
         if length is not None and length > MOST_BODY:
-            raise _too_large_error()
+            raise _too_large_problem()
         held, parts = 0, []
         try:
             try:
@@ -96,9 +96,9 @@ class RequestLimits:
                             raise ClientDisconnect
                         part, more = message.get("body", b""), message.get("more_body", False)
                         if held + len(part) > MOST_BODY:
-                            raise _too_large_error()
+                            raise _too_large_problem()
                         if len(part) > self._left:
-                            raise unavailable("too much is being sent at once")
+                            raise unavailable_problem("too much is being sent at once")
                         self._left -= len(part)
                         held += len(part)
                         parts.append(part)
@@ -109,17 +109,17 @@ class RequestLimits:
             self._left += held
 
 
-def _announced_length(request: Request) -> int | None:
+def _announced_body_length(request: Request) -> int | None:
     """The announced length of a body."""
     lengths = request.headers.getlist("content-length")
     if not lengths:
         return None
     if len(lengths) > 1 or not (lengths[0].isascii() and lengths[0].isdigit() and len(lengths[0]) < 20):
-        raise bad_request("Content-Length is not one whole number")
+        raise bad_request_problem("Content-Length is not one whole number")
     return int(lengths[0])
 
 
-def _too_large_error() -> RequestProblem:
+def _too_large_problem() -> RequestProblem:
     return RequestProblem(413, f"the body is larger than {MOST_BODY:,} bytes; send less in one request")
 
 
@@ -144,7 +144,7 @@ _PREFLIGHT = [
     (b"access-control-allow-headers", b"content-type, authorization"),
     (b"access-control-max-age", b"600"),
 ]
-FAILED = unavailable("the collector failed on this request")
+FAILED = unavailable_problem("the collector failed on this request")
 
 
 class Guard:
@@ -174,7 +174,7 @@ class Guard:
         names = None if hosts is None else check_texts("hosts", hosts, "pass the names of the service")
         self._hosts = None if names is None else {host.lower().encode() for host in names}
         sites = check_texts("origins", origins, "pass origins such as https://example.org")
-        self._origins = {check_origin(origin).encode() for origin in sites}
+        self._origins = {parse_origin(origin).encode() for origin in sites}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -187,7 +187,7 @@ class Guard:
         started = False
         extra = list(_HEADERS)
 
-        async def send_guarded(message: Message) -> None:
+        async def send_with_extra_headers(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
@@ -197,33 +197,37 @@ class Guard:
 
         try:
             try:
-                host, origin = _single_header(scope, b"host"), _single_header(scope, b"origin")
-                self._check_host(host)
+                host, origin = _read_single_header(scope, b"host"), _read_single_header(scope, b"origin")
+                self._refuse_other_host(host)
                 if self._origins:
                     extra.append((b"vary", b"Origin"))
                 if origin in self._origins:
                     extra.append((b"access-control-allow-origin", origin))
                     if scope["method"] == "OPTIONS":
-                        await send_guarded({"type": "http.response.start", "status": 204, "headers": _PREFLIGHT})
-                        await send_guarded({"type": "http.response.body", "body": b""})
+                        await send_with_extra_headers(
+                            {"type": "http.response.start", "status": 204, "headers": _PREFLIGHT}
+                        )
+                        await send_with_extra_headers({"type": "http.response.body", "body": b""})
                         return
                 elif origin and scope["method"] not in ("GET", "HEAD") and origin.partition(b"://")[2] != host:
                     raise RequestProblem(403, "pages of other sites may not send to this collector")
                 app = self._direct.get((scope["method"], scope["path"]), self._app)
-                await app(scope, receive, send_guarded)
+                await app(scope, receive, send_with_extra_headers)
             except ClientDisconnect:
                 return
             except asyncio.CancelledError:  # the service is stopping
                 if not started:
-                    await unavailable("the collector is stopping").response(scope, receive, send_guarded)
+                    await unavailable_problem("the collector is stopping").response(
+                        scope, receive, send_with_extra_headers
+                    )
             except RequestProblem as problem:
-                await problem.response(scope, receive, send_guarded)
+                await problem.response(scope, receive, send_with_extra_headers)
         except Exception as error:  # a bug: the client may retry, the operator sees where it is
             self._failed(error)
             if not started:
-                await FAILED.response(scope, receive, send_guarded)
+                await FAILED.response(scope, receive, send_with_extra_headers)
 
-    def _check_host(self, host: bytes) -> None:
+    def _refuse_other_host(self, host: bytes) -> None:
         name = host.lower().rpartition(b":")[0] if host.rpartition(b":")[2].isdigit() else host.lower()
         if self._hosts is not None and name not in self._hosts:
             raise RequestProblem(
@@ -231,14 +235,14 @@ class Guard:
             )
 
 
-def report_fault(error: BaseException) -> None:
+def print_fault_without_message(error: BaseException) -> None:
     """Print the kind and place of an error on standard error, without its message."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = "; ".join(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames[-6:])
     sys.stderr.write(f"discreet: a fault of the collector, {type(error).__name__}: {visible(lines)}\n")
 
 
-def check_origin(origin: str) -> str:
+def parse_origin(origin: str) -> str:
     """An origin as browsers send it: scheme, name and optional port, nothing else."""
     scheme, found, rest = origin.partition("://")
     if scheme not in ("http", "https") or not found or not rest or set(rest) & set("/?#@ *") or not rest.isascii():
@@ -246,7 +250,7 @@ def check_origin(origin: str) -> str:
     return origin.lower()
 
 
-def _single_header(scope: Scope, name: bytes) -> bytes:
+def _read_single_header(scope: Scope, name: bytes) -> bytes:
     """A header that may occur once; empty if absent."""
     found: list[Any] = [value for header, value in scope["headers"] if header == name]
     if len(found) > 1:
@@ -283,7 +287,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release the connection."""
-        self._stop_clock()
+        self._cancel_request_timer()
         self._drop_pending_answers()
         super().connection_lost(exc)
 
@@ -314,7 +318,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Check a complete head."""
-        self._stop_clock()
+        self._cancel_request_timer()
         self._in_body, self._unfinished = True, 0
         if len(self.pipeline) >= _MOST_AHEAD:
             raise ValueError  # the parser answers 400
@@ -333,7 +337,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Take a complete request."""
-        self._stop_clock()
+        self._cancel_request_timer()
         self._in_body, self._unfinished = False, 0
         super().on_message_complete()
 
@@ -342,7 +346,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._active = None
         super().on_response_complete()
         if self._in_body or self.transport.is_closing():
-            self._stop_clock()
+            self._cancel_request_timer()
             self._clock = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
 
     def timeout_keep_alive_handler(self) -> None:
@@ -353,7 +357,7 @@ class LimitedConnection(HttpToolsProtocol):
         """Stop: answer complete requests, and do not wait for others."""
         super().shutdown()
         if self._in_body:
-            self.loop.call_later(STOPPING_SECONDS, self._abort_unfinished)
+            self.loop.call_later(STOPPING_SECONDS, self._abort_unfinished_request)
 
     def send_400_response(self, msg: str) -> None:
         """Reject data that are not HTTP."""
@@ -362,7 +366,7 @@ class LimitedConnection(HttpToolsProtocol):
     def _unsupported_upgrade_warning(self) -> None:
         """Log nothing: the client gets an answer in HTTP/1.1."""
 
-    def _abort_unfinished(self) -> None:
+    def _abort_unfinished_request(self) -> None:
         if self._in_body:
             self.transport.abort()
 
@@ -383,7 +387,7 @@ class LimitedConnection(HttpToolsProtocol):
             self.transport.write(STATUS_LINE[status] + retry + head + b"\r\n" + body)
         self._drop_pending_answers()
         self.transport.close()
-        self._stop_clock()
+        self._cancel_request_timer()
         self._clock = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -397,7 +401,7 @@ class LimitedConnection(HttpToolsProtocol):
             self._active.disconnected = True
             self._active.message_event.set()
 
-    def _stop_clock(self) -> None:
+    def _cancel_request_timer(self) -> None:
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None

@@ -38,16 +38,16 @@ from numpy.typing import NDArray
 from discreet._base.files import atomic_folder, check_apart, check_output_path
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement
-from discreet.collect._counting import reports_as_unsigned
+from discreet.collect._counting import reports_from_signed_integers
 from discreet.collect._published_page import (
-    share_page,
-    share_picture,
-    share_table,
-    survey_page,
-    survey_picture,
-    survey_table,
+    share_page_html,
+    share_picture_svg,
+    shares_as_csv,
+    survey_as_csv,
+    survey_page_html,
+    survey_picture_svg,
 )
-from discreet.collect._store import Store, StoredAgreement, check_store, choose_agreement, today
+from discreet.collect._store import Store, StoredAgreement, choose_agreement, refuse_unless_store, today_in_utc
 from discreet.domain import Coding, outcome_codes
 from discreet.errors import OPEN_UNIT, DiscreetError, check_path
 from discreet.estimation import (
@@ -101,7 +101,7 @@ CHANGE_NOTE = (
 )
 
 
-def agreed_sampler(agreed: Agreement) -> AnySampler:
+def sampler_of_agreement(agreed: Agreement) -> AnySampler:
     """What released the samples or reports of an agreement."""
     if agreed.survey is not None:
         return agreed.survey_sampler()
@@ -117,7 +117,7 @@ def count_samples(sampler: AnySampler, counts: Counts) -> int:
     return int(counts.sum())
 
 
-def check_enough(kept: StoredAgreement, round: int, samples: int) -> None:
+def refuse_too_few_samples(kept: StoredAgreement, round: int, samples: int) -> None:
     """Raise an error for a round without samples, or with fewer than are estimated from."""
     what = kept.agreement.release_kind
     of = f"agreement {kept.agreement.id} has"
@@ -130,11 +130,11 @@ def check_enough(kept: StoredAgreement, round: int, samples: int) -> None:
         )
 
 
-def hidden_estimate(
+def document_of_hidden_estimate(
     kept: StoredAgreement, sampler: AnySampler, days: list[tuple[str, int]], round: int
 ) -> dict[str, Any]:
     """What is said of a round whose estimates are not shown: how many samples came."""
-    empty = estimate_counts(kept, sampler, np.zeros(0, dtype=np.int64), 0.95)
+    empty = estimate_from_counts(kept, sampler, np.zeros(0, dtype=np.int64), 0.95)
     what = "clients" if isinstance(sampler, SurveySampler) else f"{kept.agreement.release_kind}s"
     said = {"hidden": kept.shown, "notes": [], "round": round, "days": days}
     return {
@@ -145,7 +145,9 @@ def hidden_estimate(
     }
 
 
-def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, confidence: float) -> dict[str, Any]:
+def estimate_from_counts(
+    kept: StoredAgreement, sampler: AnySampler, counts: Counts, confidence: float
+) -> dict[str, Any]:
     """The estimate as `discreet estimate --json` prints it; without estimates where samples are missing, or too few to be shown."""
     agreed = kept.agreement
     samples = count_samples(sampler, counts)
@@ -153,14 +155,14 @@ def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, 
     what = f"{agreed.release_kind}s"
     said = f"estimates are shown from {kept.least:,} {what} on" if hidden else f"there are no {what} yet"
     if isinstance(sampler, SurveySampler):
-        if kept.shows(samples):
-            answers = answer_survey(sampler, reports_as_unsigned(counts), confidence=confidence)
+        if kept.shows_estimate_of(samples):
+            answers = answer_survey(sampler, reports_from_signed_integers(counts), confidence=confidence)
             return survey_record(answers, agreed, survey_notes(answers))
         return {**empty_survey_record(agreed, samples, confidence), "notes": [said], **hidden}
-    if kept.shows(samples):
+    if kept.shows_estimate_of(samples):
         if not isinstance(sampler, OwnSampler):
-            found = _estimated_population(sampler, counts, confidence)
-            return record(found, agreed, notes(found, agreed), statistics=_mean_and_median(found))
+            found = _estimate_population(sampler, counts, confidence)
+            return record(found, agreed, notes(found, agreed), statistics=_estimate_mean_and_median(found))
         try:
             inverted = inverted_population(sampler, counts=counts, confidence=confidence)
             return inverted_record(inverted, agreed, [])
@@ -179,14 +181,14 @@ def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, 
     }
 
 
-def _mean_and_median(found: Population | ReportedPopulation) -> list[Estimate]:
+def _estimate_mean_and_median(found: Population | ReportedPopulation) -> list[Estimate]:
     """Mean and median, where outcomes are numbers and the average client is identifiable."""
     if found.domain.values is None or not found.exact:
         return []
     return [found.statistic(name) for name in ("mean", "median")]
 
 
-def _estimated_population(
+def _estimate_population(
     sampler: Sampler[AnyFamily] | ReportSampler, counts: Counts, confidence: float
 ) -> Population | ReportedPopulation:
     if isinstance(sampler, ReportSampler):
@@ -203,7 +205,7 @@ def group_names(agreements: Sequence[Agreement]) -> list[str]:
     ]
 
 
-def estimate_side_by_side(
+def estimate_groups_side_by_side(
     groups: Sequence[StoredAgreement], sampler: AnySampler, counts: Sequence[Counts], confidence: float
 ) -> dict[str, Any]:
     """The estimates of groups as `discreet estimate --by --json` prints them; groups with too few samples are left out, and counted."""
@@ -212,7 +214,7 @@ def estimate_side_by_side(
         return {"by": BY_AGREEMENT, "confidence": confidence, "groups": [], "notes": [OWN_ALONE]}
     names = group_names([each.agreement for each in groups])
     many = [count_samples(sampler, each) for each in counts]
-    shown = [place for place, samples in enumerate(many) if groups[place].shows(samples)]
+    shown = [place for place, samples in enumerate(many) if groups[place].shows_estimate_of(samples)]
     said = []
     if len(shown) < len(groups):
         fewest = max(1, groups[0].least)
@@ -223,7 +225,7 @@ def estimate_side_by_side(
     ids = {names[place]: groups[place].agreement.id for place in range(len(groups))}
     about = {"agreements": ids, "samples_of_groups": dict(zip(names, many, strict=True))}
     if isinstance(sampler, SurveySampler):
-        reports = {names[place]: reports_as_unsigned(counts[place]) for place in shown}
+        reports = {names[place]: reports_from_signed_integers(counts[place]) for place in shown}
         answers = answer_groups(sampler, reports, confidence=confidence) if reports else {}
         return {**survey_groups_record(answers, agreed, said, by=BY_AGREEMENT), "confidence": confidence, **about}
     if not shown:
@@ -238,7 +240,7 @@ def estimate_side_by_side(
     return {**group_record(found, agreed, said, by=BY_AGREEMENT, statistics={}), **about}
 
 
-def estimate_stages(
+def estimate_stages_together(
     stages: Sequence[StoredAgreement], samplers: Sequence[AnySampler], counts: Sequence[Counts], confidence: float
 ) -> dict[str, Any]:
     """The stages of a collection together as `discreet estimate IN IN --json` prints them; empty while too few have come.
@@ -246,9 +248,9 @@ def estimate_stages(
     A stage whose own estimate is hidden is left out: together with the estimates of the others it could be computed.
     """
     used = [
-        (kept.agreement, _estimated_population(sampler, each, confidence))
+        (kept.agreement, _estimate_population(sampler, each, confidence))
         for kept, sampler, each in zip(stages, samplers, counts, strict=True)
-        if not isinstance(sampler, SurveySampler) and kept.shows(count_samples(sampler, each))
+        if not isinstance(sampler, SurveySampler) and kept.shows_estimate_of(count_samples(sampler, each))
     ]
     hidden = len(stages) - len(used)
     said = [f"{pluralise(hidden, 'stage')} of {len(stages)} with too few samples left out"] if hidden else []
@@ -265,14 +267,14 @@ def estimate_change(
     if isinstance(sampler, OwnSampler):
         return {"confidence": confidence, "changes": [], "notes": [OWN_ALONE], **told}
     for number, each in zip(rounds, counts, strict=True):
-        if not kept.shows(count_samples(sampler, each)):
+        if not kept.shows_estimate_of(count_samples(sampler, each)):
             said = f"round {number} has too few {agreed.release_kind}s, so no change is shown"
             return {"confidence": confidence, "changes": [], "notes": [said], **told}
     if isinstance(sampler, SurveySampler):
-        earlier, later = map(reports_as_unsigned, counts)
+        earlier, later = map(reports_from_signed_integers, counts)
         moved = survey_change(sampler, earlier, sampler, later, confidence=confidence)
         return {**survey_change_record(moved, (agreed, agreed), [CHANGE_NOTE]), **told}
-    before, after = (_estimated_population(sampler, each, confidence) for each in counts)
+    before, after = (_estimate_population(sampler, each, confidence) for each in counts)
     return {**change_record(change(before, after), (agreed, agreed), [CHANGE_NOTE]), **told}
 
 
@@ -281,9 +283,9 @@ def estimate_within_groups(
 ) -> dict[str, Any]:
     """Shares within the private groups of a survey's column as `discreet estimate --by --json` prints them."""
     samples = count_samples(sampler, counts)
-    if not isinstance(sampler, SurveySampler) or not kept.shows(samples):
+    if not isinstance(sampler, SurveySampler) or not kept.shows_estimate_of(samples):
         return {"by": by, "clients": samples, "confidence": confidence, "questions": [], "notes": []}
-    return within_record(answer_survey(sampler, reports_as_unsigned(counts), confidence=confidence), [], by=by)
+    return within_record(answer_survey(sampler, reports_from_signed_integers(counts), confidence=confidence), [], by=by)
 
 
 MOST_ROWS = 10**9 - 1
@@ -319,7 +321,7 @@ def export(
     Raises:
         DiscreetError: for an agreement that is not there, one with no samples or too few to be shown, and an output that may not be written.
     """
-    check_store(store)
+    refuse_unless_store(store)
     kept = choose_agreement(store.agreements(), agreement)
     agreed = kept.agreement
     number = agreed.check_round(round)
@@ -330,15 +332,15 @@ def export(
     beside = {} if where is None else {"store's log": f"{where}-wal", "store's index": f"{where}-shm"}
     check_apart(output, {"store": where, **beside})
     check_output_path(output, replace=replace, fix=REPLACE_HINT)
-    counts = store.counts(agreed.id, number)
-    samples = count_samples(agreed_sampler(agreed), counts)
-    check_enough(kept, number, samples)
+    counts = store.outcome_counts(agreed.id, number)
+    samples = count_samples(sampler_of_agreement(agreed), counts)
+    refuse_too_few_samples(kept, number, samples)
     parts: Iterable[list[pa.Array]]
     if agreed.survey is not None:
-        columns, parts = {"client": pa.int64(), "report": pa.uint64()}, _shuffled_report_parts(counts)
+        columns, parts = {"client": pa.int64(), "report": pa.uint64()}, _iterate_shuffled_reports(counts)
     elif agreed.blocks is not None:  # the table of reports: a row for each place, which `tally_reports` reads
         columns = {PLACE: pa.int64(), COUNTED: pa.int64()}
-        parts = [[_arrow_column(np.arange(len(counts))), _arrow_column(counts)]]
+        parts = [[_as_arrow_column(np.arange(len(counts))), _as_arrow_column(counts)]]
     else:
         if samples > MOST_ROWS:
             raise DiscreetError(
@@ -346,7 +348,7 @@ def export(
             )
         coding, _ = coding_and_sampler(agreed)
         columns = {"client": pa.int64(), "sample": coding.sample_type}
-        parts = _shuffled_sample_parts(coding, counts, _places_inside_cells(coding, counts))
+        parts = _iterate_shuffled_samples(coding, counts, _find_places_inside_cells(coding, counts))
     numbered = {} if PLACE in columns else {NUMBERED: b"rows"}
     schema = pa.schema(
         [*columns.items(), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
@@ -354,14 +356,14 @@ def export(
     )
     with writer_to(str(output), schema, format_of(str(output)), replace=replace) as writer:
         for part in parts:
-            same = _arrow_column(np.zeros(len(part[0]), dtype=np.int8))
-            name = pa.DictionaryArray.from_arrays(same, _arrow_column([agreed.id]).cast(pa.string()))
+            same = _as_arrow_column(np.zeros(len(part[0]), dtype=np.int8))
+            name = pa.DictionaryArray.from_arrays(same, _as_arrow_column([agreed.id]).cast(pa.string()))
             writer.write(pa.RecordBatch.from_arrays([*part, name], schema=schema))
             del part, same, name  # before the next part is made
     return ExportSummary(agreed, number, samples, agreed.release_kind)
 
 
-def _shuffled_sample_parts(
+def _iterate_shuffled_samples(
     coding: Coding, counts: NDArray[np.int64], place: NDArray[np.float64]
 ) -> Iterator[list[pa.Array]]:
     """Rows (client, sample) in random order, numbered in that order. `place`: of the point in its cell, for every outcome."""
@@ -369,7 +371,7 @@ def _shuffled_sample_parts(
 
     def shuffled_rows(taken: NDArray[np.int64], start: int) -> list[pa.Array]:
         outcomes = rng.permutation(np.repeat(np.arange(len(taken)), taken))
-        clients = _arrow_column(np.arange(start, start + len(outcomes)))
+        clients = _as_arrow_column(np.arange(start, start + len(outcomes)))
         return [clients, samples_of(coding, outcomes, place[outcomes])]
 
     for start in range(0, total, _ROWS):
@@ -378,20 +380,20 @@ def _shuffled_sample_parts(
         yield shuffled_rows(taken, start)
 
 
-def _shuffled_report_parts(stored: NDArray[np.int64]) -> Iterator[list[pa.Array]]:
+def _iterate_shuffled_reports(stored: NDArray[np.int64]) -> Iterator[list[pa.Array]]:
     """Rows (client, report) in random order, numbered in that order, as `discreet sample` writes them."""
-    reports = reports_as_unsigned(np.random.default_rng().permutation(stored))
+    reports = reports_from_signed_integers(np.random.default_rng().permutation(stored))
     for start in range(0, len(reports), _ROWS):
         part = reports[start : start + _ROWS]
-        yield [_arrow_column(np.arange(start, start + len(part))), _arrow_column(part)]
+        yield [_as_arrow_column(np.arange(start, start + len(part))), _as_arrow_column(part)]
 
 
-def _arrow_column(values: Any) -> pa.Array:
+def _as_arrow_column(values: Any) -> pa.Array:
     """Values as an Arrow column; by polars, since pyarrow would load pandas."""
     return pl.Series(values).to_arrow()
 
 
-def _places_inside_cells(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _find_places_inside_cells(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """For every outcome a place in its cell that is read back into it."""
     place = np.full(len(counts), _PLACES[0])
     if not coding.has_cells:
@@ -421,7 +423,7 @@ def close_collection(store: Store, *, agreement: str | None = None) -> tuple[Sto
     Raises:
         DiscreetError: for an agreement that is not there, and a store of several collections of which none is named.
     """
-    check_store(store)
+    refuse_unless_store(store)
     kept = store.agreements()
     found = choose_agreement(kept, agreement)
     several = {each.collection for each in kept}
@@ -429,7 +431,7 @@ def close_collection(store: Store, *, agreement: str | None = None) -> tuple[Sto
         raise DiscreetError(
             f"the store keeps {len(several)} collections, and closing is for good; name an agreement of one: --agreement ID"
         )
-    return found, store.close_collection(found.agreement.id, today())
+    return found, store.close_collection(found.agreement.id, today_in_utc())
 
 
 @dataclass(frozen=True)
@@ -467,7 +469,7 @@ def publish(
     Raises:
         DiscreetError: for a collection that is open or has too few samples, and a folder that exists or cannot be written.
     """
-    check_store(store)
+    refuse_unless_store(store)
     check_path("folder", folder)
     OPEN_UNIT.check("confidence", confidence)
     kept = choose_agreement(store.agreements(), agreement)
@@ -481,19 +483,22 @@ def publish(
     check_apart(folder, {"store": where})
     if os.path.lexists(folder):
         raise DiscreetError(f"folder = {str(folder)!r} exists; name a new one")
-    sampler = agreed_sampler(agreed)
-    counts = store.counts(agreed.id, number)
+    sampler = sampler_of_agreement(agreed)
+    counts = store.outcome_counts(agreed.id, number)
     samples = count_samples(sampler, counts)
-    check_enough(kept, number, samples)
+    refuse_too_few_samples(kept, number, samples)
     if isinstance(sampler, OwnSampler):
         inverted_population(sampler, counts=counts)  # or what `discreet estimate` says of a law that is not linear
     found = {
-        **estimate_counts(kept, sampler, counts, confidence),
+        **estimate_from_counts(kept, sampler, counts, confidence),
         "round": number,
-        "days": store.by_day(agreed.id, number),
+        "days": store.sample_counts_by_day(agreed.id, number),
         "closed": kept.closed,
     }
-    shares, answers = (share_page, share_table, share_picture), (survey_page, survey_table, survey_picture)
+    shares, answers = (
+        (share_page_html, shares_as_csv, share_picture_svg),
+        (survey_page_html, survey_as_csv, survey_picture_svg),
+    )
     write_page, write_table, write_picture = shares if agreed.survey is None else answers
     files = {
         "index.html": write_page(agreed, found, kept.questions),

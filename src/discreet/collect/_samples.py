@@ -37,9 +37,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.client import MOST_BATCH, MOST_NAME
-from discreet.collect._counting import NAME_PATTERN, NAME_RULE, Arrival, Verdict, reports_as_signed
-from discreet.collect._requests import bad_request, unavailable, unprocessable
-from discreet.collect._store import Store, today
+from discreet.collect._counting import NAME_PATTERN, NAME_RULE, Arrival, Verdict, reports_as_signed_integers
+from discreet.collect._requests import bad_request_problem, unavailable_problem, unprocessable_problem
+from discreet.collect._store import Store, today_in_utc
 from discreet.domain import CellDomain, Coding, Labels, Numbers, refuse_repeated_fields
 from discreet.errors import DiscreetError, StoreError
 from discreet.mechanisms import Reports, ReportSampler
@@ -68,7 +68,7 @@ class OutcomeReader:
         self.size = coding.size
 
     @property
-    def allowed_samples(self) -> str:
+    def allowed_samples_text(self) -> str:
         """The valid samples in words."""
         if isinstance(self._domain, Labels):
             return f"one of the agreement's {self.size:,} labels, {'a text' if self._texts else 'a whole number'}"
@@ -78,36 +78,39 @@ class OutcomeReader:
         return f"a number from {edges[0]:.17g} to {edges[-1]:.17g}, in one of the agreement's cells"
 
     @property
-    def allowed_numbers(self) -> str:
+    def allowed_numbers_text(self) -> str:
         """The valid outcome numbers in words."""
         return f"the number of an outcome, from 0 to {self.size - 1}"
 
-    def numbers_in_json(self, samples: Sequence[Any]) -> Integers:
+    def stored_numbers_from_json(self, samples: Sequence[Any]) -> Integers:
         """The outcome of every sample of a JSON document, -1 for what is none."""
         if isinstance(self._domain, CellDomain):
             return self._domain.find_cells(np.array([_number_or_nan(sample) for sample in samples], dtype=np.float64))
         kind = str if self._texts else int
         return self._domain.find_numbers([sample if type(sample) is kind else None for sample in samples])
 
-    def numbers_in_column(self, column: pa.Array) -> Integers:
-        """The same for a checked column without nulls, whose type fits. Words of a dictionary are looked up once, not unpacked."""
+    def stored_numbers_from_column(self, column: pa.Array) -> Integers:
+        """The outcome of every sample of a checked column without nulls, whose type fits.
+
+        Words of a dictionary are looked up once, not unpacked.
+        """
         if pa.types.is_dictionary(column.type):
-            words = self.numbers_in_json(column.dictionary.cast(pa.large_string()).to_pylist())
+            words = self.stored_numbers_from_json(column.dictionary.cast(pa.large_string()).to_pylist())
             return np.asarray(words[column.indices.to_numpy(zero_copy_only=False)])
         if isinstance(self._domain, Labels):
-            return self.numbers_in_json(column.to_pylist())
+            return self.stored_numbers_from_json(column.to_pylist())
         if isinstance(self._domain, CellDomain):
             return self._domain.find_cells(column.to_numpy(zero_copy_only=False).astype(np.float64))
-        return self.numbers_in_number_column(column)
+        return self.stored_numbers_from_outcome_numbers(column)
 
-    def numbers_in_number_column(self, column: pa.Array) -> Integers:
-        """The same for a column of integers, without nulls, that are numbers of outcomes."""
+    def stored_numbers_from_outcome_numbers(self, column: pa.Array) -> Integers:
+        """The numbers in a column of integers without nulls, -1 for what is no outcome's."""
         return Numbers(self.size).find_numbers(column.to_numpy(zero_copy_only=False))
 
-    def takes_type(self, kind: pa.DataType) -> bool:
+    def accepts_column_type(self, kind: pa.DataType) -> bool:
         """Whether a column of that type can contain samples."""
         if self._texts:
-            return holds_texts(kind)
+            return is_text_column_type(kind)
         numeric = pa.types.is_floating(kind) and isinstance(self._domain, CellDomain)
         return bool(pa.types.is_integer(kind) or numeric)
 
@@ -124,31 +127,31 @@ class ReportReader:
             self._are_reports, layout = sampler.blocks.are_blocks, sampler.blocks.report_description
         else:
             self._are_reports, layout = sampler.are_reports, f"a whole number up to {sampler.largest}"
-        self.allowed_samples = f"a report of the agreement: {layout}, its digits as a text (in Arrow an integer)"
-        self.allowed_numbers = self.allowed_samples
+        self.allowed_samples_text = f"a report of the agreement: {layout}, its digits as a text (in Arrow an integer)"
+        self.allowed_numbers_text = self.allowed_samples_text
 
-    def numbers_in_json(self, samples: Sequence[Any]) -> Integers:
+    def stored_numbers_from_json(self, samples: Sequence[Any]) -> Integers:
         """Every report of a JSON document as stores keep it, -1 for what is none."""
         digits = [type(sample) is str and _DIGITS.fullmatch(sample) is not None for sample in samples]
         given = [int(sample) if good else _MOST_REPORT for sample, good in zip(samples, digits, strict=True)]
-        return self._stored_numbers(np.array([min(each, _MOST_REPORT) for each in given], dtype=np.uint64))
+        return self._stored_numbers_of_reports(np.array([min(each, _MOST_REPORT) for each in given], dtype=np.uint64))
 
-    def numbers_in_column(self, column: pa.Array) -> Integers:
-        """The same for a column of integers without nulls."""
+    def stored_numbers_from_column(self, column: pa.Array) -> Integers:
+        """Every report of a column of integers without nulls, as stores keep it, -1 for what is none."""
         values = column.to_numpy(zero_copy_only=False)
-        return self._stored_numbers(np.where(values < 0, np.uint64(_MOST_REPORT), values.astype(np.uint64)))
+        return self._stored_numbers_of_reports(np.where(values < 0, np.uint64(_MOST_REPORT), values.astype(np.uint64)))
 
-    numbers_in_number_column = numbers_in_column
+    stored_numbers_from_outcome_numbers = stored_numbers_from_column
 
-    def takes_type(self, kind: pa.DataType) -> bool:
+    def accepts_column_type(self, kind: pa.DataType) -> bool:
         """Whether a column of that type can hold reports."""
         return bool(pa.types.is_integer(kind))
 
-    def _stored_numbers(self, reports: Reports) -> Integers:
-        return np.where(self._are_reports(reports), reports_as_signed(reports), _NONE)
+    def _stored_numbers_of_reports(self, reports: Reports) -> Integers:
+        return np.where(self._are_reports(reports), reports_as_signed_integers(reports), _NONE)
 
 
-def holds_texts(kind: pa.DataType) -> bool:
+def is_text_column_type(kind: pa.DataType) -> bool:
     """Whether a column of that type contains texts, directly or by a dictionary."""
     return is_text(kind) or bool(pa.types.is_dictionary(kind) and is_text(kind.value_type))
 
@@ -187,48 +190,50 @@ class SampleRequest:
     def outcome_numbers(self, reader: OutcomeReader | ReportReader) -> NDArray[np.int64]:
         """The outcome of every sample, or every report; one that is none refuses the whole request."""
         if self.columns:
-            found = [self._outcomes_of_column(reader, column) for column in self.samples]
+            found = [self._outcome_numbers_of_column(reader, column) for column in self.samples]
             numbers = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
         else:
-            numbers = reader.numbers_in_json(self.samples)
+            numbers = reader.stored_numbers_from_json(self.samples)
         wrong_ones = numbers == _NONE
         if wrong_ones.any():
             wrong = int(np.argmax(wrong_ones))
-            allowed = reader.allowed_numbers if self.numbered else reader.allowed_samples
-            raise unprocessable(f"{self.field_place(wrong, 'sample')} is not {allowed}")
+            allowed = reader.allowed_numbers_text if self.numbered else reader.allowed_samples_text
+            raise unprocessable_problem(f"{self.describe_field(wrong, 'sample')} is not {allowed}")
         return numbers
 
-    def field_place(self, number: int, field: str) -> str:
+    def describe_field(self, number: int, field: str) -> str:
         """The name of a row's field in messages."""
         if self.alone:
             return field
         return f"row {number} of column {field!r}" if self.columns else f"samples[{number}].{field}"
 
-    def _outcomes_of_column(self, reader: OutcomeReader | ReportReader, column: pa.Array) -> NDArray[np.int64]:
+    def _outcome_numbers_of_column(self, reader: OutcomeReader | ReportReader, column: pa.Array) -> NDArray[np.int64]:
         if self.numbered:
-            return reader.numbers_in_number_column(column)
-        if not reader.takes_type(column.type):
-            raise unprocessable(f"column 'sample' has a type that does not fit: a sample is {reader.allowed_samples}")
-        return reader.numbers_in_column(column)
+            return reader.stored_numbers_from_outcome_numbers(column)
+        if not reader.accepts_column_type(column.type):
+            raise unprocessable_problem(
+                f"column 'sample' has a type that does not fit: a sample is {reader.allowed_samples_text}"
+            )
+        return reader.stored_numbers_from_column(column)
 
 
 def parse_json_samples(body: bytes) -> SampleRequest:
     """The samples in a JSON document: one, or a list."""
     document = _parse_strict_json(body)
     if not isinstance(document, dict):
-        raise bad_request("the body is not a JSON object")
+        raise bad_request_problem("the body is not a JSON object")
     alone = "samples" not in document
-    _check_exact_fields(document, _ABOUT | (_ROW if alone else {"samples"}), "the body")
-    agreement, round_number = _check_agreement_and_round(document["agreement"], document["round"])
+    _refuse_other_fields(document, _ABOUT | (_ROW if alone else {"samples"}), "the body")
+    agreement, round_number = _require_agreement_and_round(document["agreement"], document["round"])
     rows = [document] if alone else document["samples"]
     if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_BATCH:
-        raise unprocessable(f"samples is not a list of 1 to {MOST_BATCH:,}; send more in several requests")
+        raise unprocessable_problem(f"samples is not a list of 1 to {MOST_BATCH:,}; send more in several requests")
     if not alone:
         for number, row in enumerate(rows):
             if type(row) is not dict:
-                raise bad_request(f"samples[{number}] is not a JSON object")
+                raise bad_request_problem(f"samples[{number}] is not a JSON object")
             if row.keys() != _ROW:
-                _check_exact_fields(row, _ROW, f"samples[{number}]")
+                _refuse_other_fields(row, _ROW, f"samples[{number}]")
     sent = SampleRequest(
         agreement,
         round_number,
@@ -237,7 +242,7 @@ def parse_json_samples(body: bytes) -> SampleRequest:
         [row["sample"] for row in rows],
         alone=alone,
     )
-    _check_names(sent)
+    _refuse_invalid_names(sent)
     return sent
 
 
@@ -248,51 +253,55 @@ def parse_arrow_samples(body: bytes) -> SampleRequest:
     samples = []
     try:
         stream = ArrowStream("the body", io.BytesIO(body))
-        _check_columns(stream.schema)
+        _refuse_wrong_columns(stream.schema)
         metadata = stream.schema.metadata or {}
-        agreement, round_number = _read_agreement_and_round(metadata)
-        numbered = _holds_numbers(metadata, stream.schema)
-        for batch in _bounded_batches(stream):
+        agreement, round_number = _agreement_and_round_in_metadata(metadata)
+        numbered = _states_outcome_numbers(metadata, stream.schema)
+        for batch in _read_batches_within_limit(stream):
             clients += _column_texts(batch, "client")
             keys += _column_texts(batch, "key")
             samples.append(batch.column("sample"))
     except DiscreetError as error:
-        raise bad_request(str(error)[:_MOST_TOLD]) from None
+        raise bad_request_problem(str(error)[:_MOST_TOLD]) from None
     if not clients:
-        raise unprocessable(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows")
+        raise unprocessable_problem(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows")
     sent = SampleRequest(agreement, round_number, clients, keys, samples, columns=True, numbered=numbered)
-    _check_names(sent)
+    _refuse_invalid_names(sent)
     return sent
 
 
-def _check_columns(schema: pa.Schema) -> None:
+def _refuse_wrong_columns(schema: pa.Schema) -> None:
     if set(names_of(schema, "the body")) != _ROW:
-        raise bad_request("the columns of the Arrow stream are not client, key and sample")
+        raise bad_request_problem("the columns of the Arrow stream are not client, key and sample")
     for name in ("client", "key"):
-        if not holds_texts(schema.field(name).type):
-            raise unprocessable(f"column {name!r} does not hold texts")
+        if not is_text_column_type(schema.field(name).type):
+            raise unprocessable_problem(f"column {name!r} does not hold texts")
     kind = schema.field("sample").type
-    if not (holds_texts(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise unprocessable("column 'sample' holds neither texts nor numbers")
+    if not (is_text_column_type(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise unprocessable_problem("column 'sample' holds neither texts nor numbers")
 
 
-def _bounded_batches(stream: ArrowStream) -> Iterator[pa.RecordBatch]:
+def _read_batches_within_limit(stream: ArrowStream) -> Iterator[pa.RecordBatch]:
     """The batches of a stream, fully checked and limited in total size: unpacked, they may be larger than the request."""
     rows = size = 0
     for batch in stream:
         rows += batch.num_rows
         if rows > MOST_BATCH:
-            raise unprocessable(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows; send more in several")
+            raise unprocessable_problem(
+                f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows; send more in several"
+            )
         if not batch.num_rows:
             continue
         found = check_batch(batch, "the body", sorted(_ROW))
         size += found.nbytes
         if size > _MOST_UNPACKED:
-            raise unprocessable(f"the Arrow stream unpacks to more than {_MOST_UNPACKED:,} bytes; send less in one")
+            raise unprocessable_problem(
+                f"the Arrow stream unpacks to more than {_MOST_UNPACKED:,} bytes; send less in one"
+            )
         for name, column in zip(found.schema.names, found.columns, strict=True):
             words = column.dictionary if pa.types.is_dictionary(column.type) else column
             if column.null_count or words.null_count:
-                raise unprocessable(f"column {name!r} holds nulls")
+                raise unprocessable_problem(f"column {name!r} holds nulls")
         yield found
 
 
@@ -302,51 +311,53 @@ def _column_texts(batch: pa.RecordBatch, name: str) -> list[str]:
     words = column.dictionary if pa.types.is_dictionary(column.type) else column
     lengths = pc.binary_length(words.cast(pa.large_string()))
     if (pc.max(lengths).as_py() or 0) > MOST_NAME:
-        raise unprocessable(f"column {name!r} holds a text that is not {NAME_RULE}")
+        raise unprocessable_problem(f"column {name!r} holds a text that is not {NAME_RULE}")
     return [str(text) for text in without_dictionaries(column).to_pylist()]
 
 
-def _read_agreement_and_round(metadata: dict[bytes, bytes]) -> tuple[str, int]:
+def _agreement_and_round_in_metadata(metadata: dict[bytes, bytes]) -> tuple[str, int]:
     """Agreement and round from the metadata of a schema."""
     try:
         agreement, number = metadata[b"agreement"].decode("ascii"), metadata[b"round"].decode("ascii")
     except (KeyError, UnicodeDecodeError):
-        raise bad_request("the schema's metadata do not hold agreement and round, as texts") from None
+        raise bad_request_problem("the schema's metadata do not hold agreement and round, as texts") from None
     if not (number.isdigit() and len(number) < 19 and (number == "0" or number[0] != "0")):
-        raise bad_request("round in the schema's metadata is not a whole number")
-    return _check_agreement_and_round(agreement, int(number))
+        raise bad_request_problem("round in the schema's metadata is not a whole number")
+    return _require_agreement_and_round(agreement, int(number))
 
 
-def _holds_numbers(metadata: dict[bytes, bytes], schema: pa.Schema) -> bool:
+def _states_outcome_numbers(metadata: dict[bytes, bytes], schema: pa.Schema) -> bool:
     """Whether the metadata of the schema state that samples are outcome numbers."""
     said = metadata.get(b"samples")
     if said is None:
         return False
     if said != b"numbers":
-        raise bad_request('samples in the schema\'s metadata is not "numbers"')
+        raise bad_request_problem('samples in the schema\'s metadata is not "numbers"')
     if not pa.types.is_integer(schema.field("sample").type):
-        raise unprocessable("column 'sample' does not hold whole numbers, as samples in the schema's metadata says")
+        raise unprocessable_problem(
+            "column 'sample' does not hold whole numbers, as samples in the schema's metadata says"
+        )
     return True
 
 
-def _check_agreement_and_round(agreement: Any, round_number: Any) -> tuple[str, int]:
+def _require_agreement_and_round(agreement: Any, round_number: Any) -> tuple[str, int]:
     if not (isinstance(agreement, str) and len(agreement) == _ID_DIGITS and NAME_PATTERN.fullmatch(agreement)):
-        raise unprocessable(f"agreement is not the id of an agreement, {_ID_DIGITS} hexadecimal digits")
+        raise unprocessable_problem(f"agreement is not the id of an agreement, {_ID_DIGITS} hexadecimal digits")
     if type(round_number) is not int or not 1 <= round_number <= _MOST_ROUND:
-        raise unprocessable("round is not a whole number of at least 1")
+        raise unprocessable_problem("round is not a whole number of at least 1")
     return agreement, round_number
 
 
-def _check_names(sent: SampleRequest) -> None:
+def _refuse_invalid_names(sent: SampleRequest) -> None:
     for column, names in (("client", sent.clients), ("key", sent.keys)):
         for number, name in enumerate(names):
             if type(name) is not str or NAME_PATTERN.fullmatch(name) is None:
-                raise unprocessable(f"{sent.field_place(number, column)} is not a text of {NAME_RULE}")
+                raise unprocessable_problem(f"{sent.describe_field(number, column)} is not a text of {NAME_RULE}")
 
 
-def _check_exact_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
+def _refuse_other_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
     if found.keys() != needed:
-        raise bad_request(f"{where} does not have exactly the fields {', '.join(sorted(needed))}")
+        raise bad_request_problem(f"{where} does not have exactly the fields {', '.join(sorted(needed))}")
 
 
 def _parse_strict_json(body: bytes) -> Any:
@@ -357,7 +368,7 @@ def _parse_strict_json(body: bytes) -> Any:
             parse_constant=_refuse_json_constant,
         )
     except (ValueError, RecursionError):  # also for an integer of thousands of digits
-        raise bad_request("the body is not JSON in UTF-8, with each field once and without NaN") from None
+        raise bad_request_problem("the body is not JSON in UTF-8, with each field once and without NaN") from None
 
 
 def _refuse_json_constant(_: str) -> NoReturn:
@@ -408,7 +419,7 @@ class StoreWriter:
         self._thread: threading.Thread | None = None
 
     @property
-    def waiting(self) -> int:
+    def waiting_sample_count(self) -> int:
         """The number of samples that wait or are being written."""
         return self._waiting
 
@@ -419,11 +430,11 @@ class StoreWriter:
         answer: asyncio.Future[list[Verdict]] = asyncio.get_running_loop().create_future()
         with self._changed:
             if self._closed:
-                raise unavailable("the collector is stopping")
+                raise unavailable_problem("the collector is stopping")
             if self._waiting + len(arrivals) > MOST_WAITING:
-                raise unavailable("more samples wait than can be written")
+                raise unavailable_problem("more samples wait than can be written")
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run_writer, name="writer", daemon=True)
+                self._thread = threading.Thread(target=self._write_queue_until_closed, name="writer", daemon=True)
                 self._thread.start()
             self._queue.append(_WaitingRequest(agreement, round_number, arrivals, tokens, answer))
             self._waiting += len(arrivals)
@@ -431,7 +442,7 @@ class StoreWriter:
         try:
             return await answer
         except StoreError:
-            raise unavailable("the store cannot be written now") from None
+            raise unavailable_problem("the store cannot be written now") from None
 
     def close(self) -> None:
         """Write what was taken, and take no more."""
@@ -441,7 +452,7 @@ class StoreWriter:
         if self._thread is not None:
             self._thread.join()
 
-    def _run_writer(self) -> None:
+    def _write_queue_until_closed(self) -> None:
         settled, last = True, time.monotonic()
         while True:
             with self._changed:
@@ -450,7 +461,7 @@ class StoreWriter:
                 if not self._queue and not self._closed:
                     self._changed.wait(SETTLE_SECONDS)
                 done = self._closed and not self._queue
-                taken = self._next_requests()
+                taken = self._take_next_requests()
             groups: dict[tuple[str, int], list[_WaitingRequest]] = {}
             for each in taken:
                 groups.setdefault((each.agreement, each.round), []).append(each)
@@ -460,11 +471,11 @@ class StoreWriter:
                 self._waiting -= sum(len(each.arrivals) for each in taken)
                 idle = not self._queue
             if idle or time.monotonic() - last > SETTLE_SECONDS:
-                settled, last = self._settle(), time.monotonic()
+                settled, last = self._erase_earlier_versions(), time.monotonic()
             if done:
                 return
 
-    def _next_requests(self) -> list[_WaitingRequest]:
+    def _take_next_requests(self) -> list[_WaitingRequest]:
         """The requests to write together next."""
         taken: list[_WaitingRequest] = []
         many = 0
@@ -473,11 +484,11 @@ class StoreWriter:
             many += len(taken[-1].arrivals)
         return taken
 
-    def _settle(self) -> bool:
+    def _erase_earlier_versions(self) -> bool:
         try:
-            return self._store.settle()
+            return self._store.erase_earlier_versions()
         except StoreError:
-            return True  # opening the store before the next write settles it
+            return True  # opening the store before the next write does it
         except Exception as error:
             self._failed(error)
             return True
@@ -485,11 +496,11 @@ class StoreWriter:
     def _write_requests(self, agreement: str, round_number: int, group: list[_WaitingRequest]) -> None:
         found: dict[int, Any] = {}
         try:
-            found |= self._unknown_tokens(group)
+            found |= self._requests_with_unknown_tokens(group)
             known = [each for each in group if id(each) not in found]
             if known:
                 arrivals = [arrival for each in known for arrival in each.arrivals]
-                verdicts = self._store.count(agreement, round_number, arrivals, today())
+                verdicts = self._store.count_arrivals(agreement, round_number, arrivals, today_in_utc())
                 ends = itertools.accumulate((len(each.arrivals) for each in known), initial=0)
                 spans = itertools.pairwise(ends)
                 found |= {id(each): verdicts[first:last] for each, (first, last) in zip(known, spans, strict=True)}
@@ -499,16 +510,16 @@ class StoreWriter:
         except Exception as error:  # any error must be answered, and others served
             self._failed(error)
             found = {id(each): StoreError("not written") for each in group}
-        _schedule_on_loop(
+        _call_soon_on_loop(
             group[0].answer.get_loop(), lambda: _set_request_answers(group, [found[id(each)] for each in group])
         )
 
-    def _unknown_tokens(self, group: list[_WaitingRequest]) -> dict[int, UnknownToken]:
+    def _requests_with_unknown_tokens(self, group: list[_WaitingRequest]) -> dict[int, UnknownToken]:
         """The requests with a token that is not enrolled, and the place of its first sample."""
         tokens = sorted({token for each in group for token in each.tokens})
         if not tokens:
             return {}
-        known = self._store.known_tokens(tokens)
+        known = self._store.unrevoked_client_tokens(tokens)
         unknown = {id(each): [token in known for token in each.tokens] for each in group}
         return {which: UnknownToken(there.index(False)) for which, there in unknown.items() if not all(there)}
 
@@ -523,6 +534,6 @@ def _set_request_answers(group: list[_WaitingRequest], found: list[Any]) -> None
             each.answer.set_result(answer)
 
 
-def _schedule_on_loop(loop: asyncio.AbstractEventLoop, said: Callable[[], None]) -> None:
+def _call_soon_on_loop(loop: asyncio.AbstractEventLoop, said: Callable[[], None]) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(said)

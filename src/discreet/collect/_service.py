@@ -57,9 +57,9 @@ from discreet.collect._catalogue import (
     EnrolmentCache,
     EstimateRequest,
     Estimates,
-    authorized_gateway,
-    columns_with_private_groups,
+    gateway_id_from_authorization,
     sign_agreements,
+    survey_columns_to_group_by,
 )
 from discreet.collect._counting import Arrival, Verdict, token_digest
 from discreet.collect._pages import enrol_tokens, page_routes
@@ -69,13 +69,13 @@ from discreet.collect._requests import (
     Guard,
     RequestLimits,
     RequestProblem,
-    bad_request,
-    report_fault,
-    unavailable,
+    bad_request_problem,
+    print_fault_without_message,
+    unavailable_problem,
 )
-from discreet.collect._results import hidden_estimate
+from discreet.collect._results import document_of_hidden_estimate
 from discreet.collect._samples import SampleRequest, StoreWriter, UnknownToken, parse_arrow_samples, parse_json_samples
-from discreet.collect._store import AFTER, ALWAYS, Store, check_store
+from discreet.collect._store import AFTER, ALWAYS, Store, refuse_unless_store
 from discreet.errors import StoreError
 
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -139,7 +139,7 @@ class Metrics:
         for verdict, many in Tally(verdicts).items():
             self._by_verdict[verdict].inc(many)
 
-    def observe_estimate(self, seconds: float) -> None:
+    def record_estimate_seconds(self, seconds: float) -> None:
         """Record the duration of an estimate."""
         self._estimate_seconds.observe(seconds)
 
@@ -147,7 +147,7 @@ class Metrics:
         """Count an unexpected error."""
         self._bugs.inc()
 
-    def text(self) -> bytes:
+    def prometheus_text(self) -> bytes:
         """All metrics in Prometheus' format."""
         if METRICS_FOLDER not in os.environ:
             return generate_latest(self._registry)
@@ -201,7 +201,7 @@ def service(
     Raises:
         DiscreetError: for agreements whose samples cannot be counted, invalid origins, and a key that is not the store's.
     """
-    check_store(store)
+    refuse_unless_store(store)
     if tokens is not None or gateways is not None:
         enrol_tokens(store, () if tokens is None else tokens, () if gateways is None else gateways)
     if key is not None:
@@ -214,9 +214,9 @@ class _Service:
         self._store, self._enrolment = store, EnrolmentCache(store)
         self._catalogue = Catalogue(store, rounds)
         self._version = 0
-        self._metrics = Metrics(lambda: self._writer.waiting)
+        self._metrics = Metrics(lambda: self._writer.waiting_sample_count)
         self._writer = StoreWriter(store, wrote=self._count_transaction, failed=self._report_failure)
-        self._estimates = Estimates(store, lambda: self._version, self._metrics.observe_estimate)
+        self._estimates = Estimates(store, lambda: self._version, self._metrics.record_estimate_seconds)
         self._limits = RequestLimits(patience)
         # one at a time: a hostile body may unpack to many times its size
         self._reading = ThreadPoolExecutor(1, "reading")
@@ -225,9 +225,9 @@ class _Service:
         routes = [
             Route(SAMPLES, self._post_samples, methods=["POST"]),
             Route(ESTIMATE, self._get_estimate),
-            Route(GROUPS, self._get_groups),
-            Route(CHANGE, self._get_change),
-            Route(POOLED, self._get_pooled),
+            Route(GROUPS, self._get_estimates_of_groups),
+            Route(CHANGE, self._get_estimate_of_change),
+            Route(POOLED, self._get_estimate_of_stages),
             Route(COLLECTION, self._get_collection),
             Route(AGREEMENT, self._get_agreement),
             Route(WEIGHTS, self._get_weights),
@@ -239,7 +239,7 @@ class _Service:
         self._paths = {route.path for route in routes}
         inner = Starlette(
             routes=routes,
-            lifespan=self._close_at_end,
+            lifespan=self._close_writer_at_shutdown,
             exception_handlers={
                 RequestProblem: _refusal_response,
                 HTTPException: _unknown_path_response,
@@ -254,11 +254,11 @@ class _Service:
             origins=origins,
             answered=self._count_answer,
             failed=self._report_failure,
-            direct={("POST", SAMPLES): self._answer_samples},
+            direct={("POST", SAMPLES): self._answer_samples_request},
         )
 
     @asynccontextmanager
-    async def _close_at_end(self, _: Starlette) -> AsyncIterator[None]:
+    async def _close_writer_at_shutdown(self, _: Starlette) -> AsyncIterator[None]:
         yield
         await asyncio.get_running_loop().run_in_executor(None, self._writer.close)
         self._reading.shutdown()
@@ -273,56 +273,60 @@ class _Service:
 
     def _report_failure(self, error: BaseException) -> None:
         self._metrics.count_failure()
-        report_fault(error)
+        print_fault_without_message(error)
 
-    async def _answer_samples(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer_samples_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         await (await self._post_samples(Request(scope, receive)))(scope, receive, send)
 
     async def _post_samples(self, request: Request) -> Response:
-        read = _body_reader(request)
-        enrolment = await self._enrolment.enrolment()
-        gateway = authorized_gateway(enrolment, request.headers.getlist("authorization"))
+        read = _body_parser_for(request)
+        enrolment = await self._enrolment.current_enrolment()
+        gateway = gateway_id_from_authorization(enrolment, request.headers.getlist("authorization"))
         async with self._limits.read_body(request) as body:
-            sent = await self._run_off_loop(len(body), read, body)
-            collected = await self._catalogue.agreement_of_samples(sent.agreement)
-            arrivals = await self._run_off_loop(len(body), _arrivals_of_request, sent, collected, gateway)
+            sent = await self._run_outside_loop_if_large(len(body), read, body)
+            collected = await self._catalogue.find_agreement_for_samples(sent.agreement)
+            arrivals = await self._run_outside_loop_if_large(len(body), _arrivals_of_request, sent, collected, gateway)
             asked = enrolment.needed and gateway is None
             tokens = [token_digest(client) for client in sent.clients] if asked else []
             try:
                 verdicts = await self._writer.write_samples(collected.id, sent.round, arrivals, tokens)
             except UnknownToken as unknown:
-                place = sent.field_place(unknown.place, "client")
+                place = sent.describe_field(unknown.place, "client")
                 raise RequestProblem(403, f"{place} is not one of the tokens of this collection") from None
         ticket = collected.kept.ticket if sent.alone and collected.kept.shown == AFTER else ""
         return _verdict_response(verdicts, alone=sent.alone, ticket=ticket)
 
-    async def _run_off_loop(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    async def _run_outside_loop_if_large(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
         if size <= _SMALL:
             return function(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self._reading, function, *arguments)
 
     async def _get_estimate(self, request: Request) -> Response:
-        asked = _query_parameters(request, "agreement", "round", "confidence")
+        asked = _read_query_parameters(request, "agreement", "round", "confidence")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
         number = _requested_round(asked, collected)
         if _may_see_estimates(request, collected):
             return await self._answer_estimate(request, asked, "estimate", [(collected, number)])
-        days = await asyncio.get_running_loop().run_in_executor(None, self._store.by_day, collected.id, number)
-        return _json_response(hidden_estimate(collected.kept, collected.sampler, days, number))
+        days = await asyncio.get_running_loop().run_in_executor(
+            None, self._store.sample_counts_by_day, collected.id, number
+        )
+        return _json_response(document_of_hidden_estimate(collected.kept, collected.sampler, days, number))
 
-    async def _get_groups(self, request: Request) -> Response:
-        asked = _query_parameters(request, "agreement", "round", "confidence", "by")
+    async def _get_estimates_of_groups(self, request: Request) -> Response:
+        asked = _read_query_parameters(request, "agreement", "round", "confidence", "by")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
         number, by = _requested_round(asked, collected), asked.get("by")
         if by is None:
             sides = [(each, number) for each in self._catalogue.agreements_of_groups(collected)]
             return await self._answer_estimate(request, asked, "groups", sides)
-        if by not in columns_with_private_groups(collected.agreement):
-            raise bad_request("by is not a column of the survey that a question asks for together with another one")
+        if by not in survey_columns_to_group_by(collected.agreement):
+            raise bad_request_problem(
+                "by is not a column of the survey that a question asks for together with another one"
+            )
         return await self._answer_estimate(request, asked, "within", [(collected, number)], by)
 
-    async def _get_pooled(self, request: Request) -> Response:
-        asked = _query_parameters(request, "agreement", "round", "confidence")
+    async def _get_estimate_of_stages(self, request: Request) -> Response:
+        asked = _read_query_parameters(request, "agreement", "round", "confidence")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
         number = _requested_round(asked, collected)
         stages = [each for each in self._catalogue.agreements_of_stages(collected) if number <= each.agreement.rounds]
@@ -330,13 +334,13 @@ class _Service:
             raise RequestProblem(404, "the collection has no stages that can be estimated together")
         return await self._answer_estimate(request, asked, "pooled", [(each, number) for each in stages])
 
-    async def _get_change(self, request: Request) -> Response:
-        asked = _query_parameters(request, "agreement", "round", "confidence", "from")
+    async def _get_estimate_of_change(self, request: Request) -> Response:
+        asked = _read_query_parameters(request, "agreement", "round", "confidence", "from")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
         later = _requested_round(asked, collected)
         earlier = _requested_round({"round": asked.get("from", str(later - 1))}, collected)
         if earlier == later:
-            raise bad_request("from and round are the same round; a change is that from one to another")
+            raise bad_request_problem("from and round are the same round; a change is that from one to another")
         return await self._answer_estimate(request, asked, "change", [(collected, earlier), (collected, later)])
 
     async def _answer_estimate(
@@ -356,22 +360,22 @@ class _Service:
         return _tagged_response(request, told.body, told.tag, JSON)
 
     async def _get_collection(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
-        enrolment = await self._enrolment.enrolment()
+        collected = await self._catalogue.find_agreement(_read_query_parameters(request, "agreement").get("agreement"))
+        enrolment = await self._enrolment.current_enrolment()
         own = self._catalogue.agreements_of_collection(collected.kept.collection)
         newest = {each.kept.collection: each for each in self._catalogue.all_agreements}
         return _json_response(
             {
                 "collection": collected.kept.collection,
                 "agreement": own[-1].id,
-                "round": own[-1].round,
+                "round": own[-1].newest_round,
                 "enrolment": enrolment.needed,
                 "closed": collected.kept.closed,
                 "shown": collected.kept.shown,
                 "agreements": [_agreement_summary(each) for each in own],
                 "groups": [each.id for each in self._catalogue.agreements_of_groups(collected)],
                 "stages": [each.id for each in self._catalogue.agreements_of_stages(collected)],
-                "within": columns_with_private_groups(collected.agreement),
+                "within": survey_columns_to_group_by(collected.agreement),
                 "beside": [
                     {"agreement": each.id, "purpose": each.agreement.purpose}
                     for each in newest.values()
@@ -381,35 +385,37 @@ class _Service:
         )
 
     async def _get_agreement(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
-        return _tagged_response(request, collected.text, f'"{collected.id}"', JSON)
+        collected = await self._catalogue.find_agreement(_read_query_parameters(request, "agreement").get("agreement"))
+        return _tagged_response(request, collected.file_bytes, f'"{collected.id}"', JSON)
 
     async def _get_weights(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
-        if collected.weights is None:
+        collected = await self._catalogue.find_agreement(_read_query_parameters(request, "agreement").get("agreement"))
+        if collected.weights_file_bytes is None:
             raise RequestProblem(404, "the agreement has no weights beside its own text")
-        return _tagged_response(request, collected.weights, f'"{collected.id}"', "application/octet-stream")
+        return _tagged_response(request, collected.weights_file_bytes, f'"{collected.id}"', "application/octet-stream")
 
     async def _get_questions(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
+        collected = await self._catalogue.find_agreement(_read_query_parameters(request, "agreement").get("agreement"))
         if collected.kept.questions is None:
             raise RequestProblem(404, "no questions were written for this agreement")
         return _tagged_response(request, collected.kept.questions.encode(), f'"{collected.questions_digest}"', JSON)
 
     async def _get_health(self, request: Request) -> Response:
-        _query_parameters(request)
+        _read_query_parameters(request)
         collected = await self._catalogue.find_agreement(None)
-        await asyncio.get_running_loop().run_in_executor(None, self._store.by_day, collected.id, collected.round)
+        await asyncio.get_running_loop().run_in_executor(
+            None, self._store.sample_counts_by_day, collected.id, collected.newest_round
+        )
         return _json_response({"status": "ok"})
 
     async def _get_metrics(self, request: Request) -> Response:
-        _query_parameters(request)
-        text = await asyncio.get_running_loop().run_in_executor(None, self._metrics.text)
+        _read_query_parameters(request)
+        text = await asyncio.get_running_loop().run_in_executor(None, self._metrics.prometheus_text)
         return Response(text, headers={"Content-Type": MEDIA_TYPE, "Cache-Control": "no-store"})
 
 
 def _arrivals_of_request(sent: SampleRequest, collected: CollectedAgreement, gateway: str | None) -> list[Arrival]:
-    collected.check_round_is_open(sent.round)
+    collected.refuse_closed_round(sent.round)
     return collected.make_arrivals(
         sent.round, sent.clients, sent.keys, sent.outcome_numbers(collected.sample_reader), gateway
     )
@@ -451,7 +457,7 @@ def _may_see_estimates(request: Request, collected: CollectedAgreement) -> bool:
     return kept.shown == ALWAYS or (kept.shown == AFTER and holds)
 
 
-def _body_reader(request: Request) -> Callable[[bytes], SampleRequest]:
+def _body_parser_for(request: Request) -> Callable[[bytes], SampleRequest]:
     kinds = request.headers.getlist("content-type")
     named = kinds[0].partition(";")[0].strip().lower() if len(kinds) == 1 else ""
     if named not in _READERS:
@@ -461,21 +467,21 @@ def _body_reader(request: Request) -> Callable[[bytes], SampleRequest]:
     return _READERS[named]
 
 
-def _query_parameters(request: Request, *known: str) -> dict[str, str]:
+def _read_query_parameters(request: Request, *known: str) -> dict[str, str]:
     """The query's parameters; an error for an unknown or repeated one."""
     pairs = request.query_params.multi_items()
     found = dict(pairs)
     if len(found) != len(pairs) or not found.keys() <= set(known):
         said = f"those there are: {', '.join(known)}" if known else "there are none here"
-        raise bad_request(f"the query has a parameter that is not known, or one twice; {said}")
+        raise bad_request_problem(f"the query has a parameter that is not known, or one twice; {said}")
     return found
 
 
 def _requested_round(asked: dict[str, str], collected: CollectedAgreement) -> int:
     """The requested round; by default the newest open one."""
-    said = asked.get("round", str(collected.round))
+    said = asked.get("round", str(collected.newest_round))
     if not (said.isascii() and said.isdigit() and len(said) < 19 and 1 <= int(said) <= collected.agreement.rounds):
-        raise bad_request(f"round is not a whole number from 1 to {collected.agreement.rounds}")
+        raise bad_request_problem(f"round is not a whole number from 1 to {collected.agreement.rounds}")
     return int(said)
 
 
@@ -519,4 +525,4 @@ async def _failure_response(_: Request, __: Any) -> Response:
 
 
 async def _store_failure_response(_: Request, __: Any) -> Response:
-    return unavailable("the store cannot be read now").response
+    return unavailable_problem("the store cannot be read now").response

@@ -26,13 +26,18 @@ import uvicorn
 
 from discreet.agreement import Agreement
 from discreet.audit import MOST_DRAWS
-from discreet.client import CollectorKey, check_addresses, read_collector_key, write_collector_key
-from discreet.collect._catalogue import check_signing_key, collectable, differ_in_purpose_alone, sign_agreements
-from discreet.collect._counting import read_seal, write_seal
-from discreet.collect._pages import Questions, check_no_client_is_gateway, enrol_tokens, read_tokens
-from discreet.collect._requests import LOCAL, PATIENCE, LimitedConnection, check_origin, report_fault
+from discreet.client import CollectorKey, normalise_addresses, read_collector_key, write_collector_key
+from discreet.collect._catalogue import (
+    agreement_coding_and_sampler,
+    differ_in_purpose_alone,
+    refuse_other_signing_key,
+    sign_agreements,
+)
+from discreet.collect._counting import create_seal_file, read_seal_file
+from discreet.collect._pages import Questions, enrol_tokens, read_tokens, refuse_client_tokens_of_gateways
+from discreet.collect._requests import LOCAL, PATIENCE, LimitedConnection, parse_origin, print_fault_without_message
 from discreet.collect._service import METRICS_FOLDER, service
-from discreet.collect._sqlite import display_name, open_store
+from discreet.collect._sqlite import open_store, store_display_name
 from discreet.collect._store import LEAST_PREFIX, SHOWN, Store, id_with_prefix
 from discreet.errors import (
     DiscreetError,
@@ -67,19 +72,19 @@ class ServiceSettings:
     origins: tuple[str, ...] = ()
     patience: float = PATIENCE
 
-    def check_values(self) -> None:
+    def refuse_invalid_settings(self) -> None:
         """Raise an error, before anything is written, for settings that cannot be served."""
         _SECONDS.check("patience", self.patience)
         for number in self.rounds:
             check_count("round", number)
         for origin in self.origins:
-            check_origin(origin)
+            parse_origin(origin)
 
-    def run_until_stopped(self, bound: socket.socket, listening: Callable[[], None], *, alone: bool = True) -> None:
+    def serve_until_stopped(self, bound: socket.socket, listening: Callable[[], None], *, alone: bool = True) -> None:
         """Serve in this process until stopped. `alone`: whether the operator runs it, not the first of several processes."""
         with contextlib.closing(open_store(self.store, create=False, seal=self.seal)) as store:
             app = service(store, rounds=self.rounds, hosts=self.hosts, origins=self.origins, patience=self.patience)
-            _Server(app, listening, self.patience, alone=alone).run_until_stopped(bound)
+            _Server(app, listening, self.patience, alone=alone).serve_until_stopped(bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +103,7 @@ class _StoreAdditions:
     questions: Questions | None
 
     def __post_init__(self) -> None:
-        check_no_client_is_gateway(self.tokens, self.gateways)
+        refuse_client_tokens_of_gateways(self.tokens, self.gateways)
         if self.key is not None and os.path.lexists(self.key):
             read_collector_key(self.key)
 
@@ -107,30 +112,30 @@ class _StoreAdditions:
         create = bool(self.agreements) and self.follows is None
         if seal is not None and not os.path.lexists(seal):
             with contextlib.closing(open_store(where, create=create)) as store:
-                store.check_seal()  # a sealed store needs its own key, not a new one
-            write_seal(seal)
+                store.seal_pool_or_refuse()  # a sealed store needs its own key, not a new one
+            create_seal_file(seal)
         with contextlib.closing(open_store(where, create=create, seal=seal)) as store:
-            store.check_seal()
-            key = None if self.key is None else self._collector_key(store, self.key)
+            store.seal_pool_or_refuse()
+            key = None if self.key is None else self._read_or_create_collector_key(store, self.key)
             if self.tokens or self.gateways:
                 enrol_tokens(store, self.tokens, self.gateways)
             _add_agreements(store, where, self.agreements, self.follows, groups=self.groups)
             if key is not None:
                 sign_agreements(store, key, addresses, replace_key=self.replace_key)
             if self.least is not None:
-                store.hide_estimates(self.least)
+                store.hide_estimates_below(self.least)
             if self.shown is not None:
                 store.show_estimates(self.shown)
             if self.questions is not None:
                 store.keep_questions(self.agreements[0].id, self.questions.text)
 
-    def _collector_key(self, store: Store, path: str) -> CollectorKey:
+    def _read_or_create_collector_key(self, store: Store, path: str) -> CollectorKey:
         """The key in a file, if it may sign the store. It is created if missing, unless another key has signed the store."""
         if not os.path.lexists(path):
-            check_signing_key(store, None, replace_key=self.replace_key)
+            refuse_other_signing_key(store, None, replace_key=self.replace_key)
             write_collector_key(path)
         key = read_collector_key(path)
-        check_signing_key(store, key, replace_key=self.replace_key)
+        refuse_other_signing_key(store, key, replace_key=self.replace_key)
         return key
 
 
@@ -210,7 +215,7 @@ def serve(
     whole = []
     for agreement in check_list("agreements", agreements, "pass Agreement.read(path) for each"):
         check_kind("agreement", agreement, Agreement, "pass Agreement.read(path) for each")
-        whole.append(collectable(agreement)[0])
+        whole.append(agreement_coding_and_sampler(agreement)[0])
     settings = ServiceSettings(
         store=str(store),
         rounds=tuple(check_list("rounds", rounds, "pass the numbers of rounds")),
@@ -219,17 +224,17 @@ def serve(
         origins=tuple(check_texts("origins", origins, "pass origins such as https://example.org")),
         patience=patience,
     )
-    settings.check_values()
+    settings.refuse_invalid_settings()
     for agreement in whole:
         agreement.check_round(min(settings.rounds, default=1))
     if addresses:
         if key is None:
             raise DiscreetError("addresses are signed by a key, and none was given; name its file: --key FILE")
-        check_addresses(addresses)
+        normalise_addresses(addresses)
     if seal is None or os.path.lexists(seal):
-        read_seal(seal)
+        read_seal_file(seal)
     if groups:
-        _check_groups(whole)
+        _refuse_ungroupable_agreements(whole)
     additions = _StoreAdditions(
         agreements=whole,
         follows=follows,
@@ -240,20 +245,20 @@ def serve(
         replace_key=replace_key,
         least=None if least is None else check_count("least", least, least=0, most=MOST_DRAWS),
         shown=shown,
-        questions=None if questions is None else _read_questions(questions, whole),
+        questions=None if questions is None else _read_questions_file(questions, whole),
     )
-    with _bound_socket(host, port) as bound:
+    with _open_bound_socket(host, port) as bound:
         address = _socket_url(bound)
         additions.add_to_store(settings.store, settings.seal, addresses or (address,))
         bound.listen(_BACKLOG)
         told = (lambda: None) if listening is None else (lambda: listening(address))
         if workers == 1:
-            settings.run_until_stopped(bound, told)
+            settings.serve_until_stopped(bound, told)
         else:
-            _WorkerProcesses(settings, bound, workers, told).run_until_stopped()
+            _WorkerProcesses(settings, bound, workers, told).serve_until_stopped()
 
 
-def _read_questions(path: str | Path, agreements: Sequence[Agreement]) -> Questions:
+def _read_questions_file(path: str | Path, agreements: Sequence[Agreement]) -> Questions:
     check_path("questions", path)
     if len(agreements) != 1:
         raise DiscreetError("questions are asked under one agreement; pass that one")
@@ -283,14 +288,14 @@ class _Server(uvicorn.Server):
         )
         self._listening, self._alone = listening, alone
 
-    def run_until_stopped(self, bound: socket.socket) -> None:
+    def serve_until_stopped(self, bound: socket.socket) -> None:
         """Serve until stopped."""
-        _raise_file_limit()
+        _raise_open_file_limit()
         self.run(sockets=[bound])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and call `listening`."""
-        asyncio.get_running_loop().set_exception_handler(_report_unhandled)
+        asyncio.get_running_loop().set_exception_handler(_report_unhandled_error)
         await super().startup(sockets=sockets)
         if self.started:
             self._listening()
@@ -298,7 +303,7 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop at the first signal, and at once at the second; a clean stop is not a failure."""
-        with _handle_signals(self.handle_exit):
+        with _handling_stop_signals(self.handle_exit):
             yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -319,9 +324,12 @@ class _WorkerProcesses:
         self._stopping = threading.Event()
         self._running: list[SpawnProcess] = []
 
-    def run_until_stopped(self) -> None:
+    def serve_until_stopped(self) -> None:
         """Keep the processes running until stopped."""
-        with _handle_signals(self._stop_workers), tempfile.TemporaryDirectory(prefix="discreet-metrics-") as folder:
+        with (
+            _handling_stop_signals(self._stop_workers),
+            tempfile.TemporaryDirectory(prefix="discreet-metrics-") as folder,
+        ):
             os.environ[METRICS_FOLDER] = folder  # inherited by the processes
             ready = self._context.Semaphore(0)
             self._running = [self._start_worker(ready) for _ in range(self._workers)]
@@ -364,26 +372,26 @@ def _run_worker(settings: ServiceSettings, bound: socket.socket, ready: Any) -> 
     first = multiprocessing.parent_process()
     assert first is not None
 
-    def end_with_first_process() -> None:
+    def stop_when_first_process_ends() -> None:
         first.join()
         os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Thread(target=end_with_first_process, daemon=True).start()
+    threading.Thread(target=stop_when_first_process_ends, daemon=True).start()
     try:
-        settings.run_until_stopped(bound, ready.release, alone=False)
+        settings.serve_until_stopped(bound, ready.release, alone=False)
     except DiscreetError as error:  # such as a missing store: the first process starts another one
         sys.exit(f"discreet: {error}")
 
 
-def _report_unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _report_unhandled_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Report an error outside of any request."""
     error = context.get("exception")
     if isinstance(error, Exception) and not isinstance(error, OSError):  # broken connections are normal
-        report_fault(error)
+        print_fault_without_message(error)
 
 
 @contextlib.contextmanager
-def _handle_signals(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def _handling_stop_signals(stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -395,7 +403,7 @@ def _handle_signals(stop: Callable[[int, FrameType | None], None]) -> Iterator[N
             signal.signal(sig, handler)
 
 
-def _check_groups(agreements: Sequence[Agreement]) -> None:
+def _refuse_ungroupable_agreements(agreements: Sequence[Agreement]) -> None:
     """Raise an error for agreements that cannot be those of groups."""
     if len(agreements) < 2:
         raise DiscreetError("groups (--groups) are several agreements; name one file for each group")
@@ -415,15 +423,15 @@ def _add_agreements(
     before = list(collections)
     if not (before or agreements):
         raise DiscreetError(
-            f"{display_name(where)} keeps no agreement yet; name the file of one, as `discreet agree` writes it"
+            f"{store_display_name(where)} keeps no agreement yet; name the file of one, as `discreet agree` writes it"
         )
     first = None
     if follows is not None:
         first = id_with_prefix(before, follows)
         if first is None:
             raise DiscreetError(
-                f"follows = {follows!r} is not the id of an agreement in {display_name(where)}, nor {LEAST_PREFIX} or more of its first "
-                f"digits; there are {', '.join(each[:LEAST_PREFIX] for each in before) or 'none'}"
+                f"follows = {follows!r} is not the id of an agreement in {store_display_name(where)}, nor {LEAST_PREFIX} or more of its "
+                f"first digits; there are {', '.join(each[:LEAST_PREFIX] for each in before) or 'none'}"
             )
     closed = {kept.agreement.id: kept.closed for kept in store.agreements()}
     for agreement in agreements:
@@ -437,14 +445,14 @@ def _add_agreements(
         if taught and agreement.id not in before:
             raise DiscreetError(
                 f"agreement {agreement.id[:LEAST_PREFIX]} was learned from samples under {taught[0][:LEAST_PREFIX]}, which "
-                f"{display_name(where)} keeps: a client with a sample in both spends twice; give --follows "
+                f"{store_display_name(where)} keeps: a client with a sample in both spends twice; give --follows "
                 f"{taught[0][:LEAST_PREFIX]}"
             )
         store.add(agreement, follows=agreements[0].id if groups and agreement.id != agreements[0].id else first)
 
 
 @contextlib.contextmanager
-def _bound_socket(host: str, port: int) -> Iterator[socket.socket]:
+def _open_bound_socket(host: str, port: int) -> Iterator[socket.socket]:
     """A socket bound to that address."""
     if not 0 <= port <= _LARGEST_PORT:
         raise DiscreetError(f"port = {port} is not in [0, {_LARGEST_PORT}]")
@@ -482,8 +490,8 @@ def _allowed_host_names(host: str, hosts: Sequence[str]) -> tuple[str, ...] | No
     return LOCAL if local else None
 
 
-def _raise_file_limit() -> None:
-    """As many connections as there may be need as many open files."""
+def _raise_open_file_limit() -> None:
+    """Raise the limit of open files: every connection needs one."""
     try:
         import resource
     except ImportError:  # Windows has no such limits

@@ -7,8 +7,8 @@ writer. After a failure the connection is dropped and the next call opens the fi
 place, needs no restart.
 
 The log keeps earlier content until it is copied to the file and its own bytes are overwritten. It is emptied (`wal_checkpoint(TRUNCATE)`)
-when the file is opened, when the log is long, and by `settle` after a transaction of fewer samples than are counted together
-(`discreet.collect._counting`). It cannot be emptied while another process reads; the next `settle` tries again. Freed bytes in the file are
+when the file is opened, when the log is long, and by `erase_earlier_versions` after a transaction of fewer samples than are counted together
+(`discreet.collect._counting`). It cannot be emptied while another process reads; the next call tries again. Freed bytes in the file are
 overwritten by zeros (`secure_delete`).
 
 The file is made under another name and appears whole or not at all. It states its kind (`application_id`) and format (`user_version`). A
@@ -36,7 +36,7 @@ from discreet.collect._counting import (
     Seal,
     Verdict,
     read_outcome_counts,
-    read_seal,
+    read_seal_file,
 )
 from discreet.collect._store import EngineConnection, Store
 from discreet.errors import DiscreetError, StoreError
@@ -119,36 +119,36 @@ class SqliteStore(Store):
         super().__init__(self._log_writer, _SqliteConnection(self.path, wait), seal)
         self.agreements()
 
-    def settle(self) -> bool:
+    def erase_earlier_versions(self) -> bool:
         """Empty the log after a transaction of few samples or if it is long; return whether that is done."""
-        if self._log_writer.empty_log(0 if self._unsettled else _LONG_LOG):
+        if self._log_writer.copy_and_empty_log(0 if self._unsettled else _LONG_LOG):
             self._unsettled = False
         return not self._unsettled
 
-    def _read_counts(
+    def _read_counts_and_pools(
         self, database: sqlite3.Connection, row: AgreementRow, round: int
     ) -> tuple[NDArray[np.int64], list[bytes]]:
         counted = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
         counts = read_outcome_counts(database.execute(counted, (row.number, round)), row)
         return counts, [self._read_pool(database)]
 
-    def check_seal(self) -> None:
-        with self._change_transaction() as database:
+    def seal_pool_or_refuse(self) -> None:
+        with self._transaction_for_changes() as database:
             pool = self._seal.decode_pool(self._read_pool(database))
             if self._seal.has_secret:
                 self._write_pool(database, self._seal.encode_pool(pool))
 
     @contextmanager
-    def _change_transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction_for_changes(self) -> Iterator[sqlite3.Connection]:
         with self._writer.transaction(writes=True) as database:
             yield database
         self._unsettled = True
-        self.settle()
+        self.erase_earlier_versions()
 
-    def _engine_sql(self, statement: str) -> str:
+    def _translate_sql_for_engine(self, statement: str) -> str:
         return statement
 
-    def _hold_lock(self, database: sqlite3.Connection, lock: int, *, shared: bool = False) -> None:
+    def _lock_until_transaction_ends(self, database: sqlite3.Connection, lock: int, *, shared: bool = False) -> None:
         pass  # one transaction writes at a time
 
     def _insert_missing_rows(self, database: sqlite3.Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
@@ -190,7 +190,7 @@ class SqliteStore(Store):
     def _add_day_count(self, database: sqlite3.Connection, group: Group, day: str, many: int) -> None:
         database.execute(f"INSERT INTO arrived VALUES (?, ?, ?, ?) {_ADD}", (*group, day, many))
 
-    def _note_counted(self, many: int) -> None:
+    def _note_counted_samples(self, many: int) -> None:
         self._unsettled |= 0 < many < KEPT
 
 
@@ -204,10 +204,10 @@ class _SqliteConnection(EngineConnection):
 
     @contextmanager
     def _engine_transaction(self, *, writes: bool) -> Iterator[sqlite3.Connection]:
-        database = self._open_file()
+        database = self._open_store_file()
         database.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
         yield database
-        if (os.getpid(), *_file_identity(self._path)) != self._opened_as:  # the commit would be lost
+        if (os.getpid(), *_store_file_identity(self._path)) != self._opened_as:  # the commit would be lost
             raise self._store_error("another file has taken its place; put it back")
         database.execute("COMMIT")
 
@@ -216,7 +216,7 @@ class _SqliteConnection(EngineConnection):
             return _DAMAGED
         return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
 
-    def empty_log(self, least: int) -> bool:
+    def copy_and_empty_log(self, least: int) -> bool:
         """Copy the log to the file and empty it, if it has more than `least` bytes; return whether it is empty."""
         log = Path(f"{self._path}-wal")
         with self._lock:
@@ -228,18 +228,18 @@ class _SqliteConnection(EngineConnection):
                 return log.stat().st_size == 0
         return False
 
-    def _open_file(self) -> sqlite3.Connection:
+    def _open_store_file(self) -> sqlite3.Connection:
         if self._database is not None and self._opened_as[0] != os.getpid():
             self._forgotten.append(self._database)
             self._database = None
         if self._database is None:
             self.places.clear()
-            self._opened_as = (os.getpid(), *_file_identity(self._path))
+            self._opened_as = (os.getpid(), *_store_file_identity(self._path))
             location = f"{self._path.absolute().as_uri()}?mode=rw"
             database = self._database = sqlite3.connect(
                 location, uri=True, timeout=self._wait, isolation_level=None, check_same_thread=False
             )
-            self._check_file_format(database)
+            self._refuse_unknown_file_format(database)
             for setting in _SETTINGS:
                 database.execute(f"PRAGMA {setting}")
             with suppress(sqlite3.Error):  # copying the log makes room on a full disk
@@ -247,7 +247,7 @@ class _SqliteConnection(EngineConnection):
         opened: sqlite3.Connection = self._database
         return opened
 
-    def _check_file_format(self, database: sqlite3.Connection) -> None:
+    def _refuse_unknown_file_format(self, database: sqlite3.Connection) -> None:
         """Raise an error for a file of another program or of an unknown format."""
         ((application,), (version,)) = (
             database.execute(f"PRAGMA {mark}").fetchone() for mark in ("application_id", "user_version")
@@ -255,7 +255,7 @@ class _SqliteConnection(EngineConnection):
         if application != APPLICATION:
             raise self._store_error("it is an SQLite file, but not a store of a collection; name another file")
         if version in _UPGRADES:
-            version = _upgrade_format(database)
+            version = _upgrade_store_file(database)
         if version != FORMAT:
             raise self._store_error(f"it is of format {version}, not {FORMAT}; upgrade discreet to read it")
 
@@ -269,7 +269,7 @@ def _truncate_log(database: sqlite3.Connection, wait: float) -> None:
         database.execute(f"PRAGMA busy_timeout = {round(1000 * wait)}")
 
 
-def _upgrade_format(database: sqlite3.Connection) -> int:
+def _upgrade_store_file(database: sqlite3.Connection) -> int:
     """Upgrade a file of an earlier format, all of it or nothing, and return its format then."""
     database.execute("BEGIN IMMEDIATE")
     try:
@@ -292,7 +292,7 @@ def _run_upgrades(database: sqlite3.Connection, version: int) -> None:
     database.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def _file_identity(path: Path) -> tuple[int, int]:
+def _store_file_identity(path: Path) -> tuple[int, int]:
     """The identity of a file that may be a store. The file is not opened: closing it would release SQLite's locks on it."""
     try:
         status = os.stat(path)
@@ -342,7 +342,7 @@ _POSTGRES = ("postgresql", "postgres")
 _SQLITE = b"SQLite format 3\0"  # the first bytes of a file
 
 
-def is_store(where: str) -> bool:
+def is_store_name(where: str) -> bool:
     """Whether a name is that of a store and not of a table: the address of a database, or an SQLite file."""
     scheme, found, _ = where.partition("://")
     if found:
@@ -354,13 +354,13 @@ def is_store(where: str) -> bool:
         return False
 
 
-def display_name(where: str) -> str:
+def store_display_name(where: str) -> str:
     """A store's name for people: an address without its password."""
     if where.partition("://")[0] not in _POSTGRES:
         return where
-    from discreet.collect._postgres import shown_address
+    from discreet.collect._postgres import address_without_password
 
-    return shown_address(where)
+    return address_without_password(where)
 
 
 def open_store(where: str | Path, *, create: bool = True, seal: str | Path | None = None) -> Store:
@@ -385,7 +385,7 @@ def open_store(where: str | Path, *, create: bool = True, seal: str | Path | Non
     if found and scheme in _POSTGRES:
         from discreet.collect._postgres import PostgresStore  # its driver is not needed for files
 
-        return PostgresStore(str(where), create=create, seal=read_seal(seal))
+        return PostgresStore(str(where), create=create, seal=read_seal_file(seal))
     if found:
         raise DiscreetError(f"a store is a file, or postgresql://...; {scheme}:// is neither")
-    return SqliteStore(where, create=create, seal=read_seal(seal))
+    return SqliteStore(where, create=create, seal=read_seal_file(seal))

@@ -49,10 +49,10 @@ from discreet.collect._counting import (
     Group,
     Seal,
     Verdict,
-    add_outcomes_to_pool,
-    add_waiting_counts,
-    counted_outcomes,
-    outcome_count,
+    add_pooled_outcomes_to_counts,
+    add_to_pool_and_take_surplus,
+    number_of_stored_counts,
+    outcomes_of_counted_arrivals,
     text_digest,
 )
 from discreet.errors import DiscreetError, StoreError, check_choice, check_count
@@ -83,7 +83,7 @@ class StoredAgreement:
     questions: str | None = None
     ticket: str = ""
 
-    def shows(self, samples: int) -> bool:
+    def shows_estimate_of(self, samples: int) -> bool:
         """Whether so many samples are estimated from, rather than hidden."""
         return samples >= max(1, self.least)
 
@@ -96,12 +96,12 @@ class Enrolment:
     gateways: Mapping[bytes, str] = field(default_factory=dict)
 
 
-def today() -> str:
+def today_in_utc() -> str:
     """Today in UTC: all that is kept of the time of a sample."""
     return datetime.now(UTC).date().isoformat()
 
 
-def check_store(store: Any) -> None:
+def refuse_unless_store(store: Any) -> None:
     """Refuse what is not an open store."""
     if isinstance(store, type) or not hasattr(store, "agreements"):
         raise DiscreetError(f"store = {store!r} is not an open store; pass open_store(...)")
@@ -215,23 +215,23 @@ class Store(ABC):
         self._writer, self._reader, self._seal = writer, reader, seal or Seal()
 
     @abstractmethod
-    def settle(self) -> bool:
+    def erase_earlier_versions(self) -> bool:
         """Overwrite earlier versions in the engine, if possible; return whether that is complete."""
 
     @abstractmethod
-    def check_seal(self) -> None:
+    def seal_pool_or_refuse(self) -> None:
         """Seal the pool if the store was opened with a key; an error if it is sealed under another key."""
 
     @abstractmethod
-    def _change_transaction(self) -> AbstractContextManager[Any]:
+    def _transaction_for_changes(self) -> AbstractContextManager[Any]:
         """A transaction that changes the store otherwise than by samples."""
 
     @abstractmethod
-    def _engine_sql(self, statement: str) -> str:
+    def _translate_sql_for_engine(self, statement: str) -> str:
         """A statement in the engine's spelling."""
 
     @abstractmethod
-    def _hold_lock(self, database: Any, lock: int, *, shared: bool = False) -> None:
+    def _lock_until_transaction_ends(self, database: Any, lock: int, *, shared: bool = False) -> None:
         """Hold a lock until the transaction ends, where several transactions write at a time."""
 
     @abstractmethod
@@ -249,7 +249,9 @@ class Store(ABC):
         """Insert the clients that are new; for the others, compare their key with the stored one. A closed collection takes no new rows."""
 
     @abstractmethod
-    def _read_counts(self, database: Any, row: AgreementRow, round: int) -> tuple[NDArray[np.int64], Sequence[bytes]]:
+    def _read_counts_and_pools(
+        self, database: Any, row: AgreementRow, round: int
+    ) -> tuple[NDArray[np.int64], Sequence[bytes]]:
         """The counts of an agreement in a round, and all pools in which more may wait."""
 
     @abstractmethod
@@ -258,7 +260,7 @@ class Store(ABC):
 
     @abstractmethod
     def _write_pool(self, database: Any, content: bytes) -> None:
-        """Replace that pool."""
+        """Replace the pool that new outcomes go to."""
 
     @abstractmethod
     def _add_counts(self, database: Any, group: Group, row: AgreementRow, new: Sequence[tuple[int, int]]) -> None:
@@ -269,13 +271,13 @@ class Store(ABC):
         """Add to the number of samples of a day."""
 
     @abstractmethod
-    def _note_counted(self, many: int) -> None:
+    def _note_counted_samples(self, many: int) -> None:
         """Note that so many samples were counted in a transaction that is on disk."""
 
     def _execute(self, database: Any, statement: str, parameters: Sequence[Any] = ()) -> Any:
-        return database.execute(self._engine_sql(statement), parameters)
+        return database.execute(self._translate_sql_for_engine(statement), parameters)
 
-    def _agreement_row(self, database: Any, places: AgreementRows, agreement: str | int) -> AgreementRow:
+    def _find_agreement_row(self, database: Any, places: AgreementRows, agreement: str | int) -> AgreementRow:
         """Where an agreement stands, by its id or number; it never moves, so one look is enough."""
         if agreement not in places:
             by = "id" if isinstance(agreement, str) else "number"
@@ -283,17 +285,17 @@ class Store(ABC):
             found = self._execute(database, row, (agreement,)).fetchone()
             if found is None:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
-            places[agreement] = AgreementRow.of(*found)
+            places[agreement] = AgreementRow.from_columns(*found)
         return places[agreement]
 
     def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
         """Keep an agreement; one that is there already is left unchanged, and must follow the same one."""
-        outcomes = outcome_count(agreement)  # before the lock, since it may take long
+        outcomes = number_of_stored_counts(agreement)  # before the lock, since it may take long
         with self._writer.transaction(writes=True) as database:
-            self._hold_lock(database, ADDING)
+            self._lock_until_transaction_ends(database, ADDING)
             kept = dict(self._execute(database, _FOLLOWED).fetchall())
-            if check_followed_agreement(kept, agreement.id, follows):
-                terms = (agreement.rounds, outcomes, agreement.text, agreement.family.beside)
+            if is_new_agreement(kept, agreement.id, follows):
+                terms = (agreement.rounds, outcomes, agreement.text, agreement.family.weights_file_content)
                 self._execute(database, _ADD, (agreement.id, follows, follows, *terms))
 
     def agreements(self) -> list[StoredAgreement]:
@@ -302,64 +304,64 @@ class Store(ABC):
             rows = self._execute(database, _AGREEMENTS).fetchall()
         return agreements_from_rows(rows)
 
-    def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
+    def count_arrivals(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
         """Count arrivals, and return what became of each, in order; durable on return. A client may occur twice among them."""
         places = self._writer.places
         with self._writer.transaction(writes=True) as database:
-            row = self._agreement_row(database, places, agreement)
-            row.check_arrivals(round, arrivals)
-            self._hold_lock(database, COUNTING, shared=True)
+            row = self._find_agreement_row(database, places, agreement)
+            row.refuse_invalid_arrivals(round, arrivals)
+            self._lock_until_transaction_ends(database, COUNTING, shared=True)
             closed = self._execute(database, _CLOSED, (row.collection,)).fetchone() is not None
             verdicts = self._insert_arrivals(database, row.collection, round, arrivals, closed=closed)
-            new = counted_outcomes(arrivals, verdicts)
+            new = outcomes_of_counted_arrivals(arrivals, verdicts)
             if new:
                 pool = self._seal.decode_pool(self._read_pool(database))
-                counted = add_outcomes_to_pool(pool, (row.number, round), new)
+                counted = add_to_pool_and_take_surplus(pool, (row.number, round), new)
                 self._write_pool(database, self._seal.encode_pool(pool))
                 for group, added in sorted(counted.items()):
-                    of_group = self._agreement_row(database, places, group[0])
-                    self._add_counts(database, group, of_group, of_group.count_increments(added))
+                    of_group = self._find_agreement_row(database, places, group[0])
+                    self._add_counts(database, group, of_group, of_group.increments_of_counts(added))
                 self._add_day_count(database, (row.number, round), day, len(new))
-        self._note_counted(len(new))
+        self._note_counted_samples(len(new))
         return verdicts
 
-    def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
-        """How often each outcome came; of reports, the table of `ReportCounts`; of a survey, its reports by `reports_as_signed`."""
+    def outcome_counts(self, agreement: str, round: int) -> NDArray[np.int64]:
+        """How often each outcome came; of reports, the table of `ReportCounts`; of a survey, its reports by `reports_as_signed_integers`."""
         with self._reader.transaction() as database:
-            row = self._agreement_row(database, self._reader.places, agreement)
-            counts, pools = self._read_counts(database, row, round)
-        return add_waiting_counts(counts, [self._seal.decode_pool(content) for content in pools], row, round)
+            row = self._find_agreement_row(database, self._reader.places, agreement)
+            counts, pools = self._read_counts_and_pools(database, row, round)
+        return add_pooled_outcomes_to_counts(counts, [self._seal.decode_pool(content) for content in pools], row, round)
 
-    def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
+    def sample_counts_by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """The number of samples of each day, in order."""
         with self._reader.transaction() as database:
-            row = self._agreement_row(database, self._reader.places, agreement)
+            row = self._find_agreement_row(database, self._reader.places, agreement)
             found: list[tuple[str, int]] = self._execute(database, _BY_DAY, (row.number, round)).fetchall()
         return found
 
-    def enrol(self, tokens: Iterable[bytes], gateways: Iterable[bytes]) -> int:
+    def enrol_token_digests(self, tokens: Iterable[bytes], gateways: Iterable[bytes]) -> int:
         """Add digests of tokens, of clients and of gateways, and return how many are new. From then on the store is enrolled."""
         clients, speakers = sorted(set(tokens)), sorted(set(gateways))
-        with self._change_transaction() as database:
+        with self._transaction_for_changes() as database:
             new = self._insert_missing_rows(database, "tokens", [clients, [0] * len(clients)])
             ids = [secrets.token_hex(16) for _ in speakers]
             new += self._insert_missing_rows(database, "gateways", [speakers, ids, [0] * len(speakers)])
-            self._check_tokens_are_disjoint(database)
+            self._refuse_shared_client_tokens(database)
         return new
 
-    def revoke(self, digests: Iterable[bytes]) -> int:
+    def revoke_token_digests(self, digests: Iterable[bytes]) -> int:
         """Revoke these tokens, and return how many there were."""
         found = 0
-        with self._change_transaction() as database:
+        with self._transaction_for_changes() as database:
             for digest in digests:
                 for table in ("tokens", "gateways"):
                     revoked = f"UPDATE {table} SET revoked = 1 WHERE digest = ? AND revoked = 0"
                     found += self._execute(database, revoked, (digest,)).rowcount
         return found
 
-    def replace_gateways(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
+    def replace_gateway_tokens(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
         """Replace gateways' tokens (old, new); each gateway keeps its id and its clients."""
-        with self._change_transaction() as database:
+        with self._transaction_for_changes() as database:
             for number, (old, new) in enumerate(pairs, start=1):
                 row = "SELECT id FROM gateways WHERE digest = ? AND revoked = 0"
                 found = self._execute(database, row, (old,)).fetchone()
@@ -368,9 +370,9 @@ class Store(ABC):
                 self._execute(database, "UPDATE gateways SET revoked = 1 WHERE digest = ?", (old,))
                 if not self._insert_missing_rows(database, "gateways", [[new], [found[0]], [0]]):
                     raise DiscreetError(f"new token {number} is in the store already; nothing was replaced")
-            self._check_tokens_are_disjoint(database)
+            self._refuse_shared_client_tokens(database)
 
-    def enrolment(self) -> Enrolment:
+    def read_enrolment(self) -> Enrolment:
         """The current enrolment."""
         with self._reader.transaction() as database:
             rows = self._execute(database, "SELECT digest, id, revoked FROM gateways").fetchall()
@@ -379,44 +381,44 @@ class Store(ABC):
             bool(some or rows), {bytes(digest): str(name) for digest, name, revoked in rows if not revoked}
         )
 
-    def known_tokens(self, digests: Sequence[bytes]) -> set[bytes]:
+    def unrevoked_client_tokens(self, digests: Sequence[bytes]) -> set[bytes]:
         """Which of these digests belong to clients' tokens that are not revoked."""
         with self._writer.transaction() as database:  # which does not wait for long readers
             return self._unrevoked_tokens_among(database, digests)
 
-    def sign(self, agreement: str, signed: StatementSignature) -> None:
+    def keep_signature(self, agreement: str, signed: StatementSignature) -> None:
         """Keep the signature of an agreement in place of an earlier one."""
         row = (signed.key, signed.signature, json.dumps(list(signed.addresses)), agreement)
-        with self._change_transaction() as database:
+        with self._transaction_for_changes() as database:
             if not self._execute(database, _SIGN, row).rowcount:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
 
     def close_collection(self, agreement: str, day: str) -> str:
         """Close the collection of an agreement for good, and return the day on which it was closed: this one, or an earlier one."""
-        with self._change_transaction() as database:
-            self._hold_lock(database, COUNTING)
+        with self._transaction_for_changes() as database:
+            self._lock_until_transaction_ends(database, COUNTING)
             self._execute(database, _CLOSE, (day, agreement))
             found = self._execute(database, _CLOSED_ON, (agreement,)).fetchone()
             if found is None:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
         return str(found[0])
 
-    def hide_estimates(self, least: int) -> None:
+    def hide_estimates_below(self, least: int) -> None:
         """Hide the estimates of fewer samples than these, in every collection of the store."""
         check_count("least", least, least=0, most=MOST_DRAWS)
-        with self._change_transaction() as database:
+        with self._transaction_for_changes() as database:
             self._execute(database, _HIDE, (least,))
 
     def show_estimates(self, shown: str) -> None:
         """Show estimates always, after a person's own sample, or never, in every collection of the store."""
         check_choice("shown", shown, SHOWN)
-        with self._change_transaction() as database:
+        with self._transaction_for_changes() as database:
             self._execute(database, _SHOW, (shown, secrets.token_hex(16)))
 
     def keep_questions(self, agreement: str, questions: str) -> None:
         """Keep what people are asked under an agreement, in words; an error if somebody has answered other words."""
-        with self._change_transaction() as database:
-            self._hold_lock(database, COUNTING)
+        with self._transaction_for_changes() as database:
+            self._lock_until_transaction_ends(database, COUNTING)
             found = self._execute(database, _ASKED, (agreement,)).fetchone()
             if found is not None and found[0] == questions:
                 return
@@ -434,7 +436,7 @@ class Store(ABC):
         self._reader.close()
         self._writer.close()
 
-    def _check_tokens_are_disjoint(self, database: Any) -> None:
+    def _refuse_shared_client_tokens(self, database: Any) -> None:
         """Raise an error for a client's token that is also a gateway's: its client could send samples for many."""
         both = "SELECT count(*) FROM gateways JOIN tokens ON gateways.digest = tokens.digest"
         (shared,) = self._execute(database, both).fetchone()
@@ -474,7 +476,7 @@ def _read_signature(key: str | None, signature: str, addresses: str) -> Statemen
     return found
 
 
-def check_followed_agreement(kept: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:
+def is_new_agreement(kept: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:
     """Whether the agreement is new among the kept ones, {id: which it follows}; an error if it contradicts them."""
     if agreement in kept:
         if kept[agreement] != follows:

@@ -46,7 +46,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.showing import with_short_repr
-from discreet.audit import least_probability, most_probability
+from discreet.audit import binomial_probability_lower_bound, binomial_probability_upper_bound
 from discreet.estimation._inversion import Inversion
 
 Floats = NDArray[np.float64]
@@ -85,8 +85,8 @@ def binomial_interval_ends(counts: ArrayLike, samples: float, miss: float) -> En
     """Clopper and Pearson's ends, each of which misses with probability at most `miss`; counts need not be whole."""
     few = np.asarray(counts, dtype=np.float64)
     share = few / samples
-    low = np.minimum(least_probability(few, samples, miss), share)  # guards against rounding
-    return low, np.maximum(most_probability(few, samples, miss), share)
+    low = np.minimum(binomial_probability_lower_bound(few, samples, miss), share)  # guards against rounding
+    return low, np.maximum(binomial_probability_upper_bound(few, samples, miss), share)
 
 
 def clopper_pearson(counts: NDArray[np.int64], samples: int, confidence: float, *, among: int = 1) -> Ends:
@@ -148,7 +148,7 @@ def _gaffke_gap(gaps: Floats, weights: Floats, miss: float) -> float:
         return 0.0
     if len(gaps) == 2:  # exactly Clopper and Pearson's
         samples = float(weights.sum()) - 1.0
-        return float(gaps[1] * (1.0 - most_probability(weights[0] - 1.0, samples, miss)))
+        return float(gaps[1] * (1.0 - binomial_probability_upper_bound(weights[0] - 1.0, samples, miss)))
 
     def excess_tail(log_g: float) -> float:
         return _saddlepoint_tail(math.exp(log_g), gaps, weights)[1] - miss
@@ -247,7 +247,7 @@ def _probability_at_most(counts: Floats, samples: int, q: Floats) -> Floats:
 
 def _share_with_upper_tail(counts: Floats, samples: int, tail: float) -> Floats:
     """The q with U_x(q) = tail."""
-    return np.where(counts == 1.0, tail / samples, least_probability(counts, samples, tail))
+    return np.where(counts == 1.0, tail / samples, binomial_probability_lower_bound(counts, samples, tail))
 
 
 def _cached_lower_ends(counts: Floats, samples: int, level: float) -> Floats:

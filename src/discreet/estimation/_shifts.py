@@ -64,7 +64,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.quadrature import gauss_rule
-from discreet.audit import least_probability
+from discreet.audit import binomial_probability_lower_bound
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._from_releases import reported_statistic
 from discreet.estimation._intervals import Ends, Shares, clopper_pearson
@@ -240,7 +240,7 @@ class ShareBounds:
 
 def _least_released_shares(counts: Floats, clients: int, tails: Floats) -> Floats:
     """The least q with z(x; q) at most the score of each tail; 0 for a count of 0."""
-    exact = np.nan_to_num(least_probability(counts, clients, tails), nan=0.0)
+    exact = np.nan_to_num(binomial_probability_lower_bound(counts, clients, tails), nan=0.0)
     next_to_mean = np.maximum(counts - 1.0, 0.0) / clients  # z is 0 from there on
     one = np.broadcast_to(tails / clients, exact.shape)  # Markov's inequality in place of the tail
     return np.asarray(np.where(counts == 1.0, one, np.minimum(exact, next_to_mean)))

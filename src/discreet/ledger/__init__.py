@@ -11,7 +11,7 @@ with imports_on_first_use(globals()):
         Entry,
         Ledger,
         client_ledger_exists as client_ledger_exists,
-        refuse_forgetting as refuse_forgetting,
+        refuse_new_ledger_of_used_identity as refuse_new_ledger_of_used_identity,
     )
     from discreet.ledger._population_ledger import (
         OVER_BUDGET as OVER_BUDGET,
@@ -20,7 +20,7 @@ with imports_on_first_use(globals()):
         Round as Round,
         Settlement as Settlement,
         population_ledger_exists as population_ledger_exists,
-        runs_in as runs_in,
+        read_budget_and_runs as read_budget_and_runs,
         spent_by_clients as spent_by_clients,
     )
 

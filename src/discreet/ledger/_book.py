@@ -82,7 +82,7 @@ class Spent:
 
     @property
     def epsilon(self) -> float:
-        """The smaller of the two."""
+        """The smaller of `basic` and `accounted`."""
         return min(float(self.basic), self.accounted)
 
 
@@ -153,7 +153,7 @@ class Budget:
         return f"epsilon = {self.epsilon:g}" + (f" at delta = {self.delta:g}" if self.delta else "")
 
 
-def distinguishable_numbers(one: float, other: float) -> tuple[str, str]:
+def numbers_as_distinct_texts(one: float, other: float) -> tuple[str, str]:
     """Two different numbers as texts with enough digits to tell them apart."""
     for digits in range(6, 18):
         texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
@@ -199,7 +199,7 @@ class Book:
         self.path, self.kind, self.what, self.older = check_path(what, path), kind, what, older
         self.wait = NON_NEGATIVE.check("wait", wait, "it is seconds")
 
-    def check_file(self) -> None:
+    def refuse_unsafe_file(self) -> None:
         """Raise an error if the file is missing, is not a plain file or is readable by others."""
         try:
             status = self.path.stat()
@@ -213,10 +213,10 @@ class Book:
         """Make the file, with its first line. A file that holds anything is never replaced."""
         check_can_keep_private(self.path, what=self.what, error=LedgerError)
         try:
-            self._make_file()
+            self._make_empty_file()
         except (OSError, ValueError) as error:
             raise LedgerError(f"{self.what} {self.path} cannot be made: {error_reason(error)}") from None
-        with self._connection() as database, self._transaction(database):
+        with self._open_connection() as database, self._durable_transaction(database):
             if not _is_blank(database):
                 raise LedgerError(
                     f"{self.path} exists already, and replacing it would forget what was spent; use another name"
@@ -225,7 +225,7 @@ class Book:
                 database.execute(statement)
             _append_line(database, [], {"format": self.kind, **terms})
 
-    def _make_file(self) -> None:
+    def _make_empty_file(self) -> None:
         """Make an empty file, unless there is one. It is closed before it gets its name: closing it later would drop the locks of threads."""
         partial = self.path.with_name(f"{self.path.name}{PARTIAL}{secrets.token_hex(8)}")
         handle = os.open(partial, os.O_RDWR | NEW_FILE, 0o600)
@@ -240,28 +240,28 @@ class Book:
 
     def is_blank(self) -> bool:
         """Whether the file is empty because its creation was interrupted; then it may be created again."""
-        with self._connection() as database:
+        with self._open_connection() as database:
             return _is_blank(database)
 
-    def lines(self) -> list[Any]:
+    def read_lines(self) -> list[Any]:
         """All lines, verified; the first states what the file is."""
-        with self._connection() as database:
+        with self._open_connection() as database:
             database.execute("BEGIN")  # so that all queries see one state of the file
-            return self._read_lines(database)
+            return self._read_and_verify_lines(database)
 
     @contextmanager
     def write_transaction(self) -> Iterator["BookWriter"]:
         """One transaction that locks before it reads. At the end all of it is on disk, or nothing."""
-        with self._connection() as database, self._transaction(database):
-            lines = self._read_lines(database)
+        with self._open_connection() as database, self._durable_transaction(database):
+            lines = self._read_and_verify_lines(database)
             if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 raise LedgerError(self._refusal_text(_DAMAGED))
             yield BookWriter(database, lines)
 
-    def _read_lines(self, database: sqlite3.Connection) -> list[Any]:
+    def _read_and_verify_lines(self, database: sqlite3.Connection) -> list[Any]:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'last'").fetchone():
             if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'charges'").fetchone():
-                raise LedgerError(_first_format_advice(self.path, database))
+                raise LedgerError(_advice_on_first_format(self.path, database))
             raise LedgerError(
                 f"{self.path} is not a {self.what}, or its creation was cut short; check the name, or create it"
             )
@@ -269,7 +269,7 @@ class Book:
         ends = database.execute("SELECT number, mark FROM last").fetchall()
         mark = b""
         for place, (number, line, stored) in enumerate(rows):
-            mark = _line_mark(mark, line) if isinstance(line, str) else b""
+            mark = _chained_line_digest(mark, line) if isinstance(line, str) else b""
             if number != place or stored != mark:
                 raise LedgerError(self._refusal_text(_DAMAGED))
         if ends != [(len(rows), mark)] or not rows:
@@ -286,7 +286,7 @@ class Book:
         return f"{self.what} {self.path}: {why}; no sample was released"
 
     @contextmanager
-    def _transaction(self, database: sqlite3.Connection) -> Iterator[None]:
+    def _durable_transaction(self, database: sqlite3.Connection) -> Iterator[None]:
         database.execute("PRAGMA journal_mode = DELETE")
         database.execute("PRAGMA synchronous = EXTRA")
         database.execute("PRAGMA fullfsync = ON")  # otherwise macOS flushes to the drive's cache only
@@ -300,9 +300,9 @@ class Book:
         database.execute("COMMIT")
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _open_connection(self) -> Iterator[sqlite3.Connection]:
         """A connection. SQLite errors become errors that name the file, the reason and what is known about the charge."""
-        self.check_file()
+        self.refuse_unsafe_file()
         try:
             with sqlite_connection(self.path, self.wait) as database:
                 yield database
@@ -319,7 +319,7 @@ class BookWriter:
     def __init__(self, database: sqlite3.Connection, lines: list[Any]) -> None:
         self._database, self.lines = database, lines
 
-    def add(self, line: Any) -> None:
+    def add_line(self, line: Any) -> None:
         """Append a line, durable when the transaction ends."""
         _append_line(self._database, self.lines, line)
 
@@ -331,14 +331,14 @@ def _is_blank(database: sqlite3.Connection) -> bool:
 def _append_line(database: sqlite3.Connection, lines: list[Any], line: Any) -> None:
     text = json.dumps(line, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     before = database.execute("SELECT mark FROM last").fetchone()
-    mark = _line_mark(b"" if before is None else before[0], text)
+    mark = _chained_line_digest(b"" if before is None else before[0], text)
     database.execute("INSERT INTO lines VALUES (?, ?, ?)", (len(lines), text, mark))
     lines.append(line)
     database.execute("DELETE FROM last")
     database.execute("INSERT INTO last VALUES (?, ?)", (len(lines), mark))
 
 
-def _line_mark(before: bytes, line: str) -> bytes:
+def _chained_line_digest(before: bytes, line: str) -> bytes:
     return hashlib.blake2b(before + line.encode(), digest_size=16, person=b"discreet line").digest()
 
 
@@ -358,7 +358,7 @@ def sqlite_connection(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
         database.close()
 
 
-def _first_format_advice(path: Path, database: sqlite3.Connection) -> str:
+def _advice_on_first_format(path: Path, database: sqlite3.Connection) -> str:
     """What to do with a ledger of the first format, whose answers depended on the data and so revealed changes."""
     charges = [epsilon for (epsilon,) in database.execute("SELECT epsilon FROM charges")]
     return (
@@ -388,11 +388,11 @@ class Rounds:
         self._secret = secret
         self._book = None if secret.state is None else Book(secret.state, kind=FORMAT, what="record of rounds")
 
-    def note(self, agreement: Agreement, question: Question, number: int, digest: bytes) -> None:
+    def note_round(self, agreement: Agreement, question: Question, number: int, digest: bytes) -> None:
         """Note that this round is released on the input with this digest; an error if it was released on another input."""
         asked = [question.value, question.count, question.weight]
-        with self._write_notes() as notes:
-            self._refuse_if_ledger_served(notes.lines)
+        with self._writing_notes() as notes:
+            self._refuse_if_ledger_noted(notes.lines)
             released = {
                 line[3]: line[4] for line in notes.lines if line[0] == _ROUND and line[1:3] == [agreement.id, asked]
             }
@@ -410,12 +410,12 @@ class Rounds:
                     + _next_round_advice(agreement, released)
                 )
 
-    def note_ledger(self, ledger: str) -> None:
+    def note_ledger_of_secret(self, ledger: str) -> None:
         """Note that this secret serves the population's ledger with that id.
 
         An error if it serves another ledger, or if rounds were released under it without one.
         """
-        with self._write_notes() as notes:
+        with self._writing_notes() as notes:
             served = [line[1] for line in notes.lines if line[0] == _LEDGER]
             if served == [ledger]:
                 return
@@ -431,14 +431,14 @@ class Rounds:
                 )
             notes.add([_LEDGER, ledger])
 
-    def check_without_ledger(self) -> None:
+    def refuse_if_secret_has_ledger(self) -> None:
         """Raise an error if this secret serves a ledger."""
         if self._book is None:
-            self._refuse_if_ledger_served(_NOTES_IN_MEMORY.get(self._secret_digest, []))
-        elif not self._is_unwritten(self._book):
-            self._refuse_if_ledger_served(self._book.lines()[1:])
+            self._refuse_if_ledger_noted(_NOTES_IN_MEMORY.get(self._secret_digest, []))
+        elif not self._is_missing_or_blank(self._book):
+            self._refuse_if_ledger_noted(self._book.read_lines()[1:])
 
-    def _refuse_if_ledger_served(self, lines: list[Any]) -> None:
+    def _refuse_if_ledger_noted(self, lines: list[Any]) -> None:
         if any(line[0] == _LEDGER for line in lines):
             raise LedgerError(
                 "this secret serves a ledger, which counts what every client spends; give that ledger: ledger= (--ledger)"
@@ -449,23 +449,23 @@ class Rounds:
         return hashlib.blake2b(b"held", key=self._secret.value, digest_size=32).digest()
 
     @contextmanager
-    def _write_notes(self) -> Iterator[_Notes]:
+    def _writing_notes(self) -> Iterator[_Notes]:
         if self._book is None:
             with _MEMORY_LOCK:
                 lines = _NOTES_IN_MEMORY.setdefault(self._secret_digest, [])
                 yield _Notes(lines, lines.append)
             return
-        if self._is_unwritten(self._book):
+        if self._is_missing_or_blank(self._book):
             with _MEMORY_LOCK:
-                self._make_book(self._book)
+                self._create_book(self._book)
         with self._book.write_transaction() as pen:
-            yield _Notes(pen.lines[1:], pen.add)
+            yield _Notes(pen.lines[1:], pen.add_line)
 
-    def _is_unwritten(self, book: Book) -> bool:
+    def _is_missing_or_blank(self, book: Book) -> bool:
         """Whether there is no book, or one without its first line: somebody is making it, or was interrupted."""
         return not os.path.lexists(book.path) or book.is_blank()
 
-    def _make_book(self, book: Book) -> None:
+    def _create_book(self, book: Book) -> None:
         """Create the book, unless another process has just done so."""
         try:
             book.create({})
@@ -474,7 +474,7 @@ class Rounds:
                 raise LedgerError(
                     f"{error}; say where else to keep it: read_secret(path, state=) (--state), the same place for every release"
                 ) from None
-            book.lines()
+            book.read_lines()
 
 
 def forget_rounds_in_memory() -> None:

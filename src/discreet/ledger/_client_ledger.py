@@ -45,7 +45,15 @@ from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily, check_laws
-from discreet.ledger._book import WAIT_SECONDS, Book, BookWriter, Budget, Spent, distinguishable_numbers, utc_timestamp
+from discreet.ledger._book import (
+    WAIT_SECONDS,
+    Book,
+    BookWriter,
+    Budget,
+    Spent,
+    numbers_as_distinct_texts,
+    utc_timestamp,
+)
 from discreet.mechanisms import AnyFamily, Client, JointSampler, ReportSampler, Sampler, check_sampler
 from discreet.privacy import Privacy
 from discreet.survey import SurveySampler
@@ -79,7 +87,7 @@ class Destination:
         return {"address": self.address, "key": self.key, "collection": self.collection}
 
     @property
-    def line(self) -> list[str | None]:
+    def as_line(self) -> list[str | None]:
         """The destination as a line of a ledger."""
         return [self.address, self.key, self.collection]
 
@@ -88,19 +96,19 @@ class Destination:
         """The destination in a line of a ledger; None for a sample without one."""
         return None if line is None else cls(*line)
 
-    def is_collector_of(self, before: "Destination | None") -> bool:
+    def is_same_collector_as(self, before: "Destination | None") -> bool:
         """Whether an earlier sample went to this collector."""
         if before is None:
             return False
         return before.address == self.address or (self.key is not None and before.key == self.key)
 
-    def is_question_of(self, before: "Destination | None", agreement: str) -> bool:
+    def is_already_answered_by(self, before: "Destination | None", agreement: str) -> bool:
         """Whether an earlier sample under that agreement answers this collection's question in its round."""
-        if before is None or not self.is_collector_of(before):
+        if before is None or not self.is_same_collector_as(before):
             return False
         return before.collection == self.collection or agreement in self.agreements or agreement == self.collection
 
-    def note_of_key(self, lines: Iterable[Any]) -> list[Any] | None:
+    def key_note_to_add(self, lines: Iterable[Any]) -> list[Any] | None:
         """The line to add to a ledger before anything is sent; None if the key is already noted.
 
         Raises:
@@ -194,13 +202,13 @@ class Ledger:
             ) from None
         except (OSError, ValueError):  # the book raises the error that explains it
             pass
-        terms = self._book.lines()[0]
+        terms = self._book.read_lines()[0]
         self.budget = Budget(epsilon=float.fromhex(terms["epsilon"]), delta=float.fromhex(terms["delta"]))
 
     @classmethod
     def create(cls, path: str | Path, budget: Budget) -> "Ledger":
         """Create a ledger with that budget. An error if it exists, or if its identity file does."""
-        refuse_forgetting(path, f"{path}{IDENTITY}")
+        refuse_new_ledger_of_used_identity(path, f"{path}{IDENTITY}")
         Book(path, kind=FORMAT).create({"epsilon": budget.epsilon.hex(), "delta": budget.delta.hex()})
         return cls(path)
 
@@ -225,7 +233,9 @@ class Ledger:
         """
         if isinstance(sampler, SurveySampler):
             rows = sampler.survey.columns.encode(p)
-            return self._release(sampler, lambda: sampler.release_number(rows), agreement=agreement, round=round).sample
+            return self._release_and_charge(
+                sampler, lambda: sampler.release_number(rows), agreement=agreement, round=round
+            ).sample
         if isinstance(sampler, ReportSampler):
             laws = sampler.family.as_rows(p)
             if laws.ndim != 1:
@@ -233,7 +243,9 @@ class Ledger:
                     f"p holds {math.prod(laws.shape[:-1])} laws; a ledger is one client's, who has one law"
                 )
             check_laws(laws)
-            return self._release(sampler, lambda: sampler.release_number(laws), agreement=agreement, round=round).sample
+            return self._release_and_charge(
+                sampler, lambda: sampler.release_number(laws), agreement=agreement, round=round
+            ).sample
         if not isinstance(sampler, JointSampler):
             check_sampler(sampler)
         held: Any = p
@@ -248,7 +260,7 @@ class Ledger:
                 return int(sampler.release_number(held))
             return int(sampler.release_number(held, constant_time=sampler.can_draw_in_constant_time))
 
-        return self._release(sampler, draw, agreement=agreement, round=round).as_released(sampler)
+        return self._release_and_charge(sampler, draw, agreement=agreement, round=round).as_released(sampler)
 
     def release_to(
         self,
@@ -275,19 +287,19 @@ class Ledger:
             CollectorError: for a collector whose key has changed.
             BudgetError: if the budget does not allow a new sample.
         """
-        return self._release(sampler, draw, agreement=agreement, round=round, to=to)
+        return self._release_and_charge(sampler, draw, agreement=agreement, round=round, to=to)
 
     def answer_to(self, to: Destination, round: int) -> Entry | None:
         """The charge that answers this collector's question in this round, or None. Nothing is charged.
 
         The collector's key is noted: from then on another key at this address is an error until the device's owner trusts it.
         """
-        if to.note_of_key(self._book.lines()[1:]) is not None:
+        if to.key_note_to_add(self._book.read_lines()[1:]) is not None:
             with self._book.write_transaction() as pen:
                 _note_collector_key(pen, to)
-        return self._find_entry(self._book.lines(), agreement="", round=round, to=to)
+        return self._find_entry(self._book.read_lines(), agreement="", round=round, to=to)
 
-    def _release(
+    def _release_and_charge(
         self,
         sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler,
         draw: Callable[[], int],
@@ -301,7 +313,7 @@ class Ledger:
         placed = isinstance(sampler, JointSampler) or (
             not isinstance(sampler, SurveySampler) and isinstance(sampler.family, ContinuousFamily)
         )
-        return self._charge(
+        return self._find_or_add_charge(
             agreement.id,
             round=round,
             profile=profile_of(sampler),
@@ -333,7 +345,7 @@ class Ledger:
         """
         agreement.check_sampler(sampler)
         found = self._find_entry(
-            self._book.lines(), agreement=agreement.id, round=agreement.check_round(round), to=None
+            self._book.read_lines(), agreement=agreement.id, round=agreement.check_round(round), to=None
         )
         return None if found is None else found.as_released(sampler)
 
@@ -342,9 +354,9 @@ class Ledger:
 
         `draw` may be called without its sample being used or seen.
         """
-        return self._charge(agreement, round=round, profile=profile, draw=draw).sample
+        return self._find_or_add_charge(agreement, round=round, profile=profile, draw=draw).sample
 
-    def _charge(
+    def _find_or_add_charge(
         self,
         agreement: str,
         *,
@@ -357,7 +369,7 @@ class Ledger:
     ) -> Entry:
         """The charge for this question: the stored one, or a new one. `privacy`: the promise of one release, if it is known."""
         check_count("round", round)
-        known = self._find_entry(self._book.lines(), agreement=agreement, round=round, to=to)
+        known = self._find_entry(self._book.read_lines(), agreement=agreement, round=round, to=to)
         if known is not None:
             return known
         number = int(draw())  # outside the lock: it may take long
@@ -366,18 +378,18 @@ class Ledger:
             known = self._find_entry(pen.lines, agreement=agreement, round=round, to=to)
             if known is not None:
                 return known
-            self._check_budget(pen.lines, profile, privacy)
+            self._refuse_over_budget(pen.lines, profile, privacy)
             line = [agreement, round, profile.epsilon, profile.alpha, number, utc_timestamp(), place]
-            pen.add([*line, to.line] if to is not None else line[: 6 if place is None else 7])
-            return _charge_entries(pen.lines)[-1]
+            pen.add_line([*line, to.as_line] if to is not None else line[: 6 if place is None else 7])
+            return _entries_from_lines(pen.lines)[-1]
 
     def _find_entry(self, lines: list[Any], *, agreement: str, round: int, to: Destination | None) -> Entry | None:
         """The charge among these lines that answers a question."""
-        entries = _charge_entries(lines)
+        entries = _entries_from_lines(lines)
         if to is None:
             asked = (entry for entry in entries if entry.to is None and entry.agreement == agreement)
         else:
-            asked = (entry for entry in entries if to.is_question_of(entry.to, entry.agreement))
+            asked = (entry for entry in entries if to.is_already_answered_by(entry.to, entry.agreement))
         return next((entry for entry in asked if entry.round == round), None)
 
     @contextmanager
@@ -388,14 +400,14 @@ class Ledger:
 
     def entries(self) -> list[Entry]:
         """All charges, in the order they were made."""
-        return _charge_entries(self._book.lines())
+        return _entries_from_lines(self._book.read_lines())
 
     def spent(self) -> Spent:
         """The cost of all charges together."""
-        return self.budget.spent(_charged_releases(self._book.lines()))
+        return self.budget.spent(_charged_profile_counts(self._book.read_lines()))
 
-    def _check_budget(self, lines: list[Any], profile: BoxProfile, privacy: Privacy | None) -> None:
-        before = _charged_releases(lines)
+    def _refuse_over_budget(self, lines: list[Any], profile: BoxProfile, privacy: Privacy | None) -> None:
+        before = _charged_profile_counts(lines)
         if not before and privacy is not None and self.budget.covers(privacy):
             return
         counts = dict(before)
@@ -409,7 +421,7 @@ class Ledger:
         if self.budget.delta:  # the sums are not sums of epsilons, so a remainder says little about what may be added
             why = f"is spent; a sample at epsilon = {asked.epsilon!r} would make that {after.epsilon:.6g}"
         else:
-            shown, needed = distinguishable_numbers(left, asked.epsilon)
+            shown, needed = numbers_as_distinct_texts(left, asked.epsilon)
             why = f"is spent and {shown} is left: not enough for a sample at epsilon = {needed}"
         raise BudgetError(
             f"the budget of {self.path} is {self.budget}, of which {spent.epsilon:.6g} {why}; nothing was charged"
@@ -429,9 +441,9 @@ def client_ledger_exists(path: str | Path) -> bool:
 
 
 def _note_collector_key(pen: BookWriter, to: Destination | None) -> None:
-    note = None if to is None else to.note_of_key(pen.lines[1:])
+    note = None if to is None else to.key_note_to_add(pen.lines[1:])
     if note is not None:
-        pen.add(note)
+        pen.add_line(note)
 
 
 class IdentityBinding:
@@ -444,16 +456,16 @@ class IdentityBinding:
         self._pen = pen
         found = [line[1] for line in pen.lines[1:] if line[0] == _BOUND]
         self.identity: str | None = found[0] if found else None
-        self.used = bool(_charge_entries(pen.lines)) or pen.lines[0]["format"] in OLDER
+        self.used = bool(_entries_from_lines(pen.lines)) or pen.lines[0]["format"] in OLDER
 
-    def bind(self, identity: str) -> None:
+    def bind_identity(self, identity: str) -> None:
         """Note the identity. A ledger is bound once."""
         assert self.identity is None
-        self._pen.add([_BOUND, identity])
+        self._pen.add_line([_BOUND, identity])
         self.identity = identity
 
 
-def refuse_forgetting(ledger: str | Path, identity: str | Path) -> None:
+def refuse_new_ledger_of_used_identity(ledger: str | Path, identity: str | Path) -> None:
     """Raise an error if a missing ledger's identity exists: a new ledger would forget what the device sent and spent."""
     if os.path.lexists(identity) or os.path.lexists(f"{identity}{PASSING}"):
         raise LedgerError(
@@ -463,7 +475,7 @@ def refuse_forgetting(ledger: str | Path, identity: str | Path) -> None:
         )
 
 
-def _charge_entries(lines: list[Any]) -> list[Entry]:
+def _entries_from_lines(lines: list[Any]) -> list[Entry]:
     """The charges among the lines of a ledger, numbered from 1."""
     charges = (line for line in lines[1:] if line[0] != _BOUND and not is_key_note(line))
     return [
@@ -472,8 +484,8 @@ def _charge_entries(lines: list[Any]) -> list[Entry]:
     ]
 
 
-def _charged_releases(lines: list[Any]) -> list[tuple[BoxProfile, int]]:
+def _charged_profile_counts(lines: list[Any]) -> list[tuple[BoxProfile, int]]:
     counts: dict[tuple[float, float], int] = {}
-    for entry in _charge_entries(lines):
+    for entry in _entries_from_lines(lines):
         counts[entry.epsilon, entry.alpha] = counts.get((entry.epsilon, entry.alpha), 0) + 1
     return [(BoxProfile(epsilon=epsilon, alpha=alpha), count) for (epsilon, alpha), count in counts.items()]

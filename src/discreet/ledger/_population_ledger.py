@@ -57,7 +57,7 @@ class ClientDigests:
     def __len__(self) -> int:
         return self.first.size
 
-    def select(self, places: Any) -> "ClientDigests":
+    def select_clients(self, places: Any) -> "ClientDigests":
         """The clients at these places, or where a mask is true."""
         return ClientDigests(self.first[places], self.second[places])
 
@@ -70,7 +70,7 @@ class Segment:
     outcomes: NDArray[np.uint32]
     within: NDArray[np.float64]
 
-    def find_places(self, names: ClientDigests) -> NDArray[np.int64]:
+    def find_client_places(self, names: ClientDigests) -> NDArray[np.int64]:
         """The place of each client in the segment; -1 for absent ones."""
         at = np.searchsorted(self.names.first, names.first)
         found = np.full(len(names), -1, dtype=np.int64)
@@ -137,7 +137,7 @@ class Round:
     epsilon: float
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def identity(self) -> tuple[Any, ...]:
         return self.agreement, self.question.value, self.question.count, self.question.weight, self.number
 
 
@@ -163,13 +163,13 @@ class Run:
         return cls(round=asked, clients=clients, cells=cells, file=file, digest=digest, time=time, to=given)
 
     @property
-    def line(self) -> list[Any]:
+    def as_line(self) -> list[Any]:
         """The run as a line of the book."""
         asked, question = self.round, self.round.question
         columns = [question.value, question.count, question.weight]
         terms = [asked.agreement, columns, asked.number, asked.epsilon]
         run = [*terms, self.clients, self.cells, self.file, self.digest, self.time]
-        return run if self.to is None else [*run, self.to.line]
+        return run if self.to is None else [*run, self.to.as_line]
 
 
 @dataclass(frozen=True)
@@ -200,8 +200,8 @@ class PopulationLedger:
         secret = _require_secret(secret)
         self._to = to
         self.folder = check_path("folder", folder)
-        self._book = _open_book(self.folder)
-        terms = self._book.lines()[0]
+        self._book = _open_population_book(self.folder)
+        terms = self._book.read_lines()[0]
         self.budget = Budget(epsilon=float.fromhex(terms["epsilon"]))
         self.id: str = terms["id"]
         self._secret = secret
@@ -209,7 +209,7 @@ class PopulationLedger:
             raise LedgerError(
                 f"ledger {self.folder} was created with another secret, under which its clients have other digests; give that one"
             )
-        Rounds(secret).note_ledger(self.id)
+        Rounds(secret).note_ledger_of_secret(self.id)
 
     @classmethod
     def create(cls, folder: str | Path, *, budget: float, secret: Secret | str | Path) -> "PopulationLedger":
@@ -226,12 +226,12 @@ class PopulationLedger:
                 ) from None
         except (OSError, ValueError) as error:
             raise LedgerError(f"ledger {path} cannot be made: {error_reason(error)}") from None
-        book = _open_book(path)
+        book = _open_population_book(path)
         book.create({"id": name, "epsilon": allowed.epsilon.hex(), "secret": _secret_check_value(secret, name)})
         try:
             return cls(path, secret)
         except LedgerError:
-            if len(book.lines()) == 1:  # nothing has been charged to it
+            if len(book.read_lines()) == 1:  # nothing has been charged to it
                 book.path.unlink()
                 path.rmdir()
             raise
@@ -241,13 +241,13 @@ class PopulationLedger:
         """The secret it was created with."""
         return self._secret
 
-    def names_key(self) -> RunKey:
+    def client_digest_key(self) -> RunKey:
         """The key under which this ledger computes the digests of clients' names."""
         return self._derive_key(b"names")
 
-    def order_key(self, asked: Round) -> RunKey:
+    def client_order_key(self, asked: Round) -> RunKey:
         """The key of an order of clients that depends on the round and not on their data."""
-        columns = "\0".join(repr(part) for part in asked.key)
+        columns = "\0".join(repr(part) for part in asked.identity)
         return self._derive_key(b"order" + columns.encode("utf-8", "surrogatepass"))
 
     def settle(
@@ -265,16 +265,20 @@ class PopulationLedger:
         """
         check_choice("over_budget", over_budget, OVER_BUDGET)
         order = np.argsort(names.first, kind="stable")
-        names = names.select(order)
+        names = names.select_clients(order)
         drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
         with self._book.write_transaction() as pen:
-            note = None if self._to is None else self._to.note_of_key(pen.lines[1:])
+            note = None if self._to is None else self._to.key_note_to_add(pen.lines[1:])
             runs = _parse_runs(pen.lines)
-            self._check_destination(asked, runs)
+            self._refuse_other_destination(asked, runs)
             if note is not None:
-                pen.add(note)
-            known = self._recall_samples(drawn, [run for run in runs if run.round.key == asked.key])
-            over = self._clients_over_budget(names, ~known, asked, [run for run in runs if run.round.key != asked.key])
+                pen.add_line(note)
+            known = self._replace_draws_by_stored_samples(
+                drawn, [run for run in runs if run.round.identity == asked.identity]
+            )
+            over = self._clients_over_budget(
+                names, ~known, asked, [run for run in runs if run.round.identity != asked.identity]
+            )
             if over.any() and over_budget == "refuse":
                 raise BudgetError(
                     f"{int(over.sum()):,} of {len(names):,} clients would spend more than epsilon = {self.budget.epsilon:g} in "
@@ -283,7 +287,7 @@ class PopulationLedger:
             new = ~known & ~over
             self._remove_stray_files(runs)
             if new.any():
-                pen.add(self._write_run(asked, drawn, new).line)
+                pen.add_line(self._write_run(asked, drawn, new).as_line)
         back = np.empty_like(order)
         back[order] = np.arange(order.size)
         kept = ~over[back]
@@ -298,29 +302,32 @@ class PopulationLedger:
         """Raise an error, before anything is drawn, if the round may not be released to this collector. `settle` checks again, under its
         lock.
         """
-        lines = self._book.lines()
+        lines = self._book.read_lines()
         if self._to is not None:
-            self._to.note_of_key(lines[1:])
-        self._check_destination(asked, _parse_runs(lines))
+            self._to.key_note_to_add(lines[1:])
+        self._refuse_other_destination(asked, _parse_runs(lines))
 
     def destination(self, asked: Round) -> Destination | None:
         """Where the samples of a round went when it was first charged; if it was not, where they will go."""
-        return next((run.to for run in runs_in(self.folder)[1] if run.round.key == asked.key), self._to)
+        return next(
+            (run.to for run in read_budget_and_runs(self.folder)[1] if run.round.identity == asked.identity),
+            self._to,
+        )
 
-    def _check_destination(self, asked: Round, runs: Sequence[Run]) -> None:
+    def _refuse_other_destination(self, asked: Round, runs: Sequence[Run]) -> None:
         if self._to is None:
             return
         for run in runs:
             before = run.round
-            if before.key == asked.key:
-                if not self._to.is_collector_of(run.to):
+            if before.identity == asked.identity:
+                if not self._to.is_same_collector_as(run.to):
                     where = "for nobody in particular" if run.to is None else f"for {run.to.address}"
                     raise LedgerError(
                         f"round {asked.number} of agreement {asked.agreement[:12]}... was released {where} under this secret, and "
                         f"{self._to.address} would be given the same samples; use another secret and ledger for another collector, with a "
                         "budget that is smaller by what was spent here (what an earlier version sent it did not note: finish that with it)"
                     )
-            elif before.number == asked.number and self._to.is_question_of(run.to, before.agreement):
+            elif before.number == asked.number and self._to.is_already_answered_by(run.to, before.agreement):
                 raise LedgerError(
                     f"in round {asked.number} of the collection clients were released under agreement {before.agreement} on column "
                     f"{before.question.value!r}, and a client answers once: send that again with "
@@ -328,12 +335,12 @@ class PopulationLedger:
                     "(--agreement). Other clients than those need another secret and ledger"
                 )
 
-    def _recall_samples(self, drawn: Segment, runs: Sequence[Run]) -> NDArray[np.bool_]:
+    def _replace_draws_by_stored_samples(self, drawn: Segment, runs: Sequence[Run]) -> NDArray[np.bool_]:
         """Replace draws by the stored samples of this round; return which clients had one."""
         known = np.zeros(len(drawn.names), dtype=np.bool_)
         for run in runs:
             segment = read_segment(self.folder, run)
-            places = segment.find_places(drawn.names)
+            places = segment.find_client_places(drawn.names)
             here = places >= 0
             drawn.outcomes[here] = segment.outcomes[places[here]]
             if run.cells:
@@ -347,22 +354,22 @@ class PopulationLedger:
         """Which of the asking clients cannot pay."""
         over = np.zeros(len(names), dtype=np.bool_)
         price, budget = Fraction(stated_decimal(asked.epsilon)), Fraction(stated_decimal(self.budget.epsilon))
-        rounds = {run.round.key: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
+        rounds = {run.round.identity: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
         if price + sum(rounds.values()) <= budget or not asking.any():
             return over
         scale = math.lcm(price.denominator, *(cost.denominator for cost in rounds.values()))
         exact = (price + sum(rounds.values())) * scale < _EXACT
-        who = names.select(asking)
+        who = names.select_clients(asking)
         spent: NDArray[Any] = np.full(len(who), int(price * scale), dtype=np.int64 if exact else object)
         for run in runs:
-            here = read_segment(self.folder, run).find_places(who) >= 0
-            spent[here] += int(rounds[run.round.key] * scale)
+            here = read_segment(self.folder, run).find_client_places(who) >= 0
+            spent[here] += int(rounds[run.round.identity] * scale)
         over[asking] = spent > math.floor(budget * scale)
         return over
 
     def _write_run(self, asked: Round, drawn: Segment, new: NDArray[np.bool_]) -> Run:
         within = drawn.within[new] if drawn.within.size else drawn.within
-        segment = Segment(drawn.names.select(new), drawn.outcomes[new], within)
+        segment = Segment(drawn.names.select_clients(new), drawn.outcomes[new], within)
         file = secrets.token_hex(8) + _SUFFIX
         digest = segment.write(self.folder / file)
         number, cells, time = len(segment.names), bool(within.size), utc_timestamp()
@@ -382,9 +389,9 @@ class PopulationLedger:
     destined = OldName("for_destination")
 
 
-def runs_in(folder: str | Path) -> tuple[Budget, list[Run]]:
+def read_budget_and_runs(folder: str | Path) -> tuple[Budget, list[Run]]:
     """The budget of a population's ledger and its runs; needs no secret."""
-    lines = _open_book(Path(folder)).lines()
+    lines = _open_population_book(Path(folder)).read_lines()
     return Budget(epsilon=float.fromhex(lines[0]["epsilon"])), _parse_runs(lines)
 
 
@@ -419,10 +426,12 @@ def population_ledger_exists(folder: str | Path) -> bool:
     if not path.is_dir():
         return True
     entries = {entry.name for entry in path.iterdir() if not entry.name.startswith(f"{_BOOK}{PARTIAL}")}
-    return not entries <= {_BOOK, f"{_BOOK}-journal"} or (_BOOK in entries and not _open_book(path).is_blank())
+    return not entries <= {_BOOK, f"{_BOOK}-journal"} or (
+        _BOOK in entries and not _open_population_book(path).is_blank()
+    )
 
 
-def _open_book(folder: Path) -> Book:
+def _open_population_book(folder: Path) -> Book:
     try:
         status = folder.stat()
     except FileNotFoundError:

@@ -529,8 +529,8 @@ class LedgerSettlement:
             epsilon=job.agreement.epsilon,
         )
         self._kernel = Kernel(job)
-        self._naming = _name_word_drawing(ledger.names_key())
-        self._ordering = _name_word_drawing(ledger.order_key(self._round)) if ordered else None
+        self._naming = _name_word_drawing(ledger.client_digest_key())
+        self._ordering = _name_word_drawing(ledger.client_order_key(self._round)) if ordered else None
         self.known = self.over_budget = 0
 
     def draw_group(self, group: "ClientGroup") -> UnsettledGroup:

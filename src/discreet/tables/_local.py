@@ -88,7 +88,7 @@ class Release:
         if ledger is not None:
             request = _use_ledger_secret(request, ledger)
         elif request.secret is not None:
-            Rounds(request.secret).check_without_ledger()
+            Rounds(request.secret).refuse_if_secret_has_ledger()
         self._source = source = source_of(table)
         self._request = request
         self._drop_client = check_flag("drop_client", drop_client)
@@ -181,7 +181,7 @@ class Release:
         if self._settling is None and self._request.secret is not None:
             job, number = self.job, self._request.round
             digest = self._digest.sealed_bytes(job.key)
-            Rounds(self._request.secret).note(job.agreement, job.question, number, digest)
+            Rounds(self._request.secret).note_round(job.agreement, job.question, number, digest)
         self._finished = True
 
     def _add_listed_clients(self, parts: "ClientParts") -> None:

@@ -256,7 +256,7 @@ def _release_spark_frame(
     tallies: list[Any] | None,
 ) -> DataFrame:
     if request.secret is not None:
-        Rounds(request.secret).check_without_ledger()
+        Rounds(request.secret).refuse_if_secret_has_ledger()
     job.reading.warn_of_float_names()  # here: warnings of a task are not seen
     if clients is not None:
         _refuse_composite_list(job)
@@ -283,7 +283,7 @@ def _release_spark_frame(
         )
     if request.secret is not None:
         digest = _sum_digests(drawn).sealed_bytes(job.key)
-        Rounds(request.secret).note(job.agreement, job.question, request.round, digest)
+        Rounds(request.secret).note_round(job.agreement, job.question, request.round, digest)
     agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
         return drawn.orderBy("order").select(*job.released_columns, agreement)
