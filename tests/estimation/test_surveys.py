@@ -214,10 +214,10 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     equations.append(1e7 * np.ones((1, cells)))
     values.append(np.array([1e7]))
     solved = np.linalg.lstsq(np.vstack(equations), np.concatenate(values), rcond=None)[0]
-    assert levels.cells == pytest.approx(solved, abs=1e-6)
+    assert levels.cell_shares == pytest.approx(solved, abs=1e-6)
     edges = np.array([1, cells // 3, cells - 1])
     queries = (np.arange(cells)[:, None] < edges[None, :]).astype(float)
-    coefficients = levels.level_coefficients(queries)
+    coefficients = levels.query_coefficients_by_level(queries)
     linear_form = edges / cells + sum(
         each.T @ unbiased_shares(report_sampler_of_part(sampler, asked.parts[place]), asked.reports[place])
         for place, each in enumerate(coefficients)
@@ -226,7 +226,7 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     noise = sum(
         each * np.square(c - c.mean(axis=0)).sum(axis=0) for each, c in zip(levels._noise, coefficients, strict=True)
     )
-    assert levels.standard_errors[edges] == pytest.approx(np.sqrt(noise), rel=1e-9)
+    assert levels.distribution_function_errors[edges] == pytest.approx(np.sqrt(noise), rel=1e-9)
 
 
 def misses_and_errors(sampler: SurveySampler, clients: int, runs: int, seed: int) -> tuple[list[float], list[float]]:
