@@ -204,7 +204,7 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     reports = sampler.release_table({"x": rng.beta(2, 5, 20_000)}, rng=rng)
     asked = _QuestionReports(sampler, 0, sampler.split(reports))
     levels = TreeLevels(sampler, "x", asked.parts, asked.reports)
-    cells, equations, values = levels._tree.cells, [], []
+    cells, equations, values = levels._tree.cell_count, [], []
     for place, count in enumerate(levels._levels):
         weight = 1.0 / math.sqrt(levels._noise[place])
         equations.append(weight * np.kron(np.eye(count), np.ones((1, cells // count))))
@@ -347,7 +347,7 @@ def test_sums_by_optimised_blocks_vary_as_announced() -> None:
         reports = sampler.release_rows(rows, rng=rng)
         asked = _QuestionReports(sampler, 0, sampler.split(reports))
         errors[run] = asked._report_sums(matrix).means  # the uniform population has the means of rows
-    variances = blocks.variances(matrix, math.e - 1.0)
+    variances = blocks.sum_variances(matrix, math.e - 1.0)
     assert np.mean(np.square(errors)) * clients == pytest.approx(variances.mean(), rel=0.12)
     assert np.abs(errors.mean(axis=0)).max() < 5 * math.sqrt(variances.max() / (runs * clients))
 

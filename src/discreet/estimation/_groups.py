@@ -322,7 +322,7 @@ def shares_within(found: SurveyAnswers, place: int, column: str) -> dict[Any, Sh
             f"question {place} asks for {answer.question.title}; shares within {column!r} are those of a question for shares of that column "
             "and another"
         )
-    axis, sizes = answer.question.columns.index(column), columns.sizes(answer.question.columns)
+    axis, sizes = answer.question.columns.index(column), columns.column_sizes(answer.question.columns)
 
     def rows_by_group(values: Floats) -> Floats:
         return np.moveaxis(values.reshape(sizes), axis, 0).reshape(sizes[axis], -1)

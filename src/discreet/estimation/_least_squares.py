@@ -44,7 +44,7 @@ from discreet.survey import (
     Tree,
     cell_edges,
     column_subsets,
-    in_survey_order,
+    columns_in_survey_order,
     level_variance,
 )
 
@@ -81,14 +81,14 @@ class ShareTables:
 
     def consistent_shares(self, columns: Columns) -> Floats:
         """The shares of a question's outcomes by all tables."""
-        names = in_survey_order(self._columns, columns)
+        names = columns_in_survey_order(self._columns, columns)
         return _reorder_table_columns(
             self._columns, self._least_squares_table(names, self._clients), names, columns
         ).ravel()
 
     def pooled_shares(self, columns: Columns, own: int, confidence: float, among: int) -> Shares | None:
         """The shares by the small tables, with intervals; None where a question's own reports, so many, do about as well."""
-        names = in_survey_order(self._columns, columns)
+        names = columns_in_survey_order(self._columns, columns)
         used = self._tables_worth_using(names, own)
         if not used.any():
             return None
@@ -97,13 +97,13 @@ class ShareTables:
 
     def _least_squares_table(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
         """The least-squares table over columns from the reports of these tables; an effect that nobody tells is 0."""
-        sizes = self._columns.sizes(names)
+        sizes = self._columns.column_sizes(names)
         weights, found = self._sampler.marginals.table_weights(clients), np.full(sizes, 1.0 / math.prod(sizes))
         for effect in column_subsets(names):
             place = self._sampler.marginals.places.get(effect)
             if place is None:
                 continue
-            seen = np.zeros(self._columns.sizes(effect))
+            seen = np.zeros(self._columns.column_sizes(effect))
             for number in np.flatnonzero(weights[:, place]):
                 seen += weights[number, place] * _column_effect(self._shares[number], self._tables[number], effect)
             shape = [size if name in effect else 1 for name, size in zip(names, sizes, strict=True)]
@@ -112,7 +112,7 @@ class ShareTables:
 
     def _tables_worth_using(self, names: Columns, own: int) -> NDArray[np.bool_]:
         """The tables from which an interval is computed: none where the question's own reports do about as well."""
-        cells, marginals = math.prod(self._columns.sizes(names)), self._sampler.marginals
+        cells, marginals = math.prod(self._columns.column_sizes(names)), self._sampler.marginals
         related = np.array([bool(set(names) & set(each)) for each in self._tables])
         related &= self._clients >= self._fewest_reports_per_table(names, related)
         small = (
@@ -207,8 +207,8 @@ class ShareTables:
     def _share_coefficients(self, number: int, names: Columns, weights: Floats, some: NDArray[np.int64]) -> Floats:
         """The coefficients of a table's shares, in the order of its part, in some of the consistent shares: (outcomes, shares)."""
         written = self._written[number]
-        theirs = np.unravel_index(np.arange(self._shares[number].size), self._columns.sizes(written))
-        ours = np.unravel_index(some, self._columns.sizes(names))
+        theirs = np.unravel_index(np.arange(self._shares[number].size), self._columns.column_sizes(written))
+        ours = np.unravel_index(some, self._columns.column_sizes(names))
         contrasts = {
             name: (theirs[written.index(name)][:, None] == ours[names.index(name)][None, :])
             - 1.0 / self._columns[name].size
@@ -217,7 +217,7 @@ class ShareTables:
         found = np.zeros((self._shares[number].size, len(some)))
         for effect in column_subsets(tuple(name for name in names if name in written)):
             weight = weights[self._sampler.marginals.places[effect]]
-            rest = math.prod(self._columns.sizes(name for name in names if name not in effect))
+            rest = math.prod(self._columns.column_sizes(name for name in names if name not in effect))
             found += weight / rest * np.prod([contrasts[name] for name in effect], axis=0)
         return found
 
@@ -238,7 +238,7 @@ def _reorder_table_columns(
     columns: SurveyColumns, shares: Floats, given: Sequence[str], wanted: Sequence[str]
 ) -> Floats:
     """A table of shares with its columns in another order."""
-    table = shares.reshape(columns.sizes(given))
+    table = shares.reshape(columns.column_sizes(given))
     return np.asarray(table.transpose([list(given).index(name) for name in wanted]))
 
 
@@ -389,7 +389,7 @@ class TreeLevels:
     @cached_property
     def distribution_function_errors(self) -> Floats:
         """Of the distribution function at the edges, by the variance of blocks."""
-        cells = self._tree.cells
+        cells = self._tree.cell_count
         variance = np.zeros(cells + 1)
         for depth in range(1, self._tree.depth + 1):
             nodes, noise = self._tree.node_count(depth), 0.0

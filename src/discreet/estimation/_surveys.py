@@ -302,7 +302,7 @@ class _QuestionReports:
         values, counts = [], []
         for number, part, given in zip(self.numbers, self.parts, self.reports, strict=True):
             assert isinstance(part.blocks, Windows)
-            values.append(part.blocks.values(self.sampler.uniform_weights[number] / TOTAL))
+            values.append(part.blocks.unbiased_report_values(self.sampler.uniform_weights[number] / TOTAL))
             counts.append(np.bincount(given.astype(np.int64), minlength=part.blocks.blocks))
         seen, often = np.concatenate(values), np.concatenate(counts)
         domain = self.sampler.survey.columns[column]
@@ -323,7 +323,7 @@ class _QuestionReports:
         )
 
     def _column_unit(self) -> str:
-        return self.sampler.survey.columns.unit(self.question.columns[0])
+        return self.sampler.survey.columns.unit_of_column(self.question.columns[0])
 
     def _answer_sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
         offset = matrix.mean(axis=1)

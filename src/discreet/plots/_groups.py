@@ -396,7 +396,7 @@ def _write_answer_names(axes: Axes, answer: SurveyAnswer, shown: np.ndarray) -> 
 def _draw_answer(axes: Axes, found: SurveyAnswers, place: int, most: int) -> None:
     answer = found[place]
     _title_answer_panel(axes, answer, f"{answer.clients:,} were asked it" if answer.clients else "nobody was asked it")
-    sizes = found.sampler.survey.columns.sizes(answer.question.columns)
+    sizes = found.sampler.survey.columns.column_sizes(answer.question.columns)
     if not answer.is_known:
         axes.axis("off")
     elif answer.question.kind == "shares" and len(sizes) == 2 and max(sizes) <= _MOST_CELLS:
