@@ -152,7 +152,7 @@ class RoundCounts:
     counts: Floats
 
     @property
-    def exact(self) -> bool:
+    def is_affine(self) -> bool:
         """Whether its samples' distribution is affine in the mean distribution, for all clients."""
         return isinstance(self.sampler, LinearSampler)
 
@@ -160,12 +160,14 @@ class RoundCounts:
     def trusted_counts(self) -> Floats:
         """The counts, scaled down where the error of a regression would exceed that of chance."""
         number = float(self.counts.sum())
-        return self.counts if self.exact else self.counts / (1.0 + number / _TRUSTED)
+        return self.counts if self.is_affine else self.counts / (1.0 + number / _TRUSTED)
 
     def regress_response(self, model: Floats) -> Response:
         """(A, c), regressed on model clients (n, k)."""
         k = model.shape[1]
-        if self.exact or bool((model.max(axis=1) == 1.0).all()):  # for point masses the output is linear in the mean
+        if self.is_affine or bool(
+            (model.max(axis=1) == 1.0).all()
+        ):  # for point masses the output is linear in the mean
             return np.asarray(self.sampler.output(np.eye(k))).T, np.zeros(k)
         released = np.asarray(self.sampler.output(model))
         p, q = model.mean(axis=0), released.mean(axis=0)
@@ -185,7 +187,7 @@ class Mode:
     curvature: Floats
     evidence: float
 
-    def round_responses(self, rounds: Sequence[RoundCounts], rng: np.random.Generator) -> list[Response]:
+    def regress_round_responses(self, rounds: Sequence[RoundCounts], rng: np.random.Generator) -> list[Response]:
         """(A, c) of each round, regressed on model clients of this shape."""
         return _model_responses(rounds, self.shape, self.theta, rng)
 
@@ -335,7 +337,7 @@ def _find_mode(
     """The mode by a few regressions, each used within its reach: if an outcome is at its ceiling for all clients, its slope is zero."""
     theta, k = start, len(start)
     counts = [one.trusted_counts for one in rounds]
-    for trusted in [math.inf] if all(one.exact for one in rounds) else reach:
+    for trusted in [math.inf] if all(one.is_affine for one in rounds) else reach:
         fit = ResponseFit(_model_responses(rounds, shape, theta, rng), counts, width)
         theta = theta + np.clip(fit.climb_to_mode(theta) - theta, -trusted, trusted)
     _, curvature = fit.gradient_and_curvature(theta)
@@ -363,7 +365,7 @@ class ResponseFit:
         return [np.maximum(matrix @ law + offset, LEAST_SHARE) for matrix, offset in self.responses]
 
     def log_density(self, theta: Floats) -> float:
-        """Its logarithm, up to a constant."""
+        """The logarithm of the posterior density at theta, up to a constant."""
         fits = zip(self.counts, self.released_shares(softmax(theta)), strict=True)
         return sum(float(c @ np.log(y)) for c, y in fits) - 0.5 * float(theta @ theta) / self.width**2
 

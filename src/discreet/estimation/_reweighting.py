@@ -310,7 +310,7 @@ def _choose_pull(path: Sequence[ExampleMixture], freedoms: Sequence[Floats], sha
 def example_laws_for_reports(sampler: ReportSampler, examples: Any) -> Floats:
     """Examples as distributions (N, k) on the outcomes that are reported."""
     given = examples if hasattr(examples, "tocsr") else sampler.family.as_rows(examples, "examples")
-    return as_examples(given, None, sampler.family.size, name="examples").dense()
+    return as_examples(given, None, sampler.family.size, name="examples").dense_laws()
 
 
 def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
@@ -332,7 +332,7 @@ def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
         raise DiscreetError(
             f"examples has {shape[0]:,} rows on {shape[1]:,} outcomes, more than {LARGEST_TABLE:,} numbers; take fewer of them, at random"
         )
-    return as_examples(given, None, sampler.carrier.size, name="examples").dense()
+    return as_examples(given, None, sampler.carrier.size, name="examples").dense_laws()
 
 
 def _falling_pulls(least: float, number: float) -> list[float]:
