@@ -287,7 +287,7 @@ def test_a_tree_has_the_variance_of_dense_least_squares(branching: int, depth: i
     covariance = basis @ np.linalg.inv(basis.T @ precision @ basis) @ basis.T
     prefix = np.tril(np.ones((tree.cell_count, tree.cell_count)))
     expected = np.trace(prefix @ covariance @ prefix.T) / tree.cell_count
-    assert (tree.depth_costs / tree.depth_precisions(amounts)).sum() == pytest.approx(expected, rel=1e-9)
+    assert (tree.variance_cost_by_depth / tree.precision_by_depth(amounts)).sum() == pytest.approx(expected, rel=1e-9)
 
 
 def test_shares_of_levels_are_the_best() -> None:
@@ -297,7 +297,9 @@ def test_shares_of_levels_are_the_best() -> None:
     for _ in range(300):
         others = np.abs(found + rng.normal(0, 0.02, 6)) + 1e-6
         others /= others.sum()
-        assert (tree.depth_costs / tree.depth_precisions(others / variances)).sum() >= variance * (1 - 1e-3)
+        assert (tree.variance_cost_by_depth / tree.precision_by_depth(others / variances)).sum() >= variance * (
+            1 - 1e-3
+        )
 
 
 def test_the_coin_minimises_the_weighted_sum_of_variances() -> None:

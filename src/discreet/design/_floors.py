@@ -223,7 +223,9 @@ class ExampleClients:
 def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str = "clients") -> ExampleClients:
     """Distributions (n, size), or a scipy.sparse matrix of counts or probabilities, as `ExampleClients`; other input is an error."""
     starts, outcome, mass = (
-        _sparse_entries(clients, size, name) if hasattr(clients, "tocsr") else _dense_entries(clients, size, name)
+        _entries_of_sparse_clients(clients, size, name)
+        if hasattr(clients, "tocsr")
+        else _entries_of_dense_clients(clients, size, name)
     )
     weight, counts = _normalise_weights(weights, starts.size - 1), np.diff(starts)
     counted = weight > 0.0
@@ -237,7 +239,7 @@ def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str
     return ExampleClients(size, begin, place[outcome], mass, weight, np.flatnonzero(occurs))
 
 
-def _dense_entries(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
+def _entries_of_dense_clients(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
     laws = as_floats(clients, name, size)
     if laws.ndim != 2 or not len(laws):
         raise DiscreetError(
@@ -252,7 +254,7 @@ def _dense_entries(clients: Any, size: int, name: str) -> tuple[Integers, Intege
     return np.concatenate([[0], np.cumsum(counts)]), np.nonzero(held)[1], mass / np.repeat(laws.sum(axis=1), counts)
 
 
-def _sparse_entries(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
+def _entries_of_sparse_clients(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
     """Rows of a sparse matrix, each divided by its sum."""
     if clients.ndim != 2 or clients.shape[1] != size or not clients.shape[0]:
         raise DiscreetError(f"{name} has shape {clients.shape}; give one row a client, (n, {size}) with n at least 1")
@@ -473,7 +475,10 @@ class DesignCertificate:
             price_size += part.sum_by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
             idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
             centre = 0.0 if self.enclosure is None else self.enclosure[2][rows]
-            gained, paid = weight[client] * self._entry_gains(entries, client, rows), weight * (multiplier - centre)
+            gained, paid = (
+                weight[client] * self._entry_gain_lower_bounds(entries, client, rows),
+                weight * (multiplier - centre),
+            )
             gain += float(gained.sum() - paid.sum())
             gain_size += float(np.abs(gained).sum() + np.abs(paid).sum())
         unseen = float(_sum_lower_bound(idle, idle_size, terms))
@@ -486,7 +491,7 @@ class DesignCertificate:
         bound += Fraction(float(_sum_lower_bound(gain, gain_size, terms))) + Fraction(self.constant)
         return math.nextafter(float(bound), -math.inf)
 
-    def _entry_gains(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
+    def _entry_gain_lower_bounds(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
         """A lower bound of p (s - c) of each entry, rounding aside, over all p within its enclosure."""
         if self.enclosure is None:
             return np.asarray(self.examples.mass[entries] * self.slope[entries])

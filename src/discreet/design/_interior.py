@@ -250,9 +250,9 @@ class InteriorPoint:
         self._together = cautious or bool(cost(self.v, self.v, 1.0, 1.0).pairs)  # an edge has slacks of its own
         mu = self._first_central_path_target(cost)
         for block in self.blocks:
-            block.start_on_path(self.floor, mu, cost)
+            block.start_on_central_path(self.floor, mu, cost)
         for pair in (self.bounds, self.cap):
-            pair.start_on_path(mu)
+            pair.start_on_central_path(mu)
         self._all_steps = [_choose_newton_steps(block, compiled) for block in self.blocks]
         shared = len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
         self._shares = processor_count() if shared else 1

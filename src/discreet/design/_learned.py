@@ -324,10 +324,10 @@ def _choose_sampler(
 ) -> Learned:
     safe = OptimalSampler(family, epsilon=epsilon), MollifierSampler(family, epsilon=epsilon)
     cost = _HypothesisCosts(f, family.size)
-    means, places = _design_hypotheses(found, rng)
-    clients = found.model_clients(means, places, _CLIENTS, rng)
+    means, places = _draw_design_hypotheses(found, rng)
+    clients = found.draw_clients_of_hypotheses(means, places, _CLIENTS, rng)
     costs = np.array([_average_costs_by_shape(cost(one, clients), places) for one in safe])
-    stays = _safe_sampler(safe, cost, found, rng, confidence)
+    stays = _choose_safe_sampler(safe, cost, found, rng, confidence)
     weight = 1.0 / costs.min(axis=0)
     made = design(
         family,
@@ -340,10 +340,10 @@ def _choose_sampler(
         divergence=f,
         keep=keep,
     )
-    gains = _relative_gains(made.sampler, safe, cost, found, rng)
+    gains = _relative_gains_over_safe(made.sampler, safe, cost, found, rng)
     better = float((gains > _WORTH).mean())
     judged = [kind for kind, likely in found.kinds.items() if likely >= _POSSIBLE or kind not in held_out.rejected]
-    gains_by_kind = {kind: _relative_gains(made.sampler, safe, cost, found, rng, kind) for kind in judged}
+    gains_by_kind = {kind: _relative_gains_over_safe(made.sampler, safe, cost, found, rng, kind) for kind in judged}
     gain_by_kind = {kind: float(each.mean()) for kind, each in gains_by_kind.items()}
     better_by_kind = {kind: float((each > _WORTH).mean()) for kind, each in gains_by_kind.items()}
     published = (
@@ -368,7 +368,7 @@ def _choose_sampler(
     )
 
 
-def _design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
+def _draw_design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
     """Hypotheses for the design; every possible kind of clients has a share of them, even if its probability is small."""
     shares = {kind: max(likely, _HEARD) for kind, likely in found.kinds.items() if likely >= _POSSIBLE}
     numbers = {kind: max(1, round(_HYPOTHESES * share / sum(shares.values()))) for kind, share in shares.items()}
@@ -378,7 +378,7 @@ def _design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple[Floa
     return np.vstack([means for means, _ in drawn]), np.concatenate([places for _, places in drawn])
 
 
-def _relative_gains(
+def _relative_gains_over_safe(
     sampler: Sampler[Any],
     safe: tuple[Sampler[Any], Sampler[Any]],
     cost: "_HypothesisCosts",
@@ -388,11 +388,11 @@ def _relative_gains(
 ) -> Floats:
     """The relative gain over the better of the safe samplers, under fresh hypotheses of one kind of clients or of all."""
     means, places = found.draw_hypotheses(_HYPOTHESES, rng, kind)
-    clients = found.model_clients(means, places, _CHECKED, rng)
+    clients = found.draw_clients_of_hypotheses(means, places, _CHECKED, rng)
     return np.asarray(1.0 - cost(sampler, clients) / np.min([cost(one, clients) for one in safe], axis=0))
 
 
-def _safe_sampler(
+def _choose_safe_sampler(
     safe: tuple[OptimalSampler[Simplex], MollifierSampler[Simplex]],
     cost: "_HypothesisCosts",
     believed: Posterior,
@@ -407,7 +407,7 @@ def _safe_sampler(
     optimal, mollifier = safe
     start = int(optimal.family.size > math.exp(optimal.epsilon / 2.0) + 1.0)
     means, places = believed.draw_hypotheses(_HYPOTHESES, rng)
-    clients = believed.model_clients(means, places, _CLIENTS, rng)
+    clients = believed.draw_clients_of_hypotheses(means, places, _CLIENTS, rng)
     found = [
         _average_costs_by_shape(cost.mean_costs_of_model_clients(one, clients), places) for one in (optimal, mollifier)
     ]

@@ -106,11 +106,11 @@ def minimax_risk_of_several_samples(
                 f"divergence = {f.name} is a function of {f.alpha.name}; ask for the bracket of that one"
             )
         assert isinstance(notion, Pure)  # a joint sampler was made for it
-        least = max(least, _joint_lower_bound(family, notion.epsilon, f, samples))
+        least = max(least, _lower_bound_for_several_samples(family, notion.epsilon, f, samples))
     return Risk(best.value, False, best.attained, min(least, best.value))
 
 
-def _joint_lower_bound(family: FiniteFamily, epsilon: float, f: FDivergence, samples: int) -> float:
+def _lower_bound_for_several_samples(family: FiniteFamily, epsilon: float, f: FDivergence, samples: int) -> float:
     if math.isinf(f.at_zero) and family.bounds.lower == 0.0:
         return math.inf  # two clients with no outcome in common
     if Multisets.count(family.size, samples) > LARGEST_JOINT or epsilon > _LARGEST_EPSILON:

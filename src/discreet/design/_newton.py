@@ -47,7 +47,7 @@ class SlackPair:
     ds: Floats = field(default_factory=lambda: np.zeros(0))
     aim: Floats | float = 0.0  # the target divided by s
 
-    def start_on_path(self, mu: float) -> None:
+    def start_on_central_path(self, mu: float) -> None:
         """A multiplier on the central path of mu."""
         self.z = mu * self.part / self.s
 
@@ -226,11 +226,11 @@ class ClientBlock:
         self.high, self.rest_high = (SlackPair((growth - share) * m, np.zeros(m.size), part) for m, part in places)
         self.multiplier = np.full(self.weight.size, slope)
 
-    def start_on_path(self, floor: Floats, mu: float, cost: CostOf) -> None:
+    def start_on_central_path(self, floor: Floats, mu: float, cost: CostOf) -> None:
         """Multipliers on the central path of mu."""
         self.cost = cost(self.p, floor[self.outcome] + self.low.s, mu, self.low.part)
         for pair in (self.low, self.high, self.rest_low, self.rest_high):
-            pair.start_on_path(mu)
+            pair.start_on_central_path(mu)
 
     def _client_value_by_entry(self, values: Floats) -> Floats | float:
         """A client's number for each of its entries; one number if all clients have equal weight."""

@@ -189,7 +189,7 @@ class Mode:
 
     def regress_round_responses(self, rounds: Sequence[RoundCounts], rng: np.random.Generator) -> list[Response]:
         """(A, c) of each round, regressed on model clients of this shape."""
-        return _model_responses(rounds, self.shape, self.theta, rng)
+        return _regress_model_responses(rounds, self.shape, self.theta, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +247,9 @@ class Posterior:
             means[rows] = [softmax(theta) for theta in mode.theta + noise]
         return means, picked
 
-    def model_clients(self, means: Floats, places: NDArray[np.int64], each: int, rng: np.random.Generator) -> Floats:
+    def draw_clients_of_hypotheses(
+        self, means: Floats, places: NDArray[np.int64], each: int, rng: np.random.Generator
+    ) -> Floats:
         """That many model clients of each hypothesis, one hypothesis after the other."""
         laws = np.empty((len(means), each, means.shape[1]))
         for place in np.unique(places):
@@ -275,14 +277,14 @@ def fit_posterior(
     modes = tuple(
         _find_mode(rounds, shape, width, best.theta, _REACH, rng)
         if isinstance(shape, Dirichlet)
-        else _best_mode(rounds, shape, widths, best.theta, rng)
+        else _best_mode_of_widths(rounds, shape, widths, best.theta, rng)
         for shape in shapes
     )
     told = [mode.evidence + math.log(shapes[mode.shape]) + _spread_likelihood(mode, spread) for mode in modes]
     return Posterior(modes, np.array(told))
 
 
-def _best_mode(
+def _best_mode_of_widths(
     rounds: Sequence[RoundCounts], shape: ClientShape, widths: Sequence[float], start: Floats, rng: np.random.Generator
 ) -> Mode:
     """The mode of a shape unlike the others: its mean distribution and width may differ from theirs."""
@@ -338,16 +340,17 @@ def _find_mode(
     theta, k = start, len(start)
     counts = [one.trusted_counts for one in rounds]
     for trusted in [math.inf] if all(one.is_affine for one in rounds) else reach:
-        fit = ResponseFit(_model_responses(rounds, shape, theta, rng), counts, width)
+        fit = ResponseFit(_regress_model_responses(rounds, shape, theta, rng), counts, width)
         theta = theta + np.clip(fit.climb_to_mode(theta) - theta, -trusted, trusted)
     _, curvature = fit.gradient_and_curvature(theta)
     evidence = fit.log_density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
     return Mode(shape, theta, curvature, evidence)
 
 
-def _model_responses(
+def _regress_model_responses(
     rounds: Sequence[RoundCounts], shape: ClientShape, theta: Floats, rng: np.random.Generator
 ) -> list[Response]:
+    """(A, c) of each round, regressed on clients drawn from this shape around the mean of theta."""
     number = max(_MODEL, _FOR_EACH * len(theta))
     model = shape.draw_clients(np.tile(softmax(theta), (number, 1)), rng)
     return [one.regress_response(model) for one in rounds]

@@ -141,7 +141,7 @@ class Smoother:
         unsmoothed = float(weights @ bare)
         judged = (
             self._choose_parts_or_model
-            if _effective_number(weights) < math.exp(self.epsilon)
+            if _effective_example_count(weights) < math.exp(self.epsilon)
             else self._choose_parts_or_safe_rule
         )
         rule, parts, held_out, sampler = judged(examples, weights)
@@ -295,7 +295,7 @@ def _equal_weights(examples: Floats) -> Floats:
     return np.full(len(examples), 1.0 / len(examples))
 
 
-def _effective_number(weights: Floats) -> float:
+def _effective_example_count(weights: Floats) -> float:
     """The effective number of examples of equal weight."""
     return float(1.0 / np.square(weights).sum())
 
@@ -303,4 +303,4 @@ def _effective_number(weights: Floats) -> float:
 def _is_credible_gain(gain: Floats, weights: Floats, errors: float) -> bool:
     """Whether the mean gain exceeds that many standard errors."""
     mean = float(weights @ gain)
-    return mean > errors * math.sqrt(float(weights @ np.square(gain - mean)) / _effective_number(weights))
+    return mean > errors * math.sqrt(float(weights @ np.square(gain - mean)) / _effective_example_count(weights))

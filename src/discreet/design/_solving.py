@@ -198,7 +198,7 @@ def _find_floor_by_interior_point(
             progress(_progress_share(first, gap, max(TOLERANCE * value, NEGLIGIBLE)))
         spent |= gap <= _SPENT * value
         if spent or gap <= max(TOLERANCE * value, NEGLIGIBLE):
-            found = interior_certificate(point, objective, floors)
+            found = certificate_of_interior_point(point, objective, floors)
             proofs = [max([*proofs, (found.lower_bound(), found)], key=lambda one: one[0])]
             if spent or value - max(proofs[0][0], 0.0) <= max(TOLERANCE * value, NEGLIGIBLE):
                 break
@@ -207,7 +207,7 @@ def _find_floor_by_interior_point(
         except np.linalg.LinAlgError:  # further progress is below rounding
             spent = True
     if not proofs:
-        found = interior_certificate(point, objective, floors)
+        found = certificate_of_interior_point(point, objective, floors)
         proofs = [(found.lower_bound(), found)]
     bound, certificate = max(proofs[0][0], 0.0), proofs[0][1]  # no divergence is negative
     floor = (
@@ -234,7 +234,9 @@ def worst_divergence(examples: ExampleClients, f: FDivergence, floor: Floats, ra
     return max(0.0, float(client_divergences(examples, f, floor, ratio).max()))
 
 
-def interior_certificate(point: InteriorPoint, objective: Objective, floors: AllowedFloors) -> DesignCertificate:
+def certificate_of_interior_point(
+    point: InteriorPoint, objective: Objective, floors: AllowedFloors
+) -> DesignCertificate:
     """The multipliers, and the lines that touch f at the outputs of floor and multipliers."""
     examples = point.examples
     slope, intercept = np.empty(examples.mass.size), np.empty(examples.mass.size)

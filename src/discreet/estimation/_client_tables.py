@@ -243,7 +243,7 @@ class GroupReader:
 
     def read_frames_by_group(self) -> Iterator[tuple[str, pl.DataFrame]]:
         """Groups with frames of their keys and numbers; a group may come several times."""
-        for frame in _count_keys_by_group(self._source, self._key, self._groups, self._column):
+        for frame in _count_releases_by_group(self._source, self._key, self._groups, self._column):
             self.total += int(frame[NUMBER].sum())
             self.missing += int(frame.filter(pl.col(_GROUP).is_null())[NUMBER].sum())
             if self._groups.nulls == "group":
@@ -278,7 +278,7 @@ def group_sort_key(name: str) -> tuple[bool, float, str]:
         return name == NO_GROUP, np.inf, name
 
 
-def _count_keys_by_group(source: Source, key: pl.Expr, groups: ClientGroups, column: str) -> Iterator[pl.DataFrame]:
+def _count_releases_by_group(source: Source, key: pl.Expr, groups: ClientGroups, column: str) -> Iterator[pl.DataFrame]:
     """How often each key occurs in each group: frames of groups, keys and numbers."""
     counted = pl.len().alias(NUMBER)
     if groups.table is None:

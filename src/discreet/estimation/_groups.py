@@ -205,17 +205,17 @@ def estimate_groups(
             kept = {name: sampler.check_reports(np.asarray(part)) for name, part in split.items()}
             counts = {name: ReportCounts(sampler).add(part) for name, part in kept.items()}
         else:
-            domain = _released_domain(sampler)
+            domain = _domain_of_samples(sampler)
             counts = {
                 name: np.bincount(domain.numbers(part), minlength=domain.size).astype(np.int64)
                 for name, part in split.items()
             }
     if not counts:
         raise DiscreetError("there are no groups; an estimate needs at least one client")
-    return GroupedPopulation(_group_populations(sampler, counts, bins, float(confidence)), float(confidence), kept)
+    return GroupedPopulation(_estimate_each_group(sampler, counts, bins, float(confidence)), float(confidence), kept)
 
 
-def _group_populations(
+def _estimate_each_group(
     sampler: Sampler[AnyFamily] | ReportSampler, counts: Mapping[Any, Any], bins: int | None, confidence: float
 ) -> dict[Any, AnyPopulation]:
     """The estimate of each group by itself."""
@@ -224,7 +224,7 @@ def _group_populations(
             raise DiscreetError("bins are for continuous families, which have no reports; leave them out")
         size = sampler.family.size
     else:
-        size = _released_domain(sampler).size
+        size = _domain_of_samples(sampler).size
         if isinstance(sampler.family, ContinuousFamily) and bins is None:  # for all groups those of the middle one
             bins = default_bin_count(sampler, int(np.median([np.sum(each) for each in counts.values()])))
     if size * len(counts) > LARGEST:
@@ -240,7 +240,7 @@ def _group_populations(
     return found
 
 
-def _released_domain(sampler: Sampler[AnyFamily]) -> Domain | LineCells:
+def _domain_of_samples(sampler: Sampler[AnyFamily]) -> Domain | LineCells:
     """The outcomes that samples are counted on: those of a finite family, or the cells of a line."""
     return line_cells_of(sampler) if isinstance(sampler.family, ContinuousFamily) else sampler.family.domain
 

@@ -105,7 +105,7 @@ class ShareTables:
                 continue
             seen = np.zeros(self._columns.column_sizes(effect))
             for number in np.flatnonzero(weights[:, place]):
-                seen += weights[number, place] * _column_effect(self._shares[number], self._tables[number], effect)
+                seen += weights[number, place] * _effect_of_columns(self._shares[number], self._tables[number], effect)
             shape = [size if name in effect else 1 for name, size in zip(names, sizes, strict=True)]
             found = found + seen.reshape(shape) * (seen.size / math.prod(sizes))
         return found
@@ -254,7 +254,7 @@ def _counts_on_grid(values: Floats, counts: NDArray[np.int64], reach: Floats) ->
     return found
 
 
-def _column_effect(table: Floats, names: Sequence[str], effect: Sequence[str]) -> Floats:
+def _effect_of_columns(table: Floats, names: Sequence[str], effect: Sequence[str]) -> Floats:
     """The effect of some columns of a table."""
     found = table.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in effect))
     for axis in range(len(effect)):

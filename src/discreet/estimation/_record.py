@@ -92,7 +92,7 @@ def estimate_record(
         columns["truth"] = np.asarray(truth, dtype=np.float64).tolist()
     made: dict[str, Any] = {
         released: found.samples,
-        **_agreement_terms(agreed),
+        **_agreement_fields(agreed),
         "confidence": found.confidence,
         "identifiable": found.exact,
         **({} if isinstance(found, ReportedPopulation) else {"largest_bias_of_samples": found.largest_bias}),
@@ -100,7 +100,7 @@ def estimate_record(
         "shares": _columns_to_rows(columns),
         "statistics": [asdict(each) for each in statistics],
         "notes": list(notes),
-        "liars": _liar_terms(found.law, one.shift, one.band_shift),
+        "liars": _liar_fields(found.law, one.shift, one.band_shift),
     }
     if lies is not None:
         made["liars"] |= {"number": lies.number, "shift": lies.shift}
@@ -125,11 +125,11 @@ def estimate_record(
     return made
 
 
-def _agreement_terms(agreed: Agreement) -> dict[str, Any]:
+def _agreement_fields(agreed: Agreement) -> dict[str, Any]:
     return {"agreement": agreed.id, "mechanism": agreed.mechanism, "epsilon": agreed.epsilon}
 
 
-def _liar_terms(law: Shares, shift: float, band_shift: float) -> dict[str, Any]:
+def _liar_fields(law: Shares, shift: float, band_shift: float) -> dict[str, Any]:
     """What one liar can have done, and how many can move a share by half of its longest interval."""
     return {"one": shift, "one_at_ends": band_shift, "as_far_as_intervals": shifts_per_half_interval(law, shift)}
 
@@ -145,13 +145,13 @@ def inverted_record(found: InvertedPopulation, agreed: Agreement, notes: Sequenc
     }
     return {
         "samples": found.samples,
-        **_agreement_terms(agreed),
+        **_agreement_fields(agreed),
         "confidence": found.confidence,
         "identifiable": True,
         "shares": _columns_to_rows(columns),
         "statistics": [],
         "notes": list(notes),
-        "liars": _liar_terms(found.law, found.liar_shift, found.liar_shift),
+        "liars": _liar_fields(found.law, found.liar_shift, found.liar_shift),
     }
 
 
@@ -183,7 +183,7 @@ def group_record(
         groups.append(told)
     return {
         released: found.clients,
-        **_agreement_terms(agreed),
+        **_agreement_fields(agreed),
         "confidence": found.confidence,
         "identifiable": first.exact,
         "by": by,
@@ -198,7 +198,7 @@ def change_record(
 ) -> dict[str, Any]:
     """A change as JSON holds it; `agreed`: the agreements before and after."""
     sides = [
-        {"clients": each.clients, **_agreement_terms(terms)}
+        {"clients": each.clients, **_agreement_fields(terms)}
         for each, terms in zip((found.before, found.after), agreed, strict=True)
     ]
     columns = {

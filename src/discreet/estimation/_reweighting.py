@@ -164,6 +164,7 @@ def _solve_newton_step(q: Floats, weights: Floats, diagonal: Floats, right: Floa
 
 
 def _longest_positive_step(value: Floats, step: Floats) -> float:
+    """The longest step along which no entry of a positive value turns negative; infinite if none falls."""
     fastest = float((-step / value).max())
     return 1.0 / fastest if fastest > 0.0 else math.inf
 

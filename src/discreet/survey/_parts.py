@@ -203,7 +203,7 @@ def choose_question_shares(
     places = [place for place, question in enumerate(questions) if asks_for_table(question)]
     asked = [columns_in_survey_order(columns, questions[place].columns) for place in places]
     blocks = [part.blocks for place in places for part in strategies[place].parts]
-    wider = _wider_tables(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
+    wider = _tables_wider_than_asked(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
     if len(set(chain.from_iterable(asked))) == sum(map(len, asked)) and not wider:
         return alone, []
     tables, families = [*asked, *wider], [*blocks, *wider.values()]
@@ -235,7 +235,9 @@ def choose_question_shares(
     return chances, parts
 
 
-def _wider_tables(columns: SurveyColumns, asked: Sequence[Columns], bound: Fraction) -> dict[Columns, BlockFamily]:
+def _tables_wider_than_asked(
+    columns: SurveyColumns, asked: Sequence[Columns], bound: Fraction
+) -> dict[Columns, BlockFamily]:
     """Tables of at most three columns of the questions that none of them names, and their blocks."""
     names = columns_in_survey_order(columns, list(chain.from_iterable(asked)))
     found: dict[Columns, BlockFamily] = {}
@@ -246,7 +248,7 @@ def _wider_tables(columns: SurveyColumns, asked: Sequence[Columns], bound: Fract
             cells = math.prod(columns.column_sizes(table))
             if table in asked or not 2 <= cells <= _most_cells_of_wider_table(bound):
                 continue
-            blocks = _cached_blocks(cells, bound)
+            blocks = _best_blocks_cached(cells, bound)
             if blocks.largest < _LARGEST_WIDER:
                 found[table] = blocks
     return found
@@ -258,7 +260,7 @@ def _most_cells_of_wider_table(bound: Fraction) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _cached_blocks(cells: int, bound: Fraction) -> BlockFamily:
+def _best_blocks_cached(cells: int, bound: Fraction) -> BlockFamily:
     return best_blocks_for_size(cells, bound)
 
 

@@ -339,7 +339,7 @@ class Tree:
         return int(self.branching**level)
 
     @cached_property
-    def depth_costs(self) -> Floats:
+    def variance_cost_by_depth(self) -> Floats:
         """c_j: the mean variance of the distribution function for a unit variance of the cells in the directions of each depth."""
         found, middles = [], np.arange(self.cell_count, 0, -1)  # (T'T)[x, y] = K - max(x, y) for prefix sums T
         for depth in range(self.depth + 1):
@@ -350,7 +350,7 @@ class Tree:
             found.append(inside / wide)
         return np.asarray(np.diff(found) / self.cell_count)
 
-    def depth_precisions(self, amounts: Floats) -> Floats:
+    def precision_by_depth(self, amounts: Floats) -> Floats:
         """lambda_j for amounts pi_l/v_l."""
         per_cell = amounts * np.array([self.node_count(self.depth - level) for level in range(1, self.depth + 1)])
         return np.asarray(np.cumsum(per_cell[::-1])[::-1])
@@ -360,13 +360,13 @@ class Tree:
         shares = np.full(self.depth, 1.0 / self.depth)
         scale = np.array([self.node_count(self.depth - level) for level in range(1, self.depth + 1)]) / variances
         for _ in range(500):
-            precision = self.depth_precisions(shares / variances)
-            gains = scale * np.cumsum(self.depth_costs / np.square(precision))
+            precision = self.precision_by_depth(shares / variances)
+            gains = scale * np.cumsum(self.variance_cost_by_depth / np.square(precision))
             shares = shares * np.sqrt(gains)
             shares /= shares.sum()
         shares = np.where(shares < _LEAST_SHARE, 0.0, shares)
         shares /= shares.sum()
-        return shares, float((self.depth_costs / self.depth_precisions(shares / variances)).sum())
+        return shares, float((self.variance_cost_by_depth / self.precision_by_depth(shares / variances)).sum())
 
 
 def _candidate_trees(size: int) -> list[Tree]:
@@ -426,4 +426,4 @@ def _tree_variance(parts: Sequence[Part], growth: float) -> float:
     for part in parts:
         level = round(math.log(part.blocks.size, tree.branching))
         amounts[level - 1] = part.share / level_variance(part.blocks, growth)
-    return float((tree.depth_costs / tree.depth_precisions(amounts)).sum())
+    return float((tree.variance_cost_by_depth / tree.precision_by_depth(amounts)).sum())

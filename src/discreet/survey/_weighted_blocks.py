@@ -342,7 +342,7 @@ def _search_blocks(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]
     found = _best_block_chances(blocks, gain, target, chances, barrier, _FINE, _LAST_STEPS)
     least = 0.0
     if size <= _MOST_BOUNDED:
-        least = (found.value * (1.0 + gain) / gain) ** 2 / float(found.block_worths(all_blocks(size), gain).max())
+        least = (found.value * (1.0 + gain) / gain) ** 2 / float(found.net_block_worths(all_blocks(size), gain).max())
     return _round_to_copies(blocks, found.chances, gain), least
 
 
@@ -368,7 +368,7 @@ def _candidate_blocks(centred: Floats, target: Floats, gain: float, most: int) -
     times = _WIDTHS if gain > _LARGE_GAIN else (1,)
     for place, multiple in enumerate(times):
         width = min(max(multiple * size / (gain + 2.0), 1.0), size / 2.0)
-        found += [_threshold_blocks(sign * listed[place :: len(times)], width) for sign in (1.0, -1.0)]
+        found += [_blocks_of_largest_entries(sign * listed[place :: len(times)], width) for sign in (1.0, -1.0)]
     asked = np.unique(centred > 1e-9, axis=0).astype(np.float64)
     asked = asked[(asked.sum(axis=1) > 0) & (asked.sum(axis=1) < size)]
     asked = asked[np.linspace(0, len(asked) - 1, min(len(asked), size // 2)).round().astype(np.int64)]
@@ -397,7 +397,7 @@ def _unions_of_sums(centred: Floats, gain: float, most: int) -> Floats:
     return np.asarray(together[(together.sum(axis=1) > 0.0) & (together.sum(axis=1) < size)])
 
 
-def _threshold_blocks(rows: Floats, width: float) -> Floats:
+def _blocks_of_largest_entries(rows: Floats, width: float) -> Floats:
     """About so many of the largest entries of each row, as rows of zeros and ones; equal entries stay together."""
     order = np.argsort(-rows, axis=1, kind="stable")
     steps = -np.diff(np.take_along_axis(rows, order, axis=1), axis=1)
@@ -419,7 +419,7 @@ class _BlockChances:
     prices: Floats
     value: float
 
-    def block_worths(self, blocks: Floats, gain: float) -> Floats:
+    def net_block_worths(self, blocks: Floats, gain: float) -> Floats:
         """v'Kv - prices'v of each block."""
         points = block_directions(blocks, gain)
         return np.asarray((points @ self.worth * points).sum(axis=1) - points @ self.prices)
@@ -503,7 +503,7 @@ def _exchange_blocks(blocks: Floats, found: _BlockChances, gain: float, most: in
 def _best_of_all_blocks(size: int, found: _BlockChances, gain: float, count: int) -> Floats:
     """Of all blocks of a few outcomes so many that are worth most."""
     blocks = all_blocks(size)
-    worth = found.block_worths(blocks, gain)
+    worth = found.net_block_worths(blocks, gain)
     order = np.argsort(-worth, kind="stable")[:count]
     return np.asarray(blocks[order[worth[order] > found.value]])
 
