@@ -222,11 +222,8 @@ class ExampleClients:
 
 def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str = "clients") -> ExampleClients:
     """Distributions (n, size), or a scipy.sparse matrix of counts or probabilities, as `ExampleClients`; other input is an error."""
-    starts, outcome, mass = (
-        _entries_of_sparse_clients(clients, size, name)
-        if hasattr(clients, "tocsr")
-        else _entries_of_dense_clients(clients, size, name)
-    )
+    read_entries = _entries_of_sparse_clients if hasattr(clients, "tocsr") else _entries_of_dense_clients
+    starts, outcome, mass = read_entries(clients, size, name)
     weight, counts = _normalise_weights(weights, starts.size - 1), np.diff(starts)
     counted = weight > 0.0
     if not counted.all():
@@ -475,10 +472,8 @@ class DesignCertificate:
             price_size += part.sum_by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
             idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
             centre = 0.0 if self.enclosure is None else self.enclosure[2][rows]
-            gained, paid = (
-                weight[client] * self._entry_gain_lower_bounds(entries, client, rows),
-                weight * (multiplier - centre),
-            )
+            gained = weight[client] * self._entry_gain_lower_bounds(entries, client, rows)
+            paid = weight * (multiplier - centre)
             gain += float(gained.sum() - paid.sum())
             gain_size += float(np.abs(gained).sum() + np.abs(paid).sum())
         unseen = float(_sum_lower_bound(idle, idle_size, terms))

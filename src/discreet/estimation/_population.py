@@ -72,9 +72,7 @@ _IMPOSSIBLE = 1e-9  # probability of the samples below which their agreement is 
 
 
 class PopulationEstimate(ABC):
-    """What estimates from samples and from reports have in common. Releases are counted.
-
-    `client_intervals_from_released` turns intervals of their shares into those of clients.
+    """What estimates from samples and from reports have in common: counts of releases, and intervals of clients' shares from them.
 
     Attributes:
         domain: the outcomes.
@@ -132,11 +130,8 @@ class PopulationEstimate(ABC):
     @cached_property
     def released_shares(self) -> Shares:
         """The estimate of the average output distribution; of reports, of the probabilities that one holds each outcome."""
-        return Shares(
-            self._released_frequencies,
-            *self._released_share_interval_ends(1),
-            *self._released_share_interval_ends(len(self.counts)),
-        )
+        each, together = (self._released_share_interval_ends(among) for among in (1, len(self.counts)))
+        return Shares(self._released_frequencies, *each, *together)
 
     def law_from_released_intervals(self, each: Ends, together: Ends) -> Shares:
         """The average client's distribution from intervals of the released shares: of each alone, and of all together."""
@@ -163,9 +158,8 @@ class PopulationEstimate(ABC):
             DiscreetError: for names that are none, and for named statistics of outcomes that are labels.
         """
         if callable(wanted):
-            return self._estimate_average(
-                getattr(wanted, "__name__", "statistic"), evaluate_function_on_outcomes(self.domain, wanted)
-            )
+            name = getattr(wanted, "__name__", "statistic")
+            return self._estimate_average(name, evaluate_function_on_outcomes(self.domain, wanted))
         name, _, parameter = str(wanted).partition(":")
         match name:
             case "mean" if not parameter:
@@ -175,13 +169,11 @@ class PopulationEstimate(ABC):
             case "median" if not parameter:
                 return self._estimate_quantile(wanted, 0.5)
             case "quantile":
-                return self._estimate_quantile(
-                    wanted, OPEN_UNIT.check("quantile", parse_statistic_parameter(wanted, parameter))
-                )
+                level = OPEN_UNIT.check("quantile", parse_statistic_parameter(wanted, parameter))
+                return self._estimate_quantile(wanted, level)
             case "at-most":
-                return self._estimate_average(
-                    wanted, threshold_indicator(self.domain, parse_statistic_parameter(wanted, parameter))
-                )
+                threshold = parse_statistic_parameter(wanted, parameter)
+                return self._estimate_average(wanted, threshold_indicator(self.domain, threshold))
         raise DiscreetError(
             f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
         )
@@ -293,11 +285,8 @@ class Population(PopulationEstimate):
     @cached_property
     def share_estimates(self) -> Floats:
         """The estimate of the average client's distribution, without intervals."""
-        return (
-            np.asarray(self.inversion.low(self.reference, self._released_frequencies))
-            if self.exact
-            else self._released_frequencies
-        )
+        released = self._released_frequencies
+        return np.asarray(self.inversion.low(self.reference, released)) if self.exact else released
 
     def client_intervals_from_released(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of P's shares from intervals of Q's; `mu`: the masses of the events, by default of the outcomes."""
@@ -364,13 +353,8 @@ class Population(PopulationEstimate):
         """The first outcome whose share is almost surely beyond its limit."""
         among = len(self.counts)
         if self.rows is None:
-            return first_outcome_past_limit(
-                self.counts,
-                self.clients,
-                limits,
-                one_sided_miss_probability(1.0 - 2.0 * _IMPOSSIBLE, among),
-                above=above,
-            )
+            miss = one_sided_miss_probability(1.0 - 2.0 * _IMPOSSIBLE, among)
+            return first_outcome_past_limit(self.counts, self.clients, limits, miss, above=above)
         low, high = self.rows.share_interval_ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
         past = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
         return int(past[0]) if len(past) else None
@@ -549,9 +533,8 @@ class ReportedPopulation(PopulationEstimate):
         """All thresholds whose share is not rejected; outcomes must be numbers."""
         values = numeric_outcomes(self.domain, name)
         order = np.argsort(values, kind="stable")
-        first, last = self._support_statistics.quantile_place_range(
-            order, level, one_sided_miss_probability(self.confidence)
-        )
+        miss = one_sided_miss_probability(self.confidence)
+        first, last = self._support_statistics.quantile_place_range(order, level, miss)
         estimate = quantile_of_law(self.nearest[order], values[order], level)
         return Estimate(name, estimate, *quantile_estimate_fields(self.domain, values[order], first, last, estimate))
 
