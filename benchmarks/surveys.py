@@ -32,7 +32,7 @@ from discreet.survey import (
     quantiles,
     shares,
 )
-from discreet.survey._strategies import blocks_for
+from discreet.survey._strategies import best_blocks_for_size
 from discreet.survey._weighted_blocks import optimise_blocks
 
 EPSILONS = (0.1, 0.5, 1.0, 1.3, 2.0, 3.0, 4.0, 6.0, 8.0)
@@ -151,7 +151,7 @@ def sums(console: Console) -> None:
                 found = optimise_blocks(matrix, bound)
                 seconds = time.process_time() - start
                 widths = np.square(matrix - matrix.mean(axis=1, keepdims=True)).sum(axis=1)
-                widths = widths * level_variance(blocks_for(size, bound), float(bound))
+                widths = widths * level_variance(best_blocks_for_size(size, bound), float(bound))
                 tree = f"{tree_variance(size, bound) / found.mean:.2f}" if workload is prefixes else "-"
                 ratios = (
                     f"{widths.mean() / found.mean:.2f}",
@@ -167,7 +167,7 @@ def sums(console: Console) -> None:
 def tree_variance(size: int, bound: Fraction) -> float:
     """The mean variance of the distribution function by a binary tree, at the inner edges of so many cells."""
     tree = Tree(2, round(math.log2(size)))
-    levels = [blocks_for(tree.node_count(level), bound) for level in range(1, tree.depth + 1)]
+    levels = [best_blocks_for_size(tree.node_count(level), bound) for level in range(1, tree.depth + 1)]
     _, variance = tree.best_level_shares(np.array([level_variance(each, float(bound)) for each in levels]))
     return variance * size / (size - 1)
 

@@ -55,7 +55,7 @@ def test_a_step_is_the_same(name: str, alike: bool, cautious: bool, monkeypatch:
                 cautious=cautious,
             )
             for _ in range(6):
-                point.step(point.value)
+                point.take_step(point.value)
             multipliers = np.concatenate([block.multiplier for block in point.blocks])
             found.append((len(point.blocks), point.value, point.gap, point.floor, multipliers))
     plain, compiled = found

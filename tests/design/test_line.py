@@ -77,7 +77,7 @@ def test_densities_records_and_masses_are_the_same_clients() -> None:
     density = norm(0.4, 0.2)
     exact = np.diff(density.cdf(by_records.edges))
     mixed = dc.design(UNIT, epsilon=1.0, clients=[density.pdf, records, density], divergence="tv", cells=8)
-    laws = mixed.certificate.examples.dense()
+    laws = mixed.certificate.examples.dense_laws()
     np.testing.assert_allclose(laws[[0, 2]], np.tile(exact / exact.sum(), (2, 1)), rtol=1e-6)
     np.testing.assert_allclose(laws[1], masses, atol=1e-15)
 

@@ -221,7 +221,7 @@ def test_examples_on_cells_are_reweighted_until_they_explain_the_samples() -> No
     found = dc.design(UNIT, epsilon=3.0, clients=[beta(2.0, 9.0), beta(9.0, 2.0)], cells=12)
     line = LineCells.of(found.sampler)
     laws = np.empty((2, line.size))
-    laws[:, line.order] = found.certificate.examples.dense()
+    laws[:, line.order] = found.certificate.examples.dense_laws()
     counts = np.round(1e5 * (np.array([0.8, 0.2]) @ found.sampler.weights_on_atoms(laws)) / TOTAL).astype(np.int64)
     resting = population(found.sampler, counts=counts, examples=laws, bins=6).reweighted
     assert resting is not None
@@ -258,7 +258,7 @@ def test_examples_that_say_little_or_too_much(clients: Any, epsilon: float, keep
     found = dc.design(UNIT, epsilon=epsilon, clients=clients, cells=8, keep=keep, divergence=name)
     assert 0.0 <= found.bound <= found.value * (1 + 1e-12) + 1e-15
     assert found.value - found.bound <= max(1e-4 * found.value, 1e-6)
-    laws = found.certificate.examples.dense()
+    laws = found.certificate.examples.dense_laws()
     assert float(np.mean(dc.divergence(name)(laws, found.on_cells.sampler.output(laws)))) == pytest.approx(
         found.value, rel=1e-6, abs=1e-9
     )

@@ -94,7 +94,7 @@ FAMILIES = [
 def test_no_kernel_costs_more_than_the_upper_side(family: Any, name: str) -> None:
     """The densities themselves, summed over 200,000 points for centres of any kind, under a floor that suits nobody in particular."""
     line, f, epsilon = KernelsOnCells(family, 40), dc.divergence(name), 1.0
-    floor = line.cell_laws(np.array([-0.4, 0.1])).mean(axis=0) * 0.6
+    floor = line.kernel_laws_on_cells(np.array([-0.4, 0.1])).mean(axis=0) * 0.6
     worst = worst_kernel_divergence(line, floor, epsilon, f)
     fine = FineCells.from_floor(line, floor)
     assert fine.masses.sum() == pytest.approx(0.6)

@@ -96,7 +96,7 @@ def test_the_proof_holds_whatever_the_multipliers_are() -> None:
     promises = notions.PairConstraints.for_notion(dc.Approximate(0.5, delta=0.05), 1.0)
     programme = notions.PairProgramme(points, promises, dc.divergence("tv"), 1.0)
     optimum = optimal_tv(points, [(math.exp(0.5), 0.05)])
-    rows = programme.all_rows
+    rows = programme.current_rows
     rng = np.random.default_rng(1)
     for size in (1e-3, 0.1, 1.0):
         for _ in range(20):

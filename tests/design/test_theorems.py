@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from discreet import Band, MollifierSampler, OptimalSampler, Simplex, divergence
 from discreet.design import design
-from discreet.design._curves import curve_of
+from discreet.design._curves import curve_of_divergence
 from discreet.design._floors import AllowedFloors, DesignCertificate, as_examples
 from discreet.projection import Box
 from tests.design.mechanisms import best_mean_kl, best_mean_tv, clients
@@ -181,7 +181,7 @@ def test_any_multipliers_give_a_bound(name: str, seed: int, epsilon: float) -> N
         slope = rng.random(examples.mass.size)
         intercept, at_zero = -slope, 0.0
     else:
-        curve = curve_of(divergence(name))
+        curve = curve_of_divergence(divergence(name))
         t = np.exp(rng.normal(size=examples.mass.size) * 2.0)
         (slope, intercept), at_zero = curve.line_below(curve.tangent_intercept(t), t), curve.at_zero
     certificate = DesignCertificate(
@@ -215,7 +215,7 @@ def test_lines_lie_below_f(name: str, place: float, others: list[float]) -> None
             "alpha": lambda t: (t**order - order * t + order - 1) / (order * (order - 1)),
         }[name.partition(":")[0]]
         t = np.array([math.exp(place)])
-        curve = curve_of(divergence(name))
+        curve = curve_of_divergence(divergence(name))
         slope, intercept = (mpmath.mpf(float(x[0])) for x in curve.line_below(curve.tangent_intercept(t), t))
         contact = mpmath.mpf(float(t[0]))
         size = 1 + abs(f(contact)) + abs(slope) * contact

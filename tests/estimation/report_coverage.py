@@ -20,7 +20,7 @@ from discreet import Simplex
 from discreet.estimation import report_liars, reported_average
 from discreet.estimation._intervals import Shares
 from discreet.estimation._population import ReportedPopulation
-from discreet.estimation._shifts import _ends_despite_liars
+from discreet.estimation._shifts import _interval_ends_despite_liars
 from discreet.mechanisms import ReportSampler
 from discreet.release import Randomness
 from discreet.release._randomness import _SeededRandomness
@@ -74,7 +74,7 @@ def every_count(sampler: ReportSampler, clients: int) -> ReportedPopulation:
 
 def interval_kinds(found: ReportedPopulation, size: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """The ends of every kind of interval of a share. Those for all shares at once are for as many as there are outcomes."""
-    shares, together = found.law, found.share_intervals(found._released_share_ends(size))
+    shares, together = found.law, found.client_intervals_from_released(found._released_share_interval_ends(size))
     return {"share": (shares.low, shares.high), "all shares": together}
 
 
@@ -82,7 +82,7 @@ def liar_kinds(found: ReportedPopulation, size: int, lies: int) -> dict[str, tup
     """The same despite lies."""
     doubted = report_liars(found, lies)
     shares: Shares = doubted.law
-    return {"share": (shares.low, shares.high), "all shares": _ends_despite_liars(found, lies, size)}
+    return {"share": (shares.low, shares.high), "all shares": _interval_ends_despite_liars(found, lies, size)}
 
 
 def miss(law: OutcomeLaw, ends: tuple[np.ndarray, np.ndarray], lies: int = 0) -> float:

@@ -13,10 +13,10 @@ from discreet.estimation._counting import (
     FEWEST,
     MOST,
     bin_cells,
-    bin_masses,
+    bin_reference_masses,
     cells_as_bins,
-    line_of,
-    usual_bin_count,
+    default_bin_count,
+    line_cells_of,
 )
 from discreet.estimation._sample_tables import points_in_bins
 from discreet.families import Tabulated
@@ -30,13 +30,15 @@ BAND = dc.DensityBand(STEPS, lower=0.0, upper=5.0)
 def test_masses_between_any_edges_are_those_of_the_reference() -> None:
     """A table of steps and a kink, which a rule with nodes of its own in each bin would miss."""
     whole = STEPS.values / STEPS.values.sum()
-    found = bin_masses(dc.OptimalSampler(BAND, epsilon=1.0), Bins(np.linspace(-3.0, 3.0, 4)))
+    found = bin_reference_masses(dc.OptimalSampler(BAND, epsilon=1.0), Bins(np.linspace(-3.0, 3.0, 4)))
     assert found == pytest.approx(np.add.reduceat(whole, [0, 20, 40]), abs=1e-12)
-    inside = bin_masses(dc.OptimalSampler(BAND, epsilon=1.0, discretisation=dc.Cells(7)), Bins([-3.0, -0.05, 3.0]))
+    inside = bin_reference_masses(
+        dc.OptimalSampler(BAND, epsilon=1.0, discretisation=dc.Cells(7)), Bins([-3.0, -0.05, 3.0])
+    )
     assert inside[0] == pytest.approx(whole[:29].sum() + 0.5 * whole[29], abs=1e-12)
     edges = np.array([-60.0, -1.3, -0.2, 0.4, 3.0, 60.0])
     laplace = dc.LinearSampler(dc.LaplaceMixtures(1), epsilon=1.0)
-    assert bin_masses(laplace, Bins(edges)) == pytest.approx(np.diff(stats.laplace.cdf(edges)), abs=1e-12)
+    assert bin_reference_masses(laplace, Bins(edges)) == pytest.approx(np.diff(stats.laplace.cdf(edges)), abs=1e-12)
 
 
 def test_masses_of_points_are_counted_on_the_points() -> None:
@@ -44,7 +46,7 @@ def test_masses_of_points_are_counted_on_the_points() -> None:
     points = np.asarray(sampler.points(np.arange(50)))
     edges = np.array([-4.0, -1.0, 0.2, 4.0])
     expected = np.histogram(points, edges)[0] / 50
-    assert bin_masses(sampler, Bins(edges)).tolist() == expected.tolist()
+    assert bin_reference_masses(sampler, Bins(edges)).tolist() == expected.tolist()
     found = bin_cells(sampler, clients=10**6, count=5)
     assert found.reference.tolist() == pytest.approx(np.histogram(points, found.bins.edges)[0] / 50)
     assert found.reference.min() > 0.0
@@ -52,7 +54,7 @@ def test_masses_of_points_are_counted_on_the_points() -> None:
         INTERVAL, epsilon=1.0, discretisation=dc.Points(50)
     )  # whose points are those of the density, on average
     cells = dc.OptimalSampler(INTERVAL, epsilon=1.0)
-    assert bin_masses(fresh, Bins(edges)) == pytest.approx(bin_masses(cells, Bins(edges)))
+    assert bin_reference_masses(fresh, Bins(edges)) == pytest.approx(bin_reference_masses(cells, Bins(edges)))
 
 
 @pytest.mark.parametrize("family", [INTERVAL, BAND, dc.LaplaceMixtures(1, radius=0.2)])
@@ -63,11 +65,11 @@ def test_bins_are_whole_cells_of_about_equal_mass(family: Any, count: int) -> No
     assert found.bins.size == len(found.reference) == count
     assert set(found.bins.edges) <= set(cells.bins.edges)
     assert found.reference.sum() == pytest.approx(1.0)
-    assert found.reference == pytest.approx(bin_masses(sampler, found.bins))
+    assert found.reference == pytest.approx(bin_reference_masses(sampler, found.bins))
     assert np.abs(found.reference - 1.0 / count).max() <= 2.0 * cells.reference.max()
     each = np.random.default_rng(1).integers(0, 9, cells.bins.size)
     numbers = found.bins.numbers(cells.bins.values)
-    assert found.add_up(each).tolist() == np.bincount(numbers, each, minlength=count).tolist()
+    assert found.sum_by_bin(each).tolist() == np.bincount(numbers, each, minlength=count).tolist()
 
 
 def test_a_cell_that_is_worth_several_bins_is_one() -> None:
@@ -81,7 +83,7 @@ def test_a_cell_that_is_worth_several_bins_is_one() -> None:
 
 def test_more_samples_have_more_bins() -> None:
     sampler = dc.LinearSampler(INTERVAL, epsilon=1.0)
-    numbers = [usual_bin_count(sampler, clients) for clients in (1, 100, 500, 1000, 10**6)]
+    numbers = [default_bin_count(sampler, clients) for clients in (1, 100, 500, 1000, 10**6)]
     assert numbers == sorted(numbers)
     assert (numbers[0], numbers[-1]) == (FEWEST, MOST)
     for clients, number in ((500, numbers[2]), (1000, numbers[3])):
@@ -89,7 +91,7 @@ def test_more_samples_have_more_bins() -> None:
         noise = np.sqrt((1 / number) / clients) / sampler.constants.gamma
         assert 2.0 * noise == pytest.approx(0.5 / number, rel=0.1)
     coarse = dc.LinearSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells(3))
-    assert bin_cells(coarse, clients=10**6).bins.size == line_of(coarse).size
+    assert bin_cells(coarse, clients=10**6).bins.size == line_cells_of(coarse).size
 
 
 MEMBERS = [(np.array([0.4, 0.6]), np.array([-0.8, 0.9])), (np.ones(1), np.array([0.5])), (np.ones(1), np.array([-0.1]))]
@@ -120,7 +122,7 @@ def cdf(x: Any) -> Any:
 def test_intervals_hold_the_average_member(kind: Any, discretisation: Any) -> None:
     """Samples drawn with the integers that are really drawn with, through the agreement that a file would carry."""
     sampler = kind(INTERVAL, epsilon=1.5, discretisation=discretisation)
-    agreement, line = dc.Agreement.from_json(dc.Agreement.of(sampler).text), line_of(sampler)
+    agreement, line = dc.Agreement.from_json(dc.Agreement.of(sampler).text), line_cells_of(sampler)
     laws = sampler.weights([INTERVAL.mixture(*one) for one in MEMBERS]) / TOTAL
     rng, clients, rounds = np.random.default_rng(3), 300, 150
     grid = np.linspace(-4.0, 4.0, 20001)
@@ -153,7 +155,7 @@ def test_narrow_cells_serve_statistics_and_bins_serve_shares() -> None:
     assert found.counts.tolist() == again.counts.tolist()
     assert found.law.low == pytest.approx(again.law.low, abs=1e-9)
     assert found.statistic("mean").blur < 0.1 * again.statistic("mean").blur
-    numbers = line_of(sampler).numbers(samples)
+    numbers = line_cells_of(sampler).numbers(samples)
     counted = population(sampler, counts=np.bincount(numbers, minlength=sampler.carrier.size), bins=found.domain.size)
     assert counted.counts.tolist() == found.counts.tolist()
 

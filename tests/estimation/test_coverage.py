@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.estimation._intervals import largest_average
+from discreet.estimation._intervals import average_upper_bound
 from discreet.mechanisms._sampler import Sampler
 from tests.estimation.coverage import LEAST, VALUES, exact_coverage, simulated_coverage, sparse_coverage
 from tests.soaking import wide
@@ -42,7 +42,7 @@ def test_the_bound_of_an_average_is_the_quantile_of_randomly_weighted_samples() 
     """Gaffke's bound by a million draws of the weights: never below it, and above by a few percent of its own reach at most."""
     rng = np.random.default_rng(3)
     for counts in ([1, 1, 1], [3, 0, 2], [0, 4, 0], [20, 3, 0], [100, 200, 30]):
-        bound = largest_average(VALUES, np.array(counts), 0.95)
+        bound = average_upper_bound(VALUES, np.array(counts), 0.95)
         weights = rng.dirichlet([count or 1e-12 for count in np.array(counts) + [0, 0, 1]], 200_000)
         drawn = np.quantile(weights @ VALUES, 0.975)
         mean = np.average(VALUES, weights=np.array(counts) + [0, 0, 1])
@@ -52,8 +52,8 @@ def test_the_bound_of_an_average_is_the_quantile_of_randomly_weighted_samples() 
 def test_a_value_that_nobody_sent_may_be_there() -> None:
     for clients in (1, 10, 1000):
         counts = np.array([clients, 0, 0])
-        assert largest_average(VALUES, counts, 0.95) == pytest.approx(10.0 * (1.0 - 0.025 ** (1 / clients)))
-        assert -largest_average(-VALUES, counts, 0.95) == 0.0
-    assert largest_average(np.full(3, 2.0), np.array([1, 2, 3]), 0.95) == 2.0
-    tiny = largest_average(np.array([0.0, 1.0, 1.0 - 1e-15]), np.array([0, 5, 5]), 0.95)
+        assert average_upper_bound(VALUES, counts, 0.95) == pytest.approx(10.0 * (1.0 - 0.025 ** (1 / clients)))
+        assert -average_upper_bound(-VALUES, counts, 0.95) == 0.0
+    assert average_upper_bound(np.full(3, 2.0), np.array([1, 2, 3]), 0.95) == 2.0
+    tiny = average_upper_bound(np.array([0.0, 1.0, 1.0 - 1e-15]), np.array([0, 5, 5]), 0.95)
     assert 1.0 - 1e-15 <= tiny <= 1.0

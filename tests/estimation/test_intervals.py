@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from discreet.estimation._intervals import AT_LIMIT, clopper_pearson, first_outcome_past_limit, one_sided_error
+from discreet.estimation._intervals import (
+    AT_LIMIT,
+    clopper_pearson_interval_ends,
+    first_outcome_past_limit,
+    one_sided_miss_probability,
+)
 
 
 @given(
@@ -19,16 +24,22 @@ def test_the_first_interval_past_a_limit_is_found_among_all(
     counts = np.array(small, dtype=np.int64) * 10**power
     bounds = np.array(limits[: len(counts)])
     samples = int(counts.sum())
-    low, high = clopper_pearson(counts, samples, confidence)
+    low, high = clopper_pearson_interval_ends(counts, samples, confidence)
     for above, past in ((True, low > bounds * (1.0 + AT_LIMIT)), (False, high < bounds * (1.0 - AT_LIMIT))):
         expected = int(np.argmax(past)) if past.any() else None
-        assert first_outcome_past_limit(counts, samples, bounds, one_sided_error(confidence), above=above) == expected
+        assert (
+            first_outcome_past_limit(counts, samples, bounds, one_sided_miss_probability(confidence), above=above)
+            == expected
+        )
 
 
 @pytest.mark.parametrize("above", [True, False])
 def test_a_share_past_its_limit_by_chance_alone_is_not_taken_for_more(above: bool) -> None:
     counts = np.array([501, 499])
-    assert first_outcome_past_limit(counts, 1000, np.array([0.5, 0.5]), one_sided_error(0.95), above=above) is None
+    assert (
+        first_outcome_past_limit(counts, 1000, np.array([0.5, 0.5]), one_sided_miss_probability(0.95), above=above)
+        is None
+    )
     assert first_outcome_past_limit(
-        counts * 10**6, 10**9, np.array([0.5, 0.5]), one_sided_error(0.95), above=above
+        counts * 10**6, 10**9, np.array([0.5, 0.5]), one_sided_miss_probability(0.95), above=above
     ) == (0 if above else 1)

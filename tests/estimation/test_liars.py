@@ -9,8 +9,8 @@ import pytest
 
 import discreet as dc
 from discreet.estimation import Population, inversion_of, liars, population
-from discreet.estimation._intervals import clopper_pearson
-from discreet.estimation._inversion import invert_intervals
+from discreet.estimation._intervals import clopper_pearson_interval_ends
+from discreet.estimation._inversion import invert_released_intervals
 from discreet.estimation._shifts import liars_per_half_interval
 from discreet.families import Band
 from tests.soaking import wide
@@ -57,8 +57,8 @@ def estimated(sampler: Any, counts: tuple[int, ...]) -> Population:
 
 def clopper_pearson_held(found: Population) -> tuple[Any, Any]:
     """Intervals that the reported ones lie inside, and that what is said of liars is about."""
-    released = clopper_pearson(found.counts, found.clients, found.confidence)
-    return invert_intervals(found.inversion, found.bounds, found.reference, released)
+    released = clopper_pearson_interval_ends(found.counts, found.clients, found.confidence)
+    return invert_released_intervals(found.inversion, found.bounds, found.reference, released)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

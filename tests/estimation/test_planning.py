@@ -14,14 +14,14 @@ from discreet.estimation import (
     epsilon_for_accuracy,
     exact_variance,
     inversion_of,
-    known_excess,
     outlook,
     population,
     variance_excess,
+    variance_excess_or_none,
 )
 from discreet.estimation._counting import bin_cells
-from discreet.estimation._intervals import clopper_pearson
-from discreet.estimation._inversion import invert_intervals
+from discreet.estimation._intervals import clopper_pearson_interval_ends
+from discreet.estimation._inversion import invert_released_intervals
 from discreet.estimation._population import ReportedPopulation
 from discreet.mechanisms import ReportSampler, best_subset_width_and_variance
 from tests.soaking import wide
@@ -58,14 +58,14 @@ def test_no_count_has_a_longer_interval_than_promised(kind: Any, k: int, epsilon
     """Over every count that can be seen; 129 places between would promise .3097 for .3102 (optimal, 10, 2, 1000)."""
     sampler = kind(dc.Simplex(k), epsilon=epsilon)
     promised, inversion = outlook(sampler, mechanism="any", clients=clients).at_worst, inversion_of(sampler)
-    low, high = clopper_pearson(counts := np.arange(clients + 1), clients, 0.95)
+    low, high = clopper_pearson_interval_ends(counts := np.arange(clients + 1), clients, 0.95)
     least, most = sampler.constants.b / k, sampler.constants.B / k
     seen = (high >= least) & (low <= min(most, 1.0 - (k - 1) * least))
     if inversion.exact:
         shares = counts / clients
         reach = np.maximum(shares - np.maximum(low, least), np.minimum(high, most) - shares) * inversion.low.released
     else:
-        ends = invert_intervals(inversion, sampler.bounds, np.full(clients + 1, 1.0 / k), (low, high))
+        ends = invert_released_intervals(inversion, sampler.bounds, np.full(clients + 1, 1.0 / k), (low, high))
         reach = 0.5 * (ends[1] - ends[0])
     assert np.max(reach[seen]) <= promised * (1 + 1e-12)
     assert promised <= np.max(reach[seen]) * 1.01
@@ -330,9 +330,9 @@ def test_the_excess_is_that_of_the_mechanism() -> None:
 def test_the_variance_over_the_least_is_that_of_reports_and_of_values() -> None:
     family = dc.Simplex(104)
     reports = dc.ReportSampler(family, epsilon=1.0)
-    assert known_excess(reports) == reports.excess
+    assert variance_excess_or_none(reports) == reports.excess
     linear = dc.LinearSampler(family, epsilon=1.0)
-    found = known_excess(linear)
+    found = variance_excess_or_none(linear)
     assert found is not None
     gamma, q = linear.constants.gamma, 1 / 104
     by_hand = q * (1 - q) / gamma**2  # of a share in the uniform population, where samples are uniform too
@@ -342,4 +342,4 @@ def test_the_variance_over_the_least_is_that_of_reports_and_of_values() -> None:
         dc.LinearSampler(dc.Band(np.ones(4), lower=0.5, upper=2.0), epsilon=1.0),
         dc.LinearSampler(dc.Simplex(4), privacy=dc.Gaussian(1.0)),
     ):
-        assert known_excess(other) is None
+        assert variance_excess_or_none(other) is None

@@ -11,7 +11,7 @@ from scipy import optimize, stats
 
 import discreet as dc
 from discreet.estimation import exact_variance, nearest_law, population
-from discreet.estimation._intervals import clopper_pearson
+from discreet.estimation._intervals import clopper_pearson_interval_ends
 from discreet.mechanisms import MECHANISMS
 from discreet.mechanisms._sampler import Sampler
 from tests.soaking import wide
@@ -207,7 +207,7 @@ def test_the_nearest_member_of_a_band_is_nearer_than_any_mixture_towards_others(
 @given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))), st.floats(0.5, 0.999))
 def test_clopper_pearson_ends_have_exactly_the_tails_they_promise(case: tuple[int, int], confidence: float) -> None:
     n, count = case
-    low, high = (float(end[0]) for end in clopper_pearson(np.array([count]), n, confidence))
+    low, high = (float(end[0]) for end in clopper_pearson_interval_ends(np.array([count]), n, confidence))
     tail = Fraction(1 - confidence) / 2
 
     def at_least(p: float) -> Fraction:

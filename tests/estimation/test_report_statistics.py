@@ -13,10 +13,10 @@ from discreet.errors import DiscreetError
 from discreet.estimation import report_liars, reported_average, reported_population, reported_statistic
 from discreet.estimation._statistics import (
     SupportStatistics,
-    block_sums,
+    centred_block_sums,
     concave_hull,
-    largest_sum,
-    mean_tail,
+    largest_block_sum,
+    mean_tail_probability,
     prefix_share_tests,
 )
 from discreet.mechanisms import ReportCounts, ReportSampler
@@ -69,26 +69,28 @@ def test_moments_are_those_of_all_blocks(blocks: BlockFamily) -> None:
     for seed in range(3):
         phi = np.random.default_rng(seed).normal(size=blocks.size)
         phi -= phi.mean()
-        sums, found = held @ phi, block_sums(blocks, phi)
+        sums, found = held @ phi, centred_block_sums(blocks, phi)
         assert found.everywhere == pytest.approx(np.square(sums).mean(), rel=1e-9, abs=1e-12)
         given = [np.square(sums[held[:, x]]).mean() for x in range(blocks.size)]
         assert found.given == pytest.approx(np.array(given), rel=1e-9, abs=1e-12)
         assert sums.max() <= found.most + 1e-9
-        assert found.most <= largest_sum(blocks, phi) + 1e-9
+        assert found.most <= largest_block_sum(blocks, phi) + 1e-9
 
 
 def test_where_blocks_are_too_many_the_moment_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = AffineBlocks(20, 5, 2, 3)
     phi = np.arange(20.0) - 9.5
-    exact = block_sums(blocks, phi).given
+    exact = centred_block_sums(blocks, phi).given
     monkeypatch.setattr("discreet.estimation._statistics._MOST_PRODUCTS", 0)
-    assert (block_sums(AffineBlocks(20, 5, 2, 3), phi * 1.0000001).given >= exact).all()
+    assert (centred_block_sums(AffineBlocks(20, 5, 2, 3), phi * 1.0000001).given >= exact).all()
 
 
 def test_the_tail_of_two_points_is_binomial_and_the_hull_lies_above_all_points() -> None:
     n, chance = 40, 0.3
     for count in range(13, n + 1):
-        found = mean_tail(np.array([count / n - chance]), np.array([chance * (1 - chance)]), np.array([1 - chance]), n)
+        found = mean_tail_probability(
+            np.array([count / n - chance]), np.array([chance * (1 - chance)]), np.array([1 - chance]), n
+        )
         assert found[0] == pytest.approx(scipy.stats.binom.sf(count - 1, n, chance), rel=1e-9)
     rng = np.random.default_rng(3)
     x, y = rng.integers(0, 9, 60).astype(float), rng.normal(size=60)
@@ -119,7 +121,7 @@ def covering_probability(sampler: ReportSampler, chosen: Sequence[int], clients:
     for total in np.flatnonzero(law > 1e-10).tolist():
         supports[chosen[0]], supports[size - 1] = total, clients * width - total
         counted = SupportStatistics(sampler, supports, clients)
-        low, high = -counted.largest_mean(-phi, 0.025), counted.largest_mean(phi, 0.025)
+        low, high = -counted.mean_upper_bound(-phi, 0.025), counted.mean_upper_bound(phi, 0.025)
         covered += law[total] * (min(low, high) - 1e-9 <= holders / clients <= max(low, high) + 1e-9)
     return covered
 
@@ -212,10 +214,10 @@ def test_a_quantile_is_where_shares_of_sets_up_to_it_are_not_rejected(blocks: Bl
     found = reported_population(sampler, reports=reports)
     for level in (0.1, 0.5, 0.9):
         counted, order = SupportStatistics(sampler, found.counts, 600), np.arange(size)
-        first, last = counted.quantile_places(order, level, 0.025)
+        first, last = counted.quantile_place_range(order, level, 0.025)
         shares = [(np.arange(size) <= place).astype(float) for place in range(size - 1)]
-        low = [-counted.largest_mean(-each, 0.025) for each in shares]
-        high = [counted.largest_mean(each, 0.025) for each in shares]
+        low = [-counted.mean_upper_bound(-each, 0.025) for each in shares]
+        high = [counted.mean_upper_bound(each, 0.025) for each in shares]
         accepted = [place for place in range(size - 1) if high[place] >= level]
         small = [place for place in range(size - 1) if low[place] < level]
         assert first == (accepted[0] if accepted else size - 1)
@@ -223,8 +225,8 @@ def test_a_quantile_is_where_shares_of_sets_up_to_it_are_not_rejected(blocks: Bl
         below = found.counts.cumsum()[:-1] / 600 - np.arange(1, size) / size * found.counts.sum() / 600
         loose = prefix_share_tests(sampler, np.arange(1, size), 600, level)
         mu = level - np.arange(1, size) / size
-        assert all(loose.probability_below(mu, below)[place] >= 0.025 for place in accepted)
-        assert all(loose.probability_above(mu, below)[place] >= 0.025 for place in small)
+        assert all(loose.probability_of_mean_at_most(mu, below)[place] >= 0.025 for place in accepted)
+        assert all(loose.probability_of_mean_at_least(mu, below)[place] >= 0.025 for place in small)
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")
@@ -236,9 +238,9 @@ def test_on_a_grid_a_quantile_reaches_to_the_next_points(monkeypatch: pytest.Mon
         counted = SupportStatistics(sampler, reported_population(sampler, reports=reports).counts, len(held))
         for level in (0.1, 0.5, 0.9):
             monkeypatch.setattr("discreet.estimation._statistics._MOST_REFINED", 10**8)
-            first, last = counted.quantile_places(order, level, 0.025)
+            first, last = counted.quantile_place_range(order, level, 0.025)
             monkeypatch.setattr("discreet.estimation._statistics._MOST_REFINED", 3000)  # every fourth
-            start, end = counted.quantile_places(order, level, 0.025)
+            start, end = counted.quantile_place_range(order, level, 0.025)
             assert 0 <= start <= first
             assert first - start <= 4
             assert last <= end <= 19

@@ -9,9 +9,9 @@ from scipy import stats
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import liars, population
-from discreet.estimation._counting import line_of
-from discreet.estimation._intervals import clopper_pearson
-from discreet.estimation._inversion import invert_intervals, joint_inversion
+from discreet.estimation._counting import line_cells_of
+from discreet.estimation._intervals import clopper_pearson_interval_ends
+from discreet.estimation._inversion import inversion_of_joint_sample, invert_released_intervals
 from discreet.release import TOTAL
 
 MEAN = np.array([0.4, 0.3, 0.2, 0.1, 0.0])
@@ -52,11 +52,13 @@ def test_a_release_that_is_read_twice_tells_no_more() -> None:
     assert (twice.clients, twice.samples, once.samples) == (300, 600, 300)
     assert twice.law.estimate == pytest.approx(once.law.estimate, abs=1e-12)
     released = (
-        clopper_pearson(once.counts, 300, once.confidence),
-        clopper_pearson(once.counts, 300, once.confidence, among=5),
+        clopper_pearson_interval_ends(once.counts, 300, once.confidence),
+        clopper_pearson_interval_ends(once.counts, 300, once.confidence, among=5),
     )
     for names, ends in zip((("low", "high"), ("all_low", "all_high")), released, strict=True):
-        for name, end in zip(names, invert_intervals(once.inversion, once.bounds, once.reference, ends), strict=True):
+        for name, end in zip(
+            names, invert_released_intervals(once.inversion, once.bounds, once.reference, ends), strict=True
+        ):
             assert getattr(twice.law, name) == pytest.approx(end, abs=2e-3)
     assert np.all((twice.law.low <= once.law.low + 1e-9) & (once.law.high <= twice.law.high + 1e-9))
     for statistic in ("mean", "median", "variance", "quantile:0.8", "at-most:2"):
@@ -119,12 +121,12 @@ def test_on_a_line_one_sample_each_in_rows_is_one_sample_each() -> None:
     plain, rows = population(sampler, samples=samples), population(sampler, samples=samples[:, None])
     assert rows.counts.tolist() == plain.counts.tolist()
     # rows keep to Clopper and Pearson; single samples have shorter intervals
-    ends = clopper_pearson(plain.counts, plain.clients, plain.confidence)
+    ends = clopper_pearson_interval_ends(plain.counts, plain.clients, plain.confidence)
     assert rows.law.low == pytest.approx(
-        invert_intervals(plain.inversion, plain.bounds, plain.reference, ends)[0], abs=1e-9
+        invert_released_intervals(plain.inversion, plain.bounds, plain.reference, ends)[0], abs=1e-9
     )
     assert rows.law.high == pytest.approx(
-        invert_intervals(plain.inversion, plain.bounds, plain.reference, ends)[1], abs=1e-9
+        invert_released_intervals(plain.inversion, plain.bounds, plain.reference, ends)[1], abs=1e-9
     )
     for name in ("mean", "median", "quantile:0.9"):
         one, other = plain.statistic(name), rows.statistic(name)
@@ -137,7 +139,7 @@ def test_on_a_line_intervals_hold_where_the_samples_of_a_client_hang_together() 
     family = dc.DensityBand(stats.uniform(), lower=0.0, upper=70.0)
     several = dc.LinearSampler(family, epsilon=40.0, discretisation=dc.Cells(64)).with_samples(10)
     rng, edges, held = np.random.default_rng(4), np.array([0.0, 0.25, 0.5, 0.75, 1.0]), []
-    line = line_of(several.share)
+    line = line_cells_of(several.share)
     for _ in range(60):
         places = rng.beta(2.0, 3.0, 40)
         law = np.zeros((40, 64))
@@ -201,7 +203,7 @@ def test_lines_of_joint_draws_hold_for_every_client(around: Any, family: Any, ep
     laws = dc.mechanisms.nearest_member(family, laws)
     for samples in (1, 2, 4):
         joint = dc.JointSampler(family, samples=samples, epsilon=epsilon, around=around)
-        inversion, each, mu = joint_inversion(joint), joint.output_of_each(laws), joint.each_reference
+        inversion, each, mu = inversion_of_joint_sample(joint), joint.output_of_each(laws), joint.each_reference
         assert np.all(inversion.least(mu, each) <= laws + 1e-9)
         assert np.all(laws <= inversion.most(mu, each) + 1e-9)
         assert np.all((joint.bounds.lower * mu <= laws + 1e-9) & (laws <= joint.bounds.upper * mu + 1e-9))

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.estimation._intervals import band_interval_ends, clopper_pearson, exact_interval_ends
-from discreet.estimation._inversion import inversion_of, invert_intervals
+from discreet.estimation._intervals import band_interval_ends, clopper_pearson_interval_ends, exact_interval_ends
+from discreet.estimation._inversion import inversion_of, invert_released_intervals
 from tests.estimation.coverage import EXPECTED, chances_of, coin_sum
 
 
@@ -41,7 +41,7 @@ def test_they_are_blakers(n: int, confidence: float) -> None:
 def test_they_lie_inside_clopper_and_pearsons_and_hold_the_frequency(n: int, confidence: float) -> None:
     counts = np.unique(np.concatenate([np.arange(min(n, 30) + 1), n - np.arange(min(n, 30) + 1), [n // 2, n // 7]]))
     low, high = exact_interval_ends(counts, n, confidence)
-    outer = clopper_pearson(counts, n, confidence)
+    outer = clopper_pearson_interval_ends(counts, n, confidence)
     assert np.all((outer[0] <= low) & (low <= counts / n) & (counts / n <= high) & (high <= outer[1]))
     if confidence > 0.75:
         assert np.mean(high - low) < np.mean(outer[1] - outer[0])
@@ -56,10 +56,12 @@ def test_they_hold_as_often_as_they_say_for_clients_alike_and_not(
     """Exactly, over all counts: clients that all hold one law, that are sure of one outcome each, and some of both."""
     sampler = kind(dc.Simplex(k), epsilon=epsilon)
     inversion, counts, mu = inversion_of(sampler), np.arange(n + 1), np.full(n + 1, 1.0 / k)
-    low, high = invert_intervals(
+    low, high = invert_released_intervals(
         inversion, sampler.bounds, mu, band_interval_ends(counts, n, confidence, inversion, mu)
     )
-    wider = invert_intervals(inversion, sampler.bounds, mu, clopper_pearson(counts, n, confidence))
+    wider = invert_released_intervals(
+        inversion, sampler.bounds, mu, clopper_pearson_interval_ends(counts, n, confidence)
+    )
     lengths = []
     for share in [*np.linspace(0.0, 1.0, 9), *(expected / n for expected in EXPECTED)]:
         for laws in chances_of(share, n, k):
@@ -94,6 +96,6 @@ def test_a_band_of_several_masses_takes_each_as_it_is(among: int) -> None:
     for place in range(4):
         alone = band_interval_ends(counts[[place]], 100, 0.9, inversion, mu[[place]], among=among)
         assert (alone[0][0], alone[1][0]) == (together[0][place], together[1][place])
-    outer = clopper_pearson(counts, 100, 0.9, among=among)
+    outer = clopper_pearson_interval_ends(counts, 100, 0.9, among=among)
     assert np.all((outer[0] <= together[0]) & (together[1] <= outer[1]))
     assert np.all(together[0] > outer[0])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.estimation import rehearsal
+from discreet.estimation import rehearse_collections
 from discreet.estimation._record import measure_fidelity
 
 LAWS = np.random.default_rng(0).dirichlet(np.full(6, 0.4), 300)
@@ -13,10 +13,10 @@ LAWS = np.random.default_rng(0).dirichlet(np.full(6, 0.4), 300)
 @pytest.mark.slow
 def test_a_rehearsal_covers_and_repeats_itself() -> None:
     sampler = dc.LinearSampler(dc.Simplex(6), epsilon=1.0)
-    found = rehearsal(sampler, LAWS, clients=5000, repetitions=200)
+    found = rehearse_collections(sampler, LAWS, clients=5000, repetitions=200)
     assert 0.94 <= found.covered <= 0.96
-    assert found == rehearsal(sampler, LAWS, clients=5000, repetitions=200)
-    assert found != rehearsal(sampler, LAWS, clients=5000, repetitions=200, seed=1)
+    assert found == rehearse_collections(sampler, LAWS, clients=5000, repetitions=200)
+    assert found != rehearse_collections(sampler, LAWS, clients=5000, repetitions=200, seed=1)
     assert found.client_tv == pytest.approx(
         (1 - sampler.constants.gamma) * 0.5 * np.abs(LAWS - 1 / 6).sum(axis=1).mean()
     )
@@ -24,8 +24,8 @@ def test_a_rehearsal_covers_and_repeats_itself() -> None:
 
 def test_a_projection_always_covers_and_is_nearer_to_its_clients() -> None:
     laws = np.random.default_rng(1).dirichlet([4.0, 2.0, 0.2, 0.1, 0.1, 0.1], 300)  # a population far from uniform
-    linear = rehearsal(dc.LinearSampler(dc.Simplex(6), epsilon=1.0), laws, clients=5000)
-    optimal = rehearsal(dc.OptimalSampler(dc.Simplex(6), epsilon=1.0), laws, clients=5000)
+    linear = rehearse_collections(dc.LinearSampler(dc.Simplex(6), epsilon=1.0), laws, clients=5000)
+    optimal = rehearse_collections(dc.OptimalSampler(dc.Simplex(6), epsilon=1.0), laws, clients=5000)
     assert optimal.covered == 1.0
     assert optimal.client_tv is not None
     assert linear.client_tv is not None

@@ -204,7 +204,7 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     reports = sampler.release_table({"x": rng.beta(2, 5, 20_000)}, rng=rng)
     asked = _QuestionReports(sampler, 0, sampler.split(reports))
     levels = TreeLevels(sampler, "x", asked.parts, asked.reports)
-    cells, equations, values = levels._tree.cells, [], []
+    cells, equations, values = levels._tree.cell_count, [], []
     for place, count in enumerate(levels._levels):
         weight = 1.0 / math.sqrt(levels._noise[place])
         equations.append(weight * np.kron(np.eye(count), np.ones((1, cells // count))))
@@ -214,10 +214,10 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     equations.append(1e7 * np.ones((1, cells)))
     values.append(np.array([1e7]))
     solved = np.linalg.lstsq(np.vstack(equations), np.concatenate(values), rcond=None)[0]
-    assert levels.cells == pytest.approx(solved, abs=1e-6)
+    assert levels.cell_shares == pytest.approx(solved, abs=1e-6)
     edges = np.array([1, cells // 3, cells - 1])
     queries = (np.arange(cells)[:, None] < edges[None, :]).astype(float)
-    coefficients = levels.level_coefficients(queries)
+    coefficients = levels.query_coefficients_by_level(queries)
     linear_form = edges / cells + sum(
         each.T @ unbiased_shares(report_sampler_of_part(sampler, asked.parts[place]), asked.reports[place])
         for place, each in enumerate(coefficients)
@@ -226,7 +226,7 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     noise = sum(
         each * np.square(c - c.mean(axis=0)).sum(axis=0) for each, c in zip(levels._noise, coefficients, strict=True)
     )
-    assert levels.standard_errors[edges] == pytest.approx(np.sqrt(noise), rel=1e-9)
+    assert levels.distribution_function_errors[edges] == pytest.approx(np.sqrt(noise), rel=1e-9)
 
 
 def misses_and_errors(sampler: SurveySampler, clients: int, runs: int, seed: int) -> tuple[list[float], list[float]]:
@@ -347,7 +347,7 @@ def test_sums_by_optimised_blocks_vary_as_announced() -> None:
         reports = sampler.release_rows(rows, rng=rng)
         asked = _QuestionReports(sampler, 0, sampler.split(reports))
         errors[run] = asked._report_sums(matrix).means  # the uniform population has the means of rows
-    variances = blocks.variances(matrix, math.e - 1.0)
+    variances = blocks.sum_variances(matrix, math.e - 1.0)
     assert np.mean(np.square(errors)) * clients == pytest.approx(variances.mean(), rel=0.12)
     assert np.abs(errors.mean(axis=0)).max() < 5 * math.sqrt(variances.max() / (runs * clients))
 

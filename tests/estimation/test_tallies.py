@@ -15,8 +15,8 @@ from discreet.estimation import _client_tables, population
 from discreet.estimation._sample_tables import (
     coding_and_sampler,
     tally,
-    write_rows,
-    write_weighted,
+    write_synthetic_rows,
+    write_weighted_samples,
 )
 from discreet.tables import sample
 from discreet.tables._raw_counts import average_law, client_laws
@@ -150,14 +150,14 @@ def test_weighted_samples_and_drawn_rows_have_the_estimated_shares(tmp_path: Pat
     domain, sampler = coding_and_sampler(agreement)
     found = population(sampler, counts=tally(file_source(str(path)), agreement, domain).counts)
     weighted, drawn = tmp_path / "weighted.parquet", tmp_path / "rows.csv"
-    assert write_weighted(found, file_source(str(path)), domain, str(weighted)) == 500
+    assert write_weighted_samples(found, file_source(str(path)), domain, str(weighted)) == 500
     table = pl.read_parquet(weighted)
     assert table["weight"].sum() == pytest.approx(500.0)
     shares = {
         row["sample"]: row["weight"] / 500 for row in table.group_by("sample").agg(pl.col("weight").sum()).to_dicts()
     }
     assert [shares[label] for label in LABELS] == pytest.approx(found.nearest.tolist(), abs=1e-12)
-    assert write_rows(found, domain, str(drawn), 1000) == 1000
+    assert write_synthetic_rows(found, domain, str(drawn), 1000) == 1000
     counts = pl.read_csv(drawn)["sample"].value_counts()
     share = {row["sample"]: row["count"] / 1000 for row in counts.to_dicts()}
     assert [share.get(label, 0.0) for label in LABELS] == pytest.approx(found.nearest.tolist(), abs=1e-3)
@@ -293,7 +293,9 @@ def test_clients_of_reports_are_told_apart_across_files_under_any_name(tmp_path:
     for name in ("one.parquet", "two.parquet"):
         reports.write_parquet(tmp_path / name)
     with pytest.raises(dc.DiscreetError, match="occur in another file too"):
-        _client_tables.check_clients_apart([file_source(str(tmp_path / f"{name}.parquet")) for name in ("one", "two")])
+        _client_tables.refuse_clients_in_several_sources(
+            [file_source(str(tmp_path / f"{name}.parquet")) for name in ("one", "two")]
+        )
 
 
 def test_a_column_called_client_names_the_clients_before_the_first_one() -> None:

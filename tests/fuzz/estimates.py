@@ -7,8 +7,8 @@ import numpy as np
 
 import discreet as dc
 from discreet import estimation
-from discreet.estimation import rehearsal
-from discreet.estimation._sample_tables import outcome_weights, synthetic_counts
+from discreet.estimation import rehearse_collections
+from discreet.estimation._sample_tables import outcome_weights, synthetic_row_counts
 from tests.fuzz.chooser import NUMBERS, Chooser
 
 STATISTICS: list[Any] = [
@@ -62,7 +62,7 @@ def populations(c: Chooser) -> Any:
     assert (lies.law.all_low <= found.law.all_low).all()
     assert (lies.law.high >= found.law.high).all()
     rows = 1 + c.below(200)
-    assert int(synthetic_counts(found, rows).sum()) == rows
+    assert int(synthetic_row_counts(found, rows).sum()) == rows
     wanted = found.statistic(c.among(STATISTICS))
     assert wanted.low <= wanted.high
     parts = (
@@ -106,4 +106,4 @@ def plans(c: Chooser) -> Any:
         assert (lines.most(mu, q) >= p - room).all(), "a member lies below the upper line"
     if what == 5:
         return estimation.exact_variance(sampler, law, c.among([law, [0.0, 1.0], c.number()]))  # type: ignore[arg-type]
-    return rehearsal(sampler, law, clients=clients, repetitions=2, seed=c.among([0, c.number()]))
+    return rehearse_collections(sampler, law, clients=clients, repetitions=2, seed=c.among([0, c.number()]))

@@ -128,7 +128,7 @@ def _question(columns: dict[str, Any], rng: np.random.Generator) -> Any:
                 return quantiles(numbers[0], at=(0.5, 0.9), weight=weight)
             case _:
                 return histogram(numbers[0], cells=int(rng.choice([2, 5, 20, 64, 65, 4096])), weight=weight)
-    size = math.prod(Survey({name: columns[name] for name in others}, [shares(*others)]).columns.sizes(others))
+    size = math.prod(Survey({name: columns[name] for name in others}, [shares(*others)]).columns.column_sizes(others))
     if size <= rng.choice([12, 12, 12, 40, 200]) and rng.random() < 0.4:
         return linear(rng.integers(-2, 3, (2, size)) / 2, *others, weight=weight)
     return shares(*others, weight=weight)
@@ -159,14 +159,14 @@ def _parts(survey: Survey, rng: np.random.Generator) -> list[Part]:
             case HistogramQuestion(cells=cells):
                 found.append(Part(place, NumberCell(question.columns[0], cells), _blocks(cells, rng), share()))
             case _:
-                size = math.prod(columns.sizes(question.columns))
+                size = math.prod(columns.column_sizes(question.columns))
                 weighted = question.kind == "linear" and rng.random() < 0.7
                 blocks = _weighted(size, rng) if weighted else _blocks(size, rng)
                 found.append(Part(place, JointColumns(question.columns), blocks, share()))
     asked = sorted({name for question in survey.questions if question.kind == "shares" for name in question.columns})
     if len(asked) > 1 and rng.random() < 0.5:
         wider = tuple(str(name) for name in rng.choice(asked, 2, replace=False))
-        found.append(Part(-1, JointColumns(wider), _blocks(math.prod(columns.sizes(wider)), rng), share()))
+        found.append(Part(-1, JointColumns(wider), _blocks(math.prod(columns.column_sizes(wider)), rng), share()))
     return found
 
 
@@ -284,5 +284,5 @@ def survey_report_of(sampler: SurveySampler, rows: list[int], counts: list[int],
     common = math.gcd(*sums.values())
     numbers = [number // common for number in sums.values()]
     row = list(sums)[bisect_right(list(accumulate(numbers)), int(below(sum(numbers), 1)[0]))]
-    outcome = part.projection.outcomes(sampler.survey.columns, np.array([row]), below)
+    outcome = part.projection.draw_outcomes(sampler.survey.columns, np.array([row]), below)
     return sampler._offsets[place] + int(part.blocks.report_holding(outcome, below(part.blocks.holding, 1))[0])

@@ -14,9 +14,9 @@ from discreet.mechanisms import best_subset_width_and_variance
 from discreet.privacy import at_most_exp
 from discreet.release import Question, fresh_secret
 from discreet.survey import Survey, SurveySampler, WeightedBlocks, linear, shares
-from discreet.survey._strategies import _sum_variances, blocks_for
+from discreet.survey._strategies import _sum_variances, best_blocks_for_size
 from discreet.survey._weighted_blocks import (
-    _optimise_cached,
+    _optimise_blocks_cached,
     all_blocks,
     block_directions,
     least_sum_variance,
@@ -95,10 +95,10 @@ def test_sums_are_never_less_precise_than_by_blocks_of_one_width(matrix: Floats,
     bound = at_most_exp(epsilon)
     sampler = sampler_of(matrix, epsilon)
     (part,) = sampler.parts
-    present = _sum_variances(matrix, blocks_for(matrix.shape[1], bound), float(bound))
+    present = _sum_variances(matrix, best_blocks_for_size(matrix.shape[1], bound), float(bound))
     assert sampler.variance(0) <= present.max() * (1 + 1e-12)
     if isinstance(part.blocks, WeightedBlocks):
-        variances = part.blocks.variances(matrix, float(bound - 1))
+        variances = part.blocks.sum_variances(matrix, float(bound - 1))
         assert variances.mean() < present.mean()
         assert sampler.variance(0) == pytest.approx(variances.max(), rel=1e-9)
         assert variances.mean() >= optimise_blocks(matrix, bound).least * (1 - 1e-9)
@@ -195,7 +195,7 @@ GAINS = [
 def test_known_sums_gain_what_they_can(matrix: Floats, epsilon: float, times: float, over: float) -> None:
     bound, size = at_most_exp(epsilon), matrix.shape[1]
     found = optimise_blocks(matrix, bound)
-    present = _sum_variances(matrix, blocks_for(size, bound), float(bound))
+    present = _sum_variances(matrix, best_blocks_for_size(size, bound), float(bound))
     assert present.max() >= times * found.largest
     assert found.mean <= over * found.least
     assert found.blocks.different <= 360
@@ -206,7 +206,7 @@ def test_known_sums_gain_what_they_can(matrix: Floats, epsilon: float, times: fl
 def test_many_outcomes_gain_more(size: int) -> None:
     bound = at_most_exp(1.0)
     found = optimise_blocks(prefixes(size), bound)
-    present = _sum_variances(prefixes(size), blocks_for(size, bound), float(bound))
+    present = _sum_variances(prefixes(size), best_blocks_for_size(size, bound), float(bound))
     assert present.mean() >= 4.8 * found.mean
     assert found.blocks.different <= 1400
     assert found.mean <= 1.25 * found.least
@@ -241,14 +241,16 @@ def test_ranks_are_mapped_to_blocks_by_their_copies() -> None:
     assert blocks.copies_of(blocks.every_report()).tolist() == [1, 1, 2, 3, 4]
     held = blocks.holds(blocks.every_report()[:, None], np.arange(3)[None, :])
     assert (
-        held.tolist() == blocks.members.tolist() == [[bool(mask >> x & 1) for x in range(3)] for mask in blocks.masks]
+        held.tolist()
+        == blocks.membership_matrix.tolist()
+        == [[bool(mask >> x & 1) for x in range(3)] for mask in blocks.masks]
     )
 
 
 def test_blocks_are_the_same_after_they_were_written() -> None:
     found = optimise_blocks(prefixes(12), at_most_exp(1.0)).blocks
     assert WeightedBlocks.from_terms(12, found.terms) == found
-    _optimise_cached.cache_clear()
+    _optimise_blocks_cached.cache_clear()
     assert optimise_blocks(prefixes(12), at_most_exp(1.0)).blocks == found  # the same machine finds the same
 
 
@@ -297,7 +299,7 @@ def test_wrong_blocks_are_refused(terms: Any, message: str) -> None:
 def test_unusual_sums_have_a_strategy(matrix: Floats, epsilon: float) -> None:
     sampler = sampler_of(matrix, epsilon)
     bound = at_most_exp(epsilon)
-    present = _sum_variances(matrix, blocks_for(matrix.shape[1], bound), float(bound))
+    present = _sum_variances(matrix, best_blocks_for_size(matrix.shape[1], bound), float(bound))
     assert 0.0 <= sampler.variance(0) <= present.max() * (1 + 1e-12)
     reports = sampler.release_rows(np.arange(matrix.shape[1]), rng=np.random.default_rng(1))
     assert len(sampler.check_reports(reports)) == matrix.shape[1]

@@ -38,8 +38,8 @@ from discreet.survey import (
     quantiles,
     shares,
 )
-from discreet.survey._parts import NO_QUESTION, Marginals, choose_coin, in_survey_order
-from discreet.survey._strategies import blocks_for, choose_windows, level_variance
+from discreet.survey._parts import NO_QUESTION, Marginals, choose_question_shares, columns_in_survey_order
+from discreet.survey._strategies import best_blocks_for_size, choose_windows, level_variance
 from tests.soaking import examples, wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")
@@ -132,19 +132,19 @@ def test_rows_are_numbers_and_columns_come_back(sizes: Sequence[int], data: st.D
     rows = columns.encode(table)
     assert ((rows >= 0) & (rows < columns.size)).all()
     for name in columns:
-        assert columns.outcomes(rows, name).tolist() == table[name]
+        assert columns.column_outcomes(rows, name).tolist() == table[name]
     names = data.draw(st.permutations(list(columns)))
-    expected = np.ravel_multi_index([np.array(table[name]) for name in names], columns.sizes(names))
-    assert columns.project(rows, names).tolist() == expected.tolist()
+    expected = np.ravel_multi_index([np.array(table[name]) for name in names], columns.column_sizes(names))
+    assert columns.project_rows(rows, names).tolist() == expected.tolist()
 
 
 def test_columns_of_numbers_dates_and_labels_are_read() -> None:
     columns = SurveyColumns({"day": Dates("2026-01-30", datetime.date(2026, 2, 2)), "amount": Number(0, 500, "euro")})
     rows = columns.encode({"day": [datetime.date(2026, 2, 1), "2026-01-30"], "amount": [0.0, 500.0], "other": [1, 2]})
-    assert columns.outcomes(rows, "day").tolist() == [2, 0]
-    assert columns.outcomes(rows, "amount").tolist() == [0, columns["amount"].size - 1]
-    assert columns.unit("amount") == "euro"
-    assert columns.unit("day") == ""
+    assert columns.column_outcomes(rows, "day").tolist() == [2, 0]
+    assert columns.column_outcomes(rows, "amount").tolist() == [0, columns["amount"].size - 1]
+    assert columns.unit_of_column("amount") == "euro"
+    assert columns.unit_of_column("day") == ""
 
 
 BAD: list[tuple[Any, str]] = [
@@ -263,13 +263,13 @@ def test_a_mean_is_as_good_as_the_best_known(epsilon: float) -> None:
 def test_windows_are_unbiased_and_have_the_stated_variance(size: int, width: int) -> None:
     windows, growth = Windows(size, width), Fraction(7, 2)
     beta = Fraction(windows.blocks) / (windows.blocks + (growth - 1) * width)
-    values = windows.values(float(beta))
+    values = windows.unbiased_report_values(float(beta))
     for point in range(size):
         law = np.full(windows.blocks, float(beta) / windows.blocks)
         law[point : point + width] += float(1 - beta) / width
         place = point / (size - 1)
         assert law @ values == pytest.approx(place, abs=1e-12)
-        stated = np.interp(place, np.linspace(0, 1, 257), windows.variances(float(growth)))
+        stated = np.interp(place, np.linspace(0, 1, 257), windows.value_variances(float(growth)))
         assert law @ np.square(values) - place**2 == pytest.approx(stated, rel=2e-3)
 
 
@@ -278,15 +278,16 @@ def test_a_tree_has_the_variance_of_dense_least_squares(branching: int, depth: i
     tree, rng = Tree(branching, depth), np.random.default_rng(7)
     amounts = rng.uniform(0.5, 2.0, depth)
     levels = [
-        np.kron(np.eye(tree.node_count(d)), np.ones((1, tree.cells // tree.node_count(d)))) for d in range(1, depth + 1)
+        np.kron(np.eye(tree.node_count(d)), np.ones((1, tree.cell_count // tree.node_count(d))))
+        for d in range(1, depth + 1)
     ]
     precision = sum(amount * level.T @ level for amount, level in zip(amounts, levels, strict=True))
-    one = np.ones((tree.cells, 1)) / math.sqrt(tree.cells)
-    basis = np.linalg.svd(np.eye(tree.cells) - one @ one.T)[0][:, :-1]  # the total is known
+    one = np.ones((tree.cell_count, 1)) / math.sqrt(tree.cell_count)
+    basis = np.linalg.svd(np.eye(tree.cell_count) - one @ one.T)[0][:, :-1]  # the total is known
     covariance = basis @ np.linalg.inv(basis.T @ precision @ basis) @ basis.T
-    prefix = np.tril(np.ones((tree.cells, tree.cells)))
-    expected = np.trace(prefix @ covariance @ prefix.T) / tree.cells
-    assert (tree.depth_costs / tree.depth_precisions(amounts)).sum() == pytest.approx(expected, rel=1e-9)
+    prefix = np.tril(np.ones((tree.cell_count, tree.cell_count)))
+    expected = np.trace(prefix @ covariance @ prefix.T) / tree.cell_count
+    assert (tree.variance_cost_by_depth / tree.precision_by_depth(amounts)).sum() == pytest.approx(expected, rel=1e-9)
 
 
 def test_shares_of_levels_are_the_best() -> None:
@@ -296,7 +297,9 @@ def test_shares_of_levels_are_the_best() -> None:
     for _ in range(300):
         others = np.abs(found + rng.normal(0, 0.02, 6)) + 1e-6
         others /= others.sum()
-        assert (tree.depth_costs / tree.depth_precisions(others / variances)).sum() >= variance * (1 - 1e-3)
+        assert (tree.variance_cost_by_depth / tree.precision_by_depth(others / variances)).sum() >= variance * (
+            1 - 1e-3
+        )
 
 
 def test_the_coin_minimises_the_weighted_sum_of_variances() -> None:
@@ -323,7 +326,7 @@ def dense_variance(
     information = np.full((columns.size, columns.size), 1e9)
 
     def sums(table: tuple[str, ...]) -> Any:
-        return np.eye(math.prod(columns.sizes(table)))[:, columns.project(rows, table)]
+        return np.eye(math.prod(columns.column_sizes(table)))[:, columns.project_rows(rows, table)]
 
     for table, noise, amount in zip(tables, noises, amounts, strict=True):
         information += amount / noise * sums(table).T @ sums(table)
@@ -360,15 +363,17 @@ def test_no_other_coin_has_a_smaller_sum_of_variances(sizes: Sequence[int], epsi
         == widest
     )
     bound, rng = at_most_exp(epsilon), np.random.default_rng(1)
-    tables = [in_survey_order(columns, each) for size in (1, 2, 3) for each in itertools.combinations(columns, size)]
-    blocks = [blocks_for(math.prod(columns.sizes(table)), bound) for table in tables]
+    tables = [
+        columns_in_survey_order(columns, each) for size in (1, 2, 3) for each in itertools.combinations(columns, size)
+    ]
+    blocks = [best_blocks_for_size(math.prod(columns.column_sizes(table)), bound) for table in tables]
     every = Marginals(columns, tables, [level_variance(each, float(bound)) for each in blocks])
     told = dict(zip(sampler.tables.values(), map(float, sampler.exact_shares), strict=True))
     coin = np.array([told.get(table, 0.0) for table in tables])
 
     def loss(amounts: Any) -> float:
         return sum(
-            question.weight * every.cell_variance(in_survey_order(columns, question.columns), amounts)
+            question.weight * every.cell_variance(columns_in_survey_order(columns, question.columns), amounts)
             for question in questions
         )
 
@@ -449,7 +454,9 @@ def test_a_coin_without_room_for_wider_tables_asks_the_questions_alone() -> None
     columns = SurveyColumns({"a": 2, "b": 2})
     sampler = SurveySampler(Survey(columns, [shares("a"), shares("b", weight=4.0)]), epsilon=4.0)
     assert [part.question for part in sampler.parts] == [0, 1, NO_QUESTION]
-    chances, wider = choose_coin(sampler.survey.questions, sampler.strategies, columns, at_most_exp(4.0), room=1 << 40)
+    chances, wider = choose_question_shares(
+        sampler.survey.questions, sampler.strategies, columns, at_most_exp(4.0), room=1 << 40
+    )
     assert not wider
     assert chances == pytest.approx([1 / 3, 2 / 3])
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.cli._app import app
-from discreet.estimation._client_tables import check_clients_apart
+from discreet.estimation._client_tables import refuse_clients_in_several_sources
 from discreet.tables import Request, Secret, sample_file
 from discreet.tables._local import writer_to
 from discreet.tables._sources import source_of
@@ -115,8 +115,8 @@ def test_a_client_is_known_again_behind_an_apostrophe(tmp_path: Path) -> None:
         for batch in table.to_batches():
             writer.write(batch)
     with pytest.raises(dc.DiscreetError, match="3 of the 3 clients"):
-        check_clients_apart([source_of(str(path)), source_of(frame)])
-    assert check_clients_apart([source_of(str(path)), source_of(frame.with_columns(pl.col("who") + "!"))])
+        refuse_clients_in_several_sources([source_of(str(path)), source_of(frame)])
+    assert refuse_clients_in_several_sources([source_of(str(path)), source_of(frame.with_columns(pl.col("who") + "!"))])
 
 
 def test_tables_of_others_are_read_as_they_stand(tmp_path: Path) -> None:

@@ -58,7 +58,13 @@ from discreet.collect import is_store_name, open_store
 from discreet.design import Design, Learned, design as best_design, learn
 from discreet.domain import Coding
 from discreet.errors import PROBABILITY, DiscreetError, visible
-from discreet.estimation import SamplerCost, check_clients_apart, coding_and_sampler, compare_samplers, tally
+from discreet.estimation import (
+    SamplerCost,
+    coding_and_sampler,
+    compare_samplers,
+    refuse_clients_in_several_sources,
+    tally,
+)
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, Sampler
 from discreet.plots import check_picture_path
@@ -367,7 +373,7 @@ def _learn_agreement_from_samples(
                 "--spread names a collection of several agreements; give samples on two outcomes, under one"
             )
     sources = [one.source for one in given if one.source is not None]
-    distinct = check_clients_apart(sources) and (len(given) == 1 or len(sources) == len(given))
+    distinct = refuse_clients_in_several_sources(sources) and (len(given) == 1 or len(sources) == len(given))
     family = Simplex(domain)
     begin_stage(
         f"learning from {sum(int(counts.sum()) for _, _, counts in read):,} samples on {family.size:,} outcomes"

@@ -49,22 +49,22 @@ from discreet.estimation import (
     Population,
     ReportTally,
     SampleTally,
-    agreed_joint_outcomes,
+    coding_and_joint_sampler,
     coding_and_sampler,
+    estimate_notes,
+    estimate_record,
     inverted_population,
     inverted_record,
     liars as liars_of,
-    notes,
     population,
-    record,
     reported_population,
     reported_statistic,
     tally,
-    tally_joint,
+    tally_joint_samples,
     tally_reports,
     trust_notes,
-    write_rows,
-    write_weighted,
+    write_synthetic_rows,
+    write_weighted_samples,
 )
 from discreet.mechanisms import AnyFamily, JointSampler, OwnSampler, Sampler
 from discreet.plots import privacy_label, shorten_name
@@ -250,7 +250,7 @@ def print_population_estimate(
     if truth is not None and value is not None:
         raw = replace(coding, other=other, nulls=nulls)
         known = average_law(file_source(truth), raw, value=value, client=client)
-    doubts = notes(found, agreed, named=tallied.named, distinct=tallied.distinct)
+    doubts = estimate_notes(found, agreed, named=tallied.named, distinct=tallied.distinct)
     if synthetic is not None and not found.exact:
         doubts.append(
             "the synthetic table is not debiased: these samples do not determine the average client, so it has the shares of the samples; "
@@ -260,17 +260,17 @@ def print_population_estimate(
     if liars is not None:
         check_count("--liars", liars, least=0, most=found.clients, fix=f"there are {found.clients:,} clients")
         lies = liars_of(found, liars)
-    said = record(found, agreed, doubts, statistics=statistics, truth=known, lies=lies) if json else {}
+    said = estimate_record(found, agreed, doubts, statistics=statistics, truth=known, lies=lies) if json else {}
     blocks: list[Any] = []
     if not json:
         blocks = estimate_report_blocks(
             found, agreed, statistics, known, lies, doubts, top, by_client=client is not None
         )
     if synthetic is not None and rows is not None:  # first: it is written whole or not at all
-        write_rows(found, coding, synthetic, rows)
+        write_synthetic_rows(found, coding, synthetic, rows)
     elif synthetic is not None:
         assert isinstance(found, Population)  # of reports rows alone are written
-        write_weighted(found, file_source(source), coding, synthetic, sample=sample)
+        write_weighted_samples(found, file_source(source), coding, synthetic, sample=sample)
     if plot is not None:
         _save_population_picture(found, agreed, known, plot, TOP if top is None else top)
     if json:
@@ -294,8 +294,8 @@ def _agreed_sampler_and_sample_counts(
             f"--rounds is for samples that were released one at a time; agreement {agreed.id[:12]} is on {agreed.joint.samples} of each "
             "client drawn together: leave it out, and estimate one round at a time"
         )
-    coding, joint = agreed_joint_outcomes(agreed, domain)
-    return joint, tally_joint(records, agreed, coding, samples=agreed.joint.samples, sample=sample)
+    coding, joint = coding_and_joint_sampler(agreed, domain)
+    return joint, tally_joint_samples(records, agreed, coding, samples=agreed.joint.samples, sample=sample)
 
 
 def _print_own_mechanism_estimate(

@@ -38,20 +38,20 @@ from discreet.estimation import (
     law_fidelities,
     liars,
     liars_per_half_interval,
-    names_within,
-    naming_notes,
+    outcome_names_within,
     outlook,
-    questions_within,
+    questions_with_shares_within,
     read_survey_reports,
     rounds_cost,
     shares_within,
+    shares_within_record,
     survey_change,
     survey_change_record,
     survey_groups_record,
     survey_notes,
     survey_record,
     survey_reports_by_group,
-    within_record,
+    unnamed_report_notes,
 )
 from discreet.families import Band, Simplex, serves_everybody
 from discreet.mechanisms import SERVING, JointSampler, OptimalSampler, ReportSampler
@@ -338,7 +338,7 @@ def print_survey_estimate_by_group(
     held = read_survey_reports(records, agreed, column=asked.report_column)  # with all checks of an estimate
     reports, missing = survey_reports_by_group(records, groups, column=asked.report_column)
     found = answer_groups(agreed.survey_sampler(), reports, confidence=asked.confidence)
-    notes = naming_notes(named=held.named, distinct=held.distinct)
+    notes = unnamed_report_notes(named=held.named, distinct=held.distinct)
     if missing and groups.nulls == "drop":
         notes.append(f"{pluralise(missing, 'client')} without a group were left out")
     asked.save_picture(lambda plots: plots.survey_groups(found, most=asked.top or 6))
@@ -363,16 +363,16 @@ def print_survey_shares_within_groups(asked: EstimateOptions, records: Source, a
     """`--by` a column of the survey: shares within each private group, from the questions that ask for it and another column."""
     held = read_survey_reports(records, agreed, column=asked.report_column)
     found = answer_survey(agreed.survey_sampler(), held.reports, confidence=asked.confidence)
-    places = questions_within(found, by)
+    places = questions_with_shares_within(found, by)
     if not places:
         raise DiscreetError(
             f"--by {by}: no question of the survey asks for shares of {by!r} together with another column, so nothing is known within its "
             "groups; ask for it in the next survey"
         )
-    notes = naming_notes(named=held.named, distinct=held.distinct)
+    notes = unnamed_report_notes(named=held.named, distinct=held.distinct)
     blocks: list[Any] = [_survey_headline(found.clients, agreed), *note_lines(notes)]
     for place in places:
-        names = names_within(found, place, by)
+        names = outcome_names_within(found, place, by)
         made = empty_table(safe_text(by, most=40), "outcome", "share within, %", "all at once", texts=2)
         for group, law in shares_within(found, place, by).items():
             order = np.argsort(-np.nan_to_num(law.estimate), kind="stable")[: asked.top or _TOP_IN_GROUPS]
@@ -392,7 +392,7 @@ def print_survey_shares_within_groups(asked: EstimateOptions, records: Source, a
         f"Shares within a private group are ratios. Their intervals follow from those of all {found.numbers:,} numbers of the "
         f"survey at once ({100 * asked.confidence:g} %), so they hold together. A group that is rare has wide ones."
     )
-    asked.print_estimate(within_record(found, notes, by=by), blocks)
+    asked.print_estimate(shares_within_record(found, notes, by=by), blocks)
 
 
 def print_survey_change(asked: EstimateOptions, sides: Sequence[tuple[Source, Agreement]], sharing: list[str]) -> None:
@@ -403,7 +403,7 @@ def print_survey_change(asked: EstimateOptions, sides: Sequence[tuple[Source, Ag
     found = survey_change(
         before.survey_sampler(), one.reports, after.survey_sampler(), two.reports, confidence=asked.confidence
     )
-    notes = [*naming_notes(named=one.named and two.named, distinct=one.distinct and two.distinct), *sharing]
+    notes = [*unnamed_report_notes(named=one.named and two.named, distinct=one.distinct and two.distinct), *sharing]
     asked.save_picture(lambda plots: plots.survey_change(found, most=asked.top or _TOP_IN_GROUPS))
     blocks: list[Any] = [
         f"[bold]The change from {pluralise(found.before.clients, 'report')} to {pluralise(found.after.clients, 'report')}[/bold], "

@@ -45,18 +45,18 @@ from discreet.estimation import (
     SharedClients,
     change,
     change_record,
-    check_clients_apart,
     coding_and_sampler,
+    count_shared_clients,
     estimate_groups,
-    group_counts,
+    estimate_notes,
     group_record,
-    notes,
     pooled_population,
     pooled_record,
     population,
+    refuse_clients_in_several_sources,
     reported_population,
-    shared_clients,
     tally,
+    tally_by_group,
     tally_reports,
 )
 from discreet.families import serves_everybody
@@ -109,7 +109,7 @@ class _CountedTable:
 
     def estimate_notes(self, found: AnyPopulation) -> list[str]:
         """What a reader of an estimate from it should know."""
-        return notes(found, self.agreed, named=self.tallied.named, distinct=self.tallied.distinct)
+        return estimate_notes(found, self.agreed, named=self.tallied.named, distinct=self.tallied.distinct)
 
     @property
     def mechanism_and_agreement_text(self) -> str:
@@ -147,7 +147,7 @@ def print_estimate_by_group(
         return
     groups = ClientGroups.read(by, null_groups or "error", clients, client)
     read = _CountedTable.count_table(records, agreed, asked)
-    counts, reports, missing = group_counts(
+    counts, reports, missing = tally_by_group(
         records, read.tallied, groups, column=read.column, keep=bool(asked.statistic)
     )
     found = estimate_groups(read.sampler, counts=counts, bins=asked.bins, confidence=asked.confidence)
@@ -302,7 +302,7 @@ def print_change_between_files(asked: EstimateOptions, compare: str) -> None:
     if all(agreed.survey is not None for agreed in agreements):
         _refuse_options_for_surveys(asked)
         sides = tuple(zip((earlier, later), agreements, strict=True))
-        print_survey_change(asked, sides, _shared_clients_notes(shared_clients(earlier, later)))
+        print_survey_change(asked, sides, _shared_clients_notes(count_shared_clients(earlier, later)))
         return
     reads = [
         _CountedTable.count_table(records, agreed, asked)
@@ -316,7 +316,7 @@ def print_change_between_files(asked: EstimateOptions, compare: str) -> None:
     kept = [read.tallied.reports for read in reads if isinstance(read.tallied, ReportTally)]
     sent = (kept[0], kept[1]) if len(kept) == 2 and kept[0] is not None and kept[1] is not None else None
     statistics = [found.statistic(name, reports=sent) for name in asked.statistic]
-    shared = shared_clients(earlier, later)
+    shared = count_shared_clients(earlier, later)
     doubts = [*_notes_of_both_files(found, reads), *_shared_clients_notes(shared)]
     said = change_record(found, (reads[0].agreed, reads[1].agreed), doubts, statistics=statistics) if asked.json else {}
     if asked.json and shared is not None:
@@ -362,7 +362,7 @@ def print_estimate_from_stages(asked: EstimateOptions, sources: Sequence[str], *
 
 def _refuse_clients_in_two_stages(files: Sequence[Source]) -> bool:
     try:
-        return check_clients_apart(files)
+        return refuse_clients_in_several_sources(files)
     except DiscreetError as error:
         raise DiscreetError(
             f"{error}. If the files are exports of a store, whose rows are numbered and name nobody, say --numbered"

@@ -54,11 +54,11 @@ from discreet.estimation import (
     PopulationWay,
     Rehearsal,
     Ways,
+    compare_population_ways,
     epsilon_for_accuracy,
-    known_excess,
     outlook,
-    population_ways,
-    rehearsal,
+    rehearse_collections,
+    variance_excess_or_none,
     ways_to_spend,
 )
 from discreet.families import Simplex
@@ -295,7 +295,7 @@ def _compute_plan_row(family: Simplex, epsilon: float, clients: int, accuracy: f
     by_reports = None if reports is None else clients_needed_or_none(reports, accuracy, confidence)
     optimal = samplers["optimal"]
     risks = float(optimal.risk("tv")), float(optimal.risk("kl"))
-    over = known_excess(samplers["linear"])
+    over = variance_excess_or_none(samplers["linear"])
     return PlanRow(
         optimal.epsilon, *risks, looks["linear"], looks["optimal"], each, together, reports, by_reports, over
     )
@@ -369,7 +369,9 @@ def _rehearse_mechanisms(
     family: Simplex, laws: Any, budgets: list[float], clients: int, seed: int, confidence: float
 ) -> dict[tuple[float, str], Rehearsal]:
     return {
-        (budget, name): rehearsal(kind(family, epsilon=budget), laws, clients=clients, seed=seed, confidence=confidence)
+        (budget, name): rehearse_collections(
+            kind(family, epsilon=budget), laws, clients=clients, seed=seed, confidence=confidence
+        )
         for budget in budgets
         for name, kind in SERVING.items()
     }
@@ -383,7 +385,7 @@ def _rehearse_population_ways(
     if held is None or len(held) < 2 or mechanism != LinearSampler.name or clients > MOST_REHEARSED or family.size < 2:
         return {}
     reported = [budget for budget in budgets if _report_sampler_if_better(family, budget) is not None]
-    return {each: population_ways(family, held, epsilon=each, clients=clients, seed=seed) for each in reported}
+    return {each: compare_population_ways(family, held, epsilon=each, clients=clients, seed=seed) for each in reported}
 
 
 def _population_ways_report_blocks(ways: dict[float, list[PopulationWay]]) -> list[Any]:

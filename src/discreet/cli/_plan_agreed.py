@@ -22,9 +22,9 @@ from discreet.estimation import (
     SurveyOutlook,
     bin_cells,
     clients_for,
-    line_of,
+    line_cells_of,
     outlook,
-    rehearsal,
+    rehearse_collections,
     rounds_cost,
     survey_outlook,
 )
@@ -105,15 +105,15 @@ def print_plan_for_agreement(
         laws = read_examples(reports.family.domain)
         rehearsed = None
         if laws is not None:
-            rehearsed = rehearsal(reports, laws, clients=clients, seed=seed, confidence=confidence)
+            rehearsed = rehearse_collections(reports, laws, clients=clients, seed=seed, confidence=confidence)
         _print_reports_plan(reports, rounds, rehearsed, clients, accuracy, confidence, json=json)
         return
     sampler: Sampler[AnyFamily] = agreed.sampler()
     family = sampler.family
-    laws = read_examples(line_of(sampler) if isinstance(family, ContinuousFamily) else family.domain)
+    laws = read_examples(line_cells_of(sampler) if isinstance(family, ContinuousFamily) else family.domain)
     rehearsed = None
     if laws is not None:
-        rehearsed = rehearsal(sampler, laws, clients=clients, seed=seed, confidence=confidence, bins=bins)
+        rehearsed = rehearse_collections(sampler, laws, clients=clients, seed=seed, confidence=confidence, bins=bins)
     _print_samples_plan(sampler, rounds, rehearsed, clients, confidence, bins, json=json)
 
 

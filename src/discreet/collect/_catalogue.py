@@ -55,7 +55,7 @@ from discreet.collect._store import (
 )
 from discreet.domain import Coding, Interval
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
-from discreet.estimation import LARGEST, cells_as_bins, coding_and_sampler, reference_on
+from discreet.estimation import LARGEST, cells_as_bins, coding_and_sampler, outcome_reference_masses
 from discreet.mechanisms import ReportSampler
 from discreet.survey import SurveySampler
 from discreet.tables import agreed_coding, agreed_family
@@ -158,7 +158,7 @@ def agreement_coding_and_sampler(
     sampler = agreement.sampler(agreed_family(agreement, coding))
     _refuse_too_many_outcomes(coding)
     if isinstance(coding.domain, Interval):
-        reference_on(coding.domain, sampler.reference)  # or an error for values whose squares overflow
+        outcome_reference_masses(coding.domain, sampler.reference)  # or an error for values whose squares overflow
     return replace(agreement, family=agreement.on_outcomes.on(coding.domain)), coding, sampler
 
 

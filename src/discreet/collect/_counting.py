@@ -51,7 +51,7 @@ from discreet.agreement import Agreement, ContinuousTerms
 from discreet.audit import MOST_DRAWS
 from discreet.client import MOST_NAME
 from discreet.errors import DiscreetError, StoreError, check_count, need_extra
-from discreet.estimation import line_of
+from discreet.estimation import line_cells_of
 from discreet.families import Simplex
 from discreet.mechanisms import ReportCounts, Reports, ReportSampler
 from discreet.survey import SurveySampler
@@ -300,7 +300,7 @@ def number_of_stored_counts(agreement: Agreement) -> int:
     0 for a survey, whose reports are counted by their numbers.
     """
     if isinstance(agreement.family, ContinuousTerms):
-        return line_of(agreement.sampler()).size
+        return line_cells_of(agreement.sampler()).size
     counter = report_sampler_of(agreement)
     if isinstance(counter, SurveySampler):
         return 0

@@ -63,21 +63,21 @@ from discreet.estimation import (
     coding_and_sampler,
     empty_survey_record,
     estimate_groups,
+    estimate_notes,
+    estimate_record,
     group_record,
     inverted_population,
     inverted_record,
-    notes,
     pooled_population,
     pooled_record,
     population,
-    record,
     reported_population,
+    shares_within_record,
     survey_change,
     survey_change_record,
     survey_groups_record,
     survey_notes,
     survey_record,
-    within_record,
 )
 from discreet.mechanisms import AnyFamily, OwnSampler, ReportCounts, ReportSampler, Sampler
 from discreet.survey import SurveySampler
@@ -162,7 +162,9 @@ def estimate_from_counts(
     if kept.shows_estimate_of(samples):
         if not isinstance(sampler, OwnSampler):
             found = _estimate_population(sampler, counts, confidence)
-            return record(found, agreed, notes(found, agreed), statistics=_estimate_mean_and_median(found))
+            return estimate_record(
+                found, agreed, estimate_notes(found, agreed), statistics=_estimate_mean_and_median(found)
+            )
         try:
             inverted = inverted_population(sampler, counts=counts, confidence=confidence)
             return inverted_record(inverted, agreed, [])
@@ -285,7 +287,9 @@ def estimate_within_groups(
     samples = count_samples(sampler, counts)
     if not isinstance(sampler, SurveySampler) or not kept.shows_estimate_of(samples):
         return {"by": by, "clients": samples, "confidence": confidence, "questions": [], "notes": []}
-    return within_record(answer_survey(sampler, reports_from_signed_integers(counts), confidence=confidence), [], by=by)
+    return shares_within_record(
+        answer_survey(sampler, reports_from_signed_integers(counts), confidence=confidence), [], by=by
+    )
 
 
 MOST_ROWS = 10**9 - 1

@@ -64,7 +64,7 @@ class SmoothCurve:
         return self.steepest(lowered), lowered
 
 
-def _entropic_slope(intercept: Floats) -> Floats:
+def _steepest_entropic_slope(intercept: Floats) -> Floats:
     """log(2 - exp(2 intercept))/2, rounded down."""
     room = 2.0 - np.exp(2.0 * intercept)
     return np.asarray(_sum_rounded_down(0.0, np.log(room) / 2.0) - 2.0 * _DOWN * (2.0 + room) / room)
@@ -73,7 +73,7 @@ def _entropic_slope(intercept: Floats) -> Floats:
 def power_curve(order: float) -> SmoothCurve:
     """The alpha divergences, f(t) = (t^a - a t + a - 1)/(a (a - 1)): slope <= ((1 - a intercept)^((a - 1)/a) - 1)/(a - 1)."""
 
-    def steepest(intercept: Floats) -> Floats:
+    def steepest_slope(intercept: Floats) -> Floats:
         base, power = 1.0 - order * intercept, (order - 1.0) / order
         grown = base**power
         moved = (1.0 + np.abs(1.0 - base)) / base + np.abs(np.log(base))
@@ -87,7 +87,7 @@ def power_curve(order: float) -> SmoothCurve:
         lambda t: np.asarray((t**order - order * t + order - 1.0) / (order * (order - 1.0))),
         lambda t: (1.0 - t**order) / order,
         lambda t: np.asarray(t**order),
-        steepest,
+        steepest_slope,
         at_zero - _BELOW,
     )
 
@@ -159,13 +159,13 @@ class FiniteDifferences:
 
     def line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         with np.errstate(all="ignore"):  # a candidate that overflows is never the best
-            touching = self._touching_places(intercept, t)
+            touching = self._touching_points(intercept, t)
             places = t, touching, np.where(np.abs(touching - 1.0) < _NEAR_ONE, 1.0, touching)
             found = [self._lowered_line_at(intercept, place, step) for place in places for step in _STEPS]
             slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
             # a certificate multiplies by up to e^eps the amount by which an intercept is below the requested one
             worth = slopes * t + np.minimum(intercepts, intercept) - _MISSED * np.maximum(intercept - intercepts, 0.0)
-        return _best_candidates(worth, slopes, intercepts)
+        return _best_lines(worth, slopes, intercepts)
 
     def best_tangent(self, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the line through (t, f(t)) with the slope that the chords determine best; it may exceed f by rounding."""
@@ -176,9 +176,9 @@ class FiniteDifferences:
                 slope, intercept = self._lowered_line_at(here - middle * t, t, step)
                 found.append((slope * t + intercept - here, middle, here - middle * t))
             lost, slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
-            return _best_candidates(lost, slopes, intercepts)
+            return _best_lines(lost, slopes, intercepts)
 
-    def _touching_places(self, intercept: Floats, t: Floats) -> Floats:
+    def _touching_points(self, intercept: Floats, t: Floats) -> Floats:
         """About where a line with that intercept touches f; at a kink, within the smallest step that leaves slopes their digits."""
         low, high = np.log(t) - _FAR, np.log(t) + _FAR
         for _ in range(_HALVINGS):
@@ -204,8 +204,8 @@ class FiniteDifferences:
 ConvexCurve = SmoothCurve | Edge | FiniteDifferences
 
 
-def _best_candidates(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
-    """Of candidates along the first axis, those worth the most."""
+def _best_lines(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
+    """(slope, intercept) of the line worth the most, of candidates along the first axis."""
     best = np.argmax(np.where(np.isfinite(worth), worth, -np.inf), axis=0)[None]
     return np.take_along_axis(slopes, best, axis=0)[0], np.take_along_axis(intercepts, best, axis=0)[0]
 
@@ -259,7 +259,7 @@ SMOOTH: dict[str, SmoothCurve] = {
         lambda t: np.asarray((t * np.log(t) - (1.0 + t) * np.log((1.0 + t) / 2.0)) / 2.0),
         lambda t: -np.log((1.0 + t) / 2.0) / 2.0,
         lambda t: t / (1.0 + t) / 2.0,
-        _entropic_slope,
+        _steepest_entropic_slope,
         math.log(2) / 2 - _BELOW,
     ),
     "le_cam": SmoothCurve(  # (t - 1)^2/(2 (t + 1)); slope <= 1/2 - 2 a^2 with a = 1 - sqrt(1/4 - intercept/2)
@@ -300,7 +300,7 @@ def hockey_stick_gamma(f: FDivergence) -> float | None:
     return _parameter_in_name(f, "hockey_stick")
 
 
-def curve_of(f: FDivergence) -> ConvexCurve:
+def curve_of_divergence(f: FDivergence) -> ConvexCurve:
     """The smooth curve of a divergence."""
     for name, curve in SMOOTH.items():
         if f == divergence(name):

@@ -38,7 +38,7 @@ from discreet.design._floors import (
     Floats,
     as_examples,
     band_of_floor,
-    cell_laws,
+    client_laws_on_cells,
     interval_cell_edges,
 )
 from discreet.design._smoothing import (
@@ -169,15 +169,17 @@ class LineDesign:
     certified = OldName("is_certified")
 
 
-def line_design(family: ContinuousFamily, clients: Any, cells: int | None, request: DesignRequest) -> LineDesign:
+def design_on_line_cells(
+    family: ContinuousFamily, clients: Any, cells: int | None, request: DesignRequest
+) -> LineDesign:
     """The design on the cells of a family on an interval."""
     edges = interval_cell_edges(
         family, DESIGN_CELLS if cells is None else check_count("cells", cells, least=2, most=LARGEST_CELLS)
     )
-    given = cell_laws(clients, edges)
-    found = request.design_outcomes(Simplex(edges.size - 1), given.laws)
+    given = client_laws_on_cells(clients, edges)
+    found = request.design_on_outcomes(Simplex(edges.size - 1), given.laws)
     if given.enclosed is not None and not given.estimated:
-        found = _certify_enclosures(found, given.laws, given.enclosed, request.weights)
+        found = _certify_design_by_enclosures(found, given.laws, given.enclosed, request.weights)
     mu = np.broadcast_to(found.family.reference, edges.size - 1)
     table = Tabulated(edges, mu / np.diff(edges))
     band = DensityBand(table, lower=0.0, upper=found.family.bounds.upper, any_client=True)
@@ -185,16 +187,16 @@ def line_design(family: ContinuousFamily, clients: Any, cells: int | None, reque
     return LineDesign(band, sampler, edges, found, given.estimated)
 
 
-def _certify_enclosures(found: Design, laws: Floats, enclosed: tuple[Floats, Floats], weights: Any) -> Design:
+def _certify_design_by_enclosures(found: Design, laws: Floats, enclosed: tuple[Floats, Floats], weights: Any) -> Design:
     """The design with a bound that holds for every distribution within the enclosures, and its certificate."""
     examples, least, most = found.certificate.examples, *enclosed
     if found.over == "worst":  # the worst case is at least any mean of the clients, so any subset gives a bound
-        who = np.array([int(np.argmin(np.abs(laws - law).max(axis=1))) for law in examples.dense()])
+        who = np.array([int(np.argmin(np.abs(laws - law).max(axis=1))) for law in examples.dense_laws()])
     else:
         who = np.arange(len(laws)) if weights is None else np.flatnonzero(np.asarray(weights, dtype=np.float64) > 0.0)
-    entry = who[examples.client], examples.seen[examples.outcome]
+    entry = who[examples.client_of_entry], examples.seen[examples.outcome]
     hardly = most[who]  # a copy
-    hardly[examples.client, entry[1]] = 0.0
+    hardly[examples.client_of_entry, entry[1]] = 0.0
     f, growth = found.divergence, float(examples.size) + math.exp(min(found.epsilon, _LARGEST_EXPONENT))
     fall = max(f.at_zero - float(f.f(np.array(_NEAR_ZERO))), 0.0)
     lost = 2.0 * growth * fall + _UNTOLD if hardly.any() else 0.0
@@ -347,10 +349,10 @@ def design(
         check_epsilon(epsilon), divergences.divergence(divergence), weights, keep, over, smoothing, tolerance, progress
     )
     if isinstance(family, ContinuousFamily):
-        return line_design(family, clients, cells, request)
+        return design_on_line_cells(family, clients, cells, request)
     if cells is not None:
         raise DiscreetError(f"cells = {cells!r} is for continuous families; {family!r} has its outcomes")
-    return request.design_outcomes(family, clients)
+    return request.design_on_outcomes(family, clients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,7 +390,7 @@ class DesignRequest:
         """The budget that the solver works at: where floats distinguish e^epsilon from 1, and 1 from e^-epsilon."""
         return min(max(self.epsilon, _SMALLEST_EPSILON), _LARGEST_EPSILON)
 
-    def design_outcomes(self, family: Simplex | Band, clients: Any) -> Design:
+    def design_on_outcomes(self, family: Simplex | Band, clients: Any) -> Design:
         """The design for clients on the outcomes of a finite family."""
         if not isinstance(family, (Simplex, Band)):
             raise DiscreetError(
@@ -398,9 +400,13 @@ class DesignRequest:
             raise DiscreetError(f"family has {family.size:,} outcomes; a design is for 2 to {LARGEST_DOMAIN:,}")
         if clients is not None and not hasattr(clients, "tocsr"):
             clients = family.as_rows(clients, "clients")
-        return self._design_worst(family, clients) if self.over == "worst" else self._design_mean(family, clients)
+        return (
+            self._design_for_worst_case(family, clients)
+            if self.over == "worst"
+            else self._design_for_mean(family, clients)
+        )
 
-    def _design_mean(self, family: Simplex | Band, clients: Any) -> Design:
+    def _design_for_mean(self, family: Simplex | Band, clients: Any) -> Design:
         usual = KEEP_SMOOTHED if self.smoothing else _KEEP
         kept = PROBABILITY.check(
             "keep",
@@ -422,12 +428,12 @@ class DesignRequest:
                 f"clients hold {examples.seen.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
                 "or take fewer examples"
             )
-        self._refuse_infinite_divergence(bool(examples.leaves_out.any()))
+        self._refuse_infinite_divergence(bool(examples.leaves_outcomes_out.any()))
         found = best_floor(examples, self.f, self.solver_epsilon, kept, self.progress)
         made = self._design_of_floor(found, family, kept, examples, mean_divergence)
         return _smooth_design(made, examples, self.solver_epsilon) if self.smoothing else made
 
-    def _design_worst(self, family: Simplex | Band, clients: Any) -> Design:
+    def _design_for_worst_case(self, family: Simplex | Band, clients: Any) -> Design:
         if self.keep:
             raise DiscreetError(
                 f"keep = {self.keep!r} is for over='mean'; the worst case over the hull keeps nothing for others"
@@ -442,7 +448,7 @@ class DesignRequest:
                 )
             mu = np.broadcast_to(family.reference, family.size)
             clients = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
-        laws = as_examples(clients, None, family.size).dense()
+        laws = as_examples(clients, None, family.size).dense_laws()
         self._refuse_infinite_divergence(bool((laws == 0.0).any()))
         found = minimax_floor(laws, self.f, self.solver_epsilon)
         return self._design_of_floor(found, family, 0.0, as_examples(laws, None, family.size), worst_divergence)
@@ -463,15 +469,15 @@ class DesignRequest:
         cost: Callable[[ExampleClients, FDivergence, Floats, float], float],
     ) -> Design:
         """The design of a floor for the solver's budget; its `cost` for the examples is computed anew at another budget."""
-        self._check_bracket(found)
+        self._refuse_wide_bracket(found)
         if self.epsilon != self.solver_epsilon:
-            found = self._move_floor(found, lambda floor, ratio: cost(examples, self.f, floor, ratio))
+            found = self._floor_at_requested_budget(found, lambda floor, ratio: cost(examples, self.f, floor, ratio))
         band = band_of_floor(found.floor, min(self.epsilon, _LARGEST_EXPONENT), family)
         sampler = OptimalSampler(band, epsilon=self.epsilon)
         terms = (self.over, keep, len(examples), found.value, found.bound, found.certificate)
         return Design(band, sampler, self.epsilon, self.f, *terms)
 
-    def _check_bracket(self, found: FloorBracket) -> None:
+    def _refuse_wide_bracket(self, found: FloorBracket) -> None:
         """Reject a bracket wider than the tolerance; without a tolerance, warn of a bracket that is wider than usual."""
         sides = f"the {self.f.name} of the best sampler is at most {found.value:.8g} and at least {found.bound:.8g}"
         if self.tolerance is None:
@@ -485,7 +491,7 @@ class DesignRequest:
                 "anyway"
             )
 
-    def _move_floor(self, found: FloorBracket, value: Callable[[Floats, float], float]) -> FloorBracket:
+    def _floor_at_requested_budget(self, found: FloorBracket, value: Callable[[Floats, float], float]) -> FloorBracket:
         """A floor for the solver's budget, as the floor of the same band at the requested budget.
 
         A bound for a larger budget bounds all samplers of a smaller one; beyond the largest budget the bound is 0.
@@ -510,10 +516,10 @@ def _smooth_design(made: Design, examples: ExampleClients, epsilon: float) -> De
             f"smoothing = 'auto' is for at most {LARGEST_SMOOTHED:,} entries, not {len(examples):,} examples on {examples.size:,} "
             "outcomes; merge rare outcomes, or take fewer examples: so many need hardly any smoothing"
         )
-    laws = examples.dense()
+    laws = examples.dense_laws()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LargeEpsilonWarning)  # `made` has warned of it
-        choice = Smoother(epsilon, made.keep, made.divergence).choose(laws, examples.weight)
+        choice = Smoother(epsilon, made.keep, made.divergence).choose_smoothing(laws, examples.weight)
         band = choice.sampler.family
         sampler = OptimalSampler(band, epsilon=made.epsilon)
     served = np.asarray(made.divergence(laws, sampler.output(laws)))

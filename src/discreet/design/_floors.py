@@ -4,8 +4,8 @@ Example clients are stored by their non-zeros, so that work and memory grow with
 exchangeable for every client, so the best floor (convex, hence symmetrised for free) has one value on all of them. They need no variables.
 Below, `outcome` numbers the K outcomes in some support; `seen` are their numbers in the domain.
 
-**On an interval** clients are distributions on its cells (`cell_laws`). A bound holds for them only if their masses on the cells are right.
-A mixture, a table, a `BoundedDensity` and a scipy distribution with a checked distribution function enclose their masses
+**On an interval** clients are distributions on its cells (`client_laws_on_cells`). A bound holds for them only if their masses on the cells
+are right. A mixture, a table, a `BoundedDensity` and a scipy distribution with a checked distribution function enclose their masses
 (`discreet.families._integration`). The certificate then holds for every distribution within the enclosures. A bare function is unknown
 between the points of evaluation. Its masses are integrals with an estimated error, so `bound` is an estimate, without a certificate.
 
@@ -123,13 +123,13 @@ class AllowedFloors:
     keep: float
 
     @property
-    def growth(self) -> Fraction:
+    def ratio_rounded_up(self) -> Fraction:
         """A rational of at least e^eps."""
         return exp_upper(self.epsilon)
 
     def least_linear_value(self, spread: Fraction, everywhere: Fraction) -> Fraction:
         """A lower bound on spread |v| + everywhere y over the allowed floors, by the corners of their polygon."""
-        k, high, low = self.size, self.growth, exp_lower(self.epsilon)
+        k, high, low = self.size, self.ratio_rounded_up, exp_lower(self.epsilon)
         keep = Fraction(self.keep)
         most = 1 - keep * low / (low + k - 1)  # bounds are moved outwards by the width of the bracket of e^eps
         sides = [  # (a, b, c): a |v| + b y >= c
@@ -173,12 +173,12 @@ class ExampleClients:
         return np.diff(np.append(self.starts, self.mass.size))
 
     @cached_property
-    def client(self) -> NDArray[np.int32]:
+    def client_of_entry(self) -> NDArray[np.int32]:
         """The client of every entry."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.support_sizes)
 
     @cached_property
-    def leaves_out(self) -> Floats:
+    def leaves_outcomes_out(self) -> Floats:
         """1 for clients that leave outcomes out, 0 for clients with full support."""
         return np.asarray(self.support_sizes < self.size, dtype=np.float64)
 
@@ -207,13 +207,13 @@ class ExampleClients:
             starts = self.starts[rows] - held.start
             yield ExampleClients(self.size, starts, self.outcome[held], self.mass[held], self.weight[rows], self.seen)
 
-    def dense(self) -> Floats:
+    def dense_laws(self) -> Floats:
         """The distributions (n, size)."""
         laws = np.zeros((len(self), self.size))
-        laws[self.client, self.seen[self.outcome]] = self.mass
+        laws[self.client_of_entry, self.seen[self.outcome]] = self.mass
         return laws
 
-    def over_whole_domain(self, on_seen: Floats, elsewhere: float) -> Floats:
+    def vector_over_domain(self, on_seen: Floats, elsewhere: float) -> Floats:
         """Values of the seen outcomes as a vector over the domain, with one value on all others."""
         whole = np.full(self.size, elsewhere)
         whole[self.seen] = on_seen
@@ -222,9 +222,8 @@ class ExampleClients:
 
 def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str = "clients") -> ExampleClients:
     """Distributions (n, size), or a scipy.sparse matrix of counts or probabilities, as `ExampleClients`; other input is an error."""
-    starts, outcome, mass = (
-        _sparse_entries(clients, size, name) if hasattr(clients, "tocsr") else _dense_entries(clients, size, name)
-    )
+    read_entries = _entries_of_sparse_clients if hasattr(clients, "tocsr") else _entries_of_dense_clients
+    starts, outcome, mass = read_entries(clients, size, name)
     weight, counts = _normalise_weights(weights, starts.size - 1), np.diff(starts)
     counted = weight > 0.0
     if not counted.all():
@@ -237,7 +236,7 @@ def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str
     return ExampleClients(size, begin, place[outcome], mass, weight, np.flatnonzero(occurs))
 
 
-def _dense_entries(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
+def _entries_of_dense_clients(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
     laws = as_floats(clients, name, size)
     if laws.ndim != 2 or not len(laws):
         raise DiscreetError(
@@ -252,7 +251,7 @@ def _dense_entries(clients: Any, size: int, name: str) -> tuple[Integers, Intege
     return np.concatenate([[0], np.cumsum(counts)]), np.nonzero(held)[1], mass / np.repeat(laws.sum(axis=1), counts)
 
 
-def _sparse_entries(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
+def _entries_of_sparse_clients(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
     """Rows of a sparse matrix, each divided by its sum."""
     if clients.ndim != 2 or clients.shape[1] != size or not clients.shape[0]:
         raise DiscreetError(f"{name} has shape {clients.shape}; give one row a client, (n, {size}) with n at least 1")
@@ -321,7 +320,7 @@ class CellLaws:
     estimated: tuple[int, ...] = ()
 
 
-def cell_laws(clients: Any, edges: Floats) -> CellLaws:
+def client_laws_on_cells(clients: Any, edges: Floats) -> CellLaws:
     """Clients as distributions on the cells: an array of masses (n, k), or a list whose entries are densities or records."""
     if clients is None:
         raise DiscreetError(
@@ -390,8 +389,8 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
     """q of every entry, and the output mass outside each client's support (n,), for a floor of the seen outcomes."""
     low = floor[examples.outcome]
     high = ratio * low
-    rest = np.maximum(total - examples.sum_by_client(low), 0.0) * examples.leaves_out
-    p, client = examples.mass, examples.client
+    rest = np.maximum(total - examples.sum_by_client(low), 0.0) * examples.leaves_outcomes_out
+    p, client = examples.mass, examples.client_of_entry
     at_most = examples.sum_by_client(high) + rest
     lifted = at_most <= 1.0
     too_small = np.minimum.reduceat(low / p, examples.starts)  # all entries are at the floor, and |m| <= 1
@@ -417,7 +416,7 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
         settled |= stuck
         slope = np.where(settled, slope, moved)
     q = np.where(lifted[client], high, np.clip(slope[client] * p, low, high))
-    return q, np.where(lifted, np.maximum(1.0 - examples.sum_by_client(q), 0.0), rest) * examples.leaves_out
+    return q, np.where(lifted, np.maximum(1.0 - examples.sum_by_client(q), 0.0), rest) * examples.leaves_outcomes_out
 
 
 _UNIT = 2.0**-53
@@ -461,21 +460,22 @@ class DesignCertificate:
 
     def lower_bound(self) -> float:
         """A float that is at most the exact bound."""
-        examples, growth = self.examples, math.nextafter(float(self.floors.growth), math.inf)
+        examples, growth = self.examples, math.nextafter(float(self.floors.ratio_rounded_up), math.inf)
         terms = examples.mass.size + 2 * len(examples)
         kinds = examples.seen.size
         price, price_size = np.zeros(kinds), np.zeros(kinds)
         idle, idle_size, gain, gain_size = (0.0,) * 4
         for rows, part in zip(examples.client_slices(PART), examples.split_clients(PART), strict=True):
             entries, multiplier = examples.entry_slice(rows), self.multiplier[rows]
-            client, weight = part.client, part.weight
+            client, weight = part.client_of_entry, part.weight
             held = _entry_prices(self.intercept[entries], multiplier[client], growth)
             rest = _entry_prices(np.full(len(part), self.at_zero), multiplier, growth)
             price += part.sum_by_outcome(weight[client] * (held - rest[client]))
             price_size += part.sum_by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
             idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
             centre = 0.0 if self.enclosure is None else self.enclosure[2][rows]
-            gained, paid = weight[client] * self._entry_gains(entries, client, rows), weight * (multiplier - centre)
+            gained = weight[client] * self._entry_gain_lower_bounds(entries, client, rows)
+            paid = weight * (multiplier - centre)
             gain += float(gained.sum() - paid.sum())
             gain_size += float(np.abs(gained).sum() + np.abs(paid).sum())
         unseen = float(_sum_lower_bound(idle, idle_size, terms))
@@ -488,7 +488,7 @@ class DesignCertificate:
         bound += Fraction(float(_sum_lower_bound(gain, gain_size, terms))) + Fraction(self.constant)
         return math.nextafter(float(bound), -math.inf)
 
-    def _entry_gains(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
+    def _entry_gain_lower_bounds(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
         """A lower bound of p (s - c) of each entry, rounding aside, over all p within its enclosure."""
         if self.enclosure is None:
             return np.asarray(self.examples.mass[entries] * self.slope[entries])
@@ -498,7 +498,7 @@ class DesignCertificate:
 
     def exact(self) -> Fraction:
         """The bound in rationals. It visits every entry in turn: for checking, not for large examples."""
-        examples, growth = self.examples, self.floors.growth
+        examples, growth = self.examples, self.floors.ratio_rounded_up
         least, most, centre = self.enclosure or (examples.mass, examples.mass, np.zeros(len(examples)))
         middle = [Fraction(float(c)) for c in centre]
         multiplier, weight = ([Fraction(float(x)) for x in values] for values in (self.multiplier, examples.weight))
@@ -509,7 +509,7 @@ class DesignCertificate:
         fixed -= sum((w * (one - c) for w, one, c in zip(weight, multiplier, middle, strict=True)), Fraction(0))
         seen = [unseen] * examples.seen.size
         for j, x, a, b, s, i in zip(
-            examples.client.tolist(), examples.outcome.tolist(), least.tolist(), most.tolist(), self.slope.tolist(),
+            examples.client_of_entry.tolist(), examples.outcome.tolist(), least.tolist(), most.tolist(), self.slope.tolist(),
             self.intercept.tolist(), strict=True,
         ):  # fmt: skip
             slope, intercept = Fraction(s), Fraction(i)
@@ -525,7 +525,7 @@ class DesignCertificate:
 
 def _slopes_where_mass_ends(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
     """(n,) the slope at which each example runs out of mass if it fills up its lowest slopes first, beyond the least of each entry."""
-    order = np.lexsort((slope, examples.client))
+    order = np.lexsort((slope, examples.client_of_entry))
     room = np.cumsum((most - least)[order])
     before = np.append(0.0, room)[examples.starts]
     left = before + 1.0 - examples.sum_by_client(least)

@@ -232,7 +232,8 @@ class InteriorPoint:
         low = max(0.0, least_total - self.size * y)
         high = min(promise.most - (self.size - 1) * y, 1.0 - self.size * y)
         average = np.sum(
-            [part.sum_by_outcome(part.mass * part.weight[part.client]) for part in examples.split_clients()], axis=0
+            [part.sum_by_outcome(part.mass * part.weight[part.client_of_entry]) for part in examples.split_clients()],
+            axis=0,
         )
         spread = min(max(usual - self.size * y, low + 0.1 * (high - low)), high - 0.1 * (high - low))
         v = spread * (_LIKE_CLIENTS * average / average.sum() + (1.0 - _LIKE_CLIENTS) / self.seen)
@@ -247,11 +248,11 @@ class InteriorPoint:
             for rows in examples.client_slices(entries)
         ]
         self._together = cautious or bool(cost(self.v, self.v, 1.0, 1.0).pairs)  # an edge has slacks of its own
-        mu = self._first_target(cost)
+        mu = self._first_central_path_target(cost)
         for block in self.blocks:
-            block.start_on_path(self.floor, mu, cost)
+            block.start_on_central_path(self.floor, mu, cost)
         for pair in (self.bounds, self.cap):
-            pair.start_on_path(mu)
+            pair.start_on_central_path(mu)
         self._all_steps = [_choose_newton_steps(block, compiled) for block in self.blocks]
         shared = len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
         self._shares = processor_count() if shared else 1
@@ -277,30 +278,34 @@ class InteriorPoint:
     @property
     def gap(self) -> float:
         """The products of slacks and multipliers: the distance from the optimum, once the gradients have settled."""
-        return self._sum_over_floor_pairs(lambda pair: pair.products()) + sum(self._map_steps(lambda steps: steps.gap))
+        return self._sum_over_floor_pairs(lambda pair: pair.products()) + sum(
+            self._map_over_blocks(lambda steps: steps.gap)
+        )
 
-    def step(self, value: float) -> None:
+    def take_step(self, value: float) -> None:
         """One predictor and corrector step; `value` is the current value."""
         matrix, floor, total = NormalMatrix(self.size, self.seen, self._shares), self.floor, self.total
 
-        def eliminate_share(number: int) -> None:
+        def eliminate_clients_of_share(number: int) -> None:
             for steps in self._all_steps[number :: self._shares]:
                 steps.eliminate_clients(matrix.shares[number], floor, total)
 
-        self._map_in_threads(eliminate_share, list(range(self._shares)))
+        self._map_in_threads(eliminate_clients_of_share, list(range(self._shares)))
         factored = matrix.factor(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
-        primal, dual = (min(1.0, length) for length in self._follow_floor(factored, lambda aimed: aimed.predict_step()))
+        primal, dual = (
+            min(1.0, length) for length in self._solve_floor_step(factored, lambda aimed: aimed.predict_step())
+        )
         if self._together or min(primal, dual) >= _LONG:
             predicted = self._sum_over_floor_pairs(lambda pair: pair.products(primal, dual))
-            predicted += sum(self._map_steps(lambda steps: steps.predicted_gap(primal, dual)))
+            predicted += sum(self._map_over_blocks(lambda steps: steps.predicted_gap(primal, dual)))
         else:
             predicted = self._sum_over_floor_pairs(lambda pair: pair.products_apart())
-            predicted += sum(self._map_steps(lambda steps: steps.predicted_gap_apart()))
+            predicted += sum(self._map_over_blocks(lambda steps: steps.predicted_gap_apart()))
         mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
         part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
-        lengths = self._follow_floor(factored, lambda aimed: aimed.correct_step(mu, 2.0 * average))
+        lengths = self._solve_floor_step(factored, lambda aimed: aimed.correct_step(mu, 2.0 * average))
         apart = not self._together and min(lengths) < _LONG and gap > _NEARLY * abs(value)
         if apart:
             (one, other), (cap_one, cap_other) = self.bounds.longest_steps, self.cap.longest_steps
@@ -312,11 +317,11 @@ class InteriorPoint:
             pair.take_step(primal, dual)
         if apart:
             total = self.total
-            self._map_steps(lambda steps: steps.take_step_apart(primal, total))
+            self._map_over_blocks(lambda steps: steps.take_step_apart(primal, total))
         else:
-            self._map_steps(lambda steps: steps.take_step(primal, dual))
+            self._map_over_blocks(lambda steps: steps.take_step(primal, dual))
 
-    def _follow_floor(
+    def _solve_floor_step(
         self, factored: FactoredMatrix, aim: Callable[[SlackPair | NewtonSteps], None]
     ) -> tuple[float, float]:
         right = np.append(np.zeros(self.seen), 0.0)
@@ -328,7 +333,7 @@ class InteriorPoint:
             aim(steps)
             return steps.right_side(self.seen)
 
-        for of_outcome, of_total in self._map_steps(right_side):
+        for of_outcome, of_total in self._map_over_blocks(right_side):
             right[:-1] += of_outcome
             right[-1] += of_outcome.sum()
             whole += of_total
@@ -337,10 +342,10 @@ class InteriorPoint:
         found = factored.solve(right)
         step, total_step = found[:-1] + found[-1], float(found[:-1].sum() + self.size * found[-1])
         limits = [self.bounds.follow_step(found), self.cap.follow_step(-np.array([float(self._cap @ found)]))]
-        limits += self._map_steps(lambda steps: steps.follow_step(step, total_step))
+        limits += self._map_over_blocks(lambda steps: steps.follow_step(step, total_step))
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
-    def _first_target(self, cost: CostOf) -> float:
+    def _first_central_path_target(self, cost: CostOf) -> float:
         """A start from which the first steps are long: the average product of the clients' gradients and of the floor's."""
         products, entries, value = 0.0, 0.0, 0.0
         for block in self.blocks:
@@ -357,7 +362,7 @@ class InteriorPoint:
     def _sum_over_floor_pairs(self, values: Callable[[SlackPair], Floats]) -> float:
         return sum(float(np.sum(values(pair))) for pair in (self.bounds, self.cap))
 
-    def _map_steps(self, work: Callable[[NewtonSteps], Result]) -> list[Result]:
+    def _map_over_blocks(self, work: Callable[[NewtonSteps], Result]) -> list[Result]:
         return self._map_in_threads(work, self._all_steps)
 
     def _map_in_threads(self, work: Callable[[One], Result], ones: list[One]) -> list[Result]:
@@ -454,12 +459,12 @@ class SmoothMinimax:
         gap = self.gap
         for pair in self._slack_pairs:
             pair.predict_step()
-        primal, dual = (min(1.0, length) for length in self._follow_floor(matrix))
+        primal, dual = (min(1.0, length) for length in self._solve_floor_step(matrix))
         predicted = float(sum(pair.products(primal, dual).sum() for pair in self._slack_pairs))
         mu = gap / number * min(1.0, max(predicted / gap, 0.01)) ** 3
         for pair in self._slack_pairs:
             pair.correct_step(mu, 2.0 * gap / number)
-        primal, dual = (min(1.0, 0.99 * length) for length in self._follow_floor(matrix))
+        primal, dual = (min(1.0, 0.99 * length) for length in self._solve_floor_step(matrix))
         length = min(primal, dual)
         self.m = self.m + length * self.bound.ds
         self.time += length * self.time_step
@@ -467,7 +472,7 @@ class SmoothMinimax:
         for pair in self._slack_pairs:
             pair.take_step(length, length)
 
-    def _follow_floor(self, matrix: Floats) -> tuple[float, float]:
+    def _solve_floor_step(self, matrix: Floats) -> tuple[float, float]:
         growth, weight = self.growth, self.slack.z
         gradient = weight[:, None] * self.first
         slack = gradient + self.multiplier[:, None] - self.low.aim + self.high.aim

@@ -118,7 +118,7 @@ class HeldOut:
         return len(self.rejected) == len(self.log_likelihood) - 1
 
 
-def judge_kinds(
+def judge_client_kinds(
     size: int, rounds: Sequence[RoundCounts], spread: RoundCounts | None, rng: np.random.Generator
 ) -> HeldOut:
     """Fit hypotheses to one part of all samples, and test every kind of clients on the other part."""
@@ -132,14 +132,14 @@ def judge_kinds(
         kinds.setdefault(mode.shape.kind, []).append((mode, weight))
     found, largest = {}, {}
     for kind, modes in kinds.items():
-        responses = [mode.round_responses(fitted, rng) for mode, _ in modes]
-        found[kind] = _log_predictions(modes, responses, held)
+        responses = [mode.regress_round_responses(fitted, rng) for mode, _ in modes]
+        found[kind] = _predictive_log_likelihood(modes, responses, held)
         largest[kind] = _largest_log_likelihood([mode for mode, _ in modes], responses, held)
         if about is not None:
             agree = sum(weight * mode.shape.mean_agreement(softmax(mode.theta)) for mode, weight in modes)
             found[kind] += _log_likelihood(about[1], agreement_bit_law(about[1], agree))
             largest[kind] += _largest_bit_likelihood(about[1], modes[0][0].shape)
-    found[PLAIN] = sum(_log_likelihood(kept, _smooth_shares(one)) for one, kept in parts)
+    found[PLAIN] = sum(_log_likelihood(kept, _smoothed_shares_of_counts(one)) for one, kept in parts)
     rejected = tuple(
         kind
         for kind, most in largest.items()
@@ -158,11 +158,11 @@ def _log_likelihood(held: RoundCounts, law: Floats) -> float:
     return float(held.trusted_counts @ np.log(np.maximum(law, LEAST_SHARE)))
 
 
-def _smooth_shares(fitted: RoundCounts) -> Floats:
+def _smoothed_shares_of_counts(fitted: RoundCounts) -> Floats:
     return np.asarray((fitted.counts + 0.5) / (fitted.counts.sum() + 0.5 * len(fitted.counts)))
 
 
-def _log_predictions(
+def _predictive_log_likelihood(
     modes: Sequence[tuple[Mode, float]], responses: Sequence[Sequence[Response]], held: Sequence[RoundCounts]
 ) -> float:
     """The log-likelihood of held-out samples under the normalised average distribution of a kind's modes."""
@@ -184,7 +184,7 @@ def _largest_log_likelihood(
     if not held:
         return 0.0
     pairs = list(zip(modes, responses, strict=True))
-    if all(one.exact for one in held):  # the distribution depends on the mean alone
+    if all(one.is_affine for one in held):  # the distribution depends on the mean alone
         pairs = pairs[:1]
     bounds = []
     for mode, each in pairs:
@@ -300,12 +300,12 @@ def learn(
     epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
     OPEN_UNIT.check("confidence", confidence)
     listed = check_list("rounds", rounds, "give pairs (sampler, counts)")
-    told = [_check_round(f"rounds[{place}]", family.size, one) for place, one in enumerate(listed)]
-    about = None if spread is None else _check_round("spread", 2, spread)
+    told = [_read_round_counts(f"rounds[{place}]", family.size, one) for place, one in enumerate(listed)]
+    about = None if spread is None else _read_round_counts("spread", 2, spread)
     rng = np.random.default_rng(_SEED)
     merged = _merge_rounds(told)
     found = fit_posterior(family.size, merged, about, rng)
-    held_out = judge_kinds(family.size, merged, about, np.random.default_rng([_SEED, 1]))
+    held_out = judge_client_kinds(family.size, merged, about, np.random.default_rng([_SEED, 1]))
     return _choose_sampler(
         family, epsilon, f, keep, confidence, found, held_out, rng, [*told, *([about] if about else [])]
     )
@@ -324,10 +324,10 @@ def _choose_sampler(
 ) -> Learned:
     safe = OptimalSampler(family, epsilon=epsilon), MollifierSampler(family, epsilon=epsilon)
     cost = _HypothesisCosts(f, family.size)
-    means, places = _design_hypotheses(found, rng)
-    clients = found.model_clients(means, places, _CLIENTS, rng)
+    means, places = _draw_design_hypotheses(found, rng)
+    clients = found.draw_clients_of_hypotheses(means, places, _CLIENTS, rng)
     costs = np.array([_average_costs_by_shape(cost(one, clients), places) for one in safe])
-    stays = _safe_sampler(safe, cost, found, rng, confidence)
+    stays = _choose_safe_sampler(safe, cost, found, rng, confidence)
     weight = 1.0 / costs.min(axis=0)
     made = design(
         family,
@@ -340,10 +340,10 @@ def _choose_sampler(
         divergence=f,
         keep=keep,
     )
-    gains = _relative_gains(made.sampler, safe, cost, found, rng)
+    gains = _relative_gains_over_safe(made.sampler, safe, cost, found, rng)
     better = float((gains > _WORTH).mean())
     judged = [kind for kind, likely in found.kinds.items() if likely >= _POSSIBLE or kind not in held_out.rejected]
-    gains_by_kind = {kind: _relative_gains(made.sampler, safe, cost, found, rng, kind) for kind in judged}
+    gains_by_kind = {kind: _relative_gains_over_safe(made.sampler, safe, cost, found, rng, kind) for kind in judged}
     gain_by_kind = {kind: float(each.mean()) for kind, each in gains_by_kind.items()}
     better_by_kind = {kind: float((each > _WORTH).mean()) for kind, each in gains_by_kind.items()}
     published = (
@@ -368,7 +368,7 @@ def _choose_sampler(
     )
 
 
-def _design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
+def _draw_design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
     """Hypotheses for the design; every possible kind of clients has a share of them, even if its probability is small."""
     shares = {kind: max(likely, _HEARD) for kind, likely in found.kinds.items() if likely >= _POSSIBLE}
     numbers = {kind: max(1, round(_HYPOTHESES * share / sum(shares.values()))) for kind, share in shares.items()}
@@ -378,7 +378,7 @@ def _design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple[Floa
     return np.vstack([means for means, _ in drawn]), np.concatenate([places for _, places in drawn])
 
 
-def _relative_gains(
+def _relative_gains_over_safe(
     sampler: Sampler[Any],
     safe: tuple[Sampler[Any], Sampler[Any]],
     cost: "_HypothesisCosts",
@@ -388,11 +388,11 @@ def _relative_gains(
 ) -> Floats:
     """The relative gain over the better of the safe samplers, under fresh hypotheses of one kind of clients or of all."""
     means, places = found.draw_hypotheses(_HYPOTHESES, rng, kind)
-    clients = found.model_clients(means, places, _CHECKED, rng)
+    clients = found.draw_clients_of_hypotheses(means, places, _CHECKED, rng)
     return np.asarray(1.0 - cost(sampler, clients) / np.min([cost(one, clients) for one in safe], axis=0))
 
 
-def _safe_sampler(
+def _choose_safe_sampler(
     safe: tuple[OptimalSampler[Simplex], MollifierSampler[Simplex]],
     cost: "_HypothesisCosts",
     believed: Posterior,
@@ -407,8 +407,10 @@ def _safe_sampler(
     optimal, mollifier = safe
     start = int(optimal.family.size > math.exp(optimal.epsilon / 2.0) + 1.0)
     means, places = believed.draw_hypotheses(_HYPOTHESES, rng)
-    clients = believed.model_clients(means, places, _CLIENTS, rng)
-    found = [_average_costs_by_shape(cost.model_costs(one, clients), places) for one in (optimal, mollifier)]
+    clients = believed.draw_clients_of_hypotheses(means, places, _CLIENTS, rng)
+    found = [
+        _average_costs_by_shape(cost.mean_costs_of_model_clients(one, clients), places) for one in (optimal, mollifier)
+    ]
     other = float((found[1 - start] < found[start]).mean()) >= confidence
     return safe[1 - start if other else start]
 
@@ -423,10 +425,10 @@ class _HypothesisCosts:
     def __call__(self, sampler: Sampler[Any], clients: Floats) -> Floats:
         sure = np.eye(self.size)
         anybody = float(np.mean(self.f(sure, sampler.output(sure))))
-        return np.asarray((1.0 - ANYBODY) * self.model_costs(sampler, clients) + ANYBODY * anybody)
+        return np.asarray((1.0 - ANYBODY) * self.mean_costs_of_model_clients(sampler, clients) + ANYBODY * anybody)
 
-    def model_costs(self, sampler: Sampler[Any], clients: Floats) -> Floats:
-        """The same without the clients that may be sure of any outcome."""
+    def mean_costs_of_model_clients(self, sampler: Sampler[Any], clients: Floats) -> Floats:
+        """The mean cost under each hypothesis, without the clients that may be sure of any outcome."""
         each = np.asarray(self.f(clients, sampler.output(clients)), dtype=np.float64)
         return np.asarray(each.reshape(_HYPOTHESES, -1).mean(axis=1))
 
@@ -439,7 +441,7 @@ def _average_costs_by_shape(costs: Floats, places: NDArray[np.int64]) -> Floats:
     return np.maximum(smooth, 1e-300)
 
 
-def _check_round(name: str, size: int, pair: Any) -> RoundCounts:
+def _read_round_counts(name: str, size: int, pair: Any) -> RoundCounts:
     members = check_list(name, pair, "give pairs (sampler, counts)")
     if len(members) != 2:
         raise DiscreetError(f"{name} holds {len(members)} things; give pairs (sampler, counts)")

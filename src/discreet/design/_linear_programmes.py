@@ -126,7 +126,7 @@ class CutProblem:
     most: float  # of |m| - m_x, at any outcome
     worst: bool
 
-    def solutions(self, q: Floats) -> Iterator[CutSolution]:
+    def solve_finer_programmes(self, q: Floats) -> Iterator[CutSolution]:
         """Solutions of finer and finer programmes; the first has lines around 1 and around the masses q of the entries."""
         rows = _CutProgramme(self)
         p = self.examples.mass
@@ -139,7 +139,7 @@ class CutProblem:
                 return
             solution, kept = found
             yield solution
-            touching = self._touching_places(solution)
+            touching = self._touching_points(solution)
             here = p / np.maximum(solution.q, 1e-300)
             lines = lines.keep_lines(kept)
             for t in (here, touching):
@@ -155,10 +155,10 @@ class CutProblem:
         entry = np.broadcast_to(np.arange(t.size)[:, None], places.shape)
         return _EntryLines(entry[usable], slope[usable], intercept[usable])
 
-    def _touching_places(self, solution: CutSolution) -> Floats:
+    def _touching_points(self, solution: CutSolution) -> Floats:
         """t where a line whose intercept is the client's level touches f, within the bounds of the entry."""
         p, floor = self.examples.mass, solution.floor[self.examples.outcome]
-        level = -solution.multiplier[self.examples.client]
+        level = -solution.multiplier[self.examples.client_of_entry]
         low, high = np.log(p / floor) - self.epsilon, np.log(p / floor)
         for _ in range(40):
             middle = (low + high) / 2.0
@@ -194,15 +194,15 @@ class _CutProgramme:
         examples, ratio = problem.examples, math.exp(problem.epsilon)
         n, kinds, size = len(examples), examples.seen.size, examples.mass.size
         hidden = examples.size - kinds
-        self.open = np.flatnonzero(examples.leaves_out)
+        self.open = np.flatnonzero(examples.leaves_outcomes_out)
         rests = self.open.size
         self.start = np.cumsum([0, kinds, 1, 1, size, rests, size, 1])
         floor, other, total, q, rest, g, time = self.start[:-1]
         wide = int(self.start[-1])
         entries, place = np.arange(size), np.full(n, -1)
         place[self.open] = np.arange(rests)
-        partial = place[examples.client] >= 0
-        clients, whose = np.arange(rests), place[examples.client[partial]]
+        partial = place[examples.client_of_entry] >= 0
+        clients, whose = np.arange(rests), place[examples.client_of_entry[partial]]
         of_held = (whose, floor + examples.outcome[partial])
         seen, none, held, others = np.arange(kinds), np.zeros(rests), np.zeros(size), np.full(rests, total)
         self.fixed = [
@@ -221,7 +221,7 @@ class _CutProgramme:
                 SparseRows.from_parts(np.full(1, ratio * problem.most), ([0], [total], 1.0), ([0], [other], -1.0))
             )
         normal = SparseRows.from_parts(
-            np.ones(n), (examples.client, q + entries, 1.0), (self.open, rest + clients, 1.0)
+            np.ones(n), (examples.client_of_entry, q + entries, 1.0), (self.open, rest + clients, 1.0)
         )
         sums = (np.zeros(kinds), floor + seen, 1.0), ([0], [other], float(hidden)), ([0], [total], -1.0)
         self.equal = SparseRows.stack([normal, SparseRows.from_parts(np.zeros(1), *sums)])
@@ -231,10 +231,10 @@ class _CutProgramme:
         if problem.worst:
             objective[time] = 1.0
             times = np.arange(n), np.full(n, time), -1.0
-            costs = (examples.client, g + entries, 1.0), (self.open, rest + clients, at_zero), times
+            costs = (examples.client_of_entry, g + entries, 1.0), (self.open, rest + clients, at_zero), times
             self.fixed.append(SparseRows.from_parts(np.zeros(n), *costs))
         else:
-            objective[g : g + size] = examples.weight[examples.client]
+            objective[g : g + size] = examples.weight[examples.client_of_entry]
             objective[rest : rest + rests] = at_zero * examples.weight[self.open]
         self.objective = objective
         least = ratio * problem.least
@@ -289,7 +289,7 @@ class _CutProgramme:
         return solution, (mixing > 0.0) | (excess <= _SLACK * (np.abs(cost) + float(found.fun)))
 
 
-def floor_for_tv(laws: Floats, epsilon: float, basis: Floats | None = None) -> tuple[Floats, Floats]:
+def minimax_tv_floor(laws: Floats, epsilon: float, basis: Floats | None = None) -> tuple[Floats, Floats]:
     """min T over (m, T, a, b) with a_j >= m - P_j, b_j >= P_j - E m, |a_j| <= T, |b_j| <= T: the floor and the clients' weights.
 
     With a `basis` (r, k) the floor is sought among its non-negative combinations, and its coefficients (r,) are returned.
@@ -358,7 +358,9 @@ class PairConstraints:
         )
 
 
-def notion_bracket(laws: Floats, notion: Privacy, epsilon: float, f: FDivergence, own: float) -> tuple[float, float]:
+def minimax_bracket_under_notion(
+    laws: Floats, notion: Privacy, epsilon: float, f: FDivergence, own: float
+) -> tuple[float, float]:
     """(lower, upper) around the minimax divergence over the hull of distributions (n, k); `own` is that of a known sampler.
 
     If there are too many pairs, a subset bounds it from below, and upper is inf.
@@ -439,7 +441,7 @@ class PairProgramme:
         self.lines = SparseRows.stack([self.lines, self._tangent_rows(t, np.array([-reach, 0.0, reach]))])
 
     @property
-    def all_rows(self) -> SparseRows:
+    def current_rows(self) -> SparseRows:
         """All rows, with the current lines."""
         return SparseRows.stack([*self.fixed, self.lines])
 
@@ -447,7 +449,7 @@ class PairProgramme:
         """The outputs (n, k) of a solution, and the bound that its multipliers prove; None if there is no solution."""
         from scipy.optimize import linprog
 
-        whole = self.all_rows
+        whole = self.current_rows
         sums = SparseRows.from_parts(np.ones(self.n), (np.repeat(np.arange(self.n), self.k), np.arange(self.size), 1.0))
         cost = np.zeros(self.wide)
         cost[-1] = 1.0

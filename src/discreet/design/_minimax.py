@@ -34,9 +34,9 @@ import numpy as np
 from discreet import divergences
 from discreet.design._designs import design
 from discreet.design._floors import Floats, as_examples
-from discreet.design._linear_programmes import notion_bracket
+from discreet.design._linear_programmes import minimax_bracket_under_notion
 from discreet.design._solving import worst_divergence
-from discreet.design.mixtures import BRACKET_CELLS, KernelsOnCells, bracket_sides, worst_kernel_divergence
+from discreet.design.mixtures import BRACKET_CELLS, KernelsOnCells, minimax_bounds_and_floor, worst_kernel_divergence
 from discreet.divergences import FDivergence, RenyiDivergence, tv
 from discreet.errors import DiscreetError, check_count
 from discreet.families import (
@@ -77,7 +77,9 @@ _LARGEST_EPSILON = 12.0  # beyond it the bracket is narrower than 1e-4
 _JOINT_LOST = 1e-9  # bound on the rounding of the clients' distributions
 
 
-def joint_risk(family: Family, notion: Privacy, f: FDivergence, samples: int, one: Risk, *, bracket: bool) -> Risk:
+def minimax_risk_of_several_samples(
+    family: Family, notion: Privacy, f: FDivergence, samples: int, one: Risk, *, bracket: bool
+) -> Risk:
     """The smallest known worst case for that many samples of each client; `one`: that of one sample.
 
     Args:
@@ -111,25 +113,25 @@ def joint_risk(family: Family, notion: Privacy, f: FDivergence, samples: int, on
                 f"divergence = {f.name} is a function of {f.alpha.name}; ask for the bracket of that one"
             )
         assert isinstance(notion, Pure)  # a joint sampler was made for it
-        least = max(least, _joint_lower_bound(family, notion.epsilon, f, samples))
+        least = max(least, _lower_bound_for_several_samples(family, notion.epsilon, f, samples))
     return Risk(best.value, False, best.attained, min(least, best.value))
 
 
-def _joint_lower_bound(family: FiniteFamily, epsilon: float, f: FDivergence, samples: int) -> float:
+def _lower_bound_for_several_samples(family: FiniteFamily, epsilon: float, f: FDivergence, samples: int) -> float:
     if math.isinf(f.at_zero) and family.bounds.lower == 0.0:
         return math.inf  # two clients with no outcome in common
     if Multisets.count(family.size, samples) > LARGEST_JOINT or epsilon > _LARGEST_EPSILON:
         return 0.0
     multisets = Multisets(family.size, samples)
     bounds = [0.0]
-    for parts in {_finest_parts(family.size, min(most, _ENTRIES // len(multisets))) for most in _CLIENTS}:
+    for parts in {_finest_share_division(family.size, min(most, _ENTRIES // len(multisets))) for most in _CLIENTS}:
         laws = np.unique(multisets.laws(_grid_of_clients(family, parts)), axis=0)
         found = design(Simplex(len(multisets)), epsilon=epsilon, clients=laws, divergence=f, over="worst")
         bounds.append(found.bound * (1.0 - _JOINT_LOST) - _JOINT_LOST)
     return max(bounds)
 
 
-def _finest_parts(size: int, most: int) -> int:
+def _finest_share_division(size: int, most: int) -> int:
     """The finest division of shares into parts that gives at most that many clients."""
     return max(n for n in range(1, _FINEST + 1) if n == 1 or Multisets.count(size, n) <= most)
 
@@ -204,7 +206,9 @@ def minimax_risk(
         found = _risk_bracket(family, notion, divergences.divergence(divergence), found.value)
     if check_count("samples", samples, fix=SAMPLES_ARE) == 1:
         return found
-    return joint_risk(family, notion, divergences.divergence(divergence), samples, found, bracket=bracket)
+    return minimax_risk_of_several_samples(
+        family, notion, divergences.divergence(divergence), samples, found, bracket=bracket
+    )
 
 
 def _risk_bracket(family: Family, notion: Privacy, f: FDivergence, formula: float) -> Risk:
@@ -226,7 +230,7 @@ def _risk_bracket(family: Family, notion: Privacy, f: FDivergence, formula: floa
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1) if epsilon > _LARGEST_ON_LINE:
             lower, upper = 0.0, math.inf
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1) if f == tv:
-            lower, upper, _ = bracket_sides(family, max(epsilon, _SMALLEST_ON_LINE), BRACKET_CELLS)
+            lower, upper, _ = minimax_bounds_and_floor(family, max(epsilon, _SMALLEST_ON_LINE), BRACKET_CELLS)
             upper = upper if epsilon >= _SMALLEST_ON_LINE else math.inf
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1):
             lower, upper = _bracket_on_cells(family, epsilon, f)
@@ -251,7 +255,7 @@ def _bracket_under_notion(family: Family, notion: Privacy, f: FDivergence, formu
         return Risk(own, False, True, 0.0)
     mu = np.broadcast_to(family.reference, family.size)
     laws = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
-    lower, upper = notion_bracket(laws, notion, sampler.epsilon, f, min(own, formula))
+    lower, upper = minimax_bracket_under_notion(laws, notion, sampler.epsilon, f, min(own, formula))
     upper = min(upper, own, formula)
     return Risk(upper, False, upper == own, min(lower, upper))
 
@@ -295,7 +299,7 @@ def _bracket_on_cells(
 ) -> tuple[float, float]:
     """Both sides for a smooth f: some kernels on cells from below, and from above all kernels under the floor that serves those best."""
     line, few = KernelsOnCells(family, _COARSE), family.radius <= _NARROW * family.scale or epsilon > _MODERATE
-    laws = line.cell_laws(np.linspace(-family.radius, family.radius, _FEW_KERNELS if few else _KERNELS))
+    laws = line.kernel_laws_on_cells(np.linspace(-family.radius, family.radius, _FEW_KERNELS if few else _KERNELS))
     found = design(Simplex(laws.shape[1]), epsilon=epsilon, clients=laws, divergence=f, over="worst")
     floor = found.sampler.constants.b * np.broadcast_to(found.family.reference, laws.shape[1])
     lower = max(0.0, found.bound * (1.0 - _LOST) - _LOST)

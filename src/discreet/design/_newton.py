@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_alone
-from discreet.design._curves import ConvexCurve, Edge, curve_of, hockey_stick_gamma
+from discreet.design._curves import ConvexCurve, Edge, curve_of_divergence, hockey_stick_gamma
 from discreet.design._floors import ExampleClients, Floats, Integers
 from discreet.divergences import FDivergence
 
@@ -47,7 +47,7 @@ class SlackPair:
     ds: Floats = field(default_factory=lambda: np.zeros(0))
     aim: Floats | float = 0.0  # the target divided by s
 
-    def start_on_path(self, mu: float) -> None:
+    def start_on_central_path(self, mu: float) -> None:
         """A multiplier on the central path of mu."""
         self.z = mu * self.part / self.s
 
@@ -62,14 +62,14 @@ class SlackPair:
         product lets such pairs move along the hyperbola, so that they do not shorten the common step.
         """
         most = (mu + largest) * self.part + OWN_SHARE * self.s * self.z
-        self.aim = np.clip(mu * self.part - self.ds * self.dz, 0.01 * mu * self.part, most) / self.s
+        self.aim = np.clip(mu * self.part - self.ds * self.multiplier_step, 0.01 * mu * self.part, most) / self.s
 
     @property
     def stiffness(self) -> Floats:
         return self.z / self.s
 
     @property
-    def dz(self) -> Floats:
+    def multiplier_step(self) -> Floats:
         """The multiplier's step."""
         return self.aim - self.z - self.stiffness * self.ds
 
@@ -80,29 +80,31 @@ class SlackPair:
 
     def products(self, primal: float = 0.0, dual: float = 0.0) -> Floats:
         """s z after steps of these lengths."""
-        return (self.s + primal * self.ds) * (self.z + dual * self.dz) if primal or dual else self.s * self.z
+        return (
+            (self.s + primal * self.ds) * (self.z + dual * self.multiplier_step) if primal or dual else self.s * self.z
+        )
 
     def products_apart(self) -> Floats:
         """s z after whole steps of each pair by itself, cut where little is left of it."""
         return np.asarray(
             np.maximum(self.s + self.ds, LEAST_FORESEEN * self.s)
-            * np.maximum(self.z + self.dz, LEAST_FORESEEN * self.z)
+            * np.maximum(self.z + self.multiplier_step, LEAST_FORESEEN * self.z)
         )
 
     @property
     def longest_steps(self) -> tuple[float, float]:
         """How far slack and multiplier may move along the step before they vanish."""
-        return _longest_step(self.s, self.ds), _longest_step(self.z, self.dz)
+        return _longest_step(self.s, self.ds), _longest_step(self.z, self.multiplier_step)
 
     def take_step(self, primal: float, dual: float) -> None:
         """Take this much of the step, and clear it."""
-        self.z += dual * self.dz
+        self.z += dual * self.multiplier_step
         self.s += primal * self.ds
         self.ds, self.aim = np.zeros(0), 0.0
 
     def take_step_apart(self, s: Floats) -> None:
         """Take a slack that was found otherwise, and as much of the multiplier's step as leaves a share of it."""
-        self.z = np.maximum(self.z + self.dz, LEAST_LEFT * self.z)
+        self.z = np.maximum(self.z + self.multiplier_step, LEAST_LEFT * self.z)
         self.s, self.ds, self.aim = s, np.zeros(0), 0.0
 
 
@@ -219,28 +221,28 @@ class ClientBlock:
         rest = total - self.sum_by_client(held)[self.open]
         share = (1.0 - total) / total  # d = share m: strictly inside, and normalised
         self.part = np.minimum(_LARGEST_PART, 1.0 / (len(examples) * self.weight))  # of the common target of products
-        places = (held, self._number_for_entries(self.part)), (rest, self._number_for_rests(self.part))
+        places = (held, self._client_value_by_entry(self.part)), (rest, self._client_value_by_rest(self.part))
         self.low, self.rest_low = (SlackPair(share * m, np.zeros(m.size), part) for m, part in places)
         self.high, self.rest_high = (SlackPair((growth - share) * m, np.zeros(m.size), part) for m, part in places)
         self.multiplier = np.full(self.weight.size, slope)
 
-    def start_on_path(self, floor: Floats, mu: float, cost: CostOf) -> None:
+    def start_on_central_path(self, floor: Floats, mu: float, cost: CostOf) -> None:
         """Multipliers on the central path of mu."""
         self.cost = cost(self.p, floor[self.outcome] + self.low.s, mu, self.low.part)
         for pair in (self.low, self.high, self.rest_low, self.rest_high):
-            pair.start_on_path(mu)
+            pair.start_on_central_path(mu)
 
-    def _number_for_entries(self, values: Floats) -> Floats | float:
+    def _client_value_by_entry(self, values: Floats) -> Floats | float:
         """A client's number for each of its entries; one number if all clients have equal weight."""
         return float(values[0]) if self._alike else values[self.client]
 
-    def _number_for_rests(self, values: Floats) -> Floats | float:
+    def _client_value_by_rest(self, values: Floats) -> Floats | float:
         return float(values[0]) if self._alike else values[self.open]
 
     @property
     def entry_weight(self) -> Floats | float:
         """The weight of every entry's client."""
-        return self._number_for_entries(self.weight)
+        return self._client_value_by_entry(self.weight)
 
     @property
     def weighted_pairs(self) -> Iterator[tuple[SlackPair, Floats | float]]:
@@ -248,7 +250,7 @@ class ClientBlock:
         for pair in (self.low, self.high, *self.cost.pairs):
             yield pair, self.entry_weight
         for pair in (self.rest_low, self.rest_high):
-            yield pair, self._number_for_rests(self.weight)
+            yield pair, self._client_value_by_rest(self.weight)
 
     def weighted_sum(self, values: Callable[[SlackPair], Floats]) -> float:
         """The weighted sum of some value of every pair."""
@@ -429,7 +431,7 @@ class Objective:
     def of_divergence(cls, f: FDivergence) -> "Objective":
         gamma = hockey_stick_gamma(f)
         if gamma is None:
-            return cls(f, curve_of(f), None, 0.0)
+            return cls(f, curve_of_divergence(f), None, 0.0)
         return cls(f, Edge(gamma), gamma, -max(1.0 - gamma, 0.0))
 
     @property

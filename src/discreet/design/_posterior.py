@@ -152,7 +152,7 @@ class RoundCounts:
     counts: Floats
 
     @property
-    def exact(self) -> bool:
+    def is_affine(self) -> bool:
         """Whether its samples' distribution is affine in the mean distribution, for all clients."""
         return isinstance(self.sampler, LinearSampler)
 
@@ -160,12 +160,14 @@ class RoundCounts:
     def trusted_counts(self) -> Floats:
         """The counts, scaled down where the error of a regression would exceed that of chance."""
         number = float(self.counts.sum())
-        return self.counts if self.exact else self.counts / (1.0 + number / _TRUSTED)
+        return self.counts if self.is_affine else self.counts / (1.0 + number / _TRUSTED)
 
     def regress_response(self, model: Floats) -> Response:
         """(A, c), regressed on model clients (n, k)."""
         k = model.shape[1]
-        if self.exact or bool((model.max(axis=1) == 1.0).all()):  # for point masses the output is linear in the mean
+        if self.is_affine or bool(
+            (model.max(axis=1) == 1.0).all()
+        ):  # for point masses the output is linear in the mean
             return np.asarray(self.sampler.output(np.eye(k))).T, np.zeros(k)
         released = np.asarray(self.sampler.output(model))
         p, q = model.mean(axis=0), released.mean(axis=0)
@@ -185,9 +187,9 @@ class Mode:
     curvature: Floats
     evidence: float
 
-    def round_responses(self, rounds: Sequence[RoundCounts], rng: np.random.Generator) -> list[Response]:
+    def regress_round_responses(self, rounds: Sequence[RoundCounts], rng: np.random.Generator) -> list[Response]:
         """(A, c) of each round, regressed on model clients of this shape."""
-        return _model_responses(rounds, self.shape, self.theta, rng)
+        return _regress_model_responses(rounds, self.shape, self.theta, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +247,9 @@ class Posterior:
             means[rows] = [softmax(theta) for theta in mode.theta + noise]
         return means, picked
 
-    def model_clients(self, means: Floats, places: NDArray[np.int64], each: int, rng: np.random.Generator) -> Floats:
+    def draw_clients_of_hypotheses(
+        self, means: Floats, places: NDArray[np.int64], each: int, rng: np.random.Generator
+    ) -> Floats:
         """That many model clients of each hypothesis, one hypothesis after the other."""
         laws = np.empty((len(means), each, means.shape[1]))
         for place in np.unique(places):
@@ -273,14 +277,14 @@ def fit_posterior(
     modes = tuple(
         _find_mode(rounds, shape, width, best.theta, _REACH, rng)
         if isinstance(shape, Dirichlet)
-        else _best_mode(rounds, shape, widths, best.theta, rng)
+        else _best_mode_of_widths(rounds, shape, widths, best.theta, rng)
         for shape in shapes
     )
     told = [mode.evidence + math.log(shapes[mode.shape]) + _spread_likelihood(mode, spread) for mode in modes]
     return Posterior(modes, np.array(told))
 
 
-def _best_mode(
+def _best_mode_of_widths(
     rounds: Sequence[RoundCounts], shape: ClientShape, widths: Sequence[float], start: Floats, rng: np.random.Generator
 ) -> Mode:
     """The mode of a shape unlike the others: its mean distribution and width may differ from theirs."""
@@ -335,17 +339,18 @@ def _find_mode(
     """The mode by a few regressions, each used within its reach: if an outcome is at its ceiling for all clients, its slope is zero."""
     theta, k = start, len(start)
     counts = [one.trusted_counts for one in rounds]
-    for trusted in [math.inf] if all(one.exact for one in rounds) else reach:
-        fit = ResponseFit(_model_responses(rounds, shape, theta, rng), counts, width)
+    for trusted in [math.inf] if all(one.is_affine for one in rounds) else reach:
+        fit = ResponseFit(_regress_model_responses(rounds, shape, theta, rng), counts, width)
         theta = theta + np.clip(fit.climb_to_mode(theta) - theta, -trusted, trusted)
     _, curvature = fit.gradient_and_curvature(theta)
     evidence = fit.log_density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
     return Mode(shape, theta, curvature, evidence)
 
 
-def _model_responses(
+def _regress_model_responses(
     rounds: Sequence[RoundCounts], shape: ClientShape, theta: Floats, rng: np.random.Generator
 ) -> list[Response]:
+    """(A, c) of each round, regressed on clients drawn from this shape around the mean of theta."""
     number = max(_MODEL, _FOR_EACH * len(theta))
     model = shape.draw_clients(np.tile(softmax(theta), (number, 1)), rng)
     return [one.regress_response(model) for one in rounds]
@@ -363,7 +368,7 @@ class ResponseFit:
         return [np.maximum(matrix @ law + offset, LEAST_SHARE) for matrix, offset in self.responses]
 
     def log_density(self, theta: Floats) -> float:
-        """Its logarithm, up to a constant."""
+        """The logarithm of the posterior density at theta, up to a constant."""
         fits = zip(self.counts, self.released_shares(softmax(theta)), strict=True)
         return sum(float(c @ np.log(y)) for c, y in fits) - 0.5 * float(theta @ theta) / self.width**2
 

@@ -129,16 +129,21 @@ class Smoother:
     keep: float = KEEP_SMOOTHED
     f: FDivergence = divergences.kl
 
-    def choose(self, examples: Floats, weights: Floats | None = None) -> SmoothingChoice:
+    def choose_smoothing(self, examples: Floats, weights: Floats | None = None) -> SmoothingChoice:
         """Choose a sampler and its smoothing from the examples."""
         weights = _equal_weights(examples) if weights is None else weights
         if len(examples) < 2:
             return SmoothingChoice(
-                self.halfway_sampler(examples, weights), Smoothing("model", *self._model_parts(examples), None, None)
+                self.halfway_sampler(examples, weights),
+                Smoothing("model", *self._smoothing_parts_of_model(examples), None, None),
             )
-        bare = self._held_out_costs(examples, weights, self._rule_of_parts((0.0, 0.0)))[self.f.name]
+        bare = self._held_out_costs(examples, weights, self._rule_with_smoothing_parts((0.0, 0.0)))[self.f.name]
         unsmoothed = float(weights @ bare)
-        judged = self._judge_model if _effective_number(weights) < math.exp(self.epsilon) else self._judge_parts
+        judged = (
+            self._choose_parts_or_model
+            if _effective_example_count(weights) < math.exp(self.epsilon)
+            else self._choose_parts_or_safe_rule
+        )
         rule, parts, held_out, sampler = judged(examples, weights)
         return SmoothingChoice(sampler, Smoothing(rule, *parts, held_out, unsmoothed))
 
@@ -172,7 +177,7 @@ class Smoother:
         )
         return self._make_design(np.vstack([examples, drawn, np.eye(k)]), np.concatenate(counted))
 
-    def best_uniform(self, examples: Floats, weights: Floats | None = None) -> Sampler[FiniteFamily]:
+    def best_uniform_floor_sampler(self, examples: Floats, weights: Floats | None = None) -> Sampler[FiniteFamily]:
         """The uniform floor with the smallest mean over the examples."""
         family, weights = Simplex(examples.shape[1]), _equal_weights(examples) if weights is None else weights
         spreads = np.exp(np.linspace(0.0, math.log(0.999 * family.size), SPREADS))
@@ -202,46 +207,53 @@ class Smoother:
             keep=self.keep,
         )
 
-    def _rule_of_parts(self, parts: tuple[float, float]) -> Rule:
-        return partial(self._sampler_of_parts, parts)
+    def _rule_with_smoothing_parts(self, parts: tuple[float, float]) -> Rule:
+        return partial(self._sampler_with_smoothing_parts, parts)
 
-    def _sampler_of_parts(self, parts: tuple[float, float], examples: Floats, weights: Floats) -> BandSampler:
+    def _sampler_with_smoothing_parts(
+        self, parts: tuple[float, float], examples: Floats, weights: Floats
+    ) -> BandSampler:
         return OptimalSampler(self.design_with_parts(examples, parts, weights).family, epsilon=self.epsilon)
 
-    def _judge_parts(self, examples: Floats, weights: Floats) -> tuple[str, tuple[float, float], float, BandSampler]:
+    def _choose_parts_or_safe_rule(
+        self, examples: Floats, weights: Floats
+    ) -> tuple[str, tuple[float, float], float, BandSampler]:
         optimal = self._sampler_keeping_share(
             self._floor_of_sampler(OptimalSampler(Simplex(examples.shape[1]), epsilon=self.epsilon))
         )
         safe: dict[str, Rule] = {"optimal": lambda clients, counted: optimal, "uniform": self._best_uniform_sampler}
         cautious = {rule: self._held_out_costs(examples, weights, made)[self.f.name] for rule, made in safe.items()}
         bold = {
-            parts: self._held_out_costs(examples, weights, self._rule_of_parts(parts))[self.f.name] for parts in PARTS
+            parts: self._held_out_costs(examples, weights, self._rule_with_smoothing_parts(parts))[self.f.name]
+            for parts in PARTS
         }
         best = min(bold, key=lambda one: float(weights @ bold[one]))
         stay = min(cautious, key=lambda one: float(weights @ cautious[one]))
         if not _is_credible_gain(cautious[stay] - bold[best], weights, 1.0):
             return stay, (0.0, 0.0), float(weights @ cautious[stay]), safe[stay](examples, weights)
-        return "parts", best, float(weights @ bold[best]), self._sampler_of_parts(best, examples, weights)
+        return "parts", best, float(weights @ bold[best]), self._sampler_with_smoothing_parts(best, examples, weights)
 
-    def _judge_model(self, examples: Floats, weights: Floats) -> tuple[str, tuple[float, float], float, BandSampler]:
+    def _choose_parts_or_model(
+        self, examples: Floats, weights: Floats
+    ) -> tuple[str, tuple[float, float], float, BandSampler]:
         stands, trusted = self._held_out_costs(examples, weights, self.halfway_sampler), {}
         for parts in PARTS:
-            found = self._held_out_costs(examples, weights, self._rule_of_parts(parts))
+            found = self._held_out_costs(examples, weights, self._rule_with_smoothing_parts(parts))
             gains = {name: stands[name] - found[name] for name in stands}
             better = all(_is_credible_gain(gain, weights, SURELY) for gain in gains.values())
             if better and np.count_nonzero(gains["kl"] < -PAYING) >= SEEN:
                 trusted[parts] = float(weights @ found[self.f.name])
         if trusted:
             best = min(trusted, key=lambda parts: trusted[parts])
-            return "parts", best, trusted[best], self._sampler_of_parts(best, examples, weights)
+            return "parts", best, trusted[best], self._sampler_with_smoothing_parts(best, examples, weights)
         held_out = float(weights @ stands[self.f.name])
-        return "model", self._model_parts(examples), held_out, self.halfway_sampler(examples, weights)
+        return "model", self._smoothing_parts_of_model(examples), held_out, self.halfway_sampler(examples, weights)
 
-    def _model_parts(self, examples: Floats) -> tuple[float, float]:
+    def _smoothing_parts_of_model(self, examples: Floats) -> tuple[float, float]:
         return MODEL, examples.shape[1] * ANYBODY * math.exp(-self.epsilon)
 
     def _best_uniform_sampler(self, examples: Floats, weights: Floats) -> BandSampler:
-        return self._sampler_keeping_share(self._floor_of_sampler(self.best_uniform(examples, weights)))
+        return self._sampler_keeping_share(self._floor_of_sampler(self.best_uniform_floor_sampler(examples, weights)))
 
     def _held_out_costs(self, examples: Floats, weights: Floats, made: Rule) -> dict[str, Floats]:
         """The cost of every example under the sampler from the other folds."""
@@ -283,7 +295,7 @@ def _equal_weights(examples: Floats) -> Floats:
     return np.full(len(examples), 1.0 / len(examples))
 
 
-def _effective_number(weights: Floats) -> float:
+def _effective_example_count(weights: Floats) -> float:
     """The effective number of examples of equal weight."""
     return float(1.0 / np.square(weights).sum())
 
@@ -291,4 +303,4 @@ def _effective_number(weights: Floats) -> float:
 def _is_credible_gain(gain: Floats, weights: Floats, errors: float) -> bool:
     """Whether the mean gain exceeds that many standard errors."""
     mean = float(weights @ gain)
-    return mean > errors * math.sqrt(float(weights @ np.square(gain - mean)) / _effective_number(weights))
+    return mean > errors * math.sqrt(float(weights @ np.square(gain - mean)) / _effective_example_count(weights))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._curves import curve_of, hockey_stick_gamma
+from discreet.design._curves import curve_of_divergence, hockey_stick_gamma
 from discreet.design._floors import (
     AllowedFloors,
     DesignCertificate,
@@ -25,7 +25,7 @@ from discreet.design._floors import (
     floor_outputs,
 )
 from discreet.design._interior import FloorBounds, InteriorPoint, SmoothMinimax
-from discreet.design._linear_programmes import CutProblem, CutSolution, UnsettledError, floor_for_tv
+from discreet.design._linear_programmes import CutProblem, CutSolution, UnsettledError, minimax_tv_floor
 from discreet.design._newton import Objective
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
@@ -76,11 +76,11 @@ def best_floor(
 
     If neither the interior point method nor linear programmes make value and bound agree, the narrowest bracket is returned.
     """
-    found = interior_floor(examples, f, epsilon, keep, progress)
-    return found if found.is_settled else cut_floor(found, examples, f, epsilon, keep)
+    found = floor_by_interior_point(examples, f, epsilon, keep, progress)
+    return found if found.is_settled else narrow_bracket_by_cuts(found, examples, f, epsilon, keep)
 
 
-def interior_floor(
+def floor_by_interior_point(
     examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, progress: Progress | None = None
 ) -> FloorBracket:
     """The narrowest bracket of the mean that the interior point method finds."""
@@ -89,16 +89,16 @@ def interior_floor(
     only_cautious = hockey_stick_gamma(f) is not None or examples.mass.size > _MOST_APART
     for cautious in (True,) if only_cautious else (False, True):
         with np.errstate(all="ignore"):  # overflow ends the iteration
-            led = _solve_interior(examples, f, epsilon, keep, progress, cautious=cautious)
+            led = _find_floor_by_interior_point(examples, f, epsilon, keep, progress, cautious=cautious)
         if led is not None:
             found = led if found is None else found.best_of_both(led)
             if found.is_settled:
                 return found
-    easy = tangent_floor(examples, f, epsilon, keep)
+    easy = floor_of_last_resort(examples, f, epsilon, keep)
     return easy if found is None else found.best_of_both(easy)
 
 
-def cut_floor(
+def narrow_bracket_by_cuts(
     found: FloorBracket, examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, *, worst: bool = False
 ) -> FloorBracket:
     """The bracket narrowed by linear programmes, until it is within a design's tolerance or stops getting narrower."""
@@ -109,10 +109,10 @@ def cut_floor(
     problem = CutProblem(examples, objective.curve, epsilon, least, most, worst)
     start, _ = floor_outputs(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
     narrowest, waited = found.value - found.bound, 0
-    for solution in problem.solutions(start):
-        floor = examples.over_whole_domain(solution.floor, solution.elsewhere)
+    for solution in problem.solve_finer_programmes(start):
+        floor = examples.vector_over_domain(solution.floor, solution.elsewhere)
         value = worst_divergence(examples, f, floor, ratio) if worst else mean_divergence(examples, f, floor, ratio)
-        proofs = _cut_certificates(solution, examples, objective, AllowedFloors(size, epsilon, keep))
+        proofs = _certificates_of_cut_solution(solution, examples, objective, AllowedFloors(size, epsilon, keep))
         for proof in proofs:
             found = found.best_of_both(FloorBracket(floor, value, max(proof.lower_bound(), 0.0), proof))
         waited = 0 if found.value - found.bound < 0.9 * narrowest else waited + 1
@@ -122,16 +122,16 @@ def cut_floor(
     return found
 
 
-def _cut_certificates(
+def _certificates_of_cut_solution(
     solution: CutSolution, examples: ExampleClients, objective: Objective, floors: AllowedFloors
 ) -> list[DesignCertificate]:
     """Certificates with the programme's own lines, and with lines that fit its multipliers and floor."""
     counted = solution.weights > _COUNTED * solution.weights.max()
     clients = _restrict_to_clients(examples, counted, solution.weights)
-    entries = counted[examples.client]
+    entries = counted[examples.client_of_entry]
     p, q, floor = examples.mass[entries], solution.q[entries], solution.floor[examples.outcome[entries]]
     multiplier, curve = solution.multiplier[counted], objective.curve
-    level, ratio = -multiplier[clients.client], math.exp(floors.epsilon)
+    level, ratio = -multiplier[clients.client_of_entry], math.exp(floors.epsilon)
     with np.errstate(all="ignore"):
         wanted = (
             solution.intercept[entries],
@@ -153,7 +153,7 @@ def _restrict_to_clients(examples: ExampleClients, counted: NDArray[np.bool_], w
     """These clients alone, with their weights from (n,)."""
     if counted.all():
         return replace(examples, weight=weights / weights.sum())
-    entries = counted[examples.client]
+    entries = counted[examples.client_of_entry]
     places, outcome = np.unique(examples.outcome[entries], return_inverse=True)
     starts = np.concatenate([[0], np.cumsum(examples.support_sizes[counted])[:-1]])
     weight = weights[counted] / weights[counted].sum()
@@ -162,7 +162,7 @@ def _restrict_to_clients(examples: ExampleClients, counted: NDArray[np.bool_], w
     )
 
 
-def tangent_floor(examples: ExampleClients, f: FDivergence, epsilon: float, keep: float) -> FloorBracket:
+def floor_of_last_resort(examples: ExampleClients, f: FDivergence, epsilon: float, keep: float) -> FloorBracket:
     """The floor of Q*, and the bound by the tangents of f at 1, as the last resort."""
     objective, ratio = Objective.of_divergence(f), math.exp(epsilon)
     floor = np.full(examples.size, 1.0 / (ratio + examples.size - 1))
@@ -180,10 +180,10 @@ def _floor_bounds(size: int, ratio: float, keep: float) -> tuple[float, float]:
     return held_to / (ratio + size - 1), 1.0 - held_to / (1.0 + (size - 1) / ratio)
 
 
-def _solve_interior(
+def _find_floor_by_interior_point(
     examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, progress: Progress | None, *, cautious: bool
 ) -> FloorBracket | None:
-    """A floor and the best of its certificates, once the two agree or no step is left; None on overflow."""
+    """The floor of the interior point method and the best of its certificates, once the two agree or no step is left; None on overflow."""
     size, ratio, objective = examples.size, math.exp(epsilon), Objective.of_divergence(f)
     promise = FloorBounds(*_floor_bounds(size, ratio, keep))
     point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.entry_cost, cautious=cautious)
@@ -198,22 +198,22 @@ def _solve_interior(
             progress(_progress_share(first, gap, max(TOLERANCE * value, NEGLIGIBLE)))
         spent |= gap <= _SPENT * value
         if spent or gap <= max(TOLERANCE * value, NEGLIGIBLE):
-            found = interior_certificate(point, objective, floors)
+            found = certificate_of_interior_point(point, objective, floors)
             proofs = [max([*proofs, (found.lower_bound(), found)], key=lambda one: one[0])]
             if spent or value - max(proofs[0][0], 0.0) <= max(TOLERANCE * value, NEGLIGIBLE):
                 break
         try:
-            point.step(value)
+            point.take_step(value)
         except np.linalg.LinAlgError:  # further progress is below rounding
             spent = True
     if not proofs:
-        found = interior_certificate(point, objective, floors)
+        found = certificate_of_interior_point(point, objective, floors)
         proofs = [(found.lower_bound(), found)]
     bound, certificate = max(proofs[0][0], 0.0), proofs[0][1]  # no divergence is negative
     floor = (
         np.full(size, 1.0 / (ratio + size - 1))
         if keep > _MOST_KEEP
-        else examples.over_whole_domain(point.floor, point.y)
+        else examples.vector_over_domain(point.floor, point.y)
     )
     del point  # it takes many times the memory of the examples
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), bound, certificate)
@@ -234,7 +234,9 @@ def worst_divergence(examples: ExampleClients, f: FDivergence, floor: Floats, ra
     return max(0.0, float(client_divergences(examples, f, floor, ratio).max()))
 
 
-def interior_certificate(point: InteriorPoint, objective: Objective, floors: AllowedFloors) -> DesignCertificate:
+def certificate_of_interior_point(
+    point: InteriorPoint, objective: Objective, floors: AllowedFloors
+) -> DesignCertificate:
     """The multipliers, and the lines that touch f at the outputs of floor and multipliers."""
     examples = point.examples
     slope, intercept = np.empty(examples.mass.size), np.empty(examples.mass.size)
@@ -273,10 +275,12 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
     found = _bracket_by_saddles(everyone, laws, f, epsilon) if gamma is None or gamma == 1.0 else None
     if found is not None and found.is_settled:
         return found
-    easy = tangent_floor(everyone, f, epsilon, 0.0)
+    easy = floor_of_last_resort(everyone, f, epsilon, 0.0)
     largest = worst_divergence(everyone, f, easy.floor, math.exp(epsilon))
     easy = FloorBracket(easy.floor, largest, easy.bound, easy.certificate)  # no mean is above the largest
-    return cut_floor(easy if found is None else easy.best_of_both(found), everyone, f, epsilon, 0.0, worst=True)
+    return narrow_bracket_by_cuts(
+        easy if found is None else easy.best_of_both(found), everyone, f, epsilon, 0.0, worst=True
+    )
 
 
 def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket | None:
@@ -297,7 +301,7 @@ def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, 
             break
         chosen = np.union1d(chosen, worse[np.argsort(-served[worse])[:_FEW]])
     counted = weights > _SADDLE_TOLERANCE * weights.max()
-    mean = interior_floor(as_examples(laws[chosen][counted], weights[counted], laws.shape[1]), f, epsilon, 0.0)
+    mean = floor_by_interior_point(as_examples(laws[chosen][counted], weights[counted], laws.shape[1]), f, epsilon, 0.0)
     return FloorBracket(floor, value, min(mean.bound, value), mean.certificate)
 
 
@@ -305,10 +309,10 @@ def _near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Fl
     """A floor (k,) and weights of the clients (n,), nearly a saddle point; None where none is found."""
     if hockey_stick_gamma(f) is None:
         with np.errstate(all="ignore"):  # overflow ends the iteration
-            floor, weights = SmoothMinimax(laws, f, curve_of(f), epsilon).solve()
+            floor, weights = SmoothMinimax(laws, f, curve_of_divergence(f), epsilon).solve()
         return (floor, weights) if np.isfinite(floor).all() and np.isfinite(weights).all() else None
     try:
-        return floor_for_tv(laws, epsilon)
+        return minimax_tv_floor(laws, epsilon)
     except UnsettledError:
         return None
 

@@ -29,9 +29,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._curves import curve_of, hockey_stick_gamma
+from discreet.design._curves import curve_of_divergence, hockey_stick_gamma
 from discreet.design._floors import as_examples, band_of_floor
-from discreet.design._linear_programmes import floor_for_tv
+from discreet.design._linear_programmes import minimax_tv_floor
 from discreet.design._solving import best_floor
 from discreet.divergences import FDivergence, tv
 from discreet.errors import DiscreetError, check_count
@@ -98,7 +98,7 @@ def minimax_bracket(
     cells = check_count("cells", cells, least=20, most=4096)
     if not isinstance(family, (GaussianMixtures, LaplaceMixtures)) or family.dim != 1:
         raise DiscreetError(f"family = {family!r}; a bracket is for GaussianMixtures or LaplaceMixtures with dim=1")
-    lower, upper, floor = bracket_sides(family, epsilon, cells)
+    lower, upper, floor = minimax_bounds_and_floor(family, epsilon, cells)
     if not upper - lower <= max(WIDTH * min(upper, 1.0), _NOTHING):
         raise DiscreetError(
             f"the bracket is {lower:.6g} to {upper:.6g}, wider than {WIDTH:g} of it; take more cells than {cells}"
@@ -106,22 +106,24 @@ def minimax_bracket(
     return Bracket(lower, upper, floor)
 
 
-def bracket_sides(
+def minimax_bounds_and_floor(
     family: GaussianMixtures | LaplaceMixtures, epsilon: float, cells: int
 ) -> tuple[float, float, "LogLinear"]:
     """Certified lower and upper bounds of the minimax total variation, at any distance, and the floor that attains the upper one."""
     line, ratio = KernelsOnCells(family, cells), math.exp(epsilon)
     served, mixed = _FEW if family.radius <= _NARROW * family.scale else _MANY
-    clients = line.cell_laws(np.linspace(-family.radius, family.radius, served))
-    _, weights = floor_for_tv(clients, epsilon)
+    clients = line.kernel_laws_on_cells(np.linspace(-family.radius, family.radius, served))
+    _, weights = minimax_tv_floor(clients, epsilon)
     counted = weights > 1e-6 * weights.max()
     mean = best_floor(as_examples(clients[counted], weights[counted], clients.shape[1]), tv, epsilon, 0.0)
     grid = np.linspace(-family.radius, family.radius, mixed)
-    basis = np.vstack([line.cell_laws(grid, scale) for scale in line.kernel_scales])
-    shares, _ = floor_for_tv(clients, epsilon, basis)
+    basis = np.vstack([line.kernel_laws_on_cells(grid, scale) for scale in line.kernel_scales])
+    shares, _ = minimax_tv_floor(clients, epsilon, basis)
     floor = line.mix_kernels(shares, grid)
     upper = (
-        line.worst_floor_cost(floor, ratio, WIDTH / 5.0) + _ROUNDING if 1.0 / ratio <= floor.total <= 1.0 else math.inf
+        line.worst_floor_cost(floor, ratio, WIDTH / 5.0) + _ROUNDING
+        if 1.0 / ratio <= floor.total_mass <= 1.0
+        else math.inf
     )
     return max(0.0, mean.bound - _ROUNDING), upper, floor
 
@@ -137,7 +139,7 @@ def worst_kernel_divergence(
         return math.inf
     fine = FineCells.from_floor(line, floor)
     sampler = OptimalSampler(band_of_floor(fine.masses, epsilon, Simplex(fine.masses.size)), epsilon=epsilon)
-    shape, radius = ShiftedDivergence(f, curve_of(f).slope_at_one), line.family.radius
+    shape, radius = ShiftedDivergence(f, curve_of_divergence(f).slope_at_one), line.family.radius
     half = radius / _BLOCKS
     centres = np.linspace(-radius + half, radius - half, _BLOCKS)
     reached, found = 0.0, 0.0
@@ -271,7 +273,7 @@ class KernelsOnCells:
         """P_c(-inf, x) of the kernel on all of the line, of the family's scale or another."""
         return self.family.kernel.cdf((x - centres) / (self.scale if scale is None else scale))
 
-    def mass_inside(self, centres: Floats, scale: float | None = None) -> Floats:
+    def kernel_mass_inside(self, centres: Floats, scale: float | None = None) -> Floats:
         """The mass of each kernel inside the interval."""
         return self.kernel_mass_below(np.array(self.high), centres, scale) - self.kernel_mass_below(
             np.array(self.low), centres, scale
@@ -281,7 +283,7 @@ class KernelsOnCells:
         """log p_c(x) of the kernel on all of the line, or on its interval."""
         t = np.abs(x - centres) / self.scale
         exponent = -0.5 * t * t if self.name == "gaussian" else -t
-        return np.asarray(exponent + math.log(self.largest_density) - np.log(self.mass_inside(centres)))
+        return np.asarray(exponent + math.log(self.largest_density) - np.log(self.kernel_mass_inside(centres)))
 
     @property
     def log_mass_steepness(self) -> float:
@@ -289,14 +291,14 @@ class KernelsOnCells:
         if self.family.box is None:
             return 0.0
         radius = self.family.radius
-        return 2.0 * self.largest_density / float(self.mass_inside(np.array([radius, -radius])).min())
+        return 2.0 * self.largest_density / float(self.kernel_mass_inside(np.array([radius, -radius])).min())
 
     @property
     def largest_density(self) -> float:
         """The largest density of a kernel."""
         return 1.0 / (self.scale * (math.sqrt(2.0 * math.pi) if self.name == "gaussian" else 2.0))
 
-    def cell_laws(self, centres: Floats, scale: float | None = None) -> Floats:
+    def kernel_laws_on_cells(self, centres: Floats, scale: float | None = None) -> Floats:
         """The kernels on the cells (n, cells); mass beyond the outermost edges is in the outermost cells."""
         edges = self.edges.copy()
         edges[0], edges[-1] = self.low, self.high
@@ -318,7 +320,9 @@ class KernelsOnCells:
         for scale, part in zip(self.kernel_scales, shares.reshape(len(self.kernel_scales), -1), strict=True):
             t = np.abs(nodes[:, None] - grid) / scale
             shape = np.exp(-0.5 * t * t) if self.name == "gaussian" else np.exp(-t)
-            density += (shape * (self.largest_density * self.scale / scale) / self.mass_inside(grid, scale)) @ part
+            density += (
+                shape * (self.largest_density * self.scale / scale) / self.kernel_mass_inside(grid, scale)
+            ) @ part
         logarithm = np.log(np.maximum(density, _TINY))
         slope = np.diff(logarithm) / np.diff(nodes)
         if self.name == "laplace":  # rounding aside, no mixture of kernels is steeper
@@ -327,17 +331,17 @@ class KernelsOnCells:
 
     def floor_costs(self, floor: "LogLinear", centres: Floats, ratio: float) -> Floats:
         """F(P_c; m) of each centre."""
-        mass = self.mass_inside(centres)
+        mass = self.kernel_mass_inside(centres)
         inside = np.diff(self.kernel_mass_below(self.edges[[0, -1]], centres[:, None]), axis=1)[:, 0] / mass
         # nothing is released beyond the outermost edges
         over = self._excess_over_floor(floor, ratio, centres, mass) + (1.0 - inside)
-        under = self._excess_over_floor(floor, 1.0, centres, mass) - inside + floor.total
+        under = self._excess_over_floor(floor, 1.0, centres, mass) - inside + floor.total_mass
         return np.maximum(over, under)
 
     def _excess_over_floor(self, floor: "LogLinear", times: float, centres: Floats, mass: Floats) -> Floats:
         """The integral of (p_c - times m)_+ over the pieces (n,): on each, over the interval where the difference is positive."""
         centre, tilt = centres[:, None], floor.slope * self.scale
-        height = np.log(self.largest_density / mass)[:, None] - math.log(times) - floor.log_at(centre)
+        height = np.log(self.largest_density / mass)[:, None] - math.log(times) - floor.log_density_at(centre)
         if self.name == "gaussian":
             half = np.sqrt(np.maximum(tilt * tilt + 2.0 * height, 0.0))
             left, right = -tilt - half, -tilt + half
@@ -353,7 +357,7 @@ class KernelsOnCells:
         """An upper bound on F(P_c; m) over all centres, at most 1 + tolerance times too large, unless too many centres are alike."""
         radius = self.family.radius
         steep = self.largest_density * (
-            1.0 if self.family.box is None else 2.0 / float(self.mass_inside(np.array([radius, -radius])).min())
+            1.0 if self.family.box is None else 2.0 / float(self.kernel_mass_inside(np.array([radius, -radius])).min())
         )
         half = radius / 64.0
         centres = np.linspace(-radius + half, radius - half, 64)
@@ -380,7 +384,7 @@ class LogLinear:
     value: Floats
     slope: Floats
 
-    def log_at(self, x: Floats) -> Floats:
+    def log_density_at(self, x: Floats) -> Floats:
         """The logarithm of each piece's formula at x (..., 1): (..., k)."""
         return self.value + self.slope * (x - self.nodes[:-1])
 
@@ -394,6 +398,6 @@ class LogLinear:
         )
 
     @property
-    def total(self) -> float:
-        """The mass of all."""
+    def total_mass(self) -> float:
+        """The mass of all pieces together."""
         return float(self.masses_between(self.nodes[:-1], self.nodes[1:]).sum())

@@ -6,16 +6,16 @@ with imports_on_first_use(globals(), extra="cli"):
     from discreet.estimation._client_tables import (
         ClientGroups as ClientGroups,
         SharedClients as SharedClients,
-        check_clients_apart as check_clients_apart,
-        shared_clients as shared_clients,
+        count_shared_clients as count_shared_clients,
+        refuse_clients_in_several_sources as refuse_clients_in_several_sources,
     )
     from discreet.estimation._counting import (
         LARGEST as LARGEST,
         MOST as MOST,
         bin_cells as bin_cells,
         cells_as_bins as cells_as_bins,
-        line_of as line_of,
-        reference_on as reference_on,
+        line_cells_of as line_cells_of,
+        outcome_reference_masses as outcome_reference_masses,
     )
     from discreet.estimation._from_releases import (
         InvertedPopulation,
@@ -42,30 +42,30 @@ with imports_on_first_use(globals(), extra="cli"):
         clients_for,
         epsilon_for_accuracy,
         exact_variance,
-        known_excess as known_excess,
         outlook,
         variance_excess,
+        variance_excess_or_none as variance_excess_or_none,
     )
     from discreet.estimation._population import AnyPopulation as AnyPopulation, Population, ReportedPopulation
     from discreet.estimation._record import (
         change_record as change_record,
         empty_survey_record as empty_survey_record,
+        estimate_notes as estimate_notes,
+        estimate_record as estimate_record,
         group_record as group_record,
         inverted_record as inverted_record,
         law_fidelities as law_fidelities,
-        law_rows as law_rows,
-        names_within as names_within,
-        naming_notes as naming_notes,
-        notes as notes,
+        outcome_names_within as outcome_names_within,
         pooled_record as pooled_record,
-        questions_within as questions_within,
-        record as record,
+        questions_with_shares_within as questions_with_shares_within,
+        share_rows_by_name as share_rows_by_name,
+        shares_within_record as shares_within_record,
         survey_change_record as survey_change_record,
         survey_groups_record as survey_groups_record,
         survey_notes as survey_notes,
         survey_record as survey_record,
         trust_notes as trust_notes,
-        within_record as within_record,
+        unnamed_report_notes as unnamed_report_notes,
     )
     from discreet.estimation._reweighting import Reweighted, reweight_examples as reweight_examples
     from discreet.estimation._sample_tables import (
@@ -73,16 +73,16 @@ with imports_on_first_use(globals(), extra="cli"):
         PLACE as PLACE,
         ReportTally as ReportTally,
         SampleTally as SampleTally,
-        agreed_joint_outcomes as agreed_joint_outcomes,
+        coding_and_joint_sampler as coding_and_joint_sampler,
         coding_and_sampler as coding_and_sampler,
-        group_counts as group_counts,
         read_survey_reports as read_survey_reports,
         survey_reports_by_group as survey_reports_by_group,
         tally as tally,
-        tally_joint as tally_joint,
+        tally_by_group as tally_by_group,
+        tally_joint_samples as tally_joint_samples,
         tally_reports as tally_reports,
-        write_rows as write_rows,
-        write_weighted as write_weighted,
+        write_synthetic_rows as write_synthetic_rows,
+        write_weighted_samples as write_weighted_samples,
     )
     from discreet.estimation._shifts import (
         Change,
@@ -105,9 +105,9 @@ with imports_on_first_use(globals(), extra="cli"):
         SamplerCost as SamplerCost,
         Way,
         Ways,
+        compare_population_ways as compare_population_ways,
         compare_samplers as compare_samplers,
-        population_ways as population_ways,
-        rehearsal as rehearsal,
+        rehearse_collections as rehearse_collections,
         rounds_cost,
         ways_to_spend,
     )

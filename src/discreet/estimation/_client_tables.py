@@ -4,9 +4,9 @@ If records name their clients, a repeated client is an error, because samples of
 Names are compared as everywhere else: integers and texts alike, texts by 128 bits of hash. Beyond `MOST_TOLD_APART` records a part of the
 clients is checked, which detects a release that came twice, though not every single repeated client.
 
-`check_clients_apart` raises an error for clients in several files: a client who released under two agreements has spent twice, and counts
-twice in what is learned from both. Files without client names cannot be checked, and the caller is told so. `shared_clients`
-counts the clients that two files have in common.
+`refuse_clients_in_several_sources` raises an error for clients in several files: a client who released under two agreements has spent
+twice, and counts twice in what is learned from both. Files without client names cannot be checked, and the caller is told so.
+`count_shared_clients` counts the clients that two files have in common.
 
 A group is a public value of the client: a column of the table itself, or of a table of clients, joined by the names of clients
 (`ClientGroups`). `GroupReader` reads a table by groups.
@@ -40,22 +40,22 @@ def client_column_name(source: Source, sample: str = "sample") -> str:
     return first if others[:2] in ([name, AGREEMENT] for name in (sample, "sample", REPORT)) else "client"
 
 
-def hashed_client_names(name: pl.Expr) -> list[pl.Expr]:
-    """The names of clients as 128 bits, in two columns."""
+def client_hash_expressions(name: pl.Expr) -> list[pl.Expr]:
+    """Expressions of polars for the names of clients as 128 bits of hash, in two columns."""
     return [name.hash(seed=seed).alias(word) for seed, word in enumerate(_WORDS, start=1)]
 
 
-def _distinct_client_names(source: Source) -> pl.DataFrame | None:
-    """The different clients of a source, by the words of their names; None where it does not name them, or numbers them."""
+def _distinct_client_hashes(source: Source) -> pl.DataFrame | None:
+    """The different clients of a source, by the hashes of their names; None where it does not name them, or numbers them."""
     column = client_column_name(source)
     if source.numbered or column not in source.schema:
         return None
-    words = hashed_client_names(client_name_texts(source, column))
+    words = client_hash_expressions(client_name_texts(source, column))
     parts = list(source.frames(lambda frame: frame.select(words), [column], client=column))
     return pl.concat(parts).unique() if parts else pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64))
 
 
-def rows_by_client(source: Source, sample: pl.Expr, client: str, rounds: int) -> NDArray[Any]:
+def read_samples_by_client(source: Source, sample: pl.Expr, client: str, rounds: int) -> NDArray[Any]:
     """The samples of each client, (n, rounds), in memory."""
     if client not in source.schema:
         raise DiscreetError(
@@ -84,7 +84,7 @@ class DistinctClients:
         self._where = f"column {column!r} of {source.name}"
         whole = source.schema[column].is_integer()
         name = pl.col(column) if whole else client_name_texts(source, column)
-        words = [name.alias(_WORDS[0])] if whole else hashed_client_names(name)
+        words = [name.alias(_WORDS[0])] if whole else client_hash_expressions(name)
         self._called = _WORDS[: len(words)]
         self.told = [name.is_null().alias(_NOBODY), *words]
         self._parts, self._seed = (
@@ -101,7 +101,7 @@ class DistinctClients:
         self._seen.append(self._keep_chosen_hashes(frame.select(self._called)))
         self._remembered += self._seen[-1].height
         while self._remembered > MOST_TOLD_APART:
-            self.check_repeated()  # clients that are forgotten now came once so far
+            self.refuse_repeated_clients()  # clients that are forgotten now came once so far
             self._parts *= 2
             self._seen = [self._keep_chosen_hashes(each) for each in self._seen]
             self._remembered = sum(each.height for each in self._seen)
@@ -111,7 +111,7 @@ class DistinctClients:
             words if self._parts < 2 else words.filter(pl.col(self._called[0]).hash(seed=self._seed) % self._parts == 0)
         )
 
-    def check_repeated(self) -> None:
+    def refuse_repeated_clients(self) -> None:
         """Raise an error for repeated clients, with the number of records."""
         if not self._seen:
             return
@@ -129,11 +129,11 @@ class DistinctClients:
             )
 
 
-def check_clients_apart(sources: Sequence[Source]) -> bool:
+def refuse_clients_in_several_sources(sources: Sequence[Source]) -> bool:
     """Raise an error for clients in several sources; return whether all sources name their clients. Numbered rows are no names."""
     seen, are_named = pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64)), True
     for source in sources:
-        who = _distinct_client_names(source)
+        who = _distinct_client_hashes(source)
         if who is None:
             are_named = False
             continue
@@ -156,9 +156,9 @@ class SharedClients:
     after: int
 
 
-def shared_clients(before: Source, after: Source) -> SharedClients | None:
-    """The clients of two files; None where one of them does not name its clients, or numbers them."""
-    earlier, later = _distinct_client_names(before), _distinct_client_names(after)
+def count_shared_clients(before: Source, after: Source) -> SharedClients | None:
+    """How many clients two files share, and how many are in one alone; None where one of them does not name its clients, or numbers them."""
+    earlier, later = _distinct_client_hashes(before), _distinct_client_hashes(after)
     if earlier is None or later is None or not (earlier.height and later.height):
         return None
     both = earlier.join(later, on=_WORDS, how="semi").height
@@ -197,12 +197,12 @@ class ClientGroups:
                     f"column {needed!r} is not in {clients.name}; it has {', '.join(map(repr, clients.schema))}"
                 )
         assert client is not None
-        name, group = client_name_texts(clients, client), group_texts(clients, column)
+        name, group = client_name_texts(clients, client), group_text_expression(clients, column)
 
-        def named_groups(frame: Any) -> Any:
-            return frame.filter(name.is_not_null()).select(*hashed_client_names(name), group)
+        def select_hashes_and_groups(frame: Any) -> Any:
+            return frame.filter(name.is_not_null()).select(*client_hash_expressions(name), group)
 
-        parts = list(clients.frames(named_groups, list(dict.fromkeys([client, column])), client=client))
+        parts = list(clients.frames(select_hashes_and_groups, list(dict.fromkeys([client, column])), client=client))
         found = (
             pl.concat(parts) if parts else pl.DataFrame(schema={**dict.fromkeys(_WORDS, pl.UInt64), _GROUP: pl.String})
         )
@@ -216,7 +216,7 @@ class ClientGroups:
         return cls(column, nulls, found, {NO_GROUP if name is None else name: size for name, size in sizes})
 
 
-def group_texts(source: Source, column: str) -> pl.Expr:
+def group_text_expression(source: Source, column: str) -> pl.Expr:
     """The groups of a column as texts; null where there is none."""
     kind = source.schema[column]
     if kind.is_nested() or kind == pl.Binary:
@@ -241,9 +241,9 @@ class GroupReader:
         self._names: set[str] = set()
         self.total = self.missing = 0
 
-    def read_groups(self) -> Iterator[tuple[str, pl.DataFrame]]:
+    def read_frames_by_group(self) -> Iterator[tuple[str, pl.DataFrame]]:
         """Groups with frames of their keys and numbers; a group may come several times."""
-        for frame in _read_frames_by_group(self._source, self._key, self._groups, self._column):
+        for frame in _count_releases_by_group(self._source, self._key, self._groups, self._column):
             self.total += int(frame[NUMBER].sum())
             self.missing += int(frame.filter(pl.col(_GROUP).is_null())[NUMBER].sum())
             if self._groups.nulls == "group":
@@ -257,7 +257,7 @@ class GroupReader:
                     )
                 yield str(name), part
 
-    def check_groups(self) -> None:
+    def refuse_missing_groups(self) -> None:
         """Refuse clients without a group, where they are an error, and a source without any group."""
         groups = self._groups
         if self.missing and groups.nulls == "error":
@@ -278,8 +278,8 @@ def group_sort_key(name: str) -> tuple[bool, float, str]:
         return name == NO_GROUP, np.inf, name
 
 
-def _read_frames_by_group(source: Source, key: pl.Expr, groups: ClientGroups, column: str) -> Iterator[pl.DataFrame]:
-    """Frames with a group, a key and their number."""
+def _count_releases_by_group(source: Source, key: pl.Expr, groups: ClientGroups, column: str) -> Iterator[pl.DataFrame]:
+    """How often each key occurs in each group: frames of groups, keys and numbers."""
     counted = pl.len().alias(NUMBER)
     if groups.table is None:
         if groups.column not in source.schema:
@@ -287,7 +287,7 @@ def _read_frames_by_group(source: Source, key: pl.Expr, groups: ClientGroups, co
                 f"column {groups.column!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}. Give the table that has "
                 "it: --clients-table FILE"
             )
-        group, needed = group_texts(source, groups.column), list(dict.fromkeys([column, groups.column]))
+        group, needed = group_text_expression(source, groups.column), list(dict.fromkeys([column, groups.column]))
         yield from source.frames(
             lambda frame: frame.select(key.alias(KEY), group).group_by(_GROUP, KEY).agg(counted), needed
         )
@@ -295,7 +295,7 @@ def _read_frames_by_group(source: Source, key: pl.Expr, groups: ClientGroups, co
     who = client_column_name(source, column)
     if who not in source.schema:
         raise DiscreetError(f"{source.name} does not name its clients, so no table of clients can be joined with it")
-    words = hashed_client_names(client_name_texts(source, who))
+    words = client_hash_expressions(client_name_texts(source, who))
     for frame in source.frames(lambda rows: rows.select(key.alias(KEY), *words), [column, who], client=who):
         joined = frame.join(groups.table, on=_WORDS, how="left")
         yield joined.group_by(_GROUP, KEY).agg(counted)

@@ -29,8 +29,8 @@ from discreet._base.labelled import plain_column
 from discreet.audit import MOST_DRAWS
 from discreet.domain import LARGEST_VALUE, Bins, Domain, Interval
 from discreet.errors import DiscreetError, check_count
-from discreet.estimation._intervals import Ends, largest_average
-from discreet.estimation._statistics import largest_sum, sums_over_blocks
+from discreet.estimation._intervals import Ends, average_upper_bound
+from discreet.estimation._statistics import largest_block_sum, sum_over_report_blocks
 from discreet.mechanisms import (
     DEFAULT_CELLS,
     AnyFamily,
@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 LARGEST = 10**7  # most outcomes whose intervals fit in memory
 
 
-def reference_on(domain: Domain, reference: float | Floats) -> Floats:
+def outcome_reference_masses(domain: Domain, reference: float | Floats) -> Floats:
     """The reference masses of the outcomes of a finite family; an error if they are too many to count one by one."""
     if domain.size > LARGEST:
         raise DiscreetError(
@@ -70,7 +70,7 @@ def column_as_list(column: Any) -> Any:
     return column
 
 
-def check_distinct_clients(clients: Any, samples: Any) -> None:
+def refuse_repeated_clients(clients: Any, samples: Any) -> None:
     """Raise an error for repeated clients, and for names that are not one for each sample."""
     if samples is None:
         raise DiscreetError("clients= names the clients of samples=; counts= have no clients")
@@ -90,13 +90,13 @@ def check_distinct_clients(clients: Any, samples: Any) -> None:
         )
 
 
-def count_samples(samples: Any, domain: Domain) -> NDArray[np.int64]:
+def count_samples_by_outcome(samples: Any, domain: Domain) -> NDArray[np.int64]:
     """The count of each outcome among the samples."""
     numbers = domain.numbers(column_as_list(samples))
-    return check_counts(np.bincount(numbers, minlength=domain.size), domain)
+    return counts_in_outcome_order(np.bincount(numbers, minlength=domain.size), domain)
 
 
-def check_counts(counts: Any, domain: Domain) -> NDArray[np.int64]:
+def counts_in_outcome_order(counts: Any, domain: Domain) -> NDArray[np.int64]:
     """Counts in the order of the outcomes; a dict or a Series is read by its labels."""
     size, counts = domain.size, domain.in_order(counts, "counts")
     wrong = f"counts is not a list of {size} whole numbers of at least 0, one for each outcome"
@@ -136,12 +136,12 @@ class CellBins:
         """The bin of each cell along the line."""
         return np.repeat(np.arange(self.starts.size), np.diff(np.append(self.starts, self.cells)))
 
-    def add_up(self, cells: NDArray[Any]) -> NDArray[Any]:
+    def sum_by_bin(self, cells: NDArray[Any]) -> NDArray[Any]:
         """Values on the cells along the line (..., cells), added up for each bin."""
         return np.asarray(np.add.reduceat(cells, self.starts, axis=-1))
 
 
-def line_of(sampler: Sampler[AnyFamily]) -> LineCells:
+def line_cells_of(sampler: Sampler[AnyFamily]) -> LineCells:
     """The cells of the line that a sampler releases on; for a release by points, the usual cells of its family."""
     carrier = sampler.carrier
     if not isinstance(carrier, DensityAtoms) or carrier.family.dim != 1:
@@ -156,17 +156,17 @@ def line_of(sampler: Sampler[AnyFamily]) -> LineCells:
 
 def cells_as_bins(sampler: Sampler[AnyFamily]) -> CellBins:
     """Each cell as its own bin."""
-    line = line_of(sampler)
+    line = line_cells_of(sampler)
     if not np.isfinite(line.edges).all():
         raise DiscreetError(
             f"{sampler.family!r} has cells that reach to infinity, of which nothing can be averaged; give public bins, edges="
         )
     bins = Bins(line.edges)
-    counted = _point_shares(sampler, bins)
+    counted = _point_share_by_bin(sampler, bins)
     return CellBins(bins, line.masses if counted is None else counted / counted.sum(), np.arange(line.size), line.size)
 
 
-def usual_bin_count(sampler: Sampler[AnyFamily], clients: int) -> int:
+def default_bin_count(sampler: Sampler[AnyFamily], clients: int) -> int:
     """The number of bins at which the noise of an average share is about half of it, between `FEWEST` and `MOST`."""
     return int(min(max(sampler.constants.gamma**2 * clients / 16.0, FEWEST), MOST))
 
@@ -175,7 +175,7 @@ def bin_cells(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = 
     """Whole cells in `count` bins of about equal reference mass, or in the usual number for that many clients."""
     cells = cells_as_bins(sampler)
     if count is None:
-        wanted = min(usual_bin_count(sampler, clients), cells.bins.size)
+        wanted = min(default_bin_count(sampler, clients), cells.bins.size)
     else:
         wanted = check_count("bins", count, most=cells.bins.size, fix="a bin is at least one of the family's cells")
     if wanted == cells.bins.size:
@@ -189,11 +189,11 @@ def bin_cells(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = 
     return CellBins(Bins(edges), np.add.reduceat(cells.reference, starts), starts, cells.cells)
 
 
-def bin_masses(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
+def bin_reference_masses(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
     """The masses of bins between any edges under mu: exact for whole cells, by Gauss's rule for parts of cells."""
-    found = _point_shares(sampler, bins)
+    found = _point_share_by_bin(sampler, bins)
     if found is None:
-        line = line_of(sampler)
+        line = line_cells_of(sampler)
         below = np.append(0.0, np.cumsum(line.masses))
         cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
         found = np.diff(below[cell] + line.reference_share_below(cell, bins.edges) * line.masses[cell])
@@ -202,18 +202,18 @@ def bin_masses(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
     return np.asarray(found / found.sum())
 
 
-def count_cut_cells(sampler: Sampler[AnyFamily], bins: Bins) -> int:
+def count_cells_cut_by_bins(sampler: Sampler[AnyFamily], bins: Bins) -> int:
     """The number of released cells with an edge of the bins inside; 0 unless release is by cells of a line."""
     carrier = sampler.carrier
     if not isinstance(carrier, CellAtoms) or carrier.family.dim != 1:
         return 0
-    line = line_of(sampler)
+    line = line_cells_of(sampler)
     cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
     share = line.reference_share_below(cell, bins.edges)
     return int(np.unique(cell[(share > _ROUNDING) & (share < 1.0 - _ROUNDING)]).size)
 
 
-def _point_shares(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None:
+def _point_share_by_bin(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None:
     """The share of the public points in each bin; None unless the atoms are public points."""
     carrier = sampler.carrier
     if not isinstance(carrier, PointAtoms) or carrier.discretisation.seed is None or carrier.family.dim != 1:
@@ -231,12 +231,12 @@ class SampleRows:
     size: int
 
     @property
-    def clients(self) -> int:
+    def client_count(self) -> int:
         """The number of clients."""
         return len(self.numbers)
 
     @property
-    def counts(self) -> Integers:
+    def outcome_counts(self) -> Integers:
         """The count of each outcome among all samples."""
         return np.bincount(self.numbers.ravel(), minlength=self.size).astype(np.int64)
 
@@ -245,7 +245,7 @@ class SampleRows:
         return SampleRows(number[self.numbers], size)
 
     @cached_property
-    def _repeat_counts(self) -> Integers:
+    def _client_counts_by_repeats(self) -> Integers:
         """(size, J + 1): the number of clients with each outcome 0 to J times among their samples."""
         n, samples = self.numbers.shape
         pairs = np.repeat(np.arange(n), samples) * self.size + self.numbers.ravel()
@@ -255,15 +255,15 @@ class SampleRows:
         found[:, 0] = n - found[:, 1:].sum(axis=1)
         return found
 
-    def share_ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
+    def share_interval_ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
         """The ends of the intervals of all outcomes' shares.
 
         `liars`: as if that many more clients had sent only this outcome; if negative, as if that many of those that sent it most often had
         not sent it.
         """
-        return share_ends_from_repeats(self._repeat_counts, confidence, among=among, liars=liars)
+        return share_interval_ends_from_repeats(self._client_counts_by_repeats, confidence, among=among, liars=liars)
 
-    def cumulative_share_ends(self, order: Integers, confidence: float) -> Ends:
+    def cumulative_share_interval_ends(self, order: Integers, confidence: float) -> Ends:
         """The ends of the intervals of the shares of the first, the first two, ... outcomes in this order."""
         n, samples = self.numbers.shape
         rank = np.empty(self.size, dtype=np.int64)
@@ -277,15 +277,15 @@ class SampleRows:
             steps[:, place + 1] += here
         return _mean_interval_ends(np.cumsum(steps, axis=0), confidence, 1)
 
-    def largest_average(self, phi: Floats, confidence: float, *, among: int = 1) -> float:
+    def average_upper_bound(self, phi: Floats, confidence: float, *, among: int = 1) -> float:
         """The largest average of phi under the output distributions, at that confidence."""
         means, clients = np.unique(phi[self.numbers].mean(axis=1), return_counts=True)
         values = np.concatenate([means, [phi.min(), phi.max()]])  # even if no client has them
-        return largest_average(values, np.concatenate([clients, [0, 0]]).astype(np.int64), confidence, among=among)
+        return average_upper_bound(values, np.concatenate([clients, [0, 0]]).astype(np.int64), confidence, among=among)
 
 
-def read_sample_rows(samples: Any, domain: Domain) -> SampleRows | None:
-    """Samples as rows, one for each client, or None if each sample belongs to another client."""
+def sample_rows_or_none(samples: Any, domain: Domain) -> SampleRows | None:
+    """Samples as rows, one row for each client, or None if each sample belongs to another client."""
     rows = column_as_list(samples)
     if not isinstance(rows, list) or not rows or not isinstance(rows[0], (list, tuple, np.ndarray)):
         return None
@@ -295,21 +295,21 @@ def read_sample_rows(samples: Any, domain: Domain) -> SampleRows | None:
             f"samples has rows of {min(lengths)} to {max(lengths)}; give as many samples of each client, and leave out who has fewer"
         )
     numbers = domain.numbers([one for row in rows for one in row])
-    check_counts(np.bincount(numbers, minlength=domain.size), domain)
+    counts_in_outcome_order(np.bincount(numbers, minlength=domain.size), domain)
     return SampleRows(numbers.reshape(len(rows), lengths.pop()), domain.size)
 
 
-def share_ends_from_repeats(repeats: Integers, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
-    """The ends of intervals of means, from (outcomes, J + 1) numbers of clients with 0 to J of J; `liars` as for `SampleRows.share_ends`."""
+def share_interval_ends_from_repeats(repeats: Integers, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
+    """The ends of intervals of means, from (outcomes, J + 1) numbers of clients with 0 to J of J; `liars` as in `SampleRows`."""
     often = (
-        _move_clients_to_last(repeats, liars)
+        _move_clients_to_last_column(repeats, liars)
         if liars >= 0
-        else _move_clients_to_last(repeats[:, ::-1], -liars)[:, ::-1]
+        else _move_clients_to_last_column(repeats[:, ::-1], -liars)[:, ::-1]
     )
     return _mean_interval_ends(often, confidence, among)
 
 
-def _move_clients_to_last(often: Integers, number: int) -> Integers:
+def _move_clients_to_last_column(often: Integers, number: int) -> Integers:
     """`number` clients of each row moved from the first columns to the last."""
     before = np.cumsum(often, axis=1)
     left = np.diff(np.maximum(before - number, 0), axis=1, prepend=0)
@@ -321,8 +321,8 @@ def _mean_interval_ends(often: Integers, confidence: float, among: int) -> Ends:
     """The ends of intervals of means, from the numbers of clients with each of the values 0, 1/J, ..., 1."""
     values = np.arange(often.shape[1]) / (often.shape[1] - 1)
     distinct, places = np.unique(often, axis=0, return_inverse=True)  # far fewer than outcomes
-    high = np.array([largest_average(values, row, confidence, among=among) for row in distinct])
-    low = np.array([1.0 - largest_average(1.0 - values, row, confidence, among=among) for row in distinct])
+    high = np.array([average_upper_bound(values, row, confidence, among=among) for row in distinct])
+    low = np.array([1.0 - average_upper_bound(1.0 - values, row, confidence, among=among) for row in distinct])
     share = distinct @ values / distinct.sum(axis=1)
     low, high = np.clip(np.minimum(low, share), 0.0, 1.0), np.clip(np.maximum(high, share), 0.0, 1.0)
     return low[places.ravel()], high[places.ravel()]
@@ -336,49 +336,53 @@ class ReportRows:
     reports: Reports
 
     @property
-    def clients(self) -> int:
+    def client_count(self) -> int:
         """The number of clients."""
         return len(self.reports)
 
     @cached_property
-    def _repeat_counts(self) -> Integers:
+    def _client_counts_by_repeats(self) -> Integers:
         """(k, J + 1): the number of clients of whom 0 to J reports hold each outcome."""
-        held = (self._holds_outcome(outcome).sum(axis=1) for outcome in range(self.sampler.family.size))
+        held = (self._which_reports_hold(outcome).sum(axis=1) for outcome in range(self.sampler.family.size))
         return np.array([np.bincount(each, minlength=self.reports.shape[1] + 1) for each in held], dtype=np.int64)
 
-    def _holds_outcome(self, outcome: int) -> NDArray[np.bool_]:
+    def _which_reports_hold(self, outcome: int) -> NDArray[np.bool_]:
         return self.sampler.blocks.holds(self.reports, np.array([outcome]))
 
-    def share_ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
+    def share_interval_ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
         """The ends of the intervals of the probabilities that a report holds each outcome; `liars` as for samples."""
-        return share_ends_from_repeats(self._repeat_counts, confidence, among=among, liars=liars)
+        return share_interval_ends_from_repeats(self._client_counts_by_repeats, confidence, among=among, liars=liars)
 
-    def largest_mean(self, phi: Floats, miss: float) -> float:
+    def mean_upper_bound(self, phi: Floats, miss: float) -> float:
         """The largest average of phi under the average client, which is exceeded with probability at most `miss`."""
         middle, size = float(phi.mean()), self.reports.shape
-        sums = sums_over_blocks(self.sampler.blocks, self.reports.ravel(), phi - middle).reshape(size).mean(axis=1)
-        return middle + self._largest_mean_of_sums(sums, largest_sum(self.sampler.blocks, phi - middle), miss)
+        sums = (
+            sum_over_report_blocks(self.sampler.blocks, self.reports.ravel(), phi - middle).reshape(size).mean(axis=1)
+        )
+        return middle + self._mean_upper_bound_from_sums(
+            sums, largest_block_sum(self.sampler.blocks, phi - middle), miss
+        )
 
-    def _largest_mean_of_sums(self, sums: Floats, most: float, miss: float) -> float:
+    def _mean_upper_bound_from_sums(self, sums: Floats, most: float, miss: float) -> float:
         """The largest mean of sums over blocks, in units of the average client."""
         values, often = np.unique(sums, return_counts=True)
-        bound = largest_average(np.append(values, most), np.append(often, 0), 1.0 - 2.0 * miss)
+        bound = average_upper_bound(np.append(values, most), np.append(often, 0), 1.0 - 2.0 * miss)
         return bound / self.sampler.chances.gap
 
-    def quantile_places(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
+    def quantile_place_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
         """The first and the last place in the order that the quantile may have."""
-        size, width = len(order), np.zeros(self.clients)
+        size, width = len(order), np.zeros(self.client_count)
         for outcome in range(size):
-            width += self._holds_outcome(outcome).mean(axis=1)
-        below, first, last = np.zeros(self.clients), size - 1, 0
+            width += self._which_reports_hold(outcome).mean(axis=1)
+        below, first, last = np.zeros(self.client_count), size - 1, 0
         for place, outcome in enumerate(order[:-1].tolist()):
-            below += self._holds_outcome(outcome).mean(axis=1)
+            below += self._which_reports_hold(outcome).mean(axis=1)
             share = (place + 1.0) / size
             phi = np.full(size, -share)
             phi[order[: place + 1]] += 1.0
             sums = below - share * width
-            high = share + self._largest_mean_of_sums(sums, largest_sum(self.sampler.blocks, phi), miss)
-            low = share - self._largest_mean_of_sums(-sums, largest_sum(self.sampler.blocks, -phi), miss)
+            high = share + self._mean_upper_bound_from_sums(sums, largest_block_sum(self.sampler.blocks, phi), miss)
+            low = share - self._mean_upper_bound_from_sums(-sums, largest_block_sum(self.sampler.blocks, -phi), miss)
             first = min(first, place) if high >= level else first
             last = place + 1 if low < level else last
         return first, last

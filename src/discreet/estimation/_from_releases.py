@@ -23,37 +23,37 @@ from discreet.estimation._counting import (
     ReportRows,
     SampleRows,
     bin_cells,
-    bin_masses,
+    bin_reference_masses,
     cells_as_bins,
-    check_counts,
-    check_distinct_clients,
-    count_samples,
-    line_of,
-    read_sample_rows,
-    reference_on,
+    count_samples_by_outcome,
+    counts_in_outcome_order,
+    line_cells_of,
+    outcome_reference_masses,
+    refuse_repeated_clients,
+    sample_rows_or_none,
 )
-from discreet.estimation._intervals import Shares, clopper_pearson, largest_average
+from discreet.estimation._intervals import Shares, average_upper_bound, clopper_pearson_interval_ends
 from discreet.estimation._inversion import (
     Inversion,
     inversion_of,
-    joint_inversion,
-    lower_ends_together,
-    membership_bounds,
+    inversion_of_joint_sample,
     nearest_law,
+    share_bounds_of_members,
+    simultaneous_lower_ends,
 )
 from discreet.estimation._population import Population, ReportedPopulation
 from discreet.estimation._reweighting import (
     example_laws,
-    reported_example_laws,
+    example_laws_for_reports,
     reweight_examples,
-    reweight_reported,
+    reweight_examples_to_reports,
 )
 from discreet.estimation._statistics import (
     Estimate,
-    first_moment,
-    largest_sum,
-    parse_parameter,
-    sums_over_blocks,
+    largest_block_sum,
+    outcome_value_function,
+    parse_statistic_parameter,
+    sum_over_report_blocks,
     threshold_indicator,
 )
 from discreet.families import ContinuousFamily, as_floats
@@ -115,7 +115,7 @@ def population(
     if (samples is None) == (counts is None):
         raise DiscreetError("pass either samples= (the released samples) or counts= (the count of each outcome)")
     if clients is not None:
-        check_distinct_clients(clients, samples)
+        refuse_repeated_clients(clients, samples)
     given = _GivenSamples(sampler, samples, counts, rounds, examples is not None)
     if isinstance(sampler, ReportSampler) or (isinstance(sampler, Agreement) and sampler.blocks is not None):
         raise DiscreetError(
@@ -136,7 +136,7 @@ def population(
             "of its domain: for cells, make it of Interval(low, high, cells=...)"
         )
     domain: Domain = sampler.family.domain
-    reference = reference_on(domain, sampler.reference)
+    reference = outcome_reference_masses(domain, sampler.reference)
     counted, rows = given.count_outcomes(domain)
     resting = None if examples is None else reweight_examples([(sampler, counted)], example_laws(sampler, examples))
     return Population(
@@ -156,16 +156,16 @@ class _GivenSamples:
 
     def count_outcomes(self, domain: Domain) -> tuple[NDArray[np.int64], SampleRows | None]:
         """The count of each outcome, and the rows of samples if each client released several."""
-        rows = None if self.samples is None else read_sample_rows(self.samples, domain)
-        _check_samples_per_client(self.released_by, rows, self.rounds)
+        rows = None if self.samples is None else sample_rows_or_none(self.samples, domain)
+        _refuse_wrong_samples_per_client(self.released_by, rows, self.rounds)
         if rows is None:
             return _outcome_counts(self.samples, self.counts, domain), None
         if self.has_examples:
             raise DiscreetError(_ONE_SAMPLE)
-        return rows.counts, rows
+        return rows.outcome_counts, rows
 
 
-def _check_samples_per_client(released_by: Any, rows: SampleRows | None, rounds: int | None) -> None:
+def _refuse_wrong_samples_per_client(released_by: Any, rows: SampleRows | None, rounds: int | None) -> None:
     """Raise an error for samples that the given object did not release: rows of another length, or single samples of several."""
     given = 1 if rows is None else rows.numbers.shape[1]
     if isinstance(released_by, (ComposedSampler, JointSampler)):
@@ -213,12 +213,14 @@ def _population_of_joint_draws(joint: JointSampler, given: _GivenSamples, confid
     if given.has_examples:
         raise DiscreetError(_ONE_SAMPLE)
     counted, rows = replace(given, released_by=joint).count_outcomes(domain)
-    reference = reference_on(domain, joint.each_reference)
-    return Population(domain, counted, reference, joint_inversion(joint), joint.bounds, joint, confidence, rows=rows)
+    reference = outcome_reference_masses(domain, joint.each_reference)
+    return Population(
+        domain, counted, reference, inversion_of_joint_sample(joint), joint.bounds, joint, confidence, rows=rows
+    )
 
 
 def _outcome_counts(samples: Any, counts: Any, domain: Domain) -> NDArray[np.int64]:
-    return check_counts(counts, domain) if samples is None else count_samples(samples, domain)
+    return counts_in_outcome_order(counts, domain) if samples is None else count_samples_by_outcome(samples, domain)
 
 
 def _population_on_line(
@@ -232,7 +234,7 @@ def _population_on_line(
 ) -> Population:
     """The population on bins of a continuous family: between given edges, or unions of whole cells."""
 
-    def make_population(
+    def population_from_counts(
         domain: Domain, counted: NDArray[np.int64], reference: Floats, rows: SampleRows | None
     ) -> Population:
         return Population(domain, counted, reference, inversion, sampler.bounds, sampler, confidence, rows=rows)
@@ -246,19 +248,19 @@ def _population_on_line(
             )
         wanted = Bins(edges)
         counted, rows = given.count_outcomes(wanted)
-        return make_population(wanted, counted, bin_masses(sampler, wanted), rows)
-    cells, line = cells_as_bins(sampler), line_of(sampler)
+        return population_from_counts(wanted, counted, bin_reference_masses(sampler, wanted), rows)
+    cells, line = cells_as_bins(sampler), line_cells_of(sampler)
     numbered, rows = given.count_outcomes(line)
     counted = numbered[line.order]
-    put = bin_cells(sampler, clients=int(counted.sum()) if rows is None else rows.clients, count=bins)
+    put = bin_cells(sampler, clients=int(counted.sum()) if rows is None else rows.client_count, count=bins)
     along = None if rows is None else rows.renumber_outcomes(np.argsort(line.order), line.size)
     by_bin = None if along is None else along.renumber_outcomes(put.bin_of_cell, put.bins.size)
-    finest = make_population(cells.bins, counted, cells.reference, along)
-    whole = replace(make_population(put.bins, put.add_up(counted), put.reference, by_bin), finest=finest)
+    finest = population_from_counts(cells.bins, counted, cells.reference, along)
+    whole = replace(population_from_counts(put.bins, put.sum_by_bin(counted), put.reference, by_bin), finest=finest)
     if examples is None:
         return whole
     resting = reweight_examples([(sampler, numbered)], example_laws(sampler, examples))
-    law, debiased = (put.add_up(each[line.order]) for each in (resting.law, resting.debiased))
+    law, debiased = (put.sum_by_bin(each[line.order]) for each in (resting.law, resting.debiased))
     return replace(whole, reweighted=replace(resting, law=law, debiased=debiased))
 
 
@@ -294,14 +296,14 @@ class InvertedPopulation:
         """The average client's distribution: an unbiased estimate, which may be negative, and intervals."""
         family = self.mechanism.family
         mu = np.broadcast_to(np.asarray(family.reference, dtype=np.float64), family.size)
-        least, most = membership_bounds(family.served_bounds, mu)
-        each, together = (self._share_ends(among, least, most) for among in (1, family.size))
-        return Shares(self.share_estimates, *each, lower_ends_together(together[0], least), together[1])
+        least, most = share_bounds_of_members(family.served_bounds, mu)
+        each, together = (self._share_interval_ends(among, least, most) for among in (1, family.size))
+        return Shares(self.share_estimates, *each, simultaneous_lower_ends(together[0], least), together[1])
 
-    def _share_ends(self, among: int, least: Floats, most: Floats) -> tuple[Floats, Floats]:
+    def _share_interval_ends(self, among: int, least: Floats, most: Floats) -> tuple[Floats, Floats]:
         columns = self._inverse_matrix.T
-        high = [largest_average(each, self.counts, self.confidence, among=among) for each in columns]
-        low = [-largest_average(-each, self.counts, self.confidence, among=among) for each in columns]
+        high = [average_upper_bound(each, self.counts, self.confidence, among=among) for each in columns]
+        low = [-average_upper_bound(-each, self.counts, self.confidence, among=among) for each in columns]
         top = np.clip(high, least, most)
         return np.minimum(np.clip(low, least, most), top), top
 
@@ -318,9 +320,12 @@ class InvertedPopulation:
     @cached_property
     def released_shares(self) -> Shares:
         """The estimate of the average output distribution."""
-        ends = (clopper_pearson(self.counts, self.samples, self.confidence, among=n) for n in (1, len(self.counts)))
+        ends = (
+            clopper_pearson_interval_ends(self.counts, self.samples, self.confidence, among=n)
+            for n in (1, len(self.counts))
+        )
         (low, high), (all_low, all_high) = ends
-        return Shares(self.counts / self.samples, low, high, lower_ends_together(all_low), all_high)
+        return Shares(self.counts / self.samples, low, high, simultaneous_lower_ends(all_low), all_high)
 
     @cached_property
     def liar_shift(self) -> float:
@@ -360,7 +365,7 @@ def inverted_population(
     check_protocol(found)
     if isinstance(found.family, ContinuousFamily):
         raise DiscreetError(f"family = {found.family!r} is continuous; a matrix is for a list of outcomes")
-    matrix = _matrix_of_linear_law(found)
+    matrix = _matrix_of_linear_mechanism(found)
     if not np.linalg.cond(matrix) <= _WORST_CONDITION:
         raise DiscreetError(
             f"the matrix of {found.name!r} cannot be inverted: different populations give the same samples; take a mechanism that keeps them "
@@ -372,7 +377,7 @@ def inverted_population(
     return InvertedPopulation(found.family.domain, counted, matrix, found, float(confidence))
 
 
-def _matrix_of_linear_law(mechanism: Any) -> Floats:
+def _matrix_of_linear_mechanism(mechanism: Any) -> Floats:
     """The matrix of a linear law."""
     if isinstance(mechanism, OwnSampler):
         if mechanism.matrix is None:
@@ -437,14 +442,14 @@ def reported_population(
         raise DiscreetError(f"counts are of reports of {counts.sampler!r}, not of {sampler!r}")
     if not counts.reports:
         raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
-    clients, supports, resting = counts.reports if rows is None else rows.clients, counts.supports(), None
+    clients, supports, resting = counts.reports if rows is None else rows.client_count, counts.supports(), None
     if examples is not None:
         if reports is None or rows is not None:
             raise DiscreetError(
                 "examples are weighted to explain reports=, one of each client; counts and rounds do not tell them apart"
             )
         given = sampler.check_reports(reports).ravel()
-        resting = reweight_reported(sampler, given, reported_example_laws(sampler, examples), supports)
+        resting = reweight_examples_to_reports(sampler, given, example_laws_for_reports(sampler, examples), supports)
     return ReportedPopulation(sampler.family.domain, supports, clients, sampler, float(confidence), rows, resting)
 
 
@@ -478,15 +483,15 @@ def reported_average(
     least, most, middle = float(phi.min()), float(phi.max()), float(phi.mean())
     centred = phi - middle  # a constant has no noise
     distinct, often = np.unique(given, return_counts=True)
-    sums, chances = sums_over_blocks(sampler.blocks, distinct, centred), sampler.chances
+    sums, chances = sum_over_report_blocks(sampler.blocks, distinct, centred), sampler.chances
 
     def share_from_mean(mean: float) -> float:
         return middle + (mean - chances.outside * float(centred.sum())) / chances.gap
 
     ends = []
     for sign in (-1.0, 1.0):
-        possible = np.append(sign * sums, largest_sum(sampler.blocks, sign * centred))  # the last was not seen
-        found = sign * largest_average(possible, np.append(often, 0), confidence)
+        possible = np.append(sign * sums, largest_block_sum(sampler.blocks, sign * centred))  # the last was not seen
+        found = sign * average_upper_bound(possible, np.append(often, 0), confidence)
         ends.append(min(max(share_from_mean(found), least), most))
     mean = float(often @ sums) / len(given)
     return Estimate(name, share_from_mean(mean), ends[0], ends[1], mean)
@@ -513,9 +518,9 @@ def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike 
     if reports is None or found.rows is not None or numbers is None or found.domain.edges is not None:
         return found.statistic(name)
     if kind == "mean" and not at:
-        phi = first_moment(found.domain)
+        phi = outcome_value_function(found.domain)
     elif kind == "at-most":
-        phi = threshold_indicator(found.domain, parse_parameter(name, at))
+        phi = threshold_indicator(found.domain, parse_statistic_parameter(name, at))
     else:
         return found.statistic(name)
     return reported_average(found.sampler, reports=reports, values=phi.values, confidence=found.confidence, name=name)

@@ -42,12 +42,12 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.agreement import Agreement
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
-from discreet.estimation._counting import LARGEST, column_as_list, line_of, usual_bin_count
+from discreet.estimation._counting import LARGEST, column_as_list, default_bin_count, line_cells_of
 from discreet.estimation._from_releases import population, reported_population, reported_statistic
-from discreet.estimation._intervals import Ends, Shares, clopper_pearson
-from discreet.estimation._inversion import lower_ends_together
-from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, merge_counts
-from discreet.estimation._shifts import SPLITS, ShareBounds, SplitScores, usual_standard_error
+from discreet.estimation._intervals import Ends, Shares, clopper_pearson_interval_ends
+from discreet.estimation._inversion import simultaneous_lower_ends
+from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, merge_populations
+from discreet.estimation._shifts import SPLITS, ShareBounds, SplitScores, typical_standard_error
 from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswers, answer_survey
 from discreet.families import ContinuousFamily
@@ -92,9 +92,11 @@ class GroupedPopulation:
         confidence, laws = self.group_confidence, {}
         for name, found in self.groups.items():
             if len(self.groups) > _MANY:  # Clopper and Pearson's ends take less time
-                alone = clopper_pearson(found.counts, found.clients, found.confidence)
-                all_ends = clopper_pearson(found.counts, found.clients, confidence, among=len(found.counts))
-                laws[name] = found.law_from_intervals(alone, all_ends)
+                alone = clopper_pearson_interval_ends(found.counts, found.clients, found.confidence)
+                all_ends = clopper_pearson_interval_ends(
+                    found.counts, found.clients, confidence, among=len(found.counts)
+                )
+                laws[name] = found.law_from_released_intervals(alone, all_ends)
                 continue
             together = replace(found, confidence=confidence).law
             laws[name] = replace(found.law, all_low=together.all_low, all_high=together.all_high)
@@ -103,7 +105,7 @@ class GroupedPopulation:
     @cached_property
     def whole(self) -> AnyPopulation:
         """The estimate from the clients of all groups together."""
-        return merge_counts(list(self.groups.values()))
+        return merge_populations(list(self.groups.values()))
 
     @cached_property
     def margins(self) -> dict[Any, float]:
@@ -198,22 +200,22 @@ def estimate_groups(
         raise DiscreetError("pass samples= (or reports=) with groups=, the group of each; or counts= of each group")
     kept: dict[Any, Any] | None = None
     if counts is None:
-        split = _split_by_group(given, groups)
+        split = _split_releases_by_group(given, groups)
         if isinstance(sampler, ReportSampler):
             kept = {name: sampler.check_reports(np.asarray(part)) for name, part in split.items()}
             counts = {name: ReportCounts(sampler).add(part) for name, part in kept.items()}
         else:
-            domain = _released_domain(sampler)
+            domain = _domain_of_samples(sampler)
             counts = {
                 name: np.bincount(domain.numbers(part), minlength=domain.size).astype(np.int64)
                 for name, part in split.items()
             }
     if not counts:
         raise DiscreetError("there are no groups; an estimate needs at least one client")
-    return GroupedPopulation(_group_populations(sampler, counts, bins, float(confidence)), float(confidence), kept)
+    return GroupedPopulation(_estimate_each_group(sampler, counts, bins, float(confidence)), float(confidence), kept)
 
 
-def _group_populations(
+def _estimate_each_group(
     sampler: Sampler[AnyFamily] | ReportSampler, counts: Mapping[Any, Any], bins: int | None, confidence: float
 ) -> dict[Any, AnyPopulation]:
     """The estimate of each group by itself."""
@@ -222,9 +224,9 @@ def _group_populations(
             raise DiscreetError("bins are for continuous families, which have no reports; leave them out")
         size = sampler.family.size
     else:
-        size = _released_domain(sampler).size
+        size = _domain_of_samples(sampler).size
         if isinstance(sampler.family, ContinuousFamily) and bins is None:  # for all groups those of the middle one
-            bins = usual_bin_count(sampler, int(np.median([np.sum(each) for each in counts.values()])))
+            bins = default_bin_count(sampler, int(np.median([np.sum(each) for each in counts.values()])))
     if size * len(counts) > LARGEST:
         raise DiscreetError(
             f"{len(counts):,} groups of {size:,} outcomes are more than {LARGEST:,} shares; take a column with fewer groups"
@@ -238,12 +240,12 @@ def _group_populations(
     return found
 
 
-def _released_domain(sampler: Sampler[AnyFamily]) -> Domain | LineCells:
+def _domain_of_samples(sampler: Sampler[AnyFamily]) -> Domain | LineCells:
     """The outcomes that samples are counted on: those of a finite family, or the cells of a line."""
-    return line_of(sampler) if isinstance(sampler.family, ContinuousFamily) else sampler.family.domain
+    return line_cells_of(sampler) if isinstance(sampler.family, ContinuousFamily) else sampler.family.domain
 
 
-def _split_by_group(given: Any, groups: Any) -> dict[Any, list[Any]]:
+def _split_releases_by_group(given: Any, groups: Any) -> dict[Any, list[Any]]:
     """What each group released, groups in order."""
     try:
         values, names = list(column_as_list(given)), list(column_as_list(groups))
@@ -320,21 +322,21 @@ def shares_within(found: SurveyAnswers, place: int, column: str) -> dict[Any, Sh
             f"question {place} asks for {answer.question.title}; shares within {column!r} are those of a question for shares of that column "
             "and another"
         )
-    axis, sizes = answer.question.columns.index(column), columns.sizes(answer.question.columns)
+    axis, sizes = answer.question.columns.index(column), columns.column_sizes(answer.question.columns)
 
-    def group_rows(values: Floats) -> Floats:
+    def rows_by_group(values: Floats) -> Floats:
         return np.moveaxis(values.reshape(sizes), axis, 0).reshape(sizes[axis], -1)
 
-    cells, low, high = (group_rows(each) for each in (answer.nearest, answer.law.all_low, answer.law.all_high))
-    least, most = _group_share_ends(found, column, low, high)
+    cells, low, high = (rows_by_group(each) for each in (answer.nearest, answer.law.all_low, answer.law.all_high))
+    least, most = _group_share_interval_ends(found, column, low, high)
     names = columns[column].names
     return {
-        names[group]: _shares_within_sum(cells[group], low[group], high[group], least[group], most[group])
+        names[group]: _shares_of_total(cells[group], low[group], high[group], least[group], most[group])
         for group in range(len(cells))
     }
 
 
-def _group_share_ends(found: SurveyAnswers, column: str, low: Floats, high: Floats) -> Ends:
+def _group_share_interval_ends(found: SurveyAnswers, column: str, low: Floats, high: Floats) -> Ends:
     """Between what the share of each group lies: by its cells, and by the question for it if there is one."""
     least, most = low.sum(axis=1), np.minimum(high.sum(axis=1), 1.0)
     for answer in found:
@@ -343,7 +345,7 @@ def _group_share_ends(found: SurveyAnswers, column: str, low: Floats, high: Floa
     return least, most
 
 
-def _shares_within_sum(cells: Floats, low: Floats, high: Floats, least: float, most: float) -> Shares:
+def _shares_of_total(cells: Floats, low: Floats, high: Floats, least: float, most: float) -> Shares:
     """The shares of cells within their sum, which lies between `least` and `most`."""
     total = cells.sum()
     estimate = cells / total if total > 0.0 else np.full(len(cells), np.nan)
@@ -391,12 +393,12 @@ class PooledPopulation:
         """The average client: estimates, their intervals, and intervals that hold for all outcomes at once."""
         weights = self._stage_weights(self.stages)
         estimate = sum((w * each.law.estimate for w, each in zip(weights, self.stages, strict=True)), np.zeros(1))
-        low, high = self._pooled_share_ends(1)
-        all_low, all_high = self._pooled_share_ends(len(estimate))
-        return Shares(estimate, low, high, lower_ends_together(all_low), all_high)
+        low, high = self._pooled_share_interval_ends(1)
+        all_low, all_high = self._pooled_share_interval_ends(len(estimate))
+        return Shares(estimate, low, high, simultaneous_lower_ends(all_low), all_high)
 
     @cached_property
-    def _stages_by_sampler(self) -> tuple[AnyPopulation, ...]:
+    def _stages_merged_by_sampler(self) -> tuple[AnyPopulation, ...]:
         """The stages, those of one sampler as one."""
         found: list[AnyPopulation] = []
         for stage in self.stages:
@@ -404,20 +406,20 @@ class PooledPopulation:
             if place is None:
                 found.append(stage)
             else:
-                found[place] = merge_counts([found[place], stage])
+                found[place] = merge_populations([found[place], stage])
         return tuple(found)
 
     def _stage_weights(self, stages: Sequence[AnyPopulation]) -> list[float]:
         return [each.clients / self.clients for each in stages]
 
-    def _pooled_share_ends(self, among: int) -> Ends:
-        stages, weights = self._stages_by_sampler, self._stage_weights(self._stages_by_sampler)
+    def _pooled_share_interval_ends(self, among: int) -> Ends:
+        stages, weights = self._stages_merged_by_sampler, self._stage_weights(self._stages_merged_by_sampler)
         error = 0.5 * (1.0 - self.confidence) / among
         if len(stages) == 1:
             law = replace(stages[0], confidence=self.confidence).law
             return (law.low, law.high) if among == 1 else (law.all_low, law.all_high)
         if len(stages) == 2:
-            scaled = weights[0] * usual_standard_error(stages[0]), weights[1] * usual_standard_error(stages[1])
+            scaled = weights[0] * typical_standard_error(stages[0]), weights[1] * typical_standard_error(stages[1])
             scores = SplitScores.for_noise(scaled, error, SPLITS)
             first, second = (
                 ShareBounds.at_scores(each, steps)

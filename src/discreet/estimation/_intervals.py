@@ -4,10 +4,10 @@ X of n samples fell on an outcome. Samples of different clients are independent 
 indicators with mean n q, where q is the average share. If clients are themselves drawn from a population, X is binomial given that
 population's q. Write U_x(q) = P[Bin(n, q) >= x] and L_y(q) = P[Bin(n, q) <= y].
 
-* `clopper_pearson`: the q under which both tails of the count are at least (1 - confidence)/2. It covers q with at least the stated
-  confidence, for every n and q. (Score and normal intervals do so only on average: for an outcome with expected count 0.2, a nominal 95 %
-  interval covers 84 %, since a single sample already excludes the truth.) Plans before the samples and bounds on liars use it.
-* `largest_average`: the same for the average of any values. Sort the observed values, add one sample of the largest possible value, give
+* `clopper_pearson_interval_ends`: the q under which both tails of the count are at least (1 - confidence)/2. It covers q with at least the
+  stated confidence, for every n and q. (Score and normal intervals do so only on average: for an outcome with expected count 0.2, a nominal
+  95 % interval covers 84 %, since a single sample already excludes the truth.) Plans before the samples and bounds on liars use it.
+* `average_upper_bound`: the same for the average of any values. Sort the observed values, add one sample of the largest possible value, give
   all of them random weights from a flat Dirichlet distribution, and take the quantile of the weighted average [Gaffke 2005, Three test
   statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable; Learned-Miller and Thomas 2019]. For two values
   it is Clopper and Pearson's bound. That it always has its stated coverage is a conjecture without a known exception; for many samples it
@@ -76,7 +76,7 @@ class Shares:
     all_high: Floats
 
 
-def one_sided_error(confidence: float, among: int = 1) -> float:
+def one_sided_miss_probability(confidence: float, among: int = 1) -> float:
     """The probability that one end of an interval misses; `among`: the number of intervals that share it (Bonferroni)."""
     return 0.5 * (1.0 - confidence) / among
 
@@ -89,13 +89,15 @@ def binomial_interval_ends(counts: ArrayLike, samples: float, miss: float) -> En
     return low, np.maximum(binomial_probability_upper_bound(few, samples, miss), share)
 
 
-def clopper_pearson(counts: NDArray[np.int64], samples: int, confidence: float, *, among: int = 1) -> Ends:
+def clopper_pearson_interval_ends(
+    counts: NDArray[np.int64], samples: int, confidence: float, *, among: int = 1
+) -> Ends:
     """The shares under which both tails of the count are at least (1 - confidence)/2.
 
     `among`: the number of intervals that share the error (Bonferroni), so that the confidence holds for all of them together.
     """
     distinct, places = np.unique(counts, return_inverse=True)  # far fewer than outcomes
-    low, high = binomial_interval_ends(distinct, samples, one_sided_error(confidence, among))
+    low, high = binomial_interval_ends(distinct, samples, one_sided_miss_probability(confidence, among))
     return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
 
@@ -121,7 +123,7 @@ def first_outcome_past_limit(
     return None
 
 
-def largest_average(values: Floats, counts: NDArray[np.int64], confidence: float, *, among: int = 1) -> float:
+def average_upper_bound(values: Floats, counts: NDArray[np.int64], confidence: float, *, among: int = 1) -> float:
     """The largest average of values with these counts under the sampled distribution, by Gaffke's bound.
 
     Unseen values may exist: the bound allows for the largest value even if all samples are equal.
@@ -134,10 +136,10 @@ def largest_average(values: Floats, counts: NDArray[np.int64], confidence: float
     gaps, places = np.unique(np.append((most - values[seen]) / width, 0.0), return_inverse=True)
     weights = np.zeros(len(gaps))
     np.add.at(weights, places, np.append(counts[seen], 1))
-    return most - width * _gaffke_gap(gaps, weights, one_sided_error(confidence, among))
+    return most - width * _one_minus_gaffke_bound(gaps, weights, one_sided_miss_probability(confidence, among))
 
 
-def _gaffke_gap(gaps: Floats, weights: Floats, miss: float) -> float:
+def _one_minus_gaffke_bound(gaps: Floats, weights: Floats, miss: float) -> float:
     """The D with P[sum of weights G (D - gap) > 0] = miss, for G ~ Gamma(weight, 1) independent: 1 less Gaffke's bound.
 
     By Lugannani and Rice's formula at the saddlepoint. It overstates the probability by a few percent for a handful of samples (so D is
@@ -150,22 +152,22 @@ def _gaffke_gap(gaps: Floats, weights: Floats, miss: float) -> float:
         samples = float(weights.sum()) - 1.0
         return float(gaps[1] * (1.0 - binomial_probability_upper_bound(weights[0] - 1.0, samples, miss)))
 
-    def excess_tail(log_g: float) -> float:
+    def tail_minus_miss(log_g: float) -> float:
         return _saddlepoint_tail(math.exp(log_g), gaps, weights)[1] - miss
 
     mean = float(weights @ gaps / weights.sum())
     spread = math.sqrt(max(float(weights @ np.square(gaps - mean)), 1e-300))
     likely = math.log(spread / max(-float(scipy.special.ndtri(miss)), 1e-9))
     low, high, step = likely, likely, 1.0  # the normal approximation, which suffices for many samples
-    while high < _FARTHEST and excess_tail(high) <= 0.0:
+    while high < _FARTHEST and tail_minus_miss(high) <= 0.0:
         low, high, step = high, min(high + step, _FARTHEST), 4.0 * step
-    while low > _NEAREST and excess_tail(low) > 0.0:
+    while low > _NEAREST and tail_minus_miss(low) > 0.0:
         low, high, step = max(low - step, _NEAREST), low, 4.0 * step
-    if excess_tail(high) <= 0.0:  # the mean itself, at very low confidence
+    if tail_minus_miss(high) <= 0.0:  # the mean itself, at very low confidence
         return mean
-    if excess_tail(low) > 0.0:
+    if tail_minus_miss(low) > 0.0:
         return 0.0
-    found = float(scipy.optimize.brentq(excess_tail, low, high, xtol=1e-12))
+    found = float(scipy.optimize.brentq(tail_minus_miss, low, high, xtol=1e-12))
     return _saddlepoint_tail(math.exp(found), gaps, weights)[0]
 
 
@@ -195,7 +197,7 @@ _OUTWARDS = 1e-12  # relative outward shift of an end
 
 def exact_interval_ends(counts: Integers, samples: int, confidence: float, *, among: int = 1) -> Ends:
     """The ends of intervals of released shares from counts of all samples; `among`: the number of intervals that share the error."""
-    ends = clopper_pearson(counts, samples, confidence, among=among)
+    ends = clopper_pearson_interval_ends(counts, samples, confidence, among=among)
     level = (1.0 - confidence) / among
     if level >= _LARGEST_LEVEL or samples > _MOST_SAMPLES:
         return ends
@@ -203,8 +205,8 @@ def exact_interval_ends(counts: Integers, samples: int, confidence: float, *, am
     low, high = (end.ravel()[first] for end in ends)
     few = np.minimum(distinct, samples - distinct) <= LARGEST_STEPPED
     stepped = distinct[few].astype(np.float64)
-    low[few] = np.maximum(low[few], _cached_lower_ends(stepped, samples, level))
-    high[few] = np.minimum(high[few], 1.0 - _cached_lower_ends(samples - stepped, samples, level))
+    low[few] = np.maximum(low[few], _cached_lower_interval_ends(stepped, samples, level))
+    high[few] = np.minimum(high[few], 1.0 - _cached_lower_interval_ends(samples - stepped, samples, level))
     return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
 
@@ -217,7 +219,7 @@ def band_interval_ends(
     """
     if inversion.exact:
         return exact_interval_ends(counts, samples, confidence, among=among)
-    ends = clopper_pearson(counts, samples, confidence, among=among)
+    ends = clopper_pearson_interval_ends(counts, samples, confidence, among=among)
     level = (1.0 - confidence) / among
     pairs, first, places = np.unique(
         np.stack([counts.astype(np.float64), masses], axis=1), axis=0, return_index=True, return_inverse=True
@@ -226,19 +228,19 @@ def band_interval_ends(
         return ends
     low, high = ends[0][first], ends[1][first]
     seen, mu = pairs[:, 0], pairs[:, 1]
-    low = np.maximum(low, _band_lower_ends(seen, samples, level, inversion, mu))
-    high = np.minimum(high, 1.0 - _band_lower_ends(samples - seen, samples, level, inversion, 1.0 - mu))
+    low = np.maximum(low, _band_lower_interval_ends(seen, samples, level, inversion, mu))
+    high = np.minimum(high, 1.0 - _band_lower_interval_ends(samples - seen, samples, level, inversion, 1.0 - mu))
     return low[places.ravel()], high[places.ravel()]
 
 
-def _probability_at_least(counts: Floats, samples: int, q: Floats) -> Floats:
+def _probability_of_count_at_least(counts: Floats, samples: int, q: Floats) -> Floats:
     """U_x(q), with n q in place of U_1(q)."""
     some = np.maximum(counts, 1.0)
     exact = scipy.special.betainc(some, samples - some + 1.0, q)
     return np.where(counts == 1.0, np.minimum(samples * q, 1.0), np.where(counts == 0.0, 1.0, exact))
 
 
-def _probability_at_most(counts: Floats, samples: int, q: Floats) -> Floats:
+def _probability_of_count_at_most(counts: Floats, samples: int, q: Floats) -> Floats:
     """L_y(q), also for real y; 0 below 0."""
     some = np.clip(counts, 0.0, samples - 1.0)
     exact = scipy.special.betaincc(some + 1.0, samples - some, q)
@@ -250,22 +252,22 @@ def _share_with_upper_tail(counts: Floats, samples: int, tail: float) -> Floats:
     return np.where(counts == 1.0, tail / samples, binomial_probability_lower_bound(counts, samples, tail))
 
 
-def _cached_lower_ends(counts: Floats, samples: int, level: float) -> Floats:
-    """inf {q : q is not rejected} of each count."""
-    known = _known_lower_ends(samples, level)
+def _cached_lower_interval_ends(counts: Floats, samples: int, level: float) -> Floats:
+    """inf {q : q is not rejected} of each count; computed ends are kept."""
+    known = _lower_end_cache(samples, level)
     new = np.array([count for count in counts.tolist() if count not in known])
     if new.size:
-        known.update(zip(new.tolist(), _follow_lower_ends(new, samples, level).tolist(), strict=True))
+        known.update(zip(new.tolist(), _compute_lower_interval_ends(new, samples, level).tolist(), strict=True))
     return np.array([known[count] for count in counts.tolist()])
 
 
 @functools.lru_cache(maxsize=64)
-def _known_lower_ends(samples: int, level: float) -> dict[float, float]:
-    """Known ends by their counts: both ends, and estimates of the same size, ask for many again."""
+def _lower_end_cache(samples: int, level: float) -> dict[float, float]:
+    """The computed ends by their counts: both ends, and estimates of the same size, ask for many again."""
     return {}
 
 
-def _follow_lower_ends(counts: Floats, samples: int, level: float) -> Floats:
+def _compute_lower_interval_ends(counts: Floats, samples: int, level: float) -> Floats:
     """inf {q : q is not rejected}, followed from where one tail is half of the level to where it is all of it.
 
     In between, the opposite tail is that of a y which grows with q. For each y the sum of the two tails falls and then grows, so it crosses
@@ -276,23 +278,25 @@ def _follow_lower_ends(counts: Floats, samples: int, level: float) -> Floats:
     opposite = np.floor(scipy.special.bdtrik(0.5 * level, samples, np.clip(left, 1e-300, 1.0)))
     opposite = np.where(np.isfinite(opposite), opposite, -1.0) + 1.0
     for _ in range(3):  # the quantile may be off by one at a step
-        opposite -= _probability_at_most(opposite, samples, left) > _probability_at_least(counts, samples, left)
+        opposite -= _probability_of_count_at_most(opposite, samples, left) > _probability_of_count_at_least(
+            counts, samples, left
+        )
     opposite = np.maximum(opposite, -1.0)
     left_over = np.flatnonzero(counts > 0.0)
     for _ in range(LARGEST_STEPPED):  # far more than the steps needed; otherwise Clopper and Pearson's end
         if not left_over.size:
             break
         some = _BinomialTails(counts[left_over], samples, opposite[left_over])
-        begins = some.both_tails(left[left_over]) > level
+        begins = some.both_tails_probability(left[left_over]) > level
         found[left_over[begins]] = left[left_over[begins]]
         left_over = left_over[~begins]
         some = _BinomialTails(counts[left_over], samples, opposite[left_over])
         begin, end = left[left_over], last[left_over]
         right = _find_root(some.opposite_tail_excess, begin, end)
-        ends = some.both_tails(right) > level
+        ends = some.both_tails_probability(right) > level
         crossed = _BinomialTails(counts[left_over[ends]], samples, opposite[left_over[ends]])
         found[left_over] = end
-        found[left_over[ends]] = _find_root(crossed.excess_over(level), begin[ends], right[ends])
+        found[left_over[ends]] = _find_root(crossed.tail_excess_function(level), begin[ends], right[ends])
         left[left_over], opposite[left_over] = right, opposite[left_over] + 1.0
         left_over = left_over[~(ends | (right >= end))]
     found[left_over] = 0.0
@@ -307,19 +311,19 @@ class _BinomialTails:
     samples: int
     opposite: Floats
 
-    def both_tails(self, q: Floats) -> Floats:
+    def both_tails_probability(self, q: Floats) -> Floats:
         """The probability of both tails."""
-        return _probability_at_least(self.counts, self.samples, q) + _probability_at_most(
+        return _probability_of_count_at_least(self.counts, self.samples, q) + _probability_of_count_at_most(
             self.opposite, self.samples, q
         )
 
-    def excess_over(self, level: float) -> Callable[[Floats], Floats]:
-        """The excess of both tails over a level."""
-        return lambda q: self.both_tails(q) - level
+    def tail_excess_function(self, level: float) -> Callable[[Floats], Floats]:
+        """A function of q: the excess of both tails over a level."""
+        return lambda q: self.both_tails_probability(q) - level
 
     def opposite_tail_excess(self, q: Floats) -> Floats:
         """At least 0 once the opposite tail becomes a longer one."""
-        return _probability_at_least(self.counts, self.samples, q) - _probability_at_most(
+        return _probability_of_count_at_least(self.counts, self.samples, q) - _probability_of_count_at_most(
             self.opposite + 1.0, self.samples, q
         )
 
@@ -343,22 +347,23 @@ def _find_root(values: Callable[[Floats], Floats], left: Floats, right: Floats) 
     return np.where(stays, right, low)
 
 
-def _band_lower_ends(counts: Floats, samples: int, level: float, inversion: Inversion, mu: Floats) -> Floats:
+def _band_lower_interval_ends(counts: Floats, samples: int, level: float, inversion: Inversion, mu: Floats) -> Floats:
     """The least q_L whose share is not rejected: between where one tail is half of the level, and where it is all of it."""
     low, high = _share_with_upper_tail(counts, samples, 0.5 * level), _share_with_upper_tail(counts, samples, level)
     for _ in range(_HALVINGS):  # the lower end stays a rejected share
         q = 0.5 * (low + high)
         tail, other = (
-            _probability_at_least(counts, samples, q),
-            np.clip(least_compatible_share(inversion, mu, q), 0.0, 1.0),
+            _probability_of_count_at_least(counts, samples, q),
+            np.clip(least_compatible_released_share(inversion, mu, q), 0.0, 1.0),
         )
         nothing = (
-            _probability_at_most(np.zeros_like(q), samples, other) > tail
+            _probability_of_count_at_most(np.zeros_like(q), samples, other) > tail
         )  # no count is small enough to be rejected
         opposite = np.where(nothing, -1.0, _binomial_quantile_above(samples, other, tail))
-        known = nothing | (_probability_at_most(opposite, samples, other) >= tail)
+        known = nothing | (_probability_of_count_at_most(opposite, samples, other) >= tail)
         both = np.maximum(
-            tail + _probability_at_most(opposite, samples, q), tail + _probability_at_least(counts, samples, other)
+            tail + _probability_of_count_at_most(opposite, samples, q),
+            tail + _probability_of_count_at_least(counts, samples, other),
         )
         rejected = np.where(known, both, 2.0 * tail) <= level
         low, high = np.where(rejected, q, low), np.where(rejected, high, q)
@@ -372,7 +377,7 @@ def _binomial_quantile_above(samples: int, q: Floats, tail: Floats) -> Floats:
     return np.asarray(np.maximum(samples * q + z * spread + (1.0 - 2.0 * q) * (z * z - 1.0) / 6.0, 0.0))
 
 
-def least_compatible_share(inversion: Inversion, mu: Floats, q: Floats) -> Floats:
+def least_compatible_released_share(inversion: Inversion, mu: Floats, q: Floats) -> Floats:
     """q_H(P) for the share P = least(mu, q): the least released share that is compatible with a true share that large."""
     share, lines = inversion.least(mu, q), (inversion.high, inversion.low)
     totals = (0.0, 1.0 - inversion.low.total)

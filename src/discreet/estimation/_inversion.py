@@ -26,7 +26,7 @@ a mu + s Q is a signed measure. An `Inversion` is two of them with low <= P <= h
 Lines that differ describe identifiability, not noise: even if Q is known perfectly, P may be anywhere between them.
 
 **Lower ends that hold together** add up to at most 1 whenever they hold, since the shares do. If they add up to more, some of them miss, and
-`lower_ends_together` lowers them alike. It only widens intervals, so their coverage stays.
+`simultaneous_lower_ends` lowers them alike. It only widens intervals, so their coverage stays.
 
 **Nearest distribution.** An unbiased estimate may have negative entries. `nearest_law` is the distribution nearest to it in Euclidean
 distance: clip(v - t, lower, upper) with t such that it sums to one. It is nearer to every possible truth (projection onto a convex set that
@@ -107,22 +107,22 @@ class Inversion:
         return np.minimum(self.high(mu, q), 1.0 - self.low.total + self.low(mu, q))
 
 
-def invert_intervals(
+def invert_released_intervals(
     inversion: Inversion, bounds: Bounds, mu: Floats, released: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """Intervals of P's shares from intervals of Q's, for events with these reference masses and clients within the bounds."""
-    least, most = membership_bounds(bounds, mu)
+    least, most = share_bounds_of_members(bounds, mu)
     low, high = inversion.least(mu, released[0]), inversion.most(mu, released[1])
     top = np.clip(high, least, most)
     return np.minimum(np.clip(low, least, most), top), top  # samples outside the box can make the lines cross
 
 
-def lower_ends_together(low: Floats, least: Floats | float = 0.0) -> Floats:
+def simultaneous_lower_ends(low: Floats, least: Floats | float = 0.0) -> Floats:
     """Lower ends that hold together: max(low - t, least), with the least t >= 0 such that they add up to at most 1."""
     return low if low.sum() <= 1.0 else nearest_law(low, least, low)
 
 
-def membership_bounds(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
+def share_bounds_of_members(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
     """The bounds of events with these reference masses that follow from membership in the family alone."""
     most = np.minimum(1.0 - bounds.lower * (1.0 - mu), np.minimum(bounds.upper * mu, 1.0))
     least = np.maximum(bounds.lower * mu, 1.0 - bounds.upper * (1.0 - mu))
@@ -179,7 +179,7 @@ def inversion_of(sampler: Sampler[AnyFamily]) -> Inversion:
     raise DiscreetError(f"{sampler!r}: there is no estimate of the population from its samples")
 
 
-def joint_inversion(joint: JointSampler) -> Inversion:
+def inversion_of_joint_sample(joint: JointSampler) -> Inversion:
     """The lines of any single one of several samples drawn together."""
     if joint.samples == 1 and joint.around is not None:
         return inversion_of(OptimalSampler(joint.family, privacy=joint.privacy))
@@ -226,7 +226,7 @@ def nearest_law(vector: ArrayLike, lower: ArrayLike = 0.0, upper: ArrayLike = 1.
     if not (low.sum() <= 1.0 + SUM_TOLERANCE and high.sum() >= 1.0 - SUM_TOLERANCE):
         raise DiscreetError(f"no distribution lies between bounds that sum to {low.sum():g} and {high.sum():g}")
     for _ in range(_ROUNDS):
-        shift, law = _shift_and_clip(v, low, high)
+        shift, law = _clip_to_distribution(v, low, high)
         if abs(law.sum() - 1.0) <= SUM_TOLERANCE:
             break
         v = v - shift  # large entries would lose t to rounding: shift the relevant ones near 0
@@ -240,7 +240,7 @@ def _broadcast_bound(end: ArrayLike, name: str, size: int) -> Floats:
     return np.broadcast_to(given, size)
 
 
-def _shift_and_clip(v: Floats, low: Floats, high: Floats) -> tuple[float, Floats]:
+def _clip_to_distribution(v: Floats, low: Floats, high: Floats) -> tuple[float, Floats]:
     """t and the distribution clip(v - t, low, high), up to the rounding of v."""
     breaks = np.sort(np.concatenate([v - low, v - high]))
     first, last = 0, len(breaks) - 1  # the mass falls from sum(high) at the first break to sum(low) at the last

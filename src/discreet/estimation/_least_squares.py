@@ -32,8 +32,8 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
-from discreet.estimation._intervals import Shares, largest_average, one_sided_error
-from discreet.estimation._statistics import largest_sums, outcome_membership, sums_over_blocks
+from discreet.estimation._intervals import Shares, average_upper_bound, one_sided_miss_probability
+from discreet.estimation._statistics import largest_block_sums, outcome_membership_table, sum_over_report_blocks
 from discreet.families import Simplex
 from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
 from discreet.survey import (
@@ -44,7 +44,7 @@ from discreet.survey import (
     Tree,
     cell_edges,
     column_subsets,
-    in_survey_order,
+    columns_in_survey_order,
     level_variance,
 )
 
@@ -77,45 +77,47 @@ class ShareTables:
         self._held: dict[int, NDArray[np.float32]] = {}
         self._shares: list[Floats] = []
         for names, written, each, given in zip(self._tables, self._written, samplers, self._reports, strict=True):
-            self._shares.append(_reorder_columns(self._columns, unbiased_shares(each, given), written, names))
+            self._shares.append(_reorder_table_columns(self._columns, unbiased_shares(each, given), written, names))
 
     def consistent_shares(self, columns: Columns) -> Floats:
         """The shares of a question's outcomes by all tables."""
-        names = in_survey_order(self._columns, columns)
-        return _reorder_columns(self._columns, self._consistent_table(names, self._clients), names, columns).ravel()
+        names = columns_in_survey_order(self._columns, columns)
+        return _reorder_table_columns(
+            self._columns, self._least_squares_table(names, self._clients), names, columns
+        ).ravel()
 
     def pooled_shares(self, columns: Columns, own: int, confidence: float, among: int) -> Shares | None:
         """The shares by the small tables, with intervals; None where a question's own reports, so many, do about as well."""
-        names = in_survey_order(self._columns, columns)
+        names = columns_in_survey_order(self._columns, columns)
         used = self._tables_worth_using(names, own)
         if not used.any():
             return None
-        pooled = self._shares_and_ends(names, used, confidence, among)
-        return Shares(*(_reorder_columns(self._columns, each, names, columns).ravel() for each in pooled))
+        pooled = self._shares_and_interval_ends(names, used, confidence, among)
+        return Shares(*(_reorder_table_columns(self._columns, each, names, columns).ravel() for each in pooled))
 
-    def _consistent_table(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
+    def _least_squares_table(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
         """The least-squares table over columns from the reports of these tables; an effect that nobody tells is 0."""
-        sizes = self._columns.sizes(names)
+        sizes = self._columns.column_sizes(names)
         weights, found = self._sampler.marginals.table_weights(clients), np.full(sizes, 1.0 / math.prod(sizes))
         for effect in column_subsets(names):
             place = self._sampler.marginals.places.get(effect)
             if place is None:
                 continue
-            seen = np.zeros(self._columns.sizes(effect))
+            seen = np.zeros(self._columns.column_sizes(effect))
             for number in np.flatnonzero(weights[:, place]):
-                seen += weights[number, place] * _column_effect(self._shares[number], self._tables[number], effect)
+                seen += weights[number, place] * _effect_of_columns(self._shares[number], self._tables[number], effect)
             shape = [size if name in effect else 1 for name, size in zip(names, sizes, strict=True)]
             found = found + seen.reshape(shape) * (seen.size / math.prod(sizes))
         return found
 
     def _tables_worth_using(self, names: Columns, own: int) -> NDArray[np.bool_]:
         """The tables from which an interval is computed: none where the question's own reports do about as well."""
-        cells, marginals = math.prod(self._columns.sizes(names)), self._sampler.marginals
+        cells, marginals = math.prod(self._columns.column_sizes(names)), self._sampler.marginals
         related = np.array([bool(set(names) & set(each)) for each in self._tables])
-        related &= self._clients >= self._fewest_reports(names, related)
+        related &= self._clients >= self._fewest_reports_per_table(names, related)
         small = (
             related
-            & self._is_quickly_summed
+            & self._which_tables_sum_quickly
             & np.array([each.size * cells <= _LARGEST_COEFFICIENTS for each in self._shares])
         )
         same = np.array([each == names for each in self._tables])
@@ -128,59 +130,62 @@ class ShareTables:
         whole = marginals.cell_variance(names, np.where(related, self._clients, 0))
         return np.asarray(related & (math.isfinite(whole) and not own))
 
-    def _fewest_reports(self, names: Columns, related: NDArray[np.bool_]) -> int:
+    def _fewest_reports_per_table(self, names: Columns, related: NDArray[np.bool_]) -> int:
         """How many reports a table needs to be used: fewer where most clients were asked tables with few reports each."""
 
-        def variance_with_at_least(fewest: int) -> float:
+        def variance_using_tables_with(fewest: int) -> float:
             used = related & (self._clients >= fewest)
             return self._sampler.marginals.cell_variance(names, np.where(used, self._clients, 0))
 
-        return _FEWEST if variance_with_at_least(_FEWEST) <= _NOT_WORTH * variance_with_at_least(_FEW) else _FEW
+        return _FEWEST if variance_using_tables_with(_FEWEST) <= _NOT_WORTH * variance_using_tables_with(_FEW) else _FEW
 
-    def _shares_and_ends(
+    def _shares_and_interval_ends(
         self, names: Columns, used: NDArray[np.bool_], confidence: float, among: int
     ) -> tuple[Floats, ...]:
         """The consistent shares by these tables alone, and the ends of their intervals: each alone, and all together."""
         clients = np.where(used, self._clients, 0)
-        weights, estimate = self._sampler.marginals.table_weights(clients), self._consistent_table(names, clients)
+        weights, estimate = self._sampler.marginals.table_weights(clients), self._least_squares_table(names, clients)
         numbers, cells, everyone = np.flatnonzero(used), estimate.size, int(clients.sum())
         ends: list[list[float]] = [[], [], [], []]
-        step = max(1, _LARGEST_HELD // (8 * sum(len(self._distinct_reports[number][0]) for number in numbers)))
+        step = max(
+            1, _LARGEST_HELD // (8 * sum(len(self._distinct_reports_with_counts[number][0]) for number in numbers))
+        )
         for start in range(0, cells, step):
             some = np.arange(start, min(start + step, cells))
             values, counts, reach = [], [], np.zeros(len(some))
             for number in numbers.tolist():
-                (_, often), (_, gap) = self._distinct_reports[number], self._chances[number]
+                (_, often), (_, gap) = self._distinct_reports_with_counts[number], self._chances[number]
                 blocks, each = (
                     self._parts[number].blocks,
                     self._share_coefficients(number, names, weights[number], some),
                 )
                 assert isinstance(blocks, BlockFamily)
                 scale = everyone / (clients[number] * gap)
-                sums = scale * self._coefficient_sums(number, each)
+                sums = scale * self._coefficient_sums_by_report(number, each)
                 middle = often @ sums / clients[number]
                 correction = math.sqrt(clients[number] / (clients[number] - 1))
                 values.append((sums - middle) * correction)
                 counts.append(often)
                 widest = np.maximum(
-                    scale * largest_sums(blocks, each) - middle, middle - scale * -largest_sums(blocks, -each)
+                    scale * largest_block_sums(blocks, each) - middle,
+                    middle - scale * -largest_block_sums(blocks, -each),
                 )
                 reach = np.maximum(reach, widest * correction)
             binned = _counts_on_grid(np.concatenate(values), np.concatenate(counts), reach)
             for place, share in enumerate(estimate.ravel()[some]):
                 grid = np.linspace(-reach[place], reach[place], _GRID + 1)
                 for kind, (count, sign) in enumerate(((1, -1.0), (1, 1.0), (among, -1.0), (among, 1.0))):
-                    away = largest_average(sign * grid, binned[place], confidence, among=count)
+                    away = average_upper_bound(sign * grid, binned[place], confidence, among=count)
                     ends[kind].append(float(share) + sign * away)
         return estimate, *(np.clip(np.array(each), 0.0, 1.0) for each in ends)
 
     @cached_property
-    def _distinct_reports(self) -> list[tuple[Reports, NDArray[np.int64]]]:
+    def _distinct_reports_with_counts(self) -> list[tuple[Reports, NDArray[np.int64]]]:
         """The different reports on each table, and how often each came."""
         return [np.unique(given, return_counts=True) for given in self._reports]
 
     @cached_property
-    def _is_quickly_summed(self) -> NDArray[np.bool_]:
+    def _which_tables_sum_quickly(self) -> NDArray[np.bool_]:
         """Which tables have few outcomes in all of their different reports together."""
         return np.array(
             [
@@ -189,21 +194,21 @@ class ShareTables:
             ]
         )
 
-    def _coefficient_sums(self, number: int, coefficients: Floats) -> Floats:
+    def _coefficient_sums_by_report(self, number: int, coefficients: Floats) -> Floats:
         """The sums of coefficients over the block of each different report on a table."""
-        blocks, (distinct, _) = self._parts[number].blocks, self._distinct_reports[number]
+        blocks, (distinct, _) = self._parts[number].blocks, self._distinct_reports_with_counts[number]
         assert isinstance(blocks, BlockFamily)
         if len(distinct) * blocks.size > _LARGEST_KEPT:
-            return sums_over_blocks(blocks, distinct, coefficients)
+            return sum_over_report_blocks(blocks, distinct, coefficients)
         if number not in self._held:
-            self._held[number] = outcome_membership(blocks, distinct)
+            self._held[number] = outcome_membership_table(blocks, distinct)
         return np.asarray(self._held[number] @ coefficients)
 
     def _share_coefficients(self, number: int, names: Columns, weights: Floats, some: NDArray[np.int64]) -> Floats:
         """The coefficients of a table's shares, in the order of its part, in some of the consistent shares: (outcomes, shares)."""
         written = self._written[number]
-        theirs = np.unravel_index(np.arange(self._shares[number].size), self._columns.sizes(written))
-        ours = np.unravel_index(some, self._columns.sizes(names))
+        theirs = np.unravel_index(np.arange(self._shares[number].size), self._columns.column_sizes(written))
+        ours = np.unravel_index(some, self._columns.column_sizes(names))
         contrasts = {
             name: (theirs[written.index(name)][:, None] == ours[names.index(name)][None, :])
             - 1.0 / self._columns[name].size
@@ -212,7 +217,7 @@ class ShareTables:
         found = np.zeros((self._shares[number].size, len(some)))
         for effect in column_subsets(tuple(name for name in names if name in written)):
             weight = weights[self._sampler.marginals.places[effect]]
-            rest = math.prod(self._columns.sizes(name for name in names if name not in effect))
+            rest = math.prod(self._columns.column_sizes(name for name in names if name not in effect))
             found += weight / rest * np.prod([contrasts[name] for name in effect], axis=0)
         return found
 
@@ -229,9 +234,11 @@ def unbiased_shares(sampler: ReportSampler, reports: Reports) -> Floats:
     return np.asarray((supports / max(len(reports), 1) - sampler.chances.outside) / sampler.chances.gap)
 
 
-def _reorder_columns(columns: SurveyColumns, shares: Floats, given: Sequence[str], wanted: Sequence[str]) -> Floats:
+def _reorder_table_columns(
+    columns: SurveyColumns, shares: Floats, given: Sequence[str], wanted: Sequence[str]
+) -> Floats:
     """A table of shares with its columns in another order."""
-    table = shares.reshape(columns.sizes(given))
+    table = shares.reshape(columns.column_sizes(given))
     return np.asarray(table.transpose([list(given).index(name) for name in wanted]))
 
 
@@ -247,7 +254,7 @@ def _counts_on_grid(values: Floats, counts: NDArray[np.int64], reach: Floats) ->
     return found
 
 
-def _column_effect(table: Floats, names: Sequence[str], effect: Sequence[str]) -> Floats:
+def _effect_of_columns(table: Floats, names: Sequence[str], effect: Sequence[str]) -> Floats:
     """The effect of some columns of a table."""
     found = table.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in effect))
     for axis in range(len(effect)):
@@ -273,7 +280,7 @@ class ReportSums:
         totals = (often @ each for each, often in zip(values, counts, strict=True))
         self.means = np.asarray(sum(totals) / self.clients)
 
-    def interval_end(self, place: int, confidence: float, among: int, end: int) -> float:
+    def mean_interval_end(self, place: int, confidence: float, among: int, end: int) -> float:
         """The lower (0) or upper (1) end of the interval of one mean: Gaffke's bound on values that are rounded outwards to a grid."""
         values = np.concatenate([each[:, place] for each in self._values])
         often = np.concatenate(self._counts)
@@ -285,7 +292,7 @@ class ReportSums:
         rounded = np.ceil(places) if end else np.floor(places)
         counts = np.bincount(np.clip(rounded, 0, _GRID).astype(np.int64), weights=often, minlength=_GRID + 1)
         grid, sign = np.linspace(least, most, _GRID + 1), 1.0 if end else -1.0
-        return sign * largest_average(sign * grid, counts.astype(np.int64), confidence, among=among)
+        return sign * average_upper_bound(sign * grid, counts.astype(np.int64), confidence, among=among)
 
 
 def block_sums_of_reports(
@@ -302,10 +309,10 @@ def block_sums_of_reports(
         blocks, chances = sampler.blocks, sampler.chances
         scale = clients / (int(often.sum()) * chances.gap)
         middle = chances.outside * each.sum(axis=0)
-        sums = sums_over_blocks(blocks, distinct, each) if table is None else table @ each.astype(np.float32)
+        sums = sum_over_report_blocks(blocks, distinct, each) if table is None else table @ each.astype(np.float32)
         values.append(scale * (sums - middle))
-        least = np.minimum(least, scale * (-largest_sums(blocks, -each) - middle))
-        most = np.maximum(most, scale * (largest_sums(blocks, each) - middle))
+        least = np.minimum(least, scale * (-largest_block_sums(blocks, -each) - middle))
+        most = np.maximum(most, scale * (largest_block_sums(blocks, each) - middle))
     return ReportSums(values, [often for _, _, often in held], least, most)
 
 
@@ -325,7 +332,7 @@ class TreeLevels:
         ]
         self.edges = cell_edges(sampler.survey.columns, column, self._levels[-1])
 
-    def _level_weights(self, depth: int) -> list[float]:
+    def _level_weights_at_depth(self, depth: int) -> list[float]:
         """How much each level counts in the contrasts of a depth: by precision of the sums of its nodes; 0 for levels above."""
         nodes = self._tree.node_count(depth)
         precisions = [
@@ -334,7 +341,7 @@ class TreeLevels:
         ]
         return [each / sum(precisions) for each in precisions]
 
-    def level_coefficients(self, queries: Floats) -> list[Floats]:
+    def query_coefficients_by_level(self, queries: Floats) -> list[Floats]:
         """The coefficients of each level's shares in linear queries of the cells, (nodes, queries), for queries (cells, queries)."""
         found = [np.zeros((count, queries.shape[1])) for count in self._levels]
         parent = queries.mean(axis=0, keepdims=True)
@@ -342,21 +349,21 @@ class TreeLevels:
             nodes = self._tree.node_count(depth)
             averages = queries.reshape(nodes, -1, queries.shape[1]).mean(axis=1)
             contrasts = averages - np.repeat(parent, self._tree.branching, axis=0)
-            for place, weight in enumerate(self._level_weights(depth)):
+            for place, weight in enumerate(self._level_weights_at_depth(depth)):
                 if weight:
                     found[place] += weight * np.repeat(contrasts, self._levels[place] // nodes, axis=0)
             parent = averages
         return found
 
     @cached_property
-    def cells(self) -> Floats:
+    def cell_shares(self) -> Floats:
         """The least-squares shares of the cells, which add up to 1."""
         shares = [unbiased_shares(each, given) for each, given in zip(self._samplers, self._reports, strict=True)]
         found = np.ones(1)
         for depth in range(1, self._tree.depth + 1):
             nodes = self._tree.node_count(depth)
             sums = np.zeros(nodes)
-            for weight, each in zip(self._level_weights(depth), shares, strict=True):
+            for weight, each in zip(self._level_weights_at_depth(depth), shares, strict=True):
                 if weight:
                     sums += weight * each.reshape(nodes, -1).sum(axis=1)
             siblings = sums.reshape(-1, self._tree.branching)
@@ -367,7 +374,7 @@ class TreeLevels:
     @cached_property
     def distribution_function(self) -> Floats:
         """The unbiased distribution function at the edges."""
-        return np.append(0.0, np.cumsum(self.cells))
+        return np.append(0.0, np.cumsum(self.cell_shares))
 
     def quantiles_at(self, levels: Floats) -> Floats:
         """The quantiles of the nearest distribution function that increases."""
@@ -380,13 +387,13 @@ class TreeLevels:
         return np.asarray(self.edges[first - 1] + part * (self.edges[first] - self.edges[first - 1]))
 
     @cached_property
-    def standard_errors(self) -> Floats:
+    def distribution_function_errors(self) -> Floats:
         """Of the distribution function at the edges, by the variance of blocks."""
-        cells = self._tree.cells
+        cells = self._tree.cell_count
         variance = np.zeros(cells + 1)
         for depth in range(1, self._tree.depth + 1):
             nodes, noise = self._tree.node_count(depth), 0.0
-            for weight, count, each in zip(self._level_weights(depth), self._levels, self._noise, strict=True):
+            for weight, count, each in zip(self._level_weights_at_depth(depth), self._levels, self._noise, strict=True):
                 noise += weight * weight * each * count / nodes
             covered = np.arange(cells + 1) * nodes / cells  # nodes below an edge, with a part of one
             node, part = np.divmod(covered, 1.0)
@@ -396,34 +403,36 @@ class TreeLevels:
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
     @cached_property
-    def _edge_coefficients(self) -> list[Floats]:
+    def _edge_coefficients_by_level(self) -> list[Floats]:
         """The coefficients of each level in the distribution function at each inner edge."""
         cells = len(self.edges) - 1
-        return self.level_coefficients((np.arange(cells)[:, None] < np.arange(1, cells)[None, :]).astype(np.float64))
+        return self.query_coefficients_by_level(
+            (np.arange(cells)[:, None] < np.arange(1, cells)[None, :]).astype(np.float64)
+        )
 
     @cached_property
-    def _largest_errors(self) -> Floats:
+    def _largest_standard_errors(self) -> Floats:
         """At least the standard errors of the distribution function at the inner edges, in any population, but for the noise of blocks."""
-        spread = np.square(self.standard_errors[1:-1])
-        for given, each in zip(self._reports, self._edge_coefficients, strict=True):
+        spread = np.square(self.distribution_function_errors[1:-1])
+        for given, each in zip(self._reports, self._edge_coefficients_by_level, strict=True):
             spread = spread + np.square(np.ptp(each, axis=0)) / (4.0 * len(given))
         return np.asarray(np.sqrt(spread))
 
     @cached_property
-    def _report_tables(self) -> list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]]:
+    def _membership_tables_by_level(self) -> list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]]:
         """Which outcomes each distinct report of a level holds, where that fits into memory; the reports; and how often each came."""
         found: list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]] = []
         for part, given in zip(self._parts, self._reports, strict=True):
             assert isinstance(part.blocks, BlockFamily)
             distinct, often = np.unique(given, return_counts=True)
             small = len(distinct) * part.blocks.size <= _LARGEST_HELD
-            found.append((outcome_membership(part.blocks, distinct) if small else None, distinct, often))
+            found.append((outcome_membership_table(part.blocks, distinct) if small else None, distinct, often))
         return found
 
     def quantile_interval(self, level: float, confidence: float, among: int) -> tuple[float, float]:
         """An interval of a quantile, whose ends are edges of cells."""
-        deviation = -float(scipy.special.ndtri(one_sided_error(confidence, among)))
-        errors, largest = self.standard_errors[1:-1], self._largest_errors
+        deviation = -float(scipy.special.ndtri(one_sided_miss_probability(confidence, among)))
+        errors, largest = self.distribution_function_errors[1:-1], self._largest_standard_errors
         farthest = _FAR * deviation if sum(map(len, self._reports)) >= _MANY else _FARTHEST
         below = level - self.distribution_function[1:-1]  # at the inner edges, which have numbers from 1 on
         low, high = 0, len(self.edges) - 1
@@ -447,11 +456,11 @@ class TreeLevels:
         """How many edges of a sequence are rejected before the first that is not; `end`: 1 where F(e) >= level is tested, else 0."""
         for start in range(0, len(sequence), _EDGES):
             edges = sequence[start : start + _EDGES]
-            coefficients = [each[:, edges] for each in self._edge_coefficients]
-            sums = block_sums_of_reports(self._samplers, self._report_tables, coefficients)
+            coefficients = [each[:, edges] for each in self._edge_coefficients_by_level]
+            sums = block_sums_of_reports(self._samplers, self._membership_tables_by_level, coefficients)
             offset = (edges + 1) / (len(self.edges) - 1)  # what the contrasts leave out: the uniform law's value
             for place in range(len(edges)):
-                found = offset[place] + sums.interval_end(place, confidence, among, end)
+                found = offset[place] + sums.mean_interval_end(place, confidence, among, end)
                 if found >= level if end else found <= level:
                     return start + place
         return len(sequence)

@@ -35,8 +35,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count, check_flag
 from discreet.estimation._counting import bin_cells
-from discreet.estimation._intervals import Ends, binomial_interval_ends, one_sided_error
-from discreet.estimation._inversion import Inversion, Line, inversion_of, invert_intervals
+from discreet.estimation._intervals import Ends, binomial_interval_ends, one_sided_miss_probability
+from discreet.estimation._inversion import Inversion, Line, inversion_of, invert_released_intervals
 from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_floats, check_family
 from discreet.mechanisms import (
     AnyFamily,
@@ -66,26 +66,26 @@ class SamplingNoise:
     among: int = 1
 
     @property
-    def miss_probability(self) -> float:
+    def end_miss_probability(self) -> float:
         """The probability that one end of an interval misses."""
-        return one_sided_error(self.confidence, self.among)
+        return one_sided_miss_probability(self.confidence, self.among)
 
-    def intervals(self, released: Floats) -> Ends:
+    def released_share_intervals(self, released: Floats) -> Ends:
         """The intervals of released shares that are observed to be these."""
         if math.isinf(self.clients):
             return released, released
         if self.clients < _MANY:
-            return binomial_interval_ends(released * self.clients, self.clients, self.miss_probability)
-        around = self._normal_reach(released)
+            return binomial_interval_ends(released * self.clients, self.clients, self.end_miss_probability)
+        around = self._normal_half_width(released)
         return np.maximum(released - around, 0.0), np.minimum(released + around, 1.0)
 
-    def frequency_range(self, least: float, most: float) -> tuple[float, float]:
+    def compatible_frequency_range(self, least: float, most: float) -> tuple[float, float]:
         """The range of shares of the samples whose interval covers a released share in [least, most]."""
-        n, miss = self.clients, self.miss_probability
+        n, miss = self.clients, self.end_miss_probability
         if math.isinf(n):
             return least, most
         if n >= _MANY:
-            reach = self._normal_reach(np.array([least, most])).tolist()
+            reach = self._normal_half_width(np.array([least, most])).tolist()
             return max(0.0, least - reach[0]), min(1.0, most + reach[1])
 
         def lower_tail_excess(share: float) -> float:  # the lower tail, under the least share
@@ -106,7 +106,7 @@ class SamplingNoise:
         )
         return min(few, least), max(many, most)
 
-    def shares_to_try(self, least: float, most: float) -> Floats:
+    def candidate_shares(self, least: float, most: float) -> Floats:
         """Shares in [least, most], in order, at which intervals are evaluated: a grid, 1/2, and for few clients all possible shares."""
         found = [np.linspace(least, most, _PLACES), np.array([min(max(least, 0.5), most)])]  # noise is largest at 1/2
         if (most - least) * self.clients <= _MOST_COUNTS:
@@ -114,9 +114,9 @@ class SamplingNoise:
             found.append(np.clip(counts / self.clients, least, most))
         return np.unique(np.concatenate(found))
 
-    def _normal_reach(self, q: Floats) -> Floats:
+    def _normal_half_width(self, q: Floats) -> Floats:
         """z sqrt(q (1 - q)/n), plus more than the excess length of the exact interval."""
-        z = -float(scipy.special.ndtri(self.miss_probability))
+        z = -float(scipy.special.ndtri(self.end_miss_probability))
         found: Floats = z * np.sqrt(q * (1.0 - q) / self.clients) + (z**2 + 2.0) / self.clients
         return found
 
@@ -205,7 +205,7 @@ def longest_half_width(inversion: Inversion, sampler: Released, masses: ArrayLik
     """The longest reach of a share's interval, over outcomes with these reference masses and every population."""
     longest = 0.0
     for mass in _masses_nearest_half(np.asarray(masses, dtype=np.float64)):
-        released = noise.shares_to_try(*noise.frequency_range(*_released_share_range(sampler, mass)))
+        released = noise.candidate_shares(*noise.compatible_frequency_range(*_released_share_range(sampler, mass)))
         reach = _share_half_widths(inversion, sampler, mass, released, noise)
         longest = max(longest, float(reach.max()))
         peaks = np.argsort(-reach, kind="stable")[:_PEAKS]  # it may be a little longer between the places
@@ -265,13 +265,13 @@ def _share_half_widths(
 ) -> Floats:
     if mass == 1.0:
         return np.zeros_like(released)  # a single outcome has the share 1
-    low, high = noise.intervals(released)
+    low, high = noise.released_share_intervals(released)
     if inversion.exact:
         first, last = _released_share_range(sampler, mass)  # only shares that can be released count
         reach = np.maximum(released - np.maximum(low, first), np.minimum(high, last) - released)
         return np.minimum(inversion.low.released * reach, 1.0)
     assert not isinstance(sampler, ReportSampler)  # which determine the population
-    least, most = invert_intervals(inversion, sampler.bounds, np.full_like(released, mass), (low, high))
+    least, most = invert_released_intervals(inversion, sampler.bounds, np.full_like(released, mass), (low, high))
     return 0.5 * (most - least)
 
 
@@ -314,10 +314,10 @@ def clients_for_half_width(
 ) -> int:
     """The number of clients that brings the share of every outcome with one of these reference masses within the accuracy."""
 
-    def missing_accuracy(clients: float) -> float:
+    def accuracy_shortfall(clients: float) -> float:
         return longest_half_width(inversion, sampler, masses, SamplingNoise(clients, confidence, among)) - accuracy
 
-    if missing_accuracy(float(MOST_CLIENTS)) > 0.0:
+    if accuracy_shortfall(float(MOST_CLIENTS)) > 0.0:
         left = longest_half_width(inversion, sampler, masses, SamplingNoise(math.inf, confidence))
         if left < accuracy:
             raise ImpossibleError(
@@ -327,11 +327,11 @@ def clients_for_half_width(
             f"no number of clients brings {sampler!r} within {accuracy:g}: any number of samples determines a share "
             f"only to +-{left:.3g}; use the linear mechanism or a larger epsilon"
         )
-    if missing_accuracy(1.0) <= 0.0:
+    if accuracy_shortfall(1.0) <= 0.0:
         return 1
-    root = scipy.optimize.brentq(lambda log: missing_accuracy(math.exp(log)), 0.0, math.log(MOST_CLIENTS), xtol=1e-12)
+    root = scipy.optimize.brentq(lambda log: accuracy_shortfall(math.exp(log)), 0.0, math.log(MOST_CLIENTS), xtol=1e-12)
     found = math.ceil(math.exp(float(root)))
-    while missing_accuracy(float(found)) > 0.0:  # rounding
+    while accuracy_shortfall(float(found)) > 0.0:  # rounding
         found += max(1, found // 10**12)
     return found
 
@@ -373,19 +373,19 @@ def epsilon_for_accuracy(
     check_family(family)
     noise = SamplingNoise(clients, confidence, family.size if check_flag("together", together) else 1)
 
-    def missing_accuracy(log_epsilon: float) -> float:
+    def accuracy_shortfall(log_epsilon: float) -> float:
         sampler = make(family, epsilon=math.exp(log_epsilon))
         return longest_half_width(_sampler_inversion(sampler), sampler, _reference_masses(sampler), noise) - accuracy
 
     low, high = math.log(LEAST_EPSILON), math.log(_MOST_EPSILON)
-    if missing_accuracy(high) > 0.0:
+    if accuracy_shortfall(high) > 0.0:
         raise ImpossibleError(
             f"{clients:,} clients do not bring every share within {accuracy:g} even without privacy; take more "
             f"clients, or a larger accuracy"
         )
-    if missing_accuracy(low) <= 0.0:
+    if accuracy_shortfall(low) <= 0.0:
         return LEAST_EPSILON
-    return math.exp(float(scipy.optimize.brentq(missing_accuracy, low, high, xtol=1e-9)))
+    return math.exp(float(scipy.optimize.brentq(accuracy_shortfall, low, high, xtol=1e-9)))
 
 
 def variance_excess(sampler: LinearSampler[Any] | ReportSampler) -> float:
@@ -416,7 +416,7 @@ def variance_excess(sampler: LinearSampler[Any] | ReportSampler) -> float:
     return own / best_subset_width_and_variance(size, float(at_most_exp(sampler.epsilon)))[1]
 
 
-def known_excess(sampler: Sampler[AnyFamily] | ReportSampler | JointSampler) -> float | None:
+def variance_excess_or_none(sampler: Sampler[AnyFamily] | ReportSampler | JointSampler) -> float | None:
     """`variance_excess`; None where no least variance is known, or samples do not determine a share."""
     if not isinstance(sampler, (LinearSampler, ReportSampler)):
         return None

@@ -29,37 +29,37 @@ from discreet._base.doors import OldName
 from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import _planning as planning
-from discreet.estimation._counting import ReportRows, SampleRows, count_cut_cells
+from discreet.estimation._counting import ReportRows, SampleRows, count_cells_cut_by_bins
 from discreet.estimation._intervals import (
     AT_LIMIT,
     Ends,
     Shares,
+    average_upper_bound,
     band_interval_ends,
-    clopper_pearson,
+    clopper_pearson_interval_ends,
     exact_interval_ends,
     first_outcome_past_limit,
-    largest_average,
-    one_sided_error,
+    one_sided_miss_probability,
 )
 from discreet.estimation._inversion import (
     Inversion,
-    invert_intervals,
-    lower_ends_together,
-    membership_bounds,
+    invert_released_intervals,
     nearest_law,
+    share_bounds_of_members,
+    simultaneous_lower_ends,
 )
 from discreet.estimation._reweighting import Reweighted
 from discreet.estimation._statistics import (
     Estimate,
     OutcomeFunction,
     SupportStatistics,
-    evaluate_on_outcomes,
-    first_moment,
+    evaluate_function_on_outcomes,
     numeric_outcomes,
-    parse_parameter,
-    quantile_fields,
+    outcome_value_function,
+    parse_statistic_parameter,
+    quantile_estimate_fields,
     quantile_of_law,
-    squared_deviations,
+    squared_deviation_function,
     threshold_indicator,
 )
 from discreet.families import Bounds, Simplex
@@ -72,7 +72,7 @@ _IMPOSSIBLE = 1e-9  # probability of the samples below which their agreement is 
 
 
 class PopulationEstimate(ABC):
-    """What estimates from samples and from reports have in common. Releases are counted; `share_intervals` turns their shares into clients'.
+    """What estimates from samples and from reports have in common: counts of releases, and intervals of clients' shares from them.
 
     Attributes:
         domain: the outcomes.
@@ -106,37 +106,38 @@ class PopulationEstimate(ABC):
         """The estimate of the average client's distribution, without intervals."""
 
     @abstractmethod
-    def share_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
+    def client_intervals_from_released(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of the average client's shares from intervals of the released ones; `mu`: the reference masses of the events."""
 
     @abstractmethod
-    def _average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
+    def _estimate_average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
         """The average of a function; `among`: the number of intervals that share the error."""
 
     @abstractmethod
-    def _quantile(self, name: str, level: float) -> Estimate:
+    def _estimate_quantile(self, name: str, level: float) -> Estimate:
         """The quantile of a level; outcomes must be numbers."""
 
     @cached_property
-    def _frequencies(self) -> Floats:
+    def _released_frequencies(self) -> Floats:
         return self.counts / self.samples
 
-    def _released_share_ends(self, among: int) -> Ends:
+    def _released_share_interval_ends(self, among: int) -> Ends:
         """Intervals of the released shares."""
         if self.rows is not None:
-            return self.rows.share_ends(self.confidence, among=among)
+            return self.rows.share_interval_ends(self.confidence, among=among)
         return exact_interval_ends(self.counts, self.clients, self.confidence, among=among)
 
     @cached_property
     def released_shares(self) -> Shares:
         """The estimate of the average output distribution; of reports, of the probabilities that one holds each outcome."""
-        return Shares(self._frequencies, *self._released_share_ends(1), *self._released_share_ends(len(self.counts)))
+        each, together = (self._released_share_interval_ends(among) for among in (1, len(self.counts)))
+        return Shares(self._released_frequencies, *each, *together)
 
-    def law_from_intervals(self, each: Ends, together: Ends) -> Shares:
+    def law_from_released_intervals(self, each: Ends, together: Ends) -> Shares:
         """The average client's distribution from intervals of the released shares: of each alone, and of all together."""
-        all_low, all_high = self.share_intervals(together)
-        all_low = lower_ends_together(all_low, self.share_bounds[0])
-        return Shares(self.share_estimates, *self.share_intervals(each), all_low, all_high)
+        all_low, all_high = self.client_intervals_from_released(together)
+        all_low = simultaneous_lower_ends(all_low, self.share_bounds[0])
+        return Shares(self.share_estimates, *self.client_intervals_from_released(each), all_low, all_high)
 
     @cached_property
     def nearest(self) -> Floats:
@@ -157,28 +158,31 @@ class PopulationEstimate(ABC):
             DiscreetError: for names that are none, and for named statistics of outcomes that are labels.
         """
         if callable(wanted):
-            return self._average(getattr(wanted, "__name__", "statistic"), evaluate_on_outcomes(self.domain, wanted))
+            name = getattr(wanted, "__name__", "statistic")
+            return self._estimate_average(name, evaluate_function_on_outcomes(self.domain, wanted))
         name, _, parameter = str(wanted).partition(":")
         match name:
             case "mean" if not parameter:
-                return self._average(name, first_moment(self.domain))
+                return self._estimate_average(name, outcome_value_function(self.domain))
             case "variance" if not parameter:
-                return self._variance()
+                return self._estimate_variance()
             case "median" if not parameter:
-                return self._quantile(wanted, 0.5)
+                return self._estimate_quantile(wanted, 0.5)
             case "quantile":
-                return self._quantile(wanted, OPEN_UNIT.check("quantile", parse_parameter(wanted, parameter)))
+                level = OPEN_UNIT.check("quantile", parse_statistic_parameter(wanted, parameter))
+                return self._estimate_quantile(wanted, level)
             case "at-most":
-                return self._average(wanted, threshold_indicator(self.domain, parse_parameter(wanted, parameter)))
+                threshold = parse_statistic_parameter(wanted, parameter)
+                return self._estimate_average(wanted, threshold_indicator(self.domain, threshold))
         raise DiscreetError(
             f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
         )
 
-    def _variance(self) -> Estimate:
+    def _estimate_variance(self) -> Estimate:
         """E (x - c)^2 - (E x - c)^2, each with half of the error probability; c near the mean keeps both small."""
-        first = self._average("mean", first_moment(self.domain), among=2)
+        first = self._estimate_average("mean", outcome_value_function(self.domain), among=2)
         centre = 0.5 * (first.low + first.high)
-        second = self._average("squares", squared_deviations(self.domain, centre), among=2)
+        second = self._estimate_average("squares", squared_deviation_function(self.domain, centre), among=2)
         estimate = None
         if first.estimate is not None and second.estimate is not None:
             estimate = second.estimate - (first.estimate - centre) ** 2
@@ -191,7 +195,7 @@ class PopulationEstimate(ABC):
             second.blur,
         )
 
-    def _example_doubts(self, released: str) -> tuple[str, ...]:
+    def _doubts_about_examples(self, released: str) -> tuple[str, ...]:
         """The doubt that weighted examples raise, if there are any that do not explain the releases."""
         if self.reweighted is None or self.reweighted.explains:
             return ()
@@ -246,7 +250,7 @@ class Population(PopulationEstimate):
     @property
     def clients(self) -> int:  # type: ignore[override]  # a field of the other
         """The number of clients: that of samples, unless each released several."""
-        return self.samples if self.rows is None else self.rows.clients
+        return self.samples if self.rows is None else self.rows.client_count
 
     @property
     def exact(self) -> bool:
@@ -264,28 +268,29 @@ class Population(PopulationEstimate):
     def law(self) -> Shares:
         """The average client's distribution. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
         each, together = (
-            self.rows.share_ends(self.confidence, among=among)
+            self.rows.share_interval_ends(self.confidence, among=among)
             if self.rows is not None
             else band_interval_ends(
                 self.counts, self.clients, self.confidence, self.inversion, self.reference, among=among
             )
             for among in (1, len(self.counts))
         )
-        return self.law_from_intervals(each, together)
+        return self.law_from_released_intervals(each, together)
 
     @property
     def share_bounds(self) -> Ends:
         """The least and the largest share of each outcome that clients inside the family can have."""
-        return membership_bounds(self.bounds, self.reference)
+        return share_bounds_of_members(self.bounds, self.reference)
 
     @cached_property
     def share_estimates(self) -> Floats:
         """The estimate of the average client's distribution, without intervals."""
-        return np.asarray(self.inversion.low(self.reference, self._frequencies)) if self.exact else self._frequencies
+        released = self._released_frequencies
+        return np.asarray(self.inversion.low(self.reference, released)) if self.exact else released
 
-    def share_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
+    def client_intervals_from_released(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of P's shares from intervals of Q's; `mu`: the masses of the events, by default of the outcomes."""
-        return invert_intervals(self.inversion, self.bounds, self.reference if mu is None else mu, released)
+        return invert_released_intervals(self.inversion, self.bounds, self.reference if mu is None else mu, released)
 
     def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
         """The average of a function of the outcome, or a named one: "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
@@ -306,10 +311,10 @@ class Population(PopulationEstimate):
             (True, constants.B * self.reference, "more than"),
             (False, constants.b * self.reference, "less than"),
         ):
-            place = self._first_impossible_outcome(limit, above=above)
+            place = self._first_outcome_past_limit(limit, above=above)
             if place is not None:
                 said.append(
-                    f"{self.domain.names[place]!r} makes up {self._frequencies[place]:.3g} of the samples, {word} the "
+                    f"{self.domain.names[place]!r} makes up {self._released_frequencies[place]:.3g} of the samples, {word} the "
                     f"{limit[place]:.3g} that this agreement allows whoever the clients are; are these "
                     "raw values instead of samples, or samples of another agreement"
                 )
@@ -336,53 +341,52 @@ class Population(PopulationEstimate):
             )
         cut = 0
         if isinstance(self.domain, Bins) and isinstance(self.sampler, Sampler):
-            cut = count_cut_cells(self.sampler, self.domain)
+            cut = count_cells_cut_by_bins(self.sampler, self.domain)
         if cut:
             said.append(
                 f"edges lie inside {cut:,} of the cells that are released: inside a cell samples follow the reference, so shares beside "
                 "such an edge are those of clients that do so too; say bins= to keep to whole cells"
             )
-        return (*said, *self._example_doubts("samples"))
+        return (*said, *self._doubts_about_examples("samples"))
 
-    def _first_impossible_outcome(self, limits: Floats, *, above: bool) -> int | None:
+    def _first_outcome_past_limit(self, limits: Floats, *, above: bool) -> int | None:
         """The first outcome whose share is almost surely beyond its limit."""
         among = len(self.counts)
         if self.rows is None:
-            return first_outcome_past_limit(
-                self.counts, self.clients, limits, one_sided_error(1.0 - 2.0 * _IMPOSSIBLE, among), above=above
-            )
-        low, high = self.rows.share_ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
+            miss = one_sided_miss_probability(1.0 - 2.0 * _IMPOSSIBLE, among)
+            return first_outcome_past_limit(self.counts, self.clients, limits, miss, above=above)
+        low, high = self.rows.share_interval_ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
         past = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
         return int(past[0]) if len(past) else None
 
-    def _cumulative_share_ends(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
+    def _cumulative_share_interval_ends(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
         """Intervals of the cumulative shares of the outcomes in this order, with these cumulative counts."""
         if self.rows is not None:
-            return self.rows.cumulative_share_ends(order, self.confidence)
-        return clopper_pearson(counts, self.clients, self.confidence)
+            return self.rows.cumulative_share_interval_ends(order, self.confidence)
+        return clopper_pearson_interval_ends(counts, self.clients, self.confidence)
 
-    def _average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
+    def _estimate_average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
         least, most = float(phi.low.min()), float(phi.high.max())
         event = phi.low == most
         if self.rows is None and least < most and ((phi.low == phi.high) & (event | (phi.low == least))).all():
-            low, high = (least + (most - least) * end for end in self._event_interval(event, among))
+            low, high = (least + (most - least) * end for end in self._event_share_interval(event, among))
         else:
-            low = min(max(-self._largest_average(-phi.low, among), least), most)
-            high = min(max(self._largest_average(phi.high, among), least), most)
+            low = min(max(-self._average_upper_bound(-phi.low, among), least), most)
+            high = min(max(self._average_upper_bound(phi.high, among), least), most)
         estimate = float(self.share_estimates @ phi.values) if self.exact else None
         blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
         bias = float(phi.values.max() - phi.values.min()) * self.largest_bias
-        released = float(self._frequencies @ phi.values)
+        released = float(self._released_frequencies @ phi.values)
         return Estimate(name, estimate, min(low, high), max(low, high), released, blur, bias)
 
-    def _event_interval(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
+    def _event_share_interval(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
         """The interval of the share of an event: the average of a function with two values."""
         counts, mu = np.array([self.counts[event].sum()]), np.array([min(float(self.reference[event].sum()), 1.0)])
         ends = band_interval_ends(counts, self.clients, self.confidence, self.inversion, mu, among=among)
-        low, high = self.share_intervals(ends, mu)
+        low, high = self.client_intervals_from_released(ends, mu)
         return float(low[0]), float(high[0])
 
-    def _largest_average(self, phi: Floats, among: int) -> float:
+    def _average_upper_bound(self, phi: Floats, among: int) -> float:
         """The largest average of phi that P can have given the counts, with the noise of that end.
 
         max {P(phi) : low <= P <= high} = min over c of c + high((phi - c)+) - low((c - phi)+), which is affine in Q for each c. The best c
@@ -390,24 +394,24 @@ class Population(PopulationEstimate):
         """
         low, high = self.inversion.low, self.inversion.high
         order = np.argsort(-phi)
-        least = low(self.reference, self._frequencies)
-        room = np.cumsum(np.maximum(high(self.reference, self._frequencies) - least, 0.0)[order])
+        least = low(self.reference, self._released_frequencies)
+        room = np.cumsum(np.maximum(high(self.reference, self._released_frequencies) - least, 0.0)[order])
         place = min(int(np.searchsorted(room, 1.0 - least.sum())), len(phi) - 1)
         c = float(phi[order[place]])
         above, below = np.maximum(phi - c, 0.0), np.maximum(c - phi, 0.0)
         sampled = high.released * above - low.released * below
         fixed = c + float(self.reference @ (high.reference * above - low.reference * below))
         if self.rows is not None:
-            return fixed + self.rows.largest_average(sampled, self.confidence, among=among)
-        return fixed + largest_average(sampled, self.counts, self.confidence, among=among)
+            return fixed + self.rows.average_upper_bound(sampled, self.confidence, among=among)
+        return fixed + average_upper_bound(sampled, self.counts, self.confidence, among=among)
 
-    def _quantile(self, name: str, level: float) -> Estimate:
+    def _estimate_quantile(self, name: str, level: float) -> Estimate:
         """All thresholds whose cumulative share has an interval that contains the level; outcomes must be in order."""
         values = numeric_outcomes(self.domain, name)
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.counts[order])
         mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
-        low, high = self.share_intervals(self._cumulative_share_ends(order, below), mu)
+        low, high = self.client_intervals_from_released(self._cumulative_share_interval_ends(order, below), mu)
         low[-1] = high[-1] = 1.0
         first = int(np.argmax(high >= level))
         last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0
@@ -417,7 +421,7 @@ class Population(PopulationEstimate):
             law = self.share_estimates if isinstance(self.domain, Bins) else self.nearest
             estimate = quantile_of_law(law[order], values[order], level)
         released = float(values[order][np.argmax(below / self.samples >= level)])
-        return Estimate(name, estimate, *quantile_fields(self.domain, values[order], first, last, released))
+        return Estimate(name, estimate, *quantile_estimate_fields(self.domain, values[order], first, last, released))
 
     released = OldName("released_shares")
 
@@ -467,7 +471,7 @@ class ReportedPopulation(PopulationEstimate):
     def law(self) -> Shares:
         """The average client's law. Its estimate is unbiased and may be negative; intervals lie in [0, 1]."""
         released = self.released_shares
-        return self.law_from_intervals((released.low, released.high), (released.all_low, released.all_high))
+        return self.law_from_released_intervals((released.low, released.high), (released.all_low, released.all_high))
 
     @property
     def share_bounds(self) -> Ends:
@@ -477,12 +481,12 @@ class ReportedPopulation(PopulationEstimate):
     @property
     def share_estimates(self) -> Floats:
         """The estimate of the average client's law, without intervals."""
-        return self._unbiased_shares(self._frequencies)
+        return self._unbiased_shares_from_support(self._released_frequencies)
 
     @cached_property
     def standard_errors(self) -> Floats:
         """Of the estimates, from the counts; those of the very clients at hand are no larger."""
-        held = self._frequencies
+        held = self._released_frequencies
         return np.asarray(np.sqrt(held * (1.0 - held) / self.clients) / self.sampler.chances.gap)
 
     @cached_property
@@ -495,14 +499,14 @@ class ReportedPopulation(PopulationEstimate):
     @property
     def doubts(self) -> tuple[str, ...]:
         """Warnings to read before trusting the numbers; empty if there are none."""
-        return self._example_doubts("reports")
+        return self._doubts_about_examples("reports")
 
-    def share_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
+    def client_intervals_from_released(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of the probabilities that a report holds an outcome, as intervals of its share; no reference counts in them."""
-        low, high = (np.clip(self._unbiased_shares(end), 0.0, 1.0) for end in released)
+        low, high = (np.clip(self._unbiased_shares_from_support(end), 0.0, 1.0) for end in released)
         return low, high
 
-    def _unbiased_shares(self, held: Floats) -> Floats:
+    def _unbiased_shares_from_support(self, held: Floats) -> Floats:
         chances = self.sampler.chances
         return (held - chances.outside) / chances.gap
 
@@ -510,10 +514,14 @@ class ReportedPopulation(PopulationEstimate):
     def _support_statistics(self) -> SupportStatistics | ReportRows:
         return SupportStatistics(self.sampler, self.counts, self.clients) if self.rows is None else self.rows
 
-    def _average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
-        least, most, miss = float(phi.low.min()), float(phi.high.max()), one_sided_error(self.confidence, among)
-        low = min(max(-self._support_statistics.largest_mean(-phi.low, miss), least), most)
-        high = min(max(self._support_statistics.largest_mean(phi.high, miss), least), most)
+    def _estimate_average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
+        least, most, miss = (
+            float(phi.low.min()),
+            float(phi.high.max()),
+            one_sided_miss_probability(self.confidence, among),
+        )
+        low = min(max(-self._support_statistics.mean_upper_bound(-phi.low, miss), least), most)
+        high = min(max(self._support_statistics.mean_upper_bound(phi.high, miss), least), most)
         middle = float(phi.values.mean())
         held = float((phi.values - middle) @ self.counts) / self.samples
         blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
@@ -521,19 +529,20 @@ class ReportedPopulation(PopulationEstimate):
             name, middle + held / self.sampler.chances.gap, min(low, high), max(low, high), middle + held, blur
         )
 
-    def _quantile(self, name: str, level: float) -> Estimate:
+    def _estimate_quantile(self, name: str, level: float) -> Estimate:
         """All thresholds whose share is not rejected; outcomes must be numbers."""
         values = numeric_outcomes(self.domain, name)
         order = np.argsort(values, kind="stable")
-        first, last = self._support_statistics.quantile_places(order, level, one_sided_error(self.confidence))
+        miss = one_sided_miss_probability(self.confidence)
+        first, last = self._support_statistics.quantile_place_range(order, level, miss)
         estimate = quantile_of_law(self.nearest[order], values[order], level)
-        return Estimate(name, estimate, *quantile_fields(self.domain, values[order], first, last, estimate))
+        return Estimate(name, estimate, *quantile_estimate_fields(self.domain, values[order], first, last, estimate))
 
 
 AnyPopulation = Population | ReportedPopulation
 
 
-def merge_counts(populations: Sequence[AnyPopulation]) -> AnyPopulation:
+def merge_populations(populations: Sequence[AnyPopulation]) -> AnyPopulation:
     """The estimate from the releases of several groups of clients together, all of one sampler."""
     first, *others = populations
     counts = sum((each.counts for each in others), first.counts)

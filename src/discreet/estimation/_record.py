@@ -1,4 +1,4 @@
-"""`record`: an estimate as plain values for programs, the same from a command and from a service.
+"""`estimate_record`: an estimate as plain values for programs, the same from a command and from a service.
 
 Notes tell a reader what to know before trusting the numbers: what the records leave open, which clients the intervals exclude, and doubts
 that the samples raise. If the truth is known, `Fidelity` measures the distance of an estimate from it: total variation, KL, squared
@@ -21,7 +21,7 @@ from discreet.domain import Domain
 from discreet.estimation._from_releases import InvertedPopulation
 from discreet.estimation._groups import GroupedPopulation, PooledPopulation, shares_within
 from discreet.estimation._intervals import Shares
-from discreet.estimation._planning import known_excess
+from discreet.estimation._planning import variance_excess_or_none
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
 from discreet.estimation._shifts import Change, Liars, ReportLiars, SurveyChange, liars, shifts_per_half_interval
 from discreet.estimation._statistics import Estimate
@@ -56,7 +56,7 @@ def measure_fidelity(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
     )
 
 
-def notes(found: AnyPopulation, agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
+def estimate_notes(found: AnyPopulation, agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
     """What a reader should know. `named`: the samples say which agreement they were made under; `distinct`: each is another client's."""
     trusted = trust_notes(agreed, named=named, distinct=distinct)
     return (
@@ -66,7 +66,7 @@ def notes(found: AnyPopulation, agreed: Agreement, *, named: bool = True, distin
     )
 
 
-def record(
+def estimate_record(
     found: AnyPopulation,
     agreed: Agreement,
     notes: Sequence[str],
@@ -92,7 +92,7 @@ def record(
         columns["truth"] = np.asarray(truth, dtype=np.float64).tolist()
     made: dict[str, Any] = {
         released: found.samples,
-        **_agreement_terms(agreed),
+        **_agreement_fields(agreed),
         "confidence": found.confidence,
         "identifiable": found.exact,
         **({} if isinstance(found, ReportedPopulation) else {"largest_bias_of_samples": found.largest_bias}),
@@ -100,7 +100,7 @@ def record(
         "shares": _columns_to_rows(columns),
         "statistics": [asdict(each) for each in statistics],
         "notes": list(notes),
-        "liars": _liar_terms(found.law, one.shift, one.band_shift),
+        "liars": _liar_fields(found.law, one.shift, one.band_shift),
     }
     if lies is not None:
         made["liars"] |= {"number": lies.number, "shift": lies.shift}
@@ -116,7 +116,7 @@ def record(
             name: {key: None if part is None else json_number(part) for key, part in asdict(each).items()}
             for name, each in law_fidelities(found, truth).items()
         }
-    excess = known_excess(found.sampler)
+    excess = variance_excess_or_none(found.sampler)
     if excess is not None:
         made["times_the_least_variance"] = excess
     cost = rounds_cost(agreed)
@@ -125,17 +125,17 @@ def record(
     return made
 
 
-def _agreement_terms(agreed: Agreement) -> dict[str, Any]:
+def _agreement_fields(agreed: Agreement) -> dict[str, Any]:
     return {"agreement": agreed.id, "mechanism": agreed.mechanism, "epsilon": agreed.epsilon}
 
 
-def _liar_terms(law: Shares, shift: float, band_shift: float) -> dict[str, Any]:
+def _liar_fields(law: Shares, shift: float, band_shift: float) -> dict[str, Any]:
     """What one liar can have done, and how many can move a share by half of its longest interval."""
     return {"one": shift, "one_at_ends": band_shift, "as_far_as_intervals": shifts_per_half_interval(law, shift)}
 
 
 def inverted_record(found: InvertedPopulation, agreed: Agreement, notes: Sequence[str]) -> dict[str, Any]:
-    """An estimate from the samples of a mechanism of somebody's own, in the fields of `record`."""
+    """An estimate from the samples of a mechanism of somebody's own, in the fields of `estimate_record`."""
     columns = {
         "outcome": found.domain.names,
         "samples": found.counts.tolist(),
@@ -145,13 +145,13 @@ def inverted_record(found: InvertedPopulation, agreed: Agreement, notes: Sequenc
     }
     return {
         "samples": found.samples,
-        **_agreement_terms(agreed),
+        **_agreement_fields(agreed),
         "confidence": found.confidence,
         "identifiable": True,
         "shares": _columns_to_rows(columns),
         "statistics": [],
         "notes": list(notes),
-        "liars": _liar_terms(found.law, found.liar_shift, found.liar_shift),
+        "liars": _liar_fields(found.law, found.liar_shift, found.liar_shift),
     }
 
 
@@ -183,7 +183,7 @@ def group_record(
         groups.append(told)
     return {
         released: found.clients,
-        **_agreement_terms(agreed),
+        **_agreement_fields(agreed),
         "confidence": found.confidence,
         "identifiable": first.exact,
         "by": by,
@@ -198,7 +198,7 @@ def change_record(
 ) -> dict[str, Any]:
     """A change as JSON holds it; `agreed`: the agreements before and after."""
     sides = [
-        {"clients": each.clients, **_agreement_terms(terms)}
+        {"clients": each.clients, **_agreement_fields(terms)}
         for each, terms in zip((found.before, found.after), agreed, strict=True)
     ]
     columns = {
@@ -243,11 +243,11 @@ def pooled_record(found: PooledPopulation, agreed: Sequence[Agreement], notes: S
 
 def _columns_to_rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Columns as a list of rows; shares with their intervals become objects."""
-    plain = {name: _share_objects(part) if isinstance(part, Shares) else part for name, part in columns.items()}
+    plain = {name: _shares_as_json(part) if isinstance(part, Shares) else part for name, part in columns.items()}
     return [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
 
 
-def _share_objects(shares: Shares) -> list[dict[str, float]]:
+def _shares_as_json(shares: Shares) -> list[dict[str, float]]:
     fields = vars(shares)
     return [
         dict(zip(fields, ends, strict=True)) for ends in zip(*(each.tolist() for each in fields.values()), strict=True)
@@ -299,8 +299,8 @@ def survey_record(found: SurveyAnswers, agreed: Agreement, notes: Sequence[str])
                 "columns": list(answer.question.columns),
                 "unit": answer.unit or None,
                 "clients": answer.clients,
-                "answers": [{name: _known_or_null(value) for name, value in row.items()} for row in answer.rows()],
-                **_total_of_mean(found, place),
+                "answers": [{name: _null_if_nan(value) for name, value in row.items()} for row in answer.rows()],
+                **_total_record_of_mean(found, place),
             }
             for place, answer in enumerate(found)
         ],
@@ -314,25 +314,25 @@ def empty_survey_record(agreed: Agreement, clients: int, confidence: float) -> d
     return {"agreement": about, "clients": clients, "confidence": confidence, "questions": [], "notes": []}
 
 
-def _known_or_null(value: Any) -> Any:
+def _null_if_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _total_of_mean(found: SurveyAnswers, place: int) -> dict[str, Any]:
+def _total_record_of_mean(found: SurveyAnswers, place: int) -> dict[str, Any]:
     """The total beside a mean that is known."""
     if found[place].question.kind != "mean" or not found[place].is_known:
         return {}
     return {"total": dict(zip(("estimate", "low", "high"), found.total(place), strict=True))}
 
 
-def law_rows(names: Sequence[str], law: Shares) -> list[dict[str, Any]]:
+def share_rows_by_name(names: Sequence[str], law: Shares) -> list[dict[str, Any]]:
     """A row for each name, with its estimate and intervals; what is not known is null."""
     keys = ("estimate", "low", "high", "all_low", "all_high")
-    values = (list(map(_known_or_null, np.ravel(getattr(law, key)).tolist())) for key in keys)
+    values = (list(map(_null_if_nan, np.ravel(getattr(law, key)).tolist())) for key in keys)
     return [{"name": name, **dict(zip(keys, row, strict=True))} for name, *row in zip(names, *values, strict=True)]
 
 
-def naming_notes(*, named: bool, distinct: bool) -> list[str]:
+def unnamed_report_notes(*, named: bool, distinct: bool) -> list[str]:
     """What reports on a survey leave open: under which agreement, and by whom."""
     said = []
     if not named:
@@ -346,7 +346,7 @@ def survey_notes(found: SurveyAnswers, *, named: bool = True, distinct: bool = T
     """What a reader of the answers should know."""
     silent = [answer.question.title for answer in found if not answer.is_known]
     asked = [f"nobody was asked {', '.join(silent)}, since few clients take part"] if silent else []
-    return [*naming_notes(named=named, distinct=distinct), *asked]
+    return [*unnamed_report_notes(named=named, distinct=distinct), *asked]
 
 
 def survey_groups_record(
@@ -370,13 +370,14 @@ def survey_change_record(
         "before": survey_record(found.before, agreed[0], []),
         "after": survey_record(found.after, agreed[1], []),
         "changes": [
-            {"question": answer.question.title, "answers": law_rows(answer.names, law)} for answer, law in changes
+            {"question": answer.question.title, "answers": share_rows_by_name(answer.names, law)}
+            for answer, law in changes
         ],
         "notes": list(notes),
     }
 
 
-def questions_within(found: SurveyAnswers, column: str) -> list[int]:
+def questions_with_shares_within(found: SurveyAnswers, column: str) -> list[int]:
     """The places of the questions that tell shares within the private groups of a column."""
     return [
         place
@@ -385,14 +386,14 @@ def questions_within(found: SurveyAnswers, column: str) -> list[int]:
     ]
 
 
-def names_within(found: SurveyAnswers, place: int, column: str) -> list[str]:
+def outcome_names_within(found: SurveyAnswers, place: int, column: str) -> list[str]:
     """The outcomes of the other columns of a question, in the order of `shares_within`."""
     return joint_labels(
         found.sampler.survey.columns, [name for name in found[place].question.columns if name != column]
     )
 
 
-def within_record(found: SurveyAnswers, notes: Sequence[str], *, by: str) -> dict[str, Any]:
+def shares_within_record(found: SurveyAnswers, notes: Sequence[str], *, by: str) -> dict[str, Any]:
     """Shares within the private groups of a column as JSON holds them; without questions that tell them, none."""
     return {
         "by": by,
@@ -402,11 +403,11 @@ def within_record(found: SurveyAnswers, notes: Sequence[str], *, by: str) -> dic
             {
                 "question": found[place].question.title,
                 "groups": {
-                    str(group): law_rows(names_within(found, place, by), law)
+                    str(group): share_rows_by_name(outcome_names_within(found, place, by), law)
                     for group, law in shares_within(found, place, by).items()
                 },
             }
-            for place in questions_within(found, by)
+            for place in questions_with_shares_within(found, by)
         ],
         "notes": list(notes),
     }

@@ -28,9 +28,9 @@ samples that fell on them in equal parts. Leave-one-out, to first order, shows h
 strongest one that is within a standard error of the best, and at least one sample for each outcome. If the examples are like the clients,
 they stay as they are; otherwise the samples move them.
 
-**Reports** (`reweight_reported`). A report is an outcome of the output distribution on blocks, and blocks that nobody reported have f = 0:
-the problem, its certificate and the choice of the pull are the same on the blocks that were reported. These can be many; the matrix of a
-step is then one of examples by examples (Woodbury's identity).
+**Reports** (`reweight_examples_to_reports`). A report is an outcome of the output distribution on blocks, and blocks that nobody reported
+have f = 0: the problem, its certificate and the choice of the pull are the same on the blocks that were reported. These can be many; the
+matrix of a step is then one of examples by examples (Woodbury's identity).
 
 **Samples less their bias.** The average client is the average output distribution plus E(P - Q), and only the second term needs examples.
 `debiased` is the shares of the samples plus sum_i w_i (p_i - q_i), projected to the nearest distribution. It has the noise of the samples,
@@ -141,7 +141,7 @@ def _follow_central_path(q: Floats, f: Floats, w: Floats, v: Floats, pull: float
             break
         ds = -(q @ dv)
         dw = (aim - w * s - w * ds) / s
-        length = min(1.0, *(_INSIDE * _step_to_boundary(*pair) for pair in ((v, dv), (w, dw), (s, ds))))
+        length = min(1.0, *(_INSIDE * _longest_positive_step(*pair) for pair in ((v, dv), (w, dw), (s, ds))))
         if not length > 1e-12:
             break
         w, v = w + length * dw, v + length * dv
@@ -163,7 +163,8 @@ def _solve_newton_step(q: Floats, weights: Floats, diagonal: Floats, right: Floa
     return np.asarray(plain - (scipy.linalg.cho_solve(factor, u @ plain, check_finite=False) @ u) / diagonal)
 
 
-def _step_to_boundary(value: Floats, step: Floats) -> float:
+def _longest_positive_step(value: Floats, step: Floats) -> float:
+    """The longest step along which no entry of a positive value turns negative; infinite if none falls."""
     fastest = float((-step / value).max())
     return 1.0 / fastest if fastest > 0.0 else math.inf
 
@@ -226,7 +227,7 @@ def reweight_examples(
     released = np.hstack([_output_laws(sampler, laws) for sampler, _ in rounds])
     number = float(counts.sum())
     shares = counts / number
-    found, fitted = _fit_weights(released, shares, number, laws.shape[1], pull)
+    found, fitted = _fit_example_weights(released, shares, number, laws.shape[1], pull)
     law = np.asarray(found.weights @ laws)
     unexplained = (shares - found.law * _sample_share_of_rounds(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
     return Reweighted(
@@ -239,7 +240,9 @@ def reweight_examples(
     )
 
 
-def reweight_reported(sampler: ReportSampler, reports: Reports, laws: Floats, supports: Integers) -> Reweighted:
+def reweight_examples_to_reports(
+    sampler: ReportSampler, reports: Reports, laws: Floats, supports: Integers
+) -> Reweighted:
     """Examples (N, k) reweighted to explain reports. A report is an outcome of the law on blocks, so all of the above holds for it.
 
     Blocks that nobody reported have no share in the likelihood, and need not be listed. `strain` compares supports with those of the
@@ -259,7 +262,7 @@ def reweight_reported(sampler: ReportSampler, reports: Reports, laws: Floats, su
         blocks.blocks / blocks.holding
     )  # times the number of blocks, which changes no weight
     shares = often / number
-    found, fitted = _fit_weights(released, shares, number, laws.shape[1])
+    found, fitted = _fit_example_weights(released, shares, number, laws.shape[1])
     law, chances = np.asarray(found.weights @ laws), sampler.chances
     expected = chances.outside + chances.gap * law
     beyond = supports / number - expected
@@ -269,7 +272,7 @@ def reweight_reported(sampler: ReportSampler, reports: Reports, laws: Floats, su
     return Reweighted(law, nearest_law(law + beyond), found.weights, found.pull * number, found.gap, strain)
 
 
-def _fit_weights(
+def _fit_example_weights(
     released: Floats, shares: Floats, number: float, outcomes: int, pull: float | None = None
 ) -> tuple[ExampleMixture, float]:
     """The best mixture at the pull that is given, or else chosen, and the optimism of its likelihood."""
@@ -305,10 +308,10 @@ def _choose_pull(path: Sequence[ExampleMixture], freedoms: Sequence[Floats], sha
     raise AssertionError("the best is no worse than itself")
 
 
-def reported_example_laws(sampler: ReportSampler, examples: Any) -> Floats:
+def example_laws_for_reports(sampler: ReportSampler, examples: Any) -> Floats:
     """Examples as distributions (N, k) on the outcomes that are reported."""
     given = examples if hasattr(examples, "tocsr") else sampler.family.as_rows(examples, "examples")
-    return as_examples(given, None, sampler.family.size, name="examples").dense()
+    return as_examples(given, None, sampler.family.size, name="examples").dense_laws()
 
 
 def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
@@ -330,7 +333,7 @@ def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
         raise DiscreetError(
             f"examples has {shape[0]:,} rows on {shape[1]:,} outcomes, more than {LARGEST_TABLE:,} numbers; take fewer of them, at random"
         )
-    return as_examples(given, None, sampler.carrier.size, name="examples").dense()
+    return as_examples(given, None, sampler.carrier.size, name="examples").dense_laws()
 
 
 def _falling_pulls(least: float, number: float) -> list[float]:

@@ -1,6 +1,6 @@
 """Tables of released samples and reports: counted in one streaming pass, also by groups, and written as synthetic data.
 
-An estimate needs only counts of outcomes (`tally`, and of every group `group_counts`). Every record is checked against the agreement: a
+An estimate needs only counts of outcomes (`tally`, and of every group `tally_by_group`). Every record is checked against the agreement: a
 record of another agreement, or an unknown sample, is an error that names it, before anything is estimated. Clients are told apart
 (`discreet.estimation._client_tables`).
 
@@ -34,9 +34,9 @@ from discreet.estimation._client_tables import (
     GroupReader,
     client_column_name,
     group_sort_key,
-    rows_by_client,
+    read_samples_by_client,
 )
-from discreet.estimation._counting import LARGEST, line_of
+from discreet.estimation._counting import LARGEST, line_cells_of
 from discreet.estimation._population import AnyPopulation, Population
 from discreet.mechanisms import AnyFamily, JointSampler, ReportCounts, ReportSampler, Sampler
 from discreet.tables import (
@@ -92,12 +92,12 @@ def coding_and_sampler(agreement: Agreement, domain: Any = None) -> tuple[Coding
     if isinstance(agreement.family, ContinuousTerms):
         refuse_domain(agreement, domain)
         sampler = agreement.sampler()
-        return Coding(line_of(sampler)), sampler
+        return Coding(line_cells_of(sampler)), sampler
     coding = agreed_coding(agreement, domain)
     return coding, agreement.sampler(agreed_family(agreement, coding))
 
 
-def agreed_joint_outcomes(agreement: Agreement, domain: Any = None) -> tuple[Coding, JointSampler]:
+def coding_and_joint_sampler(agreement: Agreement, domain: Any = None) -> tuple[Coding, JointSampler]:
     """The same for an agreement on several samples of each client drawn together."""
     coding = agreed_coding(agreement, domain)
     return coding, agreement.joint_sampler(agreed_family(agreement, coding))
@@ -116,22 +116,22 @@ def tally(
 
     `rounds`: the number of samples of each client; records must then name their clients.
     """
-    _check_column(source, agreement, sample, "samples")
+    _refuse_missing_column(source, agreement, sample, "samples")
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
-    key, typed = typed_column(source, sample, coding)
+    key, typed = typed_expression_and_coding(source, sample, coding)
     reader = _ReleaseReader(source, agreement, sample, client_column)
     codes = outcome_codes(typed, KEY)
     counts = np.zeros(typed.size, dtype=np.int64)
     strange: list[Any] = []
-    for frame in reader.read_frames(key, codes if typed.has_cells else pl.col(KEY), count=True):
+    for frame in reader.read_record_frames(key, codes if typed.has_cells else pl.col(KEY), count=True):
         outcomes = frame[KEY] if typed.has_cells else frame.select(codes).to_series()
         numbers = outcomes.to_numpy().astype(np.int64)
         unknown = numbers >= FIRST_MARK
         if unknown.any():
             strange += frame.filter(pl.Series(unknown))[KEY].to_list()
             if typed.has_cells:
-                _refuse_points(source, typed, key, sample)
+                _refuse_points_outside_cells(source, typed, key, sample)
             if len(strange) > FEW:
                 break
         else:
@@ -142,8 +142,8 @@ def tally(
             "they were not made under it, or the domain given is not the one agreed on"
         )
     if rounds > 1:
-        return SampleTally(counts, typed, reader.named, True, rows_by_client(source, key, reader.who, rounds))
-    reader.check_clients()
+        return SampleTally(counts, typed, reader.named, True, read_samples_by_client(source, key, reader.who, rounds))
+    reader.refuse_repeated_clients()
     return SampleTally(counts, typed, reader.named, reader.distinct)
 
 
@@ -177,21 +177,23 @@ def tally_reports(
     coding = agreed_coding(agreement, domain)
     sampler = agreement.report_sampler(agreed_family(agreement, coding))
     if {PLACE, COUNTED} <= set(source.schema) and column not in source.schema:
-        return _read_report_table(source, agreement, coding, sampler, rounds)
-    reader = _report_reader(source, agreement, column)
+        return _read_tallied_reports(source, agreement, coding, sampler, rounds)
+    reader = _make_report_reader(source, agreement, column)
     counted, kept = ReportCounts(sampler), list[NDArray[np.uint64]]()
-    for reports in _join_batches(_read_reports(reader, source, column, sampler.blocks.report_description)):
+    for reports in _merge_report_batches(
+        _read_report_batches(reader, source, column, sampler.blocks.report_description)
+    ):
         counted.add(reports)
         if keep:
             kept.append(reports)
     if rounds > 1:
-        rows = rows_by_client(source, _whole_number_column(column), reader.who, rounds)
+        rows = read_samples_by_client(source, _whole_number_expression(column), reader.who, rounds)
         return ReportTally(counted, coding, reader.named, True, rows.astype(np.uint64))
-    reader.check_clients()
+    reader.refuse_repeated_clients()
     return ReportTally(counted, coding, reader.named, reader.distinct, np.concatenate(kept) if kept else None)
 
 
-def _join_batches(batches: Iterator[NDArray[np.uint64]]) -> Iterator[NDArray[np.uint64]]:
+def _merge_report_batches(batches: Iterator[NDArray[np.uint64]]) -> Iterator[NDArray[np.uint64]]:
     """The same reports in fewer and larger batches: many are counted together in less time than one by one."""
     waiting, number = list[NDArray[np.uint64]](), 0
     for batch in batches:
@@ -215,9 +217,9 @@ class SurveyTally:
 
 def read_survey_reports(source: Source, agreement: Agreement, *, column: str = REPORT) -> SurveyTally:
     """The reports of a source on a survey, one of each client."""
-    reader = _report_reader(source, agreement, column)
-    reports = list(_read_reports(reader, source, column, "a survey's report is a whole number"))
-    reader.check_clients()
+    reader = _make_report_reader(source, agreement, column)
+    reports = list(_read_report_batches(reader, source, column, "a survey's report is a whole number"))
+    reader.refuse_repeated_clients()
     whole = np.concatenate(reports) if reports else np.zeros(0, dtype=np.uint64)
     return SurveyTally(whole, reader.named, reader.distinct)
 
@@ -238,7 +240,7 @@ class _ReleaseReader:
         self.distinct = self.who in source.schema
         self._clients = DistinctClients(source, self.who) if self.distinct else None
 
-    def read_frames(self, key: pl.Expr, code: pl.Expr, *, count: bool) -> Iterator[pl.DataFrame]:
+    def read_record_frames(self, key: pl.Expr, code: pl.Expr, *, count: bool) -> Iterator[pl.DataFrame]:
         """Frames of records, by the code of their key; `count`: of different ones, and how often each came."""
         source, clients = self._source, self._clients
         others = pl.col(AGREEMENT).ne_missing(self._agreement.id) if self.named else pl.lit(False)
@@ -259,13 +261,13 @@ class _ReleaseReader:
             if clients:
                 clients.remember_clients(rows)
 
-    def check_clients(self) -> None:
+    def refuse_repeated_clients(self) -> None:
         """Raise an error for a client that comes twice."""
         if self._clients:
-            self._clients.check_repeated()
+            self._clients.refuse_repeated_clients()
 
 
-def _check_column(source: Source, agreement: Agreement, column: str, kind: str) -> None:
+def _refuse_missing_column(source: Source, agreement: Agreement, column: str, kind: str) -> None:
     """Raise an error for a source without the column of the agreed kind: samples or reports."""
     if column not in source.schema:
         other, usual = ("reports", REPORT) if kind == "samples" else ("samples", "sample")
@@ -275,9 +277,11 @@ def _check_column(source: Source, agreement: Agreement, column: str, kind: str) 
         )
 
 
-def _read_reports(reader: _ReleaseReader, source: Source, column: str, layout: str) -> Iterator[NDArray[np.uint64]]:
+def _read_report_batches(
+    reader: _ReleaseReader, source: Source, column: str, layout: str
+) -> Iterator[NDArray[np.uint64]]:
     """The reports of a source, batch by batch; `layout` says what a report is, if one is none."""
-    for frame in reader.read_frames(_whole_number_column(column), pl.col(KEY), count=False):
+    for frame in reader.read_record_frames(_whole_number_expression(column), pl.col(KEY), count=False):
         if frame[KEY].null_count():
             raise DiscreetError(
                 f"column {column!r} of {source.name} holds what is no whole number from 0 to 2^64 - 1; {layout}"
@@ -285,9 +289,9 @@ def _read_reports(reader: _ReleaseReader, source: Source, column: str, layout: s
         yield frame[KEY].to_numpy()
 
 
-def _report_reader(source: Source, agreement: Agreement, column: str) -> _ReleaseReader:
+def _make_report_reader(source: Source, agreement: Agreement, column: str) -> _ReleaseReader:
     """A reader of reports, whose column holds whole numbers."""
-    _check_column(source, agreement, column, "reports")
+    _refuse_missing_column(source, agreement, column, "reports")
     kind = source.schema[column]
     if not (source.is_untyped or kind.is_integer() or (isinstance(kind, pl.Decimal) and kind.scale == 0)):
         raise DiscreetError(
@@ -296,11 +300,11 @@ def _report_reader(source: Source, agreement: Agreement, column: str) -> _Releas
     return _ReleaseReader(source, agreement, column)
 
 
-def _whole_number_column(column: str) -> pl.Expr:
+def _whole_number_expression(column: str) -> pl.Expr:
     return pl.col(column).cast(pl.UInt64, strict=False)
 
 
-def _read_report_table(
+def _read_tallied_reports(
     source: Source, agreement: Agreement, coding: Coding, sampler: ReportSampler, rounds: int
 ) -> ReportTally:
     """Reports of which a collector kept the table that they add up to, as `discreet export` writes it."""
@@ -325,7 +329,7 @@ def _read_report_table(
     return ReportTally(ReportCounts.from_table(sampler, whole), coding, named, True)
 
 
-def tally_joint(
+def tally_joint_samples(
     source: Source, agreement: Agreement, coding: Coding, *, samples: int, sample: str = "sample"
 ) -> SampleTally:
     """Count several samples of each client that were drawn together, with a row for each client.
@@ -348,14 +352,14 @@ def tally_joint(
     first, *others = source.schema
     client = first if others[:samples] == columns else "client"
     parts = [tally(source, agreement, coding, sample=column, client_column=client) for column in columns]
-    typed = [typed_column(source, column, coding)[0].alias(column) for column in columns]
+    typed = [typed_expression_and_coding(source, column, coding)[0].alias(column) for column in columns]
     frames = [frame.select(columns).rows() for frame in source.frames(lambda rows: rows.select(typed), columns)]
     rows = np.array([row for frame in frames for row in frame], dtype=object)
     one = parts[0]
     return SampleTally(sum((part.counts for part in parts), 0 * one.counts), one.coding, one.named, one.distinct, rows)
 
 
-def typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
+def typed_expression_and_coding(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
     """A column with the type that its domain needs (CSV has no types), and its coding."""
     if not source.is_untyped:
         return pl.col(column), fit_coding(coding, column, source.schema[column], agreed=True)
@@ -366,14 +370,14 @@ def typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, 
 def _refuse_other_agreements(source: Source, agreement: Agreement) -> None:
     """Raise an error that names the agreement of records made under another one."""
 
-    def records_elsewhere(frame: Any) -> Any:
+    def records_of_other_agreements(frame: Any) -> Any:
         return frame.filter(pl.col(AGREEMENT).ne_missing(agreement.id)).with_columns(pl.col(AGREEMENT).cast(pl.String))
 
-    found = source.examples(records_elsewhere, AGREEMENT, 1)
+    found = source.examples(records_of_other_agreements, AGREEMENT, 1)
     agreement.check_record(found[0] if found else None)
 
 
-def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) -> None:
+def _refuse_points_outside_cells(source: Source, coding: Coding, key: pl.Expr, sample: str) -> None:
     """Raise an error that names points outside all cells."""
     edges = np.asarray(coding.domain.edges)
 
@@ -386,17 +390,21 @@ def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) ->
     )
 
 
-def group_counts(
+def tally_by_group(
     source: Source, tallied: SampleTally | ReportTally, groups: ClientGroups, *, column: str, keep: bool = False
 ) -> tuple[dict[str, Any], dict[str, NDArray[np.uint64]], int]:
     """The counts of each group of a tallied source, its reports where they are to be kept, and how many clients were left out."""
-    whole = _whole_number_column(column)
-    typed, codes = (whole, None) if isinstance(tallied, ReportTally) else typed_column(source, column, tallied.coding)
+    whole = _whole_number_expression(column)
+    typed, codes = (
+        (whole, None)
+        if isinstance(tallied, ReportTally)
+        else typed_expression_and_coding(source, column, tallied.coding)
+    )
     counts: dict[str, Any] = {}
     kept: dict[str, list[NDArray[np.uint64]]] = {}
     most = max(1, min(MOST_GROUPS, LARGEST // tallied.coding.size))
     reader = GroupReader(source, typed, groups, column, most)
-    for called, part in reader.read_groups():
+    for called, part in reader.read_frames_by_group():
         keys = part[KEY] if codes is None else part.select(outcome_codes(codes, KEY)).to_series()
         numbers, often = keys.to_numpy(), part[NUMBER].to_numpy()
         if isinstance(tallied, ReportTally):
@@ -410,7 +418,7 @@ def group_counts(
     counted = tallied.counts.reports if isinstance(tallied, ReportTally) else int(tallied.counts.sum())
     if reader.total != counted:
         raise DiscreetError(f"{source.name} has changed since it was counted; start again")
-    reader.check_groups()
+    reader.refuse_missing_groups()
     ordered = {name: counts[name] for name in sorted(counts, key=group_sort_key)}
     return ordered, {name: np.concatenate(parts) for name, parts in kept.items()}, reader.missing
 
@@ -420,10 +428,10 @@ def survey_reports_by_group(
 ) -> tuple[dict[str, NDArray[np.uint64]], int]:
     """The reports of each group on a survey, and how many clients were left out."""
     kept: dict[str, list[NDArray[np.uint64]]] = {}
-    reader = GroupReader(source, _whole_number_column(column), groups, column, MOST_SURVEYED_GROUPS)
-    for called, part in reader.read_groups():
+    reader = GroupReader(source, _whole_number_expression(column), groups, column, MOST_SURVEYED_GROUPS)
+    for called, part in reader.read_frames_by_group():
         kept.setdefault(called, []).append(np.repeat(part[KEY].to_numpy(), part[NUMBER].to_numpy()))
-    reader.check_groups()
+    reader.refuse_missing_groups()
     return {name: np.concatenate(kept[name]) for name in sorted(kept, key=group_sort_key)}, reader.missing
 
 
@@ -442,7 +450,7 @@ def outcome_weights(found: Population) -> Floats:
     return weights
 
 
-def synthetic_counts(found: AnyPopulation, rows: int) -> NDArray[np.int64]:
+def synthetic_row_counts(found: AnyPopulation, rows: int) -> NDArray[np.int64]:
     """How many of `rows` rows should have each outcome: shares of `found.nearest`, off by less than one row each."""
     wanted: Floats = found.nearest * (check_count("rows", rows, most=10**9 - 1) / found.nearest.sum())
     whole = np.floor(wanted).astype(np.int64)
@@ -468,7 +476,9 @@ def points_in_bins(found: Population, numbers: NDArray[np.int64], place: Floats)
 _ROWS = 1 << 20
 
 
-def write_weighted(found: Population, source: Source, coding: Coding, output: str, *, sample: str = "sample") -> int:
+def write_weighted_samples(
+    found: Population, source: Source, coding: Coding, output: str, *, sample: str = "sample"
+) -> int:
     """Write every sample of the source with its weight, and return their number."""
     weights = outcome_weights(found)
     schema = pa.schema([("sample", coding.sample_type), ("weight", pa.float64())])
@@ -487,10 +497,10 @@ def write_weighted(found: Population, source: Source, coding: Coding, output: st
     return written
 
 
-def write_rows(found: AnyPopulation, coding: Coding, output: str, rows: int) -> int:
+def write_synthetic_rows(found: AnyPopulation, coding: Coding, output: str, rows: int) -> int:
     """So many rows with the shares of the estimated law, in random order, a part of them at a time."""
     rng = np.random.default_rng()
-    left = synthetic_counts(found, rows)
+    left = synthetic_row_counts(found, rows)
     schema = pa.schema([("sample", coding.sample_type)])
     with writer_to(output, schema, format_of(output)) as writer:
         for start in range(0, rows, _ROWS):

@@ -67,7 +67,7 @@ from discreet._base.quadrature import gauss_rule
 from discreet.audit import binomial_probability_lower_bound
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._from_releases import reported_statistic
-from discreet.estimation._intervals import Ends, Shares, clopper_pearson
+from discreet.estimation._intervals import Ends, Shares, clopper_pearson_interval_ends
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
 from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, answer_survey
@@ -111,7 +111,7 @@ class Change:
     def law(self) -> Shares:
         """The change of every share, between -1 and 1: an estimate, its interval, and intervals that hold all at once."""
         estimate = self.after.law.estimate - self.before.law.estimate
-        return Shares(estimate, *self._change_ends(1), *self._change_ends(len(estimate)))
+        return Shares(estimate, *self._change_interval_ends(1), *self._change_interval_ends(len(estimate)))
 
     def statistic(
         self, wanted: str | Callable[[Any], float], *, reports: tuple[ArrayLike, ArrayLike] | None = None
@@ -155,16 +155,16 @@ class Change:
         return Estimate(name, estimate, low, high, last.released - first.released, first.blur + last.blur)
 
     def _split_scores(self, among: int, steps: int) -> SplitScores:
-        noise = usual_standard_error(self.before), usual_standard_error(self.after)
+        noise = typical_standard_error(self.before), typical_standard_error(self.after)
         return SplitScores.for_noise(noise, 0.5 * (1.0 - self.confidence) / among, steps)
 
-    def _change_ends(self, among: int) -> Ends:
+    def _change_interval_ends(self, among: int) -> Ends:
         scores = self._split_scores(among, SPLITS)
         before, after = (
             ShareBounds.at_scores(found, steps)
             for found, steps in ((self.before, scores.before), (self.after, scores.after))
         )
-        return _share_change_ends(before, after)
+        return _share_change_interval_ends(before, after)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +208,7 @@ def critical_score(error: float, weights: tuple[float, float], cap: float) -> fl
     return float(scipy.optimize.brentq(excess_probability, 0.0, 4.0 * cap, xtol=1e-12))
 
 
-def usual_standard_error(found: AnyPopulation) -> float:
+def typical_standard_error(found: AnyPopulation) -> float:
     """The standard error of a share of one k-th, from public numbers alone."""
     if isinstance(found, ReportedPopulation):
         share, slope = found.sampler.chances.outside, 1.0 / found.sampler.chances.gap
@@ -235,7 +235,7 @@ class ShareBounds:
         low = _least_released_shares(pairs[:, :1], found.clients, tails)
         high = 1.0 - _least_released_shares(found.clients - pairs[:, :1], found.clients, tails)
         mu = np.broadcast_to(pairs[:, 1:], low.shape)
-        return cls(*found.share_intervals((low, high), mu), places.ravel())
+        return cls(*found.client_intervals_from_released((low, high), mu), places.ravel())
 
 
 def _least_released_shares(counts: Floats, clients: int, tails: Floats) -> Floats:
@@ -246,7 +246,7 @@ def _least_released_shares(counts: Floats, clients: int, tails: Floats) -> Float
     return np.asarray(np.where(counts == 1.0, one, np.minimum(exact, next_to_mean)))
 
 
-def _share_change_ends(before: ShareBounds, after: ShareBounds) -> Ends:
+def _share_change_interval_ends(before: ShareBounds, after: ShareBounds) -> Ends:
     """The least and the largest difference over all steps, for every outcome."""
     size = len(before.places)
     low, high = np.empty(size), np.empty(size)
@@ -455,20 +455,24 @@ def _law_despite_liars(found: AnyPopulation, number: int) -> Shares:
     """The estimate, with intervals that hold if `number` of the clients lie."""
     if number == 0:
         return found.law
-    each, (all_low, all_high) = (_ends_despite_liars(found, number, among) for among in (1, len(found.counts)))
+    each, (all_low, all_high) = (_interval_ends_despite_liars(found, number, among) for among in (1, len(found.counts)))
     return Shares(
         found.law.estimate, *each, np.minimum(all_low, found.law.all_low), all_high
     )  # these may have been lowered
 
 
-def _ends_despite_liars(found: AnyPopulation, number: int, among: int) -> Ends:
+def _interval_ends_despite_liars(found: AnyPopulation, number: int, among: int) -> Ends:
     """The ends of the hull of all intervals that honest clients can give if `number` of the clients lie."""
     if found.rows is not None:
-        fewer, more = (found.rows.share_ends(found.confidence, among=among, liars=each) for each in (-number, number))
+        fewer, more = (
+            found.rows.share_interval_ends(found.confidence, among=among, liars=each) for each in (-number, number)
+        )
     else:
         changed = np.maximum(found.counts - number, 0), np.minimum(found.counts + number, found.clients)
-        fewer, more = (clopper_pearson(each, found.clients, found.confidence, among=among) for each in changed)
-    return found.share_intervals(fewer)[0], found.share_intervals(more)[1]
+        fewer, more = (
+            clopper_pearson_interval_ends(each, found.clients, found.confidence, among=among) for each in changed
+        )
+    return found.client_intervals_from_released(fewer)[0], found.client_intervals_from_released(more)[1]
 
 
 def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:

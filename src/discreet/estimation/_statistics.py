@@ -18,9 +18,9 @@ upper end of P(psi) itself is estimated too, with a tenth of the error probabili
 
 **Intervals.** mu is rejected if the mean of V is too far from (p_in - p_out) mu. Of all laws with a given variance s^2 and at most M above
 their mean, the one on two points M and -s^2/M has the largest tails up to a constant: n draws of any of them exceed a bound at most e^2/2
-times as often as n draws of that one [Bentkus 2004, On Hoeffding's inequalities]. `mean_tail` is the tail of that one, which is binomial.
-For many reports it is the normal tail. For single outcomes it is Clopper and Pearson's. That the constant may be left out is not proved for
-few reports: it is tested (coverage of at least 94 % on a grid).
+times as often as n draws of that one [Bentkus 2004, On Hoeffding's inequalities]. `mean_tail_probability` is the tail of that one, which is
+binomial. For many reports it is the normal tail. For single outcomes it is Clopper and Pearson's. That the constant may be left out is not
+proved for few reports: it is tested (coverage of at least 94 % on a grid).
 
 **Quantiles.** The distribution function at x is the share of the set of outcomes up to x. A quantile of level p is at least x if F below x
 is less than p. The interval runs from the first x at which F(x) = p is not rejected for being too small to the one after the last at which
@@ -104,7 +104,7 @@ def numeric_outcomes(domain: Domain, what: str) -> Floats:
     return domain.values
 
 
-def first_moment(domain: Domain) -> OutcomeFunction:
+def outcome_value_function(domain: Domain) -> OutcomeFunction:
     """phi(x) = x."""
     values = numeric_outcomes(domain, "mean")
     return (
@@ -114,7 +114,7 @@ def first_moment(domain: Domain) -> OutcomeFunction:
     )
 
 
-def squared_deviations(domain: Domain, centre: float) -> OutcomeFunction:
+def squared_deviation_function(domain: Domain, centre: float) -> OutcomeFunction:
     """phi(x) = (x - centre)^2."""
     if domain.edges is None:
         return OutcomeFunction.of_values(np.square(numeric_outcomes(domain, "variance") - centre))
@@ -133,18 +133,18 @@ def threshold_indicator(domain: Domain, threshold: float) -> OutcomeFunction:
     return OutcomeFunction(inside, (high <= threshold).astype(np.float64), (low < threshold).astype(np.float64))
 
 
-def evaluate_on_outcomes(domain: Domain, phi: Callable[[Any], float]) -> OutcomeFunction:
+def evaluate_function_on_outcomes(domain: Domain, phi: Callable[[Any], float]) -> OutcomeFunction:
     """phi of every outcome; on cells, of the ends and of Gauss points of each, from which its average and extremes are estimated."""
     if domain.edges is None:
-        return OutcomeFunction.of_values(np.array([_check_statistic_value(phi, name) for name in domain.names]))
+        return OutcomeFunction.of_values(np.array([_evaluate_statistic_at_outcome(phi, name) for name in domain.names]))
     nodes, weights = gauss_rule(_NODES)
     low, width = domain.edges[:-1, None], np.diff(domain.edges)[:, None]
     points = np.concatenate([low, low + width * nodes, low + width], axis=1)
-    values = np.array([[_check_statistic_value(phi, x) for x in row] for row in points.tolist()])
+    values = np.array([[_evaluate_statistic_at_outcome(phi, x) for x in row] for row in points.tolist()])
     return OutcomeFunction(values[:, 1:-1] @ weights, values.min(axis=1), values.max(axis=1))
 
 
-def _check_statistic_value(phi: Callable[[Any], float], outcome: Any) -> float:
+def _evaluate_statistic_at_outcome(phi: Callable[[Any], float], outcome: Any) -> float:
     value = phi(outcome)
     try:
         number = float(value)
@@ -157,7 +157,7 @@ def _check_statistic_value(phi: Callable[[Any], float], outcome: Any) -> float:
     return number
 
 
-def parse_parameter(wanted: str, parameter: str) -> float:
+def parse_statistic_parameter(wanted: str, parameter: str) -> float:
     """The number after the colon of a statistic's name."""
     try:
         number = float(parameter)
@@ -174,7 +174,7 @@ def quantile_of_law(law: Floats, values: Floats, level: float) -> float:
     return float(values[reached[0] if reached.size else -1])
 
 
-def quantile_fields(
+def quantile_estimate_fields(
     domain: Domain, values: Floats, first: int, last: int, released: float
 ) -> tuple[float, float, float, float]:
     """The fields of an estimate from the interval of a quantile on: its ends, the `released` one, and what cells blur."""
@@ -193,7 +193,7 @@ class BlockSums:
     most: float
 
 
-def mean_tail(deviation: Floats, variance: Floats, reach: Floats, samples: int) -> Floats:
+def mean_tail_probability(deviation: Floats, variance: Floats, reach: Floats, samples: int) -> Floats:
     """The probability that a mean of so many exceeds its expectation by that much, if none exceeds it by more than `reach`.
 
     It is that of the law on two points with the same variance and reach.
@@ -207,7 +207,7 @@ def mean_tail(deviation: Floats, variance: Floats, reach: Floats, samples: int) 
     return np.where(deviation <= 0.0, 1.0, np.where(deviation > reach * (1.0 + 1e-9), 0.0, exact))
 
 
-def block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
+def centred_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     """The sums of centred values over blocks. Those that took long are kept: they do not depend on data."""
     is_long = isinstance(blocks, AffineBlocks) and blocks.points * blocks.size <= _MOST_PRODUCTS
     return _cached_block_sums(blocks, phi.tobytes()) if is_long else _compute_block_sums(blocks, phi)
@@ -221,16 +221,16 @@ def _cached_block_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
 def _compute_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     squares, together = float(phi @ phi), float(blocks.chance_of_holding_both)
     everywhere = float(blocks.chance_of_holding_point) * (1.0 - together) * squares
-    most = largest_sum(blocks, phi)
+    most = largest_block_sum(blocks, phi)
     if not isinstance(blocks, AffineBlocks):
-        return BlockSums(everywhere, _subset_second_moments(blocks, phi * phi, squares), most)
+        return BlockSums(everywhere, _second_moments_of_subset_blocks(blocks, phi * phi, squares), most)
     if blocks.points * blocks.size > _MOST_PRODUCTS:
-        loose = min(everywhere / float(blocks.chance_of_holding_point), max(most, largest_sum(blocks, -phi)) ** 2)
+        loose = min(everywhere / float(blocks.chance_of_holding_point), max(most, largest_block_sum(blocks, -phi)) ** 2)
         return BlockSums(everywhere, np.full(blocks.size, loose), most)
-    return BlockSums(everywhere, *_affine_second_moments(blocks, phi))
+    return BlockSums(everywhere, *_second_moments_of_affine_blocks(blocks, phi))
 
 
-def _subset_second_moments(blocks: BlockFamily, phi_squared: Floats, squares: float | Floats) -> Floats:
+def _second_moments_of_subset_blocks(blocks: BlockFamily, phi_squared: Floats, squares: float | Floats) -> Floats:
     """psi for all subsets of one width: E V^2 given x, with sum phi = 0."""
     one = float(blocks.chance_of_holding_both)
     two = one * (blocks.width - 2) / (blocks.points - 2) if blocks.points > 2 else 0.0
@@ -238,7 +238,7 @@ def _subset_second_moments(blocks: BlockFamily, phi_squared: Floats, squares: fl
     return np.asarray(phi_squared * (1.0 - 2.0 * one) + one * others + two * (phi_squared - others))
 
 
-def _affine_second_moments(blocks: AffineBlocks, phi: Floats) -> tuple[Floats, float]:
+def _second_moments_of_affine_blocks(blocks: AffineBlocks, phi: Floats) -> tuple[Floats, float]:
     """psi for affine blocks, and the largest V, over all vectors and shifts."""
     q, c, outcomes = blocks.prime, blocks.window, np.arange(blocks.size, dtype=np.int64)
     total, most = np.zeros(blocks.size), -math.inf
@@ -248,13 +248,13 @@ def _affine_second_moments(blocks: AffineBlocks, phi: Floats) -> tuple[Floats, f
         places = np.asarray(blocks.inner_product(vectors[:, None], outcomes[None, :]))
         places += q * np.arange(len(vectors))[:, None]
         lines: Floats = np.bincount(places.ravel(), np.tile(phi, len(vectors)), q * len(vectors)).astype(np.float64)
-        sums = _window_sums(lines.reshape(-1, q), c)
+        sums = _cyclic_window_sums(lines.reshape(-1, q), c)
         most = max(most, float(sums.max()))
-        total += _window_sums(np.square(sums), c).ravel()[places].sum(axis=0)
+        total += _cyclic_window_sums(np.square(sums), c).ravel()[places].sum(axis=0)
     return total / blocks.holding, most
 
 
-def _window_sums(lines: Floats, window: int) -> Floats:
+def _cyclic_window_sums(lines: Floats, window: int) -> Floats:
     """For every s the sum of lines at (i - s) mod q over i < window, of each row."""
     q = lines.shape[1]
     upto = np.zeros((len(lines), q + window + 1))
@@ -263,18 +263,18 @@ def _window_sums(lines: Floats, window: int) -> Floats:
     return np.asarray(upto[:, first + window] - upto[:, first])
 
 
-def largest_sum(blocks: BlockFamily, phi: Floats) -> float:
+def largest_block_sum(blocks: BlockFamily, phi: Floats) -> float:
     """At least the sum of phi over any block: of so many of the largest entries, where padding counts 0."""
-    return float(largest_sums(blocks, phi[:, None])[0])
+    return float(largest_block_sums(blocks, phi[:, None])[0])
 
 
-def largest_sums(blocks: BlockFamily, columns: Floats) -> Floats:
+def largest_block_sums(blocks: BlockFamily, columns: Floats) -> Floats:
     """The same for each column of a table (outcomes, columns)."""
     padding = np.zeros((min(blocks.points - blocks.size, blocks.width), columns.shape[1]))
     return np.asarray(np.sort(np.concatenate([columns, padding]), axis=0)[-blocks.width :].sum(axis=0))
 
 
-def outcome_membership(blocks: BlockFamily, reports: Reports) -> NDArray[np.float32]:
+def outcome_membership_table(blocks: BlockFamily, reports: Reports) -> NDArray[np.float32]:
     """A table of ones where the block of a report holds an outcome, and zeros elsewhere."""
     outcomes, found = np.arange(blocks.size, dtype=np.int64), np.empty((len(reports), blocks.size), dtype=np.float32)
     step = max(1, _ENTRIES // blocks.size)
@@ -283,12 +283,12 @@ def outcome_membership(blocks: BlockFamily, reports: Reports) -> NDArray[np.floa
     return found
 
 
-def sums_over_blocks(blocks: BlockFamily, reports: Reports, phi: Floats) -> Floats:
+def sum_over_report_blocks(blocks: BlockFamily, reports: Reports, phi: Floats) -> Floats:
     """The sum of phi (of each of its columns) over the outcomes of each report's block."""
     found = np.empty((len(reports), *phi.shape[1:]))
     step = max(1, _ENTRIES // blocks.size)
     for start in range(0, len(reports), step):
-        found[start : start + step] = outcome_membership(blocks, reports[start : start + step]) @ phi
+        found[start : start + step] = outcome_membership_table(blocks, reports[start : start + step]) @ phi
     return found
 
 
@@ -300,20 +300,20 @@ class SupportStatistics:
     supports: Integers
     clients: int
 
-    def largest_mean(self, phi: Floats, miss: float) -> float:
+    def mean_upper_bound(self, phi: Floats, miss: float) -> float:
         """The largest average of phi under the average client, which is exceeded with probability at most `miss`."""
         if float(phi.min()) == float(phi.max()):
             return float(phi.max())
         middle = float(phi.mean())
         centred = phi - middle
         if len(np.unique(phi)) == 2:
-            return middle + self._largest_centred_mean(centred, miss, math.inf)
-        psi = block_sums(self.sampler.blocks, centred).given
+            return middle + self._centred_mean_upper_bound(centred, miss, math.inf)
+        psi = centred_block_sums(self.sampler.blocks, centred).given
         spread = float(psi.mean())
-        second = spread + self._largest_centred_mean(psi - spread, _FOR_VARIANCE * miss, math.inf)
-        return middle + self._largest_centred_mean(centred, (1.0 - _FOR_VARIANCE) * miss, second)
+        second = spread + self._centred_mean_upper_bound(psi - spread, _FOR_VARIANCE * miss, math.inf)
+        return middle + self._centred_mean_upper_bound(centred, (1.0 - _FOR_VARIANCE) * miss, second)
 
-    def _largest_centred_mean(self, phi: Floats, miss: float, second: float) -> float:
+    def _centred_mean_upper_bound(self, phi: Floats, miss: float, second: float) -> float:
         """The same for values with sum 0. `second`: a bound on P(psi), from elsewhere."""
         least, most, observed = float(phi.min()), float(phi.max()), self._mean_block_sum(phi)
         if least == most:
@@ -321,7 +321,7 @@ class SupportStatistics:
         test = _AverageTest.of_values(self.sampler, phi, self.clients, second)
 
         def excess_probability(mu: float) -> float:
-            return float(test.probability_below(np.array([mu]), observed)[0]) - miss
+            return float(test.probability_of_mean_at_most(np.array([mu]), observed)[0]) - miss
 
         if excess_probability(most) >= 0.0:
             return most
@@ -334,12 +334,12 @@ class SupportStatistics:
     def _mean_block_sum(self, phi: Floats) -> float:
         return float(phi @ self.supports) / self.clients
 
-    def quantile_places(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
+    def quantile_place_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
         """The first and the last place in the order that the quantile may have."""
         size = len(order)
         if size == 1:
             return 0, 0
-        step = _threshold_step(self.sampler.blocks)
+        step = _quantile_threshold_spacing(self.sampler.blocks)
         grid = np.arange(step - 1, size - 1, step)  # the whole has share 1 for certain
         below = np.cumsum(self.supports[order])[grid] / self.clients
         width = (
@@ -348,7 +348,10 @@ class SupportStatistics:
         observed = below - (grid + 1) / size * width  # the mean of V for the centred set
         tests = prefix_share_tests(self.sampler, grid + 1, self.clients, level)
         mu = level - (grid + 1) / size
-        small, large = (tail_of(mu, observed) < miss for tail_of in (tests.probability_below, tests.probability_above))
+        small, large = (
+            tail_of(mu, observed) < miss
+            for tail_of in (tests.probability_of_mean_at_most, tests.probability_of_mean_at_least)
+        )
         first = self._first_place_not_rejected(order, grid[~small], level, miss, below=True)
         last = self._first_place_not_rejected(order, grid[~large][::-1], level, miss, below=False)
         start = int(grid[-1]) + 1 if first is None else first - step + 1
@@ -366,13 +369,15 @@ class SupportStatistics:
             phi[order[: place + 1]] += 1.0
             test = _AverageTest.of_values(self.sampler, phi, self.clients, math.inf)
             mu = np.array([level - (place + 1.0) / len(order)])
-            found = (test.probability_below if below else test.probability_above)(mu, self._mean_block_sum(phi))
+            found = (test.probability_of_mean_at_most if below else test.probability_of_mean_at_least)(
+                mu, self._mean_block_sum(phi)
+            )
             if found[0] >= miss:
                 return int(place)
         return None
 
 
-def _threshold_step(blocks: BlockFamily) -> int:
+def _quantile_threshold_spacing(blocks: BlockFamily) -> int:
     """How far apart the thresholds of a quantile are: 1, or as far as keeps their variances from taking seconds."""
     if not isinstance(blocks, AffineBlocks) or blocks.points * blocks.size > _MOST_PRODUCTS:
         return 1
@@ -392,24 +397,28 @@ class _AverageTest:
     @classmethod
     def of_values(cls, sampler: ReportSampler, phi: Floats, clients: int, bound: float) -> _AverageTest:
         """The tests of centred values; `bound`: on P(psi), from elsewhere."""
-        sums, chances = block_sums(sampler.blocks, phi), sampler.chances
+        sums, chances = centred_block_sums(sampler.blocks, phi), sampler.chances
         own = chances.gap / (1.0 - float(sampler.blocks.chance_of_holding_both))  # 1 - beta
         places, heights = concave_hull(phi, sums.given)
 
         def second_moment(mu: Floats) -> Floats:
             return (1.0 - own) * sums.everywhere + own * np.minimum(np.interp(mu, places, heights), bound)
 
-        return cls(clients, chances.gap, sums.most, -block_sums(sampler.blocks, -phi).most, second_moment)
+        return cls(clients, chances.gap, sums.most, -centred_block_sums(sampler.blocks, -phi).most, second_moment)
 
-    def probability_below(self, mu: Floats, observed: float | Floats) -> Floats:
+    def probability_of_mean_at_most(self, mu: Floats, observed: float | Floats) -> Floats:
         """The probability of so small a mean of V, or a smaller one."""
         expected = self.gap * mu
-        return mean_tail(expected - observed, self.second_moment(mu) - expected**2, expected - self.least, self.clients)
+        return mean_tail_probability(
+            expected - observed, self.second_moment(mu) - expected**2, expected - self.least, self.clients
+        )
 
-    def probability_above(self, mu: Floats, observed: float | Floats) -> Floats:
+    def probability_of_mean_at_least(self, mu: Floats, observed: float | Floats) -> Floats:
         """The probability of so large a mean of V, or a larger one."""
         expected = self.gap * mu
-        return mean_tail(observed - expected, self.second_moment(mu) - expected**2, self.most - expected, self.clients)
+        return mean_tail_probability(
+            observed - expected, self.second_moment(mu) - expected**2, self.most - expected, self.clients
+        )
 
 
 def prefix_share_tests(sampler: ReportSampler, sizes: Integers, clients: int, level: float) -> _AverageTest:
@@ -421,18 +430,18 @@ def prefix_share_tests(sampler: ReportSampler, sizes: Integers, clients: int, le
     if isinstance(blocks, AffineBlocks):
         inside = outside = everywhere / float(blocks.chance_of_holding_point)
     else:
-        inside = _subset_second_moments(blocks, np.square(1.0 - share), squares)
-        outside = _subset_second_moments(blocks, np.square(share), squares)
+        inside = _second_moments_of_subset_blocks(blocks, np.square(1.0 - share), squares)
+        outside = _second_moments_of_subset_blocks(blocks, np.square(share), squares)
     own = gap / (1.0 - together)  # 1 - beta
     inside, outside = ((1.0 - own) * everywhere + own * each for each in (inside, outside))
     second = np.asarray(level * inside + (1.0 - level) * outside)
-    most = _largest_set_sum(w, sizes, padding, share)
-    least = -_largest_set_sum(w, k - sizes, padding, 1.0 - share)
+    most = _largest_block_sum_of_sets(w, sizes, padding, share)
+    least = -_largest_block_sum_of_sets(w, k - sizes, padding, 1.0 - share)
     return _AverageTest(clients, gap, most, least, lambda _: second)
 
 
-def _largest_set_sum(width: int, sizes: Integers, padding: int, share: Floats) -> Floats:
-    """`largest_sum` of the centred indicators of sets with these sizes."""
+def _largest_block_sum_of_sets(width: int, sizes: Integers, padding: int, share: Floats) -> Floats:
+    """`largest_block_sum` of the centred indicators of sets with these sizes."""
     others = np.maximum(width - sizes - padding, 0)
     return np.asarray(np.minimum(width, sizes) * (1.0 - share) - others * share)
 

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.domain import Interval
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
-from discreet.estimation._intervals import Shares, exact_interval_ends, largest_average
+from discreet.estimation._intervals import Shares, average_upper_bound, exact_interval_ends
 from discreet.estimation._inversion import nearest_law
 from discreet.estimation._least_squares import (
     ReportSums,
@@ -188,7 +188,7 @@ def answer_survey(
     clients = sum(map(len, parts))
     if not clients:
         raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
-    intervals = sum(_interval_count(sampler, place) for place in range(len(sampler.survey.questions)))
+    intervals = sum(_interval_count_of_question(sampler, place) for place in range(len(sampler.survey.questions)))
     intervals *= check_count("among", among)
     found = [
         _QuestionReports(
@@ -196,7 +196,7 @@ def answer_survey(
         )
         for place in range(len(sampler.survey.questions))
     ]
-    answers = [each.answer(confidence, intervals) for each in found]
+    answers = [each.answer_question(confidence, intervals) for each in found]
     tables = ShareTables(sampler, parts)
     for place, answer in enumerate(answers):
         if asks_for_table(answer.question):
@@ -210,7 +210,7 @@ def answer_survey(
     return SurveyAnswers(sampler, clients, float(confidence), tuple(answers))
 
 
-def _interval_count(sampler: SurveySampler, place: int) -> int:
+def _interval_count_of_question(sampler: SurveySampler, place: int) -> int:
     """How many intervals a question has."""
     match question := sampler.survey.questions[place]:
         case MeanQuestion():
@@ -243,10 +243,10 @@ class _QuestionReports:
         self.parts = [sampler.parts[number] for number in self.numbers]
         self.clients = sum(map(len, self.reports))
 
-    def answer(self, confidence: float, among: int) -> SurveyAnswer:
+    def answer_question(self, confidence: float, among: int) -> SurveyAnswer:
         """The answer by this question's reports alone; without any, one that says nothing."""
         if not self.clients:
-            return self._answer_nothing()
+            return self._answer_without_reports()
         match self.question:
             case MeanQuestion():
                 return self._answer_mean(confidence, among)
@@ -256,9 +256,9 @@ class _QuestionReports:
                 return self._answer_sums(matrix, confidence, among)
         return self._answer_shares(confidence, among)
 
-    def _answer_nothing(self) -> SurveyAnswer:
+    def _answer_without_reports(self) -> SurveyAnswer:
         """The answer where nobody was asked: everything is possible."""
-        names, least, most = self._number_names(), 0.0, 1.0
+        names, least, most = self._answer_number_names(), 0.0, 1.0
         domain = self.sampler.survey.columns[self.question.columns[0]]
         if isinstance(self.question, (MeanQuestion, QuantileQuestion)) and isinstance(domain, Interval):
             least, most = domain.low, domain.high
@@ -270,7 +270,7 @@ class _QuestionReports:
             self.question, 0, names, Shares(unknown, low, high, low, high), unknown, self._column_unit()
         )
 
-    def _number_names(self) -> tuple[str, ...]:
+    def _answer_number_names(self) -> tuple[str, ...]:
         """What each number of the answer is about."""
         columns, (column, *_) = self.sampler.survey.columns, self.question.columns
         match self.question:
@@ -295,14 +295,14 @@ class _QuestionReports:
 
         law = Shares(unbiased_shares(sampler, self.reports[0]), *interval_ends(1), *interval_ends(among))
         even = law.estimate - (law.estimate.sum() - 1.0) / len(supports)  # the total is known
-        return SurveyAnswer(self.question, self.clients, self._number_names(), law, even)
+        return SurveyAnswer(self.question, self.clients, self._answer_number_names(), law, even)
 
     def _answer_mean(self, confidence: float, among: int) -> SurveyAnswer:
         column = self.question.columns[0]
         values, counts = [], []
         for number, part, given in zip(self.numbers, self.parts, self.reports, strict=True):
             assert isinstance(part.blocks, Windows)
-            values.append(part.blocks.values(self.sampler.uniform_weights[number] / TOTAL))
+            values.append(part.blocks.unbiased_report_values(self.sampler.uniform_weights[number] / TOTAL))
             counts.append(np.bincount(given.astype(np.int64), minlength=part.blocks.blocks))
         seen, often = np.concatenate(values), np.concatenate(counts)
         domain = self.sampler.survey.columns[column]
@@ -311,17 +311,19 @@ class _QuestionReports:
         half = 0.5 * width / domain.size
 
         def interval_ends(count: int) -> tuple[Floats, Floats]:
-            lower = -largest_average(-seen, often, confidence, among=count)
-            upper = largest_average(seen, often, confidence, among=count)
+            lower = -average_upper_bound(-seen, often, confidence, among=count)
+            upper = average_upper_bound(seen, often, confidence, among=count)
             within = np.clip([low + width * lower - half, low + width * upper + half], low, low + width)
             return within[:1], within[1:]
 
         estimate = np.array([low + width * float(seen @ often) / self.clients])
         law = Shares(estimate, *interval_ends(1), *interval_ends(among))
-        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimate, self._column_unit())
+        return SurveyAnswer(
+            self.question, self.clients, self._answer_number_names(), law, estimate, self._column_unit()
+        )
 
     def _column_unit(self) -> str:
-        return self.sampler.survey.columns.unit(self.question.columns[0])
+        return self.sampler.survey.columns.unit_of_column(self.question.columns[0])
 
     def _answer_sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
         offset = matrix.mean(axis=1)
@@ -331,12 +333,13 @@ class _QuestionReports:
 
         def interval_ends(count: int) -> Iterator[Floats]:
             sides = (
-                [sums.interval_end(place, confidence, count, end) for place in range(len(matrix))] for end in (0, 1)
+                [sums.mean_interval_end(place, confidence, count, end) for place in range(len(matrix))]
+                for end in (0, 1)
             )
             return (np.clip(offset + np.array(side), least, most) for side in sides)
 
         law = Shares(estimates, *interval_ends(1), *interval_ends(among))
-        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimates)
+        return SurveyAnswer(self.question, self.clients, self._answer_number_names(), law, estimates)
 
     def _report_sums(self, matrix: Floats) -> ReportSums:
         """What each report adds to the sums in the rows of a matrix, less the means of rows."""
@@ -360,7 +363,9 @@ class _QuestionReports:
             return (np.array(side) for side in zip(*pairs, strict=True))
 
         law = Shares(estimates, *interval_ends(1), *interval_ends(among))
-        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimates, self._column_unit())
+        return SurveyAnswer(
+            self.question, self.clients, self._answer_number_names(), law, estimates, self._column_unit()
+        )
 
 
 @dataclass(frozen=True)
@@ -406,7 +411,7 @@ def survey_outlook(sampler: SurveySampler, clients: int) -> list[SurveyOutlook]:
         variation = None
         lost = 2.0 * error
         if _asks_for_shares(question):
-            outcomes = _interval_count(sampler, place)
+            outcomes = _interval_count_of_question(sampler, place)
             lost = 0.5 * outcomes * error * math.sqrt(2.0 / math.pi)  # of normal errors
             variation = min(lost, 1.0)
         scale = 1.0

@@ -1,10 +1,10 @@
 """Ways to spend a budget, compared: samplers on example clients, rehearsals of a whole collection, one sample of each client or several.
 
 `compare_samplers` gives the mean, the median and the largest divergence over the examples, beside the worst case of all clients.
-`rehearsal` draws clients from the examples, lets them release, estimates the population, and compares it with the known truth.
-`population_ways` compares what reports, values and samples with reweighted examples tell of it: one half of the examples is public, the
-other half are the clients. Randomness is seeded and no sample leaves: this is for planning, and not private. The examples must not be the
-data to protect.
+`rehearse_collections` draws clients from the examples, lets them release, estimates the population, and compares it with the known truth.
+`compare_population_ways` compares what reports, values and samples with reweighted examples tell of it: one half of the examples is public,
+the other half are the clients. Randomness is seeded and no sample leaves: this is for planning, and not private. The examples must not be
+the data to protect.
 
 **One sample or several** (`ways_to_spend`). There are four ways to spend epsilon on a client. *Single*: one sample at the whole budget.
 *Joint*: J samples drawn together (`JointSampler`), as `release(p, size=J)` does. *Product*: the same around the product. *Composed*: J
@@ -33,7 +33,7 @@ from discreet.agreement import Agreement, FamilyTerms
 from discreet.design import Design, design
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.estimation._counting import bin_cells, line_of
+from discreet.estimation._counting import bin_cells, line_cells_of
 from discreet.estimation._from_releases import population, reported_population
 from discreet.estimation._planning import MOST_CLIENTS, outlook
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
@@ -94,12 +94,12 @@ def _best_uniform_sampler(counts: Any, epsilon: float, f: FDivergence) -> Sample
     family = Simplex(counts.shape[1])
     k, growth = family.size, math.exp(epsilon)
 
-    def sampler_of_mass(b: float) -> Sampler[FiniteFamily]:
+    def sampler_with_floor_mass(b: float) -> Sampler[FiniteFamily]:
         spread = (k / b - k) / (growth - 1.0)
         return OptimalSampler(family.spread(min(max(spread, 1.0), k * (1.0 - 1e-9))), epsilon=epsilon)
 
     def mean_divergence(b: float) -> float:
-        return float(_client_divergences(sampler_of_mass(b), counts, f).mean())
+        return float(_client_divergences(sampler_with_floor_mass(b), counts, f).mean())
 
     low, high = 1.0 / growth, k / (growth + k - 1.0)
     inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
@@ -111,7 +111,7 @@ def _best_uniform_sampler(counts: Any, epsilon: float, f: FDivergence) -> Sample
         else:
             low, inner, values = inner[0], [inner[1], inner[0] + _GOLDEN * (high - inner[0])], [values[1], math.nan]
             values[1] = mean_divergence(inner[1])
-    return sampler_of_mass(inner[0] if values[0] <= values[1] else inner[1])
+    return sampler_with_floor_mass(inner[0] if values[0] <= values[1] else inner[1])
 
 
 def _client_divergences(sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Floats:
@@ -148,7 +148,7 @@ class Rehearsal:
     width: float
 
 
-def rehearsal(
+def rehearse_collections(
     sampler: Sampler[AnyFamily] | ReportSampler,
     laws: ArrayLike,
     *,
@@ -162,9 +162,9 @@ def rehearsal(
     released.
     """
     client_tv, collect_once, truth = (
-        _report_collection(sampler, laws, clients, confidence)
+        _prepare_report_collection(sampler, laws, clients, confidence)
         if isinstance(sampler, ReportSampler)
-        else _sample_collection(sampler, laws, clients, confidence, bins)
+        else _prepare_sample_collection(sampler, laws, clients, confidence, bins)
     )
     check_count("repetitions", repetitions)
     rng = np.random.default_rng(check_count("seed", seed, least=0))
@@ -180,12 +180,12 @@ def rehearsal(
 _Collection = tuple[float | None, Callable[[np.random.Generator], AnyPopulation], Floats]
 
 
-def _sample_collection(
+def _prepare_sample_collection(
     sampler: Sampler[AnyFamily], laws: ArrayLike, clients: int, confidence: float, bins: int | None
 ) -> _Collection:
     """The mean distance of a client from its sample's distribution, a function that collects samples once, and the true shares."""
     check_count("clients", clients, most=MOST_CLIENTS)
-    held, drawn_from, truth = _laws_and_truth(sampler, laws, clients, bins)
+    held, drawn_from, truth = _client_laws_outputs_and_true_shares(sampler, laws, clients, bins)
 
     def collect_once(rng: np.random.Generator) -> Population:
         times = rng.multinomial(clients, np.full(len(held), 1.0 / len(held)))
@@ -195,7 +195,7 @@ def _sample_collection(
     return float(np.asarray(divergence("tv")(held, drawn_from)).mean()), collect_once, truth
 
 
-def _laws_and_truth(
+def _client_laws_outputs_and_true_shares(
     sampler: Sampler[AnyFamily], laws: ArrayLike, clients: int, bins: int | None
 ) -> tuple[Floats, Floats, Floats]:
     """The clients' distributions, their output distributions, and the true shares."""
@@ -209,24 +209,28 @@ def _laws_and_truth(
             "outside the family too (optimal or mollifier)"
         )
     held = np.atleast_2d(as_laws(laws, "laws", sampler.carrier.size))
-    shares = held.mean(axis=0)[line_of(sampler).order]
-    return held, sampler.weights_on_atoms(held) / TOTAL, bin_cells(sampler, clients=clients, count=bins).add_up(shares)
+    shares = held.mean(axis=0)[line_cells_of(sampler).order]
+    return (
+        held,
+        sampler.weights_on_atoms(held) / TOTAL,
+        bin_cells(sampler, clients=clients, count=bins).sum_by_bin(shares),
+    )
 
 
-def _report_collection(sampler: ReportSampler, laws: ArrayLike, clients: int, confidence: float) -> _Collection:
+def _prepare_report_collection(sampler: ReportSampler, laws: ArrayLike, clients: int, confidence: float) -> _Collection:
     """The same for reports, which have no distribution to compare with the client's."""
     check_count("clients", clients, most=MOST_REHEARSED, fix="reports are drawn one by one; rehearse with fewer")
     held = _normalise_rows(np.atleast_2d(sampler.family.as_rows(laws, "laws")))
     plain = ReportSampler(Simplex(sampler.family.size), privacy=sampler.privacy, blocks=sampler.blocks)
 
     def collect_once(rng: np.random.Generator) -> ReportedPopulation:
-        reports = _seeded_reports(plain, held, clients, rng)[1]
+        reports = _draw_seeded_reports(plain, held, clients, rng)[1]
         return reported_population(plain, reports=reports, confidence=confidence)
 
     return None, collect_once, held.mean(axis=0)
 
 
-def _seeded_reports(
+def _draw_seeded_reports(
     sampler: ReportSampler, held: Floats, clients: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """How often each example is drawn as a client, and their reports, without private randomness."""
@@ -255,7 +259,7 @@ class PopulationWay:
     by_reports: float
 
 
-def population_ways(
+def compare_population_ways(
     family: Simplex, laws: ArrayLike, *, epsilon: float, clients: int, seed: int = 0
 ) -> list[PopulationWay]:
     """How near to the truth each way comes that uses one report or sample of each client, if clients are like the examples.
@@ -283,7 +287,7 @@ def population_ways(
     outputs = {name: _normalise_rows(sampler.output(held)) for name, sampler in {VALUES: linear, **samplers}.items()}
     totals: dict[str, list[float]] = {ALONE: [_total_variation(public.mean(axis=0), truth)]}
     for _ in range(_REPETITIONS):
-        times, reported = _seeded_reports(reports, held, clients, rng)
+        times, reported = _draw_seeded_reports(reports, held, clients, rng)
         totals.setdefault(REPORTS, []).append(
             _total_variation(reported_population(reports, reports=reported).nearest, truth)
         )
@@ -383,7 +387,9 @@ def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int
     count = check_count("samples", samples, least=2, most=10**4, fix="one sample is one at the whole budget")
     check_count("clients", clients)
     laws = (
-        _evenly_spread_clients(family.size) if examples is None else np.atleast_2d(family.as_rows(examples, "examples"))
+        _uniform_clients_of_each_size(family.size)
+        if examples is None
+        else np.atleast_2d(family.as_rows(examples, "examples"))
     )
     whole = OptimalSampler(family, epsilon=epsilon)
     share = OptimalSampler(family, epsilon=whole.epsilon / count)
@@ -432,7 +438,7 @@ class _TotalVariations:
         return [slice(start, start + many) for start in range(0, len(self._laws), many)]
 
 
-def _evenly_spread_clients(size: int) -> Floats:
+def _uniform_clients_of_each_size(size: int) -> Floats:
     """Clients uniform on 1, ..., k outcomes: on the simplex it does not matter which."""
     held = np.unique(np.round(np.geomspace(1, size, _SPREADS)).astype(np.int64))
     return np.array([(np.arange(size) < s) / s for s in held])

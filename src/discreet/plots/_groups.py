@@ -402,7 +402,7 @@ def _draw_survey_answer(axes: Axes, found: SurveyAnswers, place: int, most: int)
     _write_answer_panel_title(
         axes, answer, f"{answer.clients:,} were asked it" if answer.clients else "nobody was asked it"
     )
-    sizes = found.sampler.survey.columns.sizes(answer.question.columns)
+    sizes = found.sampler.survey.columns.column_sizes(answer.question.columns)
     if not answer.is_known:
         axes.axis("off")
     elif answer.question.kind == "shares" and len(sizes) == 2 and max(sizes) <= _MOST_CELLS:

@@ -17,7 +17,7 @@ with imports_on_first_use(globals()):
         Marginals as Marginals,
         asks_for_table as asks_for_table,
         column_subsets as column_subsets,
-        in_survey_order as in_survey_order,
+        columns_in_survey_order as columns_in_survey_order,
         read_parts as read_parts,
     )
     from discreet.survey._questions import (

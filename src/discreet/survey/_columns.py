@@ -106,7 +106,7 @@ class SurveyColumns(Mapping[str, Domain]):
         if not columns:
             raise DiscreetError("columns is empty; a survey asks for at least one")
         self._given = dict(columns)
-        _check_days(self._given)
+        _refuse_too_many_days(self._given)
         self._domains: dict[str, Domain] = {}
         self.strides: dict[str, int] = {}
         self.size = 1
@@ -140,12 +140,12 @@ class SurveyColumns(Mapping[str, Domain]):
     def __hash__(self) -> int:
         return hash(tuple(self._domains.items()))
 
-    def sizes(self, names: Iterable[str]) -> tuple[int, ...]:
+    def column_sizes(self, names: Iterable[str]) -> tuple[int, ...]:
         """How many outcomes each of these columns has."""
         return tuple(self._domains[name].size for name in names)
 
-    def check_names(self, names: Sequence[str], argument: str) -> tuple[str, ...]:
-        """Different names of columns, as a tuple."""
+    def distinct_column_names(self, names: Sequence[str], argument: str) -> tuple[str, ...]:
+        """These names as a tuple; an error if one is no column or comes twice."""
         for name in names:
             if not isinstance(name, str) or name not in self._domains:
                 raise DiscreetError(f"{argument}: there is no column {name!r}; the columns are {', '.join(self)}")
@@ -153,7 +153,7 @@ class SurveyColumns(Mapping[str, Domain]):
             raise DiscreetError(f"{argument} names {', '.join(map(repr, names))}; name each column once")
         return tuple(names)
 
-    def declaration(self, name: str) -> Any:
+    def column_declaration(self, name: str) -> Any:
         """What the column was declared as."""
         return self._given[name]
 
@@ -162,7 +162,7 @@ class SurveyColumns(Mapping[str, Domain]):
         """The columns as a survey file and an agreement state them."""
         return {name: _column_terms(self, name) for name in self}
 
-    def unit(self, name: str) -> str:
+    def unit_of_column(self, name: str) -> str:
         """The unit of a number; empty where there is none."""
         given = self._given[name]
         return given.unit if isinstance(given, Number) else ""
@@ -186,7 +186,7 @@ class SurveyColumns(Mapping[str, Domain]):
             except (KeyError, TypeError, IndexError, ValueError):
                 raise DiscreetError(f"the table has no column {name!r}; the survey asks {', '.join(self)}") from None
             if isinstance(self._given[name], Dates):
-                values = [_day_text(value) for value in values]
+                values = [_date_as_text(value) for value in values]
             if np.ma.isMaskedArray(table[name]) or np.ndim(values) > 1:
                 raise DiscreetError(
                     f"column {name!r} is masked or has several dimensions; pass one plain value for each row"
@@ -201,7 +201,7 @@ class SurveyColumns(Mapping[str, Domain]):
         assert rows is not None
         return rows
 
-    def find_rows(self, records: Sequence[Any]) -> Integers:
+    def find_row_numbers(self, records: Sequence[Any]) -> Integers:
         """The number of each row, -1 for one that misses a column or has a value outside; nothing is refused.
 
         Args:
@@ -214,7 +214,7 @@ class SurveyColumns(Mapping[str, Domain]):
         for name, domain in self._domains.items():
             values = [record.get(name) if isinstance(record, Mapping) else None for record in records]
             if isinstance(self._given[name], Dates):
-                values = [_day_text(value) for value in values]
+                values = [_date_as_text(value) for value in values]
             if isinstance(domain, CellDomain):
                 found = domain.find_cells(np.clip(numbers_or_nan(values), domain.edges[0], domain.edges[-1]))
             else:
@@ -223,8 +223,8 @@ class SurveyColumns(Mapping[str, Domain]):
             rows += np.maximum(found, 0) * self.strides[name]
         return np.where(known, rows, -1)
 
-    def check_rows(self, rows: Any) -> Integers:
-        """Numbers of rows, if they are some."""
+    def check_row_numbers(self, rows: Any) -> Integers:
+        """The numbers of rows as int64; other values are an error."""
         try:
             given = np.asarray(rows)
         except ValueError:  # of lists of different lengths
@@ -237,19 +237,19 @@ class SurveyColumns(Mapping[str, Domain]):
             )
         return given.astype(np.int64)
 
-    def outcomes(self, rows: Integers, name: str) -> Integers:
+    def column_outcomes(self, rows: Integers, name: str) -> Integers:
         """The outcome number of one column in each row."""
         return rows // self.strides[name] % self._domains[name].size
 
-    def project(self, rows: Integers, names: Sequence[str]) -> Integers:
+    def project_rows(self, rows: Integers, names: Sequence[str]) -> Integers:
         """The number of each row in some of the columns alone, the last of them counting fastest (as numpy orders an array)."""
         found = np.zeros(len(rows), dtype=np.int64)
         for name in names:
-            found = found * self._domains[name].size + self.outcomes(rows, name)
+            found = found * self._domains[name].size + self.column_outcomes(rows, name)
         return found
 
 
-def _check_days(columns: Mapping[str, Any]) -> None:
+def _refuse_too_many_days(columns: Mapping[str, Any]) -> None:
     """Raise an error for columns of dates that are too many, before any day is listed."""
     rows = 1
     for given in columns.values():
@@ -260,7 +260,7 @@ def _check_days(columns: Mapping[str, Any]) -> None:
             )
 
 
-def _day_text(value: Any) -> Any:
+def _date_as_text(value: Any) -> Any:
     """A date as text; a time that is not midnight, or of a time zone, keeps its time, and is no day."""
     if isinstance(value, np.datetime64):
         return str(value.astype("M8[D]")) if value == value.astype("M8[D]") else None
@@ -271,7 +271,7 @@ def _day_text(value: Any) -> Any:
 
 def _column_terms(columns: SurveyColumns, name: str) -> dict[str, Any]:
     """A column in a survey file."""
-    given = columns.declaration(name)
+    given = columns.column_declaration(name)
     if isinstance(given, Number):
         return {"low": given.low, "high": given.high, **({"unit": given.unit} if given.unit else {})}
     if isinstance(given, Dates):
@@ -286,13 +286,13 @@ def _column_terms(columns: SurveyColumns, name: str) -> dict[str, Any]:
     raise DiscreetError(f"column {name!r} has a domain that no survey file can state; use labels or numbers")
 
 
-def _read_labels(labels: Any) -> list[Any]:
+def _checked_label_list(labels: Any) -> list[Any]:
     check_kind("labels", labels, list, "list each outcome once")
     return list(labels)
 
 
 _FIELDS: dict[frozenset[str], Any] = {
-    frozenset({"labels"}): lambda each: _read_labels(each["labels"]),
+    frozenset({"labels"}): lambda each: _checked_label_list(each["labels"]),
     frozenset({"size"}): lambda each: check_count("size", each["size"]),
     frozenset({"low", "high"}): lambda each: Number(each["low"], each["high"]),
     frozenset({"low", "high", "unit"}): lambda each: Number(each["low"], each["high"], each["unit"]),
@@ -305,10 +305,10 @@ def read_columns(terms: Any, where: str = "columns") -> SurveyColumns:
     """The columns of a survey file or an agreement."""
     if not isinstance(terms, dict):
         raise DiscreetError(f"{where} is not a JSON object with a column for each name")
-    return SurveyColumns({name: _read_column(f"{where}[{name!r}]", each) for name, each in terms.items()})
+    return SurveyColumns({name: _read_column_declaration(f"{where}[{name!r}]", each) for name, each in terms.items()})
 
 
-def _read_column(where: str, terms: Any) -> Any:
+def _read_column_declaration(where: str, terms: Any) -> Any:
     make = _FIELDS.get(frozenset(terms)) if isinstance(terms, dict) else None
     if make is None:
         raise DiscreetError(
@@ -329,17 +329,17 @@ class JointColumns:
 
     columns: tuple[str, ...]
 
-    def size(self, columns: SurveyColumns) -> int:
-        """How many outcomes there are."""
-        return math.prod(columns.sizes(self.columns))
+    def outcome_count(self, columns: SurveyColumns) -> int:
+        """How many outcomes the columns have together."""
+        return math.prod(columns.column_sizes(self.columns))
 
-    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
+    def draw_outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
         """The outcome of each row."""
-        return columns.project(rows, self.columns)
+        return columns.project_rows(rows, self.columns)
 
-    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
+    def outcome_probabilities(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The outcome of a row, for certain."""
-        return {int(columns.project(np.array([row]), self.columns)[0]): Fraction(1)}
+        return {int(columns.project_rows(np.array([row]), self.columns)[0]): Fraction(1)}
 
 
 @dataclass(frozen=True)
@@ -349,17 +349,17 @@ class NumberCell:
     column: str
     count: int
 
-    def size(self, columns: SurveyColumns) -> int:
+    def outcome_count(self, columns: SurveyColumns) -> int:
         """How many cells there are."""
         return self.count
 
-    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
+    def draw_outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
         """The cell of each row."""
-        return columns.outcomes(rows, self.column) * self.count // columns[self.column].size
+        return columns.column_outcomes(rows, self.column) * self.count // columns[self.column].size
 
-    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
+    def outcome_probabilities(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The cell of a row, for certain."""
-        return {int(self.outcomes(columns, np.array([row]), _refuse_draw)[0]): Fraction(1)}
+        return {int(self.draw_outcomes(columns, np.array([row]), _refuse_draw)[0]): Fraction(1)}
 
 
 @dataclass(frozen=True)
@@ -369,22 +369,22 @@ class NumberPoint:
     column: str
     points: int
 
-    def size(self, columns: SurveyColumns) -> int:
+    def outcome_count(self, columns: SurveyColumns) -> int:
         """How many points there are."""
         return self.points
 
     def _points_around(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
         """The point below the middle of each row's cell, how far the middle is beyond it, and the distance of points."""
         whole = 2 * columns[self.column].size
-        beyond = (2 * columns.outcomes(rows, self.column) + 1) * (self.points - 1)
+        beyond = (2 * columns.column_outcomes(rows, self.column) + 1) * (self.points - 1)
         return beyond // whole, beyond % whole, whole
 
-    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
+    def draw_outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
         """A point next to each row's number: the upper one with the probability that makes the mean right."""
         lower, beyond, whole = self._points_around(columns, rows)
         return lower + (below(whole, len(rows)) < beyond)
 
-    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
+    def outcome_probabilities(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The two points next to a row's number, and their probabilities."""
         lower, beyond, whole = (int(np.ravel(each)[0]) for each in self._points_around(columns, np.array([row])))
         upper = Fraction(beyond, whole)

@@ -64,7 +64,7 @@ from discreet.survey._strategies import (
     Part,
     Strategy,
     Windows,
-    blocks_for,
+    best_blocks_for_size,
     choose_strategy,
     level_variance,
 )
@@ -86,7 +86,7 @@ _COPIES = re.compile("[1-9a-f][0-9a-f]{0,15}")
 _SEEN = {frozenset({"columns"}), frozenset({"column", "cells"}), frozenset({"column", "points"})}
 
 
-def in_survey_order(columns: SurveyColumns, names: Sequence[str]) -> Columns:
+def columns_in_survey_order(columns: SurveyColumns, names: Sequence[str]) -> Columns:
     """Names in the order of the survey's columns."""
     chosen = set(names)
     return tuple(name for name in columns if name in chosen)
@@ -113,11 +113,11 @@ class Marginals:
         self._seen = np.zeros((len(tables), len(self.effects)))
         for number, (names, noise) in enumerate(zip(tables, noises, strict=True)):
             for effect in column_subsets(names):
-                self._seen[number, places[effect]] = 1.0 / (noise * self._other_cells(names, effect))
+                self._seen[number, places[effect]] = 1.0 / (noise * self._outcomes_outside_effect(names, effect))
 
-    def _other_cells(self, names: Columns, effect: Columns) -> int:
+    def _outcomes_outside_effect(self, names: Columns, effect: Columns) -> int:
         """r: how many outcomes the columns outside an effect have."""
-        return math.prod(self._columns.sizes(name for name in names if name not in effect))
+        return math.prod(self._columns.column_sizes(name for name in names if name not in effect))
 
     def effect_precisions(self, amounts: ArrayLike) -> Floats:
         """Of each effect, for so many clients (or such shares) on each table."""
@@ -129,18 +129,18 @@ class Marginals:
         total = seen.sum(axis=0)
         return np.asarray(seen / np.where(total > 0.0, total, 1.0))
 
-    def effect_costs(self, names: Columns) -> Floats:
+    def cell_variance_per_effect(self, names: Columns) -> Floats:
         """The mean variance of a cell of a table for a unit variance of each effect that is seen."""
-        cells, found = math.prod(self._columns.sizes(names)), np.zeros(len(self.effects))
+        cells, found = math.prod(self._columns.column_sizes(names)), np.zeros(len(self.effects))
         for effect in column_subsets(names):
             if effect in self.places:
-                dimension = math.prod(size - 1 for size in self._columns.sizes(effect))
-                found[self.places[effect]] = dimension / (self._other_cells(names, effect) * cells)
+                dimension = math.prod(size - 1 for size in self._columns.column_sizes(effect))
+                found[self.places[effect]] = dimension / (self._outcomes_outside_effect(names, effect) * cells)
         return found
 
     def cell_variance(self, names: Columns, amounts: ArrayLike) -> float:
         """The mean variance of a cell of the least-squares table; infinite where an effect is not seen."""
-        costs, precisions = self.effect_costs(names), self.effect_precisions(amounts)
+        costs, precisions = self.cell_variance_per_effect(names), self.effect_precisions(amounts)
         needed = costs > 0.0
         if not self.places.keys() >= set(column_subsets(names)) or (precisions[needed] <= 0.0).any():
             return math.inf
@@ -159,7 +159,7 @@ class Marginals:
             shares /= shares.sum()
         return shares, float((wanted / (seen * shares[:, None]).sum(axis=0)).sum())
 
-    def needed_tables(self, shares: Floats, demands: Floats) -> NDArray[np.bool_]:
+    def which_tables_are_needed(self, shares: Floats, demands: Floats) -> NDArray[np.bool_]:
         """Which tables are asked of many clients, or needed to see an effect that is in demand."""
         large = np.asarray(shares >= _SELDOM * shares.max())
         for effect in np.flatnonzero(demands > 0.0):
@@ -178,7 +178,7 @@ def choose_parts(questions: Sequence[SurveyQuestion], columns: SurveyColumns, bo
     """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
     strategies = [choose_strategy(question, place, columns, bound) for place, question in enumerate(questions)]
     room = LARGEST_REPORT - sum(part.report_capacity for strategy in strategies for part in strategy.parts)
-    chances, wider = choose_coin(questions, strategies, columns, bound, room)
+    chances, wider = choose_question_shares(questions, strategies, columns, bound, room)
     chosen = [
         replace(part, share=part.share * chance)
         for strategy, chance in zip(strategies, chances, strict=True)
@@ -187,7 +187,7 @@ def choose_parts(questions: Sequence[SurveyQuestion], columns: SurveyColumns, bo
     return tuple(replace(part, share=part.share_units / SHARE_UNITS) for part in (*chosen, *wider))
 
 
-def choose_coin(
+def choose_question_shares(
     questions: Sequence[SurveyQuestion],
     strategies: Sequence[Strategy],
     columns: SurveyColumns,
@@ -201,9 +201,9 @@ def choose_coin(
     ]
     alone = [root / sum(roots) for root in roots]  # the best shares if no answer helps another
     places = [place for place, question in enumerate(questions) if asks_for_table(question)]
-    asked = [in_survey_order(columns, questions[place].columns) for place in places]
+    asked = [columns_in_survey_order(columns, questions[place].columns) for place in places]
     blocks = [part.blocks for place in places for part in strategies[place].parts]
-    wider = _wider_tables(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
+    wider = _tables_wider_than_asked(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
     if len(set(chain.from_iterable(asked))) == sum(map(len, asked)) and not wider:
         return alone, []
     tables, families = [*asked, *wider], [*blocks, *wider.values()]
@@ -214,9 +214,9 @@ def choose_coin(
     for _ in range(2):  # again on the tables that are left
         noises = [level_variance(families[number], float(bound)) for number in kept]
         marginals = Marginals(columns, [tables[number] for number in kept], noises)
-        demands = np.sum([weight * marginals.effect_costs(names) for names, weight in demanded], axis=0)
+        demands = np.sum([weight * marginals.cell_variance_per_effect(names) for names, weight in demanded], axis=0)
         shares, loss = marginals.best_table_shares(shares, demands)
-        large = marginals.needed_tables(shares, demands)
+        large = marginals.which_tables_are_needed(shares, demands)
         kept, shares = [number for number, stays in zip(kept, large, strict=True) if stays], shares[large]
     shares = np.round(shares / shares.sum() * _ROUNDING) / _ROUNDING
     of_table = dict(zip(kept, shares.tolist(), strict=True))
@@ -235,31 +235,33 @@ def choose_coin(
     return chances, parts
 
 
-def _wider_tables(columns: SurveyColumns, asked: Sequence[Columns], bound: Fraction) -> dict[Columns, BlockFamily]:
+def _tables_wider_than_asked(
+    columns: SurveyColumns, asked: Sequence[Columns], bound: Fraction
+) -> dict[Columns, BlockFamily]:
     """Tables of at most three columns of the questions that none of them names, and their blocks."""
-    names = in_survey_order(columns, list(chain.from_iterable(asked)))
+    names = columns_in_survey_order(columns, list(chain.from_iterable(asked)))
     found: dict[Columns, BlockFamily] = {}
     for size in range(2, LARGEST_TOGETHER + 1):
         if len(asked) + len(found) + math.comb(len(names), size) > _MOST_TABLES:
             break
         for table in combinations(names, size):
-            cells = math.prod(columns.sizes(table))
-            if table in asked or not 2 <= cells <= _most_wider_cells(bound):
+            cells = math.prod(columns.column_sizes(table))
+            if table in asked or not 2 <= cells <= _most_cells_of_wider_table(bound):
                 continue
-            blocks = _cached_blocks(cells, bound)
+            blocks = _best_blocks_cached(cells, bound)
             if blocks.largest < _LARGEST_WIDER:
                 found[table] = blocks
     return found
 
 
-def _most_wider_cells(bound: Fraction) -> int:
+def _most_cells_of_wider_table(bound: Fraction) -> int:
     """More outcomes than this are not worth a table that no question names: a report tells little of sums over many of them."""
     return math.ceil(16 * bound)
 
 
 @lru_cache(maxsize=1024)
-def _cached_blocks(cells: int, bound: Fraction) -> BlockFamily:
-    return blocks_for(cells, bound)
+def _best_blocks_cached(cells: int, bound: Fraction) -> BlockFamily:
+    return best_blocks_for_size(cells, bound)
 
 
 def part_terms(part: Part) -> dict[str, Any]:
@@ -307,7 +309,7 @@ def check_parts(
         )
     found = tuple(parts)
     for place, part in enumerate(found):
-        _check_part(part, questions, columns, f"{where}[{place}]")
+        _refuse_unfit_part(part, questions, columns, f"{where}[{place}]")
     if (
         sum(part.blocks.size * (part.blocks.width + 1) for part in found if isinstance(part.blocks, RankedSubsets))
         > _MOST_RANKED
@@ -319,7 +321,7 @@ def check_parts(
         own = [part for part in found if part.question == place]
         if not own:
             raise DiscreetError(f"{where}: no part answers question {place}, {question.title}")
-        if not _is_answered_by(question, own):
+        if not _is_question_answered_by(question, own):
             raise DiscreetError(f"{where}: the parts of question {place} do not answer it, {question.title}")
     order = [len(questions) if part.question == NO_QUESTION else part.question for part in found]
     if order != sorted(order):
@@ -329,13 +331,13 @@ def check_parts(
     return found
 
 
-def _check_part(part: Part, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str) -> None:
+def _refuse_unfit_part(part: Part, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str) -> None:
     """Refuse blocks on another number of outcomes than the part sees: privacy rests on them. Refuse tables that nobody asked for."""
     names = part.projection.columns if isinstance(part.projection, JointColumns) else (part.projection.column,)
-    columns.check_names(names, where)
-    if part.blocks.size != part.projection.size(columns):
+    columns.distinct_column_names(names, where)
+    if part.blocks.size != part.projection.outcome_count(columns):
         raise DiscreetError(
-            f"{where}: the blocks are on {part.blocks.size:,} outcomes, and the part sees {part.projection.size(columns):,}"
+            f"{where}: the blocks are on {part.blocks.size:,} outcomes, and the part sees {part.projection.outcome_count(columns):,}"
         )
     if part.question != NO_QUESTION:
         return
@@ -365,11 +367,11 @@ def _read_projection(terms: Any, columns: SurveyColumns, where: str) -> Projecti
         raise DiscreetError(f"{where} has not the field columns, nor column with cells or points")
     if "columns" in terms:
         check_kind(f"{where}.columns", terms["columns"], list, "it lists names of columns")
-        names = columns.check_names(terms["columns"], f"{where}.columns")
+        names = columns.distinct_column_names(terms["columns"], f"{where}.columns")
         if any(isinstance(columns[name], CellDomain) for name in names):
             raise DiscreetError(f"{where}.columns names a column of numbers; a table is one of labels or whole numbers")
         return JointColumns(names)
-    (column,) = columns.check_names([terms["column"]], f"{where}.column")
+    (column,) = columns.distinct_column_names([terms["column"]], f"{where}.column")
     if "cells" in terms:
         most = min(columns[column].size, _LARGEST_PARAMETER)
         return NumberCell(column, check_count(f"{where}.cells", terms["cells"], least=2, most=most))
@@ -379,7 +381,7 @@ def _read_projection(terms: Any, columns: SurveyColumns, where: str) -> Projecti
 def _read_blocks(terms: Any, projection: Projection, columns: SurveyColumns, where: str) -> Blocks:
     check_kind(where, terms, dict, "blocks are a JSON object")
     if terms.get("kind") == WeightedBlocks.name and isinstance(projection, JointColumns):
-        return _read_weighted_blocks(terms, projection.size(columns), where)
+        return _read_weighted_blocks(terms, projection.outcome_count(columns), where)
     kinds = {Windows.name: ("w",)} if isinstance(projection, NumberPoint) else BLOCK_KINDS
     kind = terms.get("kind")
     check_choice(f"{where}.kind", kind, kinds)
@@ -388,7 +390,7 @@ def _read_blocks(terms: Any, projection: Projection, columns: SurveyColumns, whe
     numbers = {name: check_count(f"{where}.{name}", terms[name], most=_LARGEST_PARAMETER) for name in kinds[kind]}
     if isinstance(projection, NumberPoint):
         return Windows(projection.points, check_count(f"{where}.w", terms["w"], most=MOST_POINTS))
-    return blocks_named(kind, projection.size(columns), numbers)
+    return blocks_named(kind, projection.outcome_count(columns), numbers)
 
 
 def _read_weighted_blocks(terms: dict[str, Any], size: int, where: str) -> WeightedBlocks:
@@ -405,8 +407,8 @@ def _read_weighted_blocks(terms: dict[str, Any], size: int, where: str) -> Weigh
         raise DiscreetError(f"{where}: {error}") from None
 
 
-def _is_answered_by(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
-    """Whether estimates can be made from such parts."""
+def _is_question_answered_by(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
+    """Whether a question can be estimated from such parts."""
     projections = [part.projection for part in parts]
     match question:
         case MeanQuestion():

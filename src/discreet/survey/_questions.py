@@ -49,9 +49,9 @@ class SurveyQuestion:
         """The question in a few words."""
         return f"{self.kind} of {' x '.join(self.columns)}"
 
-    def check_columns(self, columns: SurveyColumns) -> None:
+    def refuse_unfit_columns(self, columns: SurveyColumns) -> None:
         """Raise an error where these columns cannot answer the question."""
-        columns.check_names(self.columns, self.kind)
+        columns.distinct_column_names(self.columns, self.kind)
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -66,8 +66,8 @@ class ShareQuestion(SurveyQuestion):
 
     kind: ClassVar[str] = "shares"
 
-    def check_columns(self, columns: SurveyColumns) -> None:
-        super().check_columns(columns)
+    def refuse_unfit_columns(self, columns: SurveyColumns) -> None:
+        super().refuse_unfit_columns(columns)
         if len(self.columns) > LARGEST_TOGETHER:
             raise DiscreetError(f"shares of {len(self.columns)} columns together; ask at most {LARGEST_TOGETHER}")
         for name in self.columns:
@@ -75,7 +75,7 @@ class ShareQuestion(SurveyQuestion):
                 raise DiscreetError(
                     f"shares: column {name!r} holds numbers; ask a histogram, a mean or quantiles of it"
                 )
-        outcomes = int(np.prod(columns.sizes(self.columns), dtype=object))
+        outcomes = int(np.prod(columns.column_sizes(self.columns), dtype=object))
         if outcomes == 1:
             raise DiscreetError(f"shares: {' x '.join(self.columns)} has one outcome, whose share is 1; leave it out")
         if outcomes > MOST_CELLS:
@@ -86,8 +86,8 @@ class ShareQuestion(SurveyQuestion):
 class NumberQuestion(SurveyQuestion):
     """A question about one column of numbers."""
 
-    def check_columns(self, columns: SurveyColumns) -> None:
-        super().check_columns(columns)
+    def refuse_unfit_columns(self, columns: SurveyColumns) -> None:
+        super().refuse_unfit_columns(columns)
         if len(self.columns) != 1 or not isinstance(columns[self.columns[0]], Interval):
             raise DiscreetError(
                 f"{self.kind}: column {self.columns[0]!r} holds no numbers between bounds; declare it as Number(low, high)"
@@ -101,8 +101,8 @@ class HistogramQuestion(NumberQuestion):
     cells: int
     kind: ClassVar[str] = "histogram"
 
-    def check_columns(self, columns: SurveyColumns) -> None:
-        super().check_columns(columns)
+    def refuse_unfit_columns(self, columns: SurveyColumns) -> None:
+        super().refuse_unfit_columns(columns)
         read = columns[self.columns[0]].size
         if self.cells > read:
             raise DiscreetError(f"histogram: cells = {self.cells:,}, but {self.columns[0]!r} is read to {read:,} cells")
@@ -126,8 +126,8 @@ class QuantileQuestion(NumberQuestion):
     at: tuple[float, ...]
     kind: ClassVar[str] = "quantiles"
 
-    def check_columns(self, columns: SurveyColumns) -> None:
-        super().check_columns(columns)
+    def refuse_unfit_columns(self, columns: SurveyColumns) -> None:
+        super().refuse_unfit_columns(columns)
         if columns[self.columns[0]].size < 2:
             raise DiscreetError(f"quantiles: column {self.columns[0]!r} has one cell; declare it as Number(low, high)")
 
@@ -143,9 +143,9 @@ class LinearQuestion(ShareQuestion):
     matrix: NDArray[np.float64]
     kind: ClassVar[str] = "linear"
 
-    def check_columns(self, columns: SurveyColumns) -> None:
-        super().check_columns(columns)
-        outcomes = int(np.prod(columns.sizes(self.columns)))
+    def refuse_unfit_columns(self, columns: SurveyColumns) -> None:
+        super().refuse_unfit_columns(columns)
+        outcomes = int(np.prod(columns.column_sizes(self.columns)))
         good = self.matrix.ndim == 2 and len(self.matrix) and self.matrix.shape[1] == outcomes
         if not good or not (np.abs(self.matrix) <= _LARGEST_ENTRY).all():
             raise DiscreetError(
@@ -268,10 +268,10 @@ def read_questions(terms: Any, where: str = "questions") -> list[SurveyQuestion]
     """The questions of a survey file or an agreement."""
     if not isinstance(terms, list):
         raise DiscreetError(f"{where} is not a list of questions")
-    return [_read_question(each, f"{where}[{place}]") for place, each in enumerate(terms)]
+    return [_question_from_terms(each, f"{where}[{place}]") for place, each in enumerate(terms)]
 
 
-def _read_matrix(terms: Any) -> list[Any]:
+def _read_linear_sums(terms: Any) -> list[Any]:
     """A list of rows of numbers, or one row; numpy alone would take texts and booleans for numbers."""
     rows = terms if isinstance(terms, list) and all(isinstance(row, list) for row in terms) else [terms]
     for row in rows:
@@ -280,7 +280,7 @@ def _read_matrix(terms: Any) -> list[Any]:
     return rows
 
 
-def _read_question(terms: Any, place: str) -> SurveyQuestion:
+def _question_from_terms(terms: Any, place: str) -> SurveyQuestion:
     """A question of a survey file; errors name its place."""
     options = {"shares": (), "histogram": ("cells",), "mean": (), "quantiles": ("at",), "linear": ("matrix",)}
     if not isinstance(terms, dict):
@@ -299,7 +299,7 @@ def _read_question(terms: Any, place: str) -> SurveyQuestion:
             case "shares":
                 return shares(*columns, **others)
             case "linear":
-                return linear(_read_matrix(others.pop("matrix", None)), *columns, **others)
+                return linear(_read_linear_sums(others.pop("matrix", None)), *columns, **others)
         if len(columns) != 1:
             raise DiscreetError(f"{kind} is about one column")
         number_questions: dict[str, Callable[..., SurveyQuestion]] = {
@@ -335,20 +335,20 @@ class Survey:
             raise DiscreetError("questions is not a list of questions; pass [shares('column'), ...]")
         for question in questions:
             check_kind("a question", question, SurveyQuestion, "shares(...), mean(...) and others make them")
-            question.check_columns(self.columns)
+            question.refuse_unfit_columns(self.columns)
         self.questions = tuple(questions)
 
     def __repr__(self) -> str:
         return f"<Survey of {', '.join(self.columns)}: {'; '.join(each.title for each in self.questions)}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Survey) and self._identity == other._identity
+        return isinstance(other, Survey) and self._content_as_json == other._content_as_json
 
     def __hash__(self) -> int:
-        return hash(self._identity)
+        return hash(self._content_as_json)
 
     @cached_property
-    def _identity(self) -> str:
+    def _content_as_json(self) -> str:
         """Columns in order, with their units, and questions."""
         try:
             columns: Any = list(self.columns.terms.items())
@@ -364,7 +364,7 @@ class Survey:
     @property
     def digest(self) -> str:
         """The SHA-256 of its terms."""
-        return digest(self._identity.encode())
+        return digest(self._content_as_json.encode())
 
     def write(self, path: str | Path) -> None:
         """Write the survey file.

@@ -61,7 +61,7 @@ from discreet.survey._parts import (
     asks_for_table,
     check_parts,
     choose_parts,
-    in_survey_order,
+    columns_in_survey_order,
     part_terms,
 )
 from discreet.survey._questions import Survey
@@ -138,18 +138,18 @@ class SurveySampler:
         return f"SurveySampler({self.survey!r}, epsilon={self.epsilon:g})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SurveySampler) and self._identity == other._identity
+        return isinstance(other, SurveySampler) and self._compared_fields == other._compared_fields
 
     def __hash__(self) -> int:
-        return hash(self._identity)
+        return hash(self._compared_fields)
 
     @property
-    def _identity(self) -> tuple[Survey, Pure, tuple[Part, ...]]:
+    def _compared_fields(self) -> tuple[Survey, Pure, tuple[Part, ...]]:
         return self.survey, self.privacy, self.parts
 
     @cached_property
     def context(self) -> bytes:
-        """What tells the draws of this survey from those of another one under the same key."""
+        """A hash that tells the draws of this survey from those of another one under the same key."""
         return hashlib.sha256(f"{self.survey.digest} {self.epsilon!r} {json.dumps(self.part_terms)}".encode()).digest()
 
     @cached_property
@@ -195,13 +195,13 @@ class SurveySampler:
         if not asks_for_table(question):
             return self.strategies[place].variance / self.question_share(place)
         shares = [float(self.exact_shares[number]) for number in self.tables]
-        return self.marginals.cell_variance(in_survey_order(self.survey.columns, question.columns), shares)
+        return self.marginals.cell_variance(columns_in_survey_order(self.survey.columns, question.columns), shares)
 
     @cached_property
     def tables(self) -> dict[int, tuple[str, ...]]:
         """The places of the parts that are tables of shares, and their columns in the order of the survey."""
         return {
-            number: in_survey_order(self.survey.columns, part.projection.columns)
+            number: columns_in_survey_order(self.survey.columns, part.projection.columns)
             for number, part in enumerate(self.parts)
             if isinstance(part.projection, JointColumns)
             and (part.question == NO_QUESTION or asks_for_table(self.survey.questions[part.question]))
@@ -241,7 +241,7 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no rows.
         """
-        numbers = self.survey.columns.check_rows(rows)
+        numbers = self.survey.columns.check_row_numbers(rows)
         randomness = randomness_from(rng)
         reports = np.empty(len(numbers), dtype=np.uint64)
         for start in range(0, len(numbers), _TOGETHER):
@@ -261,7 +261,7 @@ class SurveySampler:
         Raises:
             DiscreetError: for a client without rows, and numbers that are no rows.
         """
-        held = self.survey.columns.check_rows(rows)
+        held = self.survey.columns.check_row_numbers(rows)
         if not held.size:
             raise DiscreetError("the client has no rows; leave it out")
         randomness = randomness_from(rng)
@@ -281,7 +281,7 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no rows, before anything is drawn.
         """
-        held, randomness = self.survey.columns.check_rows(rows), randomness_from(None)
+        held, randomness = self.survey.columns.check_row_numbers(rows), randomness_from(None)
         known = held if held.size else np.zeros(1, dtype=np.int64)
         place = bisect_right(self._share_ends, int(randomness.integers(1)[0]))
         part = self.parts[place]
@@ -289,7 +289,7 @@ class SurveySampler:
         below = partial(draw_below, randomness)
         row = known[below(len(known), 1)]
         holding = part.blocks.report_holding(
-            part.projection.outcomes(self.survey.columns, row, below), below(part.blocks.holding, 1)
+            part.projection.draw_outcomes(self.survey.columns, row, below), below(part.blocks.holding, 1)
         )
         uniform = part.blocks.report(below(part.blocks.blocks, 1))
         return self._offsets[place] + int(np.where(own, holding, uniform)[0])
@@ -321,9 +321,9 @@ class SurveySampler:
         law = integer_law_of_counts(given, often)
         if not check_record_total(sum(law.values())):
             raise DiscreetError("the client has no rows; leave it out")
-        return self._draw_keyed(key, client_message(client, given, often), list(law), list(law.values()))
+        return self._draw_keyed_report(key, client_message(client, given, often), list(law), list(law.values()))
 
-    def _draw_keyed(self, key: RunKey, message: bytes, rows: list[int], numbers: list[int]) -> int:
+    def _draw_keyed_report(self, key: RunKey, message: bytes, rows: list[int], numbers: list[int]) -> int:
         """One report from the words of a client; without rows a uniform one."""
         words, total = keyed_words(key, self.context + message), check_record_total(sum(numbers))
         place = bisect_right(self._share_ends, next(words))
@@ -336,7 +336,7 @@ class SurveySampler:
         def draw_next_below(bound: int, count: int) -> Integers:
             return np.array([next_below(words, bound) for _ in range(count)])
 
-        outcome = part.projection.outcomes(self.survey.columns, row, draw_next_below)
+        outcome = part.projection.draw_outcomes(self.survey.columns, row, draw_next_below)
         rank = draw_next_below(part.blocks.holding, 1)
         return self._offsets[place] + int(part.blocks.report_holding(outcome, rank)[0])
 
@@ -366,7 +366,7 @@ class SurveySampler:
         reports, again = self.release_words(words, rows, states)
         for client in np.flatnonzero(again).tolist():
             held, numbers = laws[client]
-            reports[client] = self._draw_keyed(key, messages[client], held.tolist(), numbers.tolist())
+            reports[client] = self._draw_keyed_report(key, messages[client], held.tolist(), numbers.tolist())
         return reports
 
     def release_words(
@@ -395,7 +395,7 @@ class SurveySampler:
             )
             found = part.blocks.report(uniform.draw_below(part.blocks.blocks, len(others)))
             reports[others] = found + np.uint64(self._offsets[place])
-            outcomes = part.projection.outcomes(self.survey.columns, rows[mine], chosen.draw_below)
+            outcomes = part.projection.draw_outcomes(self.survey.columns, rows[mine], chosen.draw_below)
             found = part.blocks.report_holding(outcomes, chosen.draw_below(part.blocks.holding, len(mine)))
             reports[mine] = found + np.uint64(self._offsets[place])
         return reports, again
@@ -407,7 +407,7 @@ class SurveySampler:
         reports = np.empty(len(rows), dtype=np.uint64)
         for place, part in enumerate(self.parts):
             mine = np.flatnonzero(asked == place)
-            outcomes = part.projection.outcomes(self.survey.columns, rows[mine], partial(draw_below, randomness))
+            outcomes = part.projection.draw_outcomes(self.survey.columns, rows[mine], partial(draw_below, randomness))
             found = draw_reports(part.blocks, self.uniform_weights[place], outcomes, randomness)
             reports[mine] = found + np.uint64(self._offsets[place])
         return reports
@@ -425,7 +425,7 @@ class SurveySampler:
             DiscreetError: for numbers that are no reports of this survey.
         """
         given = self.check_reports(reports)
-        asked = self._part_places(given)
+        asked = self._part_place_of_each_report(given)
         return [given[asked == place] - np.uint64(self._offsets[place]) for place in range(len(self.parts))]
 
     def are_reports(self, reports: Reports) -> NDArray[np.bool_]:
@@ -437,13 +437,13 @@ class SurveySampler:
         Returns:
             An array of truth values.
         """
-        asked, good = self._part_places(reports), np.zeros(len(reports), dtype=np.bool_)
+        asked, good = self._part_place_of_each_report(reports), np.zeros(len(reports), dtype=np.bool_)
         for place, part in enumerate(self.parts):
             own = asked == place
             good[own] = part.blocks.are_blocks(reports[own] - np.uint64(self._offsets[place]))
         return good
 
-    def _part_places(self, reports: Reports) -> Integers:
+    def _part_place_of_each_report(self, reports: Reports) -> Integers:
         """The place of the part whose numbers each lies in; past the last part, how many there are."""
         limits = np.array([end - 1 for end in self._offsets[1:]], dtype=np.uint64)  # the last number of each part
         return np.searchsorted(limits, reports, side="left")
@@ -523,10 +523,10 @@ class SurveySampler:
         Raises:
             DiscreetError: for what is no report or no row.
         """
-        place, number = self.part_of(report), int(self.survey.columns.check_rows([row])[0])
+        place, number = self.part_of(report), int(self.survey.columns.check_row_numbers([row])[0])
         part, beta = self.parts[place], Fraction(self.uniform_weights[place], TOTAL)
         own = np.array([int(report) - self._offsets[place]], dtype=np.uint64)
-        law = part.projection.law(self.survey.columns, number)
+        law = part.projection.outcome_probabilities(self.survey.columns, number)
         inside = part.chance_of_holding(own, law)
         drawn = beta / part.blocks.blocks + (1 - beta) * inside / part.blocks.holding
         return self.exact_shares[place] * drawn * int(part.blocks.copies_of(own)[0])

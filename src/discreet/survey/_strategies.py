@@ -121,15 +121,15 @@ class Windows:
         ahead = reports.astype(np.int64) - outcomes
         return np.asarray((ahead >= 0) & (ahead < self.width))
 
-    def values(self, beta: float) -> Floats:
+    def unbiased_report_values(self, beta: float) -> Floats:
         """The unbiased value of u in [0, 1] that each report stands for, where a share beta of reports is uniform."""
         middle = beta * (self.blocks - 1) / 2 + (1.0 - beta) * (self.width - 1) / 2
         return np.asarray((np.arange(self.blocks) - middle) / ((1.0 - beta) * (self.size - 1)))
 
-    def variances(self, growth: float) -> Floats:
+    def value_variances(self, growth: float) -> Floats:
         """The variance of a client's value, for u on a grid of [0, 1]."""
         beta = self.blocks / (self.blocks + (growth - 1.0) * self.width)
-        squares = np.square(self.values(beta))
+        squares = np.square(self.unbiased_report_values(beta))
         uniform = squares.mean()
         own = np.convolve(squares, np.full(self.width, 1.0 / self.width), mode="valid")  # at each point
         place = np.linspace(0.0, 1.0, _STEPS + 1)
@@ -185,13 +185,15 @@ class Part:
     ) -> list[ReportClass]:
         """Its reports in classes that two clients with these rows do not tell apart; `share`: asked it, `beta`: uniform."""
         least, own = share * beta / self.blocks.blocks, share * (1 - beta) / self.blocks.holding
-        counts = self._count_by_membership([self.projection.law(columns, row) for row in rows])
+        counts = self._count_reports_by_membership(
+            [self.projection.outcome_probabilities(columns, row) for row in rows]
+        )
         return [
             ReportClass(tuple(many * (least + own * inside) for inside in held), many * least, many * (least + own))
             for held, many in counts.items()
         ]
 
-    def _count_by_membership(self, laws: Sequence[dict[int, Fraction]]) -> dict[tuple[Fraction, ...], int]:
+    def _count_reports_by_membership(self, laws: Sequence[dict[int, Fraction]]) -> dict[tuple[Fraction, ...], int]:
         """How many reports hold the outcomes of two clients with these laws, by the two probabilities that they do."""
         blocks, found = self.blocks, dict[tuple[Fraction, ...], int]()
         if isinstance(blocks, BlockFamily):  # so many that they are counted, not listed; outcomes are certain
@@ -244,7 +246,7 @@ def choose_strategy(question: SurveyQuestion, place: int, columns: SurveyColumns
     raise DiscreetError(f"questions holds {question!r}, which is no question; shares(...) makes one")
 
 
-def blocks_for(size: int, bound: Fraction) -> BlockFamily:
+def best_blocks_for_size(size: int, bound: Fraction) -> BlockFamily:
     """The best blocks on so many outcomes whose numbers leave room for those of other questions."""
     found = choose_blocks(size, bound)
     if isinstance(found, MaskedSubsets) and size > _LARGEST_MASK:
@@ -260,15 +262,15 @@ def share_variance(blocks: BlockFamily, growth: float) -> float:
 def _share_strategy(
     projection: JointColumns | NumberCell, place: int, columns: SurveyColumns, bound: Fraction
 ) -> Strategy:
-    blocks = blocks_for(projection.size(columns), bound)
+    blocks = best_blocks_for_size(projection.outcome_count(columns), bound)
     return Strategy((Part(place, projection, blocks, 1.0),), share_variance(blocks, float(bound)))
 
 
 def _sum_strategy(question: LinearQuestion, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
     """Blocks of one width, or those that are optimised for the sums: if their mean variance is less, and the largest no more."""
     projection, matrix = JointColumns(question.columns), question.matrix
-    size = projection.size(columns)
-    blocks = blocks_for(size, bound)
+    size = projection.outcome_count(columns)
+    blocks = best_blocks_for_size(size, bound)
     present = _sum_variances(matrix, blocks, float(bound))
     if size <= MOST_OUTCOMES and matrix.size <= MOST_ENTRIES:
         enough = _BETTER * float(present.mean())
@@ -288,13 +290,13 @@ def _sum_variances(matrix: Floats, blocks: BlockFamily, growth: float) -> Floats
 @lru_cache(maxsize=256)
 def choose_windows(growth: float) -> tuple[Windows, float, float]:
     """Windows, the share of clients that report by them and not by the two ends, and the worst-case variance."""
-    ends = Windows(2, 1).variances(growth)
+    ends = Windows(2, 1).value_variances(growth)
     best = Windows(2, 1), 1.0, float(ends.max())
     mixes = np.arange(_STEPS // 4 + 1) / (_STEPS // 4)
     for numbers in (3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, _MOST_NUMBERS):
         for width in range(1, numbers - 1):
             windows = Windows(numbers - width + 1, width)
-            worst = (np.outer(mixes, windows.variances(growth)) + np.outer(1.0 - mixes, ends)).max(axis=1)
+            worst = (np.outer(mixes, windows.value_variances(growth)) + np.outer(1.0 - mixes, ends)).max(axis=1)
             place = int(worst.argmin())
             if worst[place] < best[2] and mixes[place] > _LEAST_SHARE:
                 best = windows, float(mixes[place]), float(worst[place])
@@ -328,27 +330,27 @@ class Tree:
         return cls(branching, round(math.log(cells, branching)))
 
     @property
-    def cells(self) -> int:
-        """K = B^L."""
+    def cell_count(self) -> int:
+        """K = B^L, the number of cells."""
         return int(self.branching**self.depth)
 
     def node_count(self, level: int) -> int:
-        """B^l."""
+        """B^l, the number of nodes on a level."""
         return int(self.branching**level)
 
     @cached_property
-    def depth_costs(self) -> Floats:
+    def variance_cost_by_depth(self) -> Floats:
         """c_j: the mean variance of the distribution function for a unit variance of the cells in the directions of each depth."""
-        found, middles = [], np.arange(self.cells, 0, -1)  # (T'T)[x, y] = K - max(x, y) for prefix sums T
+        found, middles = [], np.arange(self.cell_count, 0, -1)  # (T'T)[x, y] = K - max(x, y) for prefix sums T
         for depth in range(self.depth + 1):
             nodes = self.node_count(depth)
-            wide = self.cells // nodes
+            wide = self.cell_count // nodes
             largest = middles.reshape(nodes, wide)
             inside = (largest * (2 * np.arange(wide) + 1)).sum()  # sum of K - max(x, y) over pairs of one node
             found.append(inside / wide)
-        return np.asarray(np.diff(found) / self.cells)
+        return np.asarray(np.diff(found) / self.cell_count)
 
-    def depth_precisions(self, amounts: Floats) -> Floats:
+    def precision_by_depth(self, amounts: Floats) -> Floats:
         """lambda_j for amounts pi_l/v_l."""
         per_cell = amounts * np.array([self.node_count(self.depth - level) for level in range(1, self.depth + 1)])
         return np.asarray(np.cumsum(per_cell[::-1])[::-1])
@@ -358,18 +360,18 @@ class Tree:
         shares = np.full(self.depth, 1.0 / self.depth)
         scale = np.array([self.node_count(self.depth - level) for level in range(1, self.depth + 1)]) / variances
         for _ in range(500):
-            precision = self.depth_precisions(shares / variances)
-            gains = scale * np.cumsum(self.depth_costs / np.square(precision))
+            precision = self.precision_by_depth(shares / variances)
+            gains = scale * np.cumsum(self.variance_cost_by_depth / np.square(precision))
             shares = shares * np.sqrt(gains)
             shares /= shares.sum()
         shares = np.where(shares < _LEAST_SHARE, 0.0, shares)
         shares /= shares.sum()
-        return shares, float((self.depth_costs / self.depth_precisions(shares / variances)).sum())
+        return shares, float((self.variance_cost_by_depth / self.precision_by_depth(shares / variances)).sum())
 
 
 def _candidate_trees(size: int) -> list[Tree]:
     """The trees whose cells are unions of so many; a smaller one where all are too fine."""
-    found = [Tree(*each) for each in _TREES if Tree(*each).cells <= size]
+    found = [Tree(*each) for each in _TREES if Tree(*each).cell_count <= size]
     return found or [Tree(2, size.bit_length() - 1)]
 
 
@@ -377,7 +379,7 @@ def _quantile_strategy(column: str, place: int, bound: Fraction, size: int) -> S
     best: Strategy | None = None
     for tree in _candidate_trees(size):
         levels = range(1, tree.depth + 1)
-        blocks = [blocks_for(tree.node_count(level), bound) for level in levels]
+        blocks = [best_blocks_for_size(tree.node_count(level), bound) for level in levels]
         shares, variance = tree.best_level_shares(np.array([level_variance(each, float(bound)) for each in blocks]))
         if best is None or variance < best.variance:
             asked = zip(levels, blocks, shares.tolist(), strict=True)
@@ -405,11 +407,13 @@ def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fr
     if isinstance(question, QuantileQuestion):
         return Strategy(alone, _tree_variance(alone, growth))
     if isinstance(blocks, Windows):
-        mixed = sum(part.share * part.blocks.variances(growth) for part in alone if isinstance(part.blocks, Windows))
+        mixed = sum(
+            part.share * part.blocks.value_variances(growth) for part in alone if isinstance(part.blocks, Windows)
+        )
         return Strategy(alone, float(np.max(mixed)))
     if isinstance(question, LinearQuestion):
         if isinstance(blocks, WeightedBlocks):
-            return Strategy(alone, float(blocks.variances(question.matrix, growth - 1.0).max()))
+            return Strategy(alone, float(blocks.sum_variances(question.matrix, growth - 1.0).max()))
         return Strategy(alone, float(_sum_variances(question.matrix, blocks, growth).max()))
     assert isinstance(blocks, BlockFamily)
     return Strategy(alone, share_variance(blocks, growth))
@@ -422,4 +426,4 @@ def _tree_variance(parts: Sequence[Part], growth: float) -> float:
     for part in parts:
         level = round(math.log(part.blocks.size, tree.branching))
         amounts[level - 1] = part.share / level_variance(part.blocks, growth)
-    return float((tree.depth_costs / tree.depth_precisions(amounts)).sum())
+    return float((tree.variance_cost_by_depth / tree.precision_by_depth(amounts)).sum())

@@ -171,14 +171,14 @@ class WeightedBlocks:
 
     def copies_of(self, reports: Reports) -> Integers:
         """How many copies each report has."""
-        return np.asarray(self._copies[reports.astype(np.int64)])
+        return np.asarray(self._copies_of_each_block[reports.astype(np.int64)])
 
     @cached_property
-    def _copies(self) -> Integers:
+    def _copies_of_each_block(self) -> Integers:
         return np.array(self.copies, dtype=np.int64)
 
     @cached_property
-    def members(self) -> NDArray[np.bool_]:
+    def membership_matrix(self) -> NDArray[np.bool_]:
         """Which outcomes each block holds, (blocks, outcomes)."""
         width = -(-self.size // 8)
         content = b"".join(mask.to_bytes(width, "little") for mask in self.masks)
@@ -188,13 +188,13 @@ class WeightedBlocks:
     @cached_property
     def _copies_up_to_block(self) -> Integers:
         """The sums of copies of the blocks up to each."""
-        return np.cumsum(self._copies)
+        return np.cumsum(self._copies_of_each_block)
 
     @cached_property
     def _blocks_by_outcome(self) -> tuple[Integers, Integers]:
         """The blocks with outcome 0, those with outcome 1 and so on in one list, and the sums of copies up to each place of it."""
-        _, blocks = np.nonzero(self.members.T)
-        return blocks, np.cumsum(self._copies[blocks])
+        _, blocks = np.nonzero(self.membership_matrix.T)
+        return blocks, np.cumsum(self._copies_of_each_block[blocks])
 
     def report(self, rank: Integers) -> Reports:
         """The report of each rank below `blocks`; a block has as many ranks as copies."""
@@ -212,23 +212,23 @@ class WeightedBlocks:
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
         """Whether each report's block holds each outcome; arrays are broadcast."""
-        return np.asarray(self.members[reports.astype(np.int64), outcomes])
+        return np.asarray(self.membership_matrix[reports.astype(np.int64), outcomes])
 
-    def directions(self, gain: float) -> Floats:
+    def direction_of_each_block(self, gain: float) -> Floats:
         """v_B at g = `gain`, (blocks, outcomes)."""
-        return block_directions(self.members.astype(np.float64), gain) * (gain / (1.0 + gain))
+        return block_directions(self.membership_matrix.astype(np.float64), gain) * (gain / (1.0 + gain))
 
-    def chances(self, gain: float) -> Floats:
+    def probability_of_each_block(self, gain: float) -> Floats:
         """p_B at g = `gain`."""
-        widths = self.members.sum(axis=1)
+        widths = self.membership_matrix.sum(axis=1)
         return np.asarray(
-            self._copies * (self.size + gain * widths) / (self.size * (self.blocks + gain * self.holding))
+            self._copies_of_each_block * (self.size + gain * widths) / (self.size * (self.blocks + gain * self.holding))
         )
 
     def _information_factor(self, gain: float) -> tuple[Floats, bool]:
         """C with its constant direction, in which it has nothing, filled up; as a Cholesky factor."""
-        directions = self.directions(gain)
-        information = (directions * self.chances(gain)[:, None]).T @ directions
+        directions = self.direction_of_each_block(gain)
+        information = (directions * self.probability_of_each_block(gain)[:, None]).T @ directions
         information += np.trace(information) / self.size**2
         factor: tuple[Floats, bool] = scipy.linalg.cho_factor(information, lower=True)
         return factor
@@ -237,18 +237,18 @@ class WeightedBlocks:
         """The value of each report for each sum of shares, (blocks, sums), whose expectation is the sum less the mean of its row."""
         centred = matrix - matrix.mean(axis=1, keepdims=True)
         coefficients = scipy.linalg.cho_solve(self._information_factor(gain), centred.T)
-        return np.asarray(self.directions(gain) @ coefficients)
+        return np.asarray(self.direction_of_each_block(gain) @ coefficients)
 
     def determines_sums(self, matrix: Floats) -> bool:
         """Whether the blocks determine these sums of shares: their rows, less their means, lie in the span of the blocks."""
         centred = matrix - matrix.mean(axis=1, keepdims=True)
-        members = self.members - self.members.mean(axis=1, keepdims=True)
+        members = self.membership_matrix - self.membership_matrix.mean(axis=1, keepdims=True)
         weights, *_ = np.linalg.lstsq(members.T, centred.T, rcond=None)
         left = np.abs(members.T @ weights - centred.T).max()
         full = np.linalg.matrix_rank(members) == self.size - 1  # what the estimate inverts
         return bool(full and left <= 1e-8 * max(1.0, float(np.abs(centred).max())))
 
-    def variances(self, matrix: Floats, gain: float) -> Floats:
+    def sum_variances(self, matrix: Floats, gain: float) -> Floats:
         """n times the variance of each sum of shares in the uniform population."""
         centred = matrix - matrix.mean(axis=1, keepdims=True)
         return np.asarray((centred * scipy.linalg.cho_solve(self._information_factor(gain), centred.T).T).sum(axis=1))
@@ -284,15 +284,15 @@ class OptimisedBlocks:
 
 def optimise_blocks(matrix: Floats, bound: Fraction) -> OptimisedBlocks:
     """A list of blocks with a small mean variance of the sums in the rows of a matrix, at a rational bound of e^epsilon."""
-    return _optimise_cached(np.ascontiguousarray(matrix, dtype=np.float64).tobytes(), len(matrix), bound)
+    return _optimise_blocks_cached(np.ascontiguousarray(matrix, dtype=np.float64).tobytes(), len(matrix), bound)
 
 
 @lru_cache(maxsize=64)
-def _optimise_cached(content: bytes, sums: int, bound: Fraction) -> OptimisedBlocks:
+def _optimise_blocks_cached(content: bytes, sums: int, bound: Fraction) -> OptimisedBlocks:
     matrix, gain = np.frombuffer(content).reshape(sums, -1), float(bound - 1)
     centred, scale = _normalise_sums(matrix)
     found, least = _search_blocks(centred, gain)
-    variances = found.variances(centred, gain) * scale**2
+    variances = found.sum_variances(centred, gain) * scale**2
     least = max(least, least_sum_variance(centred, gain)) * scale**2
     return OptimisedBlocks(found, float(variances.mean()), float(variances.max()), least)
 
@@ -342,7 +342,7 @@ def _search_blocks(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]
     found = _best_block_chances(blocks, gain, target, chances, barrier, _FINE, _LAST_STEPS)
     least = 0.0
     if size <= _MOST_BOUNDED:
-        least = (found.value * (1.0 + gain) / gain) ** 2 / float(found.block_worths(all_blocks(size), gain).max())
+        least = (found.value * (1.0 + gain) / gain) ** 2 / float(found.net_block_worths(all_blocks(size), gain).max())
     return _round_to_copies(blocks, found.chances, gain), least
 
 
@@ -368,7 +368,7 @@ def _candidate_blocks(centred: Floats, target: Floats, gain: float, most: int) -
     times = _WIDTHS if gain > _LARGE_GAIN else (1,)
     for place, multiple in enumerate(times):
         width = min(max(multiple * size / (gain + 2.0), 1.0), size / 2.0)
-        found += [_threshold_blocks(sign * listed[place :: len(times)], width) for sign in (1.0, -1.0)]
+        found += [_blocks_of_largest_entries(sign * listed[place :: len(times)], width) for sign in (1.0, -1.0)]
     asked = np.unique(centred > 1e-9, axis=0).astype(np.float64)
     asked = asked[(asked.sum(axis=1) > 0) & (asked.sum(axis=1) < size)]
     asked = asked[np.linspace(0, len(asked) - 1, min(len(asked), size // 2)).round().astype(np.int64)]
@@ -397,7 +397,7 @@ def _unions_of_sums(centred: Floats, gain: float, most: int) -> Floats:
     return np.asarray(together[(together.sum(axis=1) > 0.0) & (together.sum(axis=1) < size)])
 
 
-def _threshold_blocks(rows: Floats, width: float) -> Floats:
+def _blocks_of_largest_entries(rows: Floats, width: float) -> Floats:
     """About so many of the largest entries of each row, as rows of zeros and ones; equal entries stay together."""
     order = np.argsort(-rows, axis=1, kind="stable")
     steps = -np.diff(np.take_along_axis(rows, order, axis=1), axis=1)
@@ -419,7 +419,7 @@ class _BlockChances:
     prices: Floats
     value: float
 
-    def block_worths(self, blocks: Floats, gain: float) -> Floats:
+    def net_block_worths(self, blocks: Floats, gain: float) -> Floats:
         """v'Kv - prices'v of each block."""
         points = block_directions(blocks, gain)
         return np.asarray((points @ self.worth * points).sum(axis=1) - points @ self.prices)
@@ -503,7 +503,7 @@ def _exchange_blocks(blocks: Floats, found: _BlockChances, gain: float, most: in
 def _best_of_all_blocks(size: int, found: _BlockChances, gain: float, count: int) -> Floats:
     """Of all blocks of a few outcomes so many that are worth most."""
     blocks = all_blocks(size)
-    worth = found.block_worths(blocks, gain)
+    worth = found.net_block_worths(blocks, gain)
     order = np.argsort(-worth, kind="stable")[:count]
     return np.asarray(blocks[order[worth[order] > found.value]])
 

@@ -136,12 +136,12 @@ class DesignComparison(SetComparison):
         examples, served = split_examples_and_clients(laws[: self.clients], self.share, self.seed or 0, split)
         family = Simplex(laws.shape[1])
         smoother = Smoother(epsilon, self.keep)
-        choice = smoother.choose(examples)
+        choice = smoother.choose_smoothing(examples)
         sampler = choice.sampler
         floor = design(family, epsilon=epsilon, clients=served, keep=0.0)
         samplers: dict[str, Sampler[FiniteFamily]] = {
             **{name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()},
-            "uniform": smoother.best_uniform(examples),
+            "uniform": smoother.best_uniform_floor_sampler(examples),
             "designed": sampler,
         }
         return DesignedSplit(
@@ -184,7 +184,7 @@ def exact_gap_to_floor(found: Design, laws: Floats) -> float:
     total = sum(map(int, weights[0]))
     mean = Fraction(0)
     outcome = examples.seen[examples.outcome]
-    for client, x, p in zip(examples.client.tolist(), outcome.tolist(), examples.mass.tolist(), strict=True):
+    for client, x, p in zip(examples.client_of_entry.tolist(), outcome.tolist(), examples.mass.tolist(), strict=True):
         ratio = Fraction(p) * total / int(weights[client, x])
         mean += Fraction(p) * (log_bracket(ratio)[1] if ratio >= 1 else -log_bracket(1 / ratio)[0])
     mean /= len(examples)
@@ -322,7 +322,7 @@ class ShiftComparison:
         smoother = Smoother(epsilon)
         samplers: dict[str, Sampler[FiniteFamily]] = {
             **{kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)},
-            "uniform": smoother.best_uniform(examples),
+            "uniform": smoother.best_uniform_floor_sampler(examples),
             "elsewhere": smoother.design_with_parts(examples, SMOOTHING).sampler,
             "home": smoother.design_with_parts(at_home, SMOOTHING).sampler,
         }
