@@ -20,7 +20,7 @@ from discreet.domain._coding import (
     fit_coding,
     outcome_codes,
 )
-from discreet.tables._arrow import samples_of
+from discreet.tables._arrow import outcomes_as_samples
 from tests.domain.kinds import hostile, intervals
 from tests.soaking import examples
 
@@ -62,11 +62,11 @@ def test_whole_numbers_of_64_bits_are_rounded_alike(interval: dc.Interval, data:
 def test_points_that_are_published_lie_in_the_interval(interval: dc.Interval, data: st.DataObject) -> None:
     cells = np.array([0, interval.cells - 1, data.draw(st.integers(0, interval.cells - 1))])
     within = np.array(data.draw(st.lists(st.floats(0.0, 1.0, exclude_max=True), min_size=3, max_size=3)))
-    points = samples_of(Coding(interval), cells, within).to_numpy()
+    points = outcomes_as_samples(Coding(interval), cells, within).to_numpy()
     assert ((points >= interval.low) & (points <= interval.high)).all()
     assert (np.abs(interval.numbers(points) - cells) <= 1).all()  # a point may round to the edge
     assert (
-        samples_of(Coding(interval), cells, np.full(3, 0.5)).to_pylist()
+        outcomes_as_samples(Coding(interval), cells, np.full(3, 0.5)).to_pylist()
         == np.asarray(interval.to_samples(cells)).tolist()
     )
 

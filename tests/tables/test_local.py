@@ -251,11 +251,11 @@ def test_what_is_spilled_has_no_name_and_never_more_than_the_budget_stays(tmp_pa
     clients = np.arange(50_000)
     with ClientParts(seed=1, budget=100_000, folder=tmp_path) as parts:
         for start in range(0, 50_000, 1000):
-            parts.add(pa.array(clients[start : start + 1000]), np.zeros(1000, dtype=np.uint32))
+            parts.add_records(pa.array(clients[start : start + 1000]), np.zeros(1000, dtype=np.uint32))
             assert parts._held <= 100_000
         assert parts.spilled_bytes > 0
         assert list(tmp_path.iterdir()) == []
-        seen = [client for groups in parts.groups() for group in groups for client in group().names.to_pylist()]
+        seen = [client for groups in parts.group_readers() for group in groups for client in group().names.to_pylist()]
     assert sorted(seen) == clients.tolist()
 
 

@@ -161,7 +161,7 @@ def send_table(
     from discreet.tables import Columns, sample  # installed: the table was read with it
 
     columns = Columns(client=client, value=_agreed_columns(agreed, names, str(address)), count=count, weight=weight)
-    question = Question(value=columns.value_name, count=count, weight=weight)
+    question = Question(value=columns.value_columns_text, count=count, weight=weight)
     agreements = frozenset(offer.follows)
     to = Destination(
         str(address), offer.key, offer.collection, agreements, offer.addresses, trusted=trusted is not None

@@ -87,8 +87,8 @@ from discreet.tables import (
     REPLACE_HINT,
     STANDARD,
     format_of,
-    samples_of,
-    writer_to,
+    open_table_writer,
+    outcomes_as_samples,
 )
 
 AnySampler = Sampler[AnyFamily] | ReportSampler | SurveySampler
@@ -352,7 +352,7 @@ def export(
         [*columns.items(), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
         {METADATA: agreed.text.encode(), **numbered},
     )
-    with writer_to(str(output), schema, format_of(str(output)), replace=replace) as writer:
+    with open_table_writer(str(output), schema, format_of(str(output)), replace=replace) as writer:
         for part in parts:
             same = _arrow_column(np.zeros(len(part[0]), dtype=np.int8))
             name = pa.DictionaryArray.from_arrays(same, _arrow_column([agreed.id]).cast(pa.string()))
@@ -370,7 +370,7 @@ def _shuffled_sample_parts(
     def shuffled_rows(taken: NDArray[np.int64], start: int) -> list[pa.Array]:
         outcomes = rng.permutation(np.repeat(np.arange(len(taken)), taken))
         clients = _arrow_column(np.arange(start, start + len(outcomes)))
-        return [clients, samples_of(coding, outcomes, place[outcomes])]
+        return [clients, outcomes_as_samples(coding, outcomes, place[outcomes])]
 
     for start in range(0, total, _ROWS):
         taken = rng.multivariate_hypergeometric(counts, min(_ROWS, total - start), method="marginals")
@@ -399,7 +399,7 @@ def _places_inside_cells(coding: Coding, counts: NDArray[np.int64]) -> NDArray[n
     left = np.flatnonzero(counts)
     for tried in _PLACES:
         place[left] = tried
-        points = pl.DataFrame({"sample": pl.from_arrow(samples_of(coding, left, place[left]))})
+        points = pl.DataFrame({"sample": pl.from_arrow(outcomes_as_samples(coding, left, place[left]))})
         left = left[points.select(outcome_codes(coding, "sample")).to_series().to_numpy() != left]
     if len(left):
         raise DiscreetError(

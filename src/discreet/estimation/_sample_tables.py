@@ -46,10 +46,10 @@ from discreet.tables import (
     agreed_family,
     first_few,
     format_of,
+    open_table_writer,
+    outcomes_as_samples,
     refuse_domain,
     sample_texts,
-    samples_of,
-    writer_to,
 )
 
 PLACE, COUNTED = "place", "counted"  # columns of a table that reports add up to
@@ -473,7 +473,7 @@ def write_weighted(found: Population, source: Source, coding: Coding, output: st
     weights = outcome_weights(found)
     schema = pa.schema([("sample", coding.sample_type), ("weight", pa.float64())])
     written = 0
-    with writer_to(output, schema, format_of(output)) as writer:
+    with open_table_writer(output, schema, format_of(output)) as writer:
         for frame in source.frames(
             lambda rows: rows.select(sample_texts(source, sample).cast(coding.text_kind, strict=False).alias("sample")),
             [sample],
@@ -492,7 +492,7 @@ def write_rows(found: AnyPopulation, coding: Coding, output: str, rows: int) -> 
     rng = np.random.default_rng()
     left = synthetic_counts(found, rows)
     schema = pa.schema([("sample", coding.sample_type)])
-    with writer_to(output, schema, format_of(output)) as writer:
+    with open_table_writer(output, schema, format_of(output)) as writer:
         for start in range(0, rows, _ROWS):
             taken = rng.multivariate_hypergeometric(left, min(_ROWS, rows - start), method="marginals")
             left -= taken
@@ -501,6 +501,6 @@ def write_rows(found: AnyPopulation, coding: Coding, output: str, rows: int) -> 
             if isinstance(found, Population) and found.finest is not None:
                 column = pa.array(points_in_bins(found, numbers, place))
             else:
-                column = samples_of(coding, numbers, place)
+                column = outcomes_as_samples(coding, numbers, place)
             writer.write(pa.RecordBatch.from_arrays([column], schema=schema))
     return rows

@@ -10,10 +10,10 @@ with imports_on_first_use(globals(), extra="cli"):
     from discreet.tables._arrow import (
         ArrowStream as ArrowStream,
         check_batch as check_batch,
-        is_text as is_text,
-        names_of as names_of,
-        published_batch as published_batch,
-        samples_of as samples_of,
+        is_text_type as is_text_type,
+        outcomes_as_samples as outcomes_as_samples,
+        released_samples_batch as released_samples_batch,
+        unique_column_names as unique_column_names,
         without_dictionaries as without_dictionaries,
     )
     from discreet.tables._columns import Columns as Columns
@@ -24,14 +24,14 @@ with imports_on_first_use(globals(), extra="cli"):
         STANDARD as STANDARD,
         format_of as format_of,
     )
-    from discreet.tables._local import Release, sample, sample_file, writer_to as writer_to
+    from discreet.tables._local import Release, open_table_writer as open_table_writer, sample, sample_file
     from discreet.tables._raw_counts import (
         DryRun,
         average_law as average_law,
         client_laws as client_laws,
         dry_run,
-        example_counts as example_counts,
         find_misfits as find_misfits,
+        outcome_counts_by_client as outcome_counts_by_client,
     )
     from discreet.tables._reading import Reading as Reading, check_rows as check_rows
     from discreet.tables._request import (
