@@ -48,7 +48,7 @@ from discreet.collect._published_page import (
     survey_table,
 )
 from discreet.collect._store import Store, StoredAgreement, check_store, choose_agreement, today
-from discreet.domain import Coding, outcome_codes
+from discreet.domain import Coding, outcome_codes_expression
 from discreet.errors import OPEN_UNIT, DiscreetError, check_path
 from discreet.estimation import (
     COUNTED,
@@ -400,7 +400,7 @@ def _places_inside_cells(coding: Coding, counts: NDArray[np.int64]) -> NDArray[n
     for tried in _PLACES:
         place[left] = tried
         points = pl.DataFrame({"sample": pl.from_arrow(outcomes_as_samples(coding, left, place[left]))})
-        left = left[points.select(outcome_codes(coding, "sample")).to_series().to_numpy() != left]
+        left = left[points.select(outcome_codes_expression(coding, "sample")).to_series().to_numpy() != left]
     if len(left):
         raise DiscreetError(
             f"{len(left):,} of the agreement's cells are so narrow that no point is read back into them; estimate from the service"

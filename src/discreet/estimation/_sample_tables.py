@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.domain import FIRST_MARK, Coding, fit_coding, outcome_codes
+from discreet.domain import FIRST_MARK, Coding, fit_coding_to_column, outcome_codes_expression
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._client_tables import (
     AGREEMENT,
@@ -121,7 +121,7 @@ def tally(
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
     key, typed = typed_column(source, sample, coding)
     reader = _ReleaseReader(source, agreement, sample, client_column)
-    codes = outcome_codes(typed, KEY)
+    codes = outcome_codes_expression(typed, KEY)
     counts = np.zeros(typed.size, dtype=np.int64)
     strange: list[Any] = []
     for frame in reader.read_frames(key, codes if typed.has_cells else pl.col(KEY), count=True):
@@ -358,9 +358,11 @@ def tally_joint(
 def typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
     """A column with the type that its domain needs (CSV has no types), and its coding."""
     if not source.is_untyped:
-        return pl.col(column), fit_coding(coding, column, source.schema[column], agreed=True)
-    kind = coding.text_kind
-    return sample_texts(source, column).cast(kind, strict=False), fit_coding(coding, column, kind, agreed=True)
+        return pl.col(column), fit_coding_to_column(coding, column, source.schema[column], agreed=True)
+    kind = coding.type_for_texts
+    return sample_texts(source, column).cast(kind, strict=False), fit_coding_to_column(
+        coding, column, kind, agreed=True
+    )
 
 
 def _refuse_other_agreements(source: Source, agreement: Agreement) -> None:
@@ -378,7 +380,7 @@ def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) ->
     edges = np.asarray(coding.domain.edges)
 
     def points_outside(frame: Any) -> Any:
-        return frame.select(key.alias(sample)).filter(outcome_codes(coding, sample) >= int(FIRST_MARK))
+        return frame.select(key.alias(sample)).filter(outcome_codes_expression(coding, sample) >= int(FIRST_MARK))
 
     raise DiscreetError(
         f"column {sample!r} holds samples that the agreement does not know: {first_few(source.examples(points_outside, sample, FEW + 1))}; "
@@ -397,7 +399,7 @@ def group_counts(
     most = max(1, min(MOST_GROUPS, LARGEST // tallied.coding.size))
     reader = GroupReader(source, typed, groups, column, most)
     for called, part in reader.read_groups():
-        keys = part[KEY] if codes is None else part.select(outcome_codes(codes, KEY)).to_series()
+        keys = part[KEY] if codes is None else part.select(outcome_codes_expression(codes, KEY)).to_series()
         numbers, often = keys.to_numpy(), part[NUMBER].to_numpy()
         if isinstance(tallied, ReportTally):
             reports = np.repeat(numbers, often)
@@ -475,10 +477,12 @@ def write_weighted(found: Population, source: Source, coding: Coding, output: st
     written = 0
     with open_table_writer(output, schema, format_of(output)) as writer:
         for frame in source.frames(
-            lambda rows: rows.select(sample_texts(source, sample).cast(coding.text_kind, strict=False).alias("sample")),
+            lambda rows: rows.select(
+                sample_texts(source, sample).cast(coding.type_for_texts, strict=False).alias("sample")
+            ),
             [sample],
         ):
-            numbers = frame.select(outcome_codes(coding, "sample")).to_series().to_numpy()
+            numbers = frame.select(outcome_codes_expression(coding, "sample")).to_series().to_numpy()
             if (numbers >= len(weights)).any():
                 raise DiscreetError(f"{source.name} has changed since it was counted; start again")
             columns = [frame["sample"].to_arrow().cast(coding.sample_type), pa.array(weights[numbers])]

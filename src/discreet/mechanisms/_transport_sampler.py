@@ -222,7 +222,7 @@ class TransportAtoms(OutcomeAtoms):
     def _outcome_numbers(self, labels: Sequence[Any]) -> Integers:
         """The outcome numbers of the keys of a dict: points, in the form in which they are released, or outcome numbers."""
         if self.points is None:
-            return self.family.domain.places(labels)
+            return self.family.domain.outcome_numbers_of_labels(labels)
         unknown = [label for label in labels if label not in self._number_of_point]
         if unknown:
             raise DiscreetError(

@@ -33,10 +33,10 @@ from discreet.domain import (
     Coding,
     Labels,
     MisfitCounts,
-    codes_or_marks,
-    fit_coding,
+    codes_or_marks_expression,
+    fit_coding_to_column,
     is_whole,
-    outcome_codes,
+    outcome_codes_expression,
 )
 from discreet.errors import ClientNameWarning, DiscreetError, check_kind, warn_caller
 from discreet.tables._arrow import (
@@ -422,13 +422,13 @@ class ValueColumn:
         """The reading of a column of that type. `untyped`: it holds texts that get their type from the domain."""
         inner: Any = type_of_values(kind)
         truths = inner == pl.Boolean and not coding.has_cells
-        dates = _are_dates(name, inner) and isinstance(coding.text_kind, pl.String)
-        read_as = coding.text_kind if untyped or truths or dates else inner
+        dates = _are_dates(name, inner) and isinstance(coding.type_for_texts, pl.String)
+        read_as = coding.type_for_texts if untyped or truths or dates else inner
         if coding.lenient and not untyped:
             read_as = _type_to_read_values_as(coding, name, inner)
         return cls(
             name=name,
-            coding=fit_coding(coding, name, read_as, agreed=agreed),
+            coding=fit_coding_to_column(coding, name, read_as, agreed=agreed),
             listed=holds_lists(kind),
             read_as=None if read_as == inner else read_as,
             from_floats=inner.is_float(),
@@ -454,10 +454,10 @@ class ValueColumn:
         if self._first_day_of_domain is not None:
             value = pl.col(self.name)
             day = value.to_physical() - (self._first_day_of_domain.toordinal() - _EPOCH)
-            return codes_or_marks(
+            return codes_or_marks_expression(
                 value, pl.when(day.is_between(0, self.coding.size - 1)).then(day.cast(pl.UInt32, strict=False))
             )
-        outcome = outcome_codes(self.coding, self.name)
+        outcome = outcome_codes_expression(self.coding, self.name)
         if self.read_as is None:
             return outcome
         return pl.when(_UNREAD + self.name).then(pl.lit(int(MARK_UNREADABLE), pl.UInt32)).otherwise(outcome)
@@ -554,7 +554,7 @@ def _are_dates(column: str, kind: Any) -> bool:
 
 def _type_to_read_values_as(coding: Coding, column: str, kind: Any) -> Any:
     """The type that values of another type are read as. Unreadable values have no outcome; no column is an error for its domain."""
-    wanted = coding.text_kind
+    wanted = coding.type_for_texts
     texts = isinstance(wanted, pl.String)
     if _are_dates(column, kind) and texts:
         return wanted

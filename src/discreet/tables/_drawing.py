@@ -56,8 +56,8 @@ from discreet.release import (
     RunKey,
     draw_word_rows,
     laws_and_messages,
-    note_order_and_digest,
-    plan_of,
+    plan_of_lattice,
+    store_order_and_digest,
 )
 from discreet.survey import SurveySampler
 from discreet.tables._arrow import (
@@ -191,7 +191,7 @@ class SampleDrawing(DrawingMethod):
 
     def __init__(self, sampler: Sampler[AnyFamily], coding: Coding, key: RunKey) -> None:
         self.size, self.fills_within = sampler.carrier.size, coding.has_cells
-        self._plan, self._coding, self._key = plan_of(sampler.lattice, sampler.mixing), coding, key
+        self._plan, self._coding, self._key = plan_of_lattice(sampler.lattice, sampler.mixing), coding, key
 
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         code = import_module(_COMPILED if _is_worth_compiling(clients, _SECONDS_A_CLIENT) else _IN_NUMPY)
@@ -225,7 +225,7 @@ class _DrawingOfReports(DrawingMethod):
                 return found.note_refused_row(bad)
             _write_report_halves(self._sampler.release_messages(self._key, messages, laws), rows, found)
             if found.order.size or found.digest.size:
-                note_order_and_digest(draw_word_rows(self._key, messages), rows, found.order, found.digest)
+                store_order_and_digest(draw_word_rows(self._key, messages), rows, found.order, found.digest)
         return -1
 
     def released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
@@ -320,7 +320,7 @@ class _DrawingByLaw(DrawingMethod):
             rows[some] /= totals[some, None]
             uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
             found.outcomes[here] = self._outcomes_of_uniform_integers(rows, some, uniform)
-            note_order_and_digest(words, here, found.order, found.digest[:0])
+            store_order_and_digest(words, here, found.order, found.digest[:0])
             if found.digest.size:
                 found.digest[:] += _digest_clients_and_draws(self._key, words, found.outcomes[here])
             if found.within.size:

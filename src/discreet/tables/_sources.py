@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from discreet._base import refuse_after_fork
+from discreet._base import refuse_polars_after_fork
 from discreet.errors import DiscreetError
 from discreet.tables._arrow import (
     ArrowFile,
@@ -514,7 +514,7 @@ def _agreement_in_metadata(metadata: Any) -> str | None:
 
 def source_of(table: Any) -> Source:
     """A source from a pyarrow Table, RecordBatch or RecordBatchReader, a frame of polars (lazy or not) or pandas, or a path."""
-    refuse_after_fork()
+    refuse_polars_after_fork()
     match table:
         case pl.LazyFrame():
             return ScannedSource("the frame", table)
@@ -564,7 +564,7 @@ def file_source(path: str, *, name: str | None = None, folder: Path | None = Non
 
     `name`: its name in messages. `folder`: where packed texts are unpacked, one at a time.
     """
-    refuse_after_fork()
+    refuse_polars_after_fork()
     files = list_input_files(path)
     kinds = {detect_file_format(file, name) for file in files}
     called = path if name is None else name
@@ -637,7 +637,7 @@ def open_source(path: str, folder: Path | None = None) -> Iterator[Source]:
 @contextmanager
 def open_standard_input(folder: Path | None) -> Iterator[Source]:
     """A source from standard input: an Arrow stream as it comes; anything else is first put into a file."""
-    refuse_after_fork()
+    refuse_polars_after_fork()
     stream = sys.stdin.buffer
     head = stream.peek(8)[:4] if hasattr(stream, "peek") else b""
     if MAGIC.get(head) == "arrow stream":
