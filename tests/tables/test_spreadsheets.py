@@ -17,7 +17,7 @@ from discreet.cli._app import app
 from discreet.estimation._client_tables import check_clients_apart
 from discreet.tables import Request, Secret, sample_file
 from discreet.tables._local import open_table_writer
-from discreet.tables._sources import source_of
+from discreet.tables._sources import source_of_table
 from discreet.tables._text_files import guard_text_for_spreadsheets, unguard_spreadsheet_text
 
 RUN = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
@@ -115,8 +115,8 @@ def test_a_client_is_known_again_behind_an_apostrophe(tmp_path: Path) -> None:
         for batch in table.to_batches():
             writer.write(batch)
     with pytest.raises(dc.DiscreetError, match="3 of the 3 clients"):
-        check_clients_apart([source_of(str(path)), source_of(frame)])
-    assert check_clients_apart([source_of(str(path)), source_of(frame.with_columns(pl.col("who") + "!"))])
+        check_clients_apart([source_of_table(str(path)), source_of_table(frame)])
+    assert check_clients_apart([source_of_table(str(path)), source_of_table(frame.with_columns(pl.col("who") + "!"))])
 
 
 def test_tables_of_others_are_read_as_they_stand(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import _files, sample
 from discreet.tables._columns import read_client_file
 from discreet.tables._sources import file_source
-from discreet.tables._text_files import sample_texts
+from discreet.tables._text_files import sample_texts_expression
 from tests.soaking import examples
 from tests.tables.small_tables import SECRET, by_client, expected, rows
 
@@ -197,7 +197,7 @@ def test_a_packed_text_with_guarded_names_is_the_table_it_was(tmp_path: Path) ->
     path = tmp_path / "samples.csv.gz"
     path.write_bytes(gzip.compress(b"client,sample\n'=1,a\n"))
     source = file_source(str(path))
-    (frame,) = source.frames(lambda rows: rows.select(sample_texts(source, "client")), ["client"])
+    (frame,) = source.frames(lambda rows: rows.select(sample_texts_expression(source, "client")), ["client"])
     assert frame["client"].to_list() == ["=1"]
 
 

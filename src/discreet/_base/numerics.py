@@ -126,11 +126,11 @@ def exp_nearest(exponent: float) -> float:
     Raises:
         DiscreetError: for what is not a number.
     """
-    return _exp_nearest(_number_or_error("exponent", exponent))
+    return _cached_exp_nearest(_number_or_error("exponent", exponent))
 
 
 @lru_cache(maxsize=4096)
-def _exp_nearest(exponent: float | decimal.Decimal) -> float:
+def _cached_exp_nearest(exponent: float | decimal.Decimal) -> float:
     with decimal.localcontext(_CONTEXT):
         return float(decimal.Decimal(exponent).exp())
 
@@ -147,11 +147,11 @@ def expm1_nearest(exponent: float) -> float:
     Raises:
         DiscreetError: for what is not a number.
     """
-    return _expm1_nearest(_number_or_error("exponent", exponent))
+    return _cached_expm1_nearest(_number_or_error("exponent", exponent))
 
 
 @lru_cache(maxsize=4096)
-def _expm1_nearest(exponent: float | decimal.Decimal) -> float:
+def _cached_expm1_nearest(exponent: float | decimal.Decimal) -> float:
     if abs(float(exponent)) < _LINEAR:
         return float(exponent)
     with decimal.localcontext(_CONTEXT):

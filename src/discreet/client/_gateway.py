@@ -249,13 +249,13 @@ def _checked_table_reader(
         import polars as pl
 
         from discreet.domain import NULLS
-        from discreet.tables import Columns, ScannedSource, check_columns, check_rows, source_of
+        from discreet.tables import Columns, ScannedSource, check_rows, refuse_missing_columns, source_of_table
     except ImportError as missing:  # Arrow, which devices do not need
         need_extra("cli", missing)
     check_choice("nulls", nulls, NULLS)
     columns = Columns(client=client, value=names[0] if len(names) == 1 else names, count=count, weight=weight)
-    source = source_of(table)
-    check_columns(columns.names, source)
+    source = source_of_table(table)
+    refuse_missing_columns(columns.names, source)
     frames = list(source.frames(lambda frame: frame.select(columns.names), columns.names))
     whole = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.names)
 

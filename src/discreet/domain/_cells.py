@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.showing import short_repr
-from discreet.domain._domain import LARGEST_VALUE, Domain, Numbers, first_few, list_records
+from discreet.domain._domain import LARGEST_VALUE, Domain, Numbers, first_few_as_text, list_records
 from discreet.errors import DiscreetError, Range, check_count
 
 MOST_CELLS = 2**40
@@ -82,10 +82,10 @@ class CellDomain(Domain[float]):
         values = as_flat_points(records)
         found = self.find_cells(values)
         if (found < 0).any():
-            raise DiscreetError(self._outside_message(values[found < 0]))
+            raise DiscreetError(self._values_outside_message(values[found < 0]))
         return found
 
-    def _outside_message(self, values: NDArray[np.float64]) -> str:
+    def _values_outside_message(self, values: NDArray[np.float64]) -> str:
         return f"records hold {values[0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
@@ -167,9 +167,9 @@ class Interval(CellDomain):
         inside = (values >= self.low) & (values <= self.high)  # the edges may be too many to list
         return np.where(inside, self.cells_of(np.where(inside, values, self.low)), -1)
 
-    def _outside_message(self, values: NDArray[np.float64]) -> str:
+    def _values_outside_message(self, values: NDArray[np.float64]) -> str:
         return (
-            f"values outside [{self.low:g}, {self.high:g}]: {first_few(values.tolist())}; the bounds are public and fixed, "
+            f"values outside [{self.low:g}, {self.high:g}]: {first_few_as_text(values.tolist())}; the bounds are public and fixed, "
             "correct the values or decide what becomes of them first"
         )
 
@@ -212,7 +212,7 @@ def as_flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
 
 def numbers_or_nan(records: Any) -> NDArray[np.float64]:
     """Every record as a float; NaN for a record that is not a number."""
-    return np.array([_number_or_nan(record) for record in list_records(records)], dtype=np.float64)
+    return np.array([_record_as_number_or_nan(record) for record in list_records(records)], dtype=np.float64)
 
 
 def whole_floats_as_integers(records: Iterable[Any]) -> list[Any]:
@@ -223,7 +223,7 @@ def whole_floats_as_integers(records: Iterable[Any]) -> list[Any]:
     ]
 
 
-def _number_or_nan(record: Any) -> float:
+def _record_as_number_or_nan(record: Any) -> float:
     if isinstance(record, (bool, np.bool_)) or not isinstance(record, (Real, Decimal, np.floating)):
         return math.nan
     number: Any = record

@@ -37,7 +37,7 @@ FIRST_MARK = MARK_ABOVE
 WIDE_MARKS = np.uint64(0xFFFFFFFF00000000)  # what is added to a mark among records of 64 bits, the rows of a survey
 
 
-def mark_for_records(mark: np.uint32, records: NDArray[Any]) -> Any:
+def mark_with_type_of_records(mark: np.uint32, records: NDArray[Any]) -> Any:
     """A mark as it stands among records of 32 or 64 bits."""
     return mark if records.itemsize == 4 else WIDE_MARKS | np.uint64(mark)
 
@@ -121,14 +121,14 @@ class Coding:
                     )
             case Numbers(size):
                 if isinstance(other, str):
-                    other = int(other) if is_whole(other) else -1
+                    other = int(other) if is_whole_number_text(other) else -1
                 if not 0 <= check_count("other", other, least=-(10**18)) < size:
                     raise DiscreetError(
                         f"other = {self.other!r} is not one of the outcomes 0 to {size - 1}; "
                         f"make the domain one larger and use {size}"
                     )
             case Labels(labels):
-                if isinstance(labels[0], int) and isinstance(other, str) and is_whole(other):
+                if isinstance(labels[0], int) and isinstance(other, str) and is_whole_number_text(other):
                     other = int(other)
                 if other not in labels or isinstance(other, bool):
                     raise DiscreetError(
@@ -193,7 +193,7 @@ def _refuse_mixed_labels(domain: Labels) -> None:
     raise DiscreetError("labels are neither all texts nor all integers; write them all the same way")
 
 
-def is_whole(text: str) -> bool:
+def is_whole_number_text(text: str) -> bool:
     """Whether a text is a 64-bit integer in its usual spelling (so that different texts are different numbers)."""
     return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63
 
@@ -296,7 +296,7 @@ def _mark_expression(mark: np.uint32) -> pl.Expr:
 
 
 def _label_as_integer(label: str, column: str) -> int:
-    if not is_whole(label):
+    if not is_whole_number_text(label):
         raise DiscreetError(f"column {column!r} holds integers but label {label!r} is none; cast the column to text")
     return int(label)
 

@@ -51,7 +51,7 @@ def list_records(records: Any) -> list[Any]:
         raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
 
 
-def first_few(items: Iterable[Any]) -> str:
+def first_few_as_text(items: Iterable[Any]) -> str:
     """The first three distinct items, and how many more there are."""
     distinct = list(dict.fromkeys(repr(item) for item in items))
     return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
@@ -215,7 +215,7 @@ class Numbers(Domain[int]):
                 else ""
             )
             raise DiscreetError(
-                f"unknown outcomes: {first_few(outside)}; outcomes are the numbers 0 to {self.size - 1}{true}"
+                f"unknown outcomes: {first_few_as_text(outside)}; outcomes are the numbers 0 to {self.size - 1}{true}"
             )
         return found
 

@@ -30,7 +30,7 @@ from discreet.domain._domain import (
     Outcome,
     canonical,
     digest,
-    first_few,
+    first_few_as_text,
     list_records,
 )
 from discreet.errors import DiscreetError, Range, check_count
@@ -76,7 +76,7 @@ class Labels(Domain[Outcome]):
         object.__setattr__(self, "labels", labels_as_tuple(labels, "labels"))
         repeated = [label for label, count in _label_counts(self.labels).items() if count > 1]
         if repeated:
-            raise DiscreetError(f"duplicate labels: {first_few(repeated)}; list each outcome once")
+            raise DiscreetError(f"duplicate labels: {first_few_as_text(repeated)}; list each outcome once")
 
     @classmethod
     def days(cls, first: str | date, last: str | date) -> "Labels[str]":
@@ -164,7 +164,7 @@ class Labels(Domain[Outcome]):
             raise DiscreetError("records is not a list of single labels; pass one label for each record")
         if unknown:
             raise DiscreetError(
-                f"unknown labels: {first_few(unknown)}; the domain is public and fixed, extend it or map them"
+                f"unknown labels: {first_few_as_text(unknown)}; the domain is public and fixed, extend it or map them"
             )
         return found
 

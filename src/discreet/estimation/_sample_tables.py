@@ -44,12 +44,12 @@ from discreet.tables import (
     Source,
     agreed_coding,
     agreed_family,
-    first_few,
+    first_few_as_text,
     format_of,
     open_table_writer,
     outcomes_as_samples,
-    refuse_domain,
-    sample_texts,
+    refuse_domain_beside_continuous_agreement,
+    sample_texts_expression,
 )
 
 PLACE, COUNTED = "place", "counted"  # columns of a table that reports add up to
@@ -90,7 +90,7 @@ def coding_and_sampler(agreement: Agreement, domain: Any = None) -> tuple[Coding
             "reported_population(agreement, reports=...), or agree on samples (--mechanism linear)"
         )
     if isinstance(agreement.family, ContinuousTerms):
-        refuse_domain(agreement, domain)
+        refuse_domain_beside_continuous_agreement(agreement, domain)
         sampler = agreement.sampler()
         return Coding(line_of(sampler)), sampler
     coding = agreed_coding(agreement, domain)
@@ -138,7 +138,7 @@ def tally(
             np.add.at(counts, numbers, frame[NUMBER].to_numpy().astype(np.int64))
     if strange:
         raise DiscreetError(
-            f"column {sample!r} holds samples that the agreement does not know: {first_few(strange)}; "
+            f"column {sample!r} holds samples that the agreement does not know: {first_few_as_text(strange)}; "
             "they were not made under it, or the domain given is not the one agreed on"
         )
     if rounds > 1:
@@ -360,7 +360,7 @@ def typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, 
     if not source.is_untyped:
         return pl.col(column), fit_coding_to_column(coding, column, source.schema[column], agreed=True)
     kind = coding.type_for_texts
-    return sample_texts(source, column).cast(kind, strict=False), fit_coding_to_column(
+    return sample_texts_expression(source, column).cast(kind, strict=False), fit_coding_to_column(
         coding, column, kind, agreed=True
     )
 
@@ -383,7 +383,8 @@ def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) ->
         return frame.select(key.alias(sample)).filter(outcome_codes_expression(coding, sample) >= int(FIRST_MARK))
 
     raise DiscreetError(
-        f"column {sample!r} holds samples that the agreement does not know: {first_few(source.examples(points_outside, sample, FEW + 1))}; "
+        f"column {sample!r} holds samples that the agreement does not know: "
+        f"{first_few_as_text(source.examples(points_outside, sample, FEW + 1))}; "
         f"it is on [{edges[0]:g}, {edges[-1]:g}]"
     )
 
@@ -478,7 +479,7 @@ def write_weighted(found: Population, source: Source, coding: Coding, output: st
     with open_table_writer(output, schema, format_of(output)) as writer:
         for frame in source.frames(
             lambda rows: rows.select(
-                sample_texts(source, sample).cast(coding.type_for_texts, strict=False).alias("sample")
+                sample_texts_expression(source, sample).cast(coding.type_for_texts, strict=False).alias("sample")
             ),
             [sample],
         ):

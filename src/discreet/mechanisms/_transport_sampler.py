@@ -41,7 +41,7 @@ import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.labelled import LawLike, in_outcome_order
-from discreet.domain import first_few
+from discreet.domain import first_few_as_text
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex, as_floats, check_laws, refuse_bad_entries
 from discreet.mechanisms._atoms import ClientBatch, OutcomeAtoms
@@ -226,7 +226,7 @@ class TransportAtoms(OutcomeAtoms):
         unknown = [label for label in labels if label not in self._number_of_point]
         if unknown:
             raise DiscreetError(
-                f"unknown outcomes: {first_few(unknown)}; outcomes are the points {first_few(self._number_of_point)}"
+                f"unknown outcomes: {first_few_as_text(unknown)}; outcomes are the points {first_few_as_text(self._number_of_point)}"
             )
         return np.array([self._number_of_point[label] for label in labels], dtype=np.int64)
 

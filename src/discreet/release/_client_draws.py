@@ -293,7 +293,7 @@ def laws_and_messages(size: int, clients: ClientColumns, first: int, last: int) 
     if clients.counts.size or clients.weights.size:
         laws = list(_laws_of_counts_or_weights(size, clients, first, last))
         return laws, list(map(_encode_message, _encode_message_heads(clients, first, last), laws))
-    outcomes, numbers, edges = _counted_records(size, clients, first, last, lengths)
+    outcomes, numbers, edges = _count_records_by_outcome(size, clients, first, last, lengths)
     laws = [(outcomes[begin:end], numbers[begin:end]) for begin, end in pairwise(edges)]
     if numbers.size and (int(numbers.max()) >> 32 or int(outcomes.max()) >> 32):
         return laws, list(map(_encode_message, _encode_message_heads(clients, first, last), laws))
@@ -334,7 +334,7 @@ def _laws_of_counts_or_weights(size: int, clients: ClientColumns, first: int, la
             yield _law_as_arrays(_law_of_weights(row, size, outcomes, clients.weights[held].tolist()))
 
 
-def _counted_records(
+def _count_records_by_outcome(
     size: int, clients: ClientColumns, first: int, last: int, lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], list[int]]:
     """(the outcomes of all clients, how often each came over their common divisor, where each client's begin and end)."""
@@ -489,7 +489,9 @@ def _excesses_over_uniform(
     slope, lift = np.full(len(masses), plan.slope), np.full(len(masses), plan.lift)
     if plan.projecting:
         slope, lift = solve_uniform(masses, lengths, plan.size, plan.floor, plan.ceiling)
-    return _uniform_excess(plan, masses, slope, lift), _uniform_excess(plan, np.zeros((len(masses), 1)), slope, lift)
+    return _outcome_excess_over_uniform(plan, masses, slope, lift), _outcome_excess_over_uniform(
+        plan, np.zeros((len(masses), 1)), slope, lift
+    )
 
 
 class _PaddedLaws(NamedTuple):
@@ -529,7 +531,7 @@ def _rows_of_similar_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.i
         yield from (rows[start : start + step] for start in range(0, rows.size, step))
 
 
-def _uniform_excess(
+def _outcome_excess_over_uniform(
     plan: UniformPlan, mass: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
 ) -> Any:
     """As `_compiled._outcome_excess`: the affine law in units of 2^-62, clipped to the integer box, rounded down, less its lower end."""

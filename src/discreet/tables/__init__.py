@@ -27,7 +27,7 @@ with imports_on_first_use(globals(), extra="cli"):
     from discreet.tables._local import Release, open_table_writer as open_table_writer, sample, sample_file
     from discreet.tables._raw_counts import (
         DryRun,
-        average_law as average_law,
+        average_law_of_clients as average_law_of_clients,
         client_laws as client_laws,
         dry_run,
         find_misfits as find_misfits,
@@ -40,7 +40,7 @@ with imports_on_first_use(globals(), extra="cli"):
         Summary,
         agreed_coding as agreed_coding,
         agreed_family as agreed_family,
-        refuse_domain as refuse_domain,
+        refuse_domain_beside_continuous_agreement as refuse_domain_beside_continuous_agreement,
     )
     from discreet.tables._sources import (
         FEW as FEW,
@@ -48,14 +48,17 @@ with imports_on_first_use(globals(), extra="cli"):
         NUMBERED as NUMBERED,
         ScannedSource as ScannedSource,
         Source as Source,
-        check_columns as check_columns,
         file_source as file_source,
-        first_few as first_few,
+        first_few_as_text as first_few_as_text,
         is_among_inputs as is_among_inputs,
         open_source as open_source,
-        source_of as source_of,
+        refuse_missing_columns as refuse_missing_columns,
+        source_of_table as source_of_table,
     )
-    from discreet.tables._text_files import client_name_texts as client_name_texts, sample_texts as sample_texts
+    from discreet.tables._text_files import (
+        client_names_as_texts_expression as client_names_as_texts_expression,
+        sample_texts_expression as sample_texts_expression,
+    )
 
 
 __all__ = [

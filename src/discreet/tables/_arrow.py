@@ -346,28 +346,28 @@ class _GuardedFile:
             given = self._ready if size < 0 else self._ready[:size]
             self._ready = self._ready[len(given) :]
         else:
-            given = self._read_fully(self._unseen if size < 0 else min(size, self._unseen))
+            given = self._read_up_to_size(self._unseen if size < 0 else min(size, self._unseen))
             self._unseen = self._unseen - len(given) if given else 0
         if given and 0 <= len(given) < size:
             return given + self.read(size - len(given))
         return given
 
     def _read_next_message(self) -> None:
-        head = self._read_fully(8)
+        head = self._read_up_to_size(8)
         if head[:4] == _CONTINUED and len(head) == 8:
             (size,) = struct.unpack("<i", head[4:])
             if size:
-                self._ready = head + self._read_body(size)
+                self._ready = head + self._read_metadata_and_body(size)
                 return
         elif head:
             raise DiscreetError(f"{self._name} is damaged: a message does not start where it should; write it again")
         self._ready = head
 
-    def _read_body(self, size: int) -> bytes:
+    def _read_metadata_and_body(self, size: int) -> bytes:
         """The metadata, and the body if it has to be checked."""
         if not 0 < size <= _LARGEST_METADATA:
             raise DiscreetError(f"{self._name} is damaged: a message has {size:,} bytes of metadata; write it again")
-        metadata = self._read_fully(size)
+        metadata = self._read_up_to_size(size)
         try:
             length, buffers = _read_message_layout(metadata)
         except (struct.error, IndexError):
@@ -377,11 +377,11 @@ class _GuardedFile:
         if not buffers:
             self._unseen = length
             return metadata
-        body = self._read_fully(length)
+        body = self._read_up_to_size(length)
         _refuse_large_unpacked_body(self._name, len(body), (body[at : at + 8] for at in buffers if at >= 0))
         return metadata + body
 
-    def _read_fully(self, size: int) -> bytes:
+    def _read_up_to_size(self, size: int) -> bytes:
         """`size` bytes, or all there are."""
         found = [b""]
         while size > 0 and (piece := self._file.read(min(size, _READ))):

@@ -35,7 +35,7 @@ from discreet.domain import (
     MisfitCounts,
     codes_or_marks_expression,
     fit_coding_to_column,
-    is_whole,
+    is_whole_number_text,
     outcome_codes_expression,
 )
 from discreet.errors import ClientNameWarning, DiscreetError, check_kind, warn_caller
@@ -47,8 +47,8 @@ from discreet.tables._arrow import (
     polars_schema_of_arrow,
     without_dictionaries,
 )
-from discreet.tables._files import TEXTS, detect_file_format, table_ending
-from discreet.tables._sources import check_columns, file_source, first_few
+from discreet.tables._files import TEXTS, detect_file_format, table_ending_without_gz
+from discreet.tables._sources import file_source, first_few_as_text, refuse_missing_columns
 
 _WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # below this, different integers are different floats
 _AS_FLOATS = r"^-?[0-9]+\.0+$"
@@ -328,13 +328,13 @@ def read_client_file(path: Path, column: str | Sequence[str], *, integers: bool)
     Several columns name clients together; a line is then a JSON list of texts.
     """
     columns = [column] if isinstance(column, str) else list(column)
-    if detect_file_format(str(path)) == "csv" and table_ending(path) not in TEXTS:
+    if detect_file_format(str(path)) == "csv" and table_ending_without_gz(path) not in TEXTS:
         lines = read_lines(path, "client list", each="a client")
         if isinstance(column, str):
             return _texts_as_clients(lines, path, integers=integers)
         return _composite_clients_as_texts(lines, len(columns), str(path))
     source = file_source(str(path))
-    check_columns(columns, source)
+    refuse_missing_columns(columns, source)
     kinds = [pl.String() if source.is_untyped else source.schema[name] for name in columns]
     if isinstance(column, str):
         name = pl.col(column)
@@ -361,7 +361,7 @@ def _texts_as_clients(texts: list[str], path: Path, *, integers: bool) -> pa.Arr
     if not integers:
         return pa.array(texts, pa.large_string())
     for number, text in enumerate(texts, start=1):
-        if not is_whole(text):
+        if not is_whole_number_text(text):
             raise DiscreetError(
                 f"{path}, client {number} is no integer, but the clients of the table are; write it as the table does (1, not 1.0 or 01)"
             )
@@ -502,7 +502,7 @@ class ValueColumn:
         if misfits.outside and self.coding.other is None:
             shown = ""
             if shown_values is not None:
-                shown = f", such as {first_few(shown_values)}{self._spelling_hint(shown_values)}"
+                shown = f", such as {first_few_as_text(shown_values)}{self._spelling_hint(shown_values)}"
             raise DiscreetError(
                 f"column {self.name!r} holds values outside the domain ({misfits.outside:,} {where}{shown}); the domain is public and "
                 f"fixed: correct the records, or say {self._advice_on_values_outside}"

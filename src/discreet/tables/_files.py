@@ -80,7 +80,7 @@ _STALE = 86400.0  # seconds after which an untouched folder is abandoned
 _LEFT = re.compile(r"discreet-[a-z0-9_]{8}")
 
 
-def table_ending(path: str | Path) -> str:
+def table_ending_without_gz(path: str | Path) -> str:
     """The ending that tells the format of a table, in small letters: .csv for in.csv.gz."""
     name = Path(path)
     return Path(name.stem).suffix.lower() if has_gzip_ending(path) else name.suffix.lower()
@@ -149,7 +149,7 @@ def list_input_files(path: str) -> list[str]:
 def _is_table_file(file: Path) -> bool:
     """Whether a file in a folder is read. A text that lies there packed and unpacked is an error: its rows would count twice."""
     if has_gzip_ending(file):
-        if table_ending(file) not in _TEXTS_IN_FOLDERS or not file.is_file():
+        if table_ending_without_gz(file) not in _TEXTS_IN_FOLDERS or not file.is_file():
             return False
         if file.with_suffix("").exists():
             raise DiscreetError(f"{file} lies beside {file.with_suffix('').name}; name one of them, or move one away")
@@ -186,7 +186,7 @@ def detect_file_format(path: str, name: str | None = None) -> str:
         raise DiscreetError(
             f"{called} is a database; write a table of it first (of the samples of a collection with: discreet export)"
         )
-    suffix, found = table_ending(path), MAGIC.get(head[:4])
+    suffix, found = table_ending_without_gz(path), MAGIC.get(head[:4])
     if found is None:
         declared = READ.get(suffix, "text")
         if declared not in (*TEXTS.values(), "text"):

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from discreet._base.files import atomic_write, check_apart, check_output_path
 from discreet.agreement import weights_path
-from discreet.domain import MARK_LISTED, Coding, mark_for_records
+from discreet.domain import MARK_LISTED, Coding, mark_with_type_of_records
 from discreet.errors import (
     DiscreetError,
     check_callable,
@@ -41,7 +41,7 @@ from discreet.tables._columns import normalise_client_names, read_listed_clients
 from discreet.tables._files import REPLACE_HINT, STANDARD, format_of
 from discreet.tables._reading import RecordReader
 from discreet.tables._request import Job, Progress, Request, RequestTerms, Summary
-from discreet.tables._sources import METADATA, Source, is_among_inputs, open_source, source_of
+from discreet.tables._sources import METADATA, Source, is_among_inputs, open_source, source_of_table
 
 if TYPE_CHECKING:
     from discreet.tables._drawing import Draws
@@ -96,7 +96,7 @@ class Release:
             request = _request_with_ledger_secret(request, ledger)
         elif request.secret is not None:
             Rounds(request.secret).check_without_ledger()
-        self._source = source = source_of(table)
+        self._source = source = source_of_table(table)
         self._request = request
         self._drop_client = check_flag("drop_client", drop_client)
         self._budget = _default_memory_bytes() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
@@ -204,7 +204,7 @@ class Release:
                 "are one client"
             )
         marks: Any = np.empty(len(self._clients), dtype=reading.coding.record_type)
-        marks[:] = mark_for_records(MARK_LISTED, marks)
+        marks[:] = mark_with_type_of_records(MARK_LISTED, marks)
         columns = reading.columns
         counts = (
             None if columns.count_column is None else np.ones(len(self._clients), dtype=columns.count_or_weight_dtype)

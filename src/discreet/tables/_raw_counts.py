@@ -1,7 +1,7 @@
 """Tables read without a release: outcome counts of public examples, their laws, and a dry run that lists values outside the domain.
 
-NOTHING HERE IS PRIVATE. `outcome_counts_by_client`, `average_law` and `client_laws` are for clients who are not protected: reading the
-clients who are then served breaks their guarantee. `dry_run` draws, charges and writes nothing. It shows clients' own values to somebody
+NOTHING HERE IS PRIVATE. `outcome_counts_by_client`, `average_law_of_clients` and `client_laws` are for clients who are not protected: reading
+the clients who are then served breaks their guarantee. `dry_run` draws, charges and writes nothing. It shows clients' own values to somebody
 who may read the table anyway, to correct the records or the spelling of the domain. A domain made from them is inferred from the data and
 reveals what clients hold.
 """
@@ -30,13 +30,15 @@ from discreet.errors import DiscreetError
 from discreet.tables._columns import Columns, ValueColumn
 from discreet.tables._reading import Reading
 from discreet.tables._request import Request, RequestTerms
-from discreet.tables._sources import Source, source_of
+from discreet.tables._sources import Source, source_of_table
 
 _EVERYBODY = "\0everybody"  # a column of ours: no header can hold it
 _LARGEST_TABLE = 10**8  # clients times outcomes
 
 
-def average_law(source: Source, coding: Coding, *, value: str, client: str | None = None) -> NDArray[np.float64]:
+def average_law_of_clients(
+    source: Source, coding: Coding, *, value: str, client: str | None = None
+) -> NDArray[np.float64]:
     """The true average client of a table of raw records, to compare an estimate with; without `client`, of all records."""
     counts = outcome_counts_by_client(source, _reading_of_raw_records(source, coding, value, client))
     return np.asarray((1.0 / counts.sum(axis=1)) @ counts / counts.shape[0])
@@ -111,14 +113,14 @@ def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
 def _count_misfits_by_reason(marks: Any, rows: Any) -> MisfitCounts:
     """The number of rows without an outcome of their own, by reason."""
 
-    def rows_marked(*which: np.uint32) -> int:
+    def number_of_rows_marked(*which: np.uint32) -> int:
         return int(rows[np.isin(marks, which)].sum())
 
     return MisfitCounts(
-        rows_marked(MARK_MISSING),
-        rows_marked(MARK_NAN),
-        rows_marked(MARK_UNREADABLE),
-        rows_marked(MARK_OUTSIDE, MARK_BELOW, MARK_ABOVE),
+        number_of_rows_marked(MARK_MISSING),
+        number_of_rows_marked(MARK_NAN),
+        number_of_rows_marked(MARK_UNREADABLE),
+        number_of_rows_marked(MARK_OUTSIDE, MARK_BELOW, MARK_ABOVE),
     )
 
 
@@ -154,7 +156,7 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
     Raises:
         DiscreetError: for an unreadable table or wrong terms.
     """
-    return find_misfits(source_of(table), Request(**terms))
+    return find_misfits(source_of_table(table), Request(**terms))
 
 
 def find_misfits(source: Source, request: Request) -> DryRun:

@@ -36,7 +36,7 @@ from discreet.domain import (
     Labels,
     MisfitCounts,
     Numbers,
-    mark_for_records,
+    mark_with_type_of_records,
     resolve_marks,
 )
 from discreet.errors import DiscreetError, check_choice
@@ -305,7 +305,7 @@ class Reading:
             here = reasons[places == place]
             kinds = (MARK_MISSING, MARK_NAN, MARK_UNREADABLE, MARK_OUTSIDE)
             misfits[place] += MisfitCounts(*(int(np.count_nonzero(here == mark)) for mark in kinds))
-        found[marked] = mark_for_records(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
+        found[marked] = mark_with_type_of_records(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
         return found, misfits
 
     def refuse_misfits(self, misfits: Sequence[MisfitCounts], rows: int, shown_values: Sequence[Any] | None) -> None:
@@ -406,7 +406,7 @@ class RecordReader:
             counts = frame["count"].to_numpy()
         outcomes, tallies = reading.resolve_outcome_marks(frame)
         if counts is not None and reading.coding.lenient:
-            listed = outcomes == mark_for_records(MARK_LISTED, outcomes)
+            listed = outcomes == mark_with_type_of_records(MARK_LISTED, outcomes)
             counts = np.where(listed, np.ones_like(counts), counts)  # such a row keeps its client
         self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
         if self._shown is None:

@@ -16,7 +16,7 @@ import polars as pl
 
 from discreet._base.doors import OldName, old_keywords
 from discreet.agreement import VERSION, Agreement, ContinuousTerms, RowTerms
-from discreet.domain import Coding, Digested, Domain, Labels, as_domain, is_whole
+from discreet.domain import Coding, Digested, Domain, Labels, as_domain, is_whole_number_text
 from discreet.errors import (
     DiscreetError,
     LargeEpsilonWarning,
@@ -143,11 +143,11 @@ class Request:
                 weight=terms.get("weight"),
             ),
             coding=coding,
-            epsilon=_requested_term("epsilon", terms, agreement),
+            epsilon=_requested_or_agreed_term("epsilon", terms, agreement),
             mechanism=mechanism,
-            rounds=_requested_term("rounds", terms, agreement),
+            rounds=_requested_or_agreed_term("rounds", terms, agreement),
             round=_requested_round_number(terms, agreement),
-            purpose=_requested_term("purpose", terms, agreement),
+            purpose=_requested_or_agreed_term("purpose", terms, agreement),
             agreement=agreement,
             secret=as_secret(terms.get("secret")),
             show_values=terms.get("show_values", False),
@@ -358,7 +358,9 @@ def _requested_agreement(terms: RequestTerms) -> Agreement | None:
     if not isinstance(sampler, (Sampler, JointSampler, ReportSampler, SurveySampler)):
         raise DiscreetError(f"sampler = {sampler!r} is not a sampler, such as OptimalSampler(family, epsilon=...)")
     return Agreement.of(
-        sampler, rounds=_requested_term("rounds", terms, None), purpose=_requested_term("purpose", terms, None)
+        sampler,
+        rounds=_requested_or_agreed_term("rounds", terms, None),
+        purpose=_requested_or_agreed_term("purpose", terms, None),
     )
 
 
@@ -415,7 +417,7 @@ def _requested_mechanism_name(terms: RequestTerms, agreement: Agreement | None) 
     return str(agreed_term("mechanism", None if goal is None and mechanism is None else asked, agreement))
 
 
-def _requested_term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
+def _requested_or_agreed_term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
     """A term: given, agreed on, or the default; an error if it contradicts the agreement."""
     given = terms.get(name)
     if agreement is not None:
@@ -450,7 +452,7 @@ def agreed_term(name: str, given: Any, agreement: Agreement) -> Any:
 def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) -> Coding:
     """The coding of an agreement. A given domain must be the agreed one; it may be needed for its labels."""
     if isinstance(agreement.family, ContinuousTerms):
-        refuse_domain(agreement, given)
+        refuse_domain_beside_continuous_agreement(agreement, given)
         return Coding(LineCells.of(agreement.sampler()), other)
     domain = agreement.domain if given is None else _agreed_domain_or_error(agreement, as_domain(given))
     if isinstance(domain, Digested):
@@ -468,7 +470,7 @@ def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) ->
         raise DiscreetError(f"{error} (agreement {agreement.id})") from None
 
 
-def refuse_domain(agreement: Agreement, given: Any) -> None:
+def refuse_domain_beside_continuous_agreement(agreement: Agreement, given: Any) -> None:
     """Raise an error for a domain beside an agreement on a continuous family, which states its cells."""
     if given is not None:
         raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} states its cells; leave it out")
@@ -488,7 +490,9 @@ def agreed_family(agreement: Agreement, coding: Coding) -> FiniteFamily:
 def _agreed_domain_or_error(agreement: Agreement, domain: Domain) -> Domain:
     """The domain, if it is the agreed one. A list of texts that are whole numbers may represent the numbers."""
     readings = [domain]
-    if isinstance(domain, Labels) and all(isinstance(label, str) and is_whole(label) for label in domain.labels):
+    if isinstance(domain, Labels) and all(
+        isinstance(label, str) and is_whole_number_text(label) for label in domain.labels
+    ):
         readings.append(Labels(tuple(map(int, domain.labels))))
     for reading in readings:
         if replace(agreement.on_outcomes, domain=reading).difference(agreement.on_outcomes) is None:

@@ -269,7 +269,7 @@ def common_column_type(kinds: Sequence[Any], *, numbers: bool) -> Any:
     return None
 
 
-def check_columns(names: Sequence[str], source: Source) -> None:
+def refuse_missing_columns(names: Sequence[str], source: Source) -> None:
     """Raise an error for a source without one of these columns."""
     for name in names:
         if name not in source.schema:
@@ -474,7 +474,7 @@ def translate_polars_errors(name: str) -> Iterator[None]:
         raise DiscreetError(f"{name} cannot be read: {error.strerror or type(error).__name__}") from None
 
 
-def first_few(items: Sequence[Any]) -> str:
+def first_few_as_text(items: Sequence[Any]) -> str:
     """The first few items, for a message."""
     return ", ".join(map(repr, items[:FEW])) + (" and more" if len(items) > FEW else "")
 
@@ -512,7 +512,7 @@ def _agreement_in_metadata(metadata: Any) -> str | None:
         return None  # another program's
 
 
-def source_of(table: Any) -> Source:
+def source_of_table(table: Any) -> Source:
     """A source from a pyarrow Table, RecordBatch or RecordBatchReader, a frame of polars (lazy or not) or pandas, or a path."""
     refuse_polars_after_fork()
     match table:

@@ -67,7 +67,7 @@ def text_source(kind: str, name: str, files: Sequence[str], folder: Path | None)
             lambda wanted: lines.read_frames(wanted.columns, wanted.room, wanted.client),
             untyped=True,
         )
-    found = "\t" if kind == "tsv" else _common_separator(name, files)
+    found = "\t" if kind == "tsv" else _separator_of_all_files(name, files)
     inputs = []
     for path in files:
         file = name if len(files) == 1 else path
@@ -88,19 +88,23 @@ def text_source(kind: str, name: str, files: Sequence[str], folder: Path | None)
     return StreamSource(name, columns.schema, read_frames, untyped=True, guarded=True, agreement=agreement)
 
 
-def sample_texts(source: Source, column: str) -> pl.Expr:
+def sample_texts_expression(source: Source, column: str) -> pl.Expr:
     """A column of samples as it was before it was guarded for spreadsheets."""
     return unguard_spreadsheet_text(pl.col(column)) if source.is_guarded else pl.col(column)
 
 
-def client_name_texts(source: Source, column: str) -> pl.Expr:
+def client_names_as_texts_expression(source: Source, column: str) -> pl.Expr:
     """The clients in a column of samples as texts, one text for each client, in any file format."""
     kind = source.schema[column]
-    name = client_names_expression(column, kind) if is_integer_client_type(kind) else sample_texts(source, column)
+    name = (
+        client_names_expression(column, kind)
+        if is_integer_client_type(kind)
+        else sample_texts_expression(source, column)
+    )
     return name.cast(pl.String)
 
 
-def _common_separator(name: str, files: Sequence[str]) -> str:
+def _separator_of_all_files(name: str, files: Sequence[str]) -> str:
     """The separator of the columns of text tables, if it is the same in all."""
     found = {_separator_of_header(read_first_bytes(file, name), name) for file in files}
     if len(found) > 1:
@@ -192,9 +196,9 @@ class JsonLines:
                     raise DiscreetError(f"{file} has no column {name!r}: no folder in its path is called {name}=...")
             for chunk in self._read_object_chunks(file, room, _LINES):
                 for name in clients:
-                    self._check_client_names(chunk, file, name)
+                    self._clean_client_names(chunk, file, name)
                 texts = {
-                    name: [keys[name]] * len(chunk) if name in keys else self._column_texts(chunk, file, name)
+                    name: [keys[name]] * len(chunk) if name in keys else self._column_as_texts(chunk, file, name)
                     for name in wanted
                 }
                 yield pl.DataFrame(texts, schema=dict.fromkeys(wanted, pl.String()))
@@ -234,7 +238,7 @@ class JsonLines:
             raise self._line_error(file, number, " is no JSON object; write one on each line")
         return found
 
-    def _check_client_names(self, chunk: Chunk, file: str, name: str) -> None:
+    def _clean_client_names(self, chunk: Chunk, file: str, name: str) -> None:
         """Raise an error for values that cannot name a client, and turn NaN into null."""
         for number, line in chunk:
             value = line.get(name)
@@ -252,7 +256,7 @@ class JsonLines:
                 )
                 raise self._line_error(file, number, what)
 
-    def _column_texts(self, chunk: Chunk, file: str, name: str) -> list[str | None]:
+    def _column_as_texts(self, chunk: Chunk, file: str, name: str) -> list[str | None]:
         """A column of a chunk. Remaining non-texts are truth values, or an error."""
         column = [line.get(name) for _, line in chunk]
         if not set(map(type, column)) <= {str, _NumberText, type(None)}:

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.domain import MARK_LISTED, Coding, mark_for_records
+from discreet.domain import MARK_LISTED, Coding, mark_with_type_of_records
 from discreet.errors import DiscreetError, check_flag, check_kind, check_path, need_extra
 from discreet.ledger import Rounds
 from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler
@@ -317,7 +317,7 @@ def _sum_digests(drawn: DataFrame) -> InputDigest:
 def _make_record_combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
     """A function from rows (client, value) to fewer rows (client, outcomes): many records in one row, as bytes."""
 
-    def combine(batches: Batches) -> Batches:
+    def combine_batches(batches: Batches) -> Batches:
         parts, reader = _new_client_parts(), RecordReader(job.reading)
         for rows in _read_records_in_task(reader, job, batches):
             parts.add_records(*rows)
@@ -333,20 +333,22 @@ def _make_record_combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batc
                 total.add(number)
         yield from _pack_combined_parts(parts)
 
-    return combine
+    return combine_batches
 
 
 def _refuse_bad_rows_of_frame(frame: DataFrame, job: Job) -> None:
     """Raise the error of a frame's rows, if there is one, with the numbers of the whole frame: a task knows those of its own rows alone."""
 
-    def count_rows(batches: Batches) -> Batches:
+    def count_rows_of_batches(batches: Batches) -> Batches:
         reader = RecordReader(job.reading)
         for _ in _read_records_in_task(reader, job, batches):
             pass
         yield pa.RecordBatch.from_pydict({"counted": [reader.row_counts]})
 
     whole = RecordReader(job.reading)
-    for row in frame.select(*job.reading.columns.names).mapInArrow(count_rows, "counted array<bigint>").collect():
+    for row in (
+        frame.select(*job.reading.columns.names).mapInArrow(count_rows_of_batches, "counted array<bigint>").collect()
+    ):
         whole.add_row_counts(row["counted"])
     whole.raise_counted_errors()
 
@@ -386,7 +388,7 @@ def _pack_combined_parts(parts: ClientParts) -> Batches:
 def _make_sample_drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
     """A function from rows (client, outcomes) in order of client to samples."""
 
-    def draw(batches: Batches) -> Batches:
+    def draw_batches(batches: Batches) -> Batches:
         kernel = Kernel(job)
         waiting: list[pa.RecordBatch] = []
         rows = 0
@@ -402,7 +404,7 @@ def _make_sample_drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Ca
         if rows:
             yield from _draw_samples_of_table(pa.Table.from_batches(waiting), kernel, job, listed, tallies)
 
-    return draw
+    return draw_batches
 
 
 def _read_parquet_frame(session: SparkSession, path: str, columns: Sequence[str]) -> tuple[DataFrame, list[str]]:
@@ -539,7 +541,7 @@ def _marks_of_listed_clients(clients: DataFrame, job: Job, names: T.DataType) ->
 def _listed_mark_bytes(job: Job) -> bytes:
     """The mark LISTED as a record of the job."""
     record = np.zeros(1, dtype=job.reading.coding.record_type)
-    record[:] = mark_for_records(MARK_LISTED, record)
+    record[:] = mark_with_type_of_records(MARK_LISTED, record)
     return record.tobytes()
 
 

@@ -89,7 +89,7 @@ def open_trusted_root(path: Path) -> Iterator[int]:
         raise OSError(errno.ENOTSUP, "owners and modes of files cannot be checked on this system")
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _refuse_untrusted(handle, str(path))
+        _refuse_untrusted_file(handle, str(path))
         yield handle
     finally:
         os.close(handle)
@@ -100,7 +100,7 @@ def open_trusted_folder(name: str, *, within: int) -> Iterator[int]:
     """A descriptor of a folder directly within another one."""
     handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=within)
     try:
-        _refuse_untrusted(handle, name)
+        _refuse_untrusted_file(handle, name)
         yield handle
     finally:
         os.close(handle)
@@ -111,7 +111,7 @@ def read_trusted_file(name: str, *, within: int) -> bytes:
     # do not wait for a pipe: it is an error
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=within)
     with os.fdopen(handle, "rb") as file:
-        _refuse_untrusted(handle, name)
+        _refuse_untrusted_file(handle, name)
         return file.read()
 
 
@@ -146,7 +146,7 @@ def make_trusted_path(path: Path) -> None:
             folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
 
 
-def _refuse_untrusted(handle: int, name: str) -> None:
+def _refuse_untrusted_file(handle: int, name: str) -> None:
     status = os.fstat(handle)
     if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
         raise UntrustedFile(f"{name} is not a plain file")
