@@ -126,7 +126,7 @@ def moved_module_name(old: str) -> str | None:
 
 
 def warn_of_moved_module(old: str) -> None:
-    """Warn with the new name."""
+    """Warn that a module has moved, with its new name."""
     advised = _ADVISED.get(old) or moved_module_name(old)
     warnings.warn(f"{old} is now {advised}; the old name goes with the next release", FutureWarning, stacklevel=2)
 

@@ -299,7 +299,7 @@ class _DrawingByLaw(DrawingMethod):
     def _outcomes_of_uniform_integers(
         self, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """What integers fall on, for laws (n, size) and whether each client has one."""
+        """The outcome that each uniform integer falls on, for laws (n, size). `some`: whether a client has one."""
 
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         return lambda first, last, found: self._draw_rows(clients, first, last, found)
@@ -398,7 +398,7 @@ def choose_drawing_method(job: Job) -> DrawingMethod:
 
 
 def _write_report_halves(reports: NDArray[np.uint64], rows: slice, found: DrawnArrays) -> None:
-    """Reports as `Draws` holds them."""
+    """Store the two halves of each report: the lower 32 bits as the outcome, the upper ones as `within`."""
     found.outcomes[rows] = (reports & np.uint64(0xFFFFFFFF)).astype(np.int64)
     found.within[rows] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
 

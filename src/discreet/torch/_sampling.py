@@ -47,7 +47,7 @@ def _read_rows_and_terms(
     upper: float | None = None,
     temperature: float = 1.0,
 ) -> tuple[TensorRows, Terms]:
-    """The arguments of every function here.
+    """The rows and the terms of a call, from the keywords that every function here takes.
 
     Args:
         epsilon: the privacy budget of one outcome, in (0, inf); short for `privacy=Pure(epsilon)`.

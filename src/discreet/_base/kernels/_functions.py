@@ -33,7 +33,7 @@ class DeferredFunction:
         self._codes: dict[str, MachineCode | None] = {}
 
     def compile_by_numba(self) -> None:
-        """Compile it by numba."""
+        """Hand the function to numba, which compiles it at its first call."""
         self.made = self._make()
 
     def __call__(self, *arguments: Any) -> Any:
