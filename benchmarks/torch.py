@@ -26,7 +26,7 @@ from discreet.errors import DiscreetError
 from discreet.release import TOTAL, SystemEntropy
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import _host as host, release, weights
-from discreet.torch._host import make_terms, rows_of
+from discreet.torch._host import make_terms, read_tensor_rows
 from discreet.torch._sampling import draw_outcomes
 
 SHAPES = [(512, 128_256), (64, 128_256), (1, 128_256), (4_096, 32_000), (100_000, 1_000), (1_000_000, 100)]
@@ -269,8 +269,8 @@ def check() -> None:
     exact = torch.randn((10_000, 50), generator=generator, device="cuda", dtype=torch.float64)
     uniform = SystemEntropy().integers(len(exact))
     for public in (None, exact[0]):
-        given, terms = rows_of(exact, None, public, 1.0), make_terms(epsilon=2.0)
-        beside = rows_of(exact.cpu(), None, None if public is None else public.cpu(), 1.0)
+        given, terms = read_tensor_rows(exact, None, public, 1.0), make_terms(epsilon=2.0)
+        beside = read_tensor_rows(exact.cpu(), None, None if public is None else public.cpu(), 1.0)
         on_device = draw_outcomes(given, terms, FixedIntegers(uniform))
         assert on_device.is_cuda
         assert np.array_equal(on_device.cpu().numpy(), host.draw_outcomes(beside, terms, uniform))
@@ -341,7 +341,7 @@ def _check_streams(generator: torch.Generator) -> None:
         p = torch.randn(shape, generator=generator, device="cuda")
         integers = SystemEntropy().integers(len(p))
         for public in (None, p[0], -p):
-            rows, terms = rows_of(p, None, public, 1.0), make_terms(epsilon=9.0)
+            rows, terms = read_tensor_rows(p, None, public, 1.0), make_terms(epsilon=9.0)
             found = gpu.draw_outcomes(rows, terms, FixedIntegers(integers))
             with torch.cuda.stream(torch.cuda.Stream()):
                 assert torch.equal(found, gpu.draw_outcomes(rows, terms, FixedIntegers(integers)))
@@ -378,7 +378,7 @@ def _served_alike(p: torch.Tensor, reference: torch.Tensor, epsilon: float) -> b
     from discreet.torch import _gpu as gpu
 
     def served(rows: torch.Tensor, public: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        lower, excess, fill = gpu.parts(rows_of(rows, None, public, 1.0), make_terms(epsilon=epsilon))
+        lower, excess, fill = gpu.weight_parts(read_tensor_rows(rows, None, public, 1.0), make_terms(epsilon=epsilon))
         return lower, lower + excess + fill
 
     each = reference.expand(p.shape).contiguous()
@@ -402,14 +402,14 @@ def _served_alike(p: torch.Tensor, reference: torch.Tensor, epsilon: float) -> b
 def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float, upper: float | None) -> None:
     from discreet.torch import _gpu as gpu  # needs Triton, which comes with torch's build for CUDA
 
-    rows, terms = rows_of(p, None, public, 1.0), make_terms(epsilon=epsilon, upper=upper)
-    lower, excess, fill = gpu.parts(rows, terms)
+    rows, terms = read_tensor_rows(p, None, public, 1.0), make_terms(epsilon=epsilon, upper=upper)
+    lower, excess, fill = gpu.weight_parts(rows, terms)
     found = lower + excess + fill
     assert bool((found.sum(1) == TOTAL).all())
     assert bool((lower == lower[0]).all()), "one reference, one floor, wherever it stands in a batch"
     most, least = found.max(0).values.tolist(), found.min(0).values.tolist()
     assert max(Fraction(a, b) for a, b in zip(most, least, strict=True) if b) <= exp_lower(epsilon)
-    some = rows_of(p[:100], None, public if public is None or public.ndim == 1 else public[:100], 1.0)
+    some = read_tensor_rows(p[:100], None, public if public is None or public.ndim == 1 else public[:100], 1.0)
     distance = (
         0.5 * (found[:100].double().cpu() / TOTAL - torch.from_numpy(host.output(some, terms))).abs().sum(1).max()
     )

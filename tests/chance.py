@@ -36,7 +36,7 @@ def seeded_by(name: str, *, real: bool = SOAKING) -> Iterator[None]:
         return
     chance = Random(hashlib.blake2b(name.encode(), digest_size=16).digest())
     process, read_bytes, make_generator = os.getpid(), os.urandom, np.random.default_rng
-    threads_of = _randomness._entropy_threads
+    threads_of = _randomness._entropy_thread_pool
 
     def seeded_bytes(count: int) -> bytes:
         ours = os.getpid() == process and sys._getframe(1).f_globals["__name__"] == _randomness.__name__
@@ -52,5 +52,5 @@ def seeded_by(name: str, *, real: bool = SOAKING) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "urandom", seeded_bytes)
         patch.setattr(np.random, "default_rng", seeded_generator)
-        patch.setattr(_randomness, "_entropy_threads", reading_threads)
+        patch.setattr(_randomness, "_entropy_thread_pool", reading_threads)
         yield

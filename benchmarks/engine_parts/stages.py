@@ -31,13 +31,13 @@ def main() -> None:
 
     lap("typer")
     from discreet._base.kernels import _functions
-    from discreet._base.kernels._machine_code import kinds_of
+    from discreet._base.kernels._machine_code import argument_kinds_text
     from discreet.cli import main as command
     from discreet.tables import _drawing, _local, _parts  # noqa: F401
 
     lap("discreet")
     read, load_numba = _local.Release._read_records, _functions.load_numba
-    load_code = _functions.DeferredFunction._stored_code
+    load_code = _functions.DeferredFunction._stored_machine_code
     stage = "discreet"
 
     def timed_read(self: Any, parts: Any) -> None:
@@ -55,11 +55,11 @@ def main() -> None:
         return loaded
 
     def timed_load_code(self: Any, arguments: Any) -> Any:
-        known = kinds_of(arguments) in self._codes
+        known = argument_kinds_text(arguments) in self._codes
         return load_code(self, arguments) if known else timed_load(load_code, self, arguments)
 
     _local.Release._read_records = timed_read  # type: ignore[method-assign]
-    _functions.DeferredFunction._stored_code = timed_load_code  # type: ignore[method-assign]
+    _functions.DeferredFunction._stored_machine_code = timed_load_code  # type: ignore[method-assign]
     _functions.load_numba = partial(timed_load, load_numba)
     try:
         command()

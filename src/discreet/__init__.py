@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from discreet._base import __version__  # first: from now on it is noted what a fork leaves behind
-from discreet._base.doors import imports_on_first_use, keep_old_names
+from discreet._base.doors import imports_on_first_use, keep_old_module_names
 from discreet.errors import (
     BudgetError,
     DiscreetError,
@@ -105,7 +105,7 @@ if TYPE_CHECKING:
         """Every public module resolves as `discreet.name`, and is imported when it is first used."""
 
 
-keep_old_names()
+keep_old_module_names()
 
 
 class _Package(ModuleType):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from discreet import DiscreetError, OptimalSampler, Simplex
-from discreet._base.files import atomic_write, check_apart, check_output_path, same_file
+from discreet._base.files import atomic_write, check_apart, check_output_path, leads_to_same_file
 from discreet.agreement import Agreement
 from discreet.audit import certificate
 from discreet.plots import _style as style
@@ -121,11 +121,11 @@ def test_one_file_is_recognised_by_every_name(tmp_path: Path, monkeypatch: pytes
         "folder/up/secret",
         str(tmp_path / "secret"),
     ):
-        assert same_file(name, "secret")
+        assert leads_to_same_file(name, "secret")
         with pytest.raises(DiscreetError, match="would replace the secret"):
             check_apart(name, {"ledger": None, "secret": Path("secret")})
-    assert same_file("folder/up/to be made", "to be made")
-    assert not same_file("other", "secret")
+    assert leads_to_same_file("folder/up/to be made", "to be made")
+    assert not leads_to_same_file("other", "secret")
     check_apart("other", {"secret": Path("secret")})
     check_output_path("other")
 

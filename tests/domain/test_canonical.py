@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from discreet import DiscreetError
-from discreet.domain._domain import canonical, read_number
+from discreet.domain._domain import canonical, read_json_number
 
 # Appendix B of RFC 8785: the bits of a float, and its text
 TABLE = [
@@ -50,27 +50,27 @@ def test_keys_are_sorted_by_code_units() -> None:
 @given(VALUES)
 def test_a_text_reads_back_as_what_was_written(value: Any) -> None:
     text = canonical(value)
-    assert json.loads(text, parse_int=read_number, parse_float=read_number) == value
-    assert canonical(json.loads(text, parse_int=read_number, parse_float=read_number)) == text
+    assert json.loads(text, parse_int=read_json_number, parse_float=read_json_number) == value
+    assert canonical(json.loads(text, parse_int=read_json_number, parse_float=read_json_number)) == text
 
 
 @pytest.mark.parametrize(
     "digits", ["3", "3.0", "3e0", "0.3E1", "300e-2", "1e20", "100000000000000000000.0", "-0.0", "-0"]
 )
 def test_a_number_is_read_as_its_canonical_form_is_however_it_is_spelled(digits: str) -> None:
-    assert isinstance(read_number(digits), int)
-    assert canonical(read_number(digits)) == canonical(float(digits))
+    assert isinstance(read_json_number(digits), int)
+    assert canonical(read_json_number(digits)) == canonical(float(digits))
 
 
 @pytest.mark.parametrize("digits", ["2.5", "1e-7", "1e21", "1" + "0" * 21])
 def test_a_number_whose_canonical_form_has_a_point_or_an_exponent_is_a_float(digits: str) -> None:
-    assert isinstance(read_number(digits), float)
+    assert isinstance(read_json_number(digits), float)
 
 
 @pytest.mark.parametrize("digits", ["1e999", "-1e999", "1" + "0" * 400])
 def test_a_number_past_every_float_is_refused(digits: str) -> None:
     with pytest.raises(DiscreetError, match="a number that no 64-bit float does"):
-        read_number(digits)
+        read_json_number(digits)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, [1.0, math.nan]])

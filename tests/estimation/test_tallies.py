@@ -19,8 +19,8 @@ from discreet.estimation._sample_tables import (
     write_weighted_samples,
 )
 from discreet.tables import sample
-from discreet.tables._raw_counts import average_law, client_laws
-from discreet.tables._sources import file_source, source_of
+from discreet.tables._raw_counts import average_law_of_clients, client_laws
+from discreet.tables._sources import file_source, source_of_table
 
 LABELS = ("a", "b", "c", "d")
 RAW = pl.DataFrame({"client": [n % 500 for n in range(5000)], "value": [LABELS[n * n % 3] for n in range(5000)]})
@@ -64,7 +64,7 @@ def test_streams_are_counted_batch_by_batch(tmp_path: Path) -> None:
     table = pl.read_parquet(path).to_arrow()
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=37))
     whole = tally(file_source(str(path)), agreement, coding_and_sampler(agreement)[0])
-    parts = tally(source_of(reader), agreement, coding_and_sampler(agreement)[0])
+    parts = tally(source_of_table(reader), agreement, coding_and_sampler(agreement)[0])
     assert parts.counts.tolist() == whole.counts.tolist()
 
 
@@ -75,12 +75,12 @@ def test_cells_are_found_again() -> None:
     agreement = dc.Agreement.of(dc.LinearSampler(dc.Simplex(cells), epsilon=3.0))
     domain, _ = coding_and_sampler(agreement)
     assert domain == Coding(cells)
-    found = tally(source_of(table), agreement, domain)
+    found = tally(source_of_table(table), agreement, domain)
     points = pl.DataFrame(table)["sample"].to_numpy()
     assert found.counts.tolist() == np.histogram(points, np.linspace(-1.0, 3.0, 9))[0].tolist()
     moved = pl.DataFrame(table).with_columns(pl.col("sample") + 1.0)
     with pytest.raises(dc.DiscreetError, match=r"does not know: 3\.\d+.*it is on \[-1, 3\]"):
-        tally(source_of(moved), agreement, domain)
+        tally(source_of_table(moved), agreement, domain)
 
 
 def test_records_of_another_agreement_are_refused_with_both_ids(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_records_of_another_agreement_are_refused_with_both_ids(tmp_path: Path) 
     mixed = pl.read_parquet(path).with_columns(pl.col("agreement").cast(pl.String))
     mixed = pl.concat([mixed, mixed.head(1).with_columns(pl.lit(None, pl.String).alias("agreement"))])
     with pytest.raises(dc.DiscreetError, match=f"made under agreement None, not under {agreement.id}"):
-        tally(source_of(mixed), agreement, coding_and_sampler(agreement)[0])
+        tally(source_of_table(mixed), agreement, coding_and_sampler(agreement)[0])
 
 
 def test_samples_outside_the_domain_and_nulls_are_named(tmp_path: Path) -> None:
@@ -99,15 +99,15 @@ def test_samples_outside_the_domain_and_nulls_are_named(tmp_path: Path) -> None:
     domain, _ = coding_and_sampler(agreement)
     for strange in (["a", "z"], ["a", None]):
         with pytest.raises(dc.DiscreetError, match=f"does not know: {strange[1]!r}"):
-            tally(source_of(pl.DataFrame({"sample": strange})), agreement, domain)
+            tally(source_of_table(pl.DataFrame({"sample": strange})), agreement, domain)
     with pytest.raises(dc.DiscreetError, match="column 'sample' is not in the frame; it has 'x'"):
-        tally(source_of(pl.DataFrame({"x": [1]})), agreement, domain)
-    unnamed = tally(source_of(pl.DataFrame({"sample": ["a", "b"]})), agreement, domain)
+        tally(source_of_table(pl.DataFrame({"x": [1]})), agreement, domain)
+    unnamed = tally(source_of_table(pl.DataFrame({"sample": ["a", "b"]})), agreement, domain)
     assert not unnamed.named
     assert unnamed.counts.tolist() == [1, 1, 0, 0]
     huge = dc.Agreement.of(dc.LinearSampler(dc.Simplex(10**8), epsilon=1.0))
     with pytest.raises(dc.DiscreetError, match="at most 10,000,000"):
-        tally(source_of(pl.DataFrame({"sample": [1]})), huge, coding_and_sampler(huge)[0])
+        tally(source_of_table(pl.DataFrame({"sample": [1]})), huge, coding_and_sampler(huge)[0])
 
 
 def test_labels_known_by_their_digest_are_given_and_checked(tmp_path: Path) -> None:
@@ -130,19 +130,19 @@ def test_a_band_is_estimated_too() -> None:
 def test_the_truth_of_raw_records_counts_every_client_the_same() -> None:
     records = pl.DataFrame({"who": ["x"] * 9 + ["y"], "what": ["a"] * 8 + ["b", "b"]})
     domain = Coding(dc.Labels(("a", "b")))
-    by_client = average_law(source_of(records), domain, value="what", client="who")
+    by_client = average_law_of_clients(source_of_table(records), domain, value="what", client="who")
     assert by_client == pytest.approx([4 / 9, 5 / 9])
-    assert average_law(source_of(records), domain, value="what") == pytest.approx([0.8, 0.2])
-    laws = client_laws(source_of(records), domain, value="what", client="who")
+    assert average_law_of_clients(source_of_table(records), domain, value="what") == pytest.approx([0.8, 0.2])
+    laws = client_laws(source_of_table(records), domain, value="what", client="who")
     assert sorted(laws.tolist()) == [[0.0, 1.0], pytest.approx([8 / 9, 1 / 9])]
     with pytest.raises(dc.DiscreetError, match="outside the domain"):
-        average_law(source_of(records), Coding(dc.Labels(("a", "c"))), value="what")
+        average_law_of_clients(source_of_table(records), Coding(dc.Labels(("a", "c"))), value="what")
     nobody = pl.DataFrame({"who": ["x", None], "what": ["a", "b"]})
-    for law in (average_law, client_laws):
+    for law in (average_law_of_clients, client_laws):
         with pytest.raises(dc.DiscreetError, match="column 'who' of the frame holds nulls"):
-            law(source_of(nobody), domain, value="what", client="who")
+            law(source_of_table(nobody), domain, value="what", client="who")
     with pytest.raises(dc.DiscreetError, match="holds no records"):
-        average_law(source_of(records.head(0)), domain, value="what")
+        average_law_of_clients(source_of_table(records.head(0)), domain, value="what")
 
 
 def test_weighted_samples_and_drawn_rows_have_the_estimated_shares(tmp_path: Path) -> None:
@@ -184,16 +184,16 @@ def test_clients_are_told_apart_by_what_they_are_called(tmp_path: Path) -> None:
     for kind in (pl.Int64, pl.String, pl.Categorical):
         typed = one_again.with_columns(pl.col("client").cast(pl.String).cast(kind))
         with pytest.raises(dc.DiscreetError, match="again in 1 of 501 records") as caught:
-            tally(source_of(typed), agreement, domain)
+            tally(source_of_table(typed), agreement, domain)
         assert "'0'" not in str(caught.value)
-        assert tally(source_of(typed.head(500)), agreement, domain).distinct
+        assert tally(source_of_table(typed.head(500)), agreement, domain).distinct
     batches = pa.RecordBatchReader.from_batches(one_again.to_arrow().schema, one_again.to_arrow().to_batches(37))
     with pytest.raises(dc.DiscreetError, match="again in 1 of 501 records"):
-        tally(source_of(batches), agreement, domain)
+        tally(source_of_table(batches), agreement, domain)
     nobody = frame.with_columns(client=pl.when(pl.col("client") > 0).then("client"))
     with pytest.raises(dc.DiscreetError, match="samples without a client"):
-        tally(source_of(nobody), agreement, domain)
-    unnamed = tally(source_of(one_again.drop("client")), agreement, domain)
+        tally(source_of_table(nobody), agreement, domain)
+    unnamed = tally(source_of_table(one_again.drop("client")), agreement, domain)
     assert (unnamed.distinct, unnamed.counts.sum()) == (False, 501)
 
 
@@ -230,13 +230,13 @@ def test_a_stream_of_unknown_length_is_told_apart_in_bounded_memory(
         remembered.append(sum(each.height for each in self._seen))
 
     monkeypatch.setattr(_client_tables.DistinctClients, "remember_clients", noted)
-    assert tally(source_of(stream(samples)), agreement, domain).counts.sum() == 500
+    assert tally(source_of_table(stream(samples)), agreement, domain).counts.sum() == 500
     assert len(remembered) >= 10
     assert max(remembered) <= 100
     with pytest.raises(dc.DiscreetError, match="names the same clients again"):
-        tally(source_of(stream(pl.concat([samples, samples]))), agreement, domain)
+        tally(source_of_table(stream(pl.concat([samples, samples]))), agreement, domain)
     with pytest.raises(dc.DiscreetError, match="names the same clients again"):
-        tally(source_of(stream(pl.concat([samples.head(1)] * 300))), agreement, domain)
+        tally(source_of_table(stream(pl.concat([samples.head(1)] * 300))), agreement, domain)
 
 
 def test_raw_records_with_nulls_and_others_and_lists() -> None:
@@ -244,16 +244,16 @@ def test_raw_records_with_nulls_and_others_and_lists() -> None:
     coding = Coding(dc.Labels(["a", "b", "rest"]), "rest")
     records = pl.DataFrame({"who": ["x", "x", "x", "y"], "what": ["a", "zebra", None, "b"]})
     dropping, taking = (dataclasses.replace(coding, nulls=nulls) for nulls in ("drop", "other"))
-    dropped = client_laws(source_of(records), dropping, value="what", client="who")
+    dropped = client_laws(source_of_table(records), dropping, value="what", client="who")
     assert dropped.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
-    taken = client_laws(source_of(records), taking, value="what", client="who")
+    taken = client_laws(source_of_table(records), taking, value="what", client="who")
     assert taken == pytest.approx(np.array([[1 / 3, 0.0, 2 / 3], [0.0, 1.0, 0.0]]))
-    assert average_law(source_of(records), taking, value="what").tolist() == [0.25, 0.25, 0.5]
+    assert average_law_of_clients(source_of_table(records), taking, value="what").tolist() == [0.25, 0.25, 0.5]
     lists = pl.DataFrame({"who": ["x", "y"], "what": [["a", "zebra"], ["b"]]})
-    assert client_laws(source_of(lists), coding, value="what", client="who").tolist() == dropped.tolist()
+    assert client_laws(source_of_table(lists), coding, value="what", client="who").tolist() == dropped.tolist()
     cells = Coding(dc.Interval(0.0, 1.0, cells=2), "nearest")
     numbers = pl.DataFrame({"who": [1, 1, 2], "what": [-3.0, 0.7, 9.0]})
-    assert client_laws(source_of(numbers), cells, value="what", client="who").tolist() == [[0.5, 0.5], [0.0, 1.0]]
+    assert client_laws(source_of_table(numbers), cells, value="what", client="who").tolist() == [[0.5, 0.5], [0.0, 1.0]]
     for nulls, bare, says in (
         ("error", coding, r"holds nulls \(1 in 4 rows\); filter them out, or say nulls='drop'"),
         (
@@ -265,13 +265,15 @@ def test_raw_records_with_nulls_and_others_and_lists() -> None:
         ("maybe", coding, "nulls = 'maybe'"),
     ):
         with pytest.raises(dc.DiscreetError, match=says):
-            average_law(source_of(records), dataclasses.replace(bare, nulls=nulls), value="what")
+            average_law_of_clients(source_of_table(records), dataclasses.replace(bare, nulls=nulls), value="what")
 
 
 def test_texts_for_numbers_are_never_dropped_as_nulls(tmp_path: Path) -> None:
     (tmp_path / "raw.csv").write_text("who,what\nx,1\nx,one\n")
     with pytest.raises(dc.DiscreetError, match=r"texts that are no whole numbers of 64 bits \(1 in 2 rows\)"):
-        average_law(file_source(str(tmp_path / "raw.csv")), Coding(dc.Numbers(3), nulls="drop"), value="what")
+        average_law_of_clients(
+            file_source(str(tmp_path / "raw.csv")), Coding(dc.Numbers(3), nulls="drop"), value="what"
+        )
 
 
 def test_clients_are_told_apart_under_any_name_that_a_release_gives_them() -> None:
@@ -279,12 +281,12 @@ def test_clients_are_told_apart_under_any_name_that_a_release_gives_them() -> No
     first, second = (sample(pa.table({"who": [1, 2], "what": [0, 1]}), **terms) for _ in range(2))
     agreement = dc.Agreement.from_json(first.schema.metadata[b"discreet.agreement"].decode())
     domain, _ = coding_and_sampler(agreement)
-    assert tally(source_of(first), agreement, domain).distinct
+    assert tally(source_of_table(first), agreement, domain).distinct
     with pytest.raises(dc.DiscreetError, match="column 'who' of the table names the same clients again"):
-        tally(source_of(pa.concat_tables([first, second])), agreement, domain)
+        tally(source_of_table(pa.concat_tables([first, second])), agreement, domain)
     older = first.rename_columns(["client", "sample", "agreement"])
-    assert tally(source_of(older.select(["sample", "agreement", "client"])), agreement, domain).distinct
-    assert not tally(source_of(first.select(["sample", "agreement"])), agreement, domain).distinct
+    assert tally(source_of_table(older.select(["sample", "agreement", "client"])), agreement, domain).distinct
+    assert not tally(source_of_table(first.select(["sample", "agreement"])), agreement, domain).distinct
 
 
 def test_clients_of_reports_are_told_apart_across_files_under_any_name(tmp_path: Path) -> None:
@@ -301,4 +303,4 @@ def test_clients_of_reports_are_told_apart_across_files_under_any_name(tmp_path:
 def test_a_column_called_client_names_the_clients_before_the_first_one() -> None:
     """A first column of row numbers is nobody's name where another one is called client."""
     schema = pl.DataFrame(schema={"row": pl.Int64, "sample": pl.Int64, "agreement": pl.String, "client": pl.Int64})
-    assert _client_tables.client_column_name(source_of(schema)) == "client"
+    assert _client_tables.client_column_name(source_of_table(schema)) == "client"

@@ -26,14 +26,14 @@ def release(folder: Path, told: int, *, piped: bool) -> None:
     """A release that spills again and again, and says so each time."""
     sources._BATCH = 5000
     local._LEAST_MEMORY = 1
-    write = scratch.ScratchFile.write
+    write = scratch.ScratchFile.append_arrays
 
     def slow(self: scratch.ScratchFile, arrays: "object") -> scratch.ScratchBlock:
         block = write(self, arrays)  # type: ignore[arg-type]
         os.write(told, b".")
         return block
 
-    scratch.ScratchFile.write = slow  # type: ignore[method-assign]
+    scratch.ScratchFile.append_arrays = slow  # type: ignore[method-assign]
     if piped:
         sys.stdin = (folder / "in.parquet").open()
     request = Request(client="client", value="value", domain=40, epsilon=1.0)

@@ -32,7 +32,7 @@ from discreet.agreement import Agreement
 from discreet.mechanisms import MECHANISMS, AffineBlocks, BlockFamily, ReportSampler
 from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
 from discreet.release import RunKey, client_message, keyed_words, next_below
-from discreet.release._client_draws import _unshared_outcomes, plan_of
+from discreet.release._client_draws import _outcomes_beyond_shared_part, plan_of_lattice
 from discreet.release._lattice import TOTAL
 from discreet.release._randomness import rejection_limit
 from tests.javascript.survey_documents import changed_documents, edge_documents, verdict
@@ -189,12 +189,12 @@ def _cases(agreement: Agreement, sampler: Any, rng: np.random.Generator) -> Iter
         )
         if domain.size > WRITTEN_OUT:  # too many to be written out: drawn from the few that are held
             integers = _integers(sampler.lattice.shared_total, [], rng)
-            plan, held = plan_of(sampler.lattice, sampler.mixing), np.array(outcomes, dtype=np.uint64)
+            plan, held = plan_of_lattice(sampler.lattice, sampler.mixing), np.array(outcomes, dtype=np.uint64)
             laws = [(held, np.array(counts, dtype=np.uint64))] * len(integers)
             own = [place for place, integer in enumerate(integers) if integer >= sampler.lattice.shared_total]
             drawn = [integer // int(sampler.lattice.lower) for integer in integers]
             for place, found in zip(
-                own, _unshared_outcomes(plan, [laws[i] for i in own], [integers[i] for i in own]), strict=True
+                own, _outcomes_beyond_shared_part(plan, [laws[i] for i in own], [integers[i] for i in own]), strict=True
             ):
                 drawn[place] = found
             yield _case(domain, outcomes, counts, integers, drawn, None)
@@ -263,7 +263,7 @@ def _member(sampler: Any, rng: np.random.Generator) -> tuple[list[int], list[int
 def _edges(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     """Where one outcome ends and the next begins, above the shared part."""
     past = np.array([min(sampler.lattice.shared_total, TOTAL - 1)], dtype=np.int64)
-    _, slope, lift = release._lattice._draw_and_solve(sampler.lattice, law, sampler.mixing, past)
+    _, slope, lift = release._lattice._outcomes_with_slopes_and_lifts(sampler.lattice, law, sampler.mixing, past)
     ends, edges = sampler.lattice.shared_total, []
     for part in sampler.lattice.parts(law, slope, lift):
         for length in part[0].tolist():

@@ -19,6 +19,6 @@ def test_a_client_on_a_small_set_has_a_law_however_large_epsilon_is(epsilon: flo
         assert float(sampler.output(law).sum()) == pytest.approx(1.0, abs=1e-12)
     drawn = sampler.weights(law)
     alike = np.asarray(sampler.lattice.lower) + sum(
-        constant_time.parts_in_constant_time(sampler.lattice, np.array(law), None)
+        constant_time.weight_parts_in_constant_time(sampler.lattice, np.array(law), None)
     )
     assert np.abs(drawn - alike).sum() < 2.0**62 * 1e-12

@@ -49,7 +49,7 @@ def test_it_is_the_law_of_every_release(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sampler = samplers(rng)
     p, lattice = laws(rng, sampler.family.size), sampler.lattice
-    weights = sum(constant_time.parts_in_constant_time(lattice, p, sampler.mixing)) + lattice.lower
+    weights = sum(constant_time.weight_parts_in_constant_time(lattice, p, sampler.mixing)) + lattice.lower
     assert sum(map(int, weights)) == TOTAL
     assert (weights >= lattice.lower).all()
     assert (weights <= lattice.upper).all()
@@ -66,7 +66,7 @@ def test_every_integer_is_answered_as_the_weights_say() -> None:
     """Counted over the ends of all parts: as many integers fall on an outcome as it has weight."""
     sampler = dc.OptimalSampler(dc.Simplex(5), epsilon=1.0)
     p = np.array([0.5, 0.3, 0.2, 0.0, 0.0])
-    excess, fill = constant_time.parts_in_constant_time(sampler.lattice, p, None)
+    excess, fill = constant_time.weight_parts_in_constant_time(sampler.lattice, p, None)
     lower = np.broadcast_to(sampler.lattice.lower, 5)
     ends = np.cumsum(np.concatenate([lower, excess, fill]))
     counted = dict.fromkeys(range(5), 0)

@@ -23,7 +23,7 @@ from discreet.release._randomness import (
     RunKey,
     Secret,
     client_message,
-    draw_words,
+    pseudo_random_words_of_client,
     read_secret,
     write_secret,
 )
@@ -138,10 +138,10 @@ def test_every_part_of_the_key_matters() -> None:
         secret.run_key("01" + "00" * 31, 1, QUESTION),
         Secret(bytes(31) + b"\1").run_key("00" * 32, 1, QUESTION),
     ]
-    drawn = [draw_words(key, "client", [3], [1]) for key in keys]
+    drawn = [pseudo_random_words_of_client(key, "client", [3], [1]) for key in keys]
     assert len(set(drawn)) == len(drawn)
-    assert draw_words(keys[0], "client", [3], [1]) == drawn[0]
-    assert draw_words(keys[0], "client", [3, 4], [1, 1]) != drawn[0]
+    assert pseudo_random_words_of_client(keys[0], "client", [3], [1]) == drawn[0]
+    assert pseudo_random_words_of_client(keys[0], "client", [3, 4], [1, 1]) != drawn[0]
     with pytest.raises(DiscreetError, match="round = 0"):
         secret.run_key("00" * 32, 0, QUESTION)
     with pytest.raises(DiscreetError, match="64 hexadecimal digits"):
@@ -178,11 +178,11 @@ def test_digests_add_up_in_any_order(one: InputDigest, two: InputDigest, three: 
 
 def test_golden_words() -> None:
     """A release must give the same samples after an upgrade: these words never change."""
-    assert draw_words(KEY, 7, [1, 5], [2, 1]) == (
+    assert pseudo_random_words_of_client(KEY, 7, [1, 5], [2, 1]) == (
         2149004077134277797, 2424739192465769092, 11054140310961443231, 8313710058394922883,
         13233122053190419172, 12552100522282771562, 8088507885292339239, 8890888932433630243,
     )  # fmt: skip
-    assert draw_words(KEY, "sept", [1, 5], [2**40, 3]) == (
+    assert pseudo_random_words_of_client(KEY, "sept", [1, 5], [2**40, 3]) == (
         1896961590990224395, 3170204618329765739, 6181789335090271986, 5683519878110201268,
         6659990493750689240, 4141318204997629360, 17229572646469956985, 12747123220212934144,
     )  # fmt: skip
@@ -190,7 +190,7 @@ def test_golden_words() -> None:
 
 def test_words_are_uniform() -> None:
     """Each of the 64 bits of each word is set half of the time, over 4,000 clients (within five standard deviations)."""
-    drawn = np.array([draw_words(KEY, client, [0], [1]) for client in range(4000)], dtype=np.uint64)
+    drawn = np.array([pseudo_random_words_of_client(KEY, client, [0], [1]) for client in range(4000)], dtype=np.uint64)
     bits = np.unpackbits(drawn.view(np.uint8).reshape(4000, -1), axis=1)
     assert np.abs(bits.mean(axis=0) - 0.5).max() < 5 * 0.5 / np.sqrt(4000)
 
@@ -290,4 +290,4 @@ def test_secrets_and_keys_do_not_print_themselves() -> None:
         assert "Z" not in shown
         assert key.value.hex()[:8] not in shown
     assert pickle.loads(pickle.dumps(key)) == key  # a worker gets the key of a run
-    assert keyed.uniform_integer(2**64 - 1) == 2**62 - 1
+    assert keyed.uniform_integer_of_word(2**64 - 1) == 2**62 - 1

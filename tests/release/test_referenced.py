@@ -15,9 +15,9 @@ from discreet import release
 from discreet._base.kernels import Code, use_only
 from discreet._base.numerics import exp_lower
 from discreet.release import TOTAL, _client_draws as plain, _client_draws_compiled as sparse, _lattice as constant_time
-from discreet.release._client_draws import ClientColumns, ReferencePlan, plan_of
+from discreet.release._client_draws import ClientColumns, ReferencePlan, plan_of_lattice
 from discreet.release._compiled import multiply_and_divide, outcome_over_reference
-from discreet.release._lattice import portion_out_units, scale_in_equal_steps
+from discreet.release._lattice import portion_out_units, scaled_floor_in_equal_steps
 from discreet.release._randomness import DIGEST_WORDS, Question, Secret
 from tests.release.test_plain import read_only
 from tests.soaking import examples
@@ -54,7 +54,7 @@ def dense_law(sampler: Any, held: Held) -> NDArray[np.float64]:
 def dense_parts(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     """L, excess, portions and fill of a law, one after the other."""
     lattice = sampler.lattice
-    _, slope, lift = release._lattice._draw_and_solve(
+    _, slope, lift = release._lattice._outcomes_with_slopes_and_lifts(
         lattice, law, None, np.array([min(lattice.shared_total, TOTAL - 1)])
     )
     return [int(n) for part in (lattice.lower, *(part[0] for part in lattice.parts(law, slope, lift))) for n in part]
@@ -79,7 +79,9 @@ def by_plain(plan: Any, held: Held, integers: list[int]) -> list[int]:
     law = np.array(list(held), dtype=np.uint64), np.array(list(held.values()), dtype=np.uint64)
     shared = int(plan.edges[-1])
     found = iter(
-        plain._unshared_outcomes(plan, [law for u in integers if u >= shared], [u for u in integers if u >= shared])
+        plain._outcomes_beyond_shared_part(
+            plan, [law for u in integers if u >= shared], [u for u in integers if u >= shared]
+        )
     )
     return [next(found) if u >= shared else int(np.searchsorted(plan.edges, u, side="right")) - 1 for u in integers]
 
@@ -101,7 +103,7 @@ def test_the_two_laws_are_one(problem: tuple[Any, Held]) -> None:
     if not held:
         return
     lattice, law = sampler.lattice, dense_law(sampler, held)
-    plan = plan_of(lattice, None)
+    plan = plan_of_lattice(lattice, None)
     assert isinstance(plan, ReferencePlan)
     parts = dense_parts(sampler, law)
     integers = ends_of(parts)
@@ -127,7 +129,7 @@ def test_every_weight_is_in_the_lattice_and_the_sum_is_exact(problem: tuple[Any,
     ratio = exp_lower(sampler.epsilon)
     for weights in (
         sampler.weights(law[0]),
-        sum(constant_time.parts_in_constant_time(lattice, law[0], None)) + lattice.lower,
+        sum(constant_time.weight_parts_in_constant_time(lattice, law[0], None)) + lattice.lower,
     ):
         assert sum(map(int, weights)) == TOTAL
         for low, weight, high in zip(lattice.lower, weights, lattice.upper, strict=True):
@@ -148,7 +150,7 @@ def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, H
     """Weights read off the draw itself, in the box, and the reference up to rounding."""
     sampler, _ = problem
     lattice, size = sampler.lattice, sampler.family.size
-    plan = plan_of(lattice, None)
+    plan = plan_of_lattice(lattice, None)
     portion = portion_out_units(lattice.portions, np.array([TOTAL - lattice.shared_total]), lattice.shared_total)
     left = TOTAL - lattice.shared_total - int(portion.sum())
     fill = release._lattice.hand_out_units(np.asarray(lattice.upper) - lattice.lower - portion, left)
@@ -168,7 +170,7 @@ def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, H
 def test_compiled_and_plain_draw_the_same(problem: tuple[Any, Held], many: int) -> None:
     """With keyed randomness: outcomes, words and digest, counted or weighed, with and without anything held."""
     sampler, held = problem
-    plan = plan_of(sampler.lattice, None)
+    plan = plan_of_lattice(sampler.lattice, None)
     for kind in ("counts", "weights", "records"):
         one, other = (keyed(code, plan, client_columns(held, many, kind)) for code in (sparse, plain))
         assert all((a == b).all() for a, b in zip(one, other, strict=True))
@@ -188,7 +190,7 @@ def test_the_frequencies_are_those_of_the_law() -> None:
     family = dc.Band(rng.exponential(size=12) + 0.01, lower=0.0, upper=3.0, any_client=True)
     sampler = dc.OptimalSampler(family, epsilon=1.5)
     held, many = {2: 3, 7: 1}, 20_000
-    drawn = keyed(sparse, plan_of(sampler.lattice, None), client_columns(held, many))[0]
+    drawn = keyed(sparse, plan_of_lattice(sampler.lattice, None), client_columns(held, many))[0]
     expected = sampler.weights(dense_law(sampler, held)[0]) / 2.0**62
     assert (np.abs(np.bincount(drawn, minlength=12) / many - expected) <= 5 * np.sqrt(expected / many)).all()
 
@@ -198,7 +200,7 @@ def test_the_frequencies_are_those_of_the_law() -> None:
 @settings(max_examples=examples(300), deadline=None)
 def test_wide_quotients_are_exact(c: int, b: int, data: st.DataObject) -> None:
     a = data.draw(st.integers(0, c))
-    assert multiply_and_divide(a, b, c) == a * b // c == int(scale_in_equal_steps(np.array([a]), b, c)[0])
+    assert multiply_and_divide(a, b, c) == a * b // c == int(scaled_floor_in_equal_steps(np.array([a]), b, c)[0])
     assert multiply_and_divide(a, b, 0) == 0
 
 
@@ -226,7 +228,7 @@ def test_a_large_domain_is_drawn_from_without_a_pass_over_it() -> None:
         dc.Band(rng.exponential(size=size) ** 4 + 1e-9, lower=0, upper=50.0, any_client=True), epsilon=2.0
     )
     held = {0: 3, size // 3: 1, size - 1: 2}
-    plan = plan_of(sampler.lattice, None)
+    plan = plan_of_lattice(sampler.lattice, None)
     integers = [*rng.integers(0, TOTAL, 300).tolist(), 0, TOTAL - 1]
     expected = release.outcomes(
         sampler.lattice, np.repeat(dense_law(sampler, held), 5, axis=0), None, np.array(integers[:5])

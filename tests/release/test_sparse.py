@@ -27,9 +27,9 @@ from discreet.release._randomness import (
     Question,
     Secret,
     client_message,
-    draw_words,
     integer_law_of_weights,
-    uniform_integer,
+    pseudo_random_words_of_client,
+    uniform_integer_of_word,
 )
 from tests.release.test_plain import read_only
 from tests.soaking import examples
@@ -58,7 +58,7 @@ def law(sampler: Sampler[Any], counts: Histogram) -> NDArray[np.float64]:
 
 
 def sparse_outcomes(sampler: Sampler[Any], counts: Histogram, integers: Any) -> list[int]:
-    plan = plain.plan_of(sampler.lattice, sampler.mixing)
+    plan = plain.plan_of_lattice(sampler.lattice, sampler.mixing)
     outcomes = np.array(sorted(counts), dtype=np.uint32)
     masses = np.array([counts[x] for x in sorted(counts)])
     masses = masses / masses.sum() if masses.size else masses
@@ -75,7 +75,9 @@ def test_the_two_laws_are_one(problem: tuple[Sampler[Any], Histogram]) -> None:
     """Two step functions of the integer that agree on both sides of every step of one of them, and have as many, are equal."""
     sampler, counts = problem
     lattice, dense = sampler.lattice, law(sampler, counts)
-    _, slope, lift = release._lattice._draw_and_solve(lattice, dense, sampler.mixing, np.array([lattice.shared_total]))
+    _, slope, lift = release._lattice._outcomes_with_slopes_and_lifts(
+        lattice, dense, sampler.mixing, np.array([lattice.shared_total])
+    )
     excess, fill = lattice.parts(dense, slope, lift)
     lower = np.broadcast_to(lattice.lower, sampler.family.size)
     ends = np.cumsum([int(n) for n in (*lower, *excess[0], *fill[0])], dtype=object)
@@ -186,7 +188,7 @@ def drawn(sampler: Sampler[Any], clients: plain.ClientColumns) -> Draw:
 
 def by(code: ModuleType, sampler: Sampler[Any], clients: plain.ClientColumns) -> Draw:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
-    plan = plain.plan_of(sampler.lattice, sampler.mixing)
+    plan = plain.plan_of_lattice(sampler.lattice, sampler.mixing)
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
     bad = code.draw(plan, clients, code.draw_state(KEY), 0, len(clients), out, order, within, digest, problem)
     assert bad == -1
@@ -210,7 +212,7 @@ def test_a_text_that_is_how_an_integer_is_written_is_that_integer_and_no_other_t
     as_texts, as_integers = drawn(sampler, texts), drawn(sampler, read_only(*integers.values()))
     assert all((one == two).all() for one, two in zip(as_texts, as_integers, strict=True))
     for name in [*WRITTEN, *NOT_WRITTEN]:
-        expected = draw_words(KEY, name, [3, 4], [1, 1])
+        expected = pseudo_random_words_of_client(KEY, name, [3, 4], [1, 1])
         assert drawn(sampler, columns([[3, 4]], names=[name]))[1].tolist() == [expected[1]]
         kind = client_message(name, [3, 4], [1, 1])[0]
         assert kind == (INTEGER_CLIENT if name in WRITTEN else TEXT_CLIENT)
@@ -230,10 +232,12 @@ def test_order_does_not_matter_and_the_words_are_those_of_the_standard_library(l
         sums = InputDigest()
         for row, each in enumerate(lists):
             counts = {x: each.count(x) for x in sorted(set(each))}
-            expected = draw_words(KEY, row if names is None else names[row], list(counts), list(counts.values()))
+            expected = pseudo_random_words_of_client(
+                KEY, row if names is None else names[row], list(counts), list(counts.values())
+            )
             assert int(order[row]) == expected[1]
             assert within[row] == (expected[2] >> 11) * 2.0**-53
-            assert out[row] == sparse_outcomes(sampler, dict(counts), [uniform_integer(expected[0])])[0]
+            assert out[row] == sparse_outcomes(sampler, dict(counts), [uniform_integer_of_word(expected[0])])[0]
             a, b, c, d = expected[4:]
             sums += InputDigest((a, b, c, d))
         assert tuple(digest.tolist()) == sums.words
@@ -257,7 +261,7 @@ def test_counts_are_added_up_in_integers(records: list[tuple[int, int]], random:
     shuffled = random.sample(records, len(records))
     split = [(x, part) for x, count in records for part in (count // 2, count - count // 2)]
     tripled = [(x, 3 * count) for x, count in records]
-    expected = draw_words(KEY, 0, [x for x, _ in records], [count for _, count in records])[1]
+    expected = pseudo_random_words_of_client(KEY, 0, [x for x, _ in records], [count for _, count in records])[1]
     for side in (records, shuffled, split, tripled):
         _, second = first_words(sampler, columns([[x for x, _ in side]], [[count for _, count in side]]))
         assert second == expected
@@ -282,9 +286,9 @@ def test_weights_are_put_on_the_grid(records: list[tuple[int, float]], random: A
     sampler = dc.OptimalSampler(dc.Simplex(10), epsilon=4.0)
     shuffled = random.sample(records, len(records))
     law = integer_law_of_weights([x for x, _ in records], [weight for _, weight in records])
-    found = draw_words(KEY, 0, list(law), list(law.values()))
+    found = pseudo_random_words_of_client(KEY, 0, list(law), list(law.values()))
     numbers = {x: float(number) for x, number in law.items()}
-    expected = sparse_outcomes(sampler, numbers, [uniform_integer(found[0])])[0], found[1]
+    expected = sparse_outcomes(sampler, numbers, [uniform_integer_of_word(found[0])])[0], found[1]
     for side in (records, shuffled):
         clients = columns([[x for x, _ in side]], weights=[[weight for _, weight in side]])
         assert first_words(sampler, clients) == expected
@@ -309,7 +313,7 @@ def test_shares_on_a_line_of_the_grid_are_decided_exactly(outcomes: int, nudge: 
         law = integer_law_of_weights(rows, held)
         assert nudge <= 0.0 or place == 0 or law != on_the_lines, "what is on a line is rounded up, and below it down"
         second = first_words(sampler, columns([rows], weights=[held]))[1]
-        assert second == draw_words(KEY, 0, list(law), list(law.values()))[1]
+        assert second == pseudo_random_words_of_client(KEY, 0, list(law), list(law.values()))[1]
 
 
 def test_what_counts_as_none_is_decided_exactly() -> None:
@@ -320,7 +324,7 @@ def test_what_counts_as_none_is_decided_exactly() -> None:
         law = integer_law_of_weights([*more, *rows], [5e-324] * len(more) + held)
         clients = columns([[*more, *rows]], weights=[[5e-324] * len(more) + held])
         second = first_words(dc.LinearSampler(dc.Simplex(3), epsilon=1.0), clients)[1]
-        assert second == draw_words(KEY, 0, list(law), list(law.values()))[1]
+        assert second == pseudo_random_words_of_client(KEY, 0, list(law), list(law.values()))[1]
         laws.append(law)
     assert laws[0] == laws[1] != laws[2]
 
@@ -330,7 +334,7 @@ def test_many_rows_are_decided_exactly() -> None:
     rows, held = [0] + [0] * (1 << 17) + [1] * 3, [1.0] + [2.0**-54] * (1 << 17) + [2.0**-30] * 3
     law = integer_law_of_weights(rows, held)
     second = first_words(dc.LinearSampler(dc.Simplex(2), epsilon=1.0), columns([rows], weights=[held]))[1]
-    assert second == draw_words(KEY, 0, list(law), list(law.values()))[1]
+    assert second == pseudo_random_words_of_client(KEY, 0, list(law), list(law.values()))[1]
 
 
 def test_a_count_stands_for_repetitions() -> None:
@@ -378,7 +382,7 @@ def test_more_records_than_can_be_added_up_are_refused() -> None:
 def refused(clients: plain.ClientColumns) -> tuple[int, int, int]:
     """(which client, which of its records, why), by both."""
     sampler = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
-    plan = plain.plan_of(sampler.lattice, sampler.mixing)
+    plan = plain.plan_of_lattice(sampler.lattice, sampler.mixing)
     found = []
     for code in (sparse, plain):
         problem, empty = np.zeros(2, np.int64), np.empty(0)

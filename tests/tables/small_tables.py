@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import discreet as dc
 from discreet import release
-from discreet.release._randomness import Question, Secret, draw_words, uniform_integer
+from discreet.release._randomness import Question, Secret, pseudo_random_words_of_client, uniform_integer_of_word
 
 SECRET = Secret(bytes(range(32)))
 
@@ -39,7 +39,11 @@ def expected(
     laws, integers = [], []
     for client, counts in held.items():
         outcome_list = sorted(counts)
-        integers.append(uniform_integer(draw_words(key, client, outcome_list, [counts[x] for x in outcome_list])[0]))
+        integers.append(
+            uniform_integer_of_word(
+                pseudo_random_words_of_client(key, client, outcome_list, [counts[x] for x in outcome_list])[0]
+            )
+        )
         laws.append(sampler.family.law(counts=[counts[x] for x in range(outcomes)]))
     drawn = release.outcomes(sampler.lattice, np.array(laws), sampler.mixing, np.array(integers))
     return dict(zip(held, drawn.tolist(), strict=True))

@@ -16,16 +16,16 @@ from pyarrow import feather
 from discreet.errors import DiscreetError
 from discreet.tables import Kernel, Request, _arrow as ipc, sample, sample_file
 from discreet.tables._arrow import (
-    bounded_frames,
+    arrow_column_as_numbers,
+    arrow_column_as_polars_series,
     check_batch,
-    column_numbers,
-    number_column,
-    polars_series,
-    schema_of,
+    numbers_as_arrow_column,
+    polars_schema_of_arrow,
+    split_batch_into_frames,
     take_rows,
     texts_with_short_offsets,
 )
-from discreet.tables._columns import client_list
+from discreet.tables._columns import read_client_file
 from discreet.tables._sources import file_source
 from tests.tables.small_tables import SECRET
 from tests.tables.test_kernel import job
@@ -94,7 +94,7 @@ def test_what_points_outside_is_refused_wherever_it_comes_from(tmp_path: Path, c
 def test_a_list_of_clients_that_points_outside_is_refused(tmp_path: Path) -> None:
     (tmp_path / "list.arrows").write_bytes(pointing_outside())
     with pytest.raises(DiscreetError, match="'client' is damaged"):
-        client_list(tmp_path / "list.arrows", "client", integers=False)
+        read_client_file(tmp_path / "list.arrows", "client", integers=False)
 
 
 @pytest.mark.parametrize("suffix", [".arrow", ".feather"])
@@ -211,15 +211,15 @@ def test_every_layout_of_texts_is_the_same_client() -> None:
     layouts = [names, names.cast(pa.large_string()), names.cast(pa.string_view()), names.dictionary_encode()]
     for layout in layouts:
         batch = check_batch(pa.RecordBatch.from_arrays([layout], ["client"]), "here")
-        assert schema_of(batch.schema, "here") == {"client": pl.String()}
-        (frame,) = bounded_frames(batch)
+        assert polars_schema_of_arrow(batch.schema, "here") == {"client": pl.String()}
+        (frame,) = split_batch_into_frames(batch)
         assert frame["client"].to_list() == names.to_pylist()
 
 
 def test_a_dictionary_is_written_out_a_piece_at_a_time() -> None:
     """100,000 names of 100,000 bytes from a batch of 200 kB would be 10 GB."""
     coded = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, dtype=np.int8)), ["x" * 100_000])
-    frames = bounded_frames(pa.RecordBatch.from_arrays([coded], ["client"]))
+    frames = split_batch_into_frames(pa.RecordBatch.from_arrays([coded], ["client"]))
     first = next(frames)
     assert first["client"].str.len_bytes().sum() <= 1 << 26
     assert first.height > 1
@@ -289,6 +289,6 @@ def test_rows_of_a_column_are_taken_by_number() -> None:
         for part in (column, column[1:]):
             assert take_rows(part, rows).equals(part.take(pa.array(rows)))
             assert take_rows(part, rows[:0]).equals(part[:0])
-    assert column_numbers(pa.array([1, 2, 3])[1:]).tolist() == [2, 3]
-    assert number_column(np.arange(10)[::3]).to_pylist() == [0, 3, 6, 9]
-    assert polars_series(pa.array(["a", "b", "c"])[1:]).to_list() == ["b", "c"]
+    assert arrow_column_as_numbers(pa.array([1, 2, 3])[1:]).tolist() == [2, 3]
+    assert numbers_as_arrow_column(np.arange(10)[::3]).to_pylist() == [0, 3, 6, 9]
+    assert arrow_column_as_polars_series(pa.array(["a", "b", "c"])[1:]).to_list() == ["b", "c"]

@@ -16,7 +16,7 @@ from discreet.estimation._client_tables import refuse_clients_in_several_sources
 from discreet.ledger import PopulationLedger
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import Kernel, Request, Secret, dry_run, sample
-from discreet.tables._sources import source_of
+from discreet.tables._sources import source_of_table
 
 SECRET = Secret(bytes(range(32)))
 TERMS: dict[str, Any] = {"client": "id", "value": "v", "domain": 3, "epsilon": 1.0, "secret": SECRET}
@@ -229,10 +229,12 @@ def test_the_kernel_reads_them_alike() -> None:
 def test_a_client_is_known_again_in_samples_that_hold_it_as_a_float() -> None:
     """Each client speaks once, also where a column of samples went through floats."""
     samples = pl.DataFrame({"id": [1, 2], "sample": [0, 1], "agreement": ["x", "x"]})
-    assert refuse_clients_in_several_sources([source_of(samples), source_of(samples.with_columns(pl.col("id") + 2))])
+    assert refuse_clients_in_several_sources(
+        [source_of_table(samples), source_of_table(samples.with_columns(pl.col("id") + 2))]
+    )
     for again in (samples.cast({"id": pl.Float64}), samples.cast({"id": pl.String})):
         with pytest.raises(DiscreetError, match="2 of the 2 clients"):
-            refuse_clients_in_several_sources([source_of(samples), source_of(again)])
+            refuse_clients_in_several_sources([source_of_table(samples), source_of_table(again)])
 
 
 def test_what_pandas_writes_is_read_as_what_it_held(tmp_path: Path) -> None:

@@ -17,17 +17,17 @@ from discreet.domain._coding import (
     MARK_MISSING,
     MARK_NAN,
     MARK_OUTSIDE,
-    fit_coding,
-    outcome_codes,
+    fit_coding_to_column,
+    outcome_codes_expression,
 )
-from discreet.tables._arrow import samples_of
+from discreet.tables._arrow import outcomes_as_samples
 from tests.domain.kinds import hostile, intervals
 from tests.soaking import examples
 
 
 def read(coding: Coding, values: Sequence[float | None]) -> list[int]:
     frame = pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64)})
-    return frame.select(outcome_codes(coding, "x")).to_series().to_list()
+    return frame.select(outcome_codes_expression(coding, "x")).to_series().to_list()
 
 
 @pytest.mark.slow
@@ -52,7 +52,7 @@ def test_whole_numbers_of_64_bits_are_rounded_alike(interval: dc.Interval, data:
     values = data.draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=10))
     inside = [value for value in values if interval.low <= float(value) <= interval.high]
     frame = pl.DataFrame({"x": pl.Series(values, dtype=pl.Int64)})
-    found = frame.select(outcome_codes(Coding(interval), "x")).to_series().to_list()
+    found = frame.select(outcome_codes_expression(Coding(interval), "x")).to_series().to_list()
     assert [cell for cell in found if cell != MARK_OUTSIDE] == interval.numbers(inside).tolist()
 
 
@@ -62,11 +62,11 @@ def test_whole_numbers_of_64_bits_are_rounded_alike(interval: dc.Interval, data:
 def test_points_that_are_published_lie_in_the_interval(interval: dc.Interval, data: st.DataObject) -> None:
     cells = np.array([0, interval.cells - 1, data.draw(st.integers(0, interval.cells - 1))])
     within = np.array(data.draw(st.lists(st.floats(0.0, 1.0, exclude_max=True), min_size=3, max_size=3)))
-    points = samples_of(Coding(interval), cells, within).to_numpy()
+    points = outcomes_as_samples(Coding(interval), cells, within).to_numpy()
     assert ((points >= interval.low) & (points <= interval.high)).all()
     assert (np.abs(interval.numbers(points) - cells) <= 1).all()  # a point may round to the edge
     assert (
-        samples_of(Coding(interval), cells, np.full(3, 0.5)).to_pylist()
+        outcomes_as_samples(Coding(interval), cells, np.full(3, 0.5)).to_pylist()
         == np.asarray(interval.to_samples(cells)).tolist()
     )
 
@@ -74,7 +74,7 @@ def test_points_that_are_published_lie_in_the_interval(interval: dc.Interval, da
 def test_what_has_no_outcome_is_marked() -> None:
     assert read(Coding(dc.Interval(0, 1, cells=2)), [None, math.nan, 0.5]) == [int(MARK_MISSING), int(MARK_NAN), 1]
     frame = pl.DataFrame({"x": ["b", None, "z"]})
-    found = frame.select(outcome_codes(Coding(dc.Labels(["a", "b"])), "x")).to_series().to_list()
+    found = frame.select(outcome_codes_expression(Coding(dc.Labels(["a", "b"])), "x")).to_series().to_list()
     assert found == [1, int(MARK_MISSING), int(MARK_OUTSIDE)]
 
 
@@ -103,5 +103,5 @@ def test_refusals(domain: dc.Domain, other: object, message: str) -> None:
 def test_other_names_an_outcome_however_it_is_written() -> None:
     assert Coding(dc.Numbers(3), "2").other_outcome == Coding(dc.Numbers(3), 2).other_outcome == 2
     assert Coding(dc.Labels([5, 7]), "7").other_outcome == 1
-    assert fit_coding(Coding(dc.Labels(["5", "7"]), "7"), "x", pl.Int64(), agreed=False).other == 7
+    assert fit_coding_to_column(Coding(dc.Labels(["5", "7"]), "7"), "x", pl.Int64(), agreed=False).other == 7
     assert Coding(dc.Interval(0, 1, cells=2), "nearest").other_outcome is None

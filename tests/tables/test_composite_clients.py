@@ -14,7 +14,7 @@ from discreet.errors import ClientNameWarning, DiscreetError
 from discreet.ledger import PopulationLedger
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import Release, Request, dry_run, sample, write_secret
-from discreet.tables._columns import composite_name, composite_names
+from discreet.tables._columns import composite_client_name, composite_client_names_expression
 from tests.soaking import examples
 from tests.tables.small_tables import SECRET, by_client
 
@@ -26,8 +26,10 @@ TEXTS = st.text(alphabet=st.one_of(st.sampled_from('ab",[]\\\n\t\0\x1f\x7f'), st
 @given(pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=20))
 def test_a_name_is_a_json_list_that_gives_back_its_parts(pairs: list[tuple[str, str]]) -> None:
     frame = pl.DataFrame(pairs, schema={"a": pl.String, "b": pl.String}, orient="row")
-    found = frame.select(composite_names(["a", "b"], [pl.String(), pl.String()])).to_series().to_list()
-    assert found == [composite_name(pair) for pair in pairs]
+    found = (
+        frame.select(composite_client_names_expression(["a", "b"], [pl.String(), pl.String()])).to_series().to_list()
+    )
+    assert found == [composite_client_name(pair) for pair in pairs]
     assert [tuple(json.loads(name)) for name in found] == pairs
     assert len(set(found)) == len(set(pairs))
 

@@ -15,9 +15,9 @@ import discreet as dc
 from discreet import release
 from discreet._base.numerics import exp_lower
 from discreet.domain import Coding
-from discreet.domain._coding import outcome_codes, resolve_marks
+from discreet.domain._coding import outcome_codes_expression, resolve_marks
 from discreet.families import LineCells, Tabulated
-from discreet.release._randomness import Question, draw_words, uniform_integer
+from discreet.release._randomness import Question, pseudo_random_words_of_client, uniform_integer_of_word
 from discreet.tables import Request, sample, sample_file
 from tests.tables.small_tables import SECRET
 
@@ -80,7 +80,7 @@ def test_every_client_gets_what_its_empirical_law_and_its_key_say() -> None:
     expected = {}
     for who, counts in held.items():
         cells = sorted(counts)
-        u = uniform_integer(draw_words(key, who, cells, [counts[cell] for cell in cells])[0])
+        u = uniform_integer_of_word(pseudo_random_words_of_client(key, who, cells, [counts[cell] for cell in cells])[0])
         law = np.bincount(cells, [counts[cell] for cell in cells], minlength=line.size) / counts.total()
         expected[who] = int(release.outcomes(sampler.lattice, law[None], None, np.array([u]))[0])
     numbers = line.numbers(found.column("sample").to_pylist()).tolist()
@@ -129,7 +129,7 @@ def test_values_outside_and_missing_are_refused_or_sent_where_they_are_to_go() -
             sample(given, client="who", value="x", sampler=sampler)
     far = pl.DataFrame({"x": [-100.0, 100.0, -4.0, 4.0]})
     coding = Coding(line, "nearest")
-    found, tally = resolve_marks(coding, far.select(outcome_codes(coding, "x")).to_series().to_numpy())
+    found, tally = resolve_marks(coding, far.select(outcome_codes_expression(coding, "x")).to_series().to_numpy())
     assert found.tolist() == [*line.numbers([-4.0, 4.0]), *line.numbers([-4.0, 4.0])]
     assert tally.outside == 2
     sample(

@@ -18,10 +18,10 @@ from pyarrow import csv
 from discreet._base.kernels import Code
 from discreet.errors import DiscreetError
 from discreet.tables import Request, sample_file
-from discreet.tables._columns import client_list
+from discreet.tables._columns import read_client_file
 from discreet.tables._files import format_of
-from discreet.tables._local import writer_to
-from discreet.tables._sources import METADATA, file_source, standard_input
+from discreet.tables._local import open_table_writer
+from discreet.tables._sources import METADATA, file_source, open_standard_input
 from tests.tables.small_tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
@@ -176,22 +176,24 @@ def test_the_folder_of_the_output_is_made_once_all_is_known_to_be_well(tmp_path:
 
 def test_a_client_list_is_a_text_file_or_a_table(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("1\n-2\n30\n")
-    assert client_list(tmp_path / "list.txt", "client", integers=True).to_pylist() == [1, -2, 30]
-    assert client_list(tmp_path / "list.txt", "client", integers=False).to_pylist() == ["1", "-2", "30"]
+    assert read_client_file(tmp_path / "list.txt", "client", integers=True).to_pylist() == [1, -2, 30]
+    assert read_client_file(tmp_path / "list.txt", "client", integers=False).to_pylist() == ["1", "-2", "30"]
     frame().write_parquet(tmp_path / "list.parquet")
-    assert set(client_list(tmp_path / "list.parquet", "client", integers=False).to_pylist()) == set(NAMED["client"])
+    assert set(read_client_file(tmp_path / "list.parquet", "client", integers=False).to_pylist()) == set(
+        NAMED["client"]
+    )
     with pytest.raises(DiscreetError, match="column 'who' is not in"):
-        client_list(tmp_path / "list.parquet", "who", integers=False)
+        read_client_file(tmp_path / "list.parquet", "who", integers=False)
     frame().write_csv(tmp_path / "list.csv")
-    assert set(client_list(tmp_path / "list.csv", "client", integers=False).to_pylist()) == set(NAMED["client"])
+    assert set(read_client_file(tmp_path / "list.csv", "client", integers=False).to_pylist()) == set(NAMED["client"])
     frame(TABLE).write_csv(tmp_path / "list.csv")
-    assert set(client_list(tmp_path / "list.csv", "client", integers=True).to_pylist()) == set(TABLE["client"])
+    assert set(read_client_file(tmp_path / "list.csv", "client", integers=True).to_pylist()) == set(TABLE["client"])
     (tmp_path / "list.txt").write_text("1\n01\n")
     with pytest.raises(DiscreetError, match="client 2 is no integer"):
-        client_list(tmp_path / "list.txt", "client", integers=True)
+        read_client_file(tmp_path / "list.txt", "client", integers=True)
     (tmp_path / "list.txt").write_text("1\n\n2\n")
     with pytest.raises(DiscreetError, match="line 2 is empty; each line is a client"):
-        client_list(tmp_path / "list.txt", "client", integers=True)
+        read_client_file(tmp_path / "list.txt", "client", integers=True)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "arrow", "stream"])
@@ -203,7 +205,7 @@ def test_standard_input_in_every_format(tmp_path: Path, monkeypatch: pytest.Monk
     else:
         {"parquet": frame().write_parquet, "csv": frame().write_csv, "arrow": frame().write_ipc}[kind](content)  # type: ignore[operator]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content.getvalue()))))
-    with standard_input(tmp_path) as source:
+    with open_standard_input(tmp_path) as source:
         assert list(source.schema) == ["client", "value"]
         assert source.name == "standard input"
         assert sum(batch.height for batch in source.frames(lambda rows: rows)) == 4000
@@ -215,7 +217,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     schema = pa.schema([("sample", pa.int64())])
 
     def broken() -> None:
-        with writer_to(str(tmp_path / "out.parquet"), schema, "parquet") as writer:
+        with open_table_writer(str(tmp_path / "out.parquet"), schema, "parquet") as writer:
             writer.write(pa.RecordBatch.from_pydict({"sample": [1]}))
             raise RuntimeError("halfway")
 
@@ -236,7 +238,7 @@ def test_a_kill_leaves_no_file_that_looks_whole(tmp_path: Path, kind: str) -> No
         from discreet.tables import _local as outputs
         outputs._ROW_GROUP = 1000
         batch = pa.RecordBatch.from_pydict({{"sample": list(range(1000))}})
-        with outputs.writer_to({str(target)!r}, batch.schema, {kind!r}) as writer:
+        with outputs.open_table_writer({str(target)!r}, batch.schema, {kind!r}) as writer:
             for _ in range(100):
                 writer.write(batch)
             print("writing", flush=True)

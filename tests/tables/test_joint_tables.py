@@ -21,7 +21,7 @@ from discreet.ledger import PopulationLedger
 from discreet.release import BITS, TOTAL, draw_word_rows, laws_and_messages, outcomes, seeded_randomness, weights
 from discreet.tables import Request, read_secret, sample, write_secret
 from discreet.tables._drawing import Kernel
-from discreet.tables._parts import client_columns
+from discreet.tables._parts import client_columns_from_arrow
 
 LABELS = ["red", "green", "blue"]
 COLUMNS = ["sample_1", "sample_2", "sample_3"]
@@ -55,7 +55,7 @@ def kernel_and_lists(secret: Path, held: list[list[int]], sampler: JointSampler)
     job = request.job(table().schema)
     kind = {"outcomes": pl.List(pl.UInt32)}
     lists = pl.DataFrame({"client": range(len(held)), "outcomes": held}, schema_overrides=kind)
-    return job, lists, client_columns(lists["client"].to_arrow(), lists["outcomes"].to_arrow(), None)
+    return job, lists, client_columns_from_arrow(lists["client"].to_arrow(), lists["outcomes"].to_arrow(), None)
 
 
 @pytest.mark.parametrize("around", ["envelope", "product"])

@@ -20,7 +20,7 @@ from discreet.tables import _local as local, _parts as parts_module, read_secret
 from discreet.tables._local import Release
 from discreet.tables._parts import ClientParts
 from discreet.tables._request import Request
-from discreet.tables._sources import METADATA, source_of
+from discreet.tables._sources import METADATA, source_of_table
 from tests.needed import needed_module
 from tests.soaking import wide
 from tests.tables.small_tables import SECRET, by_client, expected, rows
@@ -250,11 +250,11 @@ def test_records_larger_than_memory_give_the_same_release(
         columns["client"] = [f"client {c}" for c in table["client"]]
     frame = pl.DataFrame(columns)
     request = Request(**TERMS, secret=SECRET, weight=weight)
-    whole = Release(source_of(frame), request)
+    whole = Release(source_of_table(frame), request)
     in_memory = pa.Table.from_batches(whole.batches())
     assert whole.summary.spilled_bytes == 0
     reader = frame.to_arrow().to_reader(max_chunksize=2000)
-    spilling = Release(source_of(reader), request, folder=tmp_path)
+    spilling = Release(source_of_table(reader), request, folder=tmp_path)
     spilling._budget = 20_000  # below what may be asked for: so that each of the four parts is split again
     on_disk = pa.Table.from_batches(spilling.batches())
     assert on_disk.column("client").equals(in_memory.column("client"))  # in the same order: nobody's rows show in it
@@ -267,11 +267,11 @@ def test_what_is_spilled_has_no_name_and_never_more_than_the_budget_stays(tmp_pa
     clients = np.arange(50_000)
     with ClientParts(seed=1, budget=100_000, folder=tmp_path) as parts:
         for start in range(0, 50_000, 1000):
-            parts.add(pa.array(clients[start : start + 1000]), np.zeros(1000, dtype=np.uint32))
+            parts.add_records(pa.array(clients[start : start + 1000]), np.zeros(1000, dtype=np.uint32))
             assert parts._held <= 100_000
         assert parts.spilled_bytes > 0
         assert list(tmp_path.iterdir()) == []
-        seen = [client for groups in parts.groups() for group in groups for client in group().names.to_pylist()]
+        seen = [client for groups in parts.group_readers() for group in groups for client in group().names.to_pylist()]
     assert sorted(seen) == clients.tolist()
 
 
@@ -380,7 +380,7 @@ def test_values_outside_and_missing_go_where_they_are_sent() -> None:
         released(table, domain=["a", "b", "rest"], other="rest")
     with pytest.raises(DiscreetError, match=r"outside the domain \(2 in 5 rows, such as .*'(zebra|yak)'"):
         released(table, domain=["a", "b"], nulls="drop", show_values=True)
-    source = source_of(table)
+    source = source_of_table(table)
     request = Request(
         client="client",
         value="value",
@@ -606,7 +606,7 @@ def test_a_heavy_client_is_counted_together_and_releases_the_same(
     }
     frame = pl.DataFrame(columns)
     request = Request(**TERMS, secret=SECRET, weight=weight)
-    whole = pa.Table.from_batches(Release(source_of(frame), request).batches())
+    whole = pa.Table.from_batches(Release(source_of_table(frame), request).batches())
     combined: list[int] = []
     combine = ClientParts._combine_equal_records
 
@@ -615,7 +615,7 @@ def test_a_heavy_client_is_counted_together_and_releases_the_same(
         combine(parts)
 
     monkeypatch.setattr(ClientParts, "_combine_equal_records", noted)
-    spilling = Release(source_of(frame.to_arrow().to_reader(max_chunksize=2000)), request)
+    spilling = Release(source_of_table(frame.to_arrow().to_reader(max_chunksize=2000)), request)
     spilling._budget = 300_000
     assert pa.Table.from_batches(spilling.batches()).equals(whole)
     assert combined
@@ -628,7 +628,7 @@ def test_the_place_in_the_output_tells_nobody_who_has_many_rows() -> None:
     table = {"client": [*range(300), *[17] * many], "value": [*(client % 40 for client in range(300 + many))]}
     orders = []
     for budget in (10**9, 2_000):
-        release = Release(source_of(pa.table(table)), Request(**TERMS, secret=SECRET))
+        release = Release(source_of_table(pa.table(table)), Request(**TERMS, secret=SECRET))
         release._budget = budget
         orders.append(pa.Table.from_batches(release.batches()).column("client").to_pylist())
     assert orders[0] == orders[1]
@@ -644,7 +644,7 @@ def test_values_past_the_ends_are_counted_when_they_go_to_the_nearest_cell() -> 
         other="nearest",
         secret=SECRET,
     )
-    release = Release(source_of(table), request)
+    release = Release(source_of_table(table), request)
     points = by_client(pa.Table.from_batches(release.batches()))
     assert release.summary.outside == 3
     assert points[1] <= 0.25
@@ -661,7 +661,7 @@ def test_nan_is_called_so() -> None:
     }
     with pytest.raises(DiscreetError, match=r"holds NaN \(1 in 2 rows\)"):
         sample(table.slice(0, 2), **terms)
-    release = Release(source_of(table), Request(**terms, nulls="drop"))
+    release = Release(source_of_table(table), Request(**terms, nulls="drop"))
     assert pa.Table.from_batches(release.batches()).num_rows == 1
     assert (release.summary.nulls, release.summary.not_numbers) == (1, 1)
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.tables._files import ScratchFile, remove_stale_folders, spool_stream
+from discreet.tables._files import ScratchFile, remove_stale_scratch_folders, spool_stream_to_path
 
 
 def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
@@ -19,9 +19,9 @@ def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     first: list[NDArray[Any]] = [rng.integers(0, 9, 1000), np.empty(0), rng.random(3), np.arange(7, dtype=np.uint8)]
     second: list[NDArray[Any]] = [rng.random(100_000)[::2], np.empty(0, dtype=np.uint32)]
-    blocks = [scratch.write(first), scratch.write(second)]
+    blocks = [scratch.append_arrays(first), scratch.append_arrays(second)]
     for arrays, block in zip((second, first), reversed(blocks), strict=True):
-        for array, found in zip(arrays, scratch.read(block), strict=True):
+        for array, found in zip(arrays, scratch.read_arrays(block), strict=True):
             assert array.dtype == found.dtype
             assert np.array_equal(array, found)
     assert list(tmp_path.iterdir()) == []
@@ -29,7 +29,7 @@ def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_name_can_be_opened_by_this_process(tmp_path: Path) -> None:
-    with spool_stream(io.BytesIO(b"records"), tmp_path) as path:
+    with spool_stream_to_path(io.BytesIO(b"records"), tmp_path) as path:
         assert Path(path).read_bytes() == b"records"
         assert list(tmp_path.iterdir()) == []
 
@@ -58,7 +58,7 @@ def test_only_stale_folders_of_earlier_versions_are_swept(tmp_path: Path) -> Non
             os.utime(tmp_path / name, (old, old))
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "discreet-link_123").symlink_to(tmp_path / "elsewhere")
-    remove_stale_folders(tmp_path)
+    remove_stale_scratch_folders(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {*made, "elsewhere", "discreet-link_123"} - {
         "discreet-abcd_123"
     }

@@ -389,7 +389,7 @@ def check_many_small_batches_cut_clients_in_two(spark: Any, monkeypatch: pytest.
     data = frame_of(spark, table, partitions=1)
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "7")
     try:
-        combine, draw = engine._combiner, engine._drawer
+        combine, draw = engine._make_record_combiner, engine._make_sample_drawer
 
         def small(make: Any) -> Any:
             def made(*arguments: Any) -> Any:
@@ -405,8 +405,8 @@ def check_many_small_batches_cut_clients_in_two(spark: Any, monkeypatch: pytest.
 
             return made
 
-        monkeypatch.setattr(engine, "_combiner", small(combine))
-        monkeypatch.setattr(engine, "_drawer", small(draw))
+        monkeypatch.setattr(engine, "_make_record_combiner", small(combine))
+        monkeypatch.setattr(engine, "_make_sample_drawer", small(draw))
         assert collected(engine.sample(data, **TERMS)) == by_client(sample(pl.DataFrame(table), **TERMS))
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")

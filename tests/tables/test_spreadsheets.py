@@ -16,9 +16,9 @@ import discreet as dc
 from discreet.cli._app import app
 from discreet.estimation._client_tables import refuse_clients_in_several_sources
 from discreet.tables import Request, Secret, sample_file
-from discreet.tables._local import writer_to
-from discreet.tables._sources import source_of
-from discreet.tables._text_files import guard_text, unguard_text
+from discreet.tables._local import open_table_writer
+from discreet.tables._sources import source_of_table
+from discreet.tables._text_files import guard_text_for_spreadsheets, unguard_spreadsheet_text
 
 RUN = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
@@ -44,11 +44,11 @@ HOSTILE = [
 
 
 def written(texts: list[str]) -> list[str]:
-    return pl.select(guard_text(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
+    return pl.select(guard_text_for_spreadsheets(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
 
 
 def read(texts: list[str]) -> list[str]:
-    return pl.select(unguard_text(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
+    return pl.select(unguard_spreadsheet_text(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
 
 
 @given(
@@ -73,7 +73,7 @@ def test_no_cell_is_run_and_every_text_comes_back(texts: list[str]) -> None:
 def test_columns_of_numbers_are_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     schema = pa.schema([("client", pa.int64()), ("sample", pa.float64())])
-    with writer_to(str(path), schema, "csv") as writer:
+    with open_table_writer(str(path), schema, "csv") as writer:
         writer.write(pa.RecordBatch.from_arrays([pa.array([-1, 2]), pa.array([-0.5, 3.0])], schema=schema))
     assert path.read_text().splitlines()[1:] == ["-1,-0.5", "2,3"]
 
@@ -111,12 +111,14 @@ def test_a_client_is_known_again_behind_an_apostrophe(tmp_path: Path) -> None:
     frame = pl.DataFrame({"who": names, "sample": [0, 1, 2], "agreement": ["x"] * 3})
     path = tmp_path / "one.csv"
     table = frame.to_arrow()
-    with writer_to(str(path), table.schema, "csv") as writer:
+    with open_table_writer(str(path), table.schema, "csv") as writer:
         for batch in table.to_batches():
             writer.write(batch)
     with pytest.raises(dc.DiscreetError, match="3 of the 3 clients"):
-        refuse_clients_in_several_sources([source_of(str(path)), source_of(frame)])
-    assert refuse_clients_in_several_sources([source_of(str(path)), source_of(frame.with_columns(pl.col("who") + "!"))])
+        refuse_clients_in_several_sources([source_of_table(str(path)), source_of_table(frame)])
+    assert refuse_clients_in_several_sources(
+        [source_of_table(str(path)), source_of_table(frame.with_columns(pl.col("who") + "!"))]
+    )
 
 
 def test_tables_of_others_are_read_as_they_stand(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from discreet._base.kernels import Code, use_only
 from discreet._base.numerics import exp_lower
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import _host as host, weights
-from discreet.torch._host import make_terms, rows_of
+from discreet.torch._host import make_terms, read_tensor_rows
 from discreet.torch._sampling import draw_outcomes
 
 ROWS = 5
@@ -99,17 +99,22 @@ def test_a_row_has_the_same_box_and_outcome_whoever_comes_with_it(masked: bool) 
     each = reference.expand(rows.shape).contiguous()
 
     def boxes(given: Any) -> list[Any]:
-        return [part.sampler.lattice for part in host._reference_groups(given, terms) if part.sampler is not None]
+        return [
+            part.sampler.lattice for part in host._group_rows_by_reference(given, terms) if part.sampler is not None
+        ]
 
-    (one,) = boxes(rows_of(rows, None, reference, 1.0))
-    for lattice in (*boxes(rows_of(rows, None, each, 1.0)), *boxes(rows_of(rows[:1], None, reference, 1.0))):
+    (one,) = boxes(read_tensor_rows(rows, None, reference, 1.0))
+    for lattice in (
+        *boxes(read_tensor_rows(rows, None, each, 1.0)),
+        *boxes(read_tensor_rows(rows[:1], None, reference, 1.0)),
+    ):
         assert np.array_equal(lattice.lower, one.lower)
         assert np.array_equal(lattice.upper, one.upper)
-    together = draw_outcomes(rows_of(rows, None, reference, 1.0), terms, FixedIntegers(uniform))
-    assert torch.equal(together, draw_outcomes(rows_of(rows, None, each, 1.0), terms, FixedIntegers(uniform)))
+    together = draw_outcomes(read_tensor_rows(rows, None, reference, 1.0), terms, FixedIntegers(uniform))
+    assert torch.equal(together, draw_outcomes(read_tensor_rows(rows, None, each, 1.0), terms, FixedIntegers(uniform)))
     for row in range(ROWS):
         alone = draw_outcomes(
-            rows_of(rows[row : row + 1], None, reference, 1.0), terms, FixedIntegers(uniform[row : row + 1])
+            read_tensor_rows(rows[row : row + 1], None, reference, 1.0), terms, FixedIntegers(uniform[row : row + 1])
         )
         assert int(alone) == int(together[row])
 

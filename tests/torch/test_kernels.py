@@ -25,7 +25,7 @@ from discreet.errors import DiscreetError
 from discreet.release import TOTAL, SystemEntropy
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import _gpu as gpu, _host as host, release, weights
-from discreet.torch._host import make_terms, rows_of
+from discreet.torch._host import make_terms, read_tensor_rows
 from tests.soaking import wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy, which interprets them, is told of every NaN
@@ -81,7 +81,10 @@ def test_every_call_reads_a_key_of_its_own_and_keeps_none(monkeypatch: pytest.Mo
     few = few_rows(monkeypatch)
     cases = ((1, 8), (few, 8 * few), (few + 1, 32), (few + 30, 32))
     for count, asked in cases:
-        rows, terms = rows_of(torch.zeros((count, 50), device=DEVICE), None, None, 1.0), make_terms(epsilon=1.0)
+        rows, terms = (
+            read_tensor_rows(torch.zeros((count, 50), device=DEVICE), None, None, 1.0),
+            make_terms(epsilon=1.0),
+        )
         found = [gpu.draw_outcomes(rows, terms, SystemEntropy()) for _ in range(2)]
         assert [len(each) for each in read[-2:]] == [asked, asked]
         assert count == 1 or not torch.equal(*found)
@@ -91,7 +94,7 @@ def test_every_call_reads_a_key_of_its_own_and_keeps_none(monkeypatch: pytest.Mo
 def test_outcomes_of_a_keystream_are_those_of_its_integers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "entropy_bytes", lambda count: bytes(range(count)))
     many = few_rows(monkeypatch) + 88
-    rows, terms = rows_of(torch.randn((many, 9), device=DEVICE), None, None, 1.0), make_terms(epsilon=3.0)
+    rows, terms = read_tensor_rows(torch.randn((many, 9), device=DEVICE), None, None, 1.0), make_terms(epsilon=3.0)
     words = keystream(bytes(range(32)), bytes(12), 0, many).cpu().numpy().view(np.uint64)
     integers = (words >> np.uint64(2)).astype(np.int64)
     found = gpu.draw_outcomes(rows, terms, SystemEntropy())
@@ -100,7 +103,7 @@ def test_outcomes_of_a_keystream_are_those_of_its_integers(monkeypatch: pytest.M
 
 def test_more_rows_than_a_counter_is_made_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "_MOST_ROWS", 5)
-    rows = rows_of(torch.zeros((5, 3), device=DEVICE), None, None, 1.0)
+    rows = read_tensor_rows(torch.zeros((5, 3), device=DEVICE), None, None, 1.0)
     with pytest.raises(DiscreetError, match="logits has 5 rows"):
         gpu.draw_outcomes(rows, make_terms(epsilon=1.0), SystemEntropy())
 
@@ -120,8 +123,8 @@ def test_rows_are_drawn_from_the_integers_that_are_shown(
     p[1], p[2], p[3] = -1e4, -math.inf, 0.0
     p[1, 0], p[2, -1] = 0.0, 0.0
     reference = 2 * torch.randn(size, generator=generator).to(DEVICE) if referenced else None
-    rows, terms = rows_of(p.to(DEVICE), None, reference, 1.0), make_terms(epsilon=epsilon, upper=upper)
-    lower, excess, fill = gpu.parts(rows, terms)
+    rows, terms = read_tensor_rows(p.to(DEVICE), None, reference, 1.0), make_terms(epsilon=epsilon, upper=upper)
+    lower, excess, fill = gpu.weight_parts(rows, terms)
     found = lower + excess + fill
     assert (found.sum(1) == TOTAL).all()
     assert (lower == lower[0]).all()
@@ -144,7 +147,7 @@ def test_a_row_that_is_no_distribution_is_refused(size: int, wrong: float) -> No
     p = torch.zeros((70, size), device=DEVICE)
     p[69] = wrong
     with pytest.raises(DiscreetError, match=r"logits\[69\]"):
-        gpu.draw_outcomes(rows_of(p, None, None, 1.0), make_terms(epsilon=1.0), SystemEntropy())
+        gpu.draw_outcomes(read_tensor_rows(p, None, None, 1.0), make_terms(epsilon=1.0), SystemEntropy())
 
 
 @needs_gpu
@@ -170,7 +173,7 @@ def test_a_call_waits_for_what_was_asked_before_and_ends_when_it_is_done(
                 for _ in range(20):
                     slow @ slow
                 p.copy_(ready)
-                rows = rows_of(p, None, m, 1.0)
+                rows = read_tensor_rows(p, None, m, 1.0)
                 if bad:
                     with pytest.raises(DiscreetError, match=rf"logits\[{shape[0] // 2}\]"):
                         gpu.draw_outcomes(rows, terms, FixedIntegers(integers))

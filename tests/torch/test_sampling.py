@@ -21,7 +21,7 @@ from discreet.privacy import Approximate, Gaussian, Privacy
 from discreet.release import TOTAL, outcomes
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import output, release, weights
-from discreet.torch._host import make_terms, rows_of
+from discreet.torch._host import make_terms, read_tensor_rows
 from discreet.torch._sampling import draw_outcomes
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -43,7 +43,7 @@ def integers(rows: int, seed: int) -> np.ndarray[Any, Any]:
 
 def on_tensors(p: Any, uniform: Any, epsilon: float, **given: Any) -> Any:
     """The outcomes of rows for given integers."""
-    rows = rows_of(None, torch.from_numpy(p), given.get("reference"), 1.0)
+    rows = read_tensor_rows(None, torch.from_numpy(p), given.get("reference"), 1.0)
     return draw_outcomes(rows, make_terms(epsilon=epsilon, upper=given.get("upper")), FixedIntegers(uniform)).numpy()
 
 
@@ -75,7 +75,7 @@ def test_each_row_has_its_own_reference() -> None:
 def test_logits_are_the_laws_that_families_make_of_them() -> None:
     logits = np.random.default_rng(4).normal(size=(50, 12)) * 3
     uniform = integers(50, 5)
-    rows = rows_of(torch.from_numpy(logits), None, None, 2.0)
+    rows = read_tensor_rows(torch.from_numpy(logits), None, None, 2.0)
     found = draw_outcomes(rows, make_terms(epsilon=1.5), FixedIntegers(uniform)).numpy()
     simplex = dc.Simplex(12)
     lattice = dc.OptimalSampler(simplex, epsilon=1.5).lattice
@@ -256,7 +256,7 @@ def test_other_notions_have_the_outcomes_and_integers_of_the_numpy_path(privacy:
     for public, family in ((None, dc.Simplex(9)), (reference, dc.Band(reference, lower=0, upper=4.0, any_client=True))):
         lattice = dc.OptimalSampler(family, privacy=privacy).lattice
         given = None if public is None else torch.from_numpy(public)
-        rows = rows_of(None, torch.from_numpy(p), given, 1.0)
+        rows = read_tensor_rows(None, torch.from_numpy(p), given, 1.0)
         terms = make_terms(privacy=privacy, upper=None if public is None else 4.0)
         assert np.array_equal(
             draw_outcomes(rows, terms, FixedIntegers(uniform)).numpy(), outcomes(lattice, p, None, uniform)

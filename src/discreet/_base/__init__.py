@@ -24,7 +24,7 @@ _noted = False  # whether its threads were running at the latest fork
 _lost = False  # whether they were running in a process from which this one was forked
 
 
-def refuse_after_fork() -> None:
+def refuse_polars_after_fork() -> None:
     """Raise an error in a child that would hang. Called before polars is used."""
     global _used
     if _lost:
@@ -35,7 +35,7 @@ def refuse_after_fork() -> None:
     _used = True
 
 
-def _note_running_workers() -> None:
+def _note_running_polars_threads() -> None:
     global _noted
     try:
         names = [path.read_text(errors="replace") for path in Path("/proc/self/task").glob("*/comm")]
@@ -44,10 +44,10 @@ def _note_running_workers() -> None:
     _noted = any(map(_WORKERS.match, names)) if names else _used
 
 
-def _mark_workers_lost() -> None:
+def _mark_polars_threads_lost() -> None:
     global _lost
     _lost = _lost or _noted
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_note_running_workers, after_in_child=_mark_workers_lost)
+    os.register_at_fork(before=_note_running_polars_threads, after_in_child=_mark_polars_threads_lost)

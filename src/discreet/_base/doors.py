@@ -50,7 +50,7 @@ class imports_on_first_use:  # it reads as a statement
         homes = {name: value for name, value in self._door.items() if isinstance(value, _NotedName)}
         for name in homes:
             del self._door[name]
-        self._door["__getattr__"] = self._name_loader(homes)
+        self._door["__getattr__"] = self._make_module_getattr(homes)
         self._door["__dir__"] = lambda: sorted({*self._door["__all__"], *self._public_modules()})
 
     def _note_import(
@@ -65,11 +65,11 @@ class imports_on_first_use:  # it reads as a statement
 
         return {found.name for found in iter_modules(self._door["__path__"]) if not found.name.startswith("_")}
 
-    def _name_loader(self, homes: Mapping[str, "_NotedName"]) -> Callable[[str], Any]:
+    def _make_module_getattr(self, homes: Mapping[str, "_NotedName"]) -> Callable[[str], Any]:
         """The `__getattr__` of the door."""
         room, extra = self._door["__name__"], self._extra
 
-        def load_name(name: str) -> Any:
+        def import_name_on_first_use(name: str) -> Any:
             if name not in homes:
                 if name.startswith("_") or find_spec(f"{room}.{name}") is None:
                     raise AttributeError(f"module {room!r} has no attribute {name!r}")
@@ -83,7 +83,7 @@ class imports_on_first_use:  # it reads as a statement
                 need_extra(extra, missing)
             return value
 
-        return load_name
+        return import_name_on_first_use
 
 
 class _NotedName(NamedTuple):
@@ -125,8 +125,8 @@ def moved_module_name(old: str) -> str | None:
     return None
 
 
-def warn_of_move(old: str) -> None:
-    """Warn with the new name."""
+def warn_of_moved_module(old: str) -> None:
+    """Warn that a module has moved, with its new name."""
     advised = _ADVISED.get(old) or moved_module_name(old)
     warnings.warn(f"{old} is now {advised}; the old name goes with the next release", FutureWarning, stacklevel=2)
 
@@ -172,12 +172,12 @@ class _MovedModules(MetaPathFinder):
         present = moved_module_name(fullname)
         if present is None or find_spec(present) is None:
             return None
-        warn_of_move(fullname)
+        warn_of_moved_module(fullname)
         loader = _MovedLoader(present)
         return ModuleSpec(fullname, loader, is_package=loader.is_package(fullname))
 
 
-def keep_old_names() -> None:
+def keep_old_module_names() -> None:
     """Make modules importable by their old names too."""
     if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
         sys.meta_path.insert(0, _MovedModules())  # before the folders: an old package has the new one's
@@ -233,7 +233,7 @@ def old_names(module: str, names: dict[str, str]) -> Callable[[str], Any]:
     """The `__getattr__` of a module for old names of its functions, before the one that it has already."""
     others = vars(sys.modules[module]).get("__getattr__")
 
-    def get_name(name: str) -> Any:
+    def get_renamed_attribute(name: str) -> Any:
         if name in names:
             new = names[name]
             warnings.warn(
@@ -246,4 +246,4 @@ def old_names(module: str, names: dict[str, str]) -> Callable[[str], Any]:
             return others(name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
-    return get_name
+    return get_renamed_attribute

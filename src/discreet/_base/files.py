@@ -50,12 +50,12 @@ def translate_read_errors(name: str, what: str, *also: type[Exception]) -> Itera
     except DiscreetError:
         raise
     except OSError as error:
-        raise DiscreetError(f"{name} {what}: {error.strerror or _first_line(error)}") from None
+        raise DiscreetError(f"{name} {what}: {error.strerror or _first_line_of_error(error)}") from None
     except problems as error:
-        raise DiscreetError(f"{name} {what}: {_first_line(error)}") from None
+        raise DiscreetError(f"{name} {what}: {_first_line_of_error(error)}") from None
 
 
-def _first_line(error: BaseException) -> str:
+def _first_line_of_error(error: BaseException) -> str:
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__
 
@@ -98,11 +98,11 @@ def check_output_path(
 def check_apart(path: str | Path, others: Mapping[str, str | Path | None], *, what: str = "output") -> None:
     """Reject a name that leads, by any path or link, to one of the other files: {its role: its path}."""
     for role, other in others.items():
-        if other is not None and same_file(path, other):
+        if other is not None and leads_to_same_file(path, other):
             raise DiscreetError(f"{what} {path} would replace the {role}; name another file")
 
 
-def same_file(path: str | Path, other: str | Path) -> bool:
+def leads_to_same_file(path: str | Path, other: str | Path) -> bool:
     """Whether two names lead to one file, or would once it is made."""
     try:
         if os.path.exists(path) and os.path.exists(other):
@@ -128,7 +128,7 @@ def atomic_write(
     """
     target = check_path(what, path)
     if private:
-        check_can_keep_private(path, what=what)
+        refuse_system_without_file_owners(path, what=what)
     if folders:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ def atomic_write(
         raise DiscreetError(f"{what} {path} cannot be written: {error_reason(error)}") from None
     try:
         with os.fdopen(handle, "wb") as file:
-            _set_file_mode(file, target, private=private)
+            _set_new_file_mode(file, target, private=private)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -177,7 +177,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _set_file_mode(file: IO[bytes], target: Path, *, private: bool) -> None:
+def _set_new_file_mode(file: IO[bytes], target: Path, *, private: bool) -> None:
     if private:
         os.fchmod(file.fileno(), 0o600)  # for every umask
         return
@@ -212,7 +212,9 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def check_can_keep_private(path: str | Path, *, what: str, error: type[DiscreetError] = DiscreetError) -> None:
+def refuse_system_without_file_owners(
+    path: str | Path, *, what: str, error: type[DiscreetError] = DiscreetError
+) -> None:
     """Refuse to keep a secret or a ledger on a system that does not say who may read a file."""
     if not CAN_KEEP_PRIVATE:
         raise error(
@@ -260,7 +262,7 @@ def read_private(
         DiscreetError: for a file that cannot be read, is not plain, or may be read or written by others.
     """
     check_path(what, path)
-    check_can_keep_private(path, what=what)
+    refuse_system_without_file_owners(path, what=what)
     no_link = os.O_NOFOLLOW if own else 0
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | no_link)  # do not wait for a pipe

@@ -34,8 +34,8 @@ class LabelledValues:
 def labelled_values(values: Any, name: str) -> LabelledValues | None:
     """The labels and numbers of one dict, Series or frame; None for values without labels."""
     if isinstance(values, Mapping):
-        return LabelledValues(tuple(values), _numbers_of_dict(values, name))
-    labels = _last_axis_names(values)
+        return LabelledValues(tuple(values), _dict_as_number_array(values, name))
+    labels = _names_of_last_axis(values)
     if labels is None or _is_default_index(labels):
         return None
     found = tuple(labels)
@@ -53,7 +53,7 @@ def carries_labels(values: Any) -> bool:
     """Whether values are labelled: a dict, or a Series or frame with names of its own."""
     if isinstance(values, Mapping):
         return True
-    names = _last_axis_names(values)
+    names = _names_of_last_axis(values)
     return names is not None and not _is_default_index(names)
 
 
@@ -91,7 +91,7 @@ def in_outcome_order(values: Any, size: int, places: Places, name: str, missing:
         )
     found = labelled_values(values, name)
     if found is None:
-        _refuse_ambiguous(values, places, name)
+        _refuse_ambiguous_index(values, places, name)
         return values
     whole = found.values.dtype.kind in "iu" and not missing
     dtype = found.values.dtype if whole or found.values.dtype.kind == "f" else np.float64
@@ -105,7 +105,7 @@ def in_outcome_order(values: Any, size: int, places: Places, name: str, missing:
 
 def align_laws(p: Any, q: Any) -> tuple[Any, Any]:
     """Two distributions under the same labels, in one order; missing labels are 0. Without labels they are unchanged."""
-    names = [dict.fromkeys(_labels_of_all(values)) for values in (p, q)]
+    names = [dict.fromkeys(_labels_of_values(values)) for values in (p, q)]
     if not any(names):
         return p, q
     for name, other, labels in (("p", "q", names[0]), ("q", "p", names[1])):
@@ -124,16 +124,16 @@ def align_laws(p: Any, q: Any) -> tuple[Any, Any]:
     )
 
 
-def _labels_of_all(values: Any) -> list[Any]:
+def _labels_of_values(values: Any) -> list[Any]:
     """All labels of values, themselves or in a list."""
     if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (numbers.Number, np.generic, str)):
-        return [label for one in values for label in _labels_of_all(one)]
+        return [label for one in values for label in _labels_of_values(one)]
     if not carries_labels(values):
         return []
-    return list(values if isinstance(values, Mapping) else _last_axis_names(values))
+    return list(values if isinstance(values, Mapping) else _names_of_last_axis(values))
 
 
-def _numbers_of_dict(values: Mapping[Any, Any], name: str) -> NDArray[Any]:
+def _dict_as_number_array(values: Mapping[Any, Any], name: str) -> NDArray[Any]:
     """The values of a dict as (..., m): numbers for one client, lists of equal length for many."""
     if not values:
         raise DiscreetError(f"{name} is an empty dict; name at least one outcome")
@@ -162,7 +162,7 @@ def _as_number_array(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _last_axis_names(values: Any) -> Any:
+def _names_of_last_axis(values: Any) -> Any:
     """The names of the last axis: the columns of a frame, the index of a Series."""
     if not hasattr(values, "__array__"):
         return None
@@ -185,9 +185,9 @@ def _is_default_index(names: Any) -> bool:
     ) == len(names)
 
 
-def _refuse_ambiguous(values: Any, places: Places, name: str) -> None:
+def _refuse_ambiguous_index(values: Any, places: Places, name: str) -> None:
     """Reject a default index whose numbers are also labels of other outcomes: both readings would be possible."""
-    names = _last_axis_names(values)
+    names = _names_of_last_axis(values)
     if names is None:
         return
     for place, label in enumerate(names):

@@ -44,7 +44,7 @@ _LINEAR = 1e-18  # for smaller |x| the nearest float to e^x - 1 is x; for larger
 LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
 
 
-def _check_number(name: str, value: Any) -> float | decimal.Decimal:
+def _number_or_error(name: str, value: Any) -> float | decimal.Decimal:
     """Return a float, whole number or decimal as it is, any other number as a float, or raise."""
     if type(value) is float or isinstance(value, decimal.Decimal):
         return value
@@ -68,7 +68,7 @@ def stated_decimal(epsilon: float) -> decimal.Decimal:
     Raises:
         DiscreetError: for what is not a number.
     """
-    epsilon = float(_check_number("epsilon", epsilon))
+    epsilon = float(_number_or_error("epsilon", epsilon))
     with decimal.localcontext(_CONTEXT):
         return decimal.Decimal(repr(epsilon))
 
@@ -87,7 +87,7 @@ def exp_lower(epsilon: float | decimal.Decimal) -> Fraction:
     Raises:
         DiscreetError: for what is not a number.
     """
-    epsilon = _check_number("epsilon", epsilon)
+    epsilon = _number_or_error("epsilon", epsilon)
     if epsilon != epsilon:
         raise DiscreetError(f"epsilon = {epsilon} is not a number")
     with decimal.localcontext(_CONTEXT):
@@ -107,7 +107,7 @@ def exp_upper(epsilon: float) -> Fraction:
     Raises:
         DiscreetError: for what is not a finite number.
     """
-    finite = _check_number("epsilon", epsilon)
+    finite = _number_or_error("epsilon", epsilon)
     if not math.isfinite(finite):
         raise DiscreetError(f"epsilon = {epsilon} is not a finite number")
     with decimal.localcontext(_CONTEXT):
@@ -126,11 +126,11 @@ def exp_nearest(exponent: float) -> float:
     Raises:
         DiscreetError: for what is not a number.
     """
-    return _exp_nearest(_check_number("exponent", exponent))
+    return _cached_exp_nearest(_number_or_error("exponent", exponent))
 
 
 @lru_cache(maxsize=4096)
-def _exp_nearest(exponent: float | decimal.Decimal) -> float:
+def _cached_exp_nearest(exponent: float | decimal.Decimal) -> float:
     with decimal.localcontext(_CONTEXT):
         return float(decimal.Decimal(exponent).exp())
 
@@ -147,11 +147,11 @@ def expm1_nearest(exponent: float) -> float:
     Raises:
         DiscreetError: for what is not a number.
     """
-    return _expm1_nearest(_check_number("exponent", exponent))
+    return _cached_expm1_nearest(_number_or_error("exponent", exponent))
 
 
 @lru_cache(maxsize=4096)
-def _expm1_nearest(exponent: float | decimal.Decimal) -> float:
+def _cached_expm1_nearest(exponent: float | decimal.Decimal) -> float:
     if abs(float(exponent)) < _LINEAR:
         return float(exponent)
     with decimal.localcontext(_CONTEXT):

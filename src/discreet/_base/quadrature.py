@@ -112,11 +112,11 @@ class Panels:
 
     def errors(self, values: Floats, order: int, fast: float = _FAST) -> Floats:
         """(..., n) estimated errors of the integrals of functions with values (..., n, order^dim) at `nodes(order)`."""
-        flat = errors_on_unit_cube(values.reshape(-1, values.shape[-1]), order, self.dim, fast)
+        flat = integral_errors_on_unit_cube(values.reshape(-1, values.shape[-1]), order, self.dim, fast)
         return np.asarray(self.volume * flat.reshape(values.shape[:-1]))
 
 
-def errors_on_unit_cube(values: Floats, order: int, dim: int, fast: float = _FAST) -> Floats:
+def integral_errors_on_unit_cube(values: Floats, order: int, dim: int, fast: float = _FAST) -> Floats:
     """(n,) estimated errors of the integrals over the unit cube of functions with values (n, order^dim) on `tensor_rule`.
 
     Coefficients that fall by less than a factor `fast` from c_middle to c_top are assumed to follow a power law; with 0, all are.
@@ -127,7 +127,7 @@ def errors_on_unit_cube(values: Floats, order: int, dim: int, fast: float = _FAS
     peak = float(np.abs(values).max())
     if not peak < _SQUARES:  # so large that squares overflow
         return (
-            errors_on_unit_cube(values / peak, order, dim, fast) * peak
+            integral_errors_on_unit_cube(values / peak, order, dim, fast) * peak
             if peak < np.inf
             else np.full(len(values), np.inf)
         )
@@ -135,7 +135,7 @@ def errors_on_unit_cube(values: Floats, order: int, dim: int, fast: float = _FAS
     few = max(2, order // 3)
     by_power = np.log(2.0) / np.log((order - 0.5) / (order - 0.5 - few))
     for axis in range(1, dim + 1):
-        found = np.square(np.tensordot(cube, _last_coefficients(order, 2 * few), axes=(axis, 0)))
+        found = np.square(np.tensordot(cube, _last_legendre_coefficients_matrix(order, 2 * few), axes=(axis, 0)))
         size = np.sqrt(found.reshape(len(values), -1, 2 * few).mean(axis=1))  # over the lines along this axis
         top, middle = size[:, :few].max(axis=1), size[:, few:].max(axis=1)
         decay = np.divide(top, middle, out=np.ones_like(top), where=middle > top)
@@ -160,7 +160,7 @@ def tensor_rule(order: int, dim: int) -> tuple[Floats, Floats]:
 
 
 @cache
-def _last_coefficients(order: int, count: int) -> Floats:
+def _last_legendre_coefficients_matrix(order: int, count: int) -> Floats:
     """The map (order, count) from values on a line to its Legendre coefficients of the last degrees, the highest first."""
     nodes, weights = gauss_rule(order)
     degrees = np.arange(order - 1, order - 1 - count, -1)
@@ -169,7 +169,7 @@ def _last_coefficients(order: int, count: int) -> Floats:
 
 
 @cache
-def _values_at_ends_matrix(order: int) -> Floats:
+def _end_values_matrix(order: int) -> Floats:
     """The map (order, 2) from values on a line to the values of their polynomial near its two ends."""
     nodes, _ = gauss_rule(order)
     basis = np.linalg.inv(np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1))
@@ -191,21 +191,23 @@ def subdivide_breaks(breaks: Floats, width: float, most: int = 4096) -> Floats:
 def integrate_reference(panels: Panels, element: Element) -> tuple[Panels, float, float]:
     """Panels fine enough to evaluate every client on; and the integral of `element(t)`, more accurate than that, with its error."""
     dim = panels.dim
-    coarse, *_ = integrate_element(panels, element, _CLIENTS[dim], 0.1)
-    return (coarse, *integrate_element(coarse, element, _INTEGRAL[dim], 0.0)[1:])
+    coarse, *_ = integrate_to_tolerance(panels, element, _CLIENTS[dim], 0.1)
+    return (coarse, *integrate_to_tolerance(coarse, element, _INTEGRAL[dim], 0.0)[1:])
 
 
-def integrate_element(panels: Panels, element: Element, tolerance: float, fast: float) -> tuple[Panels, float, float]:
+def integrate_to_tolerance(
+    panels: Panels, element: Element, tolerance: float, fast: float
+) -> tuple[Panels, float, float]:
     """Panels split until the integral of `element(t)` has a relative tolerance, with the integral and its error.
 
-    `fast` as in `errors_on_unit_cube`: 0 for an error estimate that also detects a jump in some derivative.
+    `fast` as in `integral_errors_on_unit_cube`: 0 for an error estimate that also detects a jump in some derivative.
     """
-    fine, _, integrals, errors = integrate_parts(panels, element, tolerance, fast)
+    fine, _, integrals, errors = integrals_by_panel(panels, element, tolerance, fast)
     with np.errstate(over="ignore", invalid="ignore"):
         return fine, float(integrals.sum()), float(errors.sum())
 
 
-def integrate_parts(
+def integrals_by_panel(
     panels: Panels, element: Element, tolerance: float, fast: float, *, ends: bool = False
 ) -> tuple[Panels, NDArray[np.intp], Floats, Floats]:
     """The same part by part: the panels, the given panel that each is a part of, their integrals and the errors of these.
@@ -214,7 +216,7 @@ def integrate_parts(
     """
     order, most = ORDER[panels.dim], max(2 * len(panels), 1 << 12)
 
-    def integrals_and_errors(some: Panels) -> tuple[Floats, Floats]:
+    def integrals_and_errors_of_panels(some: Panels) -> tuple[Floats, Floats]:
         t, weights = some.nodes(order)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # then the integral is infinite or NaN
             values = element(t)
@@ -225,29 +227,29 @@ def integrate_parts(
                 inside = np.where(
                     (inside > some.lower[:, None]) & (inside < some.upper[:, None]), inside, t[:, [0, -1]]
                 )
-                apart = np.abs(element(inside) - values @ _values_at_ends_matrix(order)).sum(axis=1)
+                apart = np.abs(element(inside) - values @ _end_values_matrix(order)).sum(axis=1)
                 errors = errors + gauss_rule(order)[0][0] * width[:, 0] * np.where(np.isfinite(apart), apart, 0.0)
             return np.sum(values * weights, axis=1), errors
 
-    integrals, errors = integrals_and_errors(panels)
+    integrals, errors = integrals_and_errors_of_panels(panels)
     owner = np.arange(len(panels))
     while True:
         with np.errstate(over="ignore", invalid="ignore"):
             total, error = float(integrals.sum()), float(errors.sum())
         if error <= tolerance * total or len(panels) > most or not np.isfinite(total):
             return panels, owner, integrals, errors
-        bad = worst_panels(errors, 0.5 * tolerance * total) & panels.divisible
+        bad = panels_to_refine(errors, 0.5 * tolerance * total) & panels.divisible
         if not bad.any():
             return panels, owner, integrals, errors
         new = panels[bad].split(2)
-        fresh = integrals_and_errors(new)
+        fresh = integrals_and_errors_of_panels(new)
         owner = np.concatenate([owner[~bad], np.repeat(owner[bad], len(new) // int(bad.sum()))])
         panels = panels[~bad].concat(new)
         integrals = np.concatenate([integrals[~bad], fresh[0]])
         errors = np.concatenate([errors[~bad], fresh[1]])
 
 
-def worst_panels(errors: Floats, allowed: float) -> NDArray[np.bool_]:
+def panels_to_refine(errors: Floats, allowed: float) -> NDArray[np.bool_]:
     """The fewest panels to refine so that the errors of the rest add up to at most `allowed`."""
     order = np.argsort(errors)
     chosen = np.zeros(len(errors), dtype=bool)

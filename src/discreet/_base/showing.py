@@ -35,14 +35,14 @@ class _ShortRepr(reprlib.Repr):
         return repr(x)  # an own repr is short already
 
 
-def _make_short_repr() -> _ShortRepr:
+def _make_repr_shortener() -> _ShortRepr:
     cutter = _ShortRepr()
     cutter.maxlist = cutter.maxtuple = cutter.maxset = cutter.maxfrozenset = cutter.maxdict = _FEW
     cutter.maxstring = cutter.maxother = cutter.maxlong = _LONGEST
     return cutter
 
 
-_CUTTER = _make_short_repr()
+_CUTTER = _make_repr_shortener()
 
 
 def short_repr(value: Any) -> str:

@@ -55,7 +55,15 @@ from discreet.agreement._mechanism_terms import (
     SurveyTerms,
     is_round_given_by_date,
 )
-from discreet.domain import VERSION, Domain, canonical, check_version, read_day, read_number, refuse_repeated_fields
+from discreet.domain import (
+    VERSION,
+    Domain,
+    canonical,
+    check_version,
+    read_day,
+    read_json_number,
+    refuse_repeated_fields,
+)
 from discreet.errors import (
     DiscreetError,
     LargeEpsilonWarning,
@@ -639,7 +647,7 @@ class Agreement:
         try:
             document = json.loads(text, object_pairs_hook=_refuse_repeats)
             if isinstance(document, dict) and document.get("discreet") != 1:
-                document = json.loads(text, parse_int=read_number, parse_float=read_number)
+                document = json.loads(text, parse_int=read_json_number, parse_float=read_json_number)
         except DiscreetError:
             raise
         except (ValueError, RecursionError) as error:  # ValueError: also a whole number of thousands of digits

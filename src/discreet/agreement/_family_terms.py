@@ -232,7 +232,7 @@ class FamilyTerms(AnyFamilyTerms):
     @property
     def document(self) -> dict[str, Any]:
         """The terms as JSON values, without those that are not set."""
-        return {**super().document, **self.domain.terms_in(self.version)}
+        return {**super().document, **self.domain.terms_in_version(self.version)}
 
     def difference(self, other: "FamilyTerms") -> tuple[str, Any, Any] | None:
         """(field, value here, value in the other) of the first term that differs, or None."""
@@ -299,7 +299,7 @@ class FamilyTerms(AnyFamilyTerms):
     def family(self) -> FiniteFamily:
         """The family, if the terms contain all of it: weights that are listed, or a uniform reference."""
         if isinstance(self.domain, Digested):
-            self.domain.refuse()
+            self.domain.refuse_unknown_labels()
         if self.kind == "simplex":
             return Simplex(self.domain)
         if self.reference is not None:

@@ -69,7 +69,7 @@ from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, Sampler
 from discreet.plots import check_picture_path
 from discreet.privacy.tradeoff import weak_pure_rounds_warning
-from discreet.tables import Columns, Reading, example_counts, file_source
+from discreet.tables import Columns, Reading, file_source, outcome_counts_by_client
 
 LEARNED_KEEP = 0.01
 NO_SMOOTHING, AUTO = "none", "auto"
@@ -190,7 +190,7 @@ def design_sampler(
         examples = file_source(source)
         untyped, where = examples.untyped_columns, examples.name
         reading = Reading.of(columns, coding, examples.schema, untyped=untyped, where=where, show_values=True)
-        counts, family = example_counts(examples, reading), Simplex(reading.values[0].coding.domain)
+        counts, family = outcome_counts_by_client(examples, reading), Simplex(reading.values[0].coding.domain)
         stages.begin_stage(
             f"designing for {pluralise(counts.shape[0], 'example')} on {pluralise(counts.shape[1], 'outcome')}"
         )

@@ -71,7 +71,7 @@ from discreet.plots import privacy_label, shorten_name
 from discreet.tables import (
     STANDARD,
     Source,
-    average_law,
+    average_law_of_clients,
     client_laws,
     file_source,
     format_of,
@@ -249,7 +249,7 @@ def print_population_estimate(
     known = None
     if truth is not None and value is not None:
         raw = replace(coding, other=other, nulls=nulls)
-        known = average_law(file_source(truth), raw, value=value, client=client)
+        known = average_law_of_clients(file_source(truth), raw, value=value, client=client)
     doubts = estimate_notes(found, agreed, named=tallied.named, distinct=tallied.distinct)
     if synthetic is not None and not found.exact:
         doubts.append(

@@ -71,7 +71,7 @@ from discreet.research import (
     write_report,
 )
 from discreet.research.experiments.client_sets import missing_client_sets
-from discreet.tables import Columns, Reading, example_counts, file_source
+from discreet.tables import Columns, Reading, file_source, outcome_counts_by_client
 
 COMPARE = "compare"
 _CLIENTS, _SPREAD, _EPSILONS = 1_000, 0.3, (0.5, 1.0, 2.0, 4.0)
@@ -386,7 +386,7 @@ def _read_or_draw_clients(options: ComparisonOptions, domain: Domain) -> Any:
         where=source.name,
         show_values=True,
     )
-    counts = example_counts(source, reading).toarray()
+    counts = outcome_counts_by_client(source, reading).toarray()
     return counts / counts.sum(axis=1, keepdims=True)
 
 

@@ -60,7 +60,7 @@ from discreet.ledger import (
     refuse_new_ledger_of_used_identity,
 )
 from discreet.mechanisms import AnyFamily, OptimalSampler, ReportSampler
-from discreet.release import fresh_secret, parse_secret, secret_line
+from discreet.release import fresh_secret, parse_secret, secret_file_content
 from discreet.survey import SurveySampler
 
 _LARGEST_FILE = 1024
@@ -129,7 +129,7 @@ def _write_temporary_secret(path: Path) -> bytes:
         handle = os.open(path, os.O_WRONLY | NEW_FILE, 0o600)
         with os.fdopen(handle, "wb") as file:
             os.fchmod(handle, 0o600)  # regardless of the umask
-            file.write(secret_line(secret))
+            file.write(secret_file_content(secret))
             file.flush()
             os.fsync(handle)
     except (OSError, ValueError) as error:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from discreet._base.labelled import LabelledValues, is_frame, labelled_values
 from discreet.agreement import Agreement
-from discreet.domain import CellDomain, Domain, Numbers, list_records, numbers_or_nan, whole_numbers
+from discreet.domain import CellDomain, Domain, Numbers, list_records, numbers_or_nan, whole_floats_as_integers
 from discreet.errors import DiscreetError
 from discreet.families import SUM_TOLERANCE, ContinuousFamily, as_floats, refuse_bad_entries, renormalise_laws
 from discreet.mechanisms import AnyFamily, OwnSampler, ReportSampler, Sampler
@@ -232,7 +232,7 @@ def _parse_outcome_amounts(given: Any, name: str) -> LabelledValues | Floats:
 def _outcome_numbers_of_records(domain: Domain, records: list[Any]) -> NDArray[np.int64]:
     """The outcome of every record, -1 for none; a number past the end of an interval has the outcome at that end."""
     if not isinstance(domain, CellDomain):
-        return domain.find_numbers(whole_numbers(records) if isinstance(domain, Numbers) else records)
+        return domain.find_numbers(whole_floats_as_integers(records) if isinstance(domain, Numbers) else records)
     return domain.find_cells(np.clip(numbers_or_nan(records), domain.edges[0], domain.edges[-1]))
 
 

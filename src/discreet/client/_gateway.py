@@ -163,7 +163,7 @@ def send_table(
     columns = Columns(
         client=client, value=_value_columns_of_agreement(agreed, names, str(address)), count=count, weight=weight
     )
-    question = Question(value=columns.value_name, count=count, weight=weight)
+    question = Question(value=columns.value_columns_text, count=count, weight=weight)
     agreements = frozenset(offer.follows)
     to = Destination(
         str(address), offer.key, offer.collection, agreements, offer.addresses, trusted=trusted is not None
@@ -251,13 +251,13 @@ def _make_table_reader(
         import polars as pl
 
         from discreet.domain import NULLS
-        from discreet.tables import Columns, ScannedSource, check_columns, check_rows, source_of
+        from discreet.tables import Columns, ScannedSource, check_rows, refuse_missing_columns, source_of_table
     except ImportError as missing:  # Arrow, which devices do not need
         need_extra("cli", missing)
     check_choice("nulls", nulls, NULLS)
     columns = Columns(client=client, value=names[0] if len(names) == 1 else names, count=count, weight=weight)
-    source = source_of(table)
-    check_columns(columns.names, source)
+    source = source_of_table(table)
+    refuse_missing_columns(columns.names, source)
     frames = list(source.frames(lambda frame: frame.select(columns.names), columns.names))
     whole = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.names)
 

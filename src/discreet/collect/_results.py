@@ -48,7 +48,7 @@ from discreet.collect._published_page import (
     survey_picture_svg,
 )
 from discreet.collect._store import Store, StoredAgreement, choose_agreement, refuse_unless_store, today_in_utc
-from discreet.domain import Coding, outcome_codes
+from discreet.domain import Coding, outcome_codes_expression
 from discreet.errors import OPEN_UNIT, DiscreetError, check_path
 from discreet.estimation import (
     COUNTED,
@@ -87,8 +87,8 @@ from discreet.tables import (
     REPLACE_HINT,
     STANDARD,
     format_of,
-    samples_of,
-    writer_to,
+    open_table_writer,
+    outcomes_as_samples,
 )
 
 AnySampler = Sampler[AnyFamily] | ReportSampler | SurveySampler
@@ -358,7 +358,7 @@ def export(
         [*columns.items(), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
         {METADATA: agreed.text.encode(), **numbered},
     )
-    with writer_to(str(output), schema, format_of(str(output)), replace=replace) as writer:
+    with open_table_writer(str(output), schema, format_of(str(output)), replace=replace) as writer:
         for part in parts:
             same = _as_arrow_column(np.zeros(len(part[0]), dtype=np.int8))
             name = pa.DictionaryArray.from_arrays(same, _as_arrow_column([agreed.id]).cast(pa.string()))
@@ -376,7 +376,7 @@ def _iterate_shuffled_samples(
     def shuffled_rows(taken: NDArray[np.int64], start: int) -> list[pa.Array]:
         outcomes = rng.permutation(np.repeat(np.arange(len(taken)), taken))
         clients = _as_arrow_column(np.arange(start, start + len(outcomes)))
-        return [clients, samples_of(coding, outcomes, place[outcomes])]
+        return [clients, outcomes_as_samples(coding, outcomes, place[outcomes])]
 
     for start in range(0, total, _ROWS):
         taken = rng.multivariate_hypergeometric(counts, min(_ROWS, total - start), method="marginals")
@@ -405,8 +405,8 @@ def _find_places_inside_cells(coding: Coding, counts: NDArray[np.int64]) -> NDAr
     left = np.flatnonzero(counts)
     for tried in _PLACES:
         place[left] = tried
-        points = pl.DataFrame({"sample": pl.from_arrow(samples_of(coding, left, place[left]))})
-        left = left[points.select(outcome_codes(coding, "sample")).to_series().to_numpy() != left]
+        points = pl.DataFrame({"sample": pl.from_arrow(outcomes_as_samples(coding, left, place[left]))})
+        left = left[points.select(outcome_codes_expression(coding, "sample")).to_series().to_numpy() != left]
     if len(left):
         raise DiscreetError(
             f"{len(left):,} of the agreement's cells are so narrow that no point is read back into them; estimate from the service"

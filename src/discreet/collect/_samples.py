@@ -44,7 +44,7 @@ from discreet.domain import CellDomain, Coding, Labels, Numbers, refuse_repeated
 from discreet.errors import DiscreetError, StoreError
 from discreet.mechanisms import Reports, ReportSampler
 from discreet.survey import SurveySampler
-from discreet.tables import ArrowStream, check_batch, is_text, names_of, without_dictionaries
+from discreet.tables import ArrowStream, check_batch, is_text_type, unique_column_names, without_dictionaries
 
 Integers = NDArray[np.int64]
 
@@ -153,7 +153,7 @@ class ReportReader:
 
 def is_text_column_type(kind: pa.DataType) -> bool:
     """Whether a column of that type contains texts, directly or by a dictionary."""
-    return is_text(kind) or bool(pa.types.is_dictionary(kind) and is_text(kind.value_type))
+    return is_text_type(kind) or bool(pa.types.is_dictionary(kind) and is_text_type(kind.value_type))
 
 
 def _number_or_nan(sample: Any) -> float:
@@ -271,7 +271,7 @@ def parse_arrow_samples(body: bytes) -> SampleRequest:
 
 
 def _refuse_wrong_columns(schema: pa.Schema) -> None:
-    if set(names_of(schema, "the body")) != _ROW:
+    if set(unique_column_names(schema, "the body")) != _ROW:
         raise bad_request_problem("the columns of the Arrow stream are not client, key and sample")
     for name in ("client", "key"):
         if not is_text_column_type(schema.field(name).type):

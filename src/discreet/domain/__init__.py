@@ -14,7 +14,7 @@ with imports_on_first_use(globals()):
         cell_middles as cell_middles,
         cell_names as cell_names,
         numbers_or_nan as numbers_or_nan,
-        whole_numbers as whole_numbers,
+        whole_floats_as_integers as whole_floats_as_integers,
     )
     from discreet.domain._coding import (
         FIRST_MARK as FIRST_MARK,
@@ -30,11 +30,11 @@ with imports_on_first_use(globals()):
         WIDE_MARKS as WIDE_MARKS,
         Coding as Coding,
         MisfitCounts as MisfitCounts,
-        codes_or_marks as codes_or_marks,
-        fit_coding as fit_coding,
-        is_whole as is_whole,
-        mark_for_records as mark_for_records,
-        outcome_codes as outcome_codes,
+        codes_or_marks_expression as codes_or_marks_expression,
+        fit_coding_to_column as fit_coding_to_column,
+        is_whole_number_text as is_whole_number_text,
+        mark_with_type_of_records as mark_with_type_of_records,
+        outcome_codes_expression as outcome_codes_expression,
         resolve_marks as resolve_marks,
     )
     from discreet.domain._domain import (
@@ -46,9 +46,9 @@ with imports_on_first_use(globals()):
         canonical as canonical,
         check_version as check_version,
         digest as digest,
-        first_few as first_few,
+        first_few_as_text as first_few_as_text,
         list_records as list_records,
-        read_number as read_number,
+        read_json_number as read_json_number,
         refuse_repeated_fields as refuse_repeated_fields,
     )
     from discreet.domain._labels import (
@@ -58,7 +58,7 @@ with imports_on_first_use(globals()):
         as_domain,
         check_digest as check_digest,
         from_terms as from_terms,
-        is_value as is_value,
+        is_numeric_label as is_numeric_label,
         read_day as read_day,
     )
 

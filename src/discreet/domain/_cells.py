@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.showing import short_repr
-from discreet.domain._domain import LARGEST_VALUE, Domain, Numbers, first_few, list_records
+from discreet.domain._domain import LARGEST_VALUE, Domain, Numbers, first_few_as_text, list_records
 from discreet.errors import DiscreetError, Range, check_count
 
 MOST_CELLS = 2**40
@@ -57,10 +57,10 @@ class CellDomain(Domain[float]):
     @cached_property
     def values(self) -> NDArray[np.float64]:
         """The middles of the cells."""
-        return _read_only(cell_middles(self.edges))
+        return _as_read_only(cell_middles(self.edges))
 
     @property
-    def end_cells(self) -> tuple[int, int]:
+    def first_and_last_cell(self) -> tuple[int, int]:
         """The numbers of the first cell and of the last one along the line."""
         return 0, self.size - 1
 
@@ -79,13 +79,13 @@ class CellDomain(Domain[float]):
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The cell of every value; one in no cell is an error that names the first few."""
-        values = flat_points(records)
+        values = as_flat_points(records)
         found = self.find_cells(values)
         if (found < 0).any():
-            raise DiscreetError(self._outside_message(values[found < 0]))
+            raise DiscreetError(self._values_outside_message(values[found < 0]))
         return found
 
-    def _outside_message(self, values: NDArray[np.float64]) -> str:
+    def _values_outside_message(self, values: NDArray[np.float64]) -> str:
         return f"records hold {values[0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
@@ -97,7 +97,7 @@ class CellDomain(Domain[float]):
         found = self.values[numbers]
         return found if found.ndim else float(found)
 
-    def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
+    def outcome_numbers_of_labels(self, labels: Iterable[Any]) -> NDArray[np.int64]:
         """The numbers of cells: a dict calls a cell by its number, since two values may lie in one."""
         return Numbers(self.size).numbers(labels)
 
@@ -131,11 +131,11 @@ class Interval(CellDomain):
         bounds = f"bounds {self.low:g} and {self.high:g}"
         if not self.low < self.high:
             raise DiscreetError(f"{bounds} do not enclose an interval; give the lower one first")
-        if not (self._width < math.inf and self._width > 1.0 / _LARGEST):
+        if not (self._length < math.inf and self._length > 1.0 / _LARGEST):
             raise DiscreetError(
                 f"{bounds} do not enclose an interval whose length and its reciprocal a float can hold; scale the values"
             )
-        if self._width / self.cells < _APART * math.ulp(max(abs(self.low), abs(self.high))):
+        if self._length / self.cells < _APART * math.ulp(max(abs(self.low), abs(self.high))):
             raise DiscreetError(
                 f"{bounds} in {self.cells:,} cells: floats cannot tell so many apart there; take fewer, or subtract an offset"
             )
@@ -146,36 +146,36 @@ class Interval(CellDomain):
         return self.cells
 
     @property
-    def _width(self) -> float:
+    def _length(self) -> float:
         return self.high - self.low
 
     @property
-    def per_length(self) -> float:
+    def inverse_length(self) -> float:
         """1/(high - low), which turns a distance from `low` into a share of the interval."""
-        return 1.0 / self._width
+        return 1.0 / self._length
 
     @cached_property
     def edges(self) -> NDArray[np.float64]:
         """The cells + 1 ends of the cells, in order."""
-        if _ORDINARY < self._width < 1.0 / _ORDINARY:
-            return _read_only(np.linspace(self.low, self.high, self.cells + 1))
+        if _ORDINARY < self._length < 1.0 / _ORDINARY:
+            return _as_read_only(np.linspace(self.low, self.high, self.cells + 1))
         starts = self.within(np.arange(self.cells), 0.0)  # computed without overflow or loss of digits
-        return _read_only(np.append(starts, self.high))
+        return _as_read_only(np.append(starts, self.high))
 
     def find_cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each value, -1 for NaN and for a value outside [low, high]."""
         inside = (values >= self.low) & (values <= self.high)  # the edges may be too many to list
         return np.where(inside, self.cells_of(np.where(inside, values, self.low)), -1)
 
-    def _outside_message(self, values: NDArray[np.float64]) -> str:
+    def _values_outside_message(self, values: NDArray[np.float64]) -> str:
         return (
-            f"values outside [{self.low:g}, {self.high:g}]: {first_few(values.tolist())}; the bounds are public and fixed, "
+            f"values outside [{self.low:g}, {self.high:g}]: {first_few_as_text(values.tolist())}; the bounds are public and fixed, "
             "correct the values or decide what becomes of them first"
         )
 
     def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each value, which lies in [low, high]."""
-        places = np.floor((values - self.low) * self.per_length * self.cells)
+        places = np.floor((values - self.low) * self.inverse_length * self.cells)
         return np.clip(places, 0, self.cells - 1).astype(np.int64)
 
     def to_samples(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
@@ -185,7 +185,7 @@ class Interval(CellDomain):
 
     def within(self, numbers: NDArray[np.int64], place: float | NDArray[np.float64]) -> NDArray[np.float64]:
         """Points of the cells; `place` in [0, 1) is the position in each, 0 being its lower end."""
-        return np.clip(self.low + (numbers + place) / self.cells * self._width, self.low, self.high)
+        return np.clip(self.low + (numbers + place) / self.cells * self._length, self.low, self.high)
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -193,7 +193,7 @@ class Interval(CellDomain):
         return {"size": self.cells, "interval": [self.low, self.high]}
 
 
-def flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
+def as_flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
     """Numbers as a new flat array; NaN and other values are errors."""
     given = records if isinstance(records, np.ndarray) else list_records(records)
     try:
@@ -212,10 +212,10 @@ def flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
 
 def numbers_or_nan(records: Any) -> NDArray[np.float64]:
     """Every record as a float; NaN for a record that is not a number."""
-    return np.array([_number_or_nan(record) for record in list_records(records)], dtype=np.float64)
+    return np.array([_record_as_number_or_nan(record) for record in list_records(records)], dtype=np.float64)
 
 
-def whole_numbers(records: Iterable[Any]) -> list[Any]:
+def whole_floats_as_integers(records: Iterable[Any]) -> list[Any]:
     """The records; floats that are whole numbers as integers, which JSON and tables with gaps do not tell apart."""
     return [
         int(each) if isinstance(each, (float, np.floating)) and math.isfinite(each) and each == int(each) else each
@@ -223,7 +223,7 @@ def whole_numbers(records: Iterable[Any]) -> list[Any]:
     ]
 
 
-def _number_or_nan(record: Any) -> float:
+def _record_as_number_or_nan(record: Any) -> float:
     if isinstance(record, (bool, np.bool_)) or not isinstance(record, (Real, Decimal, np.floating)):
         return math.nan
     number: Any = record
@@ -248,7 +248,7 @@ def cell_middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(0.5 * (low + high) if max(-edges[0], edges[-1]) < _LARGEST / 2 else 0.5 * low + 0.5 * high)
 
 
-def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def _as_read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same array, made read-only."""
     array.setflags(write=False)
     return array
@@ -267,7 +267,7 @@ class Bins(CellDomain):
     """
 
     def __init__(self, edges: Any) -> None:
-        ends = flat_points(edges, "edges")
+        ends = as_flat_points(edges, "edges")
         if len(ends) < 2 or not (np.abs(ends) <= LARGEST_VALUE).all() or not (ends[1:] > ends[:-1]).all():
             raise DiscreetError(
                 f"edges are not increasing numbers up to {LARGEST_VALUE:g} in size, one more than there are cells"

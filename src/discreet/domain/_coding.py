@@ -1,7 +1,7 @@
 """The coding of a table's column: how values become outcome numbers, and the rule for values without an outcome.
 
-`Coding` holds the public domain and the rule; both are checked when it is made. `outcome_codes` states the coding as a polars expression. The
-cell of a number is computed exactly as in `Interval`, operation for operation, so that both find the same one.
+`Coding` holds the public domain and the rule; both are checked when it is made. `outcome_codes_expression` states the coding as a polars
+expression. The cell of a number is computed exactly as in `Interval`, operation for operation, so that both find the same one.
 
 A value without an outcome becomes a mark: a number beyond every domain that encodes the reason. Marks are counted in `MisfitCounts` for the
 operator of a release (`resolve_marks`), and then become the `other` outcome or are left out. `other` is one of the outcomes and never adds
@@ -37,7 +37,7 @@ FIRST_MARK = MARK_ABOVE
 WIDE_MARKS = np.uint64(0xFFFFFFFF00000000)  # what is added to a mark among records of 64 bits, the rows of a survey
 
 
-def mark_for_records(mark: np.uint32, records: NDArray[Any]) -> Any:
+def mark_with_type_of_records(mark: np.uint32, records: NDArray[Any]) -> Any:
     """A mark as it stands among records of 32 or 64 bits."""
     return mark if records.itemsize == 4 else WIDE_MARKS | np.uint64(mark)
 
@@ -89,11 +89,11 @@ class Coding:
         if self.domain.size > LARGEST_DOMAIN:
             raise DiscreetError(f"the domain has {self.domain.size:,} outcomes, more than {LARGEST_DOMAIN:,}")
         match self.domain:
-            case Labels(labels) if all(_is_date(label) for label in labels):
+            case Labels(labels) if all(_is_date_label(label) for label in labels):
                 object.__setattr__(self, "domain", Labels(tuple(label.isoformat() for label in labels)))
-                object.__setattr__(self, "other", self.other.isoformat() if _is_date(self.other) else self.other)
+                object.__setattr__(self, "other", self.other.isoformat() if _is_date_label(self.other) else self.other)
             case Labels():
-                _check_labels(self.domain)
+                _refuse_mixed_labels(self.domain)
             case Numbers() | CellDomain():
                 pass
             case _:
@@ -101,7 +101,7 @@ class Coding:
                     f"no column is read with {short_repr(self.domain)}; use Labels, Numbers or Interval"
                 )
         if self.other is not None:
-            object.__setattr__(self, "other", self._check_other())
+            object.__setattr__(self, "other", self._other_as_outcome())
         check_choice("nulls", self.nulls, NULLS)
         if self.nulls == "other" and (self.other is None or self.has_cells):
             raise DiscreetError(
@@ -109,7 +109,7 @@ class Coding:
                 + ("an interval has none, use 'drop'" if self.has_cells else "say other= (--other) which one")
             )
 
-    def _check_other(self) -> Any:
+    def _other_as_outcome(self) -> Any:
         """`other` as an outcome. A text that is a whole number names that number."""
         other = self.other
         check_kind("other", other, Hashable, "it is an outcome like the others")
@@ -121,14 +121,14 @@ class Coding:
                     )
             case Numbers(size):
                 if isinstance(other, str):
-                    other = int(other) if is_whole(other) else -1
+                    other = int(other) if is_whole_number_text(other) else -1
                 if not 0 <= check_count("other", other, least=-(10**18)) < size:
                     raise DiscreetError(
                         f"other = {self.other!r} is not one of the outcomes 0 to {size - 1}; "
                         f"make the domain one larger and use {size}"
                     )
             case Labels(labels):
-                if isinstance(labels[0], int) and isinstance(other, str) and is_whole(other):
+                if isinstance(labels[0], int) and isinstance(other, str) and is_whole_number_text(other):
                     other = int(other)
                 if other not in labels or isinstance(other, bool):
                     raise DiscreetError(
@@ -162,7 +162,7 @@ class Coding:
         return isinstance(self.domain, CellDomain)
 
     @property
-    def text_kind(self) -> pl.DataType:
+    def type_for_texts(self) -> pl.DataType:
         """The type that texts in an untyped table are read as."""
         match self.domain:
             case CellDomain():
@@ -175,14 +175,14 @@ class Coding:
     @property
     def sample_type(self) -> pa.DataType:
         """The type of a column of samples."""
-        return {pl.Float64(): pa.float64(), pl.String(): pa.string(), pl.Int64(): pa.int64()}[self.text_kind]
+        return {pl.Float64(): pa.float64(), pl.String(): pa.string(), pl.Int64(): pa.int64()}[self.type_for_texts]
 
 
-def _is_date(label: Any) -> bool:
+def _is_date_label(label: Any) -> bool:
     return isinstance(label, date) and not isinstance(label, datetime)
 
 
-def _check_labels(domain: Labels) -> None:
+def _refuse_mixed_labels(domain: Labels) -> None:
     for kind in (str, int):
         if all(isinstance(label, kind) and not isinstance(label, bool) for label in domain.labels):
             return
@@ -193,19 +193,19 @@ def _check_labels(domain: Labels) -> None:
     raise DiscreetError("labels are neither all texts nor all integers; write them all the same way")
 
 
-def is_whole(text: str) -> bool:
+def is_whole_number_text(text: str) -> bool:
     """Whether a text is a 64-bit integer in its usual spelling (so that different texts are different numbers)."""
     return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63
 
 
-def fit_coding(coding: Coding, column: str, kind: pl.DataType, *, agreed: bool) -> Coding:
+def fit_coding_to_column(coding: Coding, column: str, kind: pl.DataType, *, agreed: bool) -> Coding:
     """The coding of a column of that type: texts that are whole numbers become integers for an integer column.
 
     Labels that are `agreed` stay texts, and the integers are read as texts.
     """
     match coding.domain:
         case Labels(labels):
-            return _fit_labels(coding, labels, column, kind, agreed=agreed)
+            return _fit_labels_to_column(coding, labels, column, kind, agreed=agreed)
         case Numbers(size) if not kind.is_integer():
             raise DiscreetError(
                 f"column {column!r} holds {kind} values, but a domain size means outcomes 0 to {size - 1}; "
@@ -216,7 +216,9 @@ def fit_coding(coding: Coding, column: str, kind: pl.DataType, *, agreed: bool) 
     return coding
 
 
-def _fit_labels(coding: Coding, labels: tuple[Any, ...], column: str, kind: pl.DataType, *, agreed: bool) -> Coding:
+def _fit_labels_to_column(
+    coding: Coding, labels: tuple[Any, ...], column: str, kind: pl.DataType, *, agreed: bool
+) -> Coding:
     texts = isinstance(labels[0], str)
     if not texts and kind.is_integer():
         return coding
@@ -224,15 +226,17 @@ def _fit_labels(coding: Coding, labels: tuple[Any, ...], column: str, kind: pl.D
         if kind in (pl.String, pl.Categorical, pl.Enum) or (agreed and kind.is_integer()):
             return coding
         if kind.is_integer():
-            other = None if coding.other is None else _integer_label(coding.other, column)
-            return replace(coding, domain=Labels(tuple(_integer_label(label, column) for label in labels)), other=other)
+            other = None if coding.other is None else _label_as_integer(coding.other, column)
+            return replace(
+                coding, domain=Labels(tuple(_label_as_integer(label, column) for label in labels)), other=other
+            )
     what = "texts" if texts else "integers"
     raise DiscreetError(
         f"column {column!r} holds {kind} values but the labels are {what}; write its values as the labels are written (1, not 1.0)"
     )
 
 
-def outcome_codes(coding: Coding, column: str) -> pl.Expr:
+def outcome_codes_expression(coding: Coding, column: str) -> pl.Expr:
     """The values of a column as outcome numbers; values without an outcome as marks."""
     value = pl.col(column)
     match coding.domain:
@@ -244,51 +248,55 @@ def outcome_codes(coding: Coding, column: str) -> pl.Expr:
                 known, pl.arange(len(labels), eager=True, dtype=pl.UInt32), default=None
             )
         case Interval() as interval:  # the formula of its `cells_of`, in polars: twice as fast as by batches of numpy
-            share = (value.cast(pl.Float64) - interval.low) * interval.per_length
+            share = (value.cast(pl.Float64) - interval.low) * interval.inverse_length
             cell = (share * interval.cells).floor().clip(0, interval.cells - 1)
-            return _cell_or_mark(coding, value.cast(pl.Float64), interval.low, interval.high, cell)
+            return _cell_or_mark_expression(coding, value.cast(pl.Float64), interval.low, interval.high, cell)
         case CellDomain() as line:
             low, high = float(line.edges[0]), float(line.edges[-1])
-            return _cell_or_mark(
-                coding, value.cast(pl.Float64), low, high, _cell_numbers(coding, value.cast(pl.Float64), line)
+            return _cell_or_mark_expression(
+                coding,
+                value.cast(pl.Float64),
+                low,
+                high,
+                _cell_numbers_expression(coding, value.cast(pl.Float64), line),
             )
         case domain:
             code = pl.when(value.is_between(0, domain.size - 1)).then(value.cast(pl.UInt32, strict=False))
-    return codes_or_marks(value, code)
+    return codes_or_marks_expression(value, code)
 
 
-def _cell_or_mark(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.Expr) -> pl.Expr:
+def _cell_or_mark_expression(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.Expr) -> pl.Expr:
     """The cell numbers of values; values beyond an end are marked with that end if they are to go there."""
     below, above = (MARK_BELOW, MARK_ABOVE) if coding.other == NEAREST else (MARK_OUTSIDE, MARK_OUTSIDE)
-    past = pl.when(value.is_nan()).then(_mark_literal(MARK_NAN)).when(value < low).then(_mark_literal(below))
-    inside = past.when(value > high).then(_mark_literal(above)).when(value.is_not_null())
-    return codes_or_marks(value, inside.then(cell.cast(pl.UInt32, strict=False)))
+    past = pl.when(value.is_nan()).then(_mark_expression(MARK_NAN)).when(value < low).then(_mark_expression(below))
+    inside = past.when(value > high).then(_mark_expression(above)).when(value.is_not_null())
+    return codes_or_marks_expression(value, inside.then(cell.cast(pl.UInt32, strict=False)))
 
 
-def _cell_numbers(coding: Coding, value: pl.Expr, line: CellDomain) -> pl.Expr:
+def _cell_numbers_expression(coding: Coding, value: pl.Expr, line: CellDomain) -> pl.Expr:
     """The numbers of values' cells, found as the domain itself finds them; nothing for one between cells, unless it goes to the nearest."""
 
-    def cell_numbers(values: pl.Series) -> pl.Series:
+    def find_cell_numbers(values: pl.Series) -> pl.Series:
         given = values.fill_null(math.nan).to_numpy()
         cells = line.cells_of(given) if coding.other == NEAREST else line.find_cells(given)
         return pl.Series(values.name, cells, dtype=pl.Int64)
 
-    return value.map_batches(cell_numbers, return_dtype=pl.Int64, is_elementwise=True)
+    return value.map_batches(find_cell_numbers, return_dtype=pl.Int64, is_elementwise=True)
 
 
-def codes_or_marks(value: pl.Expr, code: pl.Expr) -> pl.Expr:
+def codes_or_marks_expression(value: pl.Expr, code: pl.Expr) -> pl.Expr:
     """The codes; for values without one, the mark of the reason."""
     return pl.coalesce(
-        code, pl.when(value.is_null()).then(_mark_literal(MARK_MISSING)).otherwise(_mark_literal(MARK_OUTSIDE))
+        code, pl.when(value.is_null()).then(_mark_expression(MARK_MISSING)).otherwise(_mark_expression(MARK_OUTSIDE))
     )
 
 
-def _mark_literal(mark: np.uint32) -> pl.Expr:
+def _mark_expression(mark: np.uint32) -> pl.Expr:
     return pl.lit(int(mark), pl.UInt32)
 
 
-def _integer_label(label: str, column: str) -> int:
-    if not is_whole(label):
+def _label_as_integer(label: str, column: str) -> int:
+    if not is_whole_number_text(label):
         raise DiscreetError(f"column {column!r} holds integers but label {label!r} is none; cast the column to text")
     return int(label)
 
@@ -300,7 +308,7 @@ def resolve_marks(coding: Coding, outcomes: NDArray[np.uint32]) -> tuple[NDArray
     left_out = int(MARK_LISTED if coding.lenient else MARK_MISSING)
     outside_to = left_out if coding.other_outcome is None else coding.other_outcome
     missing_to = outside_to if coding.nulls == "other" else left_out
-    first, last = coding.domain.end_cells if isinstance(coding.domain, CellDomain) else (0, 0)
+    first, last = coding.domain.first_and_last_cell if isinstance(coding.domain, CellDomain) else (0, 0)
     becomes = {
         MARK_MISSING: missing_to,
         MARK_NAN: missing_to,

@@ -51,7 +51,7 @@ def list_records(records: Any) -> list[Any]:
         raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
 
 
-def first_few(items: Iterable[Any]) -> str:
+def first_few_as_text(items: Iterable[Any]) -> str:
     """The first three distinct items, and how many more there are."""
     distinct = list(dict.fromkeys(repr(item) for item in items))
     return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
@@ -137,20 +137,20 @@ class Domain(ABC, Generic[Outcome]):
             An array of that shape; a single sample for a 0-d array.
         """
 
-    def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
+    def outcome_numbers_of_labels(self, labels: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome numbers of the keys of a dict or a Series: labels, or the numbers of outcomes."""
         return self.numbers(labels)
 
     def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
         """Labelled values as an array (..., size) in the order of the outcomes; other values unchanged."""
-        return in_outcome_order(values, self.size, self.places, name, missing)
+        return in_outcome_order(values, self.size, self.outcome_numbers_of_labels, name, missing)
 
     @property
     @abstractmethod
     def terms(self) -> dict[str, Any]:
         """The terms of the domain in an agreement: JSON values, with lists as long as the domain replaced by digests."""
 
-    def terms_in(self, version: int) -> dict[str, Any]:
+    def terms_in_version(self, version: int) -> dict[str, Any]:
         """The terms with the digests of that version of a document."""
         return self.terms
 
@@ -215,7 +215,7 @@ class Numbers(Domain[int]):
                 else ""
             )
             raise DiscreetError(
-                f"unknown outcomes: {first_few(outside)}; outcomes are the numbers 0 to {self.size - 1}{true}"
+                f"unknown outcomes: {first_few_as_text(outside)}; outcomes are the numbers 0 to {self.size - 1}{true}"
             )
         return found
 
@@ -227,7 +227,10 @@ class Numbers(Domain[int]):
             found[inside] = records[inside]
             return found
         return np.array(
-            [record if _is_whole(record) and 0 <= record < self.size else -1 for record in list_records(records)],
+            [
+                record if _is_whole_number(record) and 0 <= record < self.size else -1
+                for record in list_records(records)
+            ],
             dtype=np.int64,
         )
 
@@ -241,7 +244,7 @@ class Numbers(Domain[int]):
         return {"size": self.size}
 
 
-def _is_whole(record: Any) -> bool:
+def _is_whole_number(record: Any) -> bool:
     return isinstance(record, (int, np.integer)) and not isinstance(record, bool)
 
 
@@ -268,7 +271,7 @@ def check_version(version: Any) -> int:
     return version
 
 
-def read_number(digits: str) -> float:
+def read_json_number(digits: str) -> float:
     """A number of a document of version 2: the 64-bit float of its digits.
 
     It is read like its canonical form, for every spelling: 3.0 and 3e0 have the form 3, and are the whole number.
@@ -282,14 +285,14 @@ def read_number(digits: str) -> float:
 def refuse_repeated_fields(what: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     """A hook for readers of JSON: objects, and an error for a repeated field, since readers would differ on which one counts."""
 
-    def check_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def fields_without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
             (repeated, _), *_ = Counter(name for name, _ in pairs).most_common(1)
             raise DiscreetError(f"{what} gives {repeated!r} twice")
         return found
 
-    return check_fields
+    return fields_without_repetition
 
 
 def digest(content: bytes) -> str:
@@ -297,20 +300,20 @@ def digest(content: bytes) -> str:
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
-def _json_pieces(value: Any) -> Iterator[str]:
+def _canonical_json_pieces(value: Any) -> Iterator[str]:
     match value:
         case dict():
             before = "{"
             for name in sorted(value, key=lambda name: name.encode("utf-16-be")):
                 yield before + _json_string(name) + ":"
-                yield from _json_pieces(value[name])
+                yield from _canonical_json_pieces(value[name])
                 before = ","
             yield "}" if value else "{}"
         case list() | tuple():
             before = "["
             for each in value:
                 yield before
-                yield from _json_pieces(each)
+                yield from _canonical_json_pieces(each)
                 before = ","
             yield "]" if value else "[]"
         case str():
@@ -318,7 +321,7 @@ def _json_pieces(value: Any) -> Iterator[str]:
         case bool() | None:
             yield json.dumps(value)
         case _:
-            yield _number_text(value)
+            yield _number_as_json(value)
 
 
 def _json_string(text: str) -> str:
@@ -326,7 +329,7 @@ def _json_string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _number_text(number: float) -> str:
+def _number_as_json(number: float) -> str:
     """Number::toString of ECMAScript: the shortest digits that read back, plain from 1e-6 to below 1e21."""
     try:
         held = float(number)
@@ -345,10 +348,10 @@ def _number_text(number: float) -> str:
     shown = "".join(map(str, digits))
     if shown == "0":
         return "0"
-    return ("-" if sign else "") + _decimal_text(shown, len(shown) + exponent)
+    return ("-" if sign else "") + _decimal_digits_text(shown, len(shown) + exponent)
 
 
-def _decimal_text(digits: str, point: int) -> str:
+def _decimal_digits_text(digits: str, point: int) -> str:
     """0.digits times 10^point."""
     if len(digits) <= point <= _PLAIN_TO:
         return digits + "0" * (point - len(digits))
@@ -362,5 +365,5 @@ def _decimal_text(digits: str, point: int) -> str:
 
 _FORMS: dict[int, Callable[[Any], str]] = {
     1: lambda value: json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False),
-    2: lambda value: "".join(_json_pieces(value)),
+    2: lambda value: "".join(_canonical_json_pieces(value)),
 }

@@ -30,7 +30,7 @@ from discreet.domain._domain import (
     Outcome,
     canonical,
     digest,
-    first_few,
+    first_few_as_text,
     list_records,
 )
 from discreet.errors import DiscreetError, Range, check_count
@@ -73,10 +73,10 @@ class Labels(Domain[Outcome]):
     labels: tuple[Outcome, ...]
 
     def __init__(self, labels: Iterable[Outcome]) -> None:
-        object.__setattr__(self, "labels", list_labels(labels, "labels"))
+        object.__setattr__(self, "labels", labels_as_tuple(labels, "labels"))
         repeated = [label for label, count in _label_counts(self.labels).items() if count > 1]
         if repeated:
-            raise DiscreetError(f"duplicate labels: {first_few(repeated)}; list each outcome once")
+            raise DiscreetError(f"duplicate labels: {first_few_as_text(repeated)}; list each outcome once")
 
     @classmethod
     def days(cls, first: str | date, last: str | date) -> "Labels[str]":
@@ -138,7 +138,7 @@ class Labels(Domain[Outcome]):
     def values(self) -> NDArray[np.float64] | None:
         """The labels as numbers, if all are numbers of a reasonable size or texts of such numbers (files contain texts)."""
         labels: tuple[Any, ...] = self.labels
-        return np.array(list(map(float, labels))) if all(map(is_value, labels)) else None
+        return np.array(list(map(float, labels))) if all(map(is_numeric_label, labels)) else None
 
     @cached_property
     def index(self) -> dict[Any, int]:
@@ -150,7 +150,7 @@ class Labels(Domain[Outcome]):
         """The first two labels that people may confuse: they differ only in case, width, spaces or invisible characters."""
         seen: dict[str, Outcome] = {}
         for label in self.labels:
-            first = seen.setdefault(_visible_form(str(label)), label)
+            first = seen.setdefault(_text_without_invisible_differences(str(label)), label)
             if first is not label:
                 return first, label
         return None
@@ -164,7 +164,7 @@ class Labels(Domain[Outcome]):
             raise DiscreetError("records is not a list of single labels; pass one label for each record")
         if unknown:
             raise DiscreetError(
-                f"unknown labels: {first_few(unknown)}; the domain is public and fixed, extend it or map them"
+                f"unknown labels: {first_few_as_text(unknown)}; the domain is public and fixed, extend it or map them"
             )
         return found
 
@@ -174,37 +174,40 @@ class Labels(Domain[Outcome]):
         try:
             found = [index.get(record, -1) for record in given]
         except TypeError:  # some cannot be looked up: a list, a dict
-            found = [index.get(record, -1) if _can_be_looked_up(record) else -1 for record in given]
+            found = [index.get(record, -1) if _is_hashable_record(record) else -1 for record in given]
         return np.array(found, dtype=np.int64)
 
     def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as labels; one label for a 0-d array."""
-        return self._array[numbers] if numbers.ndim else self.labels[int(numbers)]
+        return self._labels_array[numbers] if numbers.ndim else self.labels[int(numbers)]
 
     @property
     def terms(self) -> dict[str, Any]:
         """The number of labels, and their digest."""
-        return self.terms_in(VERSION)
+        return self.terms_in_version(VERSION)
 
-    def terms_in(self, version: int) -> dict[str, Any]:
+    def terms_in_version(self, version: int) -> dict[str, Any]:
         """The same, with the digest of that version of a document."""
-        return {"size": self.size, "labels": self._digest if version == VERSION else self._digest_in(version)}
+        return {
+            "size": self.size,
+            "labels": self._labels_digest if version == VERSION else self._labels_digest_in_version(version),
+        }
 
     @property
     def full_terms(self) -> dict[str, Any]:
         """The number of labels, and the labels."""
-        return {"size": self.size, "labels": list(_check_json_labels(self.labels))}
+        return {"size": self.size, "labels": list(_labels_as_json_values(self.labels))}
 
     @cached_property
-    def _digest(self) -> str:
+    def _labels_digest(self) -> str:
         """The digest of the labels (texts, numbers) in order; 1 and "1" differ."""
-        return self._digest_in(VERSION)
+        return self._labels_digest_in_version(VERSION)
 
-    def _digest_in(self, version: int) -> str:
-        return digest(canonical(list(_check_json_labels(self.labels)), version).encode())
+    def _labels_digest_in_version(self, version: int) -> str:
+        return digest(canonical(list(_labels_as_json_values(self.labels)), version).encode())
 
     @cached_property
-    def _array(self) -> NDArray[Any]:
+    def _labels_array(self) -> NDArray[Any]:
         if all(isinstance(label, str) and not label.endswith("\0") for label in self.labels):
             return np.asarray(self.labels)  # numpy drops trailing NULs
         boxed = np.empty(self.size, dtype=object)  # filled one by one: a label may be a tuple
@@ -213,7 +216,7 @@ class Labels(Domain[Outcome]):
         return boxed
 
 
-def list_labels(labels: Any, argument: str) -> tuple[Any, ...]:
+def labels_as_tuple(labels: Any, argument: str) -> tuple[Any, ...]:
     """A list of labels as a tuple; errors name the argument."""
     if isinstance(labels, (str, bytes)):
         raise DiscreetError(f"{argument} = {labels!r} is a text; pass a number of outcomes or a list of labels")
@@ -229,7 +232,7 @@ def list_labels(labels: Any, argument: str) -> tuple[Any, ...]:
     return found
 
 
-def is_value(label: Any) -> bool:
+def is_numeric_label(label: Any) -> bool:
     """Whether a label is a number, or a text of one, for use in statistics."""
     if isinstance(label, str):
         return _DECIMAL.fullmatch(label) is not None
@@ -242,7 +245,7 @@ def _as_python_value(label: Any) -> Any:
     return label.item() if isinstance(label, (np.str_, np.bool_, np.integer, np.floating)) else label
 
 
-def _check_json_labels(labels: tuple[Any, ...]) -> tuple[Any, ...]:
+def _labels_as_json_values(labels: tuple[Any, ...]) -> tuple[Any, ...]:
     """Labels as JSON values."""
     for label in labels:
         if not isinstance(label, (str, int, float)):
@@ -262,7 +265,7 @@ def _label_counts(labels: Iterable[Any]) -> dict[Any, int]:
     return counts
 
 
-def _visible_form(text: str) -> str:
+def _text_without_invisible_differences(text: str) -> str:
     """A text without differences that people overlook. Similar letters of two alphabets stay different."""
     if text.isascii() and text.isprintable():
         return " ".join(text.casefold().split())
@@ -296,36 +299,36 @@ class Digested(Domain):
     @property
     def names(self) -> NoReturn:
         """Raises an error: the labels are not known."""
-        self.refuse()
+        self.refuse_unknown_labels()
 
     @property
     def values(self) -> NoReturn:
         """Raises an error: the labels are not known."""
-        self.refuse()
+        self.refuse_unknown_labels()
 
     def numbers(self, records: Iterable[Any]) -> NoReturn:
         """Raises an error: the labels are not known."""
-        self.refuse()
+        self.refuse_unknown_labels()
 
     def find_numbers(self, records: Iterable[Any]) -> NoReturn:
         """Raises an error: the labels are not known."""
-        self.refuse()
+        self.refuse_unknown_labels()
 
     def to_samples(self, numbers: NDArray[np.int64]) -> NoReturn:
         """Raises an error: the labels are not known."""
-        self.refuse()
+        self.refuse_unknown_labels()
 
     @property
     def terms(self) -> dict[str, Any]:
         """The number of labels, and their digest."""
         return {"size": self.size, "labels": self.labels_digest}
 
-    def refuse(self) -> NoReturn:
+    def refuse_unknown_labels(self) -> NoReturn:
         """Raise the error that the labels are not known."""
         raise DiscreetError("the agreement holds a digest of its labels; pass the family it was made with")
 
 
-def _can_be_looked_up(record: Any) -> bool:
+def _is_hashable_record(record: Any) -> bool:
     try:
         hash(record)
     except TypeError:
@@ -362,7 +365,7 @@ def as_domain(given: Any, argument: str = "domain") -> Domain:
             f"{argument} = {given!r} is more than a domain; pass its .domain, or say family=, sampler= or agreement="
         )
     if isinstance(given, (Iterable, str, bytes)) or hasattr(given, "to_pylist"):
-        return Labels(list_labels(given, argument))
+        return Labels(labels_as_tuple(given, argument))
     return Numbers(check_count(argument, given, fix="a law needs at least one outcome"))
 
 
@@ -380,7 +383,7 @@ def from_terms(fields: Mapping[str, Any], where: str, version: int = VERSION) ->
         )
     if interval is not None:
         try:
-            return Interval(*_read_bounds(interval, where), cells=size)
+            return Interval(*_read_interval_bounds(interval, where), cells=size)
         except DiscreetError as error:
             raise error if str(error).startswith(where) else DiscreetError(f"{where}.interval: {error}") from None
     if labels is None:
@@ -390,7 +393,7 @@ def from_terms(fields: Mapping[str, Any], where: str, version: int = VERSION) ->
     return Digested(size, check_digest(f"{where}.labels", labels))
 
 
-def _read_bounds(interval: Any, where: str) -> tuple[float, float]:
+def _read_interval_bounds(interval: Any, where: str) -> tuple[float, float]:
     """(low, high), checked."""
     if not (isinstance(interval, (list, tuple)) and len(interval) == 2):
         raise DiscreetError(f"{where}.interval = {interval!r} is not [low, high] with low < high")
@@ -415,5 +418,5 @@ def _read_labels(labels: list[Any], size: int, where: str, version: int) -> Labe
             raise DiscreetError(f"{where}.labels lists {label!r} twice; list each outcome once")
         seen.add(label)
     found = Labels(tuple(labels))
-    found.terms_in(version)  # raises now for labels that cannot stand in an agreement
+    found.terms_in_version(version)  # raises now for labels that cannot stand in an agreement
     return found

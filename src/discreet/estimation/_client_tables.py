@@ -22,7 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.tables import Source, client_name_texts
+from discreet.tables import Source, client_names_as_texts_expression
 
 REPORT, AGREEMENT = "report", "agreement"  # columns of a release
 KEY, NUMBER = "key", "number"  # columns of what is counted
@@ -50,7 +50,7 @@ def _distinct_client_hashes(source: Source) -> pl.DataFrame | None:
     column = client_column_name(source)
     if source.numbered or column not in source.schema:
         return None
-    words = client_hash_expressions(client_name_texts(source, column))
+    words = client_hash_expressions(client_names_as_texts_expression(source, column))
     parts = list(source.frames(lambda frame: frame.select(words), [column], client=column))
     return pl.concat(parts).unique() if parts else pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64))
 
@@ -83,7 +83,7 @@ class DistinctClients:
     def __init__(self, source: Source, column: str) -> None:
         self._where = f"column {column!r} of {source.name}"
         whole = source.schema[column].is_integer()
-        name = pl.col(column) if whole else client_name_texts(source, column)
+        name = pl.col(column) if whole else client_names_as_texts_expression(source, column)
         words = [name.alias(_WORDS[0])] if whole else client_hash_expressions(name)
         self._called = _WORDS[: len(words)]
         self.told = [name.is_null().alias(_NOBODY), *words]
@@ -197,7 +197,7 @@ class ClientGroups:
                     f"column {needed!r} is not in {clients.name}; it has {', '.join(map(repr, clients.schema))}"
                 )
         assert client is not None
-        name, group = client_name_texts(clients, client), group_text_expression(clients, column)
+        name, group = client_names_as_texts_expression(clients, client), group_text_expression(clients, column)
 
         def select_hashes_and_groups(frame: Any) -> Any:
             return frame.filter(name.is_not_null()).select(*client_hash_expressions(name), group)
@@ -295,7 +295,7 @@ def _count_releases_by_group(source: Source, key: pl.Expr, groups: ClientGroups,
     who = client_column_name(source, column)
     if who not in source.schema:
         raise DiscreetError(f"{source.name} does not name its clients, so no table of clients can be joined with it")
-    words = client_hash_expressions(client_name_texts(source, who))
+    words = client_hash_expressions(client_names_as_texts_expression(source, who))
     for frame in source.frames(lambda rows: rows.select(key.alias(KEY), *words), [column, who], client=who):
         joined = frame.join(groups.table, on=_WORDS, how="left")
         yield joined.group_by(_GROUP, KEY).agg(counted)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.domain import FIRST_MARK, Coding, fit_coding, outcome_codes
+from discreet.domain import FIRST_MARK, Coding, fit_coding_to_column, outcome_codes_expression
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._client_tables import (
     AGREEMENT,
@@ -44,12 +44,12 @@ from discreet.tables import (
     Source,
     agreed_coding,
     agreed_family,
-    first_few,
+    first_few_as_text,
     format_of,
-    refuse_domain,
-    sample_texts,
-    samples_of,
-    writer_to,
+    open_table_writer,
+    outcomes_as_samples,
+    refuse_domain_beside_continuous_agreement,
+    sample_texts_expression,
 )
 
 PLACE, COUNTED = "place", "counted"  # columns of a table that reports add up to
@@ -90,7 +90,7 @@ def coding_and_sampler(agreement: Agreement, domain: Any = None) -> tuple[Coding
             "reported_population(agreement, reports=...), or agree on samples (--mechanism linear)"
         )
     if isinstance(agreement.family, ContinuousTerms):
-        refuse_domain(agreement, domain)
+        refuse_domain_beside_continuous_agreement(agreement, domain)
         sampler = agreement.sampler()
         return Coding(line_cells_of(sampler)), sampler
     coding = agreed_coding(agreement, domain)
@@ -121,7 +121,7 @@ def tally(
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
     key, typed = typed_expression_and_coding(source, sample, coding)
     reader = _ReleaseReader(source, agreement, sample, client_column)
-    codes = outcome_codes(typed, KEY)
+    codes = outcome_codes_expression(typed, KEY)
     counts = np.zeros(typed.size, dtype=np.int64)
     strange: list[Any] = []
     for frame in reader.read_record_frames(key, codes if typed.has_cells else pl.col(KEY), count=True):
@@ -138,7 +138,7 @@ def tally(
             np.add.at(counts, numbers, frame[NUMBER].to_numpy().astype(np.int64))
     if strange:
         raise DiscreetError(
-            f"column {sample!r} holds samples that the agreement does not know: {first_few(strange)}; "
+            f"column {sample!r} holds samples that the agreement does not know: {first_few_as_text(strange)}; "
             "they were not made under it, or the domain given is not the one agreed on"
         )
     if rounds > 1:
@@ -362,9 +362,11 @@ def tally_joint_samples(
 def typed_expression_and_coding(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
     """A column with the type that its domain needs (CSV has no types), and its coding."""
     if not source.is_untyped:
-        return pl.col(column), fit_coding(coding, column, source.schema[column], agreed=True)
-    kind = coding.text_kind
-    return sample_texts(source, column).cast(kind, strict=False), fit_coding(coding, column, kind, agreed=True)
+        return pl.col(column), fit_coding_to_column(coding, column, source.schema[column], agreed=True)
+    kind = coding.type_for_texts
+    return sample_texts_expression(source, column).cast(kind, strict=False), fit_coding_to_column(
+        coding, column, kind, agreed=True
+    )
 
 
 def _refuse_other_agreements(source: Source, agreement: Agreement) -> None:
@@ -382,10 +384,11 @@ def _refuse_points_outside_cells(source: Source, coding: Coding, key: pl.Expr, s
     edges = np.asarray(coding.domain.edges)
 
     def points_outside(frame: Any) -> Any:
-        return frame.select(key.alias(sample)).filter(outcome_codes(coding, sample) >= int(FIRST_MARK))
+        return frame.select(key.alias(sample)).filter(outcome_codes_expression(coding, sample) >= int(FIRST_MARK))
 
     raise DiscreetError(
-        f"column {sample!r} holds samples that the agreement does not know: {first_few(source.examples(points_outside, sample, FEW + 1))}; "
+        f"column {sample!r} holds samples that the agreement does not know: "
+        f"{first_few_as_text(source.examples(points_outside, sample, FEW + 1))}; "
         f"it is on [{edges[0]:g}, {edges[-1]:g}]"
     )
 
@@ -405,7 +408,7 @@ def tally_by_group(
     most = max(1, min(MOST_GROUPS, LARGEST // tallied.coding.size))
     reader = GroupReader(source, typed, groups, column, most)
     for called, part in reader.read_frames_by_group():
-        keys = part[KEY] if codes is None else part.select(outcome_codes(codes, KEY)).to_series()
+        keys = part[KEY] if codes is None else part.select(outcome_codes_expression(codes, KEY)).to_series()
         numbers, often = keys.to_numpy(), part[NUMBER].to_numpy()
         if isinstance(tallied, ReportTally):
             reports = np.repeat(numbers, often)
@@ -483,12 +486,14 @@ def write_weighted_samples(
     weights = outcome_weights(found)
     schema = pa.schema([("sample", coding.sample_type), ("weight", pa.float64())])
     written = 0
-    with writer_to(output, schema, format_of(output)) as writer:
+    with open_table_writer(output, schema, format_of(output)) as writer:
         for frame in source.frames(
-            lambda rows: rows.select(sample_texts(source, sample).cast(coding.text_kind, strict=False).alias("sample")),
+            lambda rows: rows.select(
+                sample_texts_expression(source, sample).cast(coding.type_for_texts, strict=False).alias("sample")
+            ),
             [sample],
         ):
-            numbers = frame.select(outcome_codes(coding, "sample")).to_series().to_numpy()
+            numbers = frame.select(outcome_codes_expression(coding, "sample")).to_series().to_numpy()
             if (numbers >= len(weights)).any():
                 raise DiscreetError(f"{source.name} has changed since it was counted; start again")
             columns = [frame["sample"].to_arrow().cast(coding.sample_type), pa.array(weights[numbers])]
@@ -502,7 +507,7 @@ def write_synthetic_rows(found: AnyPopulation, coding: Coding, output: str, rows
     rng = np.random.default_rng()
     left = synthetic_row_counts(found, rows)
     schema = pa.schema([("sample", coding.sample_type)])
-    with writer_to(output, schema, format_of(output)) as writer:
+    with open_table_writer(output, schema, format_of(output)) as writer:
         for start in range(0, rows, _ROWS):
             taken = rng.multivariate_hypergeometric(left, min(_ROWS, rows - start), method="marginals")
             left -= taken
@@ -511,6 +516,6 @@ def write_synthetic_rows(found: AnyPopulation, coding: Coding, output: str, rows
             if isinstance(found, Population) and found.finest is not None:
                 column = pa.array(points_in_bins(found, numbers, place))
             else:
-                column = samples_of(coding, numbers, place)
+                column = outcomes_as_samples(coding, numbers, place)
             writer.write(pa.RecordBatch.from_arrays([column], schema=schema))
     return rows

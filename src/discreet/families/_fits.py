@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.quadrature import ORDER, Panels, integrate_element
+from discreet._base.quadrature import ORDER, Panels, integrate_to_tolerance
 from discreet.domain import CellDomain, cell_middles, cell_names
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
 from discreet.families._bands_and_laws import Bounds
@@ -108,7 +108,7 @@ def clip_to_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
             )
             return np.where(density > 0.0, density * chart.jacobian(t), 0.0)
 
-        finer, mass, _ = integrate_element(panels, density_in_coordinates, _TOLERANCE[family.dim], 0.0)
+        finer, mass, _ = integrate_to_tolerance(panels, density_in_coordinates, _TOLERANCE[family.dim], 0.0)
         if len(finer) == len(panels) or abs(mass - 1.0) <= _TOLERANCE[family.dim]:
             break
         panels = finer
@@ -357,7 +357,7 @@ class LineCells(CellDomain):
         return len(self._partition)
 
     @property
-    def end_cells(self) -> tuple[int, int]:
+    def first_and_last_cell(self) -> tuple[int, int]:
         """The numbers of the first cell and of the last one along the line."""
         return int(self.order[0]), int(self.order[-1])
 

@@ -55,7 +55,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet._base.files import NEW_FILE, check_can_keep_private, check_private, error_reason
+from discreet._base.files import NEW_FILE, check_private, error_reason, refuse_system_without_file_owners
 from discreet._base.numerics import stated_decimal
 from discreet.accounting import MOST_SAMPLES, BoxProfile, compose, renyi
 from discreet.agreement import Agreement
@@ -211,7 +211,7 @@ class Book:
 
     def create(self, terms: dict[str, Any]) -> None:
         """Make the file, with its first line. A file that holds anything is never replaced."""
-        check_can_keep_private(self.path, what=self.what, error=LedgerError)
+        refuse_system_without_file_owners(self.path, what=self.what, error=LedgerError)
         try:
             self._make_empty_file()
         except (OSError, ValueError) as error:

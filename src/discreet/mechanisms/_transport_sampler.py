@@ -41,7 +41,7 @@ import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.labelled import LawLike, in_outcome_order
-from discreet.domain import first_few
+from discreet.domain import first_few_as_text
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex, as_floats, check_laws, refuse_bad_entries
 from discreet.mechanisms._atoms import ClientBatch, OutcomeAtoms
@@ -222,11 +222,11 @@ class TransportAtoms(OutcomeAtoms):
     def _outcome_numbers(self, labels: Sequence[Any]) -> Integers:
         """The outcome numbers of the keys of a dict: points, in the form in which they are released, or outcome numbers."""
         if self.points is None:
-            return self.family.domain.places(labels)
+            return self.family.domain.outcome_numbers_of_labels(labels)
         unknown = [label for label in labels if label not in self._outcome_number_by_point]
         if unknown:
             raise DiscreetError(
-                f"unknown outcomes: {first_few(unknown)}; outcomes are the points {first_few(self._outcome_number_by_point)}"
+                f"unknown outcomes: {first_few_as_text(unknown)}; outcomes are the points {first_few_as_text(self._outcome_number_by_point)}"
             )
         return np.array([self._outcome_number_by_point[label] for label in labels], dtype=np.int64)
 

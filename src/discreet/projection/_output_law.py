@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import divergences
-from discreet._base.quadrature import Panels, errors_on_unit_cube, gauss_rule, tensor_rule
+from discreet._base.quadrature import Panels, gauss_rule, integral_errors_on_unit_cube, tensor_rule
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, NotPrivateWarning, check_count, check_kind, warn_caller
 from discreet.families import (
@@ -318,14 +318,14 @@ class CutLines:
 
     def integral_errors(self, values: Floats) -> Floats:
         """(panels,) estimated errors of the integrals of values (s, order) times h: along the segments, then across the lines."""
-        inside = errors_on_unit_cube(self.masses * values / gauss_rule(self.order)[1], self.order, 1)
+        inside = integral_errors_on_unit_cube(self.masses * values / gauss_rule(self.order)[1], self.order, 1)
         errors = np.bincount(self.panel_of_segment, inside, minlength=self.lines // len(self.line_weights)).astype(
             np.float64
         )
         if self.dim > 1:
             along = np.bincount(self.line, (self.masses * values).sum(axis=1), minlength=self.lines)
             heights = along.reshape(-1, len(self.line_weights)) / self.line_weights
-            errors += errors_on_unit_cube(heights, self.order, self.dim - 1, fast=0.0)
+            errors += integral_errors_on_unit_cube(heights, self.order, self.dim - 1, fast=0.0)
         return errors
 
 

@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.quadrature import ORDER, Panels, errors_on_unit_cube, gauss_rule, worst_panels
+from discreet._base.quadrature import ORDER, Panels, gauss_rule, integral_errors_on_unit_cube, panels_to_refine
 from discreet.families import (
     BAND_SLACK,
     LAPLACE,
@@ -174,7 +174,7 @@ class OneClient:
         cut_at, pieces = found.slope, cut_panels_at_kinks(nodes, ratio)  # now the cuts are where the kinks are
         found = self._solve_on_nodes(pieces.masses, pieces.ratio)
         for _ in range(_ROUNDS):
-            bad = worst_panels(pieces.errors, 0.5 * tolerance) & pieces.panels.divisible
+            bad = panels_to_refine(pieces.errors, 0.5 * tolerance) & pieces.panels.divisible
             if pieces.errors.sum() > tolerance and pieces.masses.size < MOST_NODES[dim] and bad.any():
                 fresh = self.problem.family.nodes_of_panels(pieces.panels[bad].split(_SPLIT[dim]), ORDER[dim])
                 pieces = pieces.without_panels(bad).concat(cut_panels_at_kinks(fresh))
@@ -401,7 +401,7 @@ class CutClients:
     def integral_errors(self, values: Floats) -> Floats:
         """(n,) estimated errors of the integrals of values (n, m) times h."""
         pieces = (self.masses * values).reshape(-1, self.order)
-        found = errors_on_unit_cube(pieces / gauss_rule(self.order)[1], self.order, 1)
+        found = integral_errors_on_unit_cube(pieces / gauss_rule(self.order)[1], self.order, 1)
         return np.asarray(found.reshape(len(values), -1).sum(axis=1))
 
 

@@ -19,8 +19,8 @@ with imports_on_first_use(globals()):
         ReportPlan as ReportPlan,
         draw_word_rows as draw_word_rows,
         laws_and_messages as laws_and_messages,
-        note_order_and_digest as note_order_and_digest,
-        plan_of as plan_of,
+        plan_of_lattice as plan_of_lattice,
+        store_order_and_digest as store_order_and_digest,
     )
     from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
     from discreet.release._randomness import (
@@ -48,7 +48,7 @@ with imports_on_first_use(globals()):
         parse_secret as parse_secret,
         randomness_from as randomness_from,
         read_secret as read_secret,
-        secret_line as secret_line,
+        secret_file_content as secret_file_content,
         seeded_randomness,
         write_secret as write_secret,
     )

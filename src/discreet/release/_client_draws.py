@@ -25,7 +25,7 @@ from discreet.projection import (
     solve_uniform_support_lists,
 )
 from discreet.release import _randomness as keyed
-from discreet.release._lattice import TOTAL, Integers, Lattice, is_sum_within
+from discreet.release._lattice import TOTAL, Integers, Lattice, is_row_sum_within
 from discreet.release._randomness import BITS, RunKey
 
 LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.held`
@@ -90,7 +90,7 @@ class ReportPlan(NamedTuple):
     binomials: NDArray[np.uint64]
 
 
-def plan_of(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferencePlan:
+def plan_of_lattice(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferencePlan:
     """The plan of a lattice. `mixing` None: project onto the box."""
     box = lattice.box
     if isinstance(lattice.lower, int):
@@ -110,15 +110,15 @@ def plan_of(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferenceP
     bounds[:, FLOOR], bounds[:, CEILING] = box.lower, box.ceiling
     return ReferencePlan(
         size=box.size,
-        held=_read_only(held),
-        bounds=_read_only(bounds),
+        held=_as_contiguous_read_only(held),
+        bounds=_as_contiguous_read_only(bounds),
         edges=edges,
         portions=portions,
         room=_running_sums(room >> ROOM_BITS),
         rest_of_room=_running_sums(room & ((1 << ROOM_BITS) - 1)),
         shift=shift,
-        edge_guide=_search_guide(edges, shift),
-        portion_guide=_search_guide(portions, shift),
+        edge_guide=_make_search_guide(edges, shift),
+        portion_guide=_make_search_guide(portions, shift),
     )
 
 
@@ -129,16 +129,16 @@ def _aligned_zero_rows(number: int) -> Integers:
     return spare[first : first + number * ROW].reshape(number, ROW)
 
 
-def _search_guide(sums: Integers, shift: int) -> NDArray[np.int32]:
+def _make_search_guide(sums: Integers, shift: int) -> NDArray[np.int32]:
     steps = np.arange((TOTAL >> shift) + 2) << shift
-    return _read_only((np.searchsorted(sums[:-1], steps, side="right") - 1).astype(np.int32))
+    return _as_contiguous_read_only((np.searchsorted(sums[:-1], steps, side="right") - 1).astype(np.int32))
 
 
 def _running_sums(values: Integers) -> Integers:
-    return _read_only(np.concatenate([[0], np.cumsum(values)]))
+    return _as_contiguous_read_only(np.concatenate([[0], np.cumsum(values)]))
 
 
-def _read_only(values: NDArray[Any]) -> NDArray[Any]:
+def _as_contiguous_read_only(values: NDArray[Any]) -> NDArray[Any]:
     found = np.ascontiguousarray(values)
     found.setflags(write=False)
     return found
@@ -173,7 +173,7 @@ def _excesses_over_reference(
     shared = int(plan.edges[-1])
     unheld = (shared - np.where(present, lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
     slope = np.full(len(masses), np.inf)
-    rows = ~is_sum_within(np.where(present, upper - lower, 0), TOTAL - shared)
+    rows = ~is_row_sum_within(np.where(present, upper - lower, 0), TOTAL - shared)
     if rows.any():
         slope[rows], _ = solve_support_lists(masses[rows], lengths[rows], low[rows], high[rows], unheld[rows])
     with np.errstate(over="ignore"):
@@ -182,7 +182,7 @@ def _excesses_over_reference(
     return np.asarray(inside.astype(np.int64) - lower)
 
 
-def _outcome_over_reference(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) -> int:
+def _outcome_beyond_shared_over_reference(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) -> int:
     """The outcome of an integer beyond the shared part, for a client with excess `own` at `held`."""
     shared = int(plan.edges[-1])
     rest = uniform - shared
@@ -206,7 +206,7 @@ def _outcome_over_reference(plan: ReferencePlan, held: list[int], own: list[int]
         """Portions of the outcomes outside the support before this one."""
         return -(-(int(plan.portions[place]) - before) * limit // whole) if limit else 0
 
-    def room(first: int, last: int) -> int:
+    def remaining_room(first: int, last: int) -> int:
         """The remaining room of outcomes first..last - 1, none of them held."""
         high = int(plan.room[last] - plan.room[first])
         return (
@@ -218,12 +218,12 @@ def _outcome_over_reference(plan: ReferencePlan, held: list[int], own: list[int]
 
     first = 0
     for place, excess in zip([*held, plan.size], [*own, 0], strict=True):
-        gap = room(first, place)
+        gap = remaining_room(first, place)
         if rest < gap:
             low, high = first, place
             while high - low > 1:
                 middle = (low + high) // 2
-                low, high = (middle, high) if room(first, middle) <= rest else (low, middle)
+                low, high = (middle, high) if remaining_room(first, middle) <= rest else (low, middle)
             return low
         rest -= gap
         if place < plan.size:
@@ -283,10 +283,10 @@ def draw(
         drawn[first:last], shared = np.searchsorted(plan.edges, uniform, side="right") - 1, int(plan.edges[-1])
     own = np.flatnonzero(uniform >= shared)
     for row, found in zip(
-        own, _unshared_outcomes(plan, [laws[row] for row in own], uniform[own].tolist()), strict=True
+        own, _outcomes_beyond_shared_part(plan, [laws[row] for row in own], uniform[own].tolist()), strict=True
     ):
         drawn[first + row] = found
-    note_order_and_digest(words, slice(first, last), order, digest)
+    store_order_and_digest(words, slice(first, last), order, digest)
     if within.size:
         within[first:last] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return -1
@@ -299,20 +299,20 @@ def laws_and_messages(size: int, clients: ClientColumns, first: int, last: int) 
         raise RefusedRow(first + int(np.argmax(lengths > LONGEST)), 0, REFUSED_OVERFLOW)
     if clients.counts.size or clients.weights.size:
         laws = list(_laws_of_counts_or_weights(size, clients, first, last))
-        return laws, list(map(_encode_message, _message_heads(clients, first, last), laws))
-    outcomes, numbers, edges = _counted_records(size, clients, first, last, lengths)
+        return laws, list(map(_encode_message, _encode_message_heads(clients, first, last), laws))
+    outcomes, numbers, edges = _count_records_by_outcome(size, clients, first, last, lengths)
     laws = [(outcomes[begin:end], numbers[begin:end]) for begin, end in pairwise(edges)]
     if numbers.size and (int(numbers.max()) >> 32 or int(outcomes.max()) >> 32):
-        return laws, list(map(_encode_message, _message_heads(clients, first, last), laws))
+        return laws, list(map(_encode_message, _encode_message_heads(clients, first, last), laws))
     held = (
         ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
     )  # all at once: as `_encode_message` writes each
     parts = (held[8 * begin : 8 * end] for begin, end in pairwise(edges))
-    return laws, list(map(operator.add, _narrow_message_heads(clients, first, last), parts))
+    return laws, list(map(operator.add, _encode_narrow_message_heads(clients, first, last), parts))
 
 
 def draw_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
-    """The eight words of each client, a row each, as `discreet.release._randomness.draw_words` gives them."""
+    """The eight words of each client, a row each, as `discreet.release._randomness.pseudo_random_words_of_client` gives them."""
     hashed = [
         hashlib.blake2b(message, key=key.value, person=keyed.DRAW_PERSON, digest_size=8 * keyed.WORDS).digest()
         for message in messages
@@ -320,7 +320,7 @@ def draw_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
     return np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, keyed.WORDS)
 
 
-def note_order_and_digest(
+def store_order_and_digest(
     words: NDArray[np.uint64], rows: slice, order: NDArray[np.uint64], digest: NDArray[np.uint64]
 ) -> None:
     """Take from the words what to sort clients by and what the digest of the input adds up, where they are asked for."""
@@ -336,12 +336,12 @@ def _laws_of_counts_or_weights(size: int, clients: ClientColumns, first: int, la
         held = slice(clients.ends[row], clients.ends[row + 1])
         outcomes = clients.outcomes[held].tolist()
         if clients.counts.size:
-            yield _law_arrays(_law_of_counts(row, size, outcomes, clients.counts[held].tolist()))
+            yield _law_as_arrays(_law_of_counts(row, size, outcomes, clients.counts[held].tolist()))
         else:
-            yield _law_arrays(_law_of_weights(row, size, outcomes, clients.weights[held].tolist()))
+            yield _law_as_arrays(_law_of_weights(row, size, outcomes, clients.weights[held].tolist()))
 
 
-def _counted_records(
+def _count_records_by_outcome(
     size: int, clients: ClientColumns, first: int, last: int, lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], list[int]]:
     """(the outcomes of all clients, how often each came over their common divisor, where each client's begin and end)."""
@@ -400,7 +400,7 @@ def _law_of_weights(row: int, size: int, outcomes: list[int], weights: list[floa
     return keyed.integer_law_of_weights(outcomes, weights)
 
 
-def _law_arrays(numbers: dict[int, int]) -> Law:
+def _law_as_arrays(numbers: dict[int, int]) -> Law:
     return np.array(list(numbers), dtype=np.uint64), np.array(list(numbers.values()), dtype=np.uint64)
 
 
@@ -414,9 +414,9 @@ class _MessageHead(NamedTuple):
     rest: bytes
 
 
-def _message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[_MessageHead]:
+def _encode_message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[_MessageHead]:
     if clients.integers.size:
-        yield from map(_integer_message_head, clients.integers[first:last].tolist())
+        yield from map(_encode_integer_message_head, clients.integers[first:last].tolist())
         return
     start = int(clients.text_ends[first])
     text = clients.text[start : clients.text_ends[last]].tobytes()
@@ -427,17 +427,17 @@ def _message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[_M
             keyed.as_integer_name(name.decode()) if end - begin <= _LONGEST_INTEGER and name[-1:].isdigit() else name
         )
         if isinstance(client, int):
-            yield _integer_message_head(client)
+            yield _encode_integer_message_head(client)
         else:
             yield _MessageHead(
                 keyed.TEXT_CLIENT + 256 * keyed.NARROW_FORM + 65536 * (end - begin), name + bytes((begin - end) % 8)
             )
 
 
-def _narrow_message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[bytes]:
+def _encode_narrow_message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[bytes]:
     """The same as bytes, where all messages have the narrow form."""
     if not clients.integers.size:
-        for head in _message_heads(clients, first, last):
+        for head in _encode_message_heads(clients, first, last):
             yield struct.pack("<Q", head.header) + head.rest
         return
     words = np.empty((last - first, 2), dtype="<u8")
@@ -449,7 +449,7 @@ def _narrow_message_heads(clients: ClientColumns, first: int, last: int) -> Iter
     yield from (written[place : place + 16] for place in range(0, len(written), 16))
 
 
-def _integer_message_head(client: int) -> _MessageHead:
+def _encode_integer_message_head(client: int) -> _MessageHead:
     return _MessageHead(keyed.INTEGER_CLIENT + 256 * keyed.NARROW_FORM, struct.pack("<q", client))
 
 
@@ -462,12 +462,12 @@ def _encode_message(head: _MessageHead, law: Law) -> bytes:
     return struct.pack("<Q", head.header) + head.rest + ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
 
 
-def _unshared_outcomes(plan: UniformPlan | ReferencePlan, laws: list[Law], uniform: list[int]) -> list[int]:
+def _outcomes_beyond_shared_part(plan: UniformPlan | ReferencePlan, laws: list[Law], uniform: list[int]) -> list[int]:
     """The outcomes of integers beyond the shared part."""
     found = [
         0 if numbers.size else _outcome_without_records(plan, uniform[row]) for row, (_, numbers) in enumerate(laws)
     ]
-    for some in _padded_laws(laws):
+    for some in _pad_laws_by_length(laws):
         if isinstance(plan, UniformPlan):
             own, base = _excesses_over_uniform(plan, some.masses, some.lengths)
         else:
@@ -476,17 +476,17 @@ def _unshared_outcomes(plan: UniformPlan | ReferencePlan, laws: list[Law], unifo
             number = some.lengths[line]
             held, mine = some.outcomes[line, :number].tolist(), own[line, :number].tolist()
             if isinstance(plan, UniformPlan):
-                found[row] = _outcome_over_uniform(plan, held, mine, int(base[line, 0]), uniform[row])
+                found[row] = _outcome_beyond_shared_over_uniform(plan, held, mine, int(base[line, 0]), uniform[row])
             else:
-                found[row] = _outcome_over_reference(plan, held, mine, uniform[row])
+                found[row] = _outcome_beyond_shared_over_reference(plan, held, mine, uniform[row])
     return found
 
 
 def _outcome_without_records(plan: UniformPlan | ReferencePlan, uniform: int) -> int:
     """The outcome of a client without records: one of the reference."""
     if isinstance(plan, UniformPlan):
-        return _outcome_over_uniform(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
-    return _outcome_over_reference(plan, [], [], uniform)
+        return _outcome_beyond_shared_over_uniform(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
+    return _outcome_beyond_shared_over_reference(plan, [], [], uniform)
 
 
 def _excesses_over_uniform(
@@ -496,7 +496,9 @@ def _excesses_over_uniform(
     slope, lift = np.full(len(masses), plan.slope), np.full(len(masses), plan.lift)
     if plan.projecting:
         slope, lift = solve_uniform_support_lists(masses, lengths, plan.size, plan.floor, plan.ceiling)
-    return _uniform_excess(plan, masses, slope, lift), _uniform_excess(plan, np.zeros((len(masses), 1)), slope, lift)
+    return _outcome_excess_over_uniform(plan, masses, slope, lift), _outcome_excess_over_uniform(
+        plan, np.zeros((len(masses), 1)), slope, lift
+    )
 
 
 class _PaddedLaws(NamedTuple):
@@ -508,7 +510,7 @@ class _PaddedLaws(NamedTuple):
     masses: NDArray[np.float64]
 
 
-def _padded_laws(laws: list[Law]) -> Iterator[_PaddedLaws]:
+def _pad_laws_by_length(laws: list[Law]) -> Iterator[_PaddedLaws]:
     """The non-empty laws, those of similar length together."""
     masses, places, held = [], [], []
     for row, (outcomes, numbers) in enumerate(laws):
@@ -536,7 +538,7 @@ def _rows_of_similar_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.i
         yield from (rows[start : start + step] for start in range(0, rows.size, step))
 
 
-def _uniform_excess(
+def _outcome_excess_over_uniform(
     plan: UniformPlan, mass: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
 ) -> Any:
     """As `_compiled._outcome_excess`: the affine law in units of 2^-62, clipped to the integer box, rounded down, less its lower end."""
@@ -548,7 +550,9 @@ def _uniform_excess(
     return np.fmin(np.fmax(float(plan.lower), value), float(plan.upper)).astype(np.int64) - plan.lower
 
 
-def _outcome_over_uniform(plan: UniformPlan, held: list[int], own: list[int], base: int, uniform: int) -> int:
+def _outcome_beyond_shared_over_uniform(
+    plan: UniformPlan, held: list[int], own: list[int], base: int, uniform: int
+) -> int:
     """The outcome of an integer beyond the shared part."""
     found, rest = _locate_in_gaps(uniform - plan.size * plan.lower, base, own, held, plan.size)
     if found >= 0:

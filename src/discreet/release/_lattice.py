@@ -95,7 +95,7 @@ def portion_sizes(floors: Floats, lower: Integers, upper: Integers, shared: int)
     return np.minimum(fine, floor_product(np.maximum(upper - lower - 1, 0), Fraction(TOTAL, rest), TOTAL))
 
 
-def is_sum_within(spans: Integers, available: int) -> NDArray[np.bool_]:
+def is_row_sum_within(spans: Integers, available: int) -> NDArray[np.bool_]:
     """Whether the sum of each row, without overflow, is at most `available`: then a client's outcomes are all at their ceilings."""
     low = (spans & _MASK).sum(axis=-1)
     high = (spans >> _HALF).sum(axis=-1) + (low >> _HALF)
@@ -112,12 +112,12 @@ def portion_out_units(parts: Integers, missing: Integers, shared: int, bits: int
     """The part of each outcome in `missing` units (..., 1), fewer than 2^bits; `parts` (..., k) is S outside the support, else 0."""
     ends = np.cumsum(parts, axis=-1)
     whole = ends[..., -1:]
-    limit = np.minimum(missing, scale_in_equal_steps(whole, np.int64(TOTAL - shared), np.int64(TOTAL)))
-    given = limit - scale_in_equal_steps(whole - ends, limit, np.maximum(whole, 1), bits)
+    limit = np.minimum(missing, scaled_floor_in_equal_steps(whole, np.int64(TOTAL - shared), np.int64(TOTAL)))
+    given = limit - scaled_floor_in_equal_steps(whole - ends, limit, np.maximum(whole, 1), bits)
     return np.asarray(np.diff(given, axis=-1, prepend=np.int64(0)))
 
 
-def scale_in_equal_steps(values: Integers, many: Any, whole: Any, bits: int = BITS + 1) -> Integers:
+def scaled_floor_in_equal_steps(values: Integers, many: Any, whole: Any, bits: int = BITS + 1) -> Integers:
     """floor(value * many / whole) for 0 <= value <= whole <= 2^62 and many < 2^bits, bit by bit: the same steps for all numbers."""
     value, many, whole = (np.asarray(each).astype(np.uint64) for each in (values, many, whole))
     quotient = np.zeros(np.broadcast(value, many, whole).shape, dtype=np.uint64)
@@ -154,7 +154,7 @@ class Lattice:
     @classmethod
     def of(cls, box: Box, epsilon: float) -> "Lattice":
         """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
-        lattice = cls._nearest_within(box, at_most_exp(epsilon))
+        lattice = cls._nearest_lattice_within_ratio(box, at_most_exp(epsilon))
         if lattice is None:
             raise DiscreetError(
                 f"epsilon = {epsilon:g} is too small for an exact release over {box.size} outcomes in {BITS}-bit integers; "
@@ -176,7 +176,7 @@ class Lattice:
         for units in (0, *(1 << shift for shift in range(_INWARDS))):
             ratio = 1 + (Fraction(widest) - 1) * (1 - Fraction(units, 1 << 52))
             for raised in (1.0, 1.0 + units * 2.0**-52):
-                lattice = cls._nearest_within(box, ratio, raised=raised)
+                lattice = cls._nearest_lattice_within_ratio(box, ratio, raised=raised)
                 if lattice is not None and lattice.keeps_privacy(privacy):
                     return lattice
         raise DiscreetError(
@@ -186,17 +186,19 @@ class Lattice:
     keeping = OldName("for_privacy", of_class=True)
 
     @classmethod
-    def _nearest_within(cls, box: Box, ratio: Fraction, *, raised: float | None = None) -> "Lattice | None":
+    def _nearest_lattice_within_ratio(
+        cls, box: Box, ratio: Fraction, *, raised: float | None = None
+    ) -> "Lattice | None":
         """The integer box nearest to a box with upper <= ratio lower exactly, or None; `raised`: a factor that raises the lower bounds."""
         ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
         for lower in _lower_bound_candidates(
             np.asarray(box.lower) * TOTAL * (raised or 1.0), raised is not None or ratio > box.size
         ):
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
-            widest = largest_representable(lower + np.minimum(room, TOTAL - lower))
+            widest = largest_float_integers(lower + np.minimum(room, TOTAL - lower))
             for upper in (np.clip(widest, lower, np.maximum(ceiling, lower)), widest):
-                lattice = cls(box, _number_or_array(lower), _number_or_array(upper))
-                if lattice._is_sound():
+                lattice = cls(box, _as_number_or_read_only_array(lower), _as_number_or_read_only_array(upper))
+                if lattice._bounds_allow_weights():
                     return lattice
         return None
 
@@ -206,11 +208,11 @@ class Lattice:
 
     keeps = OldName("keeps_privacy")
 
-    def _is_sound(self) -> bool:
+    def _bounds_allow_weights(self) -> bool:
         """1 <= L <= U <= 2^62, and sum L <= 2^62 <= sum U."""
         lower, upper = np.asarray(self.lower), np.asarray(self.upper)
         ordered = (lower >= 1).all() and (lower <= upper).all() and (upper <= TOTAL).all()
-        return bool(ordered) and self.shared_total <= TOTAL <= self._total_of_bound(self.upper)
+        return bool(ordered) and self.shared_total <= TOTAL <= self._sum_of_bound(self.upper)
 
     @property
     def largest_ratio(self) -> Fraction:
@@ -223,14 +225,14 @@ class Lattice:
     @cached_property
     def shared_total(self) -> int:
         """sum L: how many of the 2^62 integers are answered independently of the client."""
-        return self._total_of_bound(self.lower)
+        return self._sum_of_bound(self.lower)
 
     @cached_property
     def shared_edges(self) -> Integers:
         """Running sums of L, for a reference that is not uniform (empty when it is)."""
         return np.empty(0, dtype=np.int64) if isinstance(self.lower, int) else np.cumsum(self.lower)
 
-    def _total_of_bound(self, bound: int | Integers) -> int:
+    def _sum_of_bound(self, bound: int | Integers) -> int:
         if isinstance(bound, int):
             return bound * self.box.size
         return exact_sum(bound)
@@ -267,16 +269,16 @@ class Lattice:
             excess[row] = hand_out_units(wanted[row], room)
         missing = room - excess.sum(axis=1)
         if isinstance(self.lower, int):
-            return excess, self._hand_out_missing_units(excess, missing)
+            return excess, self._fill_missing_units(excess, missing)
         portion = np.zeros_like(excess)
         for bits, rows in ((16, missing < 1 << 16), (BITS + 1, missing >= 1 << 16)):
             some = rows & portioning[:, 0]
             if some.any():
                 parts = np.where(held[some], 0, self.portions)
                 portion[some] = portion_out_units(parts, missing[some, None], self.shared_total, bits)
-        return excess, portion, self._hand_out_missing_units(excess + portion, missing - portion.sum(axis=1))
+        return excess, portion, self._fill_missing_units(excess + portion, missing - portion.sum(axis=1))
 
-    def _hand_out_missing_units(self, given: Integers, missing: Integers) -> Integers:
+    def _fill_missing_units(self, given: Integers, missing: Integers) -> Integers:
         """The missing units, for the outcomes that have room, in order."""
         capacity = np.asarray(self.upper) - np.asarray(self.lower)
         fill = np.zeros_like(given)
@@ -288,7 +290,7 @@ class Lattice:
         """W for every row: the exact distribution of the draw."""
         return np.asarray(sum(self.parts(laws, slope, lift)) + self.lower)
 
-    def pick(
+    def outcomes_of_integers(
         self,
         laws: Floats,
         slope: Floats,
@@ -323,17 +325,17 @@ def _lower_bound_candidates(exact: Floats, upwards: bool) -> Iterator[Integers]:
     moved.
     """
 
-    def integers(values: Floats) -> Integers:
+    def clip_to_integers(values: Floats) -> Integers:
         return np.clip(values, 1.0, float(TOTAL)).astype(np.int64)
 
     if upwards:
-        yield integers(np.ceil(exact))
+        yield clip_to_integers(np.ceil(exact))
     for units in (0, 1, -1, 2, -2, 4, -4, 8, -8):
-        yield integers(np.floor(exact * (1.0 + units * 2.0**-52)))
-    yield integers(np.ceil(exact))
+        yield clip_to_integers(np.floor(exact * (1.0 + units * 2.0**-52)))
+    yield clip_to_integers(np.ceil(exact))
 
 
-def _number_or_array(values: Integers) -> int | Integers:
+def _as_number_or_read_only_array(values: Integers) -> int | Integers:
     """One number for a uniform reference, else a read-only array."""
     if values.ndim == 0:
         return int(values)
@@ -342,7 +344,7 @@ def _number_or_array(values: Integers) -> int | Integers:
     return values
 
 
-def largest_representable(values: Integers) -> Integers:
+def largest_float_integers(values: Integers) -> Integers:
     """The largest integers at most these that a float represents exactly: their leading 53 bits."""
     spare = np.maximum(np.frexp(values.astype(np.float64))[1] - 53, 0)
     return np.asarray((values >> spare) << spare)
@@ -373,10 +375,10 @@ def outcomes(lattice: Lattice, laws: Floats, mixing: Affine | None, uniform: Int
     Raises:
         DiscreetError: for rows that are no laws, and for other arguments than these.
     """
-    _check_draw_arguments(lattice, laws, mixing, dimensions=2)
+    _refuse_wrong_draw_arguments(lattice, laws, mixing, dimensions=2)
     if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != laws.shape[:1]:
         raise DiscreetError("uniform does not hold one 64-bit integer for each law; pass Randomness.integers(n)")
-    return _draw_and_solve(lattice, laws, mixing, uniform, keeping=mixing is not None)[0]
+    return _outcomes_with_slopes_and_lifts(lattice, laws, mixing, uniform, keeping=mixing is not None)[0]
 
 
 def weights(lattice: Lattice, laws: Floats, mixing: Affine | None) -> Integers:
@@ -393,14 +395,14 @@ def weights(lattice: Lattice, laws: Floats, mixing: Affine | None) -> Integers:
     Raises:
         DiscreetError: for rows that are no laws, and for other arguments than these.
     """
-    _check_draw_arguments(lattice, laws, mixing, dimensions=2)
+    _refuse_wrong_draw_arguments(lattice, laws, mixing, dimensions=2)
     # so that every row is solved
     past_shared = np.full(len(laws), min(lattice.shared_total, TOTAL - 1), dtype=np.int64)
-    _, slope, lift = _draw_and_solve(lattice, laws, mixing, past_shared)
+    _, slope, lift = _outcomes_with_slopes_and_lifts(lattice, laws, mixing, past_shared)
     return lattice.weights(laws, slope, lift)
 
 
-def _check_draw_arguments(lattice: Lattice, laws: Floats, mixing: Affine | None, *, dimensions: int) -> None:
+def _refuse_wrong_draw_arguments(lattice: Lattice, laws: Floats, mixing: Affine | None, *, dimensions: int) -> None:
     """Refuse arguments of another kind or shape. What the laws hold is not shown: it is the clients' own."""
     check_kind("lattice", lattice, Lattice, "pass the lattice of a sampler")
     if mixing is not None:
@@ -411,7 +413,7 @@ def _check_draw_arguments(lattice: Lattice, laws: Floats, mixing: Affine | None,
         raise DiscreetError(f"the law is on {laws.shape[-1]:,} outcomes and the lattice on {lattice.box.size:,}")
 
 
-def _draw_and_solve(
+def _outcomes_with_slopes_and_lifts(
     lattice: Lattice, laws: Floats, mixing: Affine | None, uniform: Integers, *, keeping: bool = True
 ) -> tuple[Integers, Floats, Floats]:
     """Outcomes, slopes and lifts (the latter empty unless `keeping`).
@@ -424,7 +426,7 @@ def _draw_and_solve(
     lift = np.full(kept, 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
     compiled = compiled_for(estimated_numpy_seconds(laws.size))
-    draw = import_module("discreet.release._compiled").draw if compiled else _draw_in_numpy
+    draw = import_module("discreet.release._compiled").draw if compiled else _store_outcomes_in_numpy
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
         refuse_bad_law(laws, bad)
@@ -433,7 +435,7 @@ def _draw_and_solve(
     return out, slope, lift
 
 
-def _draw_in_numpy(
+def _store_outcomes_in_numpy(
     lattice: Lattice,
     laws: Floats,
     projecting: bool,
@@ -447,14 +449,16 @@ def _draw_in_numpy(
         bad = first_invalid_row(laws[rows])
         if bad >= 0:
             return int(rows.start) + bad
-        steep, raised = _solve_laws(lattice, laws[rows]) if projecting else (slope[rows], lift[rows])
+        steep, raised = (
+            _slopes_and_lifts_of_projections(lattice, laws[rows]) if projecting else (slope[rows], lift[rows])
+        )
         if slope.size:
             slope[rows], lift[rows] = steep, raised
-        out[rows] = lattice.pick(laws[rows], steep, raised, uniform[rows])
+        out[rows] = lattice.outcomes_of_integers(laws[rows], steep, raised, uniform[rows])
     return -1
 
 
-def _solve_laws(lattice: Lattice, laws: Floats) -> tuple[Floats, Floats]:
+def _slopes_and_lifts_of_projections(lattice: Lattice, laws: Floats) -> tuple[Floats, Floats]:
     """(slope, lift) for each row.
 
     Over a reference that is not uniform, the mass of outcomes outside the support is summed in integers, so that the order of summation does
@@ -466,7 +470,9 @@ def _solve_laws(lattice: Lattice, laws: Floats) -> tuple[Floats, Floats]:
     held = laws > NEGLIGIBLE
     unheld = (lattice.shared_total - np.where(held, lattice.lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
     slope, lift = np.full(len(laws), np.inf), np.zeros(len(laws))
-    rows = ~is_sum_within(np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared_total)
+    rows = ~is_row_sum_within(
+        np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared_total
+    )
     if rows.any():
         slope[rows], lift[rows] = solve_rows_on_support(
             laws[rows], np.asarray(box.lower), np.asarray(box.ceiling), unheld[rows]
@@ -494,14 +500,14 @@ def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | Non
     Raises:
         DiscreetError: for what is no law, and for other arguments than these.
     """
-    _check_draw_arguments(lattice, law, mixing, dimensions=1)
+    _refuse_wrong_draw_arguments(lattice, law, mixing, dimensions=1)
     uniform = check_count("uniform", uniform, least=0, most=TOTAL - 1)
     if not is_law(law[None, :])[0]:
         refuse_bad_law(law[None, :], 0)
     rest = np.int64(uniform - lattice.shared_total)
     which = np.int64(rest >= 0)
     found = [np.count_nonzero(np.cumsum(np.broadcast_to(lattice.lower, law.shape)) <= uniform)]
-    for part in parts_in_constant_time(lattice, law, mixing):
+    for part in weight_parts_in_constant_time(lattice, law, mixing):
         ends = np.cumsum(part)
         found.append(np.count_nonzero(ends <= rest))
         rest = rest - ends[-1]
@@ -509,12 +515,12 @@ def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | Non
     return int(np.array(found)[np.minimum(which, len(found) - 1)])
 
 
-def parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None) -> tuple[Integers, ...]:
+def weight_parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None) -> tuple[Integers, ...]:
     """The parts added to L, as `Lattice.parts` of one row: the excess, the portions unless the reference is uniform, the fill."""
     mass = np.where(law > NEGLIGIBLE, law, 0.0)
     portioning = mixing is None and not isinstance(lattice.lower, int)
     slope, lift = (
-        _solve_in_constant_time(lattice, mass)
+        _slope_and_lift_in_constant_time(lattice, mass)
         if mixing is None
         else (np.float64(mixing.slope), np.float64(mixing.lift))
     )
@@ -522,16 +528,16 @@ def parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None)
     value = mass * (slope * TOTAL) + (lift * np.asarray(lattice.box.lower)) * TOTAL
     low, high = np.asarray(lattice.lower, dtype=np.float64), np.asarray(lattice.upper, dtype=np.float64)
     wanted = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(lattice.lower)
-    excess = _hand_out_in_constant_time(wanted, np.int64(TOTAL - lattice.shared_total))
+    excess = _hand_out_units_in_constant_time(wanted, np.int64(TOTAL - lattice.shared_total))
     missing = np.int64(TOTAL - lattice.shared_total) - excess.sum()
     capacity = np.asarray(lattice.upper) - np.asarray(lattice.lower)
     if not portioning:
-        return excess, _hand_out_in_constant_time(capacity - excess, missing)
+        return excess, _hand_out_units_in_constant_time(capacity - excess, missing)
     portion = portion_out_units(np.where(mass > 0.0, 0, lattice.portions), np.array([missing]), lattice.shared_total)
-    return excess, portion, _hand_out_in_constant_time(capacity - excess - portion, missing - portion.sum())
+    return excess, portion, _hand_out_units_in_constant_time(capacity - excess - portion, missing - portion.sum())
 
 
-def _solve_in_constant_time(lattice: Lattice, mass: Floats) -> tuple[np.float64, np.float64]:
+def _slope_and_lift_in_constant_time(lattice: Lattice, mass: Floats) -> tuple[np.float64, np.float64]:
     """(slope, lift) of the projection."""
     lower, ceiling = lattice.box.lower, lattice.box.ceiling
     low, high = np.array(_LOWEST.view(np.int64)), np.array(_HIGHEST.view(np.int64))
@@ -550,7 +556,7 @@ def _solve_in_constant_time(lattice: Lattice, mass: Floats) -> tuple[np.float64,
     return np.float64(high.view(np.float64)), np.float64(np.where(saturated, lift, 0.0))
 
 
-def _hand_out_in_constant_time(wanted: Integers, available: np.int64) -> Integers:
+def _hand_out_units_in_constant_time(wanted: Integers, available: np.int64) -> Integers:
     """The share of each outcome when `available` units are handed out in order: `hand_out_units` without branches."""
     low = np.cumsum(wanted & _MASK)
     high = np.cumsum(wanted >> _HALF) + (low >> _HALF)

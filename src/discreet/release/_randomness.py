@@ -119,15 +119,15 @@ class SystemEntropy:
         count, places = len(found), found.view(np.uint64)
         if count <= _WORTH_A_THREAD:
             if count:
-                _read_entropy(places)
+                _fill_with_entropy(places)
             yield count
             return
         threads = min(_MOST_THREADS, os.cpu_count() or 1)
         step = min(_TOGETHER, max(_WORTH_A_THREAD, -(-count // threads)))
         parts = [places[start : start + step] for start in range(0, count, step)]
         done = 0
-        for part in _entropy_threads(threads).map(
-            _read_entropy, parts
+        for part in _entropy_thread_pool(threads).map(
+            _fill_with_entropy, parts
         ):  # several threads read, since one alone would be the bottleneck
             done += part
             yield done
@@ -140,19 +140,19 @@ def entropy_bytes(count: int) -> bytes:
     return os.urandom(count)
 
 
-def _read_entropy(places: NDArray[np.uint64]) -> int:
+def _fill_with_entropy(places: NDArray[np.uint64]) -> int:
     np.right_shift(np.frombuffer(os.urandom(places.nbytes), dtype=np.uint64), np.uint64(64 - BITS), out=places)
     return len(places)
 
 
 @lru_cache(maxsize=1)
-def _entropy_threads(threads: int) -> ThreadPoolExecutor:
+def _entropy_thread_pool(threads: int) -> ThreadPoolExecutor:
     """A permanent thread pool: starting threads takes as long as reading a million integers."""
     return ThreadPoolExecutor(threads, thread_name_prefix="discreet-entropy")
 
 
 if hasattr(os, "register_at_fork"):  # a fork copies no threads: a child starts its own
-    os.register_at_fork(after_in_child=_entropy_threads.cache_clear)
+    os.register_at_fork(after_in_child=_entropy_thread_pool.cache_clear)
 
 
 class FixedIntegers:
@@ -234,7 +234,7 @@ def integer_law_of_counts(outcomes: Iterable[int], counts: Iterable[int]) -> dic
 
 def integer_law_of_weights(outcomes: Iterable[int], weights: Iterable[float]) -> dict[int, int]:
     """The same for records with weights. (`discreet.release._canonical_records` computes both for millions of clients.)"""
-    sums = _sums_by_outcome(outcomes, [_in_smallest_units(weight) for weight in weights])
+    sums = _sums_by_outcome(outcomes, [_weight_in_smallest_units(weight) for weight in weights])
     total = sum(sums.values())
     held = {x: each for x, each in sums.items() if each << NOTHING_BITS >= total}
     bits = SHARE_BITS + (len(held) - 1).bit_length() if held else 0
@@ -254,7 +254,7 @@ def _divide_by_gcd(numbers: dict[int, int]) -> dict[int, int]:
     return {x: number // common for x, number in numbers.items() if number}
 
 
-def _in_smallest_units(weight: float) -> int:
+def _weight_in_smallest_units(weight: float) -> int:
     """A float in units of 2^-1074."""
     numerator, denominator = float(weight).as_integer_ratio()
     return (numerator << _SMALLEST_BITS) // denominator
@@ -384,10 +384,10 @@ def write_secret(path: str | Path) -> None:
     """
     fix = "replacing a secret would release every client anew; choose another name"
     with atomic_write(path, what="secret file", private=True, fix=fix) as file:
-        file.write(secret_line(fresh_secret().value))
+        file.write(secret_file_content(fresh_secret().value))
 
 
-def secret_line(secret: bytes) -> bytes:
+def secret_file_content(secret: bytes) -> bytes:
     """The content of a secret's file."""
     return b"discreet-secret-1 " + secret.hex().encode() + b"\n"
 
@@ -413,9 +413,11 @@ def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
         most=_LARGEST_FILE,
         fix=_THE_SAME,
         after=" (and make a new one if they may have)",
-        check=lambda status: _check_single_hard_link(path, status),
+        check=lambda status: _refuse_second_hard_link(path, status),
     )
-    return Secret(parse_secret(content, path), rounds_path(path) if state is None else check_path("state", state))
+    return Secret(
+        parse_secret(content, path), rounds_record_path(path) if state is None else check_path("state", state)
+    )
 
 
 def parse_secret(content: bytes, path: str | Path) -> bytes:
@@ -426,7 +428,7 @@ def parse_secret(content: bytes, path: str | Path) -> bytes:
     return bytes.fromhex(found[1].decode())
 
 
-def _check_single_hard_link(path: str | Path, status: os.stat_result) -> None:
+def _refuse_second_hard_link(path: str | Path, status: os.stat_result) -> None:
     if status.st_nlink > 1:
         folder = shlex.quote(os.path.dirname(os.path.realpath(path)))
         raise DiscreetError(
@@ -447,7 +449,7 @@ def as_secret(secret: "Secret | str | Path | None") -> Secret | None:
     return read_secret(secret)
 
 
-def rounds_path(path: str | Path) -> Path:
+def rounds_record_path(path: str | Path) -> Path:
     """The default path of the record of rounds of a secret's file."""
     return Path(f"{os.path.realpath(path)}.rounds")
 
@@ -479,7 +481,9 @@ def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[
     return head + b"".join(struct.pack("<QQ", x, number) for x, number in law.items())
 
 
-def draw_words(key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> tuple[int, ...]:
+def pseudo_random_words_of_client(
+    key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]
+) -> tuple[int, ...]:
     """The eight pseudo-random 64-bit words of a client. (`discreet.release._client_draws_compiled` computes them for millions at a time.)"""
     hashed = hashlib.blake2b(
         client_message(client, outcomes, counts), key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS
@@ -487,7 +491,7 @@ def draw_words(key: RunKey, client: int | str, outcomes: Sequence[int], counts: 
     return struct.unpack(f"<{WORDS}Q", hashed.digest())
 
 
-def uniform_integer(first_word: int) -> int:
+def uniform_integer_of_word(first_word: int) -> int:
     """The uniform integer in [0, 2^62) of a first word."""
     return first_word >> (64 - BITS)
 

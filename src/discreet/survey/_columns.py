@@ -24,7 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.labelled import plain_column
-from discreet.domain import CellDomain, Domain, Interval, Labels, Numbers, as_domain, numbers_or_nan, whole_numbers
+from discreet.domain import (
+    CellDomain,
+    Domain,
+    Interval,
+    Labels,
+    Numbers,
+    as_domain,
+    numbers_or_nan,
+    whole_floats_as_integers,
+)
 from discreet.errors import DiscreetError, check_count, check_kind
 
 Floats = NDArray[np.float64]
@@ -218,7 +227,7 @@ class SurveyColumns(Mapping[str, Domain]):
             if isinstance(domain, CellDomain):
                 found = domain.find_cells(np.clip(numbers_or_nan(values), domain.edges[0], domain.edges[-1]))
             else:
-                found = domain.find_numbers(whole_numbers(values) if isinstance(domain, Numbers) else values)
+                found = domain.find_numbers(whole_floats_as_integers(values) if isinstance(domain, Numbers) else values)
             known &= found >= 0
             rows += np.maximum(found, 0) * self.strides[name]
         return np.where(known, rows, -1)

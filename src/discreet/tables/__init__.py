@@ -10,10 +10,10 @@ with imports_on_first_use(globals(), extra="cli"):
     from discreet.tables._arrow import (
         ArrowStream as ArrowStream,
         check_batch as check_batch,
-        is_text as is_text,
-        names_of as names_of,
-        published_batch as published_batch,
-        samples_of as samples_of,
+        is_text_type as is_text_type,
+        outcomes_as_samples as outcomes_as_samples,
+        released_samples_batch as released_samples_batch,
+        unique_column_names as unique_column_names,
         without_dictionaries as without_dictionaries,
     )
     from discreet.tables._columns import Columns as Columns
@@ -24,14 +24,14 @@ with imports_on_first_use(globals(), extra="cli"):
         STANDARD as STANDARD,
         format_of as format_of,
     )
-    from discreet.tables._local import Release, sample, sample_file, writer_to as writer_to
+    from discreet.tables._local import Release, open_table_writer as open_table_writer, sample, sample_file
     from discreet.tables._raw_counts import (
         DryRun,
-        average_law as average_law,
+        average_law_of_clients as average_law_of_clients,
         client_laws as client_laws,
         dry_run,
-        example_counts as example_counts,
         find_misfits as find_misfits,
+        outcome_counts_by_client as outcome_counts_by_client,
     )
     from discreet.tables._reading import Reading as Reading, check_rows as check_rows
     from discreet.tables._request import (
@@ -40,7 +40,7 @@ with imports_on_first_use(globals(), extra="cli"):
         Summary,
         agreed_coding as agreed_coding,
         agreed_family as agreed_family,
-        refuse_domain as refuse_domain,
+        refuse_domain_beside_continuous_agreement as refuse_domain_beside_continuous_agreement,
     )
     from discreet.tables._sources import (
         FEW as FEW,
@@ -48,14 +48,17 @@ with imports_on_first_use(globals(), extra="cli"):
         NUMBERED as NUMBERED,
         ScannedSource as ScannedSource,
         Source as Source,
-        check_columns as check_columns,
         file_source as file_source,
-        first_few as first_few,
+        first_few_as_text as first_few_as_text,
         is_among_inputs as is_among_inputs,
         open_source as open_source,
-        source_of as source_of,
+        refuse_missing_columns as refuse_missing_columns,
+        source_of_table as source_of_table,
     )
-    from discreet.tables._text_files import client_name_texts as client_name_texts, sample_texts as sample_texts
+    from discreet.tables._text_files import (
+        client_names_as_texts_expression as client_names_as_texts_expression,
+        sample_texts_expression as sample_texts_expression,
+    )
 
 
 __all__ = [

@@ -41,7 +41,7 @@ _NUMBERS = {
 
 def check_batch(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """The columns of a batch (all, unless named), each checked to its last offset, index and byte of text."""
-    names_of(batch.schema, where)
+    unique_column_names(batch.schema, where)
     found = batch if columns is None else batch.select(list(columns))
     for name, column in zip(found.schema.names, found.columns, strict=True):
         try:
@@ -55,7 +55,7 @@ def check_batch(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None
     return found
 
 
-def names_of(schema: pa.Schema, where: str) -> list[str]:
+def unique_column_names(schema: pa.Schema, where: str) -> list[str]:
     """The names of the columns; an error unless they are texts without repetition."""
     try:
         names = list(schema.names)
@@ -65,20 +65,20 @@ def names_of(schema: pa.Schema, where: str) -> list[str]:
     return names
 
 
-def schema_of(schema: pa.Schema, where: str) -> pl.Schema:
+def polars_schema_of_arrow(schema: pa.Schema, where: str) -> pl.Schema:
     """The columns as polars sees them; columns that no engine reads have the type Unknown."""
-    names_of(schema, where)
-    return pl.Schema({field.name: _polars_type(field.type) for field in schema})
+    unique_column_names(schema, where)
+    return pl.Schema({field.name: _polars_type_of_arrow(field.type) for field in schema})
 
 
-def bounded_frames(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
+def split_batch_into_frames(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
     """A checked batch as frames of a bounded size, after unpacking dictionaries. Columns that no engine reads are left out."""
     readable = [field.name for field in batch.schema if is_readable_type(field.type)]
     batch = batch.select(readable)
     waiting = [batch.slice(first, _ROWS) for first in range(0, batch.num_rows, _ROWS)]
     while waiting:
         piece = waiting.pop(0)
-        if piece.num_rows > 1 and sum(map(_unpacked_bytes, piece.columns)) > _BYTES:
+        if piece.num_rows > 1 and sum(map(_unpacked_text_size, piece.columns)) > _BYTES:
             half = piece.num_rows // 2
             waiting[:0] = [piece.slice(0, half), piece.slice(half)]
             continue
@@ -100,7 +100,7 @@ def read_table_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
 def read_stream_batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     """The batches of a stream in memory as they come, not checked yet."""
     while True:
-        with arrow_errors("the stream", "ends early or is damaged"):
+        with translate_arrow_errors("the stream", "ends early or is damaged"):
             try:
                 batch = reader.read_next_batch()
             except StopIteration:
@@ -121,13 +121,13 @@ def cast_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column if column.type == kind else column.cast(kind)
 
 
-def number_column(numbers: NDArray[Any]) -> pa.Array:
+def numbers_as_arrow_column(numbers: NDArray[Any]) -> pa.Array:
     """Numbers as a column, without a copy. (The conversions of pyarrow and polars load pandas, if it is installed, or `numpy.ma`.)"""
     values = np.ascontiguousarray(numbers)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [None, pa.py_buffer(values)])
 
 
-def column_numbers(column: pa.Array) -> NDArray[Any]:
+def arrow_column_as_numbers(column: pa.Array) -> NDArray[Any]:
     """The numbers of a column without nulls, without a copy."""
     kind = np.dtype(column.type.to_pandas_dtype())
     content = column.buffers()[1]
@@ -146,7 +146,7 @@ class _ArrowExport:
         return self._column.__arrow_c_array__(requested_schema)
 
 
-def polars_series(column: pa.Array) -> pl.Series:
+def arrow_column_as_polars_series(column: pa.Array) -> pl.Series:
     """A checked column as polars reads it."""
     return pl.Series(_ArrowExport(column))
 
@@ -154,8 +154,13 @@ def polars_series(column: pa.Array) -> pl.Series:
 def take_rows(column: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
     """These rows of a column without nulls, of the same type."""
     if pa.types.is_integer(column.type):
-        return number_column(column_numbers(column)[rows])
-    return cast_column(polars_series(column).gather(polars_series(number_column(rows))).to_arrow(), column.type)
+        return numbers_as_arrow_column(arrow_column_as_numbers(column)[rows])
+    return cast_column(
+        arrow_column_as_polars_series(column)
+        .gather(arrow_column_as_polars_series(numbers_as_arrow_column(rows)))
+        .to_arrow(),
+        column.type,
+    )
 
 
 def texts_with_short_offsets(texts: pl.Series) -> pa.Array:
@@ -170,18 +175,18 @@ def texts_with_short_offsets(texts: pl.Series) -> pa.Array:
     return pa.StringArray.from_buffers(len(found), pa.py_buffer((ends - start).astype(np.int32)), letters)
 
 
-def is_text(kind: pa.DataType) -> bool:
+def is_text_type(kind: pa.DataType) -> bool:
     """Whether values are texts, in any layout."""
     view = bool(pa.types.is_string_view(kind)) if hasattr(pa.types, "is_string_view") else False
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or view)
 
 
-def is_list(kind: pa.DataType) -> bool:
+def is_list_type(kind: pa.DataType) -> bool:
     """Whether values are lists laid out end to end. (List views are not read: Arrow's cast of them reads past its own buffer.)"""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def is_date(kind: pa.DataType) -> bool:
+def is_date_type(kind: pa.DataType) -> bool:
     """Whether values are dates, or times without a time zone."""
     return bool(pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None))
 
@@ -189,13 +194,13 @@ def is_date(kind: pa.DataType) -> bool:
 def is_readable_type(kind: pa.DataType) -> bool:
     """Whether an engine reads such columns: numbers, texts, dictionaries of texts, dates, and lists of these."""
     if pa.types.is_dictionary(kind):
-        return is_text(kind.value_type)
-    if is_list(kind):
-        return not is_list(kind.value_type) and is_readable_type(kind.value_type)
-    return is_text(kind) or kind in _NUMBERS or bool(pa.types.is_decimal128(kind)) or is_date(kind)
+        return is_text_type(kind.value_type)
+    if is_list_type(kind):
+        return not is_list_type(kind.value_type) and is_readable_type(kind.value_type)
+    return is_text_type(kind) or kind in _NUMBERS or bool(pa.types.is_decimal128(kind)) or is_date_type(kind)
 
 
-def arrow_errors(name: str, what: str) -> AbstractContextManager[None]:
+def translate_arrow_errors(name: str, what: str) -> AbstractContextManager[None]:
     """Turn errors of Arrow about data from outside into errors of ours."""
     return translate_read_errors(name, what, pa.ArrowException)
 
@@ -203,16 +208,16 @@ def arrow_errors(name: str, what: str) -> AbstractContextManager[None]:
 def _type_without_dictionaries(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return pa.large_string()
-    if is_list(kind):
+    if is_list_type(kind):
         return pa.large_list(_type_without_dictionaries(kind.value_type))
     return pa.float32() if kind == pa.float16() else kind
 
 
-def _polars_type(kind: pa.DataType) -> Any:
-    if is_text(kind) or (pa.types.is_dictionary(kind) and is_readable_type(kind)):
+def _polars_type_of_arrow(kind: pa.DataType) -> Any:
+    if is_text_type(kind) or (pa.types.is_dictionary(kind) and is_readable_type(kind)):
         return pl.String()
-    if is_list(kind):
-        return pl.List(_polars_type(kind.value_type)) if is_readable_type(kind) else pl.Unknown()
+    if is_list_type(kind):
+        return pl.List(_polars_type_of_arrow(kind.value_type)) if is_readable_type(kind) else pl.Unknown()
     if kind in _NUMBERS:
         return _NUMBERS[kind]
     if pa.types.is_decimal128(kind):
@@ -226,9 +231,9 @@ def _polars_type(kind: pa.DataType) -> Any:
     return pl.Unknown()
 
 
-def _unpacked_bytes(column: pa.Array) -> int:
+def _unpacked_text_size(column: pa.Array) -> int:
     """The bytes of text that a column's dictionary unpacks to."""
-    while is_list(column.type):
+    while is_list_type(column.type):
         column = column.flatten()
     if not pa.types.is_dictionary(column.type):
         return 0
@@ -244,36 +249,38 @@ def _damaged_data_error(where: str, what: str) -> DiscreetError:
     )
 
 
-def published_batch(
+def released_samples_batch(
     clients: pa.Array, coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64], agreement_id: str
 ) -> pa.RecordBatch:
     """Clients and the outcomes that were drawn for them, as records (client, sample, agreement)."""
-    columns = [clients, samples_of(coding, outcomes, within), agreement_column(agreement_id, len(clients))]
+    columns = [clients, outcomes_as_samples(coding, outcomes, within), agreement_id_column(agreement_id, len(clients))]
     return pa.RecordBatch.from_arrays(columns, names=["client", "sample", "agreement"])
 
 
-def agreement_column(agreement_id: str, rows: int) -> pa.Array:
+def agreement_id_column(agreement_id: str, rows: int) -> pa.Array:
     """The agreement of every record, stored once."""
     return pa.DictionaryArray.from_arrays(
-        number_column(np.zeros(rows, dtype=np.int8)),
+        numbers_as_arrow_column(np.zeros(rows, dtype=np.int8)),
         texts_with_short_offsets(pl.Series([agreement_id])),
     )
 
 
-def samples_of(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
+def outcomes_as_samples(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
     """Outcome numbers as published: labels, the numbers, or the point `within` each cell."""
     match coding.domain:
         case Labels(labels):
-            found = pl.Series(labels, strict=True).gather(polars_series(number_column(outcomes)))
+            found = pl.Series(labels, strict=True).gather(
+                arrow_column_as_polars_series(numbers_as_arrow_column(outcomes))
+            )
             return (
                 texts_with_short_offsets(found)
                 if found.dtype == pl.String
                 else cast_column(found.to_arrow(), coding.sample_type)
             )
         case CellDomain() as cells:
-            return number_column(cells.within(outcomes, within))
+            return numbers_as_arrow_column(cells.within(outcomes, within))
         case _:
-            return number_column(outcomes)
+            return numbers_as_arrow_column(outcomes)
 
 
 _MARK, _CONTINUED = b"ARROW1", b"\xff\xff\xff\xff"
@@ -289,13 +296,13 @@ class ArrowStream:
     def __init__(self, name: str, file: Any) -> None:
         self.name = name
         self.read = 0  # batches
-        with arrow_errors(name, "is not an Arrow stream"):
+        with translate_arrow_errors(name, "is not an Arrow stream"):
             self._reader = pa.ipc.open_stream(_GuardedFile(name, file))
             self.schema: pa.Schema = self._reader.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         while True:
-            with arrow_errors(self.name, "ends early or is damaged"):
+            with translate_arrow_errors(self.name, "ends early or is damaged"):
                 try:
                     batch = self._reader.read_next_batch()
                 except StopIteration:
@@ -309,7 +316,7 @@ class ArrowFile:
 
     def __init__(self, path: str, name: str) -> None:
         self.path, self.name = path, name
-        with arrow_errors(name, "is no whole Arrow file"):
+        with translate_arrow_errors(name, "is no whole Arrow file"):
             with open(path, "rb") as file:
                 _check_index_blocks(name, file)
             self._reader = pa.ipc.open_file(pa.OSFile(path))
@@ -317,7 +324,7 @@ class ArrowFile:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for number in range(self._reader.num_record_batches):
-            with arrow_errors(self.name, "is damaged"):
+            with translate_arrow_errors(self.name, "is damaged"):
                 batch = self._reader.get_batch(number)
             yield batch
 
@@ -339,30 +346,30 @@ class _GuardedFile:
             given = self._ready if size < 0 else self._ready[:size]
             self._ready = self._ready[len(given) :]
         else:
-            given = self._read_fully(self._unseen if size < 0 else min(size, self._unseen))
+            given = self._read_up_to_size(self._unseen if size < 0 else min(size, self._unseen))
             self._unseen = self._unseen - len(given) if given else 0
         if given and 0 <= len(given) < size:
             return given + self.read(size - len(given))
         return given
 
     def _read_next_message(self) -> None:
-        head = self._read_fully(8)
+        head = self._read_up_to_size(8)
         if head[:4] == _CONTINUED and len(head) == 8:
             (size,) = struct.unpack("<i", head[4:])
             if size:
-                self._ready = head + self._read_body(size)
+                self._ready = head + self._read_metadata_and_body(size)
                 return
         elif head:
             raise DiscreetError(f"{self._name} is damaged: a message does not start where it should; write it again")
         self._ready = head
 
-    def _read_body(self, size: int) -> bytes:
+    def _read_metadata_and_body(self, size: int) -> bytes:
         """The metadata, and the body if it has to be checked."""
         if not 0 < size <= _LARGEST_METADATA:
             raise DiscreetError(f"{self._name} is damaged: a message has {size:,} bytes of metadata; write it again")
-        metadata = self._read_fully(size)
+        metadata = self._read_up_to_size(size)
         try:
-            length, buffers = _message_layout(metadata)
+            length, buffers = _read_message_layout(metadata)
         except (struct.error, IndexError):
             raise DiscreetError(f"{self._name} is damaged: a message cannot be read; write it again") from None
         if length < 0:
@@ -370,11 +377,11 @@ class _GuardedFile:
         if not buffers:
             self._unseen = length
             return metadata
-        body = self._read_fully(length)
-        _refuse_large_unpacking(self._name, len(body), (body[at : at + 8] for at in buffers if at >= 0))
+        body = self._read_up_to_size(length)
+        _refuse_large_unpacked_body(self._name, len(body), (body[at : at + 8] for at in buffers if at >= 0))
         return metadata + body
 
-    def _read_fully(self, size: int) -> bytes:
+    def _read_up_to_size(self, size: int) -> bytes:
         """`size` bytes, or all there are."""
         found = [b""]
         while size > 0 and (piece := self._file.read(min(size, _READ))):
@@ -383,7 +390,7 @@ class _GuardedFile:
         return b"".join(found)
 
 
-def _refuse_large_unpacking(name: str, packed: int, heads: Iterable[bytes]) -> None:
+def _refuse_large_unpacked_body(name: str, packed: int, heads: Iterable[bytes]) -> None:
     """Raise an error for a body whose compressed buffers, each of which starts with its size, would unpack to too much."""
     unpacked = sum(max(0, int.from_bytes(head, "little", signed=True)) for head in heads if len(head) == 8)
     if unpacked > max(_ALWAYS, _RATIO * packed):
@@ -403,18 +410,18 @@ def _check_index_blocks(name: str, file: Any) -> None:
     file.seek(size - len(tail) - length)
     index = file.read(length)
     try:
-        blocks = [*_index_blocks(index, 2), *_index_blocks(index, 3)]
+        blocks = [*_read_index_blocks(index, 2), *_read_index_blocks(index, 3)]
         for offset, metadata_length, body_length in blocks:
             if min(offset, metadata_length, body_length) < 0 or offset + metadata_length + body_length > size:
                 raise IndexError
             file.seek(offset)
             metadata = file.read(metadata_length)
             start = 8 if metadata[:4] == _CONTINUED else 4
-            claimed, buffers = _message_layout(metadata[start:])
+            claimed, buffers = _read_message_layout(metadata[start:])
             if claimed > body_length:
                 raise IndexError
             body = offset + metadata_length
-            _refuse_large_unpacking(
+            _refuse_large_unpacked_body(
                 name, body_length, (_read_eight_bytes(file, body + at) for at in buffers if 0 <= at < body_length)
             )
     except (struct.error, IndexError):
@@ -426,9 +433,9 @@ def _read_eight_bytes(file: Any, place: int) -> bytes:
     return bytes(file.read(8))
 
 
-def _index_blocks(index: bytes, number: int) -> Iterator[tuple[int, int, int]]:
+def _read_index_blocks(index: bytes, number: int) -> Iterator[tuple[int, int, int]]:
     """(offset, length of the metadata, length of the body) of each message in a list of the index (Arrow's File.fbs)."""
-    listed = _referenced_table(index, _offset_target(index, 0), number)
+    listed = _flatbuffer_table_place(index, _flatbuffer_offset_target(index, 0), number)
     if not listed:
         return
     (many,) = struct.unpack_from("<I", index, listed)
@@ -436,17 +443,20 @@ def _index_blocks(index: bytes, number: int) -> Iterator[tuple[int, int, int]]:
         yield struct.unpack_from("<qi4xq", index, listed + 4 + 24 * each)
 
 
-def _message_layout(metadata: bytes) -> tuple[int, list[int]]:
+def _read_message_layout(metadata: bytes) -> tuple[int, list[int]]:
     """(length of the body, where in it compressed buffers start) of a message; flatbuffers, as Arrow's Message.fbs lays it out."""
-    message = _offset_target(metadata, 0)
-    kind, length = _read_field(metadata, message, 1, "<B"), _read_field(metadata, message, 3, "<q")
+    message = _flatbuffer_offset_target(metadata, 0)
+    kind, length = (
+        _read_flatbuffer_field(metadata, message, 1, "<B"),
+        _read_flatbuffer_field(metadata, message, 3, "<q"),
+    )
     if kind not in (_DICTIONARY, _BATCH):
         return length, []
-    batch = _referenced_table(metadata, message, 2)
+    batch = _flatbuffer_table_place(metadata, message, 2)
     if kind == _DICTIONARY and batch:
-        batch = _referenced_table(metadata, batch, 1)
-    buffers = _referenced_table(metadata, batch, 2) if batch else 0
-    if not buffers or not _referenced_table(metadata, batch, 3):  # without compression
+        batch = _flatbuffer_table_place(metadata, batch, 1)
+    buffers = _flatbuffer_table_place(metadata, batch, 2) if batch else 0
+    if not buffers or not _flatbuffer_table_place(metadata, batch, 3):  # without compression
         return length, []
     (number,) = struct.unpack_from("<I", metadata, buffers)
     if number > len(metadata):
@@ -455,12 +465,12 @@ def _message_layout(metadata: bytes) -> tuple[int, list[int]]:
     return length, [start for start, size in pairs if size]
 
 
-def _offset_target(data: bytes, place: int) -> int:
+def _flatbuffer_offset_target(data: bytes, place: int) -> int:
     """The target of an offset at that place."""
     return place + int(struct.unpack_from("<I", data, place)[0])
 
 
-def _field_place(data: bytes, table: int, number: int) -> int:
+def _flatbuffer_field_place(data: bytes, table: int, number: int) -> int:
     """The place of a table's field; 0 if it has none."""
     directory = table - int(struct.unpack_from("<i", data, table)[0])
     if directory < 0:
@@ -472,11 +482,11 @@ def _field_place(data: bytes, table: int, number: int) -> int:
     return table + offset if offset else 0
 
 
-def _read_field(data: bytes, table: int, number: int, kind: str) -> int:
-    place = _field_place(data, table, number)
+def _read_flatbuffer_field(data: bytes, table: int, number: int, kind: str) -> int:
+    place = _flatbuffer_field_place(data, table, number)
     return int(struct.unpack_from(kind, data, place)[0]) if place else 0
 
 
-def _referenced_table(data: bytes, table: int, number: int) -> int:
-    place = _field_place(data, table, number)
-    return _offset_target(data, place) if place else 0
+def _flatbuffer_table_place(data: bytes, table: int, number: int) -> int:
+    place = _flatbuffer_field_place(data, table, number)
+    return _flatbuffer_offset_target(data, place) if place else 0

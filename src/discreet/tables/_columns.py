@@ -33,15 +33,22 @@ from discreet.domain import (
     Coding,
     Labels,
     MisfitCounts,
-    codes_or_marks,
-    fit_coding,
-    is_whole,
-    outcome_codes,
+    codes_or_marks_expression,
+    fit_coding_to_column,
+    is_whole_number_text,
+    outcome_codes_expression,
 )
 from discreet.errors import ClientNameWarning, DiscreetError, check_kind, warn_caller
-from discreet.tables._arrow import cast_column, check_batch, is_text, polars_series, schema_of, without_dictionaries
-from discreet.tables._files import TEXTS, detect_format, table_ending
-from discreet.tables._sources import check_columns, file_source, first_few
+from discreet.tables._arrow import (
+    arrow_column_as_polars_series,
+    cast_column,
+    check_batch,
+    is_text_type,
+    polars_schema_of_arrow,
+    without_dictionaries,
+)
+from discreet.tables._files import TEXTS, detect_file_format, table_ending_without_gz
+from discreet.tables._sources import file_source, first_few_as_text, refuse_missing_columns
 
 _WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # below this, different integers are different floats
 _AS_FLOATS = r"^-?[0-9]+\.0+$"
@@ -85,7 +92,7 @@ class Columns:
                 check_kind("client", name, str, "name a column, or several in a list")
             object.__setattr__(self, "client", several[0] if len(several) == 1 else several)
         names = self.names
-        if not self.clients:
+        if not self.client_columns:
             raise DiscreetError("client is an empty list; name the column of clients")
         for name in names:
             if not isinstance(name, str) or not name:
@@ -94,7 +101,7 @@ class Columns:
             raise DiscreetError(f"columns {', '.join(names)} are not all different")
 
     @property
-    def clients(self) -> tuple[str, ...]:
+    def client_columns(self) -> tuple[str, ...]:
         """The columns that name a client, in order."""
         return (self.client,) if isinstance(self.client, str) else tuple(self.client)
 
@@ -110,30 +117,30 @@ class Columns:
     @property
     def names(self) -> list[str]:
         """The columns that are read."""
-        return [*self.clients, *self.values, *([] if self.counts is None else [self.counts])]
+        return [*self.client_columns, *self.value_columns, *([] if self.count_column is None else [self.count_column])]
 
     @property
-    def values(self) -> tuple[str, ...]:
+    def value_columns(self) -> tuple[str, ...]:
         """The columns of values."""
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
     @property
-    def value_name(self) -> str:
+    def value_columns_text(self) -> str:
         """The column of values; of a survey the JSON list of its columns."""
         return json.dumps(self.value, ensure_ascii=False) if isinstance(self.value, tuple) else self.value
 
     @property
-    def counts(self) -> str | None:
+    def count_column(self) -> str | None:
         """The count or weight column, if any."""
         return self.count if self.weight is None else self.weight
 
     @property
-    def amount_type(self) -> Any:
+    def count_or_weight_dtype(self) -> Any:
         """The numpy type of counts (integers) or weights (floats)."""
         return np.int64 if self.weight is None else np.float64
 
 
-def is_integer_name(kind: Any) -> bool:
+def is_integer_client_type(kind: Any) -> bool:
     """Whether a column of that type names clients by integers."""
     return bool(kind.is_integer() or kind in _WHOLE_BELOW)
 
@@ -143,11 +150,13 @@ def exact_integer_bound(kind: Any) -> int:
     return _WHOLE_BELOW[kind]
 
 
-def check_client_kind(where: str, kind: Any, *, shown: Any = None) -> None:
+def refuse_unusable_client_type(where: str, kind: Any, *, shown: Any = None) -> None:
     """Raise an error for a column whose type cannot name clients. `shown`: the type's name in messages."""
-    if not (is_integer_name(kind) or kind in _TEXT_KINDS):
+    if not (is_integer_client_type(kind) or kind in _TEXT_KINDS):
         held = kind if shown is None else shown
-        raise DiscreetError(f"{where} holds {held} values; clients are texts or integers: {_client_kind_fix(kind)}")
+        raise DiscreetError(
+            f"{where} holds {held} values; clients are texts or integers: {_advice_for_client_type(kind)}"
+        )
 
 
 def warn_of_float_column(where: str, kind: Any) -> None:
@@ -160,7 +169,7 @@ def warn_of_float_column(where: str, kind: Any) -> None:
         )
 
 
-def _client_kind_fix(kind: Any) -> str:
+def _advice_for_client_type(kind: Any) -> str:
     """The fix for a column of another type, such that the next release has the same clients."""
     if kind == pl.Boolean:
         return "name each of them by one of its own"
@@ -171,29 +180,29 @@ def _client_kind_fix(kind: Any) -> str:
     return "write them as texts, in the same form in every release, since another form is another client"
 
 
-def check_composite_kind(where: str, kind: Any) -> None:
+def refuse_unusable_composite_type(where: str, kind: Any) -> None:
     """Raise an error for a column that cannot be one of several that name clients."""
     if kind != pl.Date:
-        check_client_kind(where, kind)
+        refuse_unusable_client_type(where, kind)
 
 
-def composite_name(parts: Iterable[Any]) -> str:
+def composite_client_name(parts: Iterable[Any]) -> str:
     """The name of a client that several columns name together, from its texts, integers or dates."""
     return json.dumps([str(part) for part in parts], ensure_ascii=False, separators=(",", ":"))
 
 
-def composite_names(columns: Sequence[str], kinds: Sequence[Any]) -> pl.Expr:
+def composite_client_names_expression(columns: Sequence[str], kinds: Sequence[Any]) -> pl.Expr:
     """The names of clients by several columns; null where one of them has none."""
     texts: list[pl.Expr] = []
     for column, kind in zip(columns, kinds, strict=True):
-        part = (pl.col(column) if kind == pl.Date else client_names(column, kind)).cast(pl.String)
+        part = (pl.col(column) if kind == pl.Date else client_names_expression(column, kind)).cast(pl.String)
         if kind in _TEXT_KINDS:
             part = part.str.replace_many(list(_ESCAPED), list(_ESCAPED.values()))
         texts += [pl.lit('["' if not texts else '","'), part]
     return pl.concat_str(*texts, pl.lit('"]'))
 
 
-def client_names(column: str, kind: Any) -> pl.Expr:
+def client_names_expression(column: str, kind: Any) -> pl.Expr:
     """The clients as integers or texts; null for a missing name or a number that is not a 64-bit integer."""
     name = pl.col(column)
     if kind in _WHOLE_BELOW:
@@ -202,7 +211,7 @@ def client_names(column: str, kind: Any) -> pl.Expr:
     return name.cast(pl.Int64 if kind.is_integer() else pl.String, strict=False)
 
 
-def is_missing_name(column: str, kind: Any) -> pl.Expr:
+def is_missing_client_name(column: str, kind: Any) -> pl.Expr:
     """Whether a row has no client: null or NaN, and not a number that cannot be a name."""
     name = pl.col(column)
     return name.is_null() | name.is_nan() if kind.is_float() else name.is_null()
@@ -225,7 +234,7 @@ def nameless_rows_message(where: str, kind: Any, number: int, rows: int) -> str:
     return f"{where} holds nulls ({number:,} in {rows:,} rows): a record without a client cannot be released; leave those rows out{_DROP}"
 
 
-def warn_of_suspicious_names(column: str, names: pl.Series, *, first: bool) -> None:
+def warn_of_suspicious_client_names(column: str, names: pl.Series, *, first: bool) -> None:
     """Warn of texts that look like missing values or floats cast to text (the latter if these are the first names of a table)."""
     missing = names.filter(names.is_in(pl.Series(_AS_MISSING).implode()))
     if len(missing):
@@ -242,18 +251,18 @@ def warn_of_suspicious_names(column: str, names: pl.Series, *, first: bool) -> N
         )
 
 
-def client_name_column(clients: pa.Array) -> pa.Array:
+def normalise_client_names(clients: pa.Array) -> pa.Array:
     """A checked column of clients as 64-bit integers or as texts."""
-    if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
+    if pa.types.is_dictionary(clients.type) and is_text_type(clients.type.value_type):
         clients = without_dictionaries(clients)
         if clients.null_count:  # a null word of the dictionary, not visible in the indices
             raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
-    return _as_client_names("column 'client'", clients)
+    return _client_names_as_integers_or_texts("column 'client'", clients)
 
 
-def _as_client_names(where: str, clients: pa.Array) -> pa.Array:
+def _client_names_as_integers_or_texts(where: str, clients: pa.Array) -> pa.Array:
     """A column without dictionaries and nulls as 64-bit integers or as texts."""
-    if is_text(clients.type):
+    if is_text_type(clients.type):
         return cast_column(clients, pa.large_string())
     if pa.types.is_integer(clients.type):
         try:
@@ -262,11 +271,11 @@ def _as_client_names(where: str, clients: pa.Array) -> pa.Array:
             raise DiscreetError(
                 f"{where} holds integers past 2^63 - 1; cast it to text: 7 and '7' are one client"
             ) from None
-    kind = schema_of(pa.schema([("client", clients.type)]), where)["client"]
-    check_client_kind(where, kind, shown=clients.type)
+    kind = polars_schema_of_arrow(pa.schema([("client", clients.type)]), where)["client"]
+    refuse_unusable_client_type(where, kind, shown=clients.type)
     found = (
-        pl.DataFrame({"client": polars_series(without_dictionaries(clients))})
-        .select(client_names("client", kind))
+        pl.DataFrame({"client": arrow_column_as_polars_series(without_dictionaries(clients))})
+        .select(client_names_expression("client", kind))
         .to_series()
     )
     if found.null_count():
@@ -275,15 +284,15 @@ def _as_client_names(where: str, clients: pa.Array) -> pa.Array:
     return found.to_arrow()
 
 
-def listed_clients(clients: Any, columns: Columns, *, integers: bool) -> pa.Array:
+def read_listed_clients(clients: Any, columns: Columns, *, integers: bool) -> pa.Array:
     """All clients as 64-bit integers or as texts: from a list, an Arrow column or the Path of a file. Arrow data are checked in full first.
 
     `integers`: whether those of the table are integers.
     """
     if isinstance(clients, Path):
-        clients = client_list(clients, columns.client, integers=integers)
+        clients = read_client_file(clients, columns.client, integers=integers)
     elif not isinstance(columns.client, str):
-        clients = _composite_texts(clients, len(columns.client), "clients")
+        clients = _composite_clients_as_texts(clients, len(columns.client), "clients")
     if isinstance(clients, (str, bytes, Mapping)):  # else each letter would be a client
         raise DiscreetError(
             f"clients is a {type(clients).__name__}; pass a list of texts or of integers, or the Path of a file that lists them"
@@ -310,29 +319,29 @@ def _client_names_without_nulls(part: pa.Array) -> pa.Array:
     """A part of a list of clients; an error if it contains nulls."""
     if part.null_count:
         raise DiscreetError(f"clients holds {part.null_count} nulls; nobody is called null, leave them out")
-    return part if part.type == pa.null() else _as_client_names("the list", part)
+    return part if part.type == pa.null() else _client_names_as_integers_or_texts("the list", part)
 
 
-def client_list(path: Path, column: str | Sequence[str], *, integers: bool) -> pa.Array:
+def read_client_file(path: Path, column: str | Sequence[str], *, integers: bool) -> pa.Array:
     """All clients in a file: a table with that column, or a text file (without a table's ending) with one client on each line.
 
     Several columns name clients together; a line is then a JSON list of texts.
     """
     columns = [column] if isinstance(column, str) else list(column)
-    if detect_format(str(path)) == "csv" and table_ending(path) not in TEXTS:
+    if detect_file_format(str(path)) == "csv" and table_ending_without_gz(path) not in TEXTS:
         lines = read_lines(path, "client list", each="a client")
         if isinstance(column, str):
             return _texts_as_clients(lines, path, integers=integers)
-        return _composite_texts(lines, len(columns), str(path))
+        return _composite_clients_as_texts(lines, len(columns), str(path))
     source = file_source(str(path))
-    check_columns(columns, source)
+    refuse_missing_columns(columns, source)
     kinds = [pl.String() if source.is_untyped else source.schema[name] for name in columns]
     if isinstance(column, str):
         name = pl.col(column)
     else:
         for each, kind in zip(columns, kinds, strict=True):
-            check_composite_kind(f"column {each!r} of {path}", kind)
-        name = composite_names(columns, kinds)
+            refuse_unusable_composite_type(f"column {each!r} of {path}", kind)
+        name = composite_client_names_expression(columns, kinds)
     found = list(source.frames(lambda frame: frame.select(name.alias("client")).unique(), columns, client=column))
     clients = pl.concat(found).to_series() if found else pl.Series("client", [], dtype=kinds[0])
     if clients.null_count():
@@ -352,14 +361,14 @@ def _texts_as_clients(texts: list[str], path: Path, *, integers: bool) -> pa.Arr
     if not integers:
         return pa.array(texts, pa.large_string())
     for number, text in enumerate(texts, start=1):
-        if not is_whole(text):
+        if not is_whole_number_text(text):
             raise DiscreetError(
                 f"{path}, client {number} is no integer, but the clients of the table are; write it as the table does (1, not 1.0 or 01)"
             )
     return pa.array(map(int, texts), pa.int64())
 
 
-def _composite_texts(given: Iterable[Any], parts: int, where: str) -> pa.Array:
+def _composite_clients_as_texts(given: Iterable[Any], parts: int, where: str) -> pa.Array:
     """Clients that so many columns name: tuples of texts, integers or dates, or JSON lists of texts as a release writes them."""
     names = []
     for number, client in enumerate(given, start=1):
@@ -376,9 +385,9 @@ def _composite_texts(given: Iterable[Any], parts: int, where: str) -> pa.Array:
         ):
             raise DiscreetError(
                 f"{where}, client {number} is not a name by {parts} columns; write a JSON list of {parts} texts, such as "
-                f"{composite_name('ab'[:1] * parts)}"
+                f"{composite_client_name('ab'[:1] * parts)}"
             )
-        names.append(composite_name(found))
+        names.append(composite_client_name(found))
     return pa.array(names, pa.large_string())
 
 
@@ -413,13 +422,13 @@ class ValueColumn:
         """The reading of a column of that type. `untyped`: it holds texts that get their type from the domain."""
         inner: Any = type_of_values(kind)
         truths = inner == pl.Boolean and not coding.has_cells
-        dates = _are_dates(name, inner) and isinstance(coding.text_kind, pl.String)
-        read_as = coding.text_kind if untyped or truths or dates else inner
+        dates = _are_dates(name, inner) and isinstance(coding.type_for_texts, pl.String)
+        read_as = coding.type_for_texts if untyped or truths or dates else inner
         if coding.lenient and not untyped:
-            read_as = _lenient_type(coding, name, inner)
+            read_as = _type_to_read_values_as(coding, name, inner)
         return cls(
             name=name,
-            coding=fit_coding(coding, name, read_as, agreed=agreed),
+            coding=fit_coding_to_column(coding, name, read_as, agreed=agreed),
             listed=holds_lists(kind),
             read_as=None if read_as == inner else read_as,
             from_floats=inner.is_float(),
@@ -428,35 +437,37 @@ class ValueColumn:
             of_survey=of_survey,
         )
 
-    def with_types(self, frame: Any) -> Any:
+    def frame_with_domain_types(self, frame: Any) -> Any:
         """A frame with the type that the domain expects."""
-        if self.read_as is None or self._first_day is not None:
+        if self.read_as is None or self._first_day_of_domain is not None:
             return frame
         value = pl.col(self.name)
-        read = self.date_texts() if self.from_dates is not None else value.cast(self.read_as, strict=False)
+        read = (
+            self.dates_as_texts_expression() if self.from_dates is not None else value.cast(self.read_as, strict=False)
+        )
         if self.from_floats and self.read_as.is_integer():  # a cast would truncate
             read = pl.when(value == value.floor()).then(read)
         return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD + self.name))
 
     def outcome_expression(self) -> pl.Expr:
         """The outcome of each row of a frame with types, or a mark."""
-        if self._first_day is not None:
+        if self._first_day_of_domain is not None:
             value = pl.col(self.name)
-            day = value.to_physical() - (self._first_day.toordinal() - _EPOCH)
-            return codes_or_marks(
+            day = value.to_physical() - (self._first_day_of_domain.toordinal() - _EPOCH)
+            return codes_or_marks_expression(
                 value, pl.when(day.is_between(0, self.coding.size - 1)).then(day.cast(pl.UInt32, strict=False))
             )
-        outcome = outcome_codes(self.coding, self.name)
+        outcome = outcome_codes_expression(self.coding, self.name)
         if self.read_as is None:
             return outcome
         return pl.when(_UNREAD + self.name).then(pl.lit(int(MARK_UNREADABLE), pl.UInt32)).otherwise(outcome)
 
-    def rows_outside(self, frame: Any) -> Any:
+    def rows_outside_domain(self, frame: Any) -> Any:
         """The rows of a frame, one for each value, whose value is outside the domain."""
-        found = self.with_types(frame).filter(self.outcome_expression() == int(MARK_OUTSIDE))
-        return found if self._first_day is None else found.with_columns(self.date_texts())
+        found = self.frame_with_domain_types(frame).filter(self.outcome_expression() == int(MARK_OUTSIDE))
+        return found if self._first_day_of_domain is None else found.with_columns(self.dates_as_texts_expression())
 
-    def date_texts(self) -> pl.Expr:
+    def dates_as_texts_expression(self) -> pl.Expr:
         """Dates as ISO 8601 writes them, 2026-11-17; times that are not midnight with the time, 2026-11-17T08:30:00. Others unchanged."""
         value, kind = pl.col(self.name), self.from_dates
         if kind is None:
@@ -467,7 +478,7 @@ class ValueColumn:
         midnight = pl.when(day.cast(kind) == value)
         return midnight.then(day.cast(pl.String)).otherwise(value.dt.strftime("%Y-%m-%dT%H:%M:%S%.f"))
 
-    def shows_examples(self, misfits: MisfitCounts) -> bool:
+    def shows_example_values(self, misfits: MisfitCounts) -> bool:
         """Whether a message would show some values: they are outside, which is not allowed, and `show_values` asks for them."""
         return self.show_values and bool(misfits.outside) and self.coding.other is None and not self.coding.lenient
 
@@ -491,15 +502,15 @@ class ValueColumn:
         if misfits.outside and self.coding.other is None:
             shown = ""
             if shown_values is not None:
-                shown = f", such as {first_few(shown_values)}{self._spelling_hint(shown_values)}"
+                shown = f", such as {first_few_as_text(shown_values)}{self._spelling_hint(shown_values)}"
             raise DiscreetError(
                 f"column {self.name!r} holds values outside the domain ({misfits.outside:,} {where}{shown}); the domain is public and "
-                f"fixed: correct the records, or say {self._other_advice}"
+                f"fixed: correct the records, or say {self._advice_on_values_outside}"
                 + ("" if shown else "; show_values=True (--show-values) shows some of them")
             )
 
     @property
-    def _other_advice(self) -> str:
+    def _advice_on_values_outside(self) -> str:
         """The option that allows values outside."""
         if self.coding.has_cells:
             return f"other={NEAREST!r} (--other {NEAREST}): each goes to the cell at its own end"
@@ -508,7 +519,7 @@ class ValueColumn:
         return "other= (--other) which of its outcomes they become"
 
     @cached_property
-    def _first_day(self) -> date | None:
+    def _first_day_of_domain(self) -> date | None:
         """The first of consecutive days, where the column holds dates: their numbers are then found without texts."""
         domain = self.coding.domain
         return domain.first_day if self.from_dates == pl.Date and isinstance(domain, Labels) else None
@@ -541,9 +552,9 @@ def _are_dates(column: str, kind: Any) -> bool:
     return bool(kind in (pl.Date, pl.Datetime))
 
 
-def _lenient_type(coding: Coding, column: str, kind: Any) -> Any:
+def _type_to_read_values_as(coding: Coding, column: str, kind: Any) -> Any:
     """The type that values of another type are read as. Unreadable values have no outcome; no column is an error for its domain."""
-    wanted = coding.text_kind
+    wanted = coding.type_for_texts
     texts = isinstance(wanted, pl.String)
     if _are_dates(column, kind) and texts:
         return wanted

@@ -56,22 +56,22 @@ from discreet.release import (
     RunKey,
     draw_word_rows,
     laws_and_messages,
-    note_order_and_digest,
-    plan_of,
+    plan_of_lattice,
+    store_order_and_digest,
 )
 from discreet.survey import SurveySampler
 from discreet.tables._arrow import (
-    agreement_column,
+    agreement_id_column,
     check_batch,
-    names_of,
-    number_column,
-    published_batch,
-    samples_of,
+    numbers_as_arrow_column,
+    outcomes_as_samples,
+    released_samples_batch,
     take_rows,
+    unique_column_names,
 )
-from discreet.tables._columns import client_name_column
-from discreet.tables._parts import SECONDS_A_ROW, client_columns, refuse_repeated_clients
-from discreet.tables._request import Job, joint_columns
+from discreet.tables._columns import normalise_client_names
+from discreet.tables._parts import SECONDS_A_ROW, client_columns_from_arrow, refuse_repeated_clients
+from discreet.tables._request import Job, joint_sample_columns
 
 if TYPE_CHECKING:
     from discreet.tables._parts import ClientGroup
@@ -106,7 +106,7 @@ class Draws:
     within: NDArray[np.float64]
     digest: InputDigest
 
-    def at_rows(self, rows: NDArray[np.int64]) -> "Draws":
+    def select_rows(self, rows: NDArray[np.int64]) -> "Draws":
         """The same draws in another order of clients."""
         order = self.order[rows] if self.order.size else self.order
         within = self.within[rows] if self.within.size else self.within
@@ -122,7 +122,7 @@ class DrawnArrays(NamedTuple):
     digest: NDArray[np.uint64]
     problem: NDArray[np.int64]
 
-    def note_refusal(self, row: RefusedRow) -> int:
+    def note_refused_row(self, row: RefusedRow) -> int:
         """Note why a row is refused; returns its number."""
         self.problem[:] = row.place, row.why
         return row.row
@@ -147,21 +147,21 @@ class DrawingMethod(ABC):
     _coding: Coding
 
     @abstractmethod
-    def row_drawer(self, clients: ClientColumns) -> RowDrawer:
+    def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         """The function that draws for some of the clients; threads may call it on different rows."""
 
-    def publish(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
+    def released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
         """What was drawn for clients, as records: a sample for each, unless a method says otherwise."""
-        return published_batch(names, self._coding, drawn.outcomes, drawn.within, agreement_id)
+        return released_samples_batch(names, self._coding, drawn.outcomes, drawn.within, agreement_id)
 
     def draw(self, clients: ClientColumns, *, ordered: bool = False, digested: bool = True, threads: int = 1) -> Draws:
         """One outcome for each client. `ordered`: also the words to sort by. `digested`: also the digest of the input."""
-        number, draw_rows = len(clients), self.row_drawer(clients)
+        number, draw_rows = len(clients), self.make_row_drawer(clients)
         outcomes = np.empty(number, dtype=np.int64)
         order = np.empty(number if ordered else 0, dtype=np.uint64)
         within = np.empty(number if self.fills_within else 0)
 
-        def draw_part(first: int, last: int) -> InputDigest:
+        def draw_row_range(first: int, last: int) -> InputDigest:
             sums = np.zeros(DIGEST_WORDS if digested else 0, dtype=np.uint64)
             found = DrawnArrays(outcomes, order, within, sums, np.zeros(2, dtype=np.int64))
             bad = draw_rows(first, last, found)
@@ -171,10 +171,10 @@ class DrawingMethod(ABC):
 
         parts = max(1, min(threads, number // _WORTH_SHARING))
         if parts == 1:
-            return Draws(outcomes, order, within, draw_part(0, number))
+            return Draws(outcomes, order, within, draw_row_range(0, number))
         edges = [number * part // parts for part in range(parts + 1)]
         with ThreadPoolExecutor(parts) as pool:
-            return Draws(outcomes, order, within, sum(pool.map(draw_part, edges[:-1], edges[1:]), InputDigest()))
+            return Draws(outcomes, order, within, sum(pool.map(draw_row_range, edges[:-1], edges[1:]), InputDigest()))
 
     def _refuse_row(self, row: int, problem: int) -> None:
         """Raise the error for a row, without its client or outcome, which are private."""
@@ -191,9 +191,9 @@ class SampleDrawing(DrawingMethod):
 
     def __init__(self, sampler: Sampler[AnyFamily], coding: Coding, key: RunKey) -> None:
         self.size, self.fills_within = sampler.carrier.size, coding.has_cells
-        self._plan, self._coding, self._key = plan_of(sampler.lattice, sampler.mixing), coding, key
+        self._plan, self._coding, self._key = plan_of_lattice(sampler.lattice, sampler.mixing), coding, key
 
-    def row_drawer(self, clients: ClientColumns) -> RowDrawer:
+    def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         code = import_module(_COMPILED if _is_worth_compiling(clients, _SECONDS_A_CLIENT) else _IN_NUMPY)
         state = code.draw_state(self._key)
         return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
@@ -206,32 +206,32 @@ class _DrawingOfReports(DrawingMethod):
     _key: RunKey
 
     @abstractmethod
-    def _compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
+    def _make_compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
         """The function that draws with compiled code."""
 
-    def row_drawer(self, clients: ClientColumns) -> RowDrawer:
+    def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         if not _is_worth_compiling(clients, _SECONDS_A_REPORT):
-            return lambda first, last, found: self.draw_in_numpy(clients, first, last, found)
+            return lambda first, last, found: self.draw_rows_in_numpy(clients, first, last, found)
         code = import_module(_COMPILED)
-        return self._compiled_drawer(code, clients, code.draw_state(self._key))
+        return self._make_compiled_drawer(code, clients, code.draw_state(self._key))
 
-    def draw_in_numpy(self, clients: ClientColumns, first: int, last: int, found: DrawnArrays) -> int:
+    def draw_rows_in_numpy(self, clients: ClientColumns, first: int, last: int, found: DrawnArrays) -> int:
         """A `RowDrawer` without compiled code."""
         for start in range(first, last, _REPORTS_TOGETHER):
             rows = slice(start, min(start + _REPORTS_TOGETHER, last))
             try:
-                laws, messages = _reportable_laws(self.size, clients, rows.start, rows.stop)
+                laws, messages = _laws_and_messages_for_reports(self.size, clients, rows.start, rows.stop)
             except RefusedRow as bad:
-                return found.note_refusal(bad)
+                return found.note_refused_row(bad)
             _write_report_halves(self._sampler.release_messages(self._key, messages, laws), rows, found)
             if found.order.size or found.digest.size:
-                note_order_and_digest(draw_word_rows(self._key, messages), rows, found.order, found.digest)
+                store_order_and_digest(draw_word_rows(self._key, messages), rows, found.order, found.digest)
         return -1
 
-    def publish(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
+    def released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
         upper = (drawn.within * 2.0**32).astype(np.uint64)
         reports = (upper << np.uint64(32)) | drawn.outcomes.astype(np.uint64)
-        columns = [names, number_column(reports), agreement_column(agreement_id, len(names))]
+        columns = [names, numbers_as_arrow_column(reports), agreement_id_column(agreement_id, len(names))]
         return pa.RecordBatch.from_arrays(columns, names=["client", "report", "agreement"])
 
 
@@ -242,7 +242,7 @@ class ReportDrawing(_DrawingOfReports):
         self.size, self._sampler, self._key = sampler.family.size, sampler, key
         self._plan = sampler.plan  # made here, before threads ask for it
 
-    def _compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
+    def _make_compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
         return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
 
 
@@ -252,7 +252,7 @@ class SurveyDrawing(_DrawingOfReports):
     def __init__(self, sampler: SurveySampler, key: RunKey) -> None:
         self.size, self._sampler, self._key = sampler.survey.columns.size, sampler, key
 
-    def _compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
+    def _make_compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
         context = np.frombuffer(self._sampler.context, dtype="<u8").astype(np.uint64)
 
         def draw_rows(first: int, last: int, found: DrawnArrays) -> int:
@@ -296,12 +296,12 @@ class _DrawingByLaw(DrawingMethod):
     _key: RunKey
 
     @abstractmethod
-    def _numbers_of_integers(
+    def _outcomes_of_uniform_integers(
         self, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """What integers fall on, for laws (n, size) and whether each client has one."""
+        """The outcome that each uniform integer falls on, for laws (n, size). `some`: whether a client has one."""
 
-    def row_drawer(self, clients: ClientColumns) -> RowDrawer:
+    def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         return lambda first, last, found: self._draw_rows(clients, first, last, found)
 
     def _draw_rows(self, clients: ClientColumns, first: int, last: int, found: DrawnArrays) -> int:
@@ -311,7 +311,7 @@ class _DrawingByLaw(DrawingMethod):
             try:
                 laws, messages = laws_and_messages(self.size, clients, here.start, here.stop)
             except RefusedRow as bad:
-                return found.note_refusal(bad)
+                return found.note_refused_row(bad)
             words, rows = draw_word_rows(self._key, messages), np.zeros((len(laws), self.size))
             for row, (outcomes, numbers) in zip(rows, laws, strict=True):
                 row[outcomes.astype(np.int64)] = numbers.astype(np.float64)
@@ -319,10 +319,10 @@ class _DrawingByLaw(DrawingMethod):
             some = totals > 0.0
             rows[some] /= totals[some, None]
             uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
-            found.outcomes[here] = self._numbers_of_integers(rows, some, uniform)
-            note_order_and_digest(words, here, found.order, found.digest[:0])
+            found.outcomes[here] = self._outcomes_of_uniform_integers(rows, some, uniform)
+            store_order_and_digest(words, here, found.order, found.digest[:0])
             if found.digest.size:
-                found.digest[:] += _digest_drawn(self._key, words, found.outcomes[here])
+                found.digest[:] += _digest_clients_and_draws(self._key, words, found.outcomes[here])
             if found.within.size:
                 found.within[here] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return -1
@@ -339,7 +339,7 @@ class OwnDrawing(_DrawingByLaw):
         )
         self._sampler, self._coding, self._key, self._asking = sampler, coding, key, Lock()
 
-    def _numbers_of_integers(
+    def _outcomes_of_uniform_integers(
         self, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         weights = np.tile(self._sampler.reference_weights, (len(rows), 1))
@@ -360,7 +360,7 @@ class JointDrawing(_DrawingByLaw):
         self._sampler, self._coding, self._key = sampler, coding, key
         _ = sampler.lattice  # made here, before threads ask for it
 
-    def _numbers_of_integers(
+    def _outcomes_of_uniform_integers(
         self, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         found = np.empty(len(rows), dtype=np.int64)
@@ -369,18 +369,18 @@ class JointDrawing(_DrawingByLaw):
                 found[here] = self._sampler.numbers_of_integers(laws, uniform[here])
         return found
 
-    def publish(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
+    def released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
         """Records (client, sample_1, ..., agreement). The seed also gives the place of each member within its cell."""
         number = self._sampler.samples
-        words = _words_of_seeds((drawn.within * 2.0**53).astype(np.uint64), 2 * number)
+        words = _expand_seeds_to_words((drawn.within * 2.0**53).astype(np.uint64), 2 * number)
         members = self._sampler.multisets.sequences_by_keys(drawn.outcomes, words[:, :number])
         within = (words[:, number:] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        samples = [samples_of(self._coding, members[:, place], within[:, place]) for place in range(number)]
-        columns = [names, *samples, agreement_column(agreement_id, len(names))]
-        return pa.RecordBatch.from_arrays(columns, names=["client", *joint_columns(number), "agreement"])
+        samples = [outcomes_as_samples(self._coding, members[:, place], within[:, place]) for place in range(number)]
+        columns = [names, *samples, agreement_id_column(agreement_id, len(names))]
+        return pa.RecordBatch.from_arrays(columns, names=["client", *joint_sample_columns(number), "agreement"])
 
 
-def drawing_method(job: Job) -> DrawingMethod:
+def choose_drawing_method(job: Job) -> DrawingMethod:
     """The way in which the mechanism of a job draws."""
     coding, key = job.reading.coding, job.key
     match job.sampler:
@@ -398,7 +398,7 @@ def drawing_method(job: Job) -> DrawingMethod:
 
 
 def _write_report_halves(reports: NDArray[np.uint64], rows: slice, found: DrawnArrays) -> None:
-    """Reports as `Draws` holds them."""
+    """Store the two halves of each report: the lower 32 bits as the outcome, the upper ones as `within`."""
     found.outcomes[rows] = (reports & np.uint64(0xFFFFFFFF)).astype(np.int64)
     found.within[rows] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
 
@@ -409,7 +409,7 @@ def _is_worth_compiling(clients: ClientColumns, seconds_a_client: float) -> bool
     return compiled_for(seconds_a_client * len(clients) + each * clients.outcomes.size)
 
 
-def _digest_drawn(key: RunKey, words: NDArray[np.uint64], drawn: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _digest_clients_and_draws(key: RunKey, words: NDArray[np.uint64], drawn: NDArray[np.int64]) -> NDArray[np.uint64]:
     """The digest of clients, all they hold and what was drawn for them: a sum, so that the order of clients does not matter."""
     rows = np.column_stack([words.astype("<u8"), drawn.astype("<u8")])
     each = (
@@ -420,7 +420,7 @@ def _digest_drawn(key: RunKey, words: NDArray[np.uint64], drawn: NDArray[np.int6
     return np.asarray(found.sum(axis=0, dtype=np.uint64))
 
 
-def _reportable_laws(size: int, clients: ClientColumns, first: int, last: int) -> Any:
+def _laws_and_messages_for_reports(size: int, clients: ClientColumns, first: int, last: int) -> Any:
     """The laws and messages of some clients; the first of them that cannot report is refused, for whichever reason."""
     try:
         laws, messages = laws_and_messages(size, clients, first, last)
@@ -439,7 +439,7 @@ def _refuse_too_many_records(laws: list[tuple[NDArray[np.uint64], NDArray[np.uin
             raise RefusedRow(first + row, 0, REFUSED_TOO_MANY)
 
 
-def _words_of_seeds(seeds: NDArray[np.uint64], number: int) -> NDArray[np.uint64]:
+def _expand_seeds_to_words(seeds: NDArray[np.uint64], number: int) -> NDArray[np.uint64]:
     """So many words (n, number) of each seed (n,), by SplitMix64 [Steele, Lea, Flood, OOPSLA 2014]. They are no secret."""
     steps = np.arange(1, number + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     words = seeds.astype(np.uint64)[:, None] + steps[None, :]  # modulo 2^64
@@ -464,7 +464,11 @@ class Kernel:
 
     def __init__(self, job: Job) -> None:
         check_kind("job", job, Job, "pass Request(...).job(schema)")
-        self._method, self._columns, self._agreement_id = drawing_method(job), job.reading.columns, job.agreement.id
+        self._method, self._columns, self._agreement_id = (
+            choose_drawing_method(job),
+            job.reading.columns,
+            job.agreement.id,
+        )
         self._outcome_type = pa.from_numpy_dtype(job.reading.coding.record_type)
         self.draw = self._method.draw
 
@@ -475,7 +479,7 @@ class Kernel:
             raise DiscreetError(
                 f"the batch is a {type(batch).__name__}; pass a pyarrow.RecordBatch (a Table has to_batches())"
             )
-        names = names_of(batch.schema, "the batch")
+        names = unique_column_names(batch.schema, "the batch")
         for name in ("client", "outcomes"):
             if name not in names:
                 raise DiscreetError(f"the batch has no column {name!r}; it has {', '.join(names)}")
@@ -484,8 +488,8 @@ class Kernel:
         weighted = self._columns.weight is not None
         called = batch.column("client")
         if pa.types.is_floating(called.type):
-            called = client_name_column(called)
-        clients = client_columns(
+            called = normalise_client_names(called)
+        clients = client_columns_from_arrow(
             called, batch.column("outcomes"), counts, weighted=weighted, outcome_type=self._outcome_type
         )
         if clients.weights.size and self._columns.count is not None:
@@ -499,7 +503,7 @@ class Kernel:
 
     def publish(self, names: pa.Array, drawn: Draws) -> pa.RecordBatch:
         """What was drawn for clients, as records."""
-        return self._method.publish(names, drawn, self._agreement_id)
+        return self._method.released_batch(names, drawn, self._agreement_id)
 
     def __reduce__(self) -> Any:
         raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
@@ -529,13 +533,13 @@ class LedgerSettlement:
             epsilon=job.agreement.epsilon,
         )
         self._kernel = Kernel(job)
-        self._naming = _name_word_drawing(ledger.client_digest_key())
-        self._ordering = _name_word_drawing(ledger.client_order_key(self._round)) if ordered else None
+        self._naming = _drawing_by_client_names_alone(ledger.client_digest_key())
+        self._ordering = _drawing_by_client_names_alone(ledger.client_order_key(self._round)) if ordered else None
         self.known = self.over_budget = 0
 
     def draw_group(self, group: "ClientGroup") -> UnsettledGroup:
         """Draw for a group of clients, without releasing anything yet."""
-        drawn, empty = self._kernel.draw(group.clients, digested=False), _clients_without_records(group.clients)
+        drawn, empty = self._kernel.draw(group.clients, digested=False), _clients_with_records_removed(group.clients)
         if self._ordering is not None:
             drawn = replace(drawn, order=self._ordering.draw(empty, ordered=True, digested=False).order)
         words = self._naming.draw(empty, ordered=True, digested=False)
@@ -543,7 +547,9 @@ class LedgerSettlement:
             group.names, drawn, ClientDigests(words.order, (words.within * 2.0**53).astype(np.uint64)), group.parts
         )
 
-    def settle_parts(self, parts: Sequence[Sequence[UnsettledGroup]]) -> Iterator[list[tuple[pa.Array, Draws, Any]]]:
+    def charge_and_release_parts(
+        self, parts: Sequence[Sequence[UnsettledGroup]]
+    ) -> Iterator[list[tuple[pa.Array, Draws, Any]]]:
         """Charge all groups of all parts in one durable transaction; then return the released samples, part by part."""
         groups = [group for part in parts for group in part]
         if not groups:
@@ -562,12 +568,12 @@ class LedgerSettlement:
         for part in parts:
             kept = []
             for group in part:
-                kept.append(_samples_in_budget(group, found, slice(start, start + len(group.clients))))
+                kept.append(_released_samples_of_group(group, found, slice(start, start + len(group.clients))))
                 start += len(group.clients)
             yield kept
 
 
-def _samples_in_budget(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws, Any]:
+def _released_samples_of_group(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws, Any]:
     """The released clients of a group, with their samples and their parts."""
     kept = found.kept[here]
     drawn = replace(
@@ -579,13 +585,13 @@ def _samples_in_budget(group: UnsettledGroup, found: Settlement, here: slice) ->
     return take_rows(group.clients, np.flatnonzero(kept)), drawn, None if group.parts is None else group.parts[kept]
 
 
-def _name_word_drawing(key: RunKey) -> DrawingMethod:
+def _drawing_by_client_names_alone(key: RunKey) -> DrawingMethod:
     """A drawing whose words, for clients without records, depend on their names alone."""
     cells = Interval(0.0, 1.0, cells=2)  # any domain with cells, whose draw also gives a place
     return SampleDrawing(OptimalSampler(Simplex(cells), epsilon=1.0), Coding(cells), key)
 
 
-def _clients_without_records(clients: ClientColumns) -> ClientColumns:
+def _clients_with_records_removed(clients: ClientColumns) -> ClientColumns:
     """The same clients without any records."""
     held = {name: getattr(clients, name)[:0] for name in clients._fields[clients._fields.index("outcomes") + 1 :]}
     held["outcomes"] = read_only_view(np.empty(0, dtype=np.uint32))

@@ -80,18 +80,18 @@ _STALE = 86400.0  # seconds after which an untouched folder is abandoned
 _LEFT = re.compile(r"discreet-[a-z0-9_]{8}")
 
 
-def table_ending(path: str | Path) -> str:
+def table_ending_without_gz(path: str | Path) -> str:
     """The ending that tells the format of a table, in small letters: .csv for in.csv.gz."""
     name = Path(path)
-    return Path(name.stem).suffix.lower() if is_gzipped(path) else name.suffix.lower()
+    return Path(name.stem).suffix.lower() if has_gzip_ending(path) else name.suffix.lower()
 
 
-def is_gzipped(path: str | Path) -> bool:
+def has_gzip_ending(path: str | Path) -> bool:
     """Whether a file is called a packed one (.gz)."""
     return Path(path).suffix.lower() == GZIP
 
 
-def partition_keys(path: str) -> dict[str, str | None]:
+def partition_keys_in_path(path: str) -> dict[str, str | None]:
     """The partition keys in the names of a file's folders; None for Hive's name of a missing value."""
     pairs = (part.partition("=") for part in Path(path).parts[:-1])
     found = {unquote(key): unquote(value) for key, equals, value in pairs if key and equals}
@@ -99,9 +99,9 @@ def partition_keys(path: str) -> dict[str, str | None]:
 
 
 @contextmanager
-def open_text(path: str, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
+def open_text_unpacked(path: str, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """The bytes of a text, unpacked if it is packed. `name`: its name in messages."""
-    if not is_gzipped(path):
+    if not has_gzip_ending(path):
         with open(path, "rb") as file:
             yield file
         return
@@ -114,11 +114,11 @@ def open_text(path: str, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
 
 def read_first_bytes(file: str, name: str) -> bytes:
     """The first bytes of a text, unpacked, with its header."""
-    with open_text(file, name) as opened:
+    with open_text_unpacked(file, name) as opened:
         return opened.read(_HEAD)
 
 
-def begins_with_an_object(head: bytes) -> bool:
+def begins_with_json_object(head: bytes) -> bool:
     """Whether the first line of a file is a JSON object."""
     line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
     if not line.startswith(b"{"):
@@ -129,7 +129,7 @@ def begins_with_an_object(head: bytes) -> bool:
         return False
 
 
-def list_files(path: str) -> list[str]:
+def list_input_files(path: str) -> list[str]:
     """The files of an input: a file, those in a folder, or those that a glob names."""
     if os.path.isdir(path):
         found = sorted(str(file) for file in Path(path).rglob("*") if _is_table_file(file))
@@ -148,8 +148,8 @@ def list_files(path: str) -> list[str]:
 
 def _is_table_file(file: Path) -> bool:
     """Whether a file in a folder is read. A text that lies there packed and unpacked is an error: its rows would count twice."""
-    if is_gzipped(file):
-        if table_ending(file) not in _TEXTS_IN_FOLDERS or not file.is_file():
+    if has_gzip_ending(file):
+        if table_ending_without_gz(file) not in _TEXTS_IN_FOLDERS or not file.is_file():
             return False
         if file.with_suffix("").exists():
             raise DiscreetError(f"{file} lies beside {file.with_suffix('').name}; name one of them, or move one away")
@@ -157,7 +157,7 @@ def _is_table_file(file: Path) -> bool:
     return file.suffix in IN_FOLDERS and file.is_file()
 
 
-def detect_format(path: str, name: str | None = None) -> str:
+def detect_file_format(path: str, name: str | None = None) -> str:
     """The format of a file. `name`: its name in messages.
 
     The first bytes decide between Parquet, Arrow and text; among texts the ending decides. A text with another ending is JSON lines if its
@@ -171,7 +171,7 @@ def detect_format(path: str, name: str | None = None) -> str:
         raise DiscreetError(f"{called} cannot be read: {error.strerror}") from None
     if not head:
         raise DiscreetError(f"{called} is empty")
-    if head.startswith(_GZIP) and is_gzipped(path):
+    if head.startswith(_GZIP) and has_gzip_ending(path):
         head = read_first_bytes(path, called)
         if MAGIC.get(head[:4]) is not None:
             raise DiscreetError(f"{called} is a packed {MAGIC[head[:4]]} file; unpack it (it may be compressed inside)")
@@ -186,12 +186,12 @@ def detect_format(path: str, name: str | None = None) -> str:
         raise DiscreetError(
             f"{called} is a database; write a table of it first (of the samples of a collection with: discreet export)"
         )
-    suffix, found = table_ending(path), MAGIC.get(head[:4])
+    suffix, found = table_ending_without_gz(path), MAGIC.get(head[:4])
     if found is None:
         declared = READ.get(suffix, "text")
         if declared not in (*TEXTS.values(), "text"):
             raise DiscreetError(f"{called} is called {declared} but holds text")
-        return TEXTS.get(suffix) or ("json lines" if begins_with_an_object(head) else "csv")
+        return TEXTS.get(suffix) or ("json lines" if begins_with_json_object(head) else "csv")
     declared = READ.get(suffix, found)
     if declared != found and not {declared, found} <= {"arrow", "arrow stream"}:
         raise DiscreetError(f"{called} is called {declared} but holds {found}")
@@ -228,18 +228,18 @@ class ParquetFile:
         self.path, self.name = path, name
         with translate_read_errors(name, "is no whole Parquet file"), open(path, "rb") as file:
             footer = self._read_footer(file)
-        with self._damage_errors("its footer cannot be read"):
-            self.columns = list(_column_names(footer[2]))
+        with self._translate_damage_errors("its footer cannot be read"):
+            self.columns = list(_column_names_of_schema(footer[2]))
             self._groups = footer.get(4, [])
             self.rows = max(0, footer.get(3, 0))
             self.metadata = {pair[1]: pair.get(2, b"") for pair in footer.get(5, [])}
         check_columns(self.columns, name)
 
-    def column_chunks(self, columns: Sequence[str] | None) -> Iterator[list[ColumnChunk]]:
+    def read_column_chunks(self, columns: Sequence[str] | None) -> Iterator[list[ColumnChunk]]:
         """The chunks of these columns (all, unless named) for each row group."""
         with (
             translate_read_errors(self.name, "is damaged"),
-            self._damage_errors("a page has no header"),
+            self._translate_damage_errors("a page has no header"),
             open(self.path, "rb") as file,
         ):
             for group in self._groups:
@@ -255,7 +255,7 @@ class ParquetFile:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        coded = {chunk.column for group in self.column_chunks(columns) for chunk in group if chunk.dictionary}
+        coded = {chunk.column for group in self.read_column_chunks(columns) for chunk in group if chunk.dictionary}
         texts = [name for name in columns if name in coded]
         with translate_read_errors(self.name, "is damaged", pa.ArrowException):
             file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20, read_dictionary=texts)
@@ -276,8 +276,8 @@ class ParquetFile:
         if tail[4:] != _PARQUET_MARK or not 0 < length <= size - 12:
             raise DiscreetError(f"{self.name} is no whole Parquet file: it does not end like one; write it again")
         file.seek(size - 8 - length)
-        with self._damage_errors("its footer cannot be read"):
-            return _read_struct(file.read(length), 0)[0]
+        with self._translate_damage_errors("its footer cannot be read"):
+            return _read_thrift_struct(file.read(length), 0)[0]
 
     def _read_column_chunk(self, file: Any, chunk: Any, rows: int) -> ColumnChunk:
         column, kind, start = chunk[3][0].decode(), chunk[1], chunk[9]
@@ -287,7 +287,7 @@ class ParquetFile:
         values = page_bytes = largest = 0
         place, end = start, start + chunk[7]
         while place < end:
-            header, packed, unpacked, many = _read_page_header(file, place)
+            header, packed, unpacked, many = _read_parquet_page_header(file, place)
             place += header + packed
             values += many
             page_bytes += unpacked
@@ -301,7 +301,7 @@ class ParquetFile:
         return ColumnChunk(column, unpacked, nested, bool(coded) and kind == _TEXT_TYPE and not nested)
 
     @contextmanager
-    def _damage_errors(self, why: str) -> Iterator[None]:
+    def _translate_damage_errors(self, why: str) -> Iterator[None]:
         """Turn missing or wrong fields into an error that the file is damaged."""
         try:
             yield
@@ -309,14 +309,14 @@ class ParquetFile:
             raise DiscreetError(f"{self.name} is damaged: {why}; write it again") from None
 
 
-def _read_page_header(file: Any, place: int) -> tuple[int, int, int, int]:
+def _read_parquet_page_header(file: Any, place: int) -> tuple[int, int, int, int]:
     """(length of its header, packed bytes, unpacked bytes, values) of the page at that place."""
     length = _PAGE_HEADER
     while True:
         file.seek(place if place >= 0 else 1 << 62)
         head = file.read(length)
         try:
-            fields, used = _read_struct(head, 0)
+            fields, used = _read_thrift_struct(head, 0)
             break
         except IndexError:
             if len(head) < length or length >= _LARGEST_PAGE_HEADER:
@@ -329,7 +329,7 @@ def _read_page_header(file: Any, place: int) -> tuple[int, int, int, int]:
     return used, packed, unpacked, many
 
 
-def _column_names(schema: list[dict[int, Any]]) -> Iterator[str]:
+def _column_names_of_schema(schema: list[dict[int, Any]]) -> Iterator[str]:
     """The names of the columns: the children of the first element of a schema, which is stored depth first."""
     waiting = [schema[0].get(5, 0)]  # remaining children at each level
     for element in schema[1:]:
@@ -344,7 +344,7 @@ def _column_names(schema: list[dict[int, Any]]) -> Iterator[str]:
             waiting.append(element[5])
 
 
-def _read_varint(data: bytes, place: int) -> tuple[int, int]:
+def _read_thrift_varint(data: bytes, place: int) -> tuple[int, int]:
     """(an unsigned number, its end)."""
     value = shift = 0
     while shift < 70:
@@ -357,7 +357,7 @@ def _read_varint(data: bytes, place: int) -> tuple[int, int]:
     raise IndexError
 
 
-def _read_struct(data: bytes, place: int, depth: int = 0) -> tuple[dict[int, Any], int]:
+def _read_thrift_struct(data: bytes, place: int, depth: int = 0) -> tuple[dict[int, Any], int]:
     """(the fields of a struct by their numbers in parquet.thrift, its end)."""
     found: dict[int, Any] = {}
     number = 0
@@ -366,18 +366,18 @@ def _read_struct(data: bytes, place: int, depth: int = 0) -> tuple[dict[int, Any
         if head >> 4:
             number += head >> 4
         else:
-            number, place = _read_value(data, place, _SHORT, depth)
-        found[number], place = _read_value(data, place, head & 15, depth)
+            number, place = _read_thrift_value(data, place, _SHORT, depth)
+        found[number], place = _read_thrift_value(data, place, head & 15, depth)
     return found, place + 1
 
 
-def _read_value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
+def _read_thrift_value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
     """(a whole number, bytes, a list or a struct, its end); None in place of truth values, single bytes and floats."""
     if _SHORT <= kind <= _LONG:
-        value, place = _read_varint(data, place)
+        value, place = _read_thrift_varint(data, place)
         return (value >> 1) ^ -(value & 1), place
     if kind == _BINARY:
-        length, place = _read_varint(data, place)
+        length, place = _read_thrift_varint(data, place)
         if place + length > len(data):
             raise IndexError
         return data[place : place + length], place + length
@@ -386,17 +386,17 @@ def _read_value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, in
     if depth == _DEEPEST:
         raise IndexError
     if kind == _STRUCT:
-        return _read_struct(data, place, depth + 1)
+        return _read_thrift_struct(data, place, depth + 1)
     if kind not in (_LIST, _SET):
         raise IndexError  # Parquet has no maps
     head = data[place]
-    size, place = (head >> 4, place + 1) if head < 0xF0 else _read_varint(data, place + 1)
+    size, place = (head >> 4, place + 1) if head < 0xF0 else _read_thrift_varint(data, place + 1)
     inner = head & 15
     if inner in (_TRUE, _FALSE):
         return None, place + size  # a byte each
     values = []
     for _ in range(size):
-        value, place = _read_value(data, place, inner, depth + 1)
+        value, place = _read_thrift_value(data, place, inner, depth + 1)
         values.append(value)
         if place > len(data):
             raise IndexError
@@ -414,14 +414,14 @@ class ScratchFile:
     """Arrays in a file without a name. Threads may read blocks in any order."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._folder = _scratch_folder(folder)
-        remove_stale_folders(self._folder)
+        self._folder = _scratch_folder_or_default(folder)
+        remove_stale_scratch_folders(self._folder)
         self._file = _open_unnamed_file(self._folder)
         self._end = 0
         self._seeking = threading.Lock()  # where the system cannot read and write at a place (Windows)
         weakref.finalize(self, self._file.close)
 
-    def write(self, arrays: Sequence[NDArray[Any]]) -> ScratchBlock:
+    def append_arrays(self, arrays: Sequence[NDArray[Any]]) -> ScratchBlock:
         """Append arrays."""
         block = ScratchBlock(self._end, tuple((array.dtype, array.size) for array in arrays))
         for array in arrays:
@@ -438,7 +438,7 @@ class ScratchFile:
                 left = left[written:]
         return block
 
-    def read(self, block: ScratchBlock) -> list[NDArray[Any]]:
+    def read_arrays(self, block: ScratchBlock) -> list[NDArray[Any]]:
         """The arrays of a block."""
         offset, found = block.offset, []
         for kind, size in block.kinds:
@@ -481,26 +481,26 @@ class ScratchFile:
 
 
 @contextmanager
-def unpack_text(path: str, name: str, folder: Path | None) -> Iterator[str]:
+def open_unpacked_text_path(path: str, name: str, folder: Path | None) -> Iterator[str]:
     """A path under which this process can open a text: its own, or that of a file without a name to which it is unpacked."""
-    if not is_gzipped(path):
+    if not has_gzip_ending(path):
         yield path
         return
     most = max(_ALWAYS, _RATIO * os.path.getsize(path))
-    with open_text(path, name) as packed, spool_stream(packed, folder, name, most=most) as unpacked:
+    with open_text_unpacked(path, name) as packed, spool_stream_to_path(packed, folder, name, most=most) as unpacked:
         yield unpacked
 
 
 @contextmanager
-def spool_stream(
+def spool_stream_to_path(
     stream: IO[bytes] | gzip.GzipFile, folder: Path | None, name: str = "standard input", *, most: int | None = None
 ) -> Iterator[str]:
     """Put all of a stream into a file without a name, and return a path under which this process can open it.
 
     `most`: the bytes beyond which a packed file is an error.
     """
-    found = _scratch_folder(folder)
-    remove_stale_folders(found)
+    found = _scratch_folder_or_default(folder)
+    remove_stale_scratch_folders(found)
     with _open_unnamed_file(found) as file:
         written = 0
         while piece := stream.read(_AT_ONCE):
@@ -518,15 +518,15 @@ def spool_stream(
         yield own if os.path.exists(own) else f"/dev/fd/{file.fileno()}"
 
 
-def remove_stale_folders(folder: Path) -> None:
+def remove_stale_scratch_folders(folder: Path) -> None:
     """Remove this user's old folders that earlier versions left when they were killed."""
     with suppress(OSError):
         for entry in os.scandir(folder):
-            if _LEFT.fullmatch(entry.name) and _is_stale_folder(entry):
+            if _LEFT.fullmatch(entry.name) and _is_stale_scratch_folder(entry):
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 
-def _is_stale_folder(entry: "os.DirEntry[str]") -> bool:
+def _is_stale_scratch_folder(entry: "os.DirEntry[str]") -> bool:
     if not hasattr(os, "getuid"):
         return False
     if not entry.is_dir(follow_symlinks=False) or entry.stat(follow_symlinks=False).st_uid != os.getuid():
@@ -536,7 +536,7 @@ def _is_stale_folder(entry: "os.DirEntry[str]") -> bool:
     return ours and all(time.time() - path.stat().st_mtime > _STALE for path in held)
 
 
-def _scratch_folder(folder: Path | None) -> Path:
+def _scratch_folder_or_default(folder: Path | None) -> Path:
     return Path(tempfile.gettempdir()) if folder is None else folder
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from discreet._base.files import atomic_write, check_apart, check_output_path
 from discreet.agreement import weights_path
-from discreet.domain import MARK_LISTED, Coding, mark_for_records
+from discreet.domain import MARK_LISTED, Coding, mark_with_type_of_records
 from discreet.errors import (
     DiscreetError,
     check_callable,
@@ -29,12 +29,19 @@ from discreet.errors import (
 )
 from discreet.ledger import OVER_BUDGET, PopulationLedger, Rounds
 from discreet.release import InputDigest
-from discreet.tables._arrow import cast_column, column_numbers, is_text, number_column, polars_series, take_rows
-from discreet.tables._columns import client_name_column, listed_clients
+from discreet.tables._arrow import (
+    arrow_column_as_numbers,
+    arrow_column_as_polars_series,
+    cast_column,
+    is_text_type,
+    numbers_as_arrow_column,
+    take_rows,
+)
+from discreet.tables._columns import normalise_client_names, read_listed_clients
 from discreet.tables._files import REPLACE_HINT, STANDARD, format_of
 from discreet.tables._reading import RecordReader
 from discreet.tables._request import Job, Progress, Request, RequestTerms, Summary
-from discreet.tables._sources import METADATA, Source, is_among_inputs, open_source, source_of
+from discreet.tables._sources import METADATA, Source, is_among_inputs, open_source, source_of_table
 
 if TYPE_CHECKING:
     from discreet.tables._drawing import Draws
@@ -86,13 +93,13 @@ class Release:
         if folder is not None:
             folder = check_path("folder", folder)
         if ledger is not None:
-            request = _use_ledger_secret(request, ledger)
+            request = _request_with_ledger_secret(request, ledger)
         elif request.secret is not None:
             Rounds(request.secret).refuse_if_secret_has_ledger()
-        self._source = source = source_of(table)
+        self._source = source = source_of_table(table)
         self._request = request
         self._drop_client = check_flag("drop_client", drop_client)
-        self._budget = _default_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
+        self._budget = _default_memory_bytes() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
         self._folder = folder
         self._progress = progress
         self.job: Job = request.job(source.schema, untyped=source.untyped_columns, where=source.name)
@@ -100,7 +107,7 @@ class Release:
         used = reading.columns
         self._clients: pa.Array | None = None
         if clients is not None:
-            self._clients = listed_clients(clients, used, integers=reading.integer_clients)
+            self._clients = read_listed_clients(clients, used, integers=reading.are_clients_integers)
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
         self._reader = RecordReader(reading)
@@ -109,7 +116,7 @@ class Release:
             reading.columns.names,
             room=room,
             client=reading.columns.client,
-            numbers=reading.mixed_numbers,
+            numbers=reading.columns_of_mixed_numbers,
         )
         from discreet.tables._drawing import Kernel, LedgerSettlement
 
@@ -127,12 +134,12 @@ class Release:
     @property
     def schema(self) -> pa.Schema:
         """The schema of the batches; its metadata carry the agreement."""
-        client = pa.int64() if self.job.reading.integer_clients else pa.large_string()
+        client = pa.int64() if self.job.reading.are_clients_integers else pa.large_string()
         coding = self.job.reading.coding
-        names = self.job.released_columns
+        names = self.job.sample_columns
         released = coding.sample_type if isinstance(coding, Coding) and names != ("report",) else pa.uint64()
         kinds = (client, *(released for _ in names), pa.dictionary(pa.int8(), pa.string()))
-        fields = list(zip(self.job.columns, kinds, strict=True))
+        fields = list(zip(self.job.output_columns, kinds, strict=True))
         return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.text.encode()})
 
     @property
@@ -144,9 +151,9 @@ class Release:
             agreement=self.job.agreement,
             rows=self._reader.rows,
             clients=self._drawn,
-            nulls=self._reader.total_misfits.nulls,
-            not_numbers=self._reader.total_misfits.not_numbers,
-            outside=self._reader.total_misfits.outside,
+            nulls=self._reader.total_misfit_counts.nulls,
+            not_numbers=self._reader.total_misfit_counts.not_numbers,
+            outside=self._reader.total_misfit_counts.outside,
             without_records=self._without_records,
             spilled_bytes=self._spilled,
             seconds=time.perf_counter() - self._started,
@@ -173,7 +180,9 @@ class Release:
         with ClientParts(seed=seed, budget=self._budget, folder=self._folder, rows=self._source.rows) as parts:
             self._add_listed_clients(parts)
             self._read_records(parts)
-            drawn = self._draw_batches(parts) if self._settling is None else self._settle_and_draw_batches(parts)
+            drawn = (
+                self._draw_sample_batches(parts) if self._settling is None else self._charge_and_release_batches(parts)
+            )
             for batch in self._sort_by_random_words(drawn) if self._drop_client else drawn:
                 columns = map(cast_column, batch.columns, schema.types)
                 yield pa.RecordBatch.from_arrays(list(columns), schema=schema)
@@ -188,52 +197,58 @@ class Release:
         if self._clients is None:
             return
         reading = self.job.reading
-        if pa.types.is_integer(self._clients.type) != reading.integer_clients:
-            kind = "integers" if reading.integer_clients else "texts"
+        if pa.types.is_integer(self._clients.type) != reading.are_clients_integers:
+            kind = "integers" if reading.are_clients_integers else "texts"
             raise DiscreetError(
                 f"the list holds {self._clients.type} values but the clients of the table are {kind}; cast the integers to text: 7 and '7' "
                 "are one client"
             )
         marks: Any = np.empty(len(self._clients), dtype=reading.coding.record_type)
-        marks[:] = mark_for_records(MARK_LISTED, marks)
+        marks[:] = mark_with_type_of_records(MARK_LISTED, marks)
         columns = reading.columns
-        counts = None if columns.counts is None else np.ones(len(self._clients), dtype=columns.amount_type)
-        parts.add(client_name_column(self._clients), marks, counts)
+        counts = (
+            None if columns.count_column is None else np.ones(len(self._clients), dtype=columns.count_or_weight_dtype)
+        )
+        parts.add_records(normalise_client_names(self._clients), marks, counts)
 
     def _read_records(self, parts: "ClientParts") -> None:
         for frame in self._frames:
             for rows in self._reader.read_records(frame, self._source.examples):
-                parts.add(*rows)
+                parts.add_records(*rows)
                 if self._progress is not None:
                     self._progress.rows(len(rows.outcomes))
-        self._reader.raise_errors()
+        self._reader.raise_counted_errors()
 
-    def _draw_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
+    def _draw_sample_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
         def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
             digested = self._request.secret is not None
             found = self.kernel.draw(group.clients, ordered=self._drop_client, digested=digested)
-            return self._group_batch(group.names, found, group.parts), found.digest
+            return self._released_batch_of_group(group.names, found, group.parts), found.digest
 
-        for part in self._map_groups(parts, draw_group):
+        for part in self._map_groups_in_threads(parts, draw_group):
             self._digest = sum((digest for _, digest in part), self._digest)
-            yield from self._join_batches([batch for batch, _ in part])
+            yield from self._join_batches_in_client_order([batch for batch, _ in part])
 
-    def _settle_and_draw_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
+    def _charge_and_release_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
         assert self._settling is not None
-        for part in self._settling.settle_parts(list(self._map_groups(parts, self._settling.draw_group))):
-            yield from self._join_batches([self._group_batch(names, drawn, parts) for names, drawn, parts in part])
+        for part in self._settling.charge_and_release_parts(
+            list(self._map_groups_in_threads(parts, self._settling.draw_group))
+        ):
+            yield from self._join_batches_in_client_order(
+                [self._released_batch_of_group(names, drawn, parts) for names, drawn, parts in part]
+            )
 
-    def _group_batch(self, names: pa.Array, drawn: "Draws", parts: Any = None) -> pa.RecordBatch:
+    def _released_batch_of_group(self, names: pa.Array, drawn: "Draws", parts: Any = None) -> pa.RecordBatch:
         """The records of a group: in order of part and client, or without clients and with words to sort them by."""
         if self._drop_client:
             batch = self.kernel.publish(names, drawn)
-            return batch.drop_columns("client").append_column("order", number_column(drawn.order))
-        order = polars_series(names).arg_sort().to_numpy()
+            return batch.drop_columns("client").append_column("order", numbers_as_arrow_column(drawn.order))
+        order = arrow_column_as_polars_series(names).arg_sort().to_numpy()
         if parts is not None:
             order = order[np.argsort(parts[order], kind="stable")]
-        return self.kernel.publish(take_rows(names, order), drawn.at_rows(order))
+        return self.kernel.publish(take_rows(names, order), drawn.select_rows(order))
 
-    def _join_batches(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _join_batches_in_client_order(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The samples of a part as one batch in order of client, even if its records took several groups."""
         if not batches:
             return
@@ -252,16 +267,18 @@ class Release:
         held = list(batches)
         if held:
             table = pa.Table.from_batches(held)
-            words = np.concatenate([column_numbers(batch.column("order")) for batch in held])
-            order = number_column(np.argsort(words, kind="stable"))
+            words = np.concatenate([arrow_column_as_numbers(batch.column("order")) for batch in held])
+            order = numbers_as_arrow_column(np.argsort(words, kind="stable"))
             yield from table.drop_columns("order").take(order).combine_chunks().to_batches()
 
-    def _map_groups(self, parts: "ClientParts", work: "Callable[[ClientGroup], Result]") -> "Iterator[list[Result]]":
+    def _map_groups_in_threads(
+        self, parts: "ClientParts", work: "Callable[[ClientGroup], Result]"
+    ) -> "Iterator[list[Result]]":
         """The results of `work` on the groups of each part, in several threads.
 
         Clients that are not on the list are an error once all groups have been looked at, so that their number does not vary.
         """
-        from discreet.tables._parts import unlisted_error
+        from discreet.tables._parts import unlisted_clients_error
 
         marked = self._clients is not None or self.job.reading.coding.lenient
         seen = unlisted = 0
@@ -270,13 +287,13 @@ class Release:
             group, strangers, silent = given(), 0, 0
             if marked:
                 group, strangers = group.without_listed_marks()
-                silent = group.number_without_records
+                silent = group.number_of_clients_without_records
             if self._clients is None:
                 strangers = 0
             found = None if strangers else work(group)
             return found, len(group.clients) - silent, strangers, silent
 
-        def take_results(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
+        def results_of_futures(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
             nonlocal seen, unlisted
             done = [each.result() for each in futures]
             seen += sum(clients for _, clients, _, _ in done)
@@ -287,14 +304,14 @@ class Release:
         threads = os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:
             running: deque[list[Future[tuple[Result | None, int, int, int]]]] = deque()
-            for groups in parts.groups():
+            for groups in parts.group_readers():
                 running.append([pool.submit(work_on_group, group) for group in groups])
                 if len(running) > 2 * threads:
-                    yield take_results(running.popleft())
+                    yield results_of_futures(running.popleft())
             while running:
-                yield take_results(running.popleft())
+                yield results_of_futures(running.popleft())
         if unlisted:
-            raise unlisted_error(unlisted, seen)
+            raise unlisted_clients_error(unlisted, seen)
 
 
 def sample(
@@ -419,7 +436,7 @@ def sample_file(
         agreement = release.job.agreement
         if agreement_file is not None:
             agreement.check_file(agreement_file)
-        with writer_to(output, release.schema, kind, replace=replace) as writer:
+        with open_table_writer(output, release.schema, kind, replace=replace) as writer:
             batches = release.batches()
             for batch in list(batches) if output == STANDARD else batches:  # standard output cannot be taken back
                 writer.write(batch)
@@ -445,32 +462,32 @@ class _RowGroupWriter:
         self._waiting.append(batch)
         self._rows += batch.num_rows
         if self._rows >= _ROW_GROUP:
-            self._write_waiting()
+            self._write_waiting_batches()
 
     def close(self) -> None:
-        self._write_waiting()
+        self._write_waiting_batches()
         self._writer.close()
 
-    def _write_waiting(self) -> None:
+    def _write_waiting_batches(self) -> None:
         if self._rows:
             self._writer.write_table(pa.Table.from_batches(self._waiting).combine_chunks())
         self._waiting, self._rows = [], 0
 
 
 @contextmanager
-def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) -> Iterator[TableWriter]:
+def open_table_writer(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) -> Iterator[TableWriter]:
     """A writer to a file that appears only on success (`discreet._base.files`), or to standard output ('-').
 
     A missing folder is created.
     """
     if path == STANDARD:
-        writer = _make_writer(sys.stdout.buffer, schema, kind, streaming=True)
+        writer = _make_table_writer(sys.stdout.buffer, schema, kind, streaming=True)
         yield writer
         writer.close()
         sys.stdout.buffer.flush()
         return
     with atomic_write(path, replace=replace, folders=True, fix=REPLACE_HINT) as file:
-        writer = _make_writer(file, schema, kind, streaming=False)
+        writer = _make_table_writer(file, schema, kind, streaming=False)
         try:
             yield writer
         except BaseException:
@@ -480,7 +497,7 @@ def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) 
         writer.close()
 
 
-def _make_writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> TableWriter:
+def _make_table_writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> TableWriter:
     match kind:
         case "parquet":
             import pyarrow.parquet as pq
@@ -502,20 +519,20 @@ class _CsvWriter:
         self._writer, self._schema = writer, schema
 
     def write(self, batch: pa.RecordBatch) -> None:
-        columns = [_guard_column(column) for column in batch.columns]
+        columns = [_guard_column_for_spreadsheets(column) for column in batch.columns]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).cast(self._schema))
 
     def close(self) -> None:
         self._writer.close()
 
 
-def _guard_column(column: pa.Array) -> pa.Array:
+def _guard_column_for_spreadsheets(column: pa.Array) -> pa.Array:
     """Texts for a table for people, such that no spreadsheet runs them; other columns unchanged."""
-    if not is_text(column.type):
+    if not is_text_type(column.type):
         return column
-    from discreet.tables._text_files import guard_text
+    from discreet.tables._text_files import guard_text_for_spreadsheets
 
-    return pl.select(guard_text(pl.lit(polars_series(column)))).to_series().to_arrow()
+    return pl.select(guard_text_for_spreadsheets(pl.lit(arrow_column_as_polars_series(column)))).to_series().to_arrow()
 
 
 def _csv_schema(schema: pa.Schema) -> pa.Schema:
@@ -525,7 +542,7 @@ def _csv_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _use_ledger_secret(request: Request, ledger: PopulationLedger) -> Request:
+def _request_with_ledger_secret(request: Request, ledger: PopulationLedger) -> Request:
     """The request under the secret of the ledger, the only one under which the ledger knows its clients."""
     if not isinstance(ledger, PopulationLedger):
         raise DiscreetError(
@@ -536,7 +553,7 @@ def _use_ledger_secret(request: Request, ledger: PopulationLedger) -> Request:
     return request.with_secret(ledger.secret)
 
 
-def _default_memory() -> int:
+def _default_memory_bytes() -> int:
     """A quarter of this machine's memory, where the system says how much there is."""
     if not hasattr(os, "sysconf"):
         return _USUAL_MEMORY

@@ -25,11 +25,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_for, read_only_view
-from discreet.domain import MARK_LISTED, MARK_OUTSIDE, mark_for_records
+from discreet.domain import MARK_LISTED, MARK_OUTSIDE, mark_with_type_of_records
 from discreet.errors import DiscreetError
 from discreet.release import ClientColumns
-from discreet.tables._arrow import cast_column, column_numbers, is_list, number_column, polars_series, take_rows
-from discreet.tables._columns import client_name_column
+from discreet.tables._arrow import (
+    arrow_column_as_numbers,
+    arrow_column_as_polars_series,
+    cast_column,
+    is_list_type,
+    numbers_as_arrow_column,
+    take_rows,
+)
+from discreet.tables._columns import normalise_client_names
 from discreet.tables._files import ScratchBlock, ScratchFile
 
 Outcomes = NDArray[np.uint32] | NDArray[np.uint64]  # wide ones are the rows of a survey
@@ -82,18 +89,18 @@ class ClientGroup(NamedTuple):
 
     def without_listed_marks(self) -> "tuple[ClientGroup, int]":
         """The group as the kernel takes it if clients are listed, and how many of them are not on the list."""
-        code = grouping_code(self.clients.outcomes.size)
+        code = choose_grouping_functions(self.clients.outcomes.size)
         ends, outcomes, counts, weights, listed = code.without_listed_marks(*self.clients[3:])
         columns = ClientColumns(*self.clients[:3], *map(read_only_view, (ends, outcomes, counts, weights)))
         return self._replace(clients=columns), int((~listed).sum())
 
     @property
-    def number_without_records(self) -> int:
+    def number_of_clients_without_records(self) -> int:
         """The number of clients without records."""
         return int((np.diff(self.clients.ends) == 0).sum())
 
 
-def unlisted_error(number: int, clients: int) -> DiscreetError:
+def unlisted_clients_error(number: int, clients: int) -> DiscreetError:
     """The error for clients with records that are not on the list, out of so many clients."""
     return DiscreetError(
         f"clients with records are not on the list ({number:,} of {clients:,} looked at); add them, or filter their records out"
@@ -142,20 +149,22 @@ class RecordArrays(NamedTuple):
         return cls(integers, ends, text, outcomes, counts)
 
     @property
-    def combined_rows(self) -> "RecordArrays":
+    def with_equal_rows_combined(self) -> "RecordArrays":
         """Equal records of a client counted together without rounding: sums stay the same to the last bit."""
         counts = self.counts if self.counts.size else _unit_counts(self)
         found = combine_equal_rows(
-            pl.DataFrame({"client": polars_series(self.names), "outcome": self.outcomes, "count": counts})
+            pl.DataFrame(
+                {"client": arrow_column_as_polars_series(self.client_names), "outcome": self.outcomes, "count": counts}
+            )
         )
-        names = client_arrays(found["client"].to_arrow())
+        names = client_names_as_arrays(found["client"].to_arrow())
         return RecordArrays(*names, found["outcome"].to_numpy(), found["count"].to_numpy())
 
     @property
-    def names(self) -> pa.Array:
+    def client_names(self) -> pa.Array:
         """The column of clients, as Arrow."""
         if not self.text_ends.size:
-            return number_column(self.integers)
+            return numbers_as_arrow_column(self.integers)
         size = self.text_ends.size - 1
         return pa.LargeStringArray.from_buffers(size, pa.py_buffer(self.text_ends), pa.py_buffer(self.text))
 
@@ -181,7 +190,7 @@ class ClientParts:
         self.records = 0
         self.spilled_bytes = 0
         if rows is not None:
-            grouping_code(rows)  # loads compiled code while the first rows are read
+            choose_grouping_functions(rows)  # loads compiled code while the first rows are read
 
     def __enter__(self) -> "ClientParts":
         return self
@@ -195,7 +204,7 @@ class ClientParts:
             self._scratch.close()
             self._scratch = None
 
-    def add(
+    def add_records(
         self,
         clients: pa.Array,
         outcomes: Outcomes,
@@ -203,8 +212,8 @@ class ClientParts:
     ) -> None:
         """Take a batch of records. Those whose outcome is MISSING are left out."""
         amounts = np.empty(0) if counts is None else counts
-        arrays = map(read_only_view, (*client_arrays(clients), outcomes, amounts))
-        starts, *ordered = grouping_code(len(clients)).records_by_part(*arrays, _BITS, self._seed)
+        arrays = map(read_only_view, (*client_names_as_arrays(clients), outcomes, amounts))
+        starts, *ordered = choose_grouping_functions(len(clients)).records_by_part(*arrays, _BITS, self._seed)
         records = RecordArrays(*ordered)
         self.records += records.outcomes.size
         self._chunks.append((starts, records))
@@ -212,11 +221,11 @@ class ClientParts:
         if self._held > self._budget:
             self._free_memory()
 
-    def groups(self) -> Iterator[list[Callable[[], ClientGroup]]]:
+    def group_readers(self) -> Iterator[list[Callable[[], ClientGroup]]]:
         """Functions that read and group each part (several, if it is large). They may run in threads, in any order."""
         if self._scratch is not None:
             self._spill_to_disk()
-        elif not self._depth and 0 < self.records <= _FEW and grouping_code(0) is PLAIN:
+        elif not self._depth and 0 < self.records <= _FEW and choose_grouping_functions(0) is PLAIN:
             # numpy takes all at once in less time than many small parts
             yield [partial(self._group_parts, range(1 << _BITS))]
             return
@@ -226,48 +235,48 @@ class ClientParts:
         for part in range(0, 1 << _BITS, together):
             run = range(part, min(part + together, 1 << _BITS))
             if self._spilled[part] > self._share:
-                yield list(self._groups_of_large_part(part))
+                yield list(self._group_readers_of_large_part(part))
             elif self._spilled[part] or any(starts[run.start] < starts[run.stop] for starts, _ in self._chunks):
-                yield [partial(self._group_part, part) if together == 1 else partial(self._group_parts, run)]
+                yield [partial(self._group_clients_of_part, part) if together == 1 else partial(self._group_parts, run)]
 
-    def _groups_of_large_part(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
+    def _group_readers_of_large_part(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
         """The groups of a part that is too large."""
         if self._depth == _DEEPEST:
-            yield partial(self._group_large_client, part)
+            yield partial(self._group_unsplittable_part, part)
             return
         smaller = ClientParts(seed=int(self._seed), budget=self._share, folder=self._above, depth=self._depth + 1)
-        for piece in self._part_on_disk(part):
-            smaller.add(piece.names, piece.outcomes, piece.counts if piece.counts.size else None)
+        for piece in self._records_on_disk(part):
+            smaller.add_records(piece.client_names, piece.outcomes, piece.counts if piece.counts.size else None)
         self.spilled_bytes += smaller.spilled_bytes
-        for groups in smaller.groups():
+        for groups in smaller.group_readers():
             yield from groups
 
-    def _group_large_client(self, part: int) -> ClientGroup:
+    def _group_unsplittable_part(self, part: int) -> ClientGroup:
         """The group of a part that cannot be split: one client with many distinct values; an error if they do not fit."""
         if self._spilled[part] > max(self._budget, _ONE_CLIENT):
             raise DiscreetError(
                 f"the values of one client take {self._spilled[part]:,} bytes, which is more than the memory budget; give a larger one "
                 "(--memory)"
             )
-        return self._group_part(part)
+        return self._group_clients_of_part(part)
 
-    def _group_part(self, part: int) -> ClientGroup:
-        pieces = [*self._part_in_memory(part), *self._part_on_disk(part)]
-        found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
+    def _group_clients_of_part(self, part: int) -> ClientGroup:
+        pieces = [*self._records_in_memory(part), *self._records_on_disk(part)]
+        found = group_records_by_client(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
 
     def _group_parts(self, parts: range) -> ClientGroup:
         """The clients of several parts, which are in memory, one part after the other: as the groups of the parts have them."""
-        pieces = [piece for part in parts for piece in self._part_in_memory(part)]
-        found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
+        pieces = [piece for part in parts for piece in self._records_in_memory(part)]
+        found = group_records_by_client(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         clients = found.clients
         if clients.text_ends.size:
-            return found._replace(parts=_parts_of_texts(clients.text_ends, clients.text, _BITS, self._seed))
-        return found._replace(parts=_parts_of_integers(clients.integers, _BITS, self._seed))
+            return found._replace(parts=_part_of_each_text_client(clients.text_ends, clients.text, _BITS, self._seed))
+        return found._replace(parts=_part_of_each_integer_client(clients.integers, _BITS, self._seed))
 
-    def _part_in_memory(self, part: int) -> Iterator[RecordArrays]:
+    def _records_in_memory(self, part: int) -> Iterator[RecordArrays]:
         for starts, records in self._chunks:
             if starts[part] < starts[part + 1]:
                 yield records.rows_between(starts[part], starts[part + 1])
@@ -275,8 +284,8 @@ class ClientParts:
     def _free_memory(self) -> None:
         """Count equal records together if that halves the largest part; write records to disk if there are still too many."""
         sizes = sum(np.diff(starts[: (1 << _BITS) + 1]) for starts, _ in self._chunks)
-        largest = RecordArrays.join_pieces(list(self._part_in_memory(int(np.argmax(sizes)))))
-        if 2 * largest.combined_rows.nbytes < largest.nbytes:
+        largest = RecordArrays.join_pieces(list(self._records_in_memory(int(np.argmax(sizes)))))
+        if 2 * largest.with_equal_rows_combined.nbytes < largest.nbytes:
             self._combine_equal_records()
         if 2 * self._held > self._budget:
             self._spill_to_disk()
@@ -285,8 +294,8 @@ class ClientParts:
         """Count equal records of each part together."""
         starts, found = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[RecordArrays]()
         for part in range(1 << _BITS):
-            if pieces := list(self._part_in_memory(part)):
-                found.append(RecordArrays.join_pieces(pieces).combined_rows)
+            if pieces := list(self._records_in_memory(part)):
+                found.append(RecordArrays.join_pieces(pieces).with_equal_rows_combined)
                 starts[part + 1] = found[-1].outcomes.size
         self._chunks = [(np.cumsum(starts), RecordArrays.join_pieces(found))]
         self._held = self._chunks[0][1].nbytes
@@ -296,18 +305,18 @@ class ClientParts:
         if self._scratch is None:
             self._scratch = ScratchFile(self._above)
         for part in range(1 << _BITS):
-            pieces = list(self._part_in_memory(part))
+            pieces = list(self._records_in_memory(part))
             if pieces:
                 records = RecordArrays.join_pieces(pieces)
-                self._blocks[part].append(self._scratch.write(records))
+                self._blocks[part].append(self._scratch.append_arrays(records))
                 self._spilled[part] += records.nbytes
                 self.spilled_bytes += records.nbytes
         self._chunks, self._held = [], 0
 
-    def _part_on_disk(self, part: int) -> Iterator[RecordArrays]:
+    def _records_on_disk(self, part: int) -> Iterator[RecordArrays]:
         for block in self._blocks[part]:
             assert self._scratch is not None
-            yield RecordArrays(*self._scratch.read(block))
+            yield RecordArrays(*self._scratch.read_arrays(block))
 
 
 def _unit_counts(records: RecordArrays) -> NDArray[np.int64]:
@@ -315,34 +324,37 @@ def _unit_counts(records: RecordArrays) -> NDArray[np.int64]:
     return np.ones(records.outcomes.size, dtype=np.int64)
 
 
-def group_records(
+def group_records_by_client(
     records: RecordArrays, *, seed: Any, hint: int = 16, lengths: NDArray[np.int64] = _NO_LENGTHS
 ) -> ClientGroup:
     """Rows grouped by client, in memory. `lengths`: the number of outcomes of each row, if not one."""
-    code = grouping_code(records.outcomes.size)
+    code = choose_grouping_functions(records.outcomes.size)
     clients, ends, outcomes, counts = code.records_by_client(*map(read_only_view, records), lengths, seed, hint)
-    names = take_rows(records.names, clients) if records.text_ends.size else number_column(clients)
+    names = take_rows(records.client_names, clients) if records.text_ends.size else numbers_as_arrow_column(clients)
     return ClientGroup(
-        names, ClientColumns(*map(read_only_view, (*client_arrays(names), ends, outcomes, *counts_and_weights(counts))))
+        names,
+        ClientColumns(
+            *map(read_only_view, (*client_names_as_arrays(names), ends, outcomes, *as_counts_or_weights(counts)))
+        ),
     )
 
 
-def counts_and_weights(amounts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def as_counts_or_weights(amounts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Numbers as counts or as weights, by their type; the other array is empty."""
     if np.issubdtype(amounts.dtype, np.integer):
         return amounts, np.empty(0)
     return np.empty(0, dtype=np.int64), amounts
 
 
-def client_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes]:
+def client_names_as_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes]:
     """A column of clients as (integers, ends of texts, texts); unused arrays are empty."""
     none = np.empty(0, dtype=np.int64)
     if pa.types.is_integer(clients.type):
-        return column_numbers(cast_column(clients, pa.int64())), none, np.empty(0, dtype=np.uint8)
+        return arrow_column_as_numbers(cast_column(clients, pa.int64())), none, np.empty(0, dtype=np.uint8)
     return none, *_text_ends_and_bytes(cast_column(clients, pa.large_string()))
 
 
-def client_columns(
+def client_columns_from_arrow(
     clients: pa.Array,
     outcomes: pa.Array,
     counts: pa.Array | None,
@@ -357,37 +369,39 @@ def client_columns(
     for name, column in (("client", clients), ("outcomes", outcomes), ("counts", counts)):
         if column is not None and column.null_count:
             raise DiscreetError(f"column {name!r} holds {column.null_count} nulls; leave those rows out")
-    integers, text_ends, text = client_arrays(client_name_column(clients))
-    ends, numbers = _list_column_arrays(
+    integers, text_ends, text = client_names_as_arrays(normalise_client_names(clients))
+    ends, numbers = _list_ends_and_values(
         outcomes, pa.uint32() if outcome_type is None else outcome_type, "outcomes", "outcome numbers"
     )
     amounts: NDArray[Any] = np.empty(0)
     if counts is not None:
-        whole = not weighted and _holds_integers(counts.type)
+        whole = not weighted and _is_integer_or_list_of_integers(counts.type)
         kind, what = (pa.int64(), "whole numbers below 2^63") if whole else (pa.float64(), "numbers")
-        count_ends, amounts = _list_column_arrays(counts, kind, "counts", what)
+        count_ends, amounts = _list_ends_and_values(counts, kind, "counts", what)
         if not np.array_equal(count_ends, ends):
             raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
-    return ClientColumns(*map(read_only_view, (integers, text_ends, text, ends, numbers, *counts_and_weights(amounts))))
+    return ClientColumns(
+        *map(read_only_view, (integers, text_ends, text, ends, numbers, *as_counts_or_weights(amounts)))
+    )
 
 
-def _holds_integers(kind: pa.DataType) -> bool:
+def _is_integer_or_list_of_integers(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(getattr(kind, "value_type", kind)))
 
 
 def refuse_repeated_clients(clients: ClientColumns) -> None:
     """Raise an error for a repeated client, which would release two samples and spend epsilon twice. Order makes this cheap."""
-    seed, code = np.uint64(secrets.randbits(64)), grouping_code(len(clients))
+    seed, code = np.uint64(secrets.randbits(64)), choose_grouping_functions(len(clients))
     if clients.integers.size:
         if not code.integers_increase(clients.integers):
             numbers = code.number_integer_clients(clients.integers, seed, len(clients))[1]
-            _refuse_repeated_number(numbers)
+            _refuse_repeated_integer_client(numbers)
     elif not code.texts_increase(clients.text_ends, clients.text):
         numbers = code.number_text_clients(clients.text_ends, clients.text, seed, len(clients))[1]
-        _refuse_repeated_number(numbers)
+        _refuse_repeated_integer_client(numbers)
 
 
-def _refuse_repeated_number(numbers: NDArray[np.uint32]) -> None:
+def _refuse_repeated_integer_client(numbers: NDArray[np.uint32]) -> None:
     repeated = np.flatnonzero(numbers != np.arange(len(numbers)))
     if repeated.size:
         again = int(repeated[0])
@@ -397,25 +411,25 @@ def _refuse_repeated_number(numbers: NDArray[np.uint32]) -> None:
         )
 
 
-def _list_column_arrays(
+def _list_ends_and_values(
     column: pa.Array, inner: pa.DataType, name: str, what: str
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """(ends from 0 on, values) of a column of lists."""
     refusal = DiscreetError(f"column {name!r} holds {column.type} values, not lists of {what}")
-    if not is_list(column.type):
+    if not is_list_type(column.type):
         raise refusal
     try:
         lists = column.cast(pa.large_list(inner))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise refusal from None
-    ends = column_numbers(lists.offsets)
+    ends = arrow_column_as_numbers(lists.offsets)
     values = lists.values.slice(ends[0], ends[-1] - ends[0])
     if values.null_count:
         raise DiscreetError(f"column {name!r} holds lists with nulls; leave those records out")
-    return ends - ends[0], column_numbers(values)
+    return ends - ends[0], arrow_column_as_numbers(values)
 
 
-def grouping_code(rows: int) -> ModuleType | SimpleNamespace:
+def choose_grouping_functions(rows: int) -> ModuleType | SimpleNamespace:
     """The grouping functions for that many rows: those of `grouping`, or the plain ones with the same results."""
     return import_module("discreet.tables._grouping") if compiled_for(SECONDS_A_ROW * rows) else PLAIN
 
@@ -440,7 +454,7 @@ def _hash_texts(ends: Integers, text: Bytes, seed: Any) -> NDArray[np.uint64]:
     return mixed
 
 
-def _text_array(ends: Integers, text: Bytes) -> pa.Array:
+def _arrow_texts_from_bytes(ends: Integers, text: Bytes) -> pa.Array:
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), max(ends.size - 1, 0), [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(text)]
     )
@@ -456,7 +470,7 @@ def _text_ends_and_bytes(texts: pa.Array) -> tuple[Integers, Bytes]:
 
 def _number_distinct_values(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
     """(the first row of each distinct value, the number of each row's value), in order of first appearance."""
-    rows = pl.DataFrame({"value": polars_series(values)}).with_row_index("row")
+    rows = pl.DataFrame({"value": arrow_column_as_polars_series(values)}).with_row_index("row")
     firsts = rows.select(pl.col("row").first().over("value")).to_series().to_numpy()
     first_rows, numbers = np.unique(firsts, return_inverse=True)
     return first_rows.astype(np.int64), numbers.astype(np.uint32)
@@ -467,12 +481,16 @@ def records_by_part(
 ) -> tuple[Any, ...]:
     """As `grouping.records_by_part`."""
     number = 1 << bits
-    parts = _parts_of_texts(text_ends, text, bits, seed) if text_ends.size else _parts_of_integers(integers, bits, seed)
-    parts[outcomes >= mark_for_records(MARK_OUTSIDE, outcomes)] = number
+    parts = (
+        _part_of_each_text_client(text_ends, text, bits, seed)
+        if text_ends.size
+        else _part_of_each_integer_client(integers, bits, seed)
+    )
+    parts[outcomes >= mark_with_type_of_records(MARK_OUTSIDE, outcomes)] = number
     starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
     order = np.argsort(parts, kind="stable")[: starts[-2]]
     if text_ends.size:
-        text_ends, text = _text_ends_and_bytes(take_rows(_text_array(text_ends, text), order))
+        text_ends, text = _text_ends_and_bytes(take_rows(_arrow_texts_from_bytes(text_ends, text), order))
     else:
         integers = integers[order]
     return starts, integers, text_ends, text, outcomes[order], counts[order] if counts.size else counts
@@ -492,13 +510,13 @@ def records_by_client(
     return clients, ends, outcomes[order], counts[order] if counts.size else counts
 
 
-def _parts_of_integers(clients: Integers, bits: int, seed: Any) -> NDArray[np.uint16]:
+def _part_of_each_integer_client(clients: Integers, bits: int, seed: Any) -> NDArray[np.uint16]:
     """The part, one of 2^bits, that each client belongs to."""
     return (_hash_numbers(clients.astype(np.uint64), np.uint64(seed)) >> np.uint64(64 - bits)).astype(np.uint16)
 
 
-def _parts_of_texts(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
-    texts = _text_array(ends, text)
+def _part_of_each_text_client(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
+    texts = _arrow_texts_from_bytes(ends, text)
     first_rows, numbers = _number_distinct_values(texts)
     hashed = _hash_texts(*_text_ends_and_bytes(take_rows(texts, first_rows)), seed)
     return (hashed >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
@@ -506,13 +524,13 @@ def _parts_of_texts(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArra
 
 def number_integer_clients(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
     """As `grouping.number_integer_clients`."""
-    first_rows, numbers = _number_distinct_values(number_column(clients))
+    first_rows, numbers = _number_distinct_values(numbers_as_arrow_column(clients))
     return clients[first_rows], numbers
 
 
 def number_text_clients(ends: Any, text: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
     """As `grouping.number_text_clients`."""
-    return _number_distinct_values(_text_array(ends, text))
+    return _number_distinct_values(_arrow_texts_from_bytes(ends, text))
 
 
 def integers_increase(clients: Any) -> bool:
@@ -522,13 +540,13 @@ def integers_increase(clients: Any) -> bool:
 
 def texts_increase(ends: Any, text: Any) -> bool:
     """As `grouping.texts_increase`."""
-    texts = polars_series(_text_array(ends, text))
+    texts = arrow_column_as_polars_series(_arrow_texts_from_bytes(ends, text))
     return bool((texts[:-1] < texts[1:]).all())
 
 
 def without_listed_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
     """As `grouping.without_listed_marks`."""
-    kept = outcomes != mark_for_records(MARK_LISTED, outcomes)
+    kept = outcomes != mark_with_type_of_records(MARK_LISTED, outcomes)
     before = np.concatenate(([0], np.cumsum(kept)))
     new_ends = before[ends].astype(np.int64)
     listed = np.diff(ends) > np.diff(new_ends)

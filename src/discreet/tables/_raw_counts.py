@@ -1,9 +1,9 @@
 """Tables read without a release: outcome counts of public examples, their laws, and a dry run that lists values outside the domain.
 
-NOTHING HERE IS PRIVATE. `example_counts`, `average_law` and `client_laws` are for clients who are not protected: reading the clients who
-are then served breaks their guarantee. `dry_run` draws, charges and writes nothing. It shows clients' own values to somebody who may read
-the table anyway, to correct the records or the spelling of the domain. A domain made from them is inferred from the data and reveals what
-clients hold.
+NOTHING HERE IS PRIVATE. `outcome_counts_by_client`, `average_law_of_clients` and `client_laws` are for clients who are not protected: reading
+the clients who are then served breaks their guarantee. `dry_run` draws, charges and writes nothing. It shows clients' own values to somebody
+who may read the table anyway, to correct the records or the spelling of the domain. A domain made from them is inferred from the data and
+reveals what clients hold.
 """
 
 from dataclasses import dataclass
@@ -30,73 +30,77 @@ from discreet.errors import DiscreetError
 from discreet.tables._columns import Columns, ValueColumn
 from discreet.tables._reading import Reading
 from discreet.tables._request import Request, RequestTerms
-from discreet.tables._sources import Source, source_of
+from discreet.tables._sources import Source, source_of_table
 
 _EVERYBODY = "\0everybody"  # a column of ours: no header can hold it
 _LARGEST_TABLE = 10**8  # clients times outcomes
 
 
-def average_law(source: Source, coding: Coding, *, value: str, client: str | None = None) -> NDArray[np.float64]:
+def average_law_of_clients(
+    source: Source, coding: Coding, *, value: str, client: str | None = None
+) -> NDArray[np.float64]:
     """The true average client of a table of raw records, to compare an estimate with; without `client`, of all records."""
-    counts = example_counts(source, _raw_reading(source, coding, value, client))
+    counts = outcome_counts_by_client(source, _reading_of_raw_records(source, coding, value, client))
     return np.asarray((1.0 / counts.sum(axis=1)) @ counts / counts.shape[0])
 
 
 def client_laws(source: Source, coding: Coding, *, value: str, client: str) -> NDArray[np.float64]:
     """The law of every client of a table of raw records, one in each row: for examples that fit into memory."""
-    counts = example_counts(source, _raw_reading(source, coding, value, client))
+    counts = outcome_counts_by_client(source, _reading_of_raw_records(source, coding, value, client))
     clients, size = counts.shape
     if clients * size > _LARGEST_TABLE:
         raise DiscreetError(f"{clients:,} clients on {size:,} outcomes are too many for an example; give fewer")
     return np.asarray(counts.toarray() / counts.sum(axis=1)[:, None])
 
 
-def _raw_reading(source: Source, coding: Coding, value: str, client: str | None) -> Reading:
+def _reading_of_raw_records(source: Source, coding: Coding, value: str, client: str | None) -> Reading:
     """How raw records are read; without a client all rows are one's."""
     columns = Columns(client=_EVERYBODY if client is None else client, value=value)
     schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
     return Reading.of(columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True)
 
 
-def example_counts(source: Source, reading: Reading) -> Any:
+def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
     """The count or weight of each outcome for each client: a sparse matrix (clients, outcomes)."""
     from scipy import sparse
 
-    counting = reading.columns.counts is not None
+    counting = reading.columns.count_column is not None
     much = pl.col("count").cast(pl.Float64).sum() if counting else pl.len().cast(pl.Float64)
     bad = (~(pl.col("count") >= 0)).fill_null(True).any() if counting else pl.lit(False)
 
     everybody = reading.columns.client == _EVERYBODY
     client = None if everybody else reading.columns.client
 
-    def count_frame(frame: Any) -> Any:
+    def count_outcomes_of_frame(frame: Any) -> Any:
         if everybody:
             frame = frame.with_columns(pl.lit(0).alias(_EVERYBODY))
         parts = (much.alias("much"), pl.len().alias("rows"), bad.alias("bad"))
         return reading.prepare_rows(frame).group_by("client", "outcome").agg(*parts)
 
     needed = [name for name in reading.columns.names if name != _EVERYBODY]
-    parts = list(source.frames(count_frame, needed, client=client, numbers=reading.mixed_numbers))
+    parts = list(
+        source.frames(count_outcomes_of_frame, needed, client=client, numbers=reading.columns_of_mixed_numbers)
+    )
     held = pl.concat(parts) if parts else pl.DataFrame()
     if not held.height:
         raise DiscreetError(f"{source.name} holds no records; a client has one at least")
     if held["client"].null_count():
         unnamed = int(held.filter(pl.col("client").is_null())["rows"].sum())
-        raise DiscreetError(reading.without_client_message(unnamed, int(held["rows"].sum()), of=source.name))
+        raise DiscreetError(reading.rows_without_client_message(unnamed, int(held["rows"].sum()), of=source.name))
     if held["bad"].any():
         raise DiscreetError(
-            f"column {reading.columns.counts!r} of {source.name} holds numbers that are not at least 0; correct them"
+            f"column {reading.columns.count_column!r} of {source.name} holds numbers that are not at least 0; correct them"
         )
     marks = held["outcome"].to_numpy()
-    misfits = _misfit_counts(marks, held["rows"].to_numpy())
-    shown = reading.examples_outside([misfits], source.examples)
+    misfits = _count_misfits_by_reason(marks, held["rows"].to_numpy())
+    shown = reading.example_values_outside([misfits], source.examples)
     reading.refuse_misfits([misfits], int(held["rows"].sum()), shown)
     coding = reading.values[0].coding
     outcomes, _ = resolve_marks(coding, marks)
     amounts = held["much"].to_numpy()
     if not np.isfinite(amounts).all():
         raise DiscreetError(
-            f"column {reading.columns.counts!r} of {source.name} adds up to more than a float holds; scale it"
+            f"column {reading.columns.count_column!r} of {source.name} adds up to more than a float holds; scale it"
         )
     kept = (outcomes < FIRST_MARK) & (amounts > 0.0)
     if not kept.any():
@@ -106,17 +110,17 @@ def example_counts(source: Source, reading: Reading) -> Any:
     return sparse.csr_array(entries, shape=(int(rows.max()) + 1, coding.size))
 
 
-def _misfit_counts(marks: Any, rows: Any) -> MisfitCounts:
+def _count_misfits_by_reason(marks: Any, rows: Any) -> MisfitCounts:
     """The number of rows without an outcome of their own, by reason."""
 
-    def rows_marked(*which: np.uint32) -> int:
+    def number_of_rows_marked(*which: np.uint32) -> int:
         return int(rows[np.isin(marks, which)].sum())
 
     return MisfitCounts(
-        rows_marked(MARK_MISSING),
-        rows_marked(MARK_NAN),
-        rows_marked(MARK_UNREADABLE),
-        rows_marked(MARK_OUTSIDE, MARK_BELOW, MARK_ABOVE),
+        number_of_rows_marked(MARK_MISSING),
+        number_of_rows_marked(MARK_NAN),
+        number_of_rows_marked(MARK_UNREADABLE),
+        number_of_rows_marked(MARK_OUTSIDE, MARK_BELOW, MARK_ABOVE),
     )
 
 
@@ -152,7 +156,7 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
     Raises:
         DiscreetError: for an unreadable table or wrong terms.
     """
-    return find_misfits(source_of(table), Request(**terms))
+    return find_misfits(source_of_table(table), Request(**terms))
 
 
 def find_misfits(source: Source, request: Request) -> DryRun:
@@ -161,10 +165,10 @@ def find_misfits(source: Source, request: Request) -> DryRun:
     rows = nameless = nulls = not_numbers = 0
     outside: dict[Any, int] = {}
     for value in reading.values:
-        counts = _misfits_by_value(source, reading, value)
+        counts = _count_misfits_by_value(source, reading, value)
         rows, nameless = int(counts["rows"].sum()), int(counts["nameless"].sum())
-        nulls += _rows_with_mark(counts, MARK_MISSING)
-        not_numbers += _rows_with_mark(counts, MARK_NAN)
+        nulls += _number_of_rows_with_mark(counts, MARK_MISSING)
+        not_numbers += _number_of_rows_with_mark(counts, MARK_NAN)
         absent = pl.col("mark").is_null() | pl.col("mark").is_in([int(MARK_MISSING), int(MARK_NAN)])
         others = counts.filter(~absent).group_by("value").agg(pl.col("rows").sum())
         for found, number in others.sort(["rows", "value"], descending=[True, False]).iter_rows():
@@ -172,15 +176,15 @@ def find_misfits(source: Source, request: Request) -> DryRun:
     return DryRun(rows=rows, nameless=nameless, nulls=nulls, not_numbers=not_numbers, outside=outside)
 
 
-def _misfits_by_value(source: Source, reading: Reading, value: ValueColumn) -> pl.DataFrame:
+def _count_misfits_by_value(source: Source, reading: Reading, value: ValueColumn) -> pl.DataFrame:
     """As `Reading.count_misfits`, of the whole source."""
     used = reading.columns
     count = partial(reading.count_misfits, value=value)
-    parts = list(source.frames(count, used.names, client=used.client, numbers=reading.mixed_numbers))
+    parts = list(source.frames(count, used.names, client=used.client, numbers=reading.columns_of_mixed_numbers))
     if not parts:
         return pl.DataFrame(schema={"mark": pl.UInt32, "value": pl.String, "rows": pl.UInt32, "nameless": pl.UInt32})
     return pl.concat(parts).group_by("mark", "value").agg(pl.col("rows", "nameless").sum())
 
 
-def _rows_with_mark(counts: pl.DataFrame, mark: np.uint32) -> int:
+def _number_of_rows_with_mark(counts: pl.DataFrame, mark: np.uint32) -> int:
     return int(counts.filter(pl.col("mark") == int(mark))["rows"].sum())

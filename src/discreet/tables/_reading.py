@@ -36,7 +36,7 @@ from discreet.domain import (
     Labels,
     MisfitCounts,
     Numbers,
-    mark_for_records,
+    mark_with_type_of_records,
     resolve_marks,
 )
 from discreet.errors import DiscreetError, check_choice
@@ -44,17 +44,17 @@ from discreet.survey import SurveyColumns
 from discreet.tables._columns import (
     Columns,
     ValueColumn,
-    check_client_kind,
-    check_composite_kind,
-    client_names,
-    composite_names,
+    client_names_expression,
+    composite_client_names_expression,
     holds_lists,
-    is_integer_name,
-    is_missing_name,
+    is_integer_client_type,
+    is_missing_client_name,
     nameless_rows_message,
+    refuse_unusable_client_type,
+    refuse_unusable_composite_type,
     type_of_values,
     warn_of_float_column,
-    warn_of_suspicious_names,
+    warn_of_suspicious_client_names,
 )
 from discreet.tables._sources import FEW, Source
 
@@ -169,8 +169,10 @@ class Reading:
         agreement.
         """
         survey = isinstance(coding, RowCoding)
-        column_codings = coding.column_codings if isinstance(coding, RowCoding) else {columns.value_name: coding}
-        for name in columns.values:
+        column_codings = (
+            coding.column_codings if isinstance(coding, RowCoding) else {columns.value_columns_text: coding}
+        )
+        for name in columns.value_columns:
             if survey and holds_lists(schema.get(name)):
                 raise DiscreetError(f"column {name!r} holds lists; a survey reads one value of each column in a row")
         for name in columns.names:
@@ -178,10 +180,12 @@ class Reading:
                 raise DiscreetError(f"column {name!r} is not in {where}; it has {', '.join(map(repr, schema))}")
         texts = set(schema if untyped is True else untyped or ())
         kinds: dict[str, Any] = {name: pl.String() if name in texts else schema[name] for name in columns.names}
-        if columns.counts is not None and columns.counts not in texts:
-            _check_count_column(columns, kinds[columns.counts], listed=holds_lists(kinds[columns.values[0]]))
-        check_name = check_client_kind if len(columns.clients) == 1 else check_composite_kind
-        for name in columns.clients:
+        if columns.count_column is not None and columns.count_column not in texts:
+            _refuse_bad_count_column(
+                columns, kinds[columns.count_column], listed=holds_lists(kinds[columns.value_columns[0]])
+            )
+        check_name = refuse_unusable_client_type if len(columns.client_columns) == 1 else refuse_unusable_composite_type
+        for name in columns.client_columns:
             check_name(f"column {name!r}", kinds[name])
         values = tuple(
             ValueColumn.of(
@@ -194,38 +198,39 @@ class Reading:
             columns=columns,
             coding=coding if survey else values[0].coding,
             values=values,
-            name_kinds=tuple(kinds[name] for name in columns.clients),
+            name_kinds=tuple(kinds[name] for name in columns.client_columns),
             float_counts=columns.count is not None and type_of_values(kinds[columns.count]).is_float(),
             arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
             null_clients=null_clients,
         )
 
     @property
-    def client_kind(self) -> Any:
+    def client_name_type(self) -> Any:
         """The kind of clients' names: that of their column, texts where several columns name them."""
         return self.name_kinds[0] if len(self.name_kinds) == 1 else pl.String()
 
     @property
-    def integer_clients(self) -> bool:
+    def are_clients_integers(self) -> bool:
         """Whether clients are named by integers; otherwise by texts."""
-        return is_integer_name(self.client_kind)
+        return is_integer_client_type(self.client_name_type)
 
     @property
-    def mixed_numbers(self) -> tuple[str, ...]:
+    def columns_of_mixed_numbers(self) -> tuple[str, ...]:
         """The columns in which integers and floats mean the same, so that files may differ in this."""
         numbers = [value.name for value in self.values if value.coding.has_cells]
         return (*numbers, *([] if self.columns.weight is None else [self.columns.weight]))
 
-    def without_client_message(self, number: int, rows: int, *, of: str = "") -> str:
+    def rows_without_client_message(self, number: int, rows: int, *, of: str = "") -> str:
         """The error for rows without a client, in a table with that name."""
         kind = next(
-            (kind for kind in self.name_kinds if kind.is_float() or kind in (pl.UInt64, pl.Int128)), self.client_kind
+            (kind for kind in self.name_kinds if kind.is_float() or kind in (pl.UInt64, pl.Int128)),
+            self.client_name_type,
         )
         return nameless_rows_message(f"{self.columns.client_columns_text}{of and f' of {of}'}", kind, number, rows)
 
-    def warn_of_float_names(self) -> None:
+    def warn_of_float_columns(self) -> None:
         """Warn of columns whose floats are read as integers."""
-        for name, kind in zip(self.columns.clients, self.name_kinds, strict=True):
+        for name, kind in zip(self.columns.client_columns, self.name_kinds, strict=True):
             warn_of_float_column(f"column {name!r}", kind)
 
     def prepare_rows(self, frame: Any) -> Any:
@@ -233,12 +238,12 @@ class Reading:
 
         Unreadable values become a mark, a null client or a negative count: an error of a cast would show them.
         """
-        frame = self._with_one_value_a_row(frame)
+        frame = self._explode_lists_to_rows(frame)
         for value in self.values:
-            frame = value.with_types(frame)
+            frame = value.frame_with_domain_types(frame)
         if isinstance(self.coding, RowCoding):
             return self._prepare_survey_rows(frame, self.coding.columns)
-        return frame.select(self._prepared_columns(self.values[0].outcome_expression()))
+        return frame.select(self._prepared_column_expressions(self.values[0].outcome_expression()))
 
     def _prepare_survey_rows(self, frame: Any, columns: SurveyColumns) -> Any:
         """The same for several columns of values: their outcomes as one number, or the mark of the first column without one."""
@@ -260,17 +265,17 @@ class Reading:
             is_mark = code >= int(FIRST_MARK)
             found = pl.when(is_mark).then(mark) if found is None else found.when(is_mark).then(mark)
             row = row + wide * pl.lit(columns.strides[value.name], pl.UInt64)
-        return frame.select([*self._prepared_columns(found.otherwise(row)), moved.alias(_MOVED)])
+        return frame.select([*self._prepared_column_expressions(found.otherwise(row)), moved.alias(_MOVED)])
 
-    def _prepared_columns(self, outcome: pl.Expr) -> list[pl.Expr]:
+    def _prepared_column_expressions(self, outcome: pl.Expr) -> list[pl.Expr]:
         """The columns client, outcome, perhaps nameless and count of a frame with one row for each record."""
         columns = self.columns
-        prepared = [self._client_name().alias("client"), outcome.alias("outcome")]
+        prepared = [self._client_name_expression().alias("client"), outcome.alias("outcome")]
         if self.null_clients == "drop":
-            missing = map(is_missing_name, columns.clients, self.name_kinds)
+            missing = map(is_missing_client_name, columns.client_columns, self.name_kinds)
             prepared.append(pl.any_horizontal(*missing).alias("nameless"))
-        if columns.counts is not None:
-            count = pl.col(columns.counts)
+        if columns.count_column is not None:
+            count = pl.col(columns.count_column)
             if self.float_counts:
                 count = count.fill_nan(None)
             number = count.cast(pl.Int64 if columns.weight is None else pl.Float64, strict=False)
@@ -279,15 +284,15 @@ class Reading:
             prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
         return prepared
 
-    def resolve_outcomes(self, frame: pl.DataFrame) -> tuple[NDArray[Any], list[MisfitCounts]]:
+    def resolve_outcome_marks(self, frame: pl.DataFrame) -> tuple[NDArray[Any], list[MisfitCounts]]:
         """The outcomes of a prepared frame with their marks resolved, and the numbers of marks of each column."""
         outcomes = frame["outcome"].to_numpy()
         if isinstance(self.coding, RowCoding):
-            return self._resolve_survey_rows(outcomes, int(frame[_MOVED].sum()))
+            return self._resolve_survey_marks(outcomes, int(frame[_MOVED].sum()))
         outcomes, misfits = resolve_marks(self.coding, outcomes)
         return outcomes, [misfits]
 
-    def _resolve_survey_rows(self, rows: NDArray[Any], moved: int) -> tuple[NDArray[Any], list[MisfitCounts]]:
+    def _resolve_survey_marks(self, rows: NDArray[Any], moved: int) -> tuple[NDArray[Any], list[MisfitCounts]]:
         misfits = [MisfitCounts() for _ in self.values]
         numbers = next((place for place, value in enumerate(self.values) if value.coding.has_cells), 0)
         misfits[numbers] += MisfitCounts(outside=moved)
@@ -300,55 +305,55 @@ class Reading:
             here = reasons[places == place]
             kinds = (MARK_MISSING, MARK_NAN, MARK_UNREADABLE, MARK_OUTSIDE)
             misfits[place] += MisfitCounts(*(int(np.count_nonzero(here == mark)) for mark in kinds))
-        found[marked] = mark_for_records(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
+        found[marked] = mark_with_type_of_records(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
         return found, misfits
 
     def refuse_misfits(self, misfits: Sequence[MisfitCounts], rows: int, shown_values: Sequence[Any] | None) -> None:
         """Raise the error of the first column with values that are not allowed. `shown_values`: a few of the first column that shows some."""
         for value, counts in zip(self.values, misfits, strict=True):
-            shows = value.shows_examples(counts)
+            shows = value.shows_example_values(counts)
             value.refuse_misfits(counts, rows, shown_values if shows else None)
             shown_values = None if shows else shown_values
 
-    def examples_outside(self, misfits: Sequence[MisfitCounts], examples: Examples) -> list[Any] | None:
+    def example_values_outside(self, misfits: Sequence[MisfitCounts], examples: Examples) -> list[Any] | None:
         """A few values outside of the first column that shows some; None if no column does."""
         for value, counts in zip(self.values, misfits, strict=True):
-            if value.shows_examples(counts):
-                return examples(partial(self._rows_outside, value), value.name, FEW + 1)
+            if value.shows_example_values(counts):
+                return examples(partial(self._rows_outside_domain, value), value.name, FEW + 1)
         return None
 
-    def _rows_outside(self, value: ValueColumn, frame: Any) -> Any:
+    def _rows_outside_domain(self, value: ValueColumn, frame: Any) -> Any:
         """The rows of a frame with a value outside the domain."""
-        return value.rows_outside(self._with_one_value_a_row(frame))
+        return value.rows_outside_domain(self._explode_lists_to_rows(frame))
 
     def count_misfits(self, frame: Any, value: ValueColumn) -> Any:
         """The number of rows without an outcome of their own in a column, by mark and value.
 
         All others are counted together, under no mark and no value. `nameless`: how many of the rows have no client either.
         """
-        rows = self._with_one_value_a_row(frame).with_columns(value.date_texts().alias(_AS_IT_STANDS))
+        rows = self._explode_lists_to_rows(frame).with_columns(value.dates_as_texts_expression().alias(_AS_IT_STANDS))
         outcome = value.outcome_expression()
         marked = pl.when(outcome >= int(FIRST_MARK))
         found = (
             marked.then(outcome).alias("mark"),
             marked.then(pl.col(_AS_IT_STANDS)).alias("value"),
-            self._client_name().is_null().alias("nameless"),
+            self._client_name_expression().is_null().alias("nameless"),
         )
-        counted = value.with_types(rows).select(found).group_by("mark", "value")
+        counted = value.frame_with_domain_types(rows).select(found).group_by("mark", "value")
         return counted.agg(pl.len().alias("rows"), pl.col("nameless").sum())
 
-    def _client_name(self) -> pl.Expr:
+    def _client_name_expression(self) -> pl.Expr:
         if len(self.name_kinds) == 1:
-            return client_names(self.columns.clients[0], self.client_kind)
-        return composite_names(self.columns.clients, self.name_kinds)
+            return client_names_expression(self.columns.client_columns[0], self.client_name_type)
+        return composite_client_names_expression(self.columns.client_columns, self.name_kinds)
 
-    def _with_one_value_a_row(self, frame: Any) -> Any:
+    def _explode_lists_to_rows(self, frame: Any) -> Any:
         """A frame with one row for each record. A null or empty list is one null, so that its client remains."""
         for name in self.arrays:
             frame = frame.with_columns(pl.col(name).arr.to_list())
         if not self.values[0].listed:
             return frame
-        lists = [name for name in (self.values[0].name, self.columns.counts) if name is not None]
+        lists = [name for name in (self.values[0].name, self.columns.count_column) if name is not None]
         empty = pl.all_horizontal(pl.col(name).list.len().fill_null(0) == 0 for name in lists)
         stand_ins = zip(lists, (pl.Series([[None]]), pl.Series([[1]])), strict=False)
         filled = [pl.when(empty).then(pl.lit(one)).otherwise(pl.col(name)).alias(name) for name, one in stand_ins]
@@ -358,27 +363,27 @@ class Reading:
 class RecordReader:
     """A reader of rows: `rows` so far, those without a client that are left out (`nameless`), and values without an outcome.
 
-    Rows that are in error are counted to the end of the table, before `raise_errors` is called: batches come in an order and a size that
-    vary from run to run, and the numbers in a message must not.
+    Rows that are in error are counted to the end of the table, before `raise_counted_errors` is called: batches come in an order and a size
+    that vary from run to run, and the numbers in a message must not.
     """
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self.rows = self.nameless = 0
-        self.tallies = [MisfitCounts() for _ in reading.columns.values]
+        self.tallies = [MisfitCounts() for _ in reading.columns.value_columns]
         self._unnamed = self._null_counts = self._bad_counts = 0
         self._shown: list[Any] | None = None
         self._failed = False
 
     @property
-    def total_misfits(self) -> MisfitCounts:
+    def total_misfit_counts(self) -> MisfitCounts:
         """The numbers of marks of all columns of values together."""
         return sum(self.tallies, MisfitCounts())
 
     def read_records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
         """The checked records of a prepared frame, with missing values and values outside treated by the rule.
 
-        None from the first frame on that is in error; these are only counted. Call `raise_errors` after the last one.
+        None from the first frame on that is in error; these are only counted. Call `raise_counted_errors` after the last one.
         """
         reading, columns = self._reading, self._reading.columns
         first = not self.rows
@@ -392,20 +397,20 @@ class RecordReader:
         if self._unnamed:
             pass  # an error says more than a warning
         elif isinstance(columns.client, str) and clients.dtype == pl.String:
-            warn_of_suspicious_names(columns.client, clients, first=first)
+            warn_of_suspicious_client_names(columns.client, clients, first=first)
         elif first:
-            reading.warn_of_float_names()
+            reading.warn_of_float_columns()
         counts = None
         if "count" in frame.columns:
             self._count_bad_counts(frame["count"])
             counts = frame["count"].to_numpy()
-        outcomes, tallies = reading.resolve_outcomes(frame)
+        outcomes, tallies = reading.resolve_outcome_marks(frame)
         if counts is not None and reading.coding.lenient:
-            listed = outcomes == mark_for_records(MARK_LISTED, outcomes)
+            listed = outcomes == mark_with_type_of_records(MARK_LISTED, outcomes)
             counts = np.where(listed, np.ones_like(counts), counts)  # such a row keeps its client
         self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
         if self._shown is None:
-            self._shown = reading.examples_outside(tallies, examples)
+            self._shown = reading.example_values_outside(tallies, examples)
         self._failed = self._failed or self._has_errors()
         if self._failed:
             return
@@ -413,14 +418,14 @@ class RecordReader:
             names = clients.slice(start, end - start).to_arrow()
             yield CodedRows(names, outcomes[start:end], None if counts is None else counts[start:end])
 
-    def raise_errors(self) -> None:
+    def raise_counted_errors(self) -> None:
         """Raise the error of the rows that were read, if there is one. It counts all of them."""
         reading, columns, rows = self._reading, self._reading.columns, f"in {self.rows:,} rows"
         if self._unnamed:
-            raise DiscreetError(reading.without_client_message(self._unnamed, self.rows))
+            raise DiscreetError(reading.rows_without_client_message(self._unnamed, self.rows))
         if self._null_counts:
             raise DiscreetError(
-                f"column {columns.counts!r} holds nulls ({self._null_counts:,} {rows}): fill them, or filter those rows out"
+                f"column {columns.count_column!r} holds nulls ({self._null_counts:,} {rows}): fill them, or filter those rows out"
             )
         if self._bad_counts:
             what, fix = "finite numbers of at least 0", ""
@@ -430,13 +435,13 @@ class RecordReader:
                     " (weight= takes any numbers, but is another question, whose samples spend an epsilon of their own)"
                 )
             raise DiscreetError(
-                f"column {columns.counts!r} holds what are no {what} ({self._bad_counts:,} {rows}); correct them{fix}"
+                f"column {columns.count_column!r} holds what are no {what} ({self._bad_counts:,} {rows}); correct them{fix}"
             )
         reading.refuse_misfits(self.tallies, self.rows, self._shown)
 
     @property
     def row_counts(self) -> list[int]:
-        """All that `raise_errors` counts, as numbers that add up over the parts of a table."""
+        """All that `raise_counted_errors` counts, as numbers that add up over the parts of a table."""
         marks = [
             count
             for found in self.tallies
@@ -461,7 +466,7 @@ class RecordReader:
 
     def _has_errors(self) -> bool:
         try:
-            self.raise_errors()
+            self.raise_counted_errors()
         except DiscreetError:
             return True
         return False
@@ -473,7 +478,7 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
     `nulls`: "error" also rejects missing values.
     """
     schema = source.schema
-    kind: Any = pl.String() if source.is_untyped else schema.get(columns.value_name, pl.String())
+    kind: Any = pl.String() if source.is_untyped else schema.get(columns.value_columns_text, pl.String())
     kind = type_of_values(kind)
     domain: Domain = Labels(("",))
     if kind.is_integer():
@@ -483,29 +488,31 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
     coding = Coding(domain).without_errors()
     reading = Reading.of(columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True)
     reader, total = RecordReader(reading), 0.0
-    for frame in source.frames(reading.prepare_rows, columns.names, numbers=reading.mixed_numbers):
+    for frame in source.frames(reading.prepare_rows, columns.names, numbers=reading.columns_of_mixed_numbers):
         for _ in reader.read_records(frame, source.examples):
             pass
         total += float(frame["count"].cast(pl.Float64).sum()) if "count" in frame.columns else frame.height
-    reader.raise_errors()
+    reader.raise_counted_errors()
     most = _MOST_COUNTED if columns.weight is None else _MOST_WEIGHT
     if not total < most or reader.rows >= _MOST_RECORDS:
         raise DiscreetError(
             f"the table adds up to {total:.3g} in {reader.rows:,} rows; one client may hold {most:.3g} in {_MOST_RECORDS:,} rows: divide the "
             "counts or weights by one number, or send some of the clients with a secret of their own"
         )
-    missing = reader.total_misfits.nulls + reader.total_misfits.not_numbers
+    missing = reader.total_misfit_counts.nulls + reader.total_misfit_counts.not_numbers
     if missing and nulls == "error":
         raise DiscreetError(
-            f"column {columns.value_name!r} holds nulls or NaN ({missing:,} in {reader.rows:,} rows); filter them out, or say nulls='drop' "
-            "or 'other' (--nulls)"
+            f"column {columns.value_columns_text!r} holds nulls or NaN ({missing:,} in {reader.rows:,} rows); filter them out, or say "
+            "nulls='drop' or 'other' (--nulls)"
         )
 
 
-def _check_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:
-    name = columns.counts
+def _refuse_bad_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:
+    name = columns.count_column
     if holds_lists(kind) != listed:
-        raise DiscreetError(f"columns {columns.value_name!r} and {name!r} are not both lists or both single values")
+        raise DiscreetError(
+            f"columns {columns.value_columns_text!r} and {name!r} are not both lists or both single values"
+        )
     inner: Any = type_of_values(kind)
     if columns.count is not None and not (inner.is_integer() or inner.is_float()):
         raise DiscreetError(f"count column {name!r} holds {inner} values, not whole numbers; cast it to integers")

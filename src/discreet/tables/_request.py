@@ -16,7 +16,7 @@ import polars as pl
 
 from discreet._base.doors import OldName, old_keywords
 from discreet.agreement import VERSION, Agreement, ContinuousTerms, RowTerms
-from discreet.domain import Coding, Digested, Domain, Labels, as_domain, is_whole
+from discreet.domain import Coding, Digested, Domain, Labels, as_domain, is_whole_number_text
 from discreet.errors import (
     DiscreetError,
     LargeEpsilonWarning,
@@ -130,24 +130,24 @@ class Request:
 
     @old_keywords(serve="goal")
     def __init__(self, **terms: Unpack[RequestTerms]) -> None:
-        _check_terms(terms)
+        _refuse_wrong_keywords(terms)
         check_choice("null_clients", terms.get("null_clients", "error"), _NULL_CLIENTS)
         agreement = _requested_agreement(terms)
         coding = _requested_coding(terms, agreement)
-        mechanism = _requested_mechanism(terms, agreement)
+        mechanism = _requested_mechanism_name(terms, agreement)
         self.__dict__.update(  # so that it is immutable
             columns=Columns(
                 client=terms["client"],
-                value=_requested_values(terms, agreement),
+                value=_requested_value_columns(terms, agreement),
                 count=terms.get("count"),
                 weight=terms.get("weight"),
             ),
             coding=coding,
-            epsilon=_requested_term("epsilon", terms, agreement),
+            epsilon=_requested_or_agreed_term("epsilon", terms, agreement),
             mechanism=mechanism,
-            rounds=_requested_term("rounds", terms, agreement),
-            round=_requested_round(terms, agreement),
-            purpose=_requested_term("purpose", terms, agreement),
+            rounds=_requested_or_agreed_term("rounds", terms, agreement),
+            round=_requested_round_number(terms, agreement),
+            purpose=_requested_or_agreed_term("purpose", terms, agreement),
             agreement=agreement,
             secret=as_secret(terms.get("secret")),
             show_values=terms.get("show_values", False),
@@ -179,7 +179,7 @@ class Request:
             null_clients=self.null_clients,
         )  # fmt: skip
 
-    def _make_sampler(self, coding: Coding | RowCoding) -> TableSampler:
+    def _make_table_sampler(self, coding: Coding | RowCoding) -> TableSampler:
         """What releases, for who the clients may be."""
         agreement, privacy = self.agreement, Pure(self.epsilon)
         if isinstance(coding, RowCoding):
@@ -195,7 +195,7 @@ class Request:
             return agreement.joint_sampler(agreed_family(agreement, coding))
         family = agreed_clients_family(agreement, coding)
         if agreement.own is not None:
-            return self._repeatable_own_sampler(agreement, family)
+            return self._make_repeatable_own_sampler(agreement, family)
         return sampler_named(
             self.mechanism,
             family,
@@ -204,7 +204,7 @@ class Request:
             reference=None if agreement.reference is None else agreement.reference.reference(family),
         )
 
-    def _repeatable_own_sampler(self, agreement: Agreement, family: AnyFamily) -> OwnSampler:
+    def _make_repeatable_own_sampler(self, agreement: Agreement, family: AnyFamily) -> OwnSampler:
         """A mechanism of somebody's own. Under a secret its law has to answer the same when it is asked again, which public clients show."""
         found: OwnSampler = agreement.sampler(family)
         if self.secret is not None:
@@ -214,7 +214,7 @@ class Request:
     def job(self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table") -> "Job":
         """The job on a table with these columns, which messages call `where`."""
         reading = self.reading(schema, untyped=untyped, where=where)
-        sampler = self._make_sampler(reading.coding)
+        sampler = self._make_table_sampler(reading.coding)
         if isinstance(sampler, LinearSampler) and not isinstance(sampler.family, Simplex):
             raise DiscreetError(MEMBERS_ALONE)
         if (doubt := large_epsilon_warning(self.epsilon) or self.doubt_of_rounds) is not None:
@@ -233,7 +233,7 @@ class Request:
             )
         secret = fresh_secret() if self.secret is None else self.secret
         columns = reading.columns
-        question = Question(value=columns.value_name, count=columns.count, weight=columns.weight)
+        question = Question(value=columns.value_columns_text, count=columns.count, weight=columns.weight)
         key = secret.run_key(agreement.id, agreement.check_round(self.round), question)
         return Job(reading=reading, sampler=sampler, agreement=agreement, question=question, key=key)
 
@@ -255,37 +255,37 @@ class Job:
         """Code of somebody's own does not travel: where a copy is made, the agreed version of it has to be installed."""
         parts = {each.name: getattr(self, each.name) for each in fields(self)}
         if isinstance(self.sampler, OwnSampler):
-            return _rebuild_job_with_installed_sampler, ({**parts, "sampler": self.sampler.family},)
-        return _rebuild_job, (parts,)
+            return _unpickle_job_with_installed_sampler, ({**parts, "sampler": self.sampler.family},)
+        return _unpickle_job, (parts,)
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def output_columns(self) -> tuple[str, ...]:
         """The columns of what is released: clients keep the name of theirs, unless it is that of another."""
-        name, released = self.reading.columns.client, self.released_columns
+        name, released = self.reading.columns.client, self.sample_columns
         own = "client" if not isinstance(name, str) or name in (*released, "agreement") else name
         return own, *released, "agreement"
 
     @property
-    def released_columns(self) -> tuple[str, ...]:
+    def sample_columns(self) -> tuple[str, ...]:
         """What the release of a client is called: `sample`, `report`, or `sample_1` to `sample_J` for samples drawn together."""
         if isinstance(self.sampler, JointSampler):
-            return joint_columns(self.sampler.samples)
+            return joint_sample_columns(self.sampler.samples)
         return ("report",) if isinstance(self.sampler, (ReportSampler, SurveySampler)) else ("sample",)
 
 
-def joint_columns(samples: int) -> tuple[str, ...]:
+def joint_sample_columns(samples: int) -> tuple[str, ...]:
     """The columns of several samples of each client that were drawn together."""
     return tuple(f"sample_{place}" for place in range(1, samples + 1))
 
 
-def _rebuild_job(parts: dict[str, Any]) -> Job:
+def _unpickle_job(parts: dict[str, Any]) -> Job:
     return Job(**parts)
 
 
 _INSTALLED: dict[str, OwnSampler] = {}  # of the last job here, by agreement: tasks of one process check it once
 
 
-def _rebuild_job_with_installed_sampler(parts: dict[str, Any]) -> Job:
+def _unpickle_job_with_installed_sampler(parts: dict[str, Any]) -> Job:
     """A copy of a job, by the mechanism that is installed here; in place of the sampler stands its family."""
     agreement: Agreement = parts["agreement"]
     if agreement.id not in _INSTALLED:
@@ -317,7 +317,7 @@ def _warn_of_narrow_cells(sampler: TableSampler) -> None:
         )
 
 
-def _check_terms(terms: Any) -> None:
+def _refuse_wrong_keywords(terms: Any) -> None:
     """Raise TypeError for unknown or missing keywords, as Python does."""
     known = RequestTerms.__annotations__
     for name in terms:
@@ -341,14 +341,14 @@ def _requested_agreement(terms: RequestTerms) -> Agreement | None:
     if sum(given is not None for given in (family, sampler, agreement, survey)) > 1:
         raise DiscreetError("family, sampler, agreement and survey each say who the clients may be; give one of them")
     if survey is not None:
-        sampler = _survey_sampler(survey, terms)
+        sampler = _make_survey_sampler(survey, terms)
     if agreement is not None and not isinstance(agreement, Agreement):
         raise DiscreetError(f"agreement = {agreement!r} is not an Agreement; read one with Agreement.read(path)")
     if family is not None:
         epsilon = terms.get("epsilon")
         if epsilon is None:
             raise DiscreetError("epsilon is not given; say epsilon= beside family=")
-        name = _requested_mechanism(terms, None)
+        name = _requested_mechanism_name(terms, None)
         if name == ReportSampler.name:
             sampler = ReportSampler(cast("Simplex", family), epsilon=epsilon)  # which refuses any other
         else:
@@ -358,11 +358,13 @@ def _requested_agreement(terms: RequestTerms) -> Agreement | None:
     if not isinstance(sampler, (Sampler, JointSampler, ReportSampler, SurveySampler)):
         raise DiscreetError(f"sampler = {sampler!r} is not a sampler, such as OptimalSampler(family, epsilon=...)")
     return Agreement.of(
-        sampler, rounds=_requested_term("rounds", terms, None), purpose=_requested_term("purpose", terms, None)
+        sampler,
+        rounds=_requested_or_agreed_term("rounds", terms, None),
+        purpose=_requested_or_agreed_term("purpose", terms, None),
     )
 
 
-def _survey_sampler(survey: Any, terms: RequestTerms) -> SurveySampler:
+def _make_survey_sampler(survey: Any, terms: RequestTerms) -> SurveySampler:
     """What releases the reports of a survey."""
     check_kind("survey", survey, Survey, "pass Survey(columns, questions), or Survey.read(path)")
     epsilon = terms.get("epsilon")
@@ -371,7 +373,7 @@ def _survey_sampler(survey: Any, terms: RequestTerms) -> SurveySampler:
     return SurveySampler(survey, epsilon=epsilon)
 
 
-def _requested_values(terms: RequestTerms, agreement: Agreement | None) -> Any:
+def _requested_value_columns(terms: RequestTerms, agreement: Agreement | None) -> Any:
     """The column of values, or those of a survey."""
     if agreement is None or not isinstance(agreement.family, RowTerms):
         return terms.get("value")
@@ -400,7 +402,7 @@ def _requested_coding(terms: RequestTerms, agreement: Agreement | None) -> Codin
     return Coding(as_domain(domain), other, nulls)
 
 
-def _requested_mechanism(terms: RequestTerms, agreement: Agreement | None) -> str:
+def _requested_mechanism_name(terms: RequestTerms, agreement: Agreement | None) -> str:
     """The requested mechanism; an error if it contradicts the agreement."""
     goal, mechanism = terms.get("goal"), terms.get("mechanism")
     if agreement is not None and agreement.survey is not None:
@@ -415,7 +417,7 @@ def _requested_mechanism(terms: RequestTerms, agreement: Agreement | None) -> st
     return str(agreed_term("mechanism", None if goal is None and mechanism is None else asked, agreement))
 
 
-def _requested_term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
+def _requested_or_agreed_term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
     """A term: given, agreed on, or the default; an error if it contradicts the agreement."""
     given = terms.get(name)
     if agreement is not None:
@@ -423,7 +425,7 @@ def _requested_term(name: str, terms: RequestTerms, agreement: Agreement | None)
     return _USUAL.get(name) if given is None else given
 
 
-def _requested_round(terms: RequestTerms, agreement: Agreement | None) -> Any:
+def _requested_round_number(terms: RequestTerms, agreement: Agreement | None) -> Any:
     """The number of the round; that of a date by the schedule of the agreement."""
     given = terms.get("round", 1)
     if not isinstance(given, (str, date)):
@@ -450,9 +452,9 @@ def agreed_term(name: str, given: Any, agreement: Agreement) -> Any:
 def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) -> Coding:
     """The coding of an agreement. A given domain must be the agreed one; it may be needed for its labels."""
     if isinstance(agreement.family, ContinuousTerms):
-        refuse_domain(agreement, given)
+        refuse_domain_beside_continuous_agreement(agreement, given)
         return Coding(LineCells.of(agreement.sampler()), other)
-    domain = agreement.domain if given is None else _check_agreed_domain(agreement, as_domain(given))
+    domain = agreement.domain if given is None else _agreed_domain_or_error(agreement, as_domain(given))
     if isinstance(domain, Digested):
         raise DiscreetError(
             f"agreement {agreement.id} holds a digest of its {domain.size:,} labels; give the labels too: domain= (--domain)"
@@ -468,7 +470,7 @@ def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) ->
         raise DiscreetError(f"{error} (agreement {agreement.id})") from None
 
 
-def refuse_domain(agreement: Agreement, given: Any) -> None:
+def refuse_domain_beside_continuous_agreement(agreement: Agreement, given: Any) -> None:
     """Raise an error for a domain beside an agreement on a continuous family, which states its cells."""
     if given is not None:
         raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} states its cells; leave it out")
@@ -485,10 +487,12 @@ def agreed_family(agreement: Agreement, coding: Coding) -> FiniteFamily:
     return agreement.on_outcomes.on(coding.domain).family()
 
 
-def _check_agreed_domain(agreement: Agreement, domain: Domain) -> Domain:
+def _agreed_domain_or_error(agreement: Agreement, domain: Domain) -> Domain:
     """The domain, if it is the agreed one. A list of texts that are whole numbers may represent the numbers."""
     readings = [domain]
-    if isinstance(domain, Labels) and all(isinstance(label, str) and is_whole(label) for label in domain.labels):
+    if isinstance(domain, Labels) and all(
+        isinstance(label, str) and is_whole_number_text(label) for label in domain.labels
+    ):
         readings.append(Labels(tuple(map(int, domain.labels))))
     for reading in readings:
         if replace(agreement.on_outcomes, domain=reading).difference(agreement.on_outcomes) is None:

@@ -35,26 +35,26 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from discreet._base import refuse_after_fork
+from discreet._base import refuse_polars_after_fork
 from discreet.errors import DiscreetError
 from discreet.tables._arrow import (
     ArrowFile,
     ArrowStream,
-    arrow_errors,
-    bounded_frames,
     check_batch,
+    polars_schema_of_arrow,
     read_stream_batches,
     read_table_batches,
-    schema_of,
+    split_batch_into_frames,
+    translate_arrow_errors,
 )
 from discreet.tables._files import (
     MAGIC,
     STANDARD,
     ParquetFile,
-    detect_format,
-    list_files,
-    partition_keys,
-    spool_stream,
+    detect_file_format,
+    list_input_files,
+    partition_keys_in_path,
+    spool_stream_to_path,
 )
 
 METADATA = b"discreet.agreement"  # the agreement of a file of samples
@@ -118,7 +118,7 @@ class Source(abc.ABC):
         """`metadata`: those of the files, which may carry an agreement."""
         self.name, self.schema, self.rows = name, schema, rows
         self.untyped_columns, self.is_untyped, self.is_guarded = untyped, untyped is True, guarded
-        self.agreement = _carried_agreement(name, metadata) if agreement is None else agreement
+        self.agreement = _agreement_common_to_files(name, metadata) if agreement is None else agreement
         self.numbered = any(NUMBERED in (each or {}) for each in metadata)
 
     def frames(
@@ -156,21 +156,23 @@ class InputFile:
     kinds: Mapping[str, Any]
 
     @cached_property
-    def keys(self) -> dict[str, str | None]:
+    def partition_values(self) -> dict[str, str | None]:
         """The values of the partition keys in its path that are not columns of its own."""
-        return {key: value for key, value in partition_keys(self.path).items() if key not in self.kinds}
+        return {key: value for key, value in partition_keys_in_path(self.path).items() if key not in self.kinds}
 
-    def kind(self, column: str) -> Any:
+    def column_type(self, column: str) -> Any:
         """The kind of a column or of a partition key; None if it has neither."""
-        return pl.String() if column in self.keys else self.kinds.get(column)
+        return pl.String() if column in self.partition_values else self.kinds.get(column)
 
-    def own_columns(self, columns: Iterable[str]) -> list[str]:
+    def columns_to_read(self, columns: Iterable[str]) -> list[str]:
         """The columns to read for these: a column at least, to know the number of rows."""
         return [column for column in columns if column in self.kinds] or list(self.kinds)[:1]
 
-    def scan_shape(self, columns: Iterable[str]) -> Any:
+    def scan_compatibility_key(self, columns: Iterable[str]) -> Any:
         """Equal for files whose columns can be scanned together."""
-        return tuple(self.kinds.items()), tuple(self.keys[column] for column in columns if column in self.keys)
+        return tuple(self.kinds.items()), tuple(
+            self.partition_values[column] for column in columns if column in self.partition_values
+        )
 
 
 class FileColumns:
@@ -179,12 +181,12 @@ class FileColumns:
     def __init__(self, name: str, files: Sequence[InputFile]) -> None:
         self.name, self.files = name, files
         names = dict.fromkeys(column for file in files for column in file.kinds)
-        self.keys = frozenset(key for file in files for key in file.keys if key not in names)
-        names.update(dict.fromkeys(key for file in files for key in file.keys))
-        self._drifting = {column for column in names if len({file.kind(column) for file in files}) > 1}
-        self.schema = pl.Schema({column: self._kind_read_as(column) for column in names})
+        self.keys = frozenset(key for file in files for key in file.partition_values if key not in names)
+        names.update(dict.fromkeys(key for file in files for key in file.partition_values))
+        self._drifting = {column for column in names if len({file.column_type(column) for file in files}) > 1}
+        self.schema = pl.Schema({column: self._type_to_read_column_as(column) for column in names})
 
-    def check_kinds(self, columns: Iterable[str], numbers: Collection[str] = ()) -> None:
+    def refuse_mismatched_columns(self, columns: Iterable[str], numbers: Collection[str] = ()) -> None:
         """Raise an error, with its file, for a column that a file lacks or that is of different kinds.
 
         `numbers`: columns of numbers, in which integers and floats may be mixed.
@@ -192,16 +194,16 @@ class FileColumns:
         for column in columns:
             if column not in self._drifting:
                 continue
-            first = next(file for file in self.files if file.kind(column) is not None)
+            first = next(file for file in self.files if file.column_type(column) is not None)
             for file in self.files:
-                here, there = file.kind(column), first.kind(column)
+                here, there = file.column_type(column), first.column_type(column)
                 if here is None:
                     raise DiscreetError(
                         f"{file.name} has no column {column!r}, and {first.name} has one; add it there, or name files that have it: "
                         f"it has {', '.join(map(repr, file.kinds))}"
                     )
                 kinds = [known for known in (there, here) if known != pl.Null]
-                if common_kind(kinds, numbers=column in numbers) is None:
+                if common_column_type(kinds, numbers=column in numbers) is None:
                     raise DiscreetError(
                         f"{file.name}: column {column!r} holds {here} values, but {there} values in {first.name}; write it in one way in "
                         "all files"
@@ -209,37 +211,42 @@ class FileColumns:
                 if there == pl.Null:
                     first = file
 
-    def align(self, frame: Any, file: InputFile, columns: Sequence[str]) -> Any:
+    def align_frame(self, frame: Any, file: InputFile, columns: Sequence[str]) -> Any:
         """The columns of a frame (lazy or not) of that file, of the kinds in which they are read."""
-        keys = [pl.lit(file.keys[column], pl.String).alias(column) for column in columns if column in file.keys]
+        keys = [
+            pl.lit(file.partition_values[column], pl.String).alias(column)
+            for column in columns
+            if column in file.partition_values
+        ]
         if keys:
             frame = frame.with_columns(keys)
-        kinds = {column: self._kind_read_as(column, numbers=True) for column in columns}
+        kinds = {column: self._type_to_read_column_as(column, numbers=True) for column in columns}
         return frame.select(
-            pl.col(column) if file.kind(column) == kind else pl.col(column).cast(kind) for column, kind in kinds.items()
+            pl.col(column) if file.column_type(column) == kind else pl.col(column).cast(kind)
+            for column, kind in kinds.items()
         )
 
-    def files_by_shape(self, columns: Sequence[str]) -> list[list[InputFile]]:
+    def group_files_to_scan_together(self, columns: Sequence[str]) -> list[list[InputFile]]:
         """The files, those together whose columns can be scanned together."""
         groups: dict[Any, list[InputFile]] = {}
         for file in self.files:
-            groups.setdefault(file.scan_shape(columns), []).append(file)
+            groups.setdefault(file.scan_compatibility_key(columns), []).append(file)
         return list(groups.values())
 
-    def _kind_read_as(self, column: str, *, numbers: bool = False) -> Any:
+    def _type_to_read_column_as(self, column: str, *, numbers: bool = False) -> Any:
         """The kind that a column is read as. `numbers`: also integers beside floats have one."""
-        kinds = [kind for file in self.files if (kind := file.kind(column)) is not None]
+        kinds = [kind for file in self.files if (kind := file.column_type(column)) is not None]
         if column not in self._drifting:
             return kinds[0]
-        found = common_kind([kind for kind in kinds if kind != pl.Null], numbers=numbers)
+        found = common_column_type([kind for kind in kinds if kind != pl.Null], numbers=numbers)
         if found is not None:
             return found
         return next(
             (kind for kind in kinds if kind.is_integer()), kinds[0]
-        )  # of numbers: `check_kinds` names the file with floats
+        )  # of numbers: `refuse_mismatched_columns` names the file with floats
 
 
-def common_kind(kinds: Sequence[Any], *, numbers: bool) -> Any:
+def common_column_type(kinds: Sequence[Any], *, numbers: bool) -> Any:
     """The kind as which values of several kinds can be read without a loss; None if there is none.
 
     `numbers`: floats may be of several widths, and beside integers.
@@ -257,12 +264,12 @@ def common_kind(kinds: Sequence[Any], *, numbers: bool) -> Any:
     if all(kind == pl.Date or kind in _TIMES for kind in kinds):
         return pl.Datetime("us")
     if all(isinstance(kind, pl.List) for kind in kinds):
-        inner = common_kind([kind.inner for kind in kinds if kind.inner != pl.Null], numbers=numbers)
+        inner = common_column_type([kind.inner for kind in kinds if kind.inner != pl.Null], numbers=numbers)
         return None if inner is None else pl.List(inner)
     return None
 
 
-def check_columns(names: Sequence[str], source: Source) -> None:
+def refuse_missing_columns(names: Sequence[str], source: Source) -> None:
     """Raise an error for a source without one of these columns."""
     for name in names:
         if name not in source.schema:
@@ -275,23 +282,23 @@ class _ScanningSource(Source):
     """Rows that polars scans."""
 
     @abc.abstractmethod
-    def _scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
+    def _make_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
         """The scans of which the rows are made, in order."""
 
     def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        scans = list(self._scans(wanted.columns))
-        with reader_errors(self.name):
+        scans = list(self._make_scans(wanted.columns))
+        with translate_polars_errors(self.name):
             parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
         first, *others = parts
         return itertools.chain(
-            collect_batches(self.name, first), *(_collect_batches_later(self.name, part) for part in others)
+            collect_scan_in_batches(self.name, first), *(_collect_scan_lazily(self.name, part) for part in others)
         )
 
     def _distinct_values(self, prepare: Prepare, columns: Sequence[str] | None, column: str, number: int) -> list[Any]:
         """The first `number` distinct values of a column."""
         found: dict[Any, None] = {}
-        with reader_errors(self.name):
-            for scan in self._scans(columns):
+        with translate_polars_errors(self.name):
+            for scan in self._make_scans(columns):
                 few: pl.DataFrame = prepare(scan).select(column).unique(maintain_order=True).head(number).collect()
                 found.update(dict.fromkeys(few.to_series().to_list()))
                 if len(found) >= number:
@@ -310,12 +317,12 @@ class ScannedSource(_ScanningSource):
         untyped: bool | Collection[str] = False,
         rows: int | None = None,
     ) -> None:
-        with reader_errors(name):
+        with translate_polars_errors(name):
             schema = frame.collect_schema()
         super().__init__(name, schema, untyped=untyped, guarded=untyped is True, rows=rows)
         self._frame = frame
 
-    def _scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
+    def _make_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
         yield self._frame
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
@@ -344,18 +351,20 @@ class FilesSource(_ScanningSource):
 
     def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         self._used = wanted.columns
-        self.columns.check_kinds(self.schema if wanted.columns is None else wanted.columns, wanted.numbers)
+        self.columns.refuse_mismatched_columns(
+            self.schema if wanted.columns is None else wanted.columns, wanted.numbers
+        )
         return super()._read_frames(prepare, wanted)
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         return self._distinct_values(prepare, self._used, column, number)
 
-    def _scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
+    def _make_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
         """A scan of all files, or of those of each shape."""
         wanted = list(self.schema) if columns is None else list(columns)
-        with reader_errors(self.name):
-            for files in self.columns.files_by_shape(wanted):
-                yield self.columns.align(self._scan([file.path for file in files]), files[0], wanted)
+        with translate_polars_errors(self.name):
+            for files in self.columns.group_files_to_scan_together(wanted):
+                yield self.columns.align_frame(self._scan([file.path for file in files]), files[0], wanted)
 
 
 class ParquetSource(FilesSource):
@@ -365,7 +374,7 @@ class ParquetSource(FilesSource):
         self._files = [ParquetFile(path, name if len(paths) == 1 else path) for path in paths]
         kinds = []
         for file in self._files:
-            with reader_errors(file.name):
+            with translate_polars_errors(file.name):
                 kinds.append(pl.scan_parquet([file.path], glob=False).collect_schema())
         files = [InputFile(file.path, file.name, kind) for file, kind in zip(self._files, kinds, strict=True)]
         super().__init__(
@@ -377,8 +386,8 @@ class ParquetSource(FilesSource):
 
     def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         columns = list(self.schema) if wanted.columns is None else list(wanted.columns)
-        self.columns.check_kinds(columns, wanted.numbers)
-        sizes = [chunks for file in self._files for chunks in file.column_chunks(columns)]
+        self.columns.refuse_mismatched_columns(columns, wanted.numbers)
+        sizes = [chunks for file in self._files for chunks in file.read_column_chunks(columns)]
         if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= wanted.room:
             return super()._read_frames(prepare, wanted._replace(columns=columns))
         for chunk in (chunk for chunks in sizes for chunk in chunks):
@@ -392,11 +401,11 @@ class ParquetSource(FilesSource):
 
     def _read_slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
         for reader, file in zip(self._files, self.columns.files, strict=True):
-            own = file.own_columns(columns)
+            own = file.columns_to_read(columns)
             for batch in reader.read_batches(own):
                 for frame in _check_and_split_batch(self.name, batch, own):
-                    with reader_errors(self.name):
-                        prepared = prepare(self.columns.align(frame, file, columns))
+                    with translate_polars_errors(self.name):
+                        prepared = prepare(self.columns.align_frame(frame, file, columns))
                     yield prepared
 
 
@@ -411,34 +420,34 @@ class StreamSource(Source):
         self._given, self._last = given, pl.DataFrame()
 
     def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        for frame in _frames_or_errors(self.name, self._given(wanted)):
+        for frame in _translate_frame_errors(self.name, self._given(wanted)):
             self._last = frame
-            with reader_errors(self.name):
+            with translate_polars_errors(self.name):
                 prepared = prepare(frame)
             yield prepared
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
-        with reader_errors(self.name):
+        with translate_polars_errors(self.name):
             found: pl.DataFrame = prepare(self._last)
         return distinct_values(found, column, number)
 
 
-def collect_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def collect_scan_in_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The rows of a scan, batch by batch. Reading starts at once."""
-    with reader_errors(name):
+    with translate_polars_errors(name):
         batches = rows.collect_batches(chunk_size=_BATCH, maintain_order=False)
-    return _frames_or_errors(name, batches)
+    return _translate_frame_errors(name, batches)
 
 
-def _collect_batches_later(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def _collect_scan_lazily(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The same; reading starts with the first batch."""
-    yield from collect_batches(name, rows)
+    yield from collect_scan_in_batches(name, rows)
 
 
-def _frames_or_errors(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _translate_frame_errors(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Frames as they come; errors of their reader are errors of ours."""
     while True:
-        with reader_errors(name):
+        with translate_polars_errors(name):
             try:
                 frame = next(frames)
             except StopIteration:
@@ -447,7 +456,7 @@ def _frames_or_errors(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.
 
 
 @contextmanager
-def reader_errors(name: str) -> Iterator[None]:
+def translate_polars_errors(name: str) -> Iterator[None]:
     """Turn polars' errors about the data into errors of ours: polars' messages may show values."""
     try:
         yield
@@ -465,7 +474,7 @@ def reader_errors(name: str) -> Iterator[None]:
         raise DiscreetError(f"{name} cannot be read: {error.strerror or type(error).__name__}") from None
 
 
-def first_few(items: Sequence[Any]) -> str:
+def first_few_as_text(items: Sequence[Any]) -> str:
     """The first few items, for a message."""
     return ", ".join(map(repr, items[:FEW])) + (" and more" if len(items) > FEW else "")
 
@@ -477,11 +486,11 @@ def distinct_values(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
 
 def _check_and_split_batch(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
     found = check_batch(batch, name, columns)
-    with arrow_errors(name, "cannot be read"), reader_errors(name):
-        yield from bounded_frames(found)
+    with translate_arrow_errors(name, "cannot be read"), translate_polars_errors(name):
+        yield from split_batch_into_frames(found)
 
 
-def _carried_agreement(name: str, carried: Iterable[Any]) -> str | None:
+def _agreement_common_to_files(name: str, carried: Iterable[Any]) -> str | None:
     """The agreement in the metadata of files, if all carry the same one."""
     texts = {_agreement_in_metadata(metadata or {}) for metadata in carried}
     if len(texts) > 1:
@@ -503,41 +512,43 @@ def _agreement_in_metadata(metadata: Any) -> str | None:
         return None  # another program's
 
 
-def source_of(table: Any) -> Source:
+def source_of_table(table: Any) -> Source:
     """A source from a pyarrow Table, RecordBatch or RecordBatchReader, a frame of polars (lazy or not) or pandas, or a path."""
-    refuse_after_fork()
+    refuse_polars_after_fork()
     match table:
         case pl.LazyFrame():
             return ScannedSource("the frame", table)
         case pl.DataFrame():
             return ScannedSource("the frame", table.lazy(), rows=table.height)
         case pa.Table():
-            return _batch_source("the table", table.schema, read_table_batches(table), table.num_rows)
+            return _arrow_batch_source("the table", table.schema, read_table_batches(table), table.num_rows)
         case pa.RecordBatch():
-            return _batch_source("the batch", table.schema, [table], table.num_rows)
+            return _arrow_batch_source("the batch", table.schema, [table], table.num_rows)
         case pa.RecordBatchReader():
-            return _batch_source("the stream", table.schema, read_stream_batches(table))
+            return _arrow_batch_source("the stream", table.schema, read_stream_batches(table))
         case str() | Path():
             return file_source(str(table))
         case Source():
             return table
     if hasattr(table, "__arrow_c_stream__"):  # a pandas frame, or any other with this protocol
-        return _foreign_table_source(table)
+        return _source_of_foreign_table(table)
     raise DiscreetError(
         f"table is a {type(table).__name__}; pass a pyarrow Table or RecordBatchReader, a polars or pandas frame, or the path of a file"
     )
 
 
-def _batch_source(name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None = None) -> Source:
+def _arrow_batch_source(
+    name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None = None
+) -> Source:
     """Arrow record batches, checked as they come."""
 
     def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         return (frame for batch in batches for frame in _check_and_split_batch(name, batch, wanted.columns))
 
-    return StreamSource(name, schema_of(schema, name), read_frames, rows=rows, metadata=[schema.metadata])
+    return StreamSource(name, polars_schema_of_arrow(schema, name), read_frames, rows=rows, metadata=[schema.metadata])
 
 
-def _foreign_table_source(table: Any) -> Source:
+def _source_of_foreign_table(table: Any) -> Source:
     try:
         reader = pa.RecordBatchReader.from_stream(table)
     except (pa.ArrowException, TypeError, ValueError, ImportError):  # the message may show values
@@ -545,7 +556,7 @@ def _foreign_table_source(table: Any) -> Source:
             f"the {type(table).__name__} cannot be read as Arrow: a column holds values of several kinds, or of one that Arrow does not "
             "know; make each column texts alone or numbers alone (of clients: whole numbers without a point, and no row that has none)"
         ) from None
-    return _batch_source(f"the {type(table).__name__}", reader.schema, read_stream_batches(reader))
+    return _arrow_batch_source(f"the {type(table).__name__}", reader.schema, read_stream_batches(reader))
 
 
 def file_source(path: str, *, name: str | None = None, folder: Path | None = None) -> Source:
@@ -553,9 +564,9 @@ def file_source(path: str, *, name: str | None = None, folder: Path | None = Non
 
     `name`: its name in messages. `folder`: where packed texts are unpacked, one at a time.
     """
-    refuse_after_fork()
-    files = list_files(path)
-    kinds = {detect_format(file, name) for file in files}
+    refuse_polars_after_fork()
+    files = list_input_files(path)
+    kinds = {detect_file_format(file, name) for file in files}
     called = path if name is None else name
     if len(kinds) > 1:
         raise DiscreetError(
@@ -572,13 +583,13 @@ def file_source(path: str, *, name: str | None = None, folder: Path | None = Non
             return _arrow_file_source(called, [ArrowFile(file, called if len(files) == 1 else file) for file in files])
     if len(files) > 1:
         raise DiscreetError(f"{called} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
-    with arrow_errors(called, "cannot be read"):
+    with translate_arrow_errors(called, "cannot be read"):
         file = pa.OSFile(files[0])
-    return _arrow_message_source(called, file)
+    return _arrow_stream_source(called, file)
 
 
 def _arrow_file_source(name: str, files: Sequence[ArrowFile]) -> Source:
-    inputs = [InputFile(file.path, file.name, schema_of(file.schema, file.name)) for file in files]
+    inputs = [InputFile(file.path, file.name, polars_schema_of_arrow(file.schema, file.name)) for file in files]
     columns = FileColumns(name, inputs)
 
     def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
@@ -587,19 +598,19 @@ def _arrow_file_source(name: str, files: Sequence[ArrowFile]) -> Source:
             if wanted.columns is None
             else list(wanted.columns)
         )
-        columns.check_kinds(used, wanted.numbers)
+        columns.refuse_mismatched_columns(used, wanted.numbers)
         for file, given in zip(files, inputs, strict=True):
             for batch in file:
-                for frame in _check_and_split_batch(name, batch, given.own_columns(used)):
-                    yield columns.align(frame, given, used)
+                for frame in _check_and_split_batch(name, batch, given.columns_to_read(used)):
+                    yield columns.align_frame(frame, given, used)
 
     metadata = [file.schema.metadata for file in files]
     return StreamSource(name, columns.schema, read_frames, untyped=columns.keys, metadata=metadata)
 
 
-def _arrow_message_source(name: str, file: Any) -> Source:
+def _arrow_stream_source(name: str, file: Any) -> Source:
     stream = ArrowStream(name, file)
-    return _batch_source(name, stream.schema, stream)
+    return _arrow_batch_source(name, stream.schema, stream)
 
 
 def is_among_inputs(path: str, other: str) -> bool:
@@ -610,27 +621,27 @@ def is_among_inputs(path: str, other: str) -> bool:
         return True
     if fnmatch.fnmatch(os.path.abspath(other), os.path.abspath(path)):
         return True
-    return any(os.path.exists(other) and os.path.samefile(file, other) for file in list_files(path))
+    return any(os.path.exists(other) and os.path.samefile(file, other) for file in list_input_files(path))
 
 
 @contextmanager
 def open_source(path: str, folder: Path | None = None) -> Iterator[Source]:
     """A source from files, or from standard input ('-'), through a file in `folder` if necessary."""
     if path == STANDARD:
-        with standard_input(folder) as source:
+        with open_standard_input(folder) as source:
             yield source
     else:
         yield file_source(path, folder=folder)
 
 
 @contextmanager
-def standard_input(folder: Path | None) -> Iterator[Source]:
+def open_standard_input(folder: Path | None) -> Iterator[Source]:
     """A source from standard input: an Arrow stream as it comes; anything else is first put into a file."""
-    refuse_after_fork()
+    refuse_polars_after_fork()
     stream = sys.stdin.buffer
     head = stream.peek(8)[:4] if hasattr(stream, "peek") else b""
     if MAGIC.get(head) == "arrow stream":
-        yield _arrow_message_source("standard input", stream)
+        yield _arrow_stream_source("standard input", stream)
         return
-    with spool_stream(stream, folder) as path:
+    with spool_stream_to_path(stream, folder) as path:
         yield file_source(path, name="standard input")

@@ -7,9 +7,9 @@ comma if it has one outside of quotes, else the only one of the others in it; a 
 because the requested columns are missing.
 
 A spreadsheet runs a cell that begins with = + - @, or with a tab or line break before one, and a client or label can have such a name.
-`guard_text` puts an apostrophe in front of such a text in the tables that we write, and also in front of a text that already has
-apostrophes before such a character. Different texts therefore stay different, and `unguard_text` restores each. A text that is a number,
-such as -1, stays as it is. Columns of numbers and the header stay as they are.
+`guard_text_for_spreadsheets` puts an apostrophe in front of such a text in the tables that we write, and also in front of a text that
+already has apostrophes before such a character. Different texts therefore stay different, and `unguard_spreadsheet_text` restores each. A
+text that is a number, such as -1, stays as it is. Columns of numbers and the header stay as they are.
 
 **JSON lines** have an object on each line. Texts, numbers and truth values are read as written, so 3 and "3" are one label and one client.
 A missing name and null are nulls. A list or an object as a value, a repeated name in an object and a line that is not an object are errors
@@ -30,8 +30,15 @@ import polars as pl
 
 from discreet._base.files import translate_read_errors
 from discreet.errors import DiscreetError, check_columns
-from discreet.tables._columns import client_names, is_integer_name
-from discreet.tables._files import AGREEMENT_FILE, is_gzipped, open_text, partition_keys, read_first_bytes, unpack_text
+from discreet.tables._columns import client_names_expression, is_integer_client_type
+from discreet.tables._files import (
+    AGREEMENT_FILE,
+    has_gzip_ending,
+    open_text_unpacked,
+    open_unpacked_text_path,
+    partition_keys_in_path,
+    read_first_bytes,
+)
 from discreet.tables._sources import (
     FileColumns,
     FilesSource,
@@ -39,8 +46,8 @@ from discreet.tables._sources import (
     InputFile,
     Source,
     StreamSource,
-    collect_batches,
-    reader_errors,
+    collect_scan_in_batches,
+    translate_polars_errors,
 )
 
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -52,7 +59,7 @@ _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 def text_source(kind: str, name: str, files: Sequence[str], folder: Path | None) -> Source:
     """A source from text files of one kind. `folder`: where packed ones are unpacked, one at a time."""
     if kind == "json lines":
-        with reader_errors(name):
+        with translate_polars_errors(name):
             lines = JsonLines(name, files)
         return StreamSource(
             name,
@@ -60,40 +67,44 @@ def text_source(kind: str, name: str, files: Sequence[str], folder: Path | None)
             lambda wanted: lines.read_frames(wanted.columns, wanted.room, wanted.client),
             untyped=True,
         )
-    found = "\t" if kind == "tsv" else _common_separator(name, files)
+    found = "\t" if kind == "tsv" else _separator_of_all_files(name, files)
     inputs = []
     for path in files:
         file = name if len(files) == 1 else path
-        with reader_errors(file):
-            inputs.append(InputFile(path, file, _read_header(path, file, found)))
+        with translate_polars_errors(file):
+            inputs.append(InputFile(path, file, _read_header_schema(path, file, found)))
     scan = partial(pl.scan_csv, infer_schema=False, glob=False, separator=found)
-    columns, agreement = FileColumns(name, inputs), _agreement_beside(name)
-    if not any(map(is_gzipped, files)):
+    columns, agreement = FileColumns(name, inputs), _agreement_in_folder_of_samples(name)
+    if not any(map(has_gzip_ending, files)):
         return FilesSource(columns, scan, untyped=True, agreement=agreement)
 
     def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         used = list(columns.schema) if wanted.columns is None else list(wanted.columns)
-        columns.check_kinds(used)
+        columns.refuse_mismatched_columns(used)
         for file in inputs:
-            with unpack_text(file.path, file.name, folder) as path:
-                yield from collect_batches(file.name, columns.align(scan([path]), file, used))
+            with open_unpacked_text_path(file.path, file.name, folder) as path:
+                yield from collect_scan_in_batches(file.name, columns.align_frame(scan([path]), file, used))
 
     return StreamSource(name, columns.schema, read_frames, untyped=True, guarded=True, agreement=agreement)
 
 
-def sample_texts(source: Source, column: str) -> pl.Expr:
+def sample_texts_expression(source: Source, column: str) -> pl.Expr:
     """A column of samples as it was before it was guarded for spreadsheets."""
-    return unguard_text(pl.col(column)) if source.is_guarded else pl.col(column)
+    return unguard_spreadsheet_text(pl.col(column)) if source.is_guarded else pl.col(column)
 
 
-def client_name_texts(source: Source, column: str) -> pl.Expr:
+def client_names_as_texts_expression(source: Source, column: str) -> pl.Expr:
     """The clients in a column of samples as texts, one text for each client, in any file format."""
     kind = source.schema[column]
-    name = client_names(column, kind) if is_integer_name(kind) else sample_texts(source, column)
+    name = (
+        client_names_expression(column, kind)
+        if is_integer_client_type(kind)
+        else sample_texts_expression(source, column)
+    )
     return name.cast(pl.String)
 
 
-def _common_separator(name: str, files: Sequence[str]) -> str:
+def _separator_of_all_files(name: str, files: Sequence[str]) -> str:
     """The separator of the columns of text tables, if it is the same in all."""
     found = {_separator_of_header(read_first_bytes(file, name), name) for file in files}
     if len(found) > 1:
@@ -101,27 +112,27 @@ def _common_separator(name: str, files: Sequence[str]) -> str:
     return found.pop()
 
 
-def _read_header(file: str, name: str, separator: str) -> pl.Schema:
+def _read_header_schema(file: str, name: str, separator: str) -> pl.Schema:
     """The columns of a text table, which are texts."""
-    given: Any = BytesIO(read_first_bytes(file, name)) if is_gzipped(file) else file
+    given: Any = BytesIO(read_first_bytes(file, name)) if has_gzip_ending(file) else file
     header = pl.scan_csv([given], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=separator)
     titles = header.collect()
     check_columns([title or "" for title in (titles.row(0) if titles.height else ())], name)
     return pl.scan_csv([given], infer_schema=False, glob=False, separator=separator).collect_schema()
 
 
-def guard_text(text: pl.Expr) -> pl.Expr:
+def guard_text_for_spreadsheets(text: pl.Expr) -> pl.Expr:
     """Texts for a table for people, such that no spreadsheet runs them."""
     runs = text.str.contains(f"^'*{RUN}") & ~text.str.contains(NUMBER)
     return pl.when(runs).then(pl.lit("'") + text).otherwise(text)
 
 
-def unguard_text(text: pl.Expr) -> pl.Expr:
+def unguard_spreadsheet_text(text: pl.Expr) -> pl.Expr:
     """The original texts from such a table."""
     return text.str.replace(f"^'('*{RUN})", "${1}")
 
 
-def _agreement_beside(name: str) -> str | None:
+def _agreement_in_folder_of_samples(name: str) -> str | None:
     """The agreement in a folder of samples whose files cannot carry it."""
     beside = Path(name) / AGREEMENT_FILE
     if not (os.path.isdir(name) and beside.is_file()):
@@ -160,10 +171,10 @@ class JsonLines:
     def __init__(self, name: str, files: Sequence[str]) -> None:
         self.name, self._files = name, files
         names: dict[str, None] = {}
-        self._keys = {file: partition_keys(file) for file in files}
+        self._keys = {file: partition_keys_in_path(file) for file in files}
         for file in files:
-            for number, line in next(self._read_chunks(file, _HEAD, _FIRST), []):
-                self._check_encodable(line, file, number)
+            for number, line in next(self._read_object_chunks(file, _HEAD, _FIRST), []):
+                self._refuse_unencodable_texts(line, file, number)
                 names.update(dict.fromkeys(line))
         if not names:
             raise DiscreetError(f"{name} holds no JSON object; write one on each line")
@@ -183,16 +194,16 @@ class JsonLines:
             for name in wanted:
                 if name not in self._names and name not in keys:
                     raise DiscreetError(f"{file} has no column {name!r}: no folder in its path is called {name}=...")
-            for chunk in self._read_chunks(file, room, _LINES):
+            for chunk in self._read_object_chunks(file, room, _LINES):
                 for name in clients:
-                    self._check_client_names(chunk, file, name)
+                    self._clean_client_names(chunk, file, name)
                 texts = {
-                    name: [keys[name]] * len(chunk) if name in keys else self._column_texts(chunk, file, name)
+                    name: [keys[name]] * len(chunk) if name in keys else self._column_as_texts(chunk, file, name)
                     for name in wanted
                 }
                 yield pl.DataFrame(texts, schema=dict.fromkeys(wanted, pl.String()))
 
-    def _read_chunks(self, file: str, room: int, most: int) -> Iterator[Chunk]:
+    def _read_object_chunks(self, file: str, room: int, most: int) -> Iterator[Chunk]:
         """The objects of a file, a limited number of objects and bytes at a time."""
         held: Chunk = []
         size = 0
@@ -211,7 +222,7 @@ class JsonLines:
             yield held
 
     def _read_lines(self, file: str) -> Iterator[bytes]:
-        with open_text(file, self.name if len(self._files) == 1 else file) as opened:
+        with open_text_unpacked(file, self.name if len(self._files) == 1 else file) as opened:
             yield from iter(partial(opened.readline, _LONGEST + 1), b"")
 
     def _parse_object(self, line: bytes, file: str, number: int) -> dict[str, Any]:
@@ -227,7 +238,7 @@ class JsonLines:
             raise self._line_error(file, number, " is no JSON object; write one on each line")
         return found
 
-    def _check_client_names(self, chunk: Chunk, file: str, name: str) -> None:
+    def _clean_client_names(self, chunk: Chunk, file: str, name: str) -> None:
         """Raise an error for values that cannot name a client, and turn NaN into null."""
         for number, line in chunk:
             value = line.get(name)
@@ -245,7 +256,7 @@ class JsonLines:
                 )
                 raise self._line_error(file, number, what)
 
-    def _column_texts(self, chunk: Chunk, file: str, name: str) -> list[str | None]:
+    def _column_as_texts(self, chunk: Chunk, file: str, name: str) -> list[str | None]:
         """A column of a chunk. Remaining non-texts are truth values, or an error."""
         column = [line.get(name) for _, line in chunk]
         if not set(map(type, column)) <= {str, _NumberText, type(None)}:
@@ -259,10 +270,10 @@ class JsonLines:
                     raise self._line_error(file, chunk[place][0], what)
         for (number, _), value in zip(chunk, column, strict=True):
             if value is not None and not value.isascii():
-                self._check_encodable([value], file, number)
+                self._refuse_unencodable_texts([value], file, number)
         return column
 
-    def _check_encodable(self, texts: Iterable[str], file: str, number: int) -> None:
+    def _refuse_unencodable_texts(self, texts: Iterable[str], file: str, number: int) -> None:
         """Raise an error for texts that cannot be encoded in UTF-8, such as a lone surrogate."""
         try:
             "".join(texts).encode()

@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.domain import MARK_LISTED, Coding, mark_for_records
+from discreet.domain import MARK_LISTED, Coding, mark_with_type_of_records
 from discreet.errors import DiscreetError, check_flag, check_kind, check_path, need_extra
 from discreet.ledger import Rounds
 from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler
@@ -44,16 +44,23 @@ from discreet.release import DIGEST_WORDS, InputDigest
 from discreet.survey import SurveySampler
 from discreet.tables._arrow import check_batch
 from discreet.tables._columns import (
-    check_client_kind,
-    client_list,
-    client_name_column,
     exact_integer_bound,
-    is_integer_name,
+    is_integer_client_type,
+    normalise_client_names,
+    read_client_file,
+    refuse_unusable_client_type,
     warn_of_float_column,
 )
 from discreet.tables._drawing import Kernel
-from discreet.tables._files import AGREEMENT_FILE, TEXTS, format_of, partition_keys
-from discreet.tables._parts import ClientGroup, ClientParts, RecordArrays, client_arrays, group_records, unlisted_error
+from discreet.tables._files import AGREEMENT_FILE, TEXTS, format_of, partition_keys_in_path
+from discreet.tables._parts import (
+    ClientGroup,
+    ClientParts,
+    RecordArrays,
+    client_names_as_arrays,
+    group_records_by_client,
+    unlisted_clients_error,
+)
 from discreet.tables._reading import CodedRows, RecordReader
 from discreet.tables._request import Job, Request, RequestTerms, Summary
 from discreet.tables._sources import METADATA, ParquetSource, distinct_values
@@ -62,7 +69,7 @@ from discreet.tables._text_files import NUMBER, RUN
 __all__ = ["sample", "sample_files"]
 
 
-def pack_group(group: ClientGroup) -> pa.RecordBatch:
+def pack_group_as_batch(group: ClientGroup) -> pa.RecordBatch:
     """A row (client, outcomes[, counts]) for each client of a group."""
     columns = {
         "client": group.names.cast(pa.string()) if group.clients.text_ends.size else group.names,
@@ -82,7 +89,9 @@ def unpack_records(
     counts = np.empty(0)
     if "counts" in batch.schema.names:
         counts = _lists_from_bytes(batch.column("counts"), amounts)[1]
-    return RecordArrays(*client_arrays(client_name_column(batch.column("client"))), outcomes, counts), lengths
+    return RecordArrays(
+        *client_names_as_arrays(normalise_client_names(batch.column("client"))), outcomes, counts
+    ), lengths
 
 
 def _lists_as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
@@ -204,14 +213,14 @@ def sample_files(
             "long rows, names that are not UTF-8), so clients would be others; convert it to Parquet, or use --engine local"
         )
     path, output = _absolute_path(path), _absolute_path(output)
-    if not _is_remote(output) and os.path.exists(output):
+    if not _is_remote_path(output) and os.path.exists(output):
         raise DiscreetError(f"output {output} exists; Spark writes a folder of that name, remove the old one first")
     started = time.perf_counter()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # our own session encrypts its disk files, under a key that ends with it
     session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
     try:
-        frame, keys = _read_parquet(session, path, request.columns.names)
+        frame, keys = _read_parquet_frame(session, path, request.columns.names)
         job = _spark_job(request, frame, path, keys)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
@@ -220,10 +229,10 @@ def sample_files(
         tallies = [context.accumulator(0) for _ in range(6)]  # a task that is run twice counts twice
         try:
             released = _release_spark_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
-            _write_folder(released, output, kind, job.agreement)
+            _write_release_folder(released, output, kind, job.agreement)
         except _SPARK_ERRORS as error:
-            if _is_own_error(error) and not request.show_values:
-                _check_whole_frame(frame, job)
+            if _is_discreet_error(error) and not request.show_values:
+                _refuse_bad_rows_of_frame(frame, job)
             raise
         if agreement_file is not None:
             job.agreement.write(agreement_file)
@@ -257,21 +266,23 @@ def _release_spark_frame(
 ) -> DataFrame:
     if request.secret is not None:
         Rounds(request.secret).refuse_if_secret_has_ledger()
-    job.reading.warn_of_float_names()  # here: warnings of a task are not seen
+    job.reading.warn_of_float_columns()  # here: warnings of a task are not seen
     if clients is not None:
-        _refuse_composite_list(job)
-    names = T.LongType() if job.reading.integer_clients else T.StringType()
+        _refuse_list_of_composite_clients(job)
+    names = T.LongType() if job.reading.are_clients_integers else T.StringType()
     fields = [T.StructField("client", names), T.StructField("outcomes", T.BinaryType())]
-    if job.reading.columns.counts is not None:
+    if job.reading.columns.count_column is not None:
         fields.append(T.StructField("counts", T.BinaryType()))
-    combined = frame.select(*job.reading.columns.names).mapInArrow(_combiner(job, tallies), T.StructType(fields))
+    combined = frame.select(*job.reading.columns.names).mapInArrow(
+        _make_record_combiner(job, tallies), T.StructType(fields)
+    )
     if clients is not None:
         combined = combined.unionByName(_marks_of_listed_clients(clients, job, names))
     # without a number: Spark joins small partitions, so that few rows are not drawn in many tasks
     drawn = (
         combined.repartition("client")
         .sortWithinPartitions("client")
-        .mapInArrow(_drawer(job, clients is not None, tallies), _drawn_schema(job, names))
+        .mapInArrow(_make_sample_drawer(job, clients is not None, tallies), _spark_schema_of_draws(job, names))
     )
     # a law of one's own may answer otherwise the next time, and a joint draw takes as many integers as there are multisets
     asked_once = isinstance(job.sampler, (OwnSampler, JointSampler))
@@ -286,14 +297,14 @@ def _release_spark_frame(
         Rounds(request.secret).note_round(job.agreement, job.question, request.round, digest)
     agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
-        return drawn.orderBy("order").select(*job.released_columns, agreement)
+        return drawn.orderBy("order").select(*job.sample_columns, agreement)
     # a number of the cluster's: which clients share a partition, and so a file, must not depend on the sizes of their data
     session = frame.sparkSession
     most = int(str(session.conf.get("spark.sql.shuffle.partitions")))
     partitions = max(1, min(most, session.sparkContext.defaultParallelism))
-    released = drawn.select("client", *job.released_columns, "agreement").repartition(partitions, "client")
+    released = drawn.select("client", *job.sample_columns, "agreement").repartition(partitions, "client")
     ordered = released.sortWithinPartitions("client")
-    return ordered.select(F.col("client").alias(job.columns[0]), *job.released_columns, agreement)
+    return ordered.select(F.col("client").alias(job.output_columns[0]), *job.sample_columns, agreement)
 
 
 def _sum_digests(drawn: DataFrame) -> InputDigest:
@@ -303,51 +314,53 @@ def _sum_digests(drawn: DataFrame) -> InputDigest:
     return sum((InputDigest((a, b, c, d)) for a, b, c, d in words), InputDigest())
 
 
-def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
+def _make_record_combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
     """A function from rows (client, value) to fewer rows (client, outcomes): many records in one row, as bytes."""
 
-    def combine(batches: Batches) -> Batches:
-        parts, reader = _new_parts(), RecordReader(job.reading)
-        for rows in _read_in_task(reader, job, batches):
-            parts.add(*rows)
+    def combine_batches(batches: Batches) -> Batches:
+        parts, reader = _new_client_parts(), RecordReader(job.reading)
+        for rows in _read_records_in_task(reader, job, batches):
+            parts.add_records(*rows)
             if parts.records >= _COMBINED:
-                yield from _combined_batches(parts)
-                parts = _new_parts()
-        reader.raise_errors()
+                yield from _pack_combined_parts(parts)
+                parts = _new_client_parts()
+        reader.raise_counted_errors()
         if tallies is not None:
-            found = reader.total_misfits
+            found = reader.total_misfit_counts
             for total, number in zip(
                 tallies, (reader.rows, 0, found.nulls, found.not_numbers, found.outside, reader.nameless), strict=True
             ):
                 total.add(number)
-        yield from _combined_batches(parts)
+        yield from _pack_combined_parts(parts)
 
-    return combine
+    return combine_batches
 
 
-def _check_whole_frame(frame: DataFrame, job: Job) -> None:
+def _refuse_bad_rows_of_frame(frame: DataFrame, job: Job) -> None:
     """Raise the error of a frame's rows, if there is one, with the numbers of the whole frame: a task knows those of its own rows alone."""
 
-    def count_rows(batches: Batches) -> Batches:
+    def count_rows_of_batches(batches: Batches) -> Batches:
         reader = RecordReader(job.reading)
-        for _ in _read_in_task(reader, job, batches):
+        for _ in _read_records_in_task(reader, job, batches):
             pass
         yield pa.RecordBatch.from_pydict({"counted": [reader.row_counts]})
 
     whole = RecordReader(job.reading)
-    for row in frame.select(*job.reading.columns.names).mapInArrow(count_rows, "counted array<bigint>").collect():
+    for row in (
+        frame.select(*job.reading.columns.names).mapInArrow(count_rows_of_batches, "counted array<bigint>").collect()
+    ):
         whole.add_row_counts(row["counted"])
-    whole.raise_errors()
+    whole.raise_counted_errors()
 
 
-def _read_in_task(reader: RecordReader, job: Job, batches: Batches) -> Iterator[CodedRows]:
+def _read_records_in_task(reader: RecordReader, job: Job, batches: Batches) -> Iterator[CodedRows]:
     """The checked records of the rows that a task gets."""
-    for table in _gather_batches((check_batch(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
+    for table in _join_small_batches((check_batch(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
         raw = pl.from_arrow(table)
         yield from reader.read_records(job.reading.prepare_rows(raw), partial(_distinct_examples, raw))
 
 
-def _gather_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
+def _join_small_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
     """Small batches joined to tables of at least that many rows, except the last."""
     waiting: list[pa.RecordBatch] = []
     held = 0
@@ -361,21 +374,21 @@ def _gather_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _new_parts() -> ClientParts:
+def _new_client_parts() -> ClientParts:
     return ClientParts(seed=secrets.randbits(64), budget=sys.maxsize)  # the input of one call is bounded
 
 
-def _combined_batches(parts: ClientParts) -> Batches:
-    groups = (group() for groups in parts.groups() for group in groups)
-    batches = [pack_group(group) for group in groups]
+def _pack_combined_parts(parts: ClientParts) -> Batches:
+    groups = (group() for groups in parts.group_readers() for group in groups)
+    batches = [pack_group_as_batch(group) for group in groups]
     if batches:
         yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
 
 
-def _drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
+def _make_sample_drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
     """A function from rows (client, outcomes) in order of client to samples."""
 
-    def draw(batches: Batches) -> Batches:
+    def draw_batches(batches: Batches) -> Batches:
         kernel = Kernel(job)
         waiting: list[pa.RecordBatch] = []
         rows = 0
@@ -386,15 +399,15 @@ def _drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batc
                 table = pa.Table.from_batches(waiting).combine_chunks()
                 clients = table.column("client").chunk(0)
                 whole = rows - pc.sum(pc.equal(clients, clients[-1])).as_py()  # the last client may not be complete yet
-                yield from _draw_table(table.slice(0, whole), kernel, job, listed, tallies)
+                yield from _draw_samples_of_table(table.slice(0, whole), kernel, job, listed, tallies)
                 waiting, rows = table.slice(whole).combine_chunks().to_batches(), rows - whole
         if rows:
-            yield from _draw_table(pa.Table.from_batches(waiting), kernel, job, listed, tallies)
+            yield from _draw_samples_of_table(pa.Table.from_batches(waiting), kernel, job, listed, tallies)
 
-    return draw
+    return draw_batches
 
 
-def _read_parquet(session: SparkSession, path: str, columns: Sequence[str]) -> tuple[DataFrame, list[str]]:
+def _read_parquet_frame(session: SparkSession, path: str, columns: Sequence[str]) -> tuple[DataFrame, list[str]]:
     """Parquet files, and those of the columns that are partition keys: texts, as on the local engine (Spark would read 01 as 1).
 
     Files on this machine are checked first, since Spark fills a column that one of them lacks with nulls. Integers are read as 64 bits wide.
@@ -416,8 +429,8 @@ def _read_parquet(session: SparkSession, path: str, columns: Sequence[str]) -> t
         session.conf.set(inferred, str(before))
     files = [urlsplit(each) for each in sorted(frame.inputFiles())]
     if files and not any(file.netloc or file.scheme != "file" for file in files):
-        ParquetSource(path, [unquote(file.path) for file in files]).columns.check_kinds(columns)
-    keys = [name for name in columns if files and name in partition_keys(files[0].path)]
+        ParquetSource(path, [unquote(file.path) for file in files]).columns.refuse_mismatched_columns(columns)
+    keys = [name for name in columns if files and name in partition_keys_in_path(files[0].path)]
     own = session.read.option("recursiveFileLookup", "true").parquet(path).columns if keys else []
     for name in (name for name in keys if name in own):
         raise DiscreetError(
@@ -433,10 +446,12 @@ def _spark_job(request: Request, frame: DataFrame, where: str, keys: Collection[
         raise DiscreetError(
             "outside = 'agreed' is for the local engine; on Spark say what becomes of such values: other="
         )
-    return request.job(_polars_schema(frame), untyped=keys, where=where)
+    return request.job(_polars_schema_of_spark_frame(frame), untyped=keys, where=where)
 
 
-def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: list[Any] | None) -> Batches:
+def _draw_samples_of_table(
+    table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: list[Any] | None
+) -> Batches:
     if not table.num_rows:
         return
     (batch,) = table.combine_chunks().to_batches()
@@ -444,29 +459,29 @@ def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies
         raise DiscreetError(
             "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
         )
-    records, lengths = unpack_records(batch, job.reading.columns.amount_type, job.reading.coding.record_type)
-    group = group_records(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
+    records, lengths = unpack_records(batch, job.reading.columns.count_or_weight_dtype, job.reading.coding.record_type)
+    group = group_records_by_client(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
         group, unlisted = group.without_listed_marks()
         if unlisted:
-            raise unlisted_error(unlisted, len(group.names))
+            raise unlisted_clients_error(unlisted, len(group.names))
         if tallies is not None:
-            tallies[1].add(group.number_without_records)
+            tallies[1].add(group.number_of_clients_without_records)
     drawn = kernel.draw(group.clients, ordered=True)
     found = kernel.publish(group.names, drawn)
     yield pa.RecordBatch.from_arrays(
         [
-            found.column("client").cast(pa.int64() if job.reading.integer_clients else pa.string()),
-            *(found.column(name).cast(_released_type(job)[0]) for name in job.released_columns),
+            found.column("client").cast(pa.int64() if job.reading.are_clients_integers else pa.string()),
+            *(found.column(name).cast(_arrow_and_spark_sample_types(job)[0]) for name in job.sample_columns),
             found.column("agreement").cast(pa.string()),
             pa.array(drawn.order.view(np.int64)),
             pa.array([struct.pack(_WORDS, *drawn.digest.words)] + [None] * (len(group.names) - 1), pa.binary()),
         ],
-        names=["client", *job.released_columns, "agreement", "order", "digest"],
+        names=["client", *job.sample_columns, "agreement", "order", "digest"],
     )
 
 
-def _released_type(job: Job) -> tuple[pa.DataType, T.DataType]:
+def _arrow_and_spark_sample_types(job: Job) -> tuple[pa.DataType, T.DataType]:
     """The type of what is released, for Arrow and Spark, which has no unsigned integers: reports have 64 bits, or decimal digits."""
     coding = job.reading.coding
     if isinstance(job.sampler, (ReportSampler, SurveySampler)):
@@ -479,12 +494,12 @@ def _released_type(job: Job) -> tuple[pa.DataType, T.DataType]:
     return coding.sample_type, samples[coding.sample_type]
 
 
-def _drawn_schema(job: Job, names: T.DataType) -> T.StructType:
-    released = _released_type(job)[1]
+def _spark_schema_of_draws(job: Job, names: T.DataType) -> T.StructType:
+    released = _arrow_and_spark_sample_types(job)[1]
     return T.StructType(
         [
             T.StructField("client", names),
-            *(T.StructField(name, released) for name in job.released_columns),
+            *(T.StructField(name, released) for name in job.sample_columns),
             T.StructField("agreement", T.StringType()),
             T.StructField("order", T.LongType()),
             T.StructField("digest", T.BinaryType()),
@@ -492,7 +507,7 @@ def _drawn_schema(job: Job, names: T.DataType) -> T.StructType:
     )
 
 
-def _refuse_composite_list(job: Job) -> None:
+def _refuse_list_of_composite_clients(job: Job) -> None:
     if not isinstance(job.reading.columns.client, str):
         raise DiscreetError(
             "a list of clients whom several columns name is for the local engine; use --engine local, or name clients by one column"
@@ -501,15 +516,15 @@ def _refuse_composite_list(job: Job) -> None:
 
 def _marks_of_listed_clients(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
     """For each client of the list a row whose one outcome is the mark LISTED."""
-    column = job.reading.columns.clients[0]
+    column = job.reading.columns.client_columns[0]
     if column not in clients.columns:
         raise DiscreetError(f"column {column!r} is not in the list of clients; it has {', '.join(clients.columns)}")
-    kind = _polars_type(clients.schema[column].dataType)
+    kind = _polars_type_of_spark(clients.schema[column].dataType)
     where = f"column {column!r} of the list of clients"
-    check_client_kind(where, kind)
+    refuse_unusable_client_type(where, kind)
     warn_of_float_column(where, kind)
-    if is_integer_name(kind) != job.reading.integer_clients:  # a cast would invent clients or nulls
-        here, there = ("integers", "texts") if job.reading.integer_clients else ("texts", "integers")
+    if is_integer_client_type(kind) != job.reading.are_clients_integers:  # a cast would invent clients or nulls
+        here, there = ("integers", "texts") if job.reading.are_clients_integers else ("texts", "integers")
         raise DiscreetError(
             f"the list of clients holds {there} but the clients of the table are {here}; cast the integers to text: 7 and '7' are one client"
         )
@@ -517,16 +532,16 @@ def _marks_of_listed_clients(clients: DataFrame, job: Job, names: T.DataType) ->
     if kind.is_float():
         astray = F.isnan(name) | (F.abs(name) >= exact_integer_bound(kind))
         name = F.when(~astray, F.when(name.cast(names) == name, name))
-    marks = [name.cast(names).alias("client"), F.lit(_listed_mark(job)).alias("outcomes")]
-    if job.reading.columns.counts is not None:
-        marks.append(F.lit(job.reading.columns.amount_type(1).tobytes()).alias("counts"))
+    marks = [name.cast(names).alias("client"), F.lit(_listed_mark_bytes(job)).alias("outcomes")]
+    if job.reading.columns.count_column is not None:
+        marks.append(F.lit(job.reading.columns.count_or_weight_dtype(1).tobytes()).alias("counts"))
     return clients.select(*marks)
 
 
-def _listed_mark(job: Job) -> bytes:
+def _listed_mark_bytes(job: Job) -> bytes:
     """The mark LISTED as a record of the job."""
     record = np.zeros(1, dtype=job.reading.coding.record_type)
-    record[:] = mark_for_records(MARK_LISTED, record)
+    record[:] = mark_with_type_of_records(MARK_LISTED, record)
     return record.tobytes()
 
 
@@ -534,11 +549,11 @@ def _distinct_examples(raw: Any, prepare: Callable[[Any], Any], column: str, num
     return distinct_values(prepare(raw), column, number)
 
 
-def _polars_schema(frame: DataFrame) -> pl.Schema:
-    return pl.Schema({field.name: _polars_type(field.dataType) for field in frame.schema.fields})
+def _polars_schema_of_spark_frame(frame: DataFrame) -> pl.Schema:
+    return pl.Schema({field.name: _polars_type_of_spark(field.dataType) for field in frame.schema.fields})
 
 
-def _polars_type(kind: T.DataType) -> Any:
+def _polars_type_of_spark(kind: T.DataType) -> Any:
     match kind:
         case T.ByteType() | T.ShortType() | T.IntegerType() | T.LongType():
             return pl.Int64()
@@ -557,7 +572,7 @@ def _polars_type(kind: T.DataType) -> Any:
         case T.TimestampType():  # of the session's time zone
             return pl.Datetime("us", "UTC")
         case T.ArrayType():
-            return pl.List(_polars_type(kind.elementType))
+            return pl.List(_polars_type_of_spark(kind.elementType))
     return pl.Object()
 
 
@@ -565,20 +580,20 @@ def _read_client_list(session: SparkSession, path: str, job: Job) -> DataFrame:
     """A list of clients: Parquet by Spark, anything else by the reader of the local engine."""
     if path.lower().endswith((".parquet", ".pq")):
         return session.read.parquet(path)
-    if _is_remote(path):
+    if _is_remote_path(path):
         raise DiscreetError(f"the list of clients {path} is not Parquet; convert it, or put it on this machine")
-    _refuse_composite_list(job)
-    column = job.reading.columns.clients[0]
-    listed = client_list(Path(path), column, integers=job.reading.integer_clients)
-    names = T.LongType() if job.reading.integer_clients else T.StringType()
+    _refuse_list_of_composite_clients(job)
+    column = job.reading.columns.client_columns[0]
+    listed = read_client_file(Path(path), column, integers=job.reading.are_clients_integers)
+    names = T.LongType() if job.reading.are_clients_integers else T.StringType()
     return session.createDataFrame(
         [(client,) for client in listed.to_pylist()], T.StructType([T.StructField(column, names)])
     )
 
 
-def _write_folder(frame: DataFrame, output: str, kind: str, agreement: Agreement) -> None:
+def _write_release_folder(frame: DataFrame, output: str, kind: str, agreement: Agreement) -> None:
     """Write a folder of files, which gets its name only once complete, with the agreement in it if CSV cannot carry it."""
-    if _is_remote(output):
+    if _is_remote_path(output):
         _write_spark_frame(frame, output, kind)
         return
     target = Path(output)
@@ -595,14 +610,14 @@ def _write_folder(frame: DataFrame, output: str, kind: str, agreement: Agreement
 def _write_spark_frame(frame: DataFrame, path: str, kind: str) -> None:
     if kind == "csv":
         texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
-        guarded = frame.withColumns({name: _guard_text(F.col(f"`{name}`")) for name in texts})
+        guarded = frame.withColumns({name: _guard_spark_text_for_spreadsheets(F.col(f"`{name}`")) for name in texts})
         guarded.write.option("header", True).csv(path)
     else:
         frame.write.parquet(path)
 
 
-def _guard_text(text: Any) -> Any:
-    """The same as `discreet.tables._text_files.guard_text`, for Spark."""
+def _guard_spark_text_for_spreadsheets(text: Any) -> Any:
+    """The same as `discreet.tables._text_files.guard_text_for_spreadsheets`, for Spark."""
     runs = text.rlike(f"^'*{RUN}") & ~text.rlike(NUMBER)
     return F.when(runs, F.concat(F.lit("'"), text)).otherwise(text)
 
@@ -613,17 +628,17 @@ def _count_written_rows(session: SparkSession, output: str, kind: str) -> int:
 
 def _absolute_path(path: str) -> str:
     """A local path relative to this process: Spark's own process may have started in another folder."""
-    return path if _is_remote(path) else os.path.abspath(path)
+    return path if _is_remote_path(path) else os.path.abspath(path)
 
 
-def _is_remote(path: str) -> bool:
+def _is_remote_path(path: str) -> bool:
     return "://" in path
 
 
 _OURS = re.compile(r"^discreet\.errors\.\w+: (.*)$", re.MULTILINE)
 
 
-def _is_own_error(error: Exception) -> bool:
+def _is_discreet_error(error: Exception) -> bool:
     """Whether a task raised an error of ours."""
     return _OURS.search(str(error)) is not None
 

@@ -13,7 +13,7 @@ from discreet.families import Band, Simplex
 from discreet.mechanisms import OptimalSampler, ReportSampler, warm_up as mechanisms
 from discreet.survey import Survey, shares
 from discreet.tables._local import sample
-from discreet.tables._parts import client_columns, refuse_repeated_clients
+from discreet.tables._parts import client_columns_from_arrow, refuse_repeated_clients
 
 __all__ = ["warm_up"]
 
@@ -25,11 +25,11 @@ def warm_up() -> None:
     mechanisms.warm_up()
     with use_only(Code.COMPILED):
         for names in ([1, 2], ["a", "b"]):
-            _compile_release(names)
-        _compile_design()
+            _compile_release_kernels(names)
+        _compile_design_kernels()
 
 
-def _compile_release(names: list[int] | list[str]) -> None:
+def _compile_release_kernels(names: list[int] | list[str]) -> None:
     table = pa.table({"client": names * 20, "value": [0, 1, 2, 1] * 10, "n": [1, 2] * 20})
     listed = [*names, names[0]]
     for count, weight in ((None, None), ("n", None), (None, "n")):
@@ -43,10 +43,10 @@ def _compile_release(names: list[int] | list[str]) -> None:
         asked = Survey({"value": 3}, [shares("value")])
         sample(table, client="client", survey=asked, epsilon=1.0, count=count, weight=weight, clients=listed)
     backwards = pa.array(names[::-1])
-    refuse_repeated_clients(client_columns(backwards, pa.array([[0], [1]]), None))
+    refuse_repeated_clients(client_columns_from_arrow(backwards, pa.array([[0], [1]]), None))
 
 
-def _compile_design() -> None:
+def _compile_design_kernels() -> None:
     """Design for clients with one outcome of twenty each, and for clients with all: the sparse and the dense code."""
     for clients in (np.eye(20), np.full((20, 20), 0.05)):
         design(Simplex(20), epsilon=1.0, clients=clients)

@@ -78,7 +78,7 @@ class LaunchPlan:
             whole = (1, box.unshared, box.surely_shared, 0)
             ceiling = box.B
         else:
-            sampler = host.uniform_sampler(size, terms)
+            sampler = host.sampler_around_uniform_reference(size, terms)
             lattice = sampler.lattice
             ceiling = float(sampler.box.ceiling) * size
             lower, upper = int(lattice.lower), int(lattice.upper)  # one number each: it is uniform
@@ -103,7 +103,7 @@ class LaunchPlan:
         self.processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 0
         self._device = device.index if device.type == "cuda" else None
         self._compiled: dict[Any, Any] = {}
-        self.short = self._short_tile(size, dtypes, ceiling < _UNBOUNDED) if size <= _SHORT else {}
+        self.short = self._short_row_constants(size, dtypes, ceiling < _UNBOUNDED) if size <= _SHORT else {}
         self.units = triton.next_power_of_2(triton.cdiv(size, long.UNIT.value))
         self.solving = self.processors or 1
         self.most_split = 1 if referenced else min(_MOST_SPLIT, self.units)
@@ -117,7 +117,7 @@ class LaunchPlan:
         }  # fmt: skip
         self.picked = {"LOGITS": logits, "BLOCK": _DEEP, "num_warps": 8}
 
-    def _short_tile(self, size: int, dtypes: tuple[torch.dtype, torch.dtype], ceiling: bool) -> dict[str, Any]:
+    def _short_row_constants(self, size: int, dtypes: tuple[torch.dtype, torch.dtype], ceiling: bool) -> dict[str, Any]:
         """The constants of `draw`: a row belongs to as many threads as leave 16 numbers to each, and to one warp at most."""
         block = max(triton.next_power_of_2(size), 4)
         aligned = math.gcd(size, 4)
@@ -128,13 +128,13 @@ class LaunchPlan:
             "WIDTH": width, "num_warps": 1, "maxnreg": 64 if block <= 128 else 128,
         }  # fmt: skip
 
-    def check_parts(self, rows: int) -> int:
+    def programs_that_check_one_row(self, rows: int) -> int:
         """The number of programs that check one row: several if there are few rows."""
         return (
             max(1, min(long.MOST_PARTS.value, self.units, self.processors * 8 // rows)) if rows <= _MOST_SHARED else 1
         )
 
-    def launch(
+    def launch_kernel(
         self, function: Any, programs: int, arguments: tuple[Any, ...], constants: dict[str, Any], stream: Any
     ) -> None:
         """Run a kernel on a stream, or interpret it; its constants are in the kernel's order.
@@ -154,7 +154,7 @@ class LaunchPlan:
             compiled, values = found
             compiled[(programs, 1, 1)](*arguments, *values, stream=stream.cuda_stream)
 
-    def stream(self) -> int:
+    def current_stream_handle(self) -> int:
         """The handle of the stream that is current on the device of the plan; 0 also stands for interpreted kernels."""
         return driver.active.get_current_stream(self._device) if self._device is not None else 0
 
@@ -203,7 +203,7 @@ class KernelBuffers:
             self.side = torch.cuda.Stream(device)  # checks rows while some are solved
             self.before, self.after = torch.cuda.Event(), torch.cuda.Event()
 
-    def stream(self, handle: int) -> Any:
+    def torch_stream_of_handle(self, handle: int) -> Any:
         """The torch stream of a handle, made once, since that takes as long as a launch; None where kernels are interpreted.
 
         Handle 0 is the default stream. `ExternalStream(0)` would be a new stream, which waits for nothing.
@@ -222,14 +222,16 @@ class _BufferPool(threading.local):
     def __init__(self) -> None:
         self._of: dict[torch.device, KernelBuffers] = {}
 
-    def drop(self, device: torch.device) -> None:
+    def drop_buffers(self, device: torch.device) -> None:
         """Forget the buffers of a call that did not end: its kernels may still use them, and their counters are not 0."""
         if device.type == "cuda":
             with suppress(RuntimeError):
                 torch.cuda.synchronize(device)
         self._of.pop(device, None)
 
-    def on(self, device: torch.device, rows: int, solving: bool, programs: int, units: int) -> KernelBuffers:
+    def buffers_on_device(
+        self, device: torch.device, rows: int, solving: bool, programs: int, units: int
+    ) -> KernelBuffers:
         """The buffers of this thread on a device: at least so large, and `solving` if states of rows are kept."""
         found = self._of.get(device)
         if found is None:
@@ -264,14 +266,14 @@ _STREAM_STEP = keystream.WORDS * keystream.LANES.value  # words of a program
 _SAMPLE = 8192  # numbers of a row from which its slope is guessed
 
 
-def _align_rows(tensor: torch.Tensor) -> torch.Tensor:
+def _as_aligned_rows(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself if its rows are contiguous and aligned, else a copy: one layout for the kernels."""
     if not tensor.is_contiguous():
         return tensor.contiguous()
     return tensor if tensor.data_ptr() % _ALIGNMENT == 0 else tensor.clone()
 
 
-def _on_device(tensor: torch.Tensor) -> Any:
+def _using_device_of(tensor: torch.Tensor) -> Any:
     """A context in which the tensor's device is the current one."""
     here = not tensor.is_cuda or tensor.device.index == torch.cuda.current_device()
     return nullcontext() if here else torch.cuda.device_of(tensor)
@@ -284,8 +286,8 @@ class _Launch:
     """
 
     def __init__(self, rows: TensorRows, terms: Terms, source: IntegerFiller, keep: bool = False) -> None:
-        self.p = p = _align_rows(rows.p)
-        self.m = m = p if rows.reference is None else _align_rows(rows.reference)
+        self.p = p = _as_aligned_rows(rows.p)
+        self.m = m = p if rows.reference is None else _as_aligned_rows(rows.reference)
         self.count, self.size = p.shape
         self.referenced = rows.reference is not None
         self.plan = plan = plan_of(
@@ -295,39 +297,41 @@ class _Launch:
         self.layout = self.size, self.size, int(m.shape[0] > 1), *plan.scales
         if self.count >= _MOST_ROWS:
             raise DiscreetError(
-                f"{rows.name} has {self.count:,} rows; one call draws fewer than 2^31: pass it in parts"
+                f"{rows.argument_name} has {self.count:,} rows; one call draws fewer than 2^31: pass it in parts"
             )
-        self.room = room = BUFFERS.on(p.device, self.count, keep or not plan.short, plan.solving, plan.units)
-        with _on_device(p):
-            stream = room.stream(plan.stream())
+        self.room = room = BUFFERS.buffers_on_device(
+            p.device, self.count, keep or not plan.short, plan.solving, plan.units
+        )
+        with _using_device_of(p):
+            stream = room.torch_stream_of_handle(plan.current_stream_handle())
             self.source = source
             self.out = torch.empty(self.count, dtype=torch.int64, device=p.device)
             room.flag[0] = 0
             try:
-                self._launch(keep, stream)
+                self._launch_kernels(keep, stream)
                 if stream is not None:
                     stream.synchronize()
             except BaseException:
-                BUFFERS.drop(p.device)
+                BUFFERS.drop_buffers(p.device)
                 raise
         if room.flag[0]:
-            host.refuse_bad_rows(rows)
+            host.raise_error_for_bad_rows(rows)
 
-    def _launch(self, keep: bool, stream: Any) -> None:
+    def _launch_kernels(self, keep: bool, stream: Any) -> None:
         """Start the kernels that these rows need."""
         room = self.room
         if self.plan.short:
-            self._draw_short(self._make_words(stream), keep, stream)
+            self._draw_short_rows(self._make_random_words(stream), keep, stream)
         elif self.referenced:
-            self._solve(self._make_words(stream), room.listed, self.count, stream)
+            self._solve_rows(self._make_random_words(stream), room.listed, self.count, stream)
         elif self.count <= _FEW and stream is not None:
-            self._draw_few(stream)
+            self._draw_few_rows(stream)
         else:
-            words = self._make_words(stream)
-            self._check(words, True, stream)
-            self._solve(words, room.listed, -1, stream)
+            words = self._make_random_words(stream)
+            self._check_rows(words, True, stream)
+            self._solve_rows(words, room.listed, -1, stream)
 
-    def _make_words(self, stream: Any) -> torch.Tensor:
+    def _make_random_words(self, stream: Any) -> torch.Tensor:
         """One 64-bit word for each row, whose upper 62 bits are its integer; few of them are in host memory."""
         room, count, source = self.room, self.count, self.source
         if count <= _FEW or not isinstance(source, SystemEntropy):
@@ -345,10 +349,10 @@ class _Launch:
             return room.few
         key = _KEY.unpack(entropy_bytes(_KEY.size))
         arguments = room.words, 0, count, *key, *_NO_NONCE
-        self.plan.launch(keystream.write_keystream, -(-count // _STREAM_STEP), arguments, _STREAM, stream)
+        self.plan.launch_kernel(keystream.write_keystream, -(-count // _STREAM_STEP), arguments, _STREAM, stream)
         return room.words
 
-    def _draw_few(self, stream: Any) -> None:
+    def _draw_few_rows(self, stream: Any) -> None:
         """Draw over a uniform reference where the host knows the integers: rows that share theirs are only checked.
 
         The others are solved while a second stream checks all rows. Words of more than a few rows take longer than a launch. Then the check
@@ -357,27 +361,27 @@ class _Launch:
         room, plan, at_once = self.room, self.plan, self.count <= _AT_ONCE
         words = room.few_array[: self.count]
         if at_once:
-            self._make_words(stream)
+            self._make_random_words(stream)
             if int(words.max()) >> (64 - BITS) < plan.shared_total:
-                self._check(room.few, False, stream)
+                self._check_rows(room.few, False, stream)
                 return
         room.before.record(stream)
         room.side.wait_event(room.before)
         if not at_once:
-            self._check(None, False, room.side)
-            self._make_words(stream)
+            self._check_rows(None, False, room.side)
+            self._make_random_words(stream)
         own = np.flatnonzero(words >> np.uint64(64 - BITS) >= np.uint64(plan.shared_total))
         if own.size:
             room.own_array[: own.size] = own
-            self._solve(room.few, room.own, own.size, stream)
+            self._solve_rows(room.few, room.own, own.size, stream)
         if at_once:
-            self._check(room.few, False, room.side)
+            self._check_rows(room.few, False, room.side)
         else:
-            plan.launch(long.draw_shared, 1, (room.few, self.out, plan.whole, self.count), _SHARED, stream)
+            plan.launch_kernel(long.draw_shared, 1, (room.few, self.out, plan.whole, self.count), _SHARED, stream)
         room.after.record(room.side)
         stream.wait_event(room.after)
 
-    def _draw_short(self, words: torch.Tensor, keep: bool, stream: Any) -> None:
+    def _draw_short_rows(self, words: torch.Tensor, keep: bool, stream: Any) -> None:
         """Draw rows that fit into registers."""
         plan, room = self.plan, self.room
         constants = {**plan.short, "KEEP": True} if keep else plan.short
@@ -386,18 +390,18 @@ class _Launch:
             self.p, self.m, words, room.solved, self.out, room.bad, plan.reals, plan.whole, self.count, self.size // aligned,
             *self.layout[2:], *plan.tolerances,
         )  # fmt: skip
-        plan.launch(short.draw, -(-self.count // together), arguments, constants, stream)
+        plan.launch_kernel(short.draw, -(-self.count // together), arguments, constants, stream)
 
-    def _check(self, words: torch.Tensor | None, listing: bool, stream: Any) -> None:
+    def _check_rows(self, words: torch.Tensor | None, listing: bool, stream: Any) -> None:
         """Check rows over a uniform reference. With words, draw those whose integers are shared, and list the others on request."""
-        plan, room, parts = self.plan, self.room, self.plan.check_parts(self.count)
+        plan, room, parts = self.plan, self.room, self.plan.programs_that_check_one_row(self.count)
         arguments = (
             self.p, room.few if words is None else words, self.out, room.listed, room.counts, room.seen, room.bad, plan.whole,
             self.size, self.size, plan.tolerances[0], parts, int(words is not None), int(listing),
         )  # fmt: skip
-        plan.launch(long.check, self.count * parts, arguments, plan.checked, stream)
+        plan.launch_kernel(long.check, self.count * parts, arguments, plan.checked, stream)
 
-    def _solve(self, words: torch.Tensor, listed: torch.Tensor, rows: int, stream: Any) -> None:
+    def _solve_rows(self, words: torch.Tensor, listed: torch.Tensor, rows: int, stream: Any) -> None:
         """Solve rows and find their outcomes: all rows over a reference, the listed ones over a uniform one; -1 for all that are listed."""
         plan, room = self.plan, self.room
         arguments = (
@@ -405,12 +409,12 @@ class _Launch:
             room.spans, room.counters, *self.layout, *plan.tolerances, plan.sample_step, rows, plan.most_split,
         )  # fmt: skip
         programs = rows if self.referenced else plan.solving if rows < 0 else min(plan.solving, rows * plan.most_split)
-        plan.launch(long.solve, programs, arguments, plan.solved, stream)
+        plan.launch_kernel(long.solve, programs, arguments, plan.solved, stream)
         if self.referenced:
             arguments = (self.p, self.m, words, room.solved, self.out, plan.reals, plan.whole, *self.layout)
-            plan.launch(long.pick, rows, arguments, plan.picked, stream)
+            plan.launch_kernel(long.pick, rows, arguments, plan.picked, stream)
 
-    def parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def weight_parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, E cut off at 2^62, and the fill, (n, k) each, of rows that were all solved."""
         shape, plan = (self.count, self.size), self.plan
         lower, upper, excess = (torch.empty(shape, dtype=torch.int64, device=self.p.device) for _ in range(3))
@@ -418,8 +422,8 @@ class _Launch:
         with torch.cuda.device_of(self.p):
             long.write[(self.count, triton.cdiv(self.size, 1024))](*arguments, **plan.kind, BLOCK=1024)
         available = TOTAL - lower.sum(1, keepdim=True)
-        given = _hand_out(excess, available)
-        return lower, given, _hand_out(upper - lower - given, available - given.sum(1, keepdim=True))
+        given = _hand_out_units(excess, available)
+        return lower, given, _hand_out_units(upper - lower - given, available - given.sum(1, keepdim=True))
 
 
 def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torch.Tensor:
@@ -429,24 +433,24 @@ def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torc
     return _Launch(rows, terms, source).out
 
 
-def parts(rows: TensorRows, terms: Terms) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def weight_parts(rows: TensorRows, terms: Terms) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """L, E and the fill of each row, from the kernels' own functions."""
     nobody_shares = np.full(len(rows.p), TOTAL - 1, dtype=np.int64)
-    return _Launch(rows, terms, FixedIntegers(nobody_shares), keep=True).parts()
+    return _Launch(rows, terms, FixedIntegers(nobody_shares), keep=True).weight_parts()
 
 
 def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """W = L + E + fill: the integers that `draw_outcomes` draws from."""
     if not len(rows.p):
         return torch.empty(tuple(rows.p.shape), dtype=torch.int64, device=rows.p.device)
-    lower, excess, fill = parts(rows, terms)
+    lower, excess, fill = weight_parts(rows, terms)
     found = lower + excess + fill
     if not bool((found.sum(1) == TOTAL).all()):
         raise DiscreetError("weights do not sum to 2^62: these are not the integers of the draw; please report this")
     return found
 
 
-def _hand_out(wanted: torch.Tensor, available: torch.Tensor) -> torch.Tensor:
+def _hand_out_units(wanted: torch.Tensor, available: torch.Tensor) -> torch.Tensor:
     """How much each outcome gets when `available` units are handed out in order; sums beyond 2^63 occur only behind the last unit."""
     ends = torch.cumsum(wanted, 1)
     past = torch.cummax(((ends > available) | (ends < 0)).to(torch.int8), 1).values > 0

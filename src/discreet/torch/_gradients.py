@@ -28,7 +28,7 @@ def needs_gradients(given: Any) -> bool:
     return isinstance(given, torch.Tensor) and given.requires_grad and torch.is_grad_enabled()
 
 
-def refuse_reference_gradients(reference: Any) -> None:
+def refuse_gradients_of_reference(reference: Any) -> None:
     """Refuse a reference that would get no gradient without a word."""
     if needs_gradients(reference):
         raise DiscreetError(
@@ -74,7 +74,7 @@ class _Projection(torch.autograd.Function):
         return (mass / torch.where(held > 0.0, held, 1.0) * away).to(given.dtype), None, None, None
 
 
-def numpy_generator(rng: Any) -> Any:
+def as_numpy_generator(rng: Any) -> Any:
     """A numpy Generator for the one given; a torch Generator is asked for one number, which seeds it."""
     if isinstance(rng, torch.Generator):
         seed = int(torch.randint(1 << 62, (1,), generator=rng, device=rng.device).item())

@@ -82,22 +82,22 @@ class TensorRows(NamedTuple):
         return int(self.p.shape[1])
 
     @property
-    def name(self) -> str:
+    def argument_name(self) -> str:
         """The name of the argument with the rows."""
         return "logits" if self.logits else "probabilities"
 
     @property
-    def double(self) -> bool:
+    def has_float64(self) -> bool:
         """Whether any of these is float64."""
         return self.p.dtype == torch.float64 or (self.reference is not None and self.reference.dtype == torch.float64)
 
 
-def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float) -> TensorRows:
+def read_tensor_rows(logits: Any, probabilities: Any, reference: Any, temperature: float) -> TensorRows:
     """The given rows, or the error about their shapes, dtypes or devices."""
     if (logits is None) == (probabilities is None):
         raise DiscreetError("pass either logits= or probabilities=, exactly one of them")
     name, given = ("logits", logits) if logits is not None else ("probabilities", probabilities)
-    _check_tensor(name, given)
+    _refuse_wrong_tensor(name, given)
     size = int(given.shape[-1])
     if size < 2:
         raise DiscreetError(
@@ -110,7 +110,7 @@ def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float)
                 f"temperature = {temperature:g} is for logits; raise probabilities to a power before you pass them"
             )
     if reference is not None:
-        _check_tensor("reference", reference)
+        _refuse_wrong_tensor("reference", reference)
         if int(reference.shape[-1]) != size:
             raise DiscreetError(
                 f"reference has {int(reference.shape[-1])} outcomes and {name} has {size}; both are over one vocabulary"
@@ -124,16 +124,22 @@ def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float)
             raise DiscreetError(
                 f"reference is on {reference.device} and {name} on {given.device}; move one to the other"
             )
-        reference = _rows(reference, size)
-    return TensorRows(_rows(given, size), reference, logits is not None, float(temperature), tuple(given.shape[:-1]))
+        reference = _as_rows_without_gradients(reference, size)
+    return TensorRows(
+        _as_rows_without_gradients(given, size),
+        reference,
+        logits is not None,
+        float(temperature),
+        tuple(given.shape[:-1]),
+    )
 
 
-def _rows(tensor: torch.Tensor, size: int) -> torch.Tensor:
+def _as_rows_without_gradients(tensor: torch.Tensor, size: int) -> torch.Tensor:
     """The tensor as rows without gradients; the tensor itself if it is that already."""
     return tensor if tensor.ndim == 2 and not tensor.requires_grad else tensor.detach().reshape(-1, size)
 
 
-def _check_tensor(name: str, value: Any) -> None:
+def _refuse_wrong_tensor(name: str, value: Any) -> None:
     if not isinstance(value, torch.Tensor):
         raise DiscreetError(
             f"{name} = {type(value).__name__} is not a torch.Tensor; for arrays use OptimalSampler(...).release"
@@ -249,7 +255,7 @@ _VANISHING = 1e-300  # a smaller share of the reference counts as 0
 
 
 @lru_cache(maxsize=64)
-def uniform_sampler(size: int, terms: Terms) -> OptimalSampler[FiniteFamily]:
+def sampler_around_uniform_reference(size: int, terms: Terms) -> OptimalSampler[FiniteFamily]:
     """The sampler around the uniform reference: that of the simplex, or of the band given by `upper`."""
     family = (
         Simplex(size) if terms.upper is None else Band(np.ones(size), lower=0.0, upper=terms.upper, any_client=True)
@@ -267,17 +273,17 @@ class _ReferenceGroup:
     sampler: OptimalSampler[FiniteFamily] | None  # None if only one outcome can occur
 
 
-def laws(rows: TensorRows) -> Floats:
+def client_laws(rows: TensorRows) -> Floats:
     """The clients' distributions in float64, checked."""
-    return _tensor_laws(rows.p, rows.name, rows.logits, rows.temperature)
+    return _tensor_as_laws(rows.p, rows.argument_name, rows.logits, rows.temperature)
 
 
 def reference_laws(rows: TensorRows) -> Floats | None:
     """The reference distributions in float64, checked; None if there are none."""
-    return None if rows.reference is None else _tensor_laws(rows.reference, "reference", rows.logits, 1.0)
+    return None if rows.reference is None else _tensor_as_laws(rows.reference, "reference", rows.logits, 1.0)
 
 
-def _tensor_laws(tensor: torch.Tensor, name: str, logits: bool, temperature: float) -> Floats:
+def _tensor_as_laws(tensor: torch.Tensor, name: str, logits: bool, temperature: float) -> Floats:
     array = tensor.to("cpu", torch.float64).contiguous().numpy()
     if logits:
         return law_of_logits(array if temperature == 1.0 else array / temperature, array.shape[1], name)
@@ -288,10 +294,10 @@ def _tensor_laws(tensor: torch.Tensor, name: str, logits: bool, temperature: flo
     return found
 
 
-def _reference_groups(rows: TensorRows, terms: Terms) -> Iterator[_ReferenceGroup]:
-    own, public = laws(rows), reference_laws(rows)
+def _group_rows_by_reference(rows: TensorRows, terms: Terms) -> Iterator[_ReferenceGroup]:
+    own, public = client_laws(rows), reference_laws(rows)
     if public is None:
-        yield _ReferenceGroup(slice(0, len(own)), slice(None), own, uniform_sampler(rows.size, terms))
+        yield _ReferenceGroup(slice(0, len(own)), slice(None), own, sampler_around_uniform_reference(rows.size, terms))
         return
     for row, law in enumerate(public):
         which = slice(row, row + 1) if len(public) == len(own) else slice(0, len(own))
@@ -300,12 +306,16 @@ def _reference_groups(rows: TensorRows, terms: Terms) -> Iterator[_ReferenceGrou
         if columns.size == 1:
             yield _ReferenceGroup(which, columns, np.ones((len(own[which]), 1)), None)
             continue
-        held = own[which] if columns.size == rows.size else _restrict_rows(own[which].take(columns, axis=1), weights)
+        held = (
+            own[which]
+            if columns.size == rows.size
+            else _restrict_laws_to_possible_outcomes(own[which].take(columns, axis=1), weights)
+        )
         family = Band(weights, lower=0.0, upper=terms.bounds.upper, any_client=True)
         yield _ReferenceGroup(which, columns, held, OptimalSampler(family, privacy=terms.privacy))
 
 
-def _restrict_rows(held: Floats, weights: Floats) -> Floats:
+def _restrict_laws_to_possible_outcomes(held: Floats, weights: Floats) -> Floats:
     """The clients' distributions on the possible outcomes, normalised; a client without mass there counts as the reference.
 
     Rows are contiguous in memory (an index array would lay them out by columns), so that each is summed in the same order in every batch.
@@ -318,7 +328,7 @@ def _restrict_rows(held: Floats, weights: Floats) -> Floats:
 def draw_outcomes(rows: TensorRows, terms: Terms, uniform: Integers) -> Integers:
     """One outcome for each row, from one uniform integer each."""
     found = np.empty(len(rows.p), dtype=np.int64)
-    for part in list(_reference_groups(rows, terms)):  # all are checked before the first is drawn
+    for part in list(_group_rows_by_reference(rows, terms)):  # all are checked before the first is drawn
         if part.sampler is None:
             number = np.zeros(len(part.laws), dtype=np.int64)
         else:
@@ -330,7 +340,7 @@ def draw_outcomes(rows: TensorRows, terms: Terms, uniform: Integers) -> Integers
 def weights(rows: TensorRows, terms: Terms) -> Integers:
     """The integers (n, k) that `draw_outcomes` draws from."""
     found = np.zeros(tuple(rows.p.shape), dtype=np.int64)
-    for part in _reference_groups(rows, terms):
+    for part in _group_rows_by_reference(rows, terms):
         found[part.rows, part.columns] = (
             TOTAL if part.sampler is None else weights_of(part.sampler.lattice, part.laws, None)
         )
@@ -340,7 +350,7 @@ def weights(rows: TensorRows, terms: Terms) -> Integers:
 def output(rows: TensorRows, terms: Terms) -> Floats:
     """The output distributions (n, k) in floating point."""
     found = np.zeros(tuple(rows.p.shape))
-    for part in _reference_groups(rows, terms):
+    for part in _group_rows_by_reference(rows, terms):
         found[part.rows, part.columns] = 1.0 if part.sampler is None else part.sampler.box.project(part.laws)
     return found
 
@@ -348,7 +358,7 @@ def output(rows: TensorRows, terms: Terms) -> Floats:
 def output_and_free_outcomes(rows: TensorRows, terms: Terms) -> tuple[Floats, NDArray[np.bool_]]:
     """The output distributions (n, k), and which outcomes lie strictly between their bounds."""
     found, free = np.zeros(tuple(rows.p.shape)), np.zeros(tuple(rows.p.shape), dtype=bool)
-    for part in _reference_groups(rows, terms):
+    for part in _group_rows_by_reference(rows, terms):
         if part.sampler is None:
             found[part.rows, part.columns] = 1.0
             continue
@@ -359,12 +369,12 @@ def output_and_free_outcomes(rows: TensorRows, terms: Terms) -> tuple[Floats, ND
     return found, free
 
 
-def refuse_bad_rows(rows: TensorRows) -> None:
+def raise_error_for_bad_rows(rows: TensorRows) -> None:
     """Raise the error for rows that a GPU found not to be distributions."""
-    laws(rows)
+    client_laws(rows)
     reference_laws(rows)
     raise DiscreetError(
-        f"{rows.name} or reference holds a row that is not a distribution in float32: logits are numbers or -inf, "
+        f"{rows.argument_name} or reference holds a row that is not a distribution in float32: logits are numbers or -inf, "
         f"at least one of them finite; "
         "probabilities sum to 1"
     )

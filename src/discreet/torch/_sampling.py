@@ -26,18 +26,18 @@ from discreet.privacy.tradeoff import warn_of_weak_privacy
 from discreet.release import TOTAL, FixedIntegers, IntegerFiller, SystemEntropy, seeded_randomness
 from discreet.torch import _host as host
 from discreet.torch._gradients import (
+    as_numpy_generator,
     differentiable_output,
     needs_gradients,
-    numpy_generator,
-    refuse_reference_gradients,
+    refuse_gradients_of_reference,
 )
-from discreet.torch._host import TensorRows, Terms, make_terms, rows_of
+from discreet.torch._host import TensorRows, Terms, make_terms, read_tensor_rows
 
 P = ParamSpec("P")
 _TRITON = find_spec("triton") is not None
 
 
-def _check_arguments(
+def _read_rows_and_terms(
     *,
     epsilon: float | None = None,
     privacy: Privacy | None = None,
@@ -47,7 +47,7 @@ def _check_arguments(
     upper: float | None = None,
     temperature: float = 1.0,
 ) -> tuple[TensorRows, Terms]:
-    """The arguments of every function here.
+    """The rows and the terms of a call, from the keywords that every function here takes.
 
     Args:
         epsilon: the privacy budget of one outcome, in (0, inf); short for `privacy=Pure(epsilon)`.
@@ -61,20 +61,20 @@ def _check_arguments(
             with one, which is Husain's mollifier. `fitted_upper` chooses it on public rows.
         temperature: divides the clients' logits.
     """
-    terms = _chosen_terms(epsilon, privacy, upper)
+    terms = _cached_or_new_terms(epsilon, privacy, upper)
     warn_of_weak_privacy(terms.privacy)
-    return rows_of(logits, probabilities, reference, temperature), terms
+    return read_tensor_rows(logits, probabilities, reference, temperature), terms
 
 
 @lru_cache(maxsize=256, typed=True)
-def _cached_terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
+def _make_cached_terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
     return make_terms(epsilon=epsilon, privacy=privacy, upper=upper)
 
 
-def _chosen_terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
+def _cached_or_new_terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
     """The terms, cached between calls; unhashable numbers (arrays without an axis) are not cached."""
     try:
-        return _cached_terms(epsilon, privacy, upper)
+        return _make_cached_terms(epsilon, privacy, upper)
     except TypeError:
         return make_terms(epsilon=epsilon, privacy=privacy, upper=upper)
 
@@ -86,16 +86,17 @@ def _accept_keywords_of(
     shown = inspect.signature(asked)
     arguments = (asked.__doc__ or "").partition("\n\n")[2].rstrip()
 
-    def taking(work: Callable[[TensorRows, Terms], torch.Tensor]) -> Callable[P, torch.Tensor]:
-        def call(*arguments: P.args, **keywords: P.kwargs) -> torch.Tensor:
+    def accept_keywords(work: Callable[[TensorRows, Terms], torch.Tensor]) -> Callable[P, torch.Tensor]:
+        def call_with_keywords(*arguments: P.args, **keywords: P.kwargs) -> torch.Tensor:
             return work(*asked(*arguments, **keywords))
 
-        call.__name__, call.__qualname__, call.__module__ = work.__name__, work.__qualname__, work.__module__
-        call.__doc__ = (work.__doc__ or "").replace("    Returns:", f"{arguments}\n\n    Returns:", 1)
-        call.__dict__["__signature__"] = shown.replace(return_annotation="torch.Tensor")
-        return call
+        call_with_keywords.__name__, call_with_keywords.__qualname__ = work.__name__, work.__qualname__
+        call_with_keywords.__module__ = work.__module__
+        call_with_keywords.__doc__ = (work.__doc__ or "").replace("    Returns:", f"{arguments}\n\n    Returns:", 1)
+        call_with_keywords.__dict__["__signature__"] = shown.replace(return_annotation="torch.Tensor")
+        return call_with_keywords
 
-    return taking
+    return accept_keywords
 
 
 def _accept_generator(draw: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -103,38 +104,38 @@ def _accept_generator(draw: Callable[..., torch.Tensor]) -> Callable[..., torch.
     rng_is = "        rng: a seeded numpy or torch Generator, for experiments; the outcomes are then NOT private, and a warning says so.\n"
 
     @wraps(draw)
-    def call(*arguments: Any, rng: Any = None, **keywords: Any) -> torch.Tensor:
+    def call_with_generator(*arguments: Any, rng: Any = None, **keywords: Any) -> torch.Tensor:
         if rng is None:
             return draw(*arguments, **keywords)
-        rows, terms = _check_arguments(*arguments, **keywords)
-        source = FixedIntegers(seeded_randomness(numpy_generator(rng)).integers(len(rows.p)))
+        rows, terms = _read_rows_and_terms(*arguments, **keywords)
+        source = FixedIntegers(seeded_randomness(as_numpy_generator(rng)).integers(len(rows.p)))
         return draw_outcomes(rows, terms, source).reshape(rows.shape)
 
     shown = inspect.signature(draw)
     rng = inspect.Parameter(
         "rng", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="np.random.Generator | torch.Generator | None"
     )
-    call.__dict__["__signature__"] = shown.replace(parameters=[*shown.parameters.values(), rng])
-    call.__doc__ = (draw.__doc__ or "").replace("\n\n    Returns:", f"\n{rng_is}\n    Returns:", 1)
-    return call
+    call_with_generator.__dict__["__signature__"] = shown.replace(parameters=[*shown.parameters.values(), rng])
+    call_with_generator.__doc__ = (draw.__doc__ or "").replace("\n\n    Returns:", f"\n{rng_is}\n    Returns:", 1)
+    return call_with_generator
 
 
 def _accept_gradients(describe: Callable[P, torch.Tensor]) -> Callable[P, torch.Tensor]:
     """The same function, differentiable in the clients' rows where torch records gradients."""
 
     @wraps(describe)
-    def call(*arguments: Any, **keywords: Any) -> torch.Tensor:
-        refuse_reference_gradients(keywords.get("reference"))
+    def call_with_gradients(*arguments: Any, **keywords: Any) -> torch.Tensor:
+        refuse_gradients_of_reference(keywords.get("reference"))
         for given in (keywords.get("logits"), keywords.get("probabilities")):
             if isinstance(given, torch.Tensor) and needs_gradients(given):
-                return differentiable_output(given, *_check_arguments(*arguments, **keywords))
+                return differentiable_output(given, *_read_rows_and_terms(*arguments, **keywords))
         return describe(*arguments, **keywords)
 
-    return cast("Callable[P, torch.Tensor]", call)
+    return cast("Callable[P, torch.Tensor]", call_with_gradients)
 
 
 @_accept_generator
-@_accept_keywords_of(_check_arguments)
+@_accept_keywords_of(_read_rows_and_terms)
 def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """One private outcome for each row, from integer weights and the operating system's entropy.
 
@@ -158,7 +159,7 @@ def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     return found if len(rows.shape) == 1 else found.reshape(rows.shape)
 
 
-@_accept_keywords_of(_check_arguments)
+@_accept_keywords_of(_read_rows_and_terms)
 def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """The integers that `release` draws with: each row sums to 2^62, and over one reference no entry exceeds e^epsilon times another's.
 
@@ -172,7 +173,7 @@ def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
 
 
 @_accept_gradients
-@_accept_keywords_of(_check_arguments)
+@_accept_keywords_of(_read_rows_and_terms)
 def output(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """The output distribution Q(.|P) of each row, differentiable in logits or probabilities.
 
@@ -185,7 +186,7 @@ def output(rows: TensorRows, terms: Terms) -> torch.Tensor:
     Raises:
         DiscreetError: for an invalid distribution, a reference that does not fit, or terms out of range.
     """
-    on_gpu = _on_gpu(rows)
+    on_gpu = _are_drawn_by_gpu_kernels(rows)
     laws = (
         _integer_weights(rows, terms).to(torch.float64) / TOTAL
         if on_gpu
@@ -194,7 +195,7 @@ def output(rows: TensorRows, terms: Terms) -> torch.Tensor:
     return laws.to(rows.p.device, rows.p.dtype).reshape(*rows.shape, rows.size)
 
 
-def _refuse_capture(rows: TensorRows) -> None:
+def _refuse_graph_capture(rows: TensorRows) -> None:
     """Refuse to be captured in a CUDA graph: each replay would draw with the randomness of the first, and nobody would look for errors."""
     if rows.p.is_cuda and torch.cuda.is_current_stream_capturing():
         raise DiscreetError(
@@ -203,15 +204,15 @@ def _refuse_capture(rows: TensorRows) -> None:
         )
 
 
-def _on_gpu(rows: TensorRows) -> bool:
+def _are_drawn_by_gpu_kernels(rows: TensorRows) -> bool:
     """Whether the kernels draw these rows: decided by dtype and device, never by a number in them."""
-    return _TRITON and rows.p.is_cuda and not rows.double
+    return _TRITON and rows.p.is_cuda and not rows.has_float64
 
 
 def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torch.Tensor:
     """One outcome for each row, from one integer in [0, 2^62) each: the work of `release`, with any source of integers."""
-    _refuse_capture(rows)
-    if _on_gpu(rows):
+    _refuse_graph_capture(rows)
+    if _are_drawn_by_gpu_kernels(rows):
         from discreet.torch import _gpu as gpu
 
         return gpu.draw_outcomes(rows, terms, source)
@@ -222,8 +223,8 @@ def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torc
 
 
 def _integer_weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
-    _refuse_capture(rows)
-    if _on_gpu(rows):
+    _refuse_graph_capture(rows)
+    if _are_drawn_by_gpu_kernels(rows):
         from discreet.torch import _gpu as gpu
 
         return gpu.weights(rows, terms)

@@ -129,7 +129,7 @@ def test_old_versions_are_removed_in_the_end(tmp_path: Path) -> None:
         folder = tmp_path / f"{number:03}"
         folder.mkdir()
         os.utime(folder, (number, number))
-    cache._remove_oldest_folders(tmp_path)
+    cache._remove_oldest_cache_folders(tmp_path)
     assert sorted(each.name for each in tmp_path.iterdir()) == [f"{n:03}" for n in range(5, cache._MOST_FOLDERS + 5)]
 
 

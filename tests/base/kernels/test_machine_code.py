@@ -140,7 +140,7 @@ def test_spoiled_code_is_compiled_anew(compiled: tuple[Path, str], tmp_path: Pat
 def test_kinds_that_machine_code_does_not_take() -> None:
     for value in ("text", None, [1], 1j):
         with pytest.raises(code.UnstorableError):
-            code.kinds_of((value,))
+            code.argument_kinds_text((value,))
 
 
 def test_bytes_that_are_no_code() -> None:

@@ -61,10 +61,10 @@ import numpy as np
 from discreet._base.kernels._machine_code import (
     MachineCode,
     UnstorableError,
-    kinds_of_types,
-    machine_code,
-    processor,
-    read_stored,
+    argument_kinds_text_of_types,
+    parse_stored_machine_code,
+    processor_description,
+    serialise_machine_code,
 )
 
 _PACKAGE_FOLDER = Path(__file__).parents[2]
@@ -89,7 +89,7 @@ def open_trusted_root(path: Path) -> Iterator[int]:
         raise OSError(errno.ENOTSUP, "owners and modes of files cannot be checked on this system")
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _check_trusted(handle, str(path))
+        _refuse_untrusted_file(handle, str(path))
         yield handle
     finally:
         os.close(handle)
@@ -100,7 +100,7 @@ def open_trusted_folder(name: str, *, within: int) -> Iterator[int]:
     """A descriptor of a folder directly within another one."""
     handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=within)
     try:
-        _check_trusted(handle, name)
+        _refuse_untrusted_file(handle, name)
         yield handle
     finally:
         os.close(handle)
@@ -111,7 +111,7 @@ def read_trusted_file(name: str, *, within: int) -> bytes:
     # do not wait for a pipe: it is an error
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=within)
     with os.fdopen(handle, "rb") as file:
-        _check_trusted(handle, name)
+        _refuse_untrusted_file(handle, name)
         return file.read()
 
 
@@ -146,7 +146,7 @@ def make_trusted_path(path: Path) -> None:
             folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
 
 
-def _check_trusted(handle: int, name: str) -> None:
+def _refuse_untrusted_file(handle: int, name: str) -> None:
     status = os.fstat(handle)
     if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
         raise UntrustedFile(f"{name} is not a plain file")
@@ -193,27 +193,27 @@ class FunctionCache:
 
     @property
     def cache_path(self) -> str:
-        return self._digest()
+        return self._module_code_digest()
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """The function compiled for these types, or None."""
         _initialise_numba_runtime(context)
-        key = self._key(signature, context.codegen())
+        key = self._overload_key(signature, context.codegen())
         for root in cache_roots():
-            kept = self._files_in(root)
+            kept = self._cached_files_in(root)
             try:
                 data = kept.load(key)
                 with suppress(FileNotFoundError, UnstorableError):  # if it is damaged, both are made anew
-                    kinds = kinds_of_types(signature)
-                    read_stored(kept.load_machine_code(kinds), kept.identity(kinds))
+                    kinds = argument_kinds_text_of_types(signature)
+                    parse_stored_machine_code(kept.load_machine_code(kinds), kept.code_identity(kinds))
                 if data is not None:
                     return import_module("numba.core.compiler").CompileResult._rebuild(context, *data)
             except FileNotFoundError:
                 continue
             except UntrustedFile as error:
-                _warn_of_untrusted(root, error)
+                _warn_of_untrusted_root(root, error)
             except _DAMAGED:  # a damaged file counts as missing
-                kept.forget()
+                kept.clear_index()
         _warn_of_compiling()
         return None
 
@@ -221,19 +221,19 @@ class FunctionCache:
         """Store the function, if a folder is writable."""
         if result.library.has_dynamic_globals:
             return
-        root = writable_root()
+        root = writable_cache_root()
         if root is None:
             return
-        key, data = self._key(signature, result.codegen), result._reduce()
+        key, data = self._overload_key(signature, result.codegen), result._reduce()
         try:
-            self._files_in(root).save(key, data)
+            self._cached_files_in(root).save(key, data)
             with suppress(UnstorableError):
-                files, kinds = self._files_in(root), kinds_of_types(signature)
-                files.save_machine_code(kinds, machine_code(result, files.identity(kinds)))
+                files, kinds = self._cached_files_in(root), argument_kinds_text_of_types(signature)
+                files.save_machine_code(kinds, serialise_machine_code(result, files.code_identity(kinds)))
         except UntrustedFile as error:
-            _warn_of_untrusted(root, error)
+            _warn_of_untrusted_root(root, error)
         except OSError as error:
-            _warn_once(
+            _print_warning_once(
                 "full", f"compiled code could not be kept in {root}: {error.strerror}; it is compiled again next time"
             )
 
@@ -246,37 +246,37 @@ class FunctionCache:
     def flush(self) -> None:
         """Remove the stored versions of this function."""
         for root in cache_roots():
-            self._files_in(root).forget()
+            self._cached_files_in(root).clear_index()
 
-    def _key(self, signature: Any, codegen: Any) -> Any:
+    def _overload_key(self, signature: Any, codegen: Any) -> Any:
         return signature, codegen.magic_tuple(), hashlib.sha256(self._function.__code__.co_code).hexdigest()
 
-    def _files_in(self, root: Path) -> "_FunctionFiles":
-        return _files_of(self._function, root)
+    def _cached_files_in(self, root: Path) -> "_FunctionFiles":
+        return _cached_files_of(self._function, root)
 
-    def _digest(self) -> str:
+    def _module_code_digest(self) -> str:
         return module_code_digest(self._function.__module__)
 
 
-def _files_of(function: Any, root: Path) -> "_FunctionFiles":
+def _cached_files_of(function: Any, root: Path) -> "_FunctionFiles":
     name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
     return _FunctionFiles(root, module_code_digest(function.__module__), name)
 
 
-def machine_code_of(function: Any, kinds: str) -> MachineCode | None:
+def load_machine_code_of(function: Any, kinds: str) -> MachineCode | None:
     """The stored machine code of a function for these kinds of arguments, if there is some that may be trusted."""
     if find_spec("llvmlite") is None or find_spec("numba") is None:
         return None
     for root in cache_roots():
         try:
-            files = _files_of(function, root)
-            return MachineCode(files.load_machine_code(kinds), files.identity(kinds))
+            files = _cached_files_of(function, root)
+            return MachineCode(files.load_machine_code(kinds), files.code_identity(kinds))
         except (FileNotFoundError, UnstorableError):
             continue
         except _DAMAGED as error:  # it is compiled anew, and then replaced
             if isinstance(error, UntrustedFile):
-                _warn_of_untrusted(root, error)
-            files.forget()
+                _warn_of_untrusted_root(root, error)
+            files.clear_index()
     return None
 
 
@@ -308,7 +308,7 @@ class _FunctionFiles:
         """Store data under this key."""
         with open_trusted_root(self.root) as root:
             if make_trusted_folder(self.digest, within=root):
-                _remove_oldest_folders(self.root)
+                _remove_oldest_cache_folders(self.root)
             with open_trusted_folder(self.digest, within=root) as folder:
                 try:
                     index = self._read_index(folder)
@@ -319,7 +319,7 @@ class _FunctionFiles:
                     name for number in count(1) if (name := f"{self.name}.{number}.nbc") not in taken
                 )
                 # the code first, so that an index names only existing files
-                write_trusted_file(file, _numba_pickle(data), within=folder)
+                write_trusted_file(file, _pickle_by_numba(data), within=folder)
                 self._write_index({**index, key: file}, folder)
 
     def load_machine_code(self, kinds: str) -> bytes:
@@ -332,14 +332,14 @@ class _FunctionFiles:
         with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
             write_trusted_file(self._machine_code_file(kinds), code, within=folder)
 
-    def identity(self, kinds: str) -> str:
+    def code_identity(self, kinds: str) -> str:
         """Everything that machine code depends on."""
-        return "\n".join((self.digest, self.name, kinds, processor(), str(sorted(_numba_settings()))))
+        return "\n".join((self.digest, self.name, kinds, processor_description(), str(sorted(_numba_settings()))))
 
     def _machine_code_file(self, kinds: str) -> str:
-        return f"{self.name}.{hashlib.blake2b(self.identity(kinds).encode(), digest_size=16).hexdigest()}.code"
+        return f"{self.name}.{hashlib.blake2b(self.code_identity(kinds).encode(), digest_size=16).hexdigest()}.code"
 
-    def forget(self) -> None:
+    def clear_index(self) -> None:
         """Replace an existing index by an empty one, if it is writable."""
         with (
             suppress(OSError),
@@ -359,11 +359,11 @@ class _FunctionFiles:
         return cast(dict[Any, str], index) if digest == self.digest else {}
 
     def _write_index(self, index: dict[Any, str], folder: int) -> None:
-        content = pickle.dumps(_package_version("numba"), protocol=-1) + _numba_pickle((self.digest, index))
+        content = pickle.dumps(_package_version("numba"), protocol=-1) + _pickle_by_numba((self.digest, index))
         write_trusted_file(f"{self.name}.nbi", content, within=folder)
 
 
-def note_sources(module: str) -> None:
+def note_module_sources(module: str) -> None:
     """Note the source of a module of kernels, and of what it can reach, as it is now."""
     for name in _reachable_modules(module) - _sources.keys():
         _sources[name] = _source_digest(sys.modules[name])
@@ -372,7 +372,7 @@ def note_sources(module: str) -> None:
 @cache
 def module_code_digest(module: str) -> str:
     """The digest of everything that determines the compiled functions of a module."""
-    note_sources(module)
+    note_module_sources(module)
     hashed = hashlib.blake2b(digest_size=16)
     for fact in (
         _FORMAT,
@@ -401,7 +401,7 @@ def cache_roots() -> Iterator[Path]:
         yield Path(home) / "discreet-kernels"
 
 
-def writable_root() -> Path | None:
+def writable_cache_root() -> Path | None:
     """The first writable folder; it is made if necessary."""
     for root in cache_roots():
         try:
@@ -410,20 +410,20 @@ def writable_root() -> Path | None:
                 tempfile.TemporaryFile(dir=root).close()  # permissions alone do not tell
                 return root
         except UntrustedFile as error:
-            _warn_of_untrusted(root, error)
+            _warn_of_untrusted_root(root, error)
         except OSError:
             continue
     return None
 
 
-def _warn_of_untrusted(root: Path, error: UntrustedFile) -> None:
+def _warn_of_untrusted_root(root: Path, error: UntrustedFile) -> None:
     # not chmod: that would trust files that may have been tampered with
-    _warn_once(
+    _print_warning_once(
         str(root), f"compiled code in {root} is not used: {error}; remove that folder, or name another DISCREET_CACHE"
     )
 
 
-def _remove_oldest_folders(root: Path) -> None:
+def _remove_oldest_cache_folders(root: Path) -> None:
     """Remove the oldest folders."""
     folders = sorted((each for each in root.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime)
     for folder in folders[:-_MOST_FOLDERS]:
@@ -482,7 +482,7 @@ def _numba_version_text() -> str:
     return "" if found is None or found.origin is None else Path(found.origin).with_name("_version.py").read_text()
 
 
-def _numba_pickle(value: Any) -> bytes:
+def _pickle_by_numba(value: Any) -> bytes:
     return cast(bytes, import_module("numba.core.serialize").dumps(value))
 
 
@@ -500,18 +500,18 @@ def _initialise_numba_runtime(context: Any) -> None:
 
 
 def _warn_of_compiling() -> None:
-    if writable_root() is not None:
-        _warn_once("compiling", "compiling the kernels, once: half a minute or so")
+    if writable_cache_root() is not None:
+        _print_warning_once("compiling", "compiling the kernels, once: half a minute or so")
     else:
         tried = ", ".join(map(str, cache_roots()))
-        _warn_once(
+        _print_warning_once(
             "compiling",
             f"compiling the kernels for this process alone, half a minute or so: none of {tried} can be written; "
             "set DISCREET_CACHE, or run python -m discreet.tables.warm_up where the image is built",
         )
 
 
-def _warn_once(what: str, line: str) -> None:
+def _print_warning_once(what: str, line: str) -> None:
     """Print one line, once in a process."""
     if what not in _warned_about:
         _warned_about.add(what)

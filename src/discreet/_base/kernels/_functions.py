@@ -13,8 +13,8 @@ from threading import RLock
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from discreet._base.kernels._cache import FunctionCache, machine_code_of, note_sources
-from discreet._base.kernels._machine_code import MachineCode, UnstorableError, kinds_of
+from discreet._base.kernels._cache import FunctionCache, load_machine_code_of, note_module_sources
+from discreet._base.kernels._machine_code import MachineCode, UnstorableError, argument_kinds_text
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -32,13 +32,13 @@ class DeferredFunction:
         self.made: Any = None
         self._codes: dict[str, MachineCode | None] = {}
 
-    def make(self) -> None:
-        """Make it by numba."""
+    def compile_by_numba(self) -> None:
+        """Hand the function to numba, which compiles it at its first call."""
         self.made = self._make()
 
     def __call__(self, *arguments: Any) -> Any:
         if self.made is None:
-            code = self._stored_code(arguments)
+            code = self._stored_machine_code(arguments)
             if code is not None:
                 done, result = code(arguments)
                 if done:
@@ -46,13 +46,13 @@ class DeferredFunction:
             load_numba()
         return self.made(*arguments)
 
-    def _stored_code(self, arguments: tuple[Any, ...]) -> MachineCode | None:
+    def _stored_machine_code(self, arguments: tuple[Any, ...]) -> MachineCode | None:
         try:
-            kinds = kinds_of(arguments)
+            kinds = argument_kinds_text(arguments)
         except UnstorableError:
             return None
         if kinds not in self._codes:
-            self._codes[kinds] = machine_code_of(self.__wrapped__, kinds)  # type: ignore[attr-defined]
+            self._codes[kinds] = load_machine_code_of(self.__wrapped__, kinds)  # type: ignore[attr-defined]
         return self._codes[kinds]
 
 
@@ -69,10 +69,10 @@ class ModuleOnUse:
 def kernel(**options: Any) -> Callable[[_Function], _Function]:
     """Compile a function by numba, with its options, at its first call; and cache it."""
 
-    def defer(function: _Function) -> _Function:
-        note_sources(function.__module__)  # as soon as it is imported, with all that it imports
+    def defer_compilation(function: _Function) -> _Function:
+        note_module_sources(function.__module__)  # as soon as it is imported, with all that it imports
 
-        def make() -> Any:
+        def compile_function() -> Any:
             made: Any = import_module("numba").njit(**options)(function)
             if (
                 hasattr(made, "_cache") and options.get("inline") != "always"
@@ -80,19 +80,19 @@ def kernel(**options: Any) -> Callable[[_Function], _Function]:
                 made._cache = FunctionCache(function)
             return made
 
-        return cast(_Function, _defer_to_numba(function, make))
+        return cast(_Function, _defer_to_numba(function, compile_function))
 
-    return defer
+    return defer_compilation
 
 
 def overload(target: Callable[..., Any], **options: Any) -> Callable[[_Function], _Function]:
     """As `numba.extending.overload`."""
 
-    def defer(function: _Function) -> _Function:
+    def defer_registration(function: _Function) -> _Function:
         _defer_to_numba(function, lambda: import_module("numba.extending").overload(target, **options)(function))
         return function
 
-    return defer
+    return defer_registration
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
@@ -104,7 +104,7 @@ def _defer_to_numba(function: Callable[..., Any], make: Callable[[], Any]) -> An
     with _lock:
         found = DeferredFunction(function, make)
         if _is_loaded:
-            found.make()
+            found.compile_by_numba()
             return found.made
         _waiting.append(found)
         return found
@@ -118,7 +118,7 @@ def load_numba() -> None:
             return
         import_module("numba")
         for each in _waiting:
-            each.make()
+            each.compile_by_numba()
         _is_loaded = True
         for module in [each for each in sys.modules.values() if isinstance(each, ModuleType)]:
             for name, value in list(vars(module).items()):

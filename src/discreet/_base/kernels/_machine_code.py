@@ -32,12 +32,12 @@ class UnstorableError(TypeError):
     """Machine code does not take a value of this kind, or needs more than the C library."""
 
 
-def kinds_of(values: Any) -> str:
+def argument_kinds_text(values: Any) -> str:
     """The kinds of arguments, as text. One kind is one compiled version of a function."""
-    return ",".join(map(_kind_of, values))
+    return ",".join(map(_argument_kind, values))
 
 
-def _kind_of(value: Any) -> str:
+def _argument_kind(value: Any) -> str:
     if isinstance(value, np.ndarray):
         if value.ndim != 1 or not value.flags.aligned:
             raise UnstorableError
@@ -45,7 +45,7 @@ def _kind_of(value: Any) -> str:
         return f"{value.dtype.str}{layout}{'w' if value.flags.writeable else 'r'}"
     if isinstance(value, tuple):
         kind = type(value)
-        return f"{kind.__module__}.{kind.__qualname__}({kinds_of(value)})"
+        return f"{kind.__module__}.{kind.__qualname__}({argument_kinds_text(value)})"
     if isinstance(value, (bool, np.bool_)):
         return "bool"
     if isinstance(value, int):
@@ -57,39 +57,39 @@ def _kind_of(value: Any) -> str:
     raise UnstorableError
 
 
-def kinds_of_types(types: Any) -> str:
+def argument_kinds_text_of_types(types: Any) -> str:
     """The same for numba's types of arguments."""
-    return ",".join(map(_kind_of_type, types))
+    return ",".join(map(_argument_kind_of_type, types))
 
 
-def _kind_of_type(kind: Any) -> str:
+def _argument_kind_of_type(kind: Any) -> str:
     types, support = import_module("numba.core.types"), import_module("numba.np.numpy_support")
     if isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout in "CA" and kind.aligned:
         return f"{support.as_dtype(kind.dtype).str}{kind.layout}{'w' if kind.mutable else 'r'}"
     if isinstance(kind, types.BaseTuple):
         made = getattr(kind, "instance_class", tuple)
-        return f"{made.__module__}.{made.__qualname__}({kinds_of_types(kind.types)})"
+        return f"{made.__module__}.{made.__qualname__}({argument_kinds_text_of_types(kind.types)})"
     if isinstance(kind, (types.Boolean, types.Integer, types.Float)) and kind.name in _SCALARS:
         return str(kind.name)
     raise UnstorableError
 
 
-def _words_of(value: Any) -> Iterator[tuple[str, Any]]:
+def _argument_words(value: Any) -> Iterator[tuple[str, Any]]:
     """The format and value of each word of an argument."""
     if isinstance(value, np.ndarray):
         fields = (0, 0, value.size, value.itemsize, value.ctypes.data, value.size, value.strides[0])
         yield from zip(ARRAY, fields, strict=True)
     elif isinstance(value, tuple):
         for each in value:
-            yield from _words_of(each)
+            yield from _argument_words(each)
     else:
-        kind = _kind_of(value)
+        kind = _argument_kind(value)
         if kind not in _SCALARS:
             raise UnstorableError
         yield _SCALARS[kind], float(value) if kind == "float64" else int(value)
 
 
-def _returned_kind(kind: Any) -> Any:
+def _result_kind(kind: Any) -> Any:
     """What a function returns, as JSON: null, the name of a scalar, ["array", dtype], or ["tuple", kinds]."""
     types, support = import_module("numba.core.types"), import_module("numba.np.numpy_support")
     if isinstance(kind, types.NoneType):
@@ -97,7 +97,7 @@ def _returned_kind(kind: Any) -> Any:
     if isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout == "C" and kind.mutable:
         return ["array", support.as_dtype(kind.dtype).str]
     if isinstance(kind, (types.Tuple, types.UniTuple)):
-        inner = [_returned_kind(each) for each in kind.types]
+        inner = [_result_kind(each) for each in kind.types]
         if None not in inner and "bool" not in inner:
             return ["tuple", inner]
     elif getattr(kind, "name", None) in _SCALARS:
@@ -150,7 +150,7 @@ define i32 @{entry}(ptr %words, ptr %result) {{
 """
 
 
-def machine_code(compiled: Any, identity: str) -> bytes:
+def serialise_machine_code(compiled: Any, identity: str) -> bytes:
     """What is stored of a function that numba has just compiled: a digest, a header and an object file.
 
     `identity` names the function, its version, the kinds of its arguments and the processor.
@@ -159,7 +159,7 @@ def machine_code(compiled: Any, identity: str) -> bytes:
         UnstorableError: It cannot run without numba.
     """
     binding = import_module("llvmlite.binding")
-    header = {"identity": identity, "returns": _returned_kind(compiled.signature.return_type)}
+    header = {"identity": identity, "returns": _result_kind(compiled.signature.return_type)}
     module = binding.parse_assembly(str(compiled.library._final_module))
     name = compiled.fndesc.llvm_func_name
     taken = [str(each.type) for each in module.get_function(name).arguments]
@@ -196,7 +196,7 @@ def machine_code(compiled: Any, identity: str) -> bytes:
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest() + content
 
 
-def read_stored(stored: bytes, identity: str) -> tuple[dict[str, Any], bytes]:
+def parse_stored_machine_code(stored: bytes, identity: str) -> tuple[dict[str, Any], bytes]:
     """The header and the object file of what is stored.
 
     Raises:
@@ -221,34 +221,34 @@ class MachineCode:
     """
 
     def __init__(self, stored: bytes, identity: str) -> None:
-        facts, code = read_stored(stored, identity)
+        facts, code = parse_stored_machine_code(stored, identity)
         if not all(hasattr(ctypes.CDLL(None), name) for name in facts["needs"]):
             raise UnstorableError("a function of the C library is missing")
         self._returns = facts["returns"]
         binding = import_module("llvmlite.binding")
-        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _target_machine())
+        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _make_target_machine())
         self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
         address = self._engine.get_function_address
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p)(address(_ENTRY))
         self._release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address(_RELEASE))
-        self._result_bytes = 8 * sum(1 for _ in _result_words(self._returns))
+        self._result_bytes = 8 * sum(1 for _ in _result_word_formats(self._returns))
 
     def __call__(self, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
         """(whether it succeeded, its result)."""
-        words = [word for argument in arguments for word in _words_of(argument)]
+        words = [word for argument in arguments for word in _argument_words(argument)]
         packed = struct.pack("=" + "".join(form for form, _ in words), *(value for _, value in words))
         result = ctypes.create_string_buffer(max(8, self._result_bytes))
         if self._entry(packed, ctypes.addressof(result)):
             return False, None
-        fields = struct.unpack_from("=" + "".join(_result_words(self._returns)), result.raw)
-        return True, self._made_result(self._returns, iter(fields), arguments)
+        fields = struct.unpack_from("=" + "".join(_result_word_formats(self._returns)), result.raw)
+        return True, self._make_result(self._returns, iter(fields), arguments)
 
-    def _free(self, memory: int) -> None:
+    def _free_array(self, memory: int) -> None:
         """Release an array. (Whoever holds this method keeps the code in memory.)"""
         self._release(memory)
 
-    def _made_result(self, kind: Any, fields: Iterator[Any], arguments: Any) -> Any:
+    def _make_result(self, kind: Any, fields: Iterator[Any], arguments: Any) -> Any:
         match kind:
             case None:
                 return None
@@ -257,18 +257,18 @@ class MachineCode:
             case str():
                 return next(fields)
             case ["tuple", inner]:
-                return tuple(self._made_result(each, fields, arguments) for each in inner)
+                return tuple(self._make_result(each, fields, arguments) for each in inner)
         memory, _, entries, _, address, _, _ = (next(fields) for _ in ARRAY)
         kind_of_entries = np.dtype(kind[1])
         held = (ctypes.c_char * (entries * kind_of_entries.itemsize)).from_address(address)
         if memory:
-            weakref.finalize(held, self._free, memory).atexit = False
+            weakref.finalize(held, self._free_array, memory).atexit = False
         else:  # a part of an argument
             held.kept = arguments
         return np.frombuffer(held, dtype=kind_of_entries) if entries else np.empty(0, dtype=kind_of_entries)
 
 
-def _result_words(kind: Any) -> Iterator[str]:
+def _result_word_formats(kind: Any) -> Iterator[str]:
     match kind:
         case None:
             return
@@ -276,12 +276,12 @@ def _result_words(kind: Any) -> Iterator[str]:
             yield _SCALARS[kind]
         case ["tuple", inner]:
             for each in inner:
-                yield from _result_words(each)
+                yield from _result_word_formats(each)
         case _:
             yield from ARRAY
 
 
-def _target_machine() -> Any:
+def _make_target_machine() -> Any:
     """A target machine, which belongs to the engine that is made with it."""
     binding = import_module("llvmlite.binding")
     binding.initialize_native_target()
@@ -290,7 +290,7 @@ def _target_machine() -> Any:
 
 
 @cache
-def processor() -> str:
+def processor_description() -> str:
     """The processor that machine code is for: its kind, its name and its features."""
     binding = import_module("llvmlite.binding")
     return f"{binding.get_process_triple()} {binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"

@@ -28,13 +28,13 @@ from discreet.torch import FittedBox, fitted_box
 from discreet.torch.transformers._models import (
     Context,
     SeparateContexts,
-    check_length,
-    check_model,
-    check_tokenizer,
     end_tokens,
-    read_prompt,
+    refuse_prompts_without_room,
+    tokenise_prompt,
+    vocabulary_of_checked_model,
+    vocabulary_of_checked_tokenizer,
 )
-from discreet.torch.transformers._stream import TextInProgress, draw_tokens, reference_of
+from discreet.torch.transformers._stream import TextInProgress, draw_tokens, reference_logits
 from discreet.torch.transformers._terms import Statement, TokenTerms
 
 
@@ -121,16 +121,16 @@ def generate(
         raise DiscreetError(
             f"public holds {len(openings)} prompts and private {len(prompts)}; pass one public prompt for all, or one for each"
         )
-    vocabulary = check_model("model", model, None)
+    vocabulary = vocabulary_of_checked_model("model", model, None)
     if public_model is not None:
-        check_model("public_model", public_model, vocabulary)
-    known = check_tokenizer(tokenizer)
+        vocabulary_of_checked_model("public_model", public_model, vocabulary)
+    known = vocabulary_of_checked_tokenizer(tokenizer)
     if known > vocabulary:
         raise DiscreetError(f"tokenizer has {known:,} tokens and model knows {vocabulary:,}; pass the model's own")
     if budget is not None:
         check_kind("budget", budget, Budget, "pass Budget(epsilon=..., delta=...)")
     number = check_count("number", number, fix="it is which text under these terms")
-    ledgers = _ledgers(ledger, len(prompts))
+    ledgers = _ledger_of_each_row(ledger, len(prompts))
     made = []
     for opening in openings:
         terms = TokenTerms(
@@ -143,16 +143,16 @@ def generate(
     rows = [TextInProgress(terms, held, number) for terms, held in zip(made, ledgers, strict=True)]
     padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
 
-    def context(
+    def read_context(
         what: str, reader: Any, texts: list[str], kind: type[Context] | type[SeparateContexts]
     ) -> Context | SeparateContexts:
-        read = [read_prompt(tokenizer, what, text) for text in texts]
-        check_length(reader, read, made[0].tokens, what)
+        read = [tokenise_prompt(tokenizer, what, text) for text in texts]
+        refuse_prompts_without_room(reader, read, made[0].tokens, what)
         return kind(reader, read, padding)
 
-    own = context("private", model, prompts, Context if together else SeparateContexts)
-    common = context("public", model if public_model is None else public_model, openings, Context)
-    _write_tokens(rows, own, common, made[0], known, end_tokens(model, tokenizer), padding)
+    own = read_context("private", model, prompts, Context if together else SeparateContexts)
+    common = read_context("public", model if public_model is None else public_model, openings, Context)
+    _draw_texts_token_by_token(rows, own, common, made[0], known, end_tokens(model, tokenizer), padding)
     found = [
         PrivateText(
             tokenizer.decode(row.tokens, skip_special_tokens=True),
@@ -164,7 +164,7 @@ def generate(
     return found[0] if isinstance(private, str) else found
 
 
-def _write_tokens(
+def _draw_texts_token_by_token(
     rows: list[TextInProgress],
     private: Context | SeparateContexts,
     public: Context | SeparateContexts,
@@ -183,13 +183,13 @@ def _write_tokens(
             own, common = own[active], common[active]
         drawn = draw_tokens(own, common, terms, known, len(rows[active[0]].tokens))  # active rows have equal length
         for place, token in zip(active, drawn, strict=True):
-            rows[place].take(token, ends)
+            rows[place].release_token(token, ends)
         latest = torch.tensor([row.tokens[-1] if not row.stopped else padding for row in rows])
         private.append(latest)
         public.append(latest)
 
 
-def _ledgers(given: Any, rows: int) -> list[Ledger | None]:
+def _ledger_of_each_row(given: Any, rows: int) -> list[Ledger | None]:
     """One ledger for each row, all different, or none."""
     if given is None:
         return [None] * rows
@@ -237,20 +237,20 @@ def box_for(
     """
     if isinstance(examples, str) or not check_texts("examples", examples, "pass public texts"):
         raise DiscreetError("examples holds no prompts; pass a list of public texts that stand for private ones")
-    vocabulary, count = check_model("model", model, None), check_count("tokens", tokens)
+    vocabulary, count = vocabulary_of_checked_model("model", model, None), check_count("tokens", tokens)
     terms = TokenTerms(epsilon=epsilon, tokens=count, vocabulary=vocabulary, temperature=temperature)
-    reader, known = model if public_model is None else public_model, check_tokenizer(tokenizer)
-    check_model("public_model", reader, vocabulary)
-    rows = [read_prompt(tokenizer, "examples", text) for text in examples]
-    opening = [read_prompt(tokenizer, "public", public)] * len(rows)
-    check_length(model, rows, count, "examples")
-    check_length(reader, opening, count, "public")
+    reader, known = model if public_model is None else public_model, vocabulary_of_checked_tokenizer(tokenizer)
+    vocabulary_of_checked_model("public_model", reader, vocabulary)
+    rows = [tokenise_prompt(tokenizer, "examples", text) for text in examples]
+    opening = [tokenise_prompt(tokenizer, "public", public)] * len(rows)
+    refuse_prompts_without_room(model, rows, count, "examples")
+    refuse_prompts_without_room(reader, opening, count, "public")
     own, common = Context(model, rows, 0), Context(reader, opening, 0)
     held, shared = [], []
     for place in range(count):
         private, beside = own.logits(), common.logits()
         held.append(private)
-        shared.append(reference_of(beside, terms, known))
+        shared.append(reference_logits(beside, terms, known))
         latest = torch.tensor(draw_tokens(private, beside, terms, known, place))
         own.append(latest)
         common.append(latest)

@@ -80,7 +80,7 @@ class SeparateContexts:
             context.append(tokens[place : place + 1])
 
 
-def check_model(name: str, model: Any, vocabulary: int | None) -> int:
+def vocabulary_of_checked_model(name: str, model: Any, vocabulary: int | None) -> int:
     """The number of tokens a model knows; an error for a model in training mode or with another vocabulary."""
     config = getattr(model, "config", None)
     size = getattr(config, "vocab_size", None)
@@ -95,7 +95,7 @@ def check_model(name: str, model: Any, vocabulary: int | None) -> int:
     return size
 
 
-def check_tokenizer(tokenizer: Any) -> int:
+def vocabulary_of_checked_tokenizer(tokenizer: Any) -> int:
     """How many tokens a tokenizer knows; what does not turn texts into tokens and back is refused."""
     if isinstance(tokenizer, type) or not (
         callable(tokenizer) and hasattr(tokenizer, "decode") and hasattr(tokenizer, "__len__")
@@ -106,7 +106,7 @@ def check_tokenizer(tokenizer: Any) -> int:
     return len(tokenizer)
 
 
-def check_length(model: Any, rows: Sequence[Sequence[int]], tokens: int, what: str) -> None:
+def refuse_prompts_without_room(model: Any, rows: Sequence[Sequence[int]], tokens: int, what: str) -> None:
     """Raise an error, before anything is drawn, for prompts that leave the model no room for the tokens."""
     most = getattr(model.config, "max_position_embeddings", None)
     longest = max(map(len, rows))
@@ -126,7 +126,7 @@ def end_tokens(model: Any, tokenizer: Any) -> set[int]:
     return set() if found is None else set(found) if isinstance(found, (list, tuple)) else {int(found)}
 
 
-def read_prompt(tokenizer: Any, what: str, text: str) -> list[int]:
+def tokenise_prompt(tokenizer: Any, what: str, text: str) -> list[int]:
     """A prompt as tokens; an error for an empty one."""
     if not isinstance(text, str):
         raise DiscreetError(f"{what} = {type(text).__name__} is not a text")
@@ -183,10 +183,10 @@ def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = F
         KeyError,
     ) as error:  # raised by transformers and torch for an invalid model
         raise DiscreetError(f"model {folder} cannot be loaded on {where}: {error_reason(error)}") from error
-    return LoadedModel(model, tokenizer, _digest(place))
+    return LoadedModel(model, tokenizer, _digest_of_model_folder(place))
 
 
-def _digest(folder: Path) -> str:
+def _digest_of_model_folder(folder: Path) -> str:
     """SHA-256 of the names and contents of the files that make the model."""
     found = hashlib.sha256()
     for name in sorted(os.listdir(folder)):

@@ -12,7 +12,7 @@ token (beams, assistants and several return sequences are detected and rejected)
 
 **Drawing.** One private token for each row: the public distribution becomes the reference of the box, and a drawn token leaves once charged.
 
-`reference_of` contains all preprocessing of the public distribution. `TextInProgress` collects the tokens of one text, charges its ledger
+`reference_logits` contains all preprocessing of the public distribution. `TextInProgress` collects the tokens of one text, charges its ledger
 and notes why it stopped.
 """
 
@@ -32,11 +32,11 @@ from discreet.domain import VERSION, canonical
 from discreet.errors import BudgetError, DiscreetError, check_count, check_kind, check_list
 from discreet.ledger import Budget, Entry, Ledger
 from discreet.torch import release
-from discreet.torch.transformers._models import Context, check_length, check_model
+from discreet.torch.transformers._models import Context, refuse_prompts_without_room, vocabulary_of_checked_model
 from discreet.torch.transformers._terms import Statement, TokenTerms, box_profile
 
 
-def reference_of(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.Tensor:
+def reference_logits(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.Tensor:
     """The public logits as the reference: divided by the temperatures, and -inf for tokens that cannot occur.
 
     The possible tokens depend only on public data: the tokenizer's size, and top_k and top_p of the public distribution.
@@ -76,17 +76,17 @@ def draw_tokens(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, 
             f"the private logits have shape {tuple(private.shape)} and the public ones {tuple(public.shape)}; both models need one "
             "vocabulary"
         )
-    reference = reference_of(public, terms, known).to(private.device)
+    reference = reference_logits(public, terms, known).to(private.device)
 
-    def draw_at(epsilon: float) -> torch.Tensor:
+    def draw_with_epsilon(epsilon: float) -> torch.Tensor:
         return release(
             logits=private, reference=reference, epsilon=epsilon, upper=terms.upper, temperature=terms.temperature
         )
 
     if place == 0:
         for epsilon in sorted(terms.epsilons - {terms.epsilon_of(0)}):
-            draw_at(epsilon)
-    return [int(token) for token in draw_at(terms.epsilon_of(place)).tolist()]
+            draw_with_epsilon(epsilon)
+    return [int(token) for token in draw_with_epsilon(terms.epsilon_of(place)).tolist()]
 
 
 class TextInProgress:
@@ -98,7 +98,7 @@ class TextInProgress:
         self.tokens: list[int] = []
         self.stopped = ""
 
-    def take(self, token: int, ends: set[int]) -> None:
+    def release_token(self, token: int, ends: set[int]) -> None:
         """Release a drawn token once it is charged; a ledger that already has one for this place returns that one."""
         if self._ledger is not None:
             here = len(self.tokens)
@@ -153,7 +153,7 @@ class TokenStream:
     @property
     def odometer(self) -> Odometer:
         """The cost of all tokens of the stream so far; with a ledger, all its entries of this stream."""
-        return self._released if self._ledger is None else self._odometer_of(self._charges())
+        return self._released if self._ledger is None else self._odometer_of_entries(self._ledger_entries_by_place())
 
     def draw(
         self,
@@ -184,12 +184,12 @@ class TokenStream:
             if tuple(given.shape) != (self._vocabulary,):
                 raise DiscreetError(f"{name} has shape {tuple(given.shape)}, not ({self._vocabulary},)")
         profile = box_profile(epsilon, upper, self._vocabulary)
-        charges = self._charges()
+        charges = self._ledger_entries_by_place()
         place = len(self.tokens) + 1
         if place in charges:
             token = charges[place].sample
         else:
-            before = self._released if self._ledger is None else self._odometer_of(charges)
+            before = self._released if self._ledger is None else self._odometer_of_entries(charges)
             after = before.with_releases(profile)
             if not self._budget.allows(self._budget.spent(after.releases)):
                 raise BudgetError(
@@ -204,17 +204,17 @@ class TokenStream:
         self.tokens.append(token)
         return token
 
-    def _charges(self) -> dict[int, Entry]:
+    def _ledger_entries_by_place(self) -> dict[int, Entry]:
         """The ledger's entries of this stream, by the places of their tokens."""
         entries = [] if self._ledger is None else self._ledger.entries()
         return {entry.round: entry for entry in entries if entry.agreement == self.id}
 
-    def _odometer_of(self, charges: dict[int, Entry]) -> Odometer:
+    def _odometer_of_entries(self, charges: dict[int, Entry]) -> Odometer:
         counts = Counter(BoxProfile(epsilon=entry.epsilon, alpha=entry.alpha) for entry in charges.values())
         return Odometer(delta=self._budget.delta, releases=tuple(counts.items()))
 
 
-def _check_tokens(name: str, tokens: Any, vocabulary: int) -> list[int]:
+def _list_checked_tokens(name: str, tokens: Any, vocabulary: int) -> list[int]:
     fix = f"pass numbers of tokens, 0 to {vocabulary - 1}"
     return [check_count(name, token, least=0, most=vocabulary - 1, fix=fix) for token in check_list(name, tokens, fix)]
 
@@ -245,17 +245,17 @@ class PrivateLogits(LogitsProcessor):
         ledger: Ledger | None = None,
     ) -> None:
         check_kind("terms", terms, TokenTerms, "pass TokenTerms(...)")
-        check_model("public_model", public_model, terms.vocabulary)
+        vocabulary_of_checked_model("public_model", public_model, terms.vocabulary)
         prompts = check_list("public", public, "pass the tokens of one prompt for each row")
-        public = [_check_tokens("public", prompt, terms.vocabulary) for prompt in prompts]
-        last = _check_tokens("ends", ends, terms.vocabulary)
+        public = [_list_checked_tokens("public", prompt, terms.vocabulary) for prompt in prompts]
+        last = _list_checked_tokens("ends", ends, terms.vocabulary)
         if not public or not all(public):
             raise DiscreetError("public holds no prompt, or an empty one; pass the tokens of one for each row")
         if ledger is not None and len(public) != 1:
             raise DiscreetError(
                 f"ledger is one client's, and public holds {len(public)} prompts; pass one row at a time"
             )
-        check_length(public_model, public, terms.tokens, "public")
+        refuse_prompts_without_room(public_model, public, terms.tokens, "public")
         self._terms, self._known, self._ends = terms, check_count("known", known), set(last)
         self._context = Context(public_model, public, 0)
         self._rows = [TextInProgress(terms, ledger, 1) for _ in public]
@@ -263,14 +263,14 @@ class PrivateLogits(LogitsProcessor):
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores that allow only the drawn token in each row."""
-        self._check(input_ids, scores)
+        self._refuse_unexpected_input(input_ids, scores)
         active = [place for place, row in enumerate(self._rows) if not row.stopped]
         public = self._context.logits()
         if active:
             place = len(self._rows[active[0]].tokens)
             drawn = draw_tokens(scores[active], public[active].to(scores.device), self._terms, self._known, place)
             for place, token in zip(active, drawn, strict=True):
-                self._rows[place].take(token, self._ends)
+                self._rows[place].release_token(token, self._ends)
         # `generate` pads a row that has ended; a row without budget is ended here
         last = min(self._ends, default=0)
         still = set(active)
@@ -287,7 +287,7 @@ class PrivateLogits(LogitsProcessor):
         """The guarantee of each row, after `generate`."""
         return [Statement.of(self._terms, len(row.tokens), row.stopped) for row in self._rows]
 
-    def _check(self, input_ids: torch.Tensor, scores: torch.Tensor) -> None:
+    def _refuse_unexpected_input(self, input_ids: torch.Tensor, scores: torch.Tensor) -> None:
         if tuple(scores.shape) != (len(self._rows), self._terms.vocabulary):
             raise DiscreetError(
                 f"scores have shape {tuple(scores.shape)}, not {(len(self._rows), self._terms.vocabulary)}: one row for each public prompt; "

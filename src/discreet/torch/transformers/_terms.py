@@ -43,12 +43,12 @@ def box_profile(epsilon: float, upper: float | None, vocabulary: int) -> BoxProf
     b = Fraction(constants_of_optimal_box(bounds, epsilon).b)
     off = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))  # twice the bound, for the floats below
     most, least = (
-        _alpha(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
+        _profile_alpha(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
     )  # alpha falls with b
     return BoxProfile(epsilon=epsilon, alpha=min(max(0.5, least), most))
 
 
-def _alpha(b: Fraction, epsilon: float) -> float:
+def _profile_alpha(b: Fraction, epsilon: float) -> float:
     """(1 - b)/((e^epsilon - 1) b), between 0 and 1."""
     found = float(1 - min(b, Fraction(1))) * math.exp(-epsilon) / (float(b) * -math.expm1(-epsilon))
     return min(1.0, max(found, 1e-300))
@@ -59,18 +59,18 @@ Spending = tuple[tuple[BoxProfile, int], ...]  # profiles, with their numbers of
 
 
 @lru_cache(maxsize=64)
-def _composed_loss(spending: Spending) -> PrivacyLoss:
+def _compose_loss_of_tokens(spending: Spending) -> PrivacyLoss:
     """The composed loss, cached: the texts of a batch differ in their prompts but have one loss."""
     return compose(list(spending))
 
 
 @lru_cache(maxsize=64)
-def _total_epsilon(spending: Spending, delta: float) -> float:
-    loss = _composed_loss(spending)
+def _total_epsilon_of_tokens(spending: Spending, delta: float) -> float:
+    loss = _compose_loss_of_tokens(spending)
     return min(loss.largest, loss.epsilon(delta))
 
 
-def _schedule(given: Any, tokens: int) -> tuple[float, ...]:
+def _checked_schedule(given: Any, tokens: int) -> tuple[float, ...]:
     """The epsilons of the first tokens, checked."""
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         raise DiscreetError(f"schedule = {given!r} is not a sequence; pass the epsilon of each of the first tokens")
@@ -131,7 +131,7 @@ class TokenTerms:
         _DELTA.check("delta", self.delta, "the chance with which the statement may fail; 0 for the pure guarantee")
         for name in ("temperature", "reference_temperature"):
             POSITIVE.check(name, getattr(self, name), "1 leaves the logits as they are")
-        object.__setattr__(self, "schedule", _schedule(self.schedule, self.tokens))
+        object.__setattr__(self, "schedule", _checked_schedule(self.schedule, self.tokens))
         if self.top_k is not None:
             check_count("top_k", self.top_k, fix="it is how many tokens of the public law can occur")
         if self.top_p is not None:
@@ -180,7 +180,7 @@ class TokenTerms:
         """Every epsilon of a token."""
         return {self.epsilon_of(place) for place in range(min(self.tokens, len(self.schedule) + 1))}
 
-    def _spending(self, tokens: int) -> Spending:
+    def _profiles_of_first_tokens(self, tokens: int) -> Spending:
         first = self.schedule[:tokens]
         counts = Counter(first)
         if tokens > len(first):
@@ -190,12 +190,12 @@ class TokenTerms:
     @property
     def loss(self) -> PrivacyLoss:
         """The privacy loss of all tokens together."""
-        return _composed_loss(self._spending(self.tokens))
+        return _compose_loss_of_tokens(self._profiles_of_first_tokens(self.tokens))
 
     @property
     def total(self) -> float:
         """The epsilon of all tokens together at delta."""
-        return _total_epsilon(self._spending(self.tokens), self.delta)
+        return _total_epsilon_of_tokens(self._profiles_of_first_tokens(self.tokens), self.delta)
 
     @property
     def bounds(self) -> Bounds:
@@ -215,13 +215,13 @@ class TokenTerms:
             BudgetError: if not even one token is allowed.
         """
 
-        def fits(tokens: int) -> bool:
-            return _total_epsilon(self._spending(tokens), budget.delta) <= budget.epsilon
+        def fits_into_budget(tokens: int) -> bool:
+            return _total_epsilon_of_tokens(self._profiles_of_first_tokens(tokens), budget.delta) <= budget.epsilon
 
         low, high = 0, self.tokens + 1  # low fits; high does not, or exceeds the requested number
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
+            low, high = (middle, high) if fits_into_budget(middle) else (low, middle)
         if not low:
             raise BudgetError(f"the budget is {budget}: not enough for one token at epsilon = {self.epsilon_of(0):g}")
         return replace(self, tokens=low, schedule=self.schedule[:low], delta=budget.delta)
