@@ -26,7 +26,7 @@ from discreet import tables as engines
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
 from discreet.estimation._sample_tables import coding_and_sampler, tally
-from discreet.tables._columns import read_client_file
+from discreet.tables._columns import read_client_list
 from discreet.tables._sources import file_source
 
 CANARY = "canary-" + "0123456789abcdef" * 2
@@ -142,7 +142,7 @@ def streamed(path: Path) -> pa.Table:
 
 
 def listed(path: Path) -> pa.Table:
-    return pa.table({"client": read_client_file(path, "client", integers=False)})
+    return pa.table({"client": read_client_list(path, "client", integers=False)})
 
 
 def counted(path: Path) -> pa.Table:

@@ -25,7 +25,7 @@ from discreet.tables._arrow import (
     take_rows,
     texts_with_short_offsets,
 )
-from discreet.tables._columns import read_client_file
+from discreet.tables._columns import read_client_list
 from discreet.tables._sources import file_source
 from tests.tables.small_tables import SECRET
 from tests.tables.test_kernel import job
@@ -94,7 +94,7 @@ def test_what_points_outside_is_refused_wherever_it_comes_from(tmp_path: Path, c
 def test_a_list_of_clients_that_points_outside_is_refused(tmp_path: Path) -> None:
     (tmp_path / "list.arrows").write_bytes(pointing_outside())
     with pytest.raises(DiscreetError, match="'client' is damaged"):
-        read_client_file(tmp_path / "list.arrows", "client", integers=False)
+        read_client_list(tmp_path / "list.arrows", "client", integers=False)
 
 
 @pytest.mark.parametrize("suffix", [".arrow", ".feather"])

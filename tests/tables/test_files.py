@@ -18,7 +18,7 @@ from pyarrow import csv
 from discreet._base.kernels import Code
 from discreet.errors import DiscreetError
 from discreet.tables import Request, sample_file
-from discreet.tables._columns import read_client_file
+from discreet.tables._columns import read_client_list
 from discreet.tables._files import format_of
 from discreet.tables._local import open_table_writer
 from discreet.tables._sources import METADATA, file_source, open_standard_input
@@ -176,24 +176,24 @@ def test_the_folder_of_the_output_is_made_once_all_is_known_to_be_well(tmp_path:
 
 def test_a_client_list_is_a_text_file_or_a_table(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("1\n-2\n30\n")
-    assert read_client_file(tmp_path / "list.txt", "client", integers=True).to_pylist() == [1, -2, 30]
-    assert read_client_file(tmp_path / "list.txt", "client", integers=False).to_pylist() == ["1", "-2", "30"]
+    assert read_client_list(tmp_path / "list.txt", "client", integers=True).to_pylist() == [1, -2, 30]
+    assert read_client_list(tmp_path / "list.txt", "client", integers=False).to_pylist() == ["1", "-2", "30"]
     frame().write_parquet(tmp_path / "list.parquet")
-    assert set(read_client_file(tmp_path / "list.parquet", "client", integers=False).to_pylist()) == set(
+    assert set(read_client_list(tmp_path / "list.parquet", "client", integers=False).to_pylist()) == set(
         NAMED["client"]
     )
     with pytest.raises(DiscreetError, match="column 'who' is not in"):
-        read_client_file(tmp_path / "list.parquet", "who", integers=False)
+        read_client_list(tmp_path / "list.parquet", "who", integers=False)
     frame().write_csv(tmp_path / "list.csv")
-    assert set(read_client_file(tmp_path / "list.csv", "client", integers=False).to_pylist()) == set(NAMED["client"])
+    assert set(read_client_list(tmp_path / "list.csv", "client", integers=False).to_pylist()) == set(NAMED["client"])
     frame(TABLE).write_csv(tmp_path / "list.csv")
-    assert set(read_client_file(tmp_path / "list.csv", "client", integers=True).to_pylist()) == set(TABLE["client"])
+    assert set(read_client_list(tmp_path / "list.csv", "client", integers=True).to_pylist()) == set(TABLE["client"])
     (tmp_path / "list.txt").write_text("1\n01\n")
     with pytest.raises(DiscreetError, match="client 2 is no integer"):
-        read_client_file(tmp_path / "list.txt", "client", integers=True)
+        read_client_list(tmp_path / "list.txt", "client", integers=True)
     (tmp_path / "list.txt").write_text("1\n\n2\n")
     with pytest.raises(DiscreetError, match="line 2 is empty; each line is a client"):
-        read_client_file(tmp_path / "list.txt", "client", integers=True)
+        read_client_list(tmp_path / "list.txt", "client", integers=True)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "arrow", "stream"])

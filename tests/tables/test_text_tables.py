@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from discreet.errors import DiscreetError
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import _files, sample
-from discreet.tables._columns import read_client_file
+from discreet.tables._columns import read_client_list
 from discreet.tables._sources import file_source
 from discreet.tables._text_files import sample_texts_expression
 from tests.soaking import examples
@@ -142,7 +142,7 @@ def test_clients_are_listed_by_any_table(tmp_path: Path, name: str) -> None:
     records = [{"client": "7", "other": "x"}, {"client": "8", "other": "y"}]
     content = "".join(json.dumps(row) + "\n" for row in records) if name.endswith("l") else text_of(records, "\t")
     path = written(tmp_path, name, content)
-    assert sorted(read_client_file(path, "client", integers=True).to_pylist()) == [7, 8]
+    assert sorted(read_client_list(path, "client", integers=True).to_pylist()) == [7, 8]
 
 
 def test_a_folder_takes_documents_beside_its_tables_for_no_tables(tmp_path: Path) -> None:

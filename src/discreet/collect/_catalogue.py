@@ -217,7 +217,7 @@ def survey_columns_to_group_by(agreed: Agreement) -> list[str]:
     return [name for name in agreed.family.columns if name in asked]
 
 
-def _terms_that_may_change(kept: StoredAgreement) -> tuple[Any, ...]:
+def _agreement_terms_the_store_may_change(kept: StoredAgreement) -> tuple[Any, ...]:
     """What a store may say anew of an agreement."""
     return kept.signed, kept.closed, kept.least, kept.shown, kept.questions
 
@@ -258,7 +258,7 @@ class Catalogue:
                     continue
                 rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
                 known = CollectedAgreement(kept, coding, sampler, rounds)
-            elif _terms_that_may_change(known.kept) != _terms_that_may_change(kept):
+            elif _agreement_terms_the_store_may_change(known.kept) != _agreement_terms_the_store_may_change(kept):
                 known = replace(known, kept=kept)
             found[known.id] = known
         now = time.monotonic()
@@ -412,9 +412,9 @@ class EstimateRequest:
         return self.sides[0][0]
 
     @property
-    def terms_that_may_change(self) -> tuple[Any, ...]:
+    def agreement_terms_the_store_may_change(self) -> tuple[Any, ...]:
         """What a store may say anew of the agreements."""
-        return tuple(_terms_that_may_change(each.kept) for each, _ in self.sides)
+        return tuple(_agreement_terms_the_store_may_change(each.kept) for each, _ in self.sides)
 
     def estimate_document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
         """The estimate as a JSON object, from the counts of each side."""
@@ -480,8 +480,8 @@ class Estimates:
         self._last[asked.cache_key] = last
         if len(self._last) > MOST_KEPT:
             del self._last[next(iter(self._last))]  # the least recently requested one
-        if last.told_of != asked.terms_that_may_change:
-            last.told_of, last.read = asked.terms_that_may_change, -1e9
+        if last.told_of != asked.agreement_terms_the_store_may_change:
+            last.told_of, last.read = asked.agreement_terms_the_store_may_change, -1e9
         if self._is_estimate_current(last):
             assert last.told is not None
             return last.told
@@ -506,7 +506,7 @@ class Estimates:
         except StoreError:
             raise unavailable_problem("the store cannot be read now") from None
         kept = asked.first_agreement.kept
-        tag = _entity_tag_of_parts(*asked.cache_key, *counts, days, asked.terms_that_may_change)
+        tag = _entity_tag_of_parts(*asked.cache_key, *counts, days, asked.agreement_terms_the_store_may_change)
         if last.told is None or last.told.tag != tag:
             said = asked.estimate_document(counts)
             said |= {"days": days} if asked.kind == "estimate" else {}

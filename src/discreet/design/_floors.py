@@ -385,7 +385,7 @@ _STEPS = 200
 _ROUNDING = 1e-14
 
 
-def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: float) -> tuple[Floats, Floats]:
+def outputs_for_floor(examples: ExampleClients, floor: Floats, total: float, ratio: float) -> tuple[Floats, Floats]:
     """q of every entry, and the output mass outside each client's support (n,), for a floor of the seen outcomes."""
     low = floor[examples.outcome]
     high = ratio * low

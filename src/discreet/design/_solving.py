@@ -22,7 +22,7 @@ from discreet.design._floors import (
     ExampleClients,
     Floats,
     as_examples,
-    floor_outputs,
+    outputs_for_floor,
 )
 from discreet.design._interior import FloorBounds, InteriorPoint, SmoothMinimax
 from discreet.design._linear_programmes import CutProblem, CutSolution, UnsettledError, minimax_tv_floor
@@ -107,7 +107,7 @@ def narrow_bracket_by_cuts(
     objective, ratio, size = Objective.of_divergence(f), math.exp(epsilon), examples.size
     least, most = _floor_bounds(size, ratio, keep)
     problem = CutProblem(examples, objective.curve, epsilon, least, most, worst)
-    start, _ = floor_outputs(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
+    start, _ = outputs_for_floor(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
     narrowest, waited = found.value - found.bound, 0
     for solution in problem.solve_finer_programmes(start):
         floor = examples.vector_over_domain(solution.floor, solution.elsewhere)
@@ -321,7 +321,7 @@ def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, 
     """F(P_j; m) of every client (n,), for a floor on the domain."""
     found = []
     for part in examples.split_clients():
-        q, rest = floor_outputs(part, floor[examples.seen], float(floor.sum()), ratio)
+        q, rest = outputs_for_floor(part, floor[examples.seen], float(floor.sum()), ratio)
         held = part.sum_by_client(np.asarray(f.perspective(part.mass, q)))
         found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
     return np.concatenate(found)

@@ -137,7 +137,7 @@ class Coding:
                     )
         return other
 
-    def without_errors(self) -> "Coding":
+    def as_lenient_coding(self) -> "Coding":
         """The same coding without errors, for a device or gateway, whose errors would tell the collector about the data."""
         other = NEAREST if self.has_cells else self.other
         return replace(self, other=other, nulls="drop" if self.has_cells or other is None else "other", lenient=True)

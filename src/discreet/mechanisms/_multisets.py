@@ -204,7 +204,7 @@ def _band_envelope(family: FiniteFamily, multisets: Multisets) -> Envelope:
         held = often > 0
         floor, ceiling = (np.where(held, bound[distinct], 0.0) for bound in (lower, upper))
         elsewhere = family.bounds.lower * (1.0 - np.where(held, reference[distinct], 0.0).sum(axis=1))
-        most = _clip_counts_to_mass(often, floor, ceiling, 1.0 - np.maximum(elsewhere, 0.0))
+        most = _scale_counts_into_bounds(often, floor, ceiling, 1.0 - np.maximum(elsewhere, 0.0))
         values[rows] = multisets.orders[rows] * _power_product(most, often)
         if family.bounds.lower:
             ratios = np.divide(floor, most, out=np.ones_like(floor), where=held & (most > 0.0))
@@ -214,7 +214,7 @@ def _band_envelope(family: FiniteFamily, multisets: Multisets) -> Envelope:
     return Envelope(values / total, Bounds(bottom, total * (1.0 + _ROUNDING)))
 
 
-def _clip_counts_to_mass(often: Integers, floor: Floats, ceiling: Floats, mass: Floats) -> Floats:
+def _scale_counts_into_bounds(often: Integers, floor: Floats, ceiling: Floats, mass: Floats) -> Floats:
     """clip(a c, floor, ceiling) with a such that it sums to `mass`, row by row; `ceiling` where that leaves mass over.
 
     The sum is non-decreasing and linear in a between the places where an entry meets a bound, so a is found without a tolerance.

@@ -290,7 +290,7 @@ def read_listed_clients(clients: Any, columns: Columns, *, integers: bool) -> pa
     `integers`: whether those of the table are integers.
     """
     if isinstance(clients, Path):
-        clients = read_client_file(clients, columns.client, integers=integers)
+        clients = read_client_list(clients, columns.client, integers=integers)
     elif not isinstance(columns.client, str):
         clients = _composite_clients_as_texts(clients, len(columns.client), "clients")
     if isinstance(clients, (str, bytes, Mapping)):  # else each letter would be a client
@@ -322,7 +322,7 @@ def _client_names_without_nulls(part: pa.Array) -> pa.Array:
     return part if part.type == pa.null() else _client_names_as_integers_or_texts("the list", part)
 
 
-def read_client_file(path: Path, column: str | Sequence[str], *, integers: bool) -> pa.Array:
+def read_client_list(path: Path, column: str | Sequence[str], *, integers: bool) -> pa.Array:
     """All clients in a file: a table with that column, or a text file (without a table's ending) with one client on each line.
 
     Several columns name clients together; a line is then a JSON list of texts.

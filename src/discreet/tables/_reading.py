@@ -118,7 +118,7 @@ class RowCoding:
             for name, domain in self.columns.items()
         }
 
-    def without_errors(self) -> "RowCoding":
+    def as_lenient_coding(self) -> "RowCoding":
         """The same coding without errors, for a device or gateway, whose errors would tell the collector about the data."""
         return RowCoding(self.columns, NEAREST, "drop", lenient=True)
 
@@ -181,7 +181,7 @@ class Reading:
         texts = set(schema if untyped is True else untyped or ())
         kinds: dict[str, Any] = {name: pl.String() if name in texts else schema[name] for name in columns.names}
         if columns.count_column is not None and columns.count_column not in texts:
-            _refuse_bad_count_column(
+            _refuse_wrong_count_or_weight_type(
                 columns, kinds[columns.count_column], listed=holds_lists(kinds[columns.value_columns[0]])
             )
         check_name = refuse_unusable_client_type if len(columns.client_columns) == 1 else refuse_unusable_composite_type
@@ -485,7 +485,7 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
         domain = Numbers(1)
     elif kind.is_numeric():
         domain = Interval(0.0, 1.0, cells=1)
-    coding = Coding(domain).without_errors()
+    coding = Coding(domain).as_lenient_coding()
     reading = Reading.of(columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True)
     reader, total = RecordReader(reading), 0.0
     for frame in source.frames(reading.prepare_rows, columns.names, numbers=reading.columns_of_mixed_numbers):
@@ -507,7 +507,7 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
         )
 
 
-def _refuse_bad_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:
+def _refuse_wrong_count_or_weight_type(columns: Columns, kind: Any, *, listed: bool) -> None:
     name = columns.count_column
     if holds_lists(kind) != listed:
         raise DiscreetError(

@@ -390,11 +390,11 @@ def _requested_coding(terms: RequestTerms, agreement: Agreement | None) -> Codin
         raise DiscreetError(f"outside = {outside!r} is not 'error', nor 'agreed' with an agreement")
     if agreement is not None and isinstance(agreement.family, RowTerms):
         rows = RowCoding(agreement.family.columns, other, nulls)
-        return rows.without_errors() if outside == "agreed" else rows
+        return rows.as_lenient_coding() if outside == "agreed" else rows
     if agreement is not None:
         coding = agreed_coding(agreement, domain, other)
         if outside == "agreed":
-            return coding.without_errors()
+            return coding.as_lenient_coding()
         return coding if nulls == coding.nulls else replace(coding, nulls=nulls)
     for name in ("domain", "epsilon"):
         if terms.get(name) is None:

@@ -47,7 +47,7 @@ from discreet.tables._columns import (
     exact_integer_bound,
     is_integer_client_type,
     normalise_client_names,
-    read_client_file,
+    read_client_list,
     refuse_unusable_client_type,
     warn_of_float_column,
 )
@@ -584,7 +584,7 @@ def _read_client_list(session: SparkSession, path: str, job: Job) -> DataFrame:
         raise DiscreetError(f"the list of clients {path} is not Parquet; convert it, or put it on this machine")
     _refuse_list_of_composite_clients(job)
     column = job.reading.columns.client_columns[0]
-    listed = read_client_file(Path(path), column, integers=job.reading.are_clients_integers)
+    listed = read_client_list(Path(path), column, integers=job.reading.are_clients_integers)
     names = T.LongType() if job.reading.are_clients_integers else T.StringType()
     return session.createDataFrame(
         [(client,) for client in listed.to_pylist()], T.StructType([T.StructField(column, names)])

@@ -30,6 +30,7 @@ from discreet.torch._tiles import (
     acceptable,
     clip_masses,
     divide,
+    factor_to_total,
     falls_here,
     finite,
     first_past,
@@ -39,7 +40,6 @@ from discreet.torch._tiles import (
     narrow_bracket,
     propose_slopes,
     reduce_sums,
-    scale_to_total,
     settle_slope,
     wait_for_group,
     word_to_integer,
@@ -521,7 +521,7 @@ def solve(
         if good == 0:
             tl.store(bad, 1)
         slope, lift = settle_slope(solving, slope, low, f_low, z, b, B)  # all programs of a group store the same
-        steep = scale_to_total(slope, z if REFERENCE else tl.load(reals + 6), REFERENCE)
+        steep = factor_to_total(slope, z if REFERENCE else tl.load(reals + 6), REFERENCE)
         base = share / z
         tl.store(solved + row * COLUMNS + SLOPE, steep.to(tl.float64))
         tl.store(solved + row * COLUMNS + LIFT, lift.to(tl.float64))

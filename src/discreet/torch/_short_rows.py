@@ -22,13 +22,13 @@ from discreet.torch._tiles import (
     WHOLE,
     acceptable,
     divide,
+    factor_to_total,
     falls_here,
     finite,
     first_past,
     integers,
     load_numbers,
     mass,
-    scale_to_total,
     settle_slope,
     word_to_integer,
 )
@@ -233,10 +233,10 @@ def draw(
         else:
             slope, near = _descend(p_mass, start, z, b, solving)
         if REFERENCE:
-            steep = scale_to_total(slope, z, REFERENCE)
+            steep = factor_to_total(slope, z, REFERENCE)
             base = share / tl.where(z > 0.0, z, 1.0)
         else:
-            steep = scale_to_total(slope, tl.load(reals + 6), REFERENCE)
+            steep = factor_to_total(slope, tl.load(reals + 6), REFERENCE)
         steep = tl.where(solving, steep, 0.0)
         if tl.max((solving & (near == 0)).to(tl.int32), 0) > 0:
             most = _float_sums(

@@ -214,7 +214,7 @@ def integers(
 
 
 @triton.jit
-def scale_to_total(slope, z, REFERENCE: tl.constexpr):
+def factor_to_total(slope, z, REFERENCE: tl.constexpr):
     """The factor that turns a mass into its share of 2^62; over a uniform reference z is 2^62/k."""
     if REFERENCE:
         found = slope * (_TOTAL / z)

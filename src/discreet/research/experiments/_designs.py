@@ -438,7 +438,7 @@ class LearnedComparison(SetComparison):
         for _ in range(BATCHES):
             found = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
             those = crowd.take_next_clients(share)
-            batches.append(_measure_served_batch(found, those, family, epsilon))
+            batches.append(_served_batch_costs(found, those, family, epsilon))
             rounds.append((found.sampler, crowd.draw_and_count_samples(those, found.sampler)))
             held.append(those)
         sizes = np.array([len(those) for those in held], dtype=np.float64)
@@ -464,7 +464,7 @@ class LearnedComparison(SetComparison):
         )
 
 
-def _measure_served_batch(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> ServedBatch:
+def _served_batch_costs(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> ServedBatch:
     safe = {kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)}
     used = "designed" if found.published else found.sampler.name
     costs = {name: _mean_kl_cost(laws, sampler) for name, sampler in {**safe, "designed": found.design.sampler}.items()}
