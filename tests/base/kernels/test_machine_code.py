@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from discreet._base.kernels import _machine_code as code
@@ -56,6 +57,13 @@ def is_large(number):
 @kernel()
 def widths(numbers):
     return numbers.shape
+
+
+@kernel()
+def twice(size):
+    made = np.zeros(size, dtype=np.int64)
+    made[0] = size
+    return made, made, made[1:]
 """
 CALLS = """
 import sys
@@ -71,6 +79,12 @@ print(all_kinds(Pair(7, np.ones(1)), numbers[1:2], 2.0, False, np.uint64(3)))
 print(fill(numbers[2:4]), numbers[:6])
 kept = same(numbers)
 kept[0] = 77
+one, two, rest = twice(30)
+one[1] = 5
+del one
+print(two[:3], rest[:3], twice(4)[1], len(twice(1)[2]))
+del two
+print(rest.sum(), np.zeros(29, dtype=np.int64).sum())
 print(numbers[0], len(same(numbers[:0])), divide(-7, 2), is_large(11), is_large(np.int64(3)), widths(numbers))
 try:
     divide(1, 0)
@@ -137,8 +151,51 @@ def test_spoiled_code_is_compiled_anew(compiled: tuple[Path, str], tmp_path: Pat
     assert run(package, WITHOUT_RAISING) == (said, "False\n")
 
 
+PLACES = """
+from typing import NamedTuple
+
+from discreet._base.kernels import kernel
+from discreet.fields import Plan
+
+OFFSET = 1
+
+
+@kernel()
+def first_field(plan):
+    return plan.lower
+
+
+@kernel()
+def with_offset(number):
+    return number + OFFSET
+"""
+FIELDS = """
+from typing import NamedTuple
+
+
+class Plan(NamedTuple):
+    {}: int
+    {}: int
+"""
+
+
+@pytest.mark.slow
+def test_code_is_made_anew_when_fields_change_places_and_not_kept_with_a_changed_constant(tmp_path: Path) -> None:
+    """Kernels know the fields of a plan by their places, and constants by their values."""
+    package = make_package(tmp_path)
+    (package / "places.py").write_text(PLACES)
+    ask = "from discreet.places import *; print(first_field(Plan(lower=1, upper=2)))"
+    for order in (("lower", "upper"), ("upper", "lower")):
+        (package / "fields.py").write_text(FIELDS.format(*order))
+        assert [run(package, ask)[0] for _ in range(2)] == ["1\n", "1\n"]
+    changed = "from discreet import places as p; p.first_field(p.Plan(1, 2)); p.OFFSET = 7; print(p.with_offset(1))"
+    assert run(package, changed)[0] == "8\n"
+    assert run(package, "from discreet.places import *; print(with_offset(1))")[0] == "2\n"
+
+
 def test_kinds_that_machine_code_does_not_take() -> None:
-    for value in ("text", None, [1], 1j):
+    records = np.zeros(2, dtype=np.dtype([("a", "i8"), ("b", "i8")], align=True))
+    for value in ("text", None, [1], 1j, 1 << 64, -(1 << 63) - 1, records, np.ma.masked_array([1.0], [True])):
         with pytest.raises(code.UnstorableError):
             code.argument_kinds_text((value,))
 

@@ -62,6 +62,7 @@ from discreet._base.kernels._machine_code import (
     MachineCode,
     UnstorableError,
     argument_kinds_text_of_types,
+    field_names,
     parse_stored_machine_code,
     processor_description,
     serialise_machine_code,
@@ -165,7 +166,7 @@ _PACKAGE = Path(__file__).parents[2]
 _HOME = __name__.rpartition(".")[0]  # not compiled itself
 _NAME = __name__.partition(".")[0]
 _TRIED_NUMBA = {(0, 68)}  # versions of numba
-_FORMAT = "with machine code"  # of what is stored
+_FORMAT = "with machine code, 2"  # of what is stored
 _MOST_FOLDERS = 64  # folders that are kept, of the latest versions
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _DAMAGED = (
@@ -219,7 +220,7 @@ class FunctionCache:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Store the function, if a folder is writable."""
-        if result.library.has_dynamic_globals:
+        if result.library.has_dynamic_globals or not _is_module_code_unchanged(self._function.__module__):
             return
         root = writable_cache_root()
         if root is None:
@@ -249,7 +250,8 @@ class FunctionCache:
             self._cached_files_in(root).clear_index()
 
     def _overload_key(self, signature: Any, codegen: Any) -> Any:
-        return signature, codegen.magic_tuple(), hashlib.sha256(self._function.__code__.co_code).hexdigest()
+        code = hashlib.sha256(self._function.__code__.co_code).hexdigest()
+        return signature, field_names(signature), codegen.magic_tuple(), code
 
     def _cached_files_in(self, root: Path) -> "_FunctionFiles":
         return _cached_files_of(self._function, root)
@@ -388,6 +390,11 @@ def module_code_digest(module: str) -> str:
             if not constant.startswith("__") and (known := _constant_text(value)):
                 hashed.update(f"{constant} {known}\n".encode())
     return hashed.hexdigest()
+
+
+def _is_module_code_unchanged(module: str) -> bool:
+    """Whether the constants that a function was just compiled with are those of the digest that it would be stored under."""
+    return module_code_digest.__wrapped__(module) == module_code_digest(module)
 
 
 def cache_roots() -> Iterator[Path]:

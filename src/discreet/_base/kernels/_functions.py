@@ -37,7 +37,7 @@ class DeferredFunction:
         self.made = self._make()
 
     def __call__(self, *arguments: Any) -> Any:
-        if self.made is None:
+        if not _is_loaded:
             code = self._stored_machine_code(arguments)
             if code is not None:
                 done, result = code(arguments)
@@ -119,8 +119,8 @@ def load_numba() -> None:
         import_module("numba")
         for each in _waiting:
             each.compile_by_numba()
-        _is_loaded = True
-        for module in [each for each in sys.modules.values() if isinstance(each, ModuleType)]:
+        for module in [each for each in list(sys.modules.values()) if isinstance(each, ModuleType)]:
             for name, value in list(vars(module).items()):
                 if type(value) is DeferredFunction:  # asking others for their class may warn
                     vars(module)[name] = value.made
+        _is_loaded = True  # last: numba compiles functions that find each other by these names

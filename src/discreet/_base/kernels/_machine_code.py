@@ -25,6 +25,21 @@ import numpy as np
 ARRAY = "QQqqQqq"  # memory, owner, entries, bytes of each, address, length, stride
 _SCALARS = {"bool": "Q", "int64": "q", "uint64": "Q", "float64": "d"}
 _NEEDED = {"malloc", "free", "memset", "memcpy", "memmove", "sqrt"}  # from the C library
+_CALLED_FOR_INTRINSICS = {
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "pow",
+    "ldexp",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "memset",
+    "memcpy",
+    "memmove",
+}
 _DIGEST_BYTES = 32
 
 
@@ -39,22 +54,38 @@ def argument_kinds_text(values: Any) -> str:
 
 def _argument_kind(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        if value.ndim != 1 or not value.flags.aligned:
+        if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.names or not value.flags.aligned:
             raise UnstorableError
         layout = "C" if value.flags.c_contiguous else "A"
         return f"{value.dtype.str}{layout}{'w' if value.flags.writeable else 'r'}"
     if isinstance(value, tuple):
         kind = type(value)
-        return f"{kind.__module__}.{kind.__qualname__}({argument_kinds_text(value)})"
+        return f"{_tuple_class_text(kind)}({argument_kinds_text(value)})"
     if isinstance(value, (bool, np.bool_)):
         return "bool"
     if isinstance(value, int):
-        return "int64" if -(1 << 63) <= value < 1 << 63 else "uint64"
+        if not -(1 << 63) <= value < 1 << 64:
+            raise UnstorableError
+        return "int64" if value < 1 << 63 else "uint64"
     if isinstance(value, float):
         return "float64"
     if isinstance(value, np.generic):
         return value.dtype.name
     raise UnstorableError
+
+
+def _tuple_class_text(kind: type) -> str:
+    """A class of tuples and its fields: compiled code knows fields by their place, so another order is another kind."""
+    return f"{kind.__module__}.{kind.__qualname__}[{','.join(getattr(kind, '_fields', ()))}]"
+
+
+def field_names(types: Any) -> Any:
+    """The classes and fields of all tuples in numba's types of arguments."""
+    found = []
+    for kind in types:
+        if isinstance(kind, import_module("numba.core.types").BaseTuple):
+            found.append((_tuple_class_text(getattr(kind, "instance_class", tuple)), field_names(kind.types)))
+    return tuple(found)
 
 
 def argument_kinds_text_of_types(types: Any) -> str:
@@ -68,7 +99,7 @@ def _argument_kind_of_type(kind: Any) -> str:
         return f"{support.as_dtype(kind.dtype).str}{kind.layout}{'w' if kind.mutable else 'r'}"
     if isinstance(kind, types.BaseTuple):
         made = getattr(kind, "instance_class", tuple)
-        return f"{made.__module__}.{made.__qualname__}({argument_kinds_text_of_types(kind.types)})"
+        return f"{_tuple_class_text(made)}({argument_kinds_text_of_types(kind.types)})"
     if isinstance(kind, (types.Boolean, types.Integer, types.Float)) and kind.name in _SCALARS:
         return str(kind.name)
     raise UnstorableError
@@ -138,7 +169,13 @@ define void @NRT_MemInfo_call_dtor(ptr %memory) {{
   ret void
 }}
 define void @{release}(ptr %memory) {{
+  %before = atomicrmw sub ptr %memory, i64 1 seq_cst
+  %last = icmp eq i64 %before, 1
+  br i1 %last, label %done, label %kept
+done:
   call void @free(ptr %memory)
+  br label %kept
+kept:
   ret void
 }}
 define i32 @{entry}(ptr %words, ptr %result) {{
@@ -191,7 +228,8 @@ def serialise_machine_code(compiled: Any, identity: str) -> bytes:
     unknown = {each for each in needed if not each.startswith("llvm.")} - _NEEDED
     if unknown:
         raise UnstorableError(f"it needs {sorted(unknown)}")
-    header["needs"] = sorted(needed & _NEEDED)
+    intrinsics = {each.split(".")[1] for each in needed if each.startswith("llvm.")}
+    header["needs"] = sorted(needed & _NEEDED | intrinsics & _CALLED_FOR_INTRINSICS)
     content: bytes = json.dumps(header).encode() + b"\n" + machine.emit_object(module)
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest() + content
 
