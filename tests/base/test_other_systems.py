@@ -63,8 +63,8 @@ print(sample(table, client="who", value="what", domain=2, epsilon=1.0).num_rows)
 dc.Agreement.of(dc.LinearSampler(dc.Simplex(3), epsilon=1.0)).write("agreement.json")
 print(dc.Agreement.read("agreement.json").epsilon)
 scratch = ScratchFile(None)
-block = scratch.write([np.arange(5), np.arange(3.0)])
-print([array.tolist() for array in scratch.read(block)])
+block = scratch.append_arrays([np.arange(5), np.arange(3.0)])
+print([array.tolist() for array in scratch.read_arrays(block)])
 for refused in (lambda: write_secret("secret"), lambda: read_secret("agreement.json"), lambda: Ledger.create("ledger", Budget(epsilon=1.0))):
     try:
         refused()
