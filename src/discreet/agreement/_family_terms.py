@@ -12,6 +12,7 @@ are listed in the document; more are in a file beside it, as 64-bit floats in li
 so an agreement on a survey is complete, and its id speaks for every label.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
@@ -93,7 +94,7 @@ class AgreementTerms:
         return hash(canonical(self.document, self.version))
 
 
-class AnyFamilyTerms(AgreementTerms):
+class AnyFamilyTerms(AgreementTerms, ABC):
     """The family of an agreement. By default it lists all of itself, releases outcomes one by one, and has no outcome by a label."""
 
     @property
@@ -115,9 +116,9 @@ class AnyFamilyTerms(AgreementTerms):
         """The terms with what the file beside the agreement holds, if they need it."""
         return self
 
+    @abstractmethod
     def check_other(self, number: Any) -> int:
         """The number of the outcome that values outside count as; an error if there is no such outcome."""
-        raise NotImplementedError
 
     def outcome_number(self, label: Any) -> int:
         """The number of the outcome with this label; an error where outcomes have none."""

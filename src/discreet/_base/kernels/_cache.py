@@ -7,9 +7,10 @@ code keeps running. Here a function is stored in a folder whose name is a digest
 * the value of every constant in those modules, wherever it was defined (compiling freezes them),
 * the versions of Python, numba, llvmlite and numpy, and the kind of machine,
 
-and inside the folder under the types of its arguments and the processor. There it is stored twice: as numba stores it, and as machine code
-that runs without numba (`_machine_code`). So outdated code is never loaded, even in an editable install after
-a `git pull`, and two versions never write to one file.
+and inside the folder under the types of its arguments, with the fields of tuples in their order, and the processor. There it is stored
+twice: as numba stores it, and as machine code that runs without numba (`_machine_code`). So outdated code is not loaded, even in an
+editable install after a `git pull`, and two versions never write to one file. A function that was compiled after a constant had changed in
+this process is not stored.
 
 Folders are tried in this order, all of them for reading, the first writable one for writing: `$DISCREET_CACHE`, numba's `$NUMBA_CACHE_DIR`,
 `__pycache__` in this package, the user's cache. Without a writable folder, functions are compiled in memory.
