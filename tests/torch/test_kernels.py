@@ -18,13 +18,22 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
 pytest.importorskip("triton", reason="Triton comes with torch's build for CUDA, or alone: pip install triton")
 
-from benchmarks.torch import FORK, RFC_8439, keystream
+import triton
+import triton.language as tl
+from benchmarks.torch import (
+    FORK,
+    RFC_8439,
+    hard_references,
+    keystream,
+    outcomes_of_integers,
+    portions_hold_their_totals,
+)
 
 from discreet._base.numerics import exp_lower
 from discreet.errors import DiscreetError
 from discreet.release import TOTAL, SystemEntropy
 from discreet.release._randomness import FixedIntegers
-from discreet.torch import _gpu as gpu, _host as host, release, weights
+from discreet.torch import _gpu as gpu, _host as host, _long_rows as long, release, weights
 from discreet.torch._host import make_terms, read_tensor_rows
 from tests.soaking import wide
 
@@ -108,10 +117,6 @@ def test_more_rows_than_a_counter_is_made_for_are_refused(monkeypatch: pytest.Mo
         gpu.draw_outcomes(rows, make_terms(epsilon=1.0), SystemEntropy())
 
 
-def _place(part: torch.Tensor, integer: torch.Tensor) -> torch.Tensor:
-    return torch.searchsorted(torch.cumsum(part, 1), integer[:, None].contiguous(), right=True)[:, 0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "epsilon", "upper", "referenced"), wide(ALL_ROWS, EACH_PAIR_OF_ROWS))
 def test_rows_are_drawn_from_the_integers_that_are_shown(
@@ -124,21 +129,90 @@ def test_rows_are_drawn_from_the_integers_that_are_shown(
     p[1, 0], p[2, -1] = 0.0, 0.0
     reference = 2 * torch.randn(size, generator=generator).to(DEVICE) if referenced else None
     rows, terms = read_tensor_rows(p.to(DEVICE), None, reference, 1.0), make_terms(epsilon=epsilon, upper=upper)
-    lower, excess, fill = gpu.weight_parts(rows, terms)
+    solved = gpu.solve_all_rows(rows, terms)
+    lower, excess, fill = solved.weight_parts()
     found = lower + excess + fill
     assert (found.sum(1) == TOTAL).all()
     assert (lower == lower[0]).all()
     pairs = zip(found.max(0).values.tolist(), found.min(0).values.tolist(), strict=True)
     assert max(Fraction(most, least) for most, least in pairs) <= exp_lower(epsilon)
     assert np.abs(found.cpu().numpy() / TOTAL - host.output(rows, terms)).sum(1).max() < 2e-5
+    assert portions_hold_their_totals(solved)
     integers = np.random.default_rng(size).integers(0, TOTAL, 6)
     integers[:2] = 0, TOTAL - 1
-    uniform, shared = torch.from_numpy(integers).to(DEVICE), lower.sum(1)
-    rest = TOTAL - 1 - uniform if referenced else uniform - shared
-    place = torch.where(uniform < shared, _place(lower, uniform), -1)
-    place = torch.where((place < 0) & (rest < excess.sum(1)), _place(excess, rest), place)
-    place = torch.where(place < 0, _place(fill, rest - excess.sum(1)), place)
+    place = outcomes_of_integers(solved, torch.from_numpy(integers).to(DEVICE))
     assert torch.equal(gpu.draw_outcomes(rows, terms, FixedIntegers(integers)), place)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def bound_portions(z, base, ratio, out, EACH: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Store what `_bound_portions` says of portions of EACH outcomes."""
+    lanes = tl.arange(0, LANES)
+    each = tl.load(out).to(tl.int32) * 0 + EACH
+    surely, least, fullest = long._bound_portions(
+        tl.load(z + lanes), tl.load(base), tl.load(ratio), each, each + long._MORE
+    )
+    tl.store(out + lanes, surely)
+    tl.store(out + LANES + lanes, least)
+    tl.store(out + 2 * LANES + lanes, fullest)
+
+
+@pytest.mark.parametrize("each", [1, 3, 126, 512])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0, 30.0])
+def test_the_bounds_of_portions_hold_for_sums_in_float32(each: int, epsilon: float) -> None:
+    """surely <= sum L <= least and fullest <= sum U, in exact integers, for masses over many powers of two and sums that were rounded."""
+    rng, lanes = np.random.default_rng(each), 64
+    ratio = np.float32(host._float32_below(exp_lower(epsilon) * (1 - Fraction(1, 1 << 22))))
+    for spread in (0.0, 3.0, 60.0):
+        masses = np.exp2(-spread * rng.random((each, lanes)) * 2 * rng.random(lanes)).astype(np.float32)
+        masses[:, 0], masses[:, 1] = 0.0, np.float32(1.0) + np.arange(each) % 2 * np.float32(2.0**-23)
+        masses[rng.random(masses.shape) < 0.1] = 0.0
+        z = np.zeros(lanes, dtype=np.float32)
+        for row in masses:  # in the order of the kernel
+            z += row
+        base = np.float32(TOTAL * math.exp(-epsilon / 2)) / z.sum(dtype=np.float32)
+        low = np.where(masses > 0, np.maximum(np.floor(masses * base), 1), 0)
+        high = np.minimum(low * ratio, np.float32(TOTAL))
+        low_sums, high_sums = ([sum(int(x) for x in column) for column in table.T] for table in (low, high))
+        given = (torch.tensor(numbers, device=DEVICE) for numbers in (z, [base], [ratio]))
+        out = torch.zeros((3, lanes), dtype=torch.int64, device=DEVICE)
+        bound_portions[(1,)](*given, out, each, lanes)
+        for surely, least, fullest, low_sum, high_sum in zip(*out.tolist(), low_sums, high_sums, strict=True):
+            assert surely <= low_sum <= least
+            assert fullest <= high_sum
+        assert out[:, 0].tolist() == [0, 0, 0]
+        nearly = np.minimum((1 - 1e-4) * float(ratio) * out[1].cpu().numpy(), TOTAL)
+        assert (out[2].cpu().numpy() >= nearly)[z > z.max() / 1000].all()
+
+
+@needs_gpu
+@pytest.mark.parametrize("size", [2_100, 9_001, 100_000])
+@pytest.mark.parametrize("epsilon", [0.1, 2.0, 12.0])
+def test_references_of_very_different_portions_keep_the_promise(size: int, epsilon: float) -> None:
+    """Portions without mass, with so little that they are drawn as one, and with almost all of it."""
+    generator = torch.Generator().manual_seed(size)
+    reference = 2 * torch.randn(size, generator=generator).to(DEVICE)
+    p = 3 * torch.randn((20, size), generator=generator).to(DEVICE)
+    p[1], p[2], p[3] = -1e4, -math.inf, 0.0
+    p[1, 0], p[2, -1] = 0.0, 0.0
+    in_one, cut = 0, 0
+    for public in hard_references(reference):
+        rows, terms = read_tensor_rows(p, None, public, 1.0), make_terms(epsilon=epsilon)
+        solved = gpu.solve_all_rows(rows, terms)
+        lower, excess, fill = solved.weight_parts()
+        found = lower + excess + fill
+        assert (found.sum(1) == TOTAL).all()
+        assert portions_hold_their_totals(solved)
+        pairs = zip(found.max(0).values.tolist(), found.min(0).values.tolist(), strict=True)
+        assert max(Fraction(most, least) for most, least in pairs if least) <= exp_lower(epsilon)
+        assert ((lower > 0) == (found > 0)).all()
+        integers = SystemEntropy().integers(20)
+        drawn = gpu.draw_outcomes(rows, terms, FixedIntegers(integers))
+        assert torch.equal(drawn, outcomes_of_integers(solved, torch.from_numpy(integers).to(DEVICE)))
+        in_one += int((solved.portions[:, 1, 0] < 0).any())
+        cut += int((solved.portions[:, 1, 0] >= 0).any())
+    assert in_one > 0
+    assert cut > 0
 
 
 @pytest.mark.parametrize("size", [5, 40])

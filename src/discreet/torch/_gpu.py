@@ -65,7 +65,8 @@ class LaunchPlan:
         most_split: how many of these may share a row.
         sample_step: columns between the parts of a row's sample.
         shared_total: the first integer that is not shared by all clients, over a uniform reference.
-        checked, solved, picked: the constants of the kernels for long rows.
+        checked, solved: the constants of the kernels for long rows.
+        portions: into which the columns of a long row are cut.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class LaunchPlan:
                 lattice.shared_total,
                 reciprocal - (reciprocal >> 63 << 64),
             )  # as int64
-        self.shared_total = whole[1]
+        self.shared_total, self.surely_shared = whole[1:3]
         self.reals = torch.tensor(reals, dtype=torch.float64, device=device)
         self.whole = torch.tensor(whole, dtype=torch.int64, device=device)
         self.scales = _BITS_OF_E / temperature, _BITS_OF_E
@@ -107,15 +108,15 @@ class LaunchPlan:
         self.units = triton.next_power_of_2(triton.cdiv(size, long.UNIT.value))
         self.solving = self.processors or 1
         self.most_split = 1 if referenced else min(_MOST_SPLIT, self.units)
-        block = 256 * _ALIGNMENT // dtypes[0].itemsize  # 16 bytes for each thread
-        sampled = _SAMPLE // block
-        self.sample_step = max(-(-size // block) // sampled, 1) * block
+        sampled = _SAMPLE // _LANES
+        self.sample_step = max(-(-size // _LANES) // sampled, 1) * _LANES
         self.checked = {"LOGITS": logits, **_CHECK}
         self.solved = {
-            **self.kind, "DEPTH": _DEEP // block, "BLOCK": block, "SAMPLED": sampled, "UNITS": self.units, "num_warps": 8,
+            **self.kind, "DEPTH": _DEEP // _LANES, "BLOCK": _LANES, "SAMPLED": sampled, "UNITS": self.units,
+            "EACH": triton.next_power_of_2(triton.cdiv(size, _LANES)), "num_warps": 8,
             "maxnreg": _REGISTERS[referenced], "launch_cooperative_grid": self.processors > 0 and not referenced,
         }  # fmt: skip
-        self.picked = {"LOGITS": logits, "BLOCK": _DEEP, "num_warps": 8}
+        self.portions = _LANES if referenced else self.units
 
     def _short_row_constants(self, size: int, dtypes: tuple[torch.dtype, torch.dtype], ceiling: bool) -> dict[str, Any]:
         """The constants of `draw`: a row belongs to as many threads as leave 16 numbers to each, and to one warp at most."""
@@ -172,11 +173,11 @@ class KernelBuffers:
         bad: set if some row is not a distribution; in host memory, and `flag`, the same for numpy.
         words: words of any other batch.
         solved: the state of solved rows.
+        every: the numbers of all rows.
         listed: rows to be solved.
         counts: how many these are, and of programs that are done; 0 between calls.
         seen: what programs that check a row together have seen.
         sums: sums of the units of rows in work.
-        spans: the same as integers.
         counters: the number of programs of a group that have reached a point; 0 between calls.
     """
 
@@ -191,11 +192,11 @@ class KernelBuffers:
         self.flag = self.bad.numpy()
         self.words = torch.empty(rows, dtype=torch.int64, device=device)
         self.solved = torch.empty((rows if solving else 1, tiles.COLUMNS.value), dtype=torch.float64, device=device)
+        self.every = torch.arange(rows if solving else 1, dtype=torch.int64, device=device)
         self.listed = torch.empty(rows if solving else 1, dtype=torch.int64, device=device)
         self.counts = torch.zeros(2 + _MOST_SHARED, dtype=torch.int32, device=device)
         self.seen = torch.empty(_MOST_SHARED * long.MOST_PARTS.value, dtype=torch.float32, device=device)
         self.sums = torch.empty(programs * 2 * units * 16, dtype=torch.float32, device=device)
-        self.spans = torch.empty(programs * 2 * units, dtype=torch.int64, device=device)
         self.counters = torch.zeros(programs * 2, dtype=torch.int32, device=device)
         self._device = device if on_gpu else None
         self._streams: dict[int, Any] = {}
@@ -255,15 +256,16 @@ _MOST_SHARED = 1024  # most rows that several programs check together
 _AT_ONCE = 64  # rows whose words are read from the operating system before anything is launched
 _MOST_SPLIT = 16  # programs that solve one row together
 
-# Each thread sums what it reads, 16 bytes at a time. The compiled kernel is the same for every batch, so that a reference has the same
-# integers in all of them.
+# Each lane of a program sums what it reads, four lanes a thread. The compiled kernel is the same for every batch, so that a reference has
+# the same integers in all of them.
 _CHECK = {"BLOCK": 8192, "num_warps": 8}
-_DEEP = 4096  # numbers read by a program at a time
+_LANES = 1024  # of a program that solves a row
+_DEEP = 4096  # numbers that it reads at a time
 _REGISTERS = {True: 128, False: 255}  # of a thread: over a reference two programs share a processor
 _STREAM = {"num_warps": 4}
 _SHARED = {"BLOCK": _FEW, "num_warps": 4}
 _STREAM_STEP = keystream.WORDS * keystream.LANES.value  # words of a program
-_SAMPLE = 8192  # numbers of a row from which its slope is guessed
+_SAMPLE = 4096  # numbers of a row from which its slope is guessed
 
 
 def _as_aligned_rows(tensor: torch.Tensor) -> torch.Tensor:
@@ -306,6 +308,10 @@ class _Launch:
             stream = room.torch_stream_of_handle(plan.current_stream_handle())
             self.source = source
             self.out = torch.empty(self.count, dtype=torch.int64, device=p.device)
+            # of the portions of long rows, if they are kept: surely L, at most L, wanted and fullest totals
+            self.portions = torch.empty(
+                (self.count if keep else 0, 4, plan.portions), dtype=torch.int64, device=p.device
+            )
             room.flag[0] = 0
             try:
                 self._launch_kernels(keep, stream)
@@ -323,7 +329,8 @@ class _Launch:
         if self.plan.short:
             self._draw_short_rows(self._make_random_words(stream), keep, stream)
         elif self.referenced:
-            self._solve_rows(self._make_random_words(stream), room.listed, self.count, stream)
+            words = self._make_random_words(stream)
+            self._solve_rows(words, self._order_rows(), self.count, stream)
         elif self.count <= _FEW and stream is not None:
             self._draw_few_rows(stream)
         else:
@@ -351,6 +358,15 @@ class _Launch:
         arguments = room.words, 0, count, *key, *_NO_NONCE
         self.plan.launch_kernel(keystream.write_keystream, -(-count // _STREAM_STEP), arguments, _STREAM, stream)
         return room.words
+
+    def _order_rows(self) -> torch.Tensor:
+        """All rows; where the host knows the integers, those first that take longest, because they are solved."""
+        room = self.room
+        if self.count > _FEW:
+            return room.every
+        shared = room.few_array[: self.count] >> np.uint64(64 - BITS) < np.uint64(self.plan.surely_shared)
+        room.own_array[: self.count] = np.argsort(shared, kind="stable")
+        return room.own
 
     def _draw_few_rows(self, stream: Any) -> None:
         """Draw over a uniform reference where the host knows the integers: rows that share theirs are only checked.
@@ -404,26 +420,47 @@ class _Launch:
     def _solve_rows(self, words: torch.Tensor, listed: torch.Tensor, rows: int, stream: Any) -> None:
         """Solve rows and find their outcomes: all rows over a reference, the listed ones over a uniform one; -1 for all that are listed."""
         plan, room = self.plan, self.room
+        kept, keep = (self.portions, 1) if len(self.portions) else (room.words, 0)
         arguments = (
-            self.p, self.m, listed, room.counts, words, room.solved, self.out, room.bad, plan.reals, plan.whole, room.sums,
-            room.spans, room.counters, *self.layout, *plan.tolerances, plan.sample_step, rows, plan.most_split,
+            self.p, self.m, listed, room.counts, words, room.solved, kept, self.out, room.bad, plan.reals, plan.whole, room.sums,
+            room.counters, *self.layout, *plan.tolerances, plan.sample_step, rows, plan.most_split, keep,
         )  # fmt: skip
         programs = rows if self.referenced else plan.solving if rows < 0 else min(plan.solving, rows * plan.most_split)
         plan.launch_kernel(long.solve, programs, arguments, plan.solved, stream)
-        if self.referenced:
-            arguments = (self.p, self.m, words, room.solved, self.out, plan.reals, plan.whole, *self.layout)
-            plan.launch_kernel(long.pick, rows, arguments, plan.picked, stream)
 
-    def weight_parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """L, E cut off at 2^62, and the fill, (n, k) each, of rows that were all solved."""
+    def write_integers(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """L, U and E, (n, k) each, of rows that were all solved."""
         shape, plan = (self.count, self.size), self.plan
         lower, upper, excess = (torch.empty(shape, dtype=torch.int64, device=self.p.device) for _ in range(3))
         arguments = self.p, self.m, self.room.solved, lower, upper, excess, plan.reals, *self.layout
         with torch.cuda.device_of(self.p):
             long.write[(self.count, triton.cdiv(self.size, 1024))](*arguments, **plan.kind, BLOCK=1024)
-        available = TOTAL - lower.sum(1, keepdim=True)
-        given = _hand_out_units(excess, available)
-        return lower, given, _hand_out_units(upper - lower - given, available - given.sum(1, keepdim=True))
+        return lower, upper, excess
+
+    def weight_parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """L, E as far as it is given out, and the fill, (n, k) each, of rows that were all solved."""
+        lower, upper, excess = self.write_integers()
+        if self.plan.short:
+            return lower, *_give_out(lower, upper, excess, TOTAL)
+        low, high, more = (self.cut_into_portions(each) for each in (lower, upper, excess))
+        _, least, wanted, fullest = self.portions.unbind(1)
+        totals = least + sum(_give_out(least, fullest, wanted - least, TOTAL))
+        in_portions = [self.join_portions(each) for each in _give_out(low, high, more, totals[:, :, None])]
+        in_one = _give_out(lower, upper, excess, TOTAL)
+        cuttable = least[:, :1] >= 0
+        return lower, *(torch.where(cuttable, many, one) for many, one in zip(in_portions, in_one, strict=True))
+
+    def cut_into_portions(self, numbers: torch.Tensor) -> torch.Tensor:
+        """(n, k) as (n, portions, columns of each), with zeros behind the last column."""
+        each = -(-self.size // self.plan.portions) if self.referenced else long.UNIT.value
+        padded = torch.nn.functional.pad(numbers, (0, each * self.plan.portions - self.size))
+        shape = (each, self.plan.portions) if self.referenced else (self.plan.portions, each)
+        found = padded.view(len(numbers), *shape)
+        return found.mT if self.referenced else found
+
+    def join_portions(self, cut: torch.Tensor) -> torch.Tensor:
+        """What `cut_into_portions` has cut."""
+        return (cut.mT if self.referenced else cut).reshape(len(cut), -1)[:, : self.size]
 
 
 def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torch.Tensor:
@@ -433,25 +470,34 @@ def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torc
     return _Launch(rows, terms, source).out
 
 
-def weight_parts(rows: TensorRows, terms: Terms) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """L, E and the fill of each row, from the kernels' own functions."""
+def solve_all_rows(rows: TensorRows, terms: Terms) -> _Launch:
+    """The kernels on rows of which none shares its integer, with what `weight_parts` needs."""
     nobody_shares = np.full(len(rows.p), TOTAL - 1, dtype=np.int64)
-    return _Launch(rows, terms, FixedIntegers(nobody_shares), keep=True).weight_parts()
+    return _Launch(rows, terms, FixedIntegers(nobody_shares), keep=True)
 
 
 def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """W = L + E + fill: the integers that `draw_outcomes` draws from."""
     if not len(rows.p):
         return torch.empty(tuple(rows.p.shape), dtype=torch.int64, device=rows.p.device)
-    lower, excess, fill = weight_parts(rows, terms)
+    lower, excess, fill = solve_all_rows(rows, terms).weight_parts()
     found = lower + excess + fill
     if not bool((found.sum(1) == TOTAL).all()):
         raise DiscreetError("weights do not sum to 2^62: these are not the integers of the draw; please report this")
     return found
 
 
+def _give_out(
+    lower: torch.Tensor, upper: torch.Tensor, excess: torch.Tensor, totals: torch.Tensor | int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(the excess as far as it is given out, and the fill) beyond `lower`, along the last axis, so that all sum to `totals`."""
+    available = totals - lower.sum(-1, keepdim=True)
+    given = _hand_out_units(excess, available)
+    return given, _hand_out_units(upper - lower - given, available - given.sum(-1, keepdim=True))
+
+
 def _hand_out_units(wanted: torch.Tensor, available: torch.Tensor) -> torch.Tensor:
     """How much each outcome gets when `available` units are handed out in order; sums beyond 2^63 occur only behind the last unit."""
-    ends = torch.cumsum(wanted, 1)
-    past = torch.cummax(((ends > available) | (ends < 0)).to(torch.int8), 1).values > 0
-    return torch.diff(torch.where(past, available, ends), dim=1, prepend=torch.zeros_like(available))
+    ends = torch.cumsum(wanted, -1)
+    past = torch.cummax(((ends > available) | (ends < 0)).to(torch.int8), -1).values > 0
+    return torch.diff(torch.where(past, available, ends), dim=-1, prepend=torch.zeros_like(available))

@@ -1,16 +1,22 @@
-"""The Triton kernels for long rows that `discreet.torch._gpu` launches: `check`, `solve` and `pick`; and `write`, for `weights`.
+"""The Triton kernels for long rows that `discreet.torch._gpu` launches: `check` and `solve`; and `write`, for `weights`.
 
 Over a uniform reference `check` reads every row once. A row whose integer falls on the part that all clients share has its outcome then, and
 the others are listed for `solve`. Over any other reference `solve` takes all rows. It finds the slope, first on a sample of the row in
-registers, then from four slopes around it on the whole row, usually in one or two passes over memory. Integers are summed up to the row's own
-by `solve` too, or over a reference by `pick`.
+registers, then from four slopes around it on the whole row, usually in one or two passes over memory. It finds the outcome without
+another pass, because a row is drawn in two steps: first one of its portions, then an outcome of that portion.
 
-The 2^62 integers are assigned in this order: L of every outcome first, then the excess, then the remaining room. Over a uniform reference,
-where sum L is known in advance, the excess begins there, as in `discreet.release._lattice`. Over any other reference it is counted from the
-upper end, so that sum L need not be known.
+Portions. The columns of a row are cut into portions: units of UNIT columns over a uniform reference, and over any other the columns that
+one lane of the program reads. Every portion has a total V, and all totals sum to 2^62. V is the sum of the portion at the slope that was
+found, which the last pass knows nearly, clipped to what the portion can hold: sum L <= V <= sum U. Within a portion the V integers are
+assigned in this order: L of every outcome, then the excess, then the remaining room. So every outcome has between L and U integers, as
+errors of V can cost utility only.
 
-Listed rows are cut into units of UNIT columns. Groups of programs share a row, each program sums some of its units, and all add up the sums
-of all units in the same order. So the number of programs that share a row, and with it the batch, has no influence on any integer.
+Bounds of V. Over a uniform reference sum L and sum U are known. Over any other they are bounded by the sum of the masses of the portion,
+which the first pass knows up to rounding: see `_bound_portions`. A reference of which a portion is too small for these bounds is drawn
+as a single portion. All of this depends on the reference alone.
+
+Listed rows are solved by groups of programs. Each program sums some of the units of a row, and all add up the sums of all units in the same
+order. So the number of programs that share a row, and with it the batch, has no influence on any integer.
 """
 
 import triton
@@ -47,6 +53,16 @@ from discreet.torch._tiles import (
 
 UNIT = tl.constexpr(8192)  # columns: a whole number of what a program reads at a time
 MOST_PARTS = tl.constexpr(16)  # programs that check one row together
+SEARCHED = tl.constexpr(4096)  # outcomes of a row that a program searches at a time
+STAGES = tl.constexpr(3)  # of reading ahead
+_ROUNDING = tl.constexpr(2.0**-24)  # of an operation in float32, at most
+_MUCH = tl.constexpr(16.0)
+_STEADY = tl.constexpr(1e-3)  # change of G over four slopes that have few corners between them
+_NEARLY = tl.constexpr(5e-6)  # distance of Newton's steps from both ends at which their curve is accepted then
+_MORE = tl.constexpr(16)  # roundings of products, beyond those of sums
+_TOTAL = tl.constexpr(float(1 << 62))
+_SURELY_WHOLE = tl.constexpr(float(1 << 62) * (1.0 + 2.0**-30))  # also after a sum in float64
+_SURELY_PAST = tl.constexpr(1.5 * (1 << 62))  # a rough sum above this is beyond 2^62; one below fits 63 bits
 
 
 @triton.jit
@@ -96,89 +112,147 @@ def _add_up(one, other):
 
 
 @triton.jit
-def _unit_of(sums, rest, units, UNITS: tl.constexpr):
-    """(the unit in which `rest` falls, or their number; the sum before it; the sum of all)."""
-    numbers = tl.arange(0, UNITS)
-    ends = tl.associative_scan(tl.load(sums + numbers, mask=numbers < units, other=0, cache_modifier=".cg"), 0, _add_up)
+def _find_portion(start, end, rest, PORTIONS: tl.constexpr):
+    """(the portion on which `rest` falls in the sums of end - start, or their number; the integer within that portion, or the remainder)."""
+    ends = tl.associative_scan(tl.minimum(end - start, WHOLE - 1), 0, _add_up)
     passed = ends <= rest
-    at = tl.sum((passed & (numbers < units)).to(tl.int32), 0)
-    return at, tl.max(tl.where(passed, ends, 0), 0), tl.max(ends, 0)
+    portion = tl.sum(passed.to(tl.int32), 0)
+    rest -= tl.max(tl.where(passed, ends, 0), 0)
+    return portion, rest + tl.sum(tl.where(tl.arange(0, PORTIONS) == portion, start, 0), 0)
 
 
 @triton.jit
-def _find_outcome_together(
-    PART: tl.constexpr,
-    p, size, units, split, part, rest, out, spans, counter, phase, p_shift, p_scale, steep, lift, lower, upper,
-    LOGITS: tl.constexpr, BLOCK: tl.constexpr, UNITS: tl.constexpr,
-):  # fmt: skip
-    """As `find_outcome` on a whole row, by the programs of a group: each sums its units, and the one with the unit in which `rest` falls
-    stores the outcome. Returns the remainder beyond the end, or -1 if there is an outcome.
+def _of_slope(slope, before, one, of_one, two, of_two, three, of_three, four, of_four):
+    """What is known of every portion at a slope: if it is one of the four, what belongs to that; else what was known before."""
+    return tl.where(
+        slope == one,
+        of_one,
+        tl.where(slope == two, of_two, tl.where(slope == three, of_three, tl.where(slope == four, of_four, before))),
+    )
+
+
+@triton.jit
+def _totals_between(slope, low, known_low, f_low, g_low, high, known_high, f_high, g_high):
+    """F up to Z of every portion at a slope, by Newton's steps from the ends of a bracket, of which at least one is known.
+
+    The step from an end that is much nearer is taken. Otherwise F of a portion with one corner between the ends is the smaller or the
+    larger of the two steps, by the kind of corner.
     """
-    none = p_shift * 0.0
-    most = tl.full((1,), WHOLE - 1, tl.int64)  # larger sums count as this
-    every = spans + (phase % 2) * UNITS
-    for unit in range(part, units, split):
-        found, left = find_outcome(
-            PART, p, p, unit * UNIT, tl.minimum(size, unit * UNIT + UNIT), most, p_shift, none, p_scale, p_scale, steep, lift, none, none,
-            lower, upper, False, LOGITS, BLOCK,
-        )  # fmt: skip
-        tl.store(every + unit + tl.arange(0, 1), tl.where(found < 0, most - left, most))
-    wait_for_group(counter, phase, split)
-    at, before, total = _unit_of(every, rest, units, UNITS)
-    if (at < units) & (at % split == part):
-        found, left = find_outcome(
-            PART, p, p, at * UNIT, tl.minimum(size, at * UNIT + UNIT), rest - before, p_shift, none, p_scale, p_scale, steep, lift,
-            none, none, lower, upper, False, LOGITS, BLOCK,
-        )  # fmt: skip
-        tl.store(out + tl.arange(0, 1), found)
-    return tl.where(at < units, -1, rest - total)
+    up = f_low + g_low * (slope - low)
+    down = f_high - g_high * (high - slope)
+    between = tl.where(g_low > g_high, tl.minimum(up, down), tl.maximum(up, down))
+    only_up = (known_high == 0) | (_MUCH * (slope - low) < high - slope)
+    only_down = (known_low == 0) | (_MUCH * (high - slope) < slope - low)
+    return tl.where(only_up, up, tl.where(only_down, down, between))
 
 
-@triton.jit(do_not_specialize=["m_step"])
-def pick(
-    p,
-    m,
-    words,
-    solved,
-    out,
-    reals,
-    whole,
-    size,
-    stride,
-    m_step,
-    p_scale,
-    m_scale,
-    LOGITS: tl.constexpr,
-    BLOCK: tl.constexpr,
+@triton.jit
+def _bound_portions(z, base, ratio, each, additions):
+    """Of portions of at most `each` outcomes: (at most sum L, at least sum L, at most sum U), as integers, from their sums z of masses.
+
+    z was rounded `additions` times, L and U are rounded down, and every product is rounded. Without mass all three are 0.
+    """
+    ideal = z.to(tl.float64) * base.to(tl.float64)
+    slack = ideal * (additions.to(tl.float64) * _ROUNDING) + (each + 1)
+    under = tl.maximum(ideal - slack, 0.0)
+    most = tl.maximum(under * (ratio.to(tl.float64) * (1.0 - 2.0 * _ROUNDING)) - (each + 1), 0.0)
+    some = z > 0.0
+    return (
+        tl.where(some, tl.floor(under), 0.0).to(tl.int64), tl.where(some, tl.ceil(ideal + slack), 0.0).to(tl.int64),
+        tl.where(some, tl.minimum(tl.floor(most), _TOTAL), 0.0).to(tl.int64),
+    )  # fmt: skip
+
+
+@triton.jit
+def _add_bounds(
+    surely, least, wanted, wanted_roughly, fullest_roughly, crossed,
+    surely_more, least_more, wanted_more, wanted_more_roughly, fullest_more_roughly, crossed_more,
+):  # fmt: skip
+    return (
+        surely + surely_more, least + least_more, wanted + wanted_more, wanted_roughly + wanted_more_roughly,
+        fullest_roughly + fullest_more_roughly, crossed + crossed_more,
+    )  # fmt: skip
+
+
+@triton.jit
+def _find_outcome_in_lane(
+    p, m, lane, size, at, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio,
+    LOGITS: tl.constexpr, LANES: tl.constexpr, EACH: tl.constexpr,
+):  # fmt: skip
+    """The outcome of an integer below the total of a lane, which has at most EACH columns."""
+    columns = lane + tl.arange(0, EACH) * LANES
+    inside = columns < size
+    p_mass = mass(load_numbers(p + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
+    m_mass = mass(load_numbers(m + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
+    low, high, excess = integers(p_mass, m_mass, inside, steep, lift, base, ratio, ratio, ratio, True)
+    low_sum, excess_sum, excess_roughly = tl.reduce((low, excess, excess.to(tl.float32)), 0, _add_three)
+    excess_sum = tl.where(excess_roughly > _SURELY_PAST, WHOLE, excess_sum)
+    rest = at - low_sum
+    part = tl.where(rest < 0, low, tl.where(rest < excess_sum, excess, high - low - excess))
+    rest = tl.where(rest < 0, at, tl.where(rest < excess_sum, rest, rest - excess_sum))
+    ends = tl.cumsum(part, 0)  # overflows occur only behind the outcome
+    return tl.min(tl.where(ends > rest, columns, size), 0).to(tl.int64)
+
+
+@triton.jit
+def _add_three(a, b, c, a_more, b_more, c_more):
+    return a + a_more, b + b_more, c + c_more
+
+
+@triton.jit
+def _find_outcome_in_row(
+    p, m, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS: tl.constexpr
 ):
-    """Find the outcome of each row over a reference, by its integer."""
-    row = tl.program_id(0).to(tl.int64)
-    drawn = word_to_integer(tl.load(words + row + tl.arange(0, 1)))
-    p_row = p + row * stride
-    m_row = m + row * m_step * stride
-    steep = tl.load(solved + row * COLUMNS + SLOPE).to(tl.float32)
-    lift = tl.load(solved + row * COLUMNS + LIFT).to(tl.float32)
-    base = tl.load(solved + row * COLUMNS + BASE).to(tl.float32)
-    p_shift = tl.load(solved + row * COLUMNS + P_SHIFT).to(tl.float32)
-    m_shift = tl.load(solved + row * COLUMNS + M_SHIFT).to(tl.float32)
-    ratio = tl.load(reals + 2).to(tl.float32)
-    found = tl.full((1,), -1, tl.int64)
-    if tl.max(drawn, 0) < tl.load(whole + 1):
-        found, left = find_outcome(
-            0, p_row, m_row, 0, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, ratio, ratio,
-            True, LOGITS, BLOCK,
-        )  # fmt: skip
+    """The outcome of an integer in a row over a reference that is drawn as a single portion."""
+    found, rest = find_outcome(
+        0, p, m, 0, size, drawn + tl.zeros((1,), tl.int64), p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, ratio, ratio,
+        True, LOGITS, SEARCHED,
+    )  # fmt: skip
     if tl.max(found, 0) < 0:
-        found, left = find_outcome(
-            1, p_row, m_row, 0, size, -drawn + (WHOLE - 1), p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, ratio, ratio,
-            True, LOGITS, BLOCK,
-        )  # fmt: skip
-        if tl.max(found, 0) < 0:
-            found, left = find_outcome(
-                2, p_row, m_row, 0, size, left, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, ratio, ratio,
-                True, LOGITS, BLOCK,
-            )  # fmt: skip
-    tl.store(out + row + tl.arange(0, 1), found)
+        found, rest = find_outcome(
+            1,
+            p,
+            m,
+            0,
+            size,
+            rest,
+            p_shift,
+            m_shift,
+            p_scale,
+            m_scale,
+            steep,
+            lift,
+            base,
+            ratio,
+            ratio,
+            ratio,
+            True,
+            LOGITS,
+            SEARCHED,
+        )
+    if tl.max(found, 0) < 0:
+        found, rest = find_outcome(
+            2,
+            p,
+            m,
+            0,
+            size,
+            rest,
+            p_shift,
+            m_shift,
+            p_scale,
+            m_scale,
+            steep,
+            lift,
+            base,
+            ratio,
+            ratio,
+            ratio,
+            True,
+            LOGITS,
+            SEARCHED,
+        )
+    return tl.max(found, 0)
 
 
 @triton.jit(do_not_specialize=["m_step"])
@@ -214,8 +288,10 @@ def write(
 
 
 _FAR = tl.constexpr(60.0)  # powers of two by which a mass may exceed the assumed largest
-_NEARBY = tl.constexpr(1.08)  # factors around the slope of a sample
-_AROUND = tl.constexpr(1.5)
+_WIDEST = tl.constexpr(1e30)  # B/b at most: effectively infinite, but finite times a mass
+_ENOUGH_OF_A_SAMPLE = tl.constexpr(0.01)  # a bracket of its slope, which is farther from that of the row
+_NEARBY = tl.constexpr(1.05)  # factors around the slope of a sample
+_AROUND = tl.constexpr(1.25)
 
 
 @triton.jit(do_not_specialize=["parts", "drawing", "listing"])
@@ -288,11 +364,50 @@ def draw_shared(words, out, whole, rows, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def _load_unchecked(places, inside, LOGITS: tl.constexpr):
+    """As `load_numbers`, but NaN stays among logits: `_see` finds it."""
+    if LOGITS:
+        found = tl.load(places, mask=inside, other=float("-inf")).to(tl.float32)
+    else:
+        found = load_numbers(places, inside, LOGITS)
+    return found
+
+
+@triton.jit
+def _see(one, other, LOGITS: tl.constexpr):
+    """What `acceptable` takes of two sets of numbers: the larger logit, or NaN if there is any; or the sum of probabilities."""
+    return _larger(one, other) if LOGITS else one + other
+
+
+@triton.jit
+def _larger(one, other):
+    return tl.maximum(one, other, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _see_all(seen, LOGITS: tl.constexpr):
+    """What `acceptable` takes of all lanes."""
+    return tl.reduce(seen, 0, _larger) if LOGITS else tl.sum(seen, 0)
+
+
+@triton.jit
+def _add_clipped(f, g, p_mass, low, high, slope):
+    """F up to Z and G at a slope, with one more outcome in each lane."""
+    value = p_mass * slope
+    clipped = tl.minimum(tl.maximum(value, low), high)
+    return f + clipped, tl.where(clipped == value, g + p_mass, g)
+
+
+@triton.jit
 def _scan_row(
     p, m, start, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One pass over a row from `start` on: F and G at four slopes, Z, and the inputs of `acceptable` for both tensors."""
+    """One pass over a row from `start` on, for each lane: F up to Z and G at four slopes, Z, and what `acceptable` takes.
+
+    F is summed up divided by b, since that saves a product for each number.
+    """
+    one, two, three, four, widest = one / b, two / b, three / b, four / b, tl.minimum(B / b, _WIDEST)
     f_one = tl.zeros((BLOCK,), tl.float32)
     g_one = tl.zeros((BLOCK,), tl.float32)
     f_two = tl.zeros((BLOCK,), tl.float32)
@@ -303,46 +418,72 @@ def _scan_row(
     g_four = tl.zeros((BLOCK,), tl.float32)
     z = tl.zeros((BLOCK,), tl.float32)
     p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
-    m_seen = tl.full((BLOCK,), float("-inf"), tl.float32)
-    for first in range(start, size, DEPTH * BLOCK):
-        columns = first + tl.arange(0, DEPTH)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+    m_seen = p_seen
+    whole = start + (size - start) // (DEPTH * BLOCK) * (DEPTH * BLOCK)
+    for first in tl.range(start, whole, DEPTH * BLOCK, num_stages=STAGES):
+        for depth in tl.static_range(DEPTH):
+            columns = first + depth * BLOCK + tl.arange(0, BLOCK)
+            p_numbers = _load_unchecked(p + columns, True, LOGITS)
+            m_numbers = _load_unchecked(m + columns, True, LOGITS) if REFERENCE else tl.full((BLOCK,), 1.0, tl.float32)
+            f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen = _scan_numbers(
+                p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
+                f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE, LOGITS,
+            )  # fmt: skip
+    for first in range(whole, size, BLOCK):
+        columns = first + tl.arange(0, BLOCK)
         inside = columns < size
-        p_numbers = load_numbers(p + columns, inside, LOGITS)
-        if REFERENCE:
-            m_numbers = load_numbers(m + columns, inside, LOGITS)
-            m_mass = mass(m_numbers, m_shift, m_scale, LOGITS)
-            m_seen = tl.maximum(m_seen, tl.max(m_numbers, 0))
-        else:
-            m_mass = tl.where(inside, 1.0, 0.0)
-        if LOGITS:
-            p_seen = tl.maximum(p_seen, tl.max(p_numbers, 0))
-        else:
-            p_seen += tl.sum(p_numbers, 0)
-        p_mass = mass(p_numbers, p_shift, p_scale, LOGITS)
-        low = m_mass * b
-        high = m_mass * B
-        z += tl.sum(m_mass, 0)
-        kept, open_mass = clip_masses(p_mass, low, high, one)
-        f_one += tl.sum(kept, 0)
-        g_one += tl.sum(open_mass, 0)
-        kept, open_mass = clip_masses(p_mass, low, high, two)
-        f_two += tl.sum(kept, 0)
-        g_two += tl.sum(open_mass, 0)
-        kept, open_mass = clip_masses(p_mass, low, high, three)
-        f_three += tl.sum(kept, 0)
-        g_three += tl.sum(open_mass, 0)
-        kept, open_mass = clip_masses(p_mass, low, high, four)
-        f_four += tl.sum(kept, 0)
-        g_four += tl.sum(open_mass, 0)
-    total = tl.sum(z, 0)
-    p_whole = tl.max(p_seen, 0) if LOGITS else tl.sum(p_seen, 0)
-    m_whole = tl.max(m_seen, 0) if LOGITS else total
-    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums(
-        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
-    )
-    return (
-        f_one - total, g_one, f_two - total, g_two, f_three - total, g_three, f_four - total, g_four, total, p_whole, m_whole,
-    )  # fmt: skip
+        p_numbers = _load_unchecked(p + columns, inside, LOGITS)
+        m_numbers = _load_unchecked(m + columns, inside, LOGITS) if REFERENCE else tl.where(inside, 1.0, 0.0)
+        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen = _scan_numbers(
+            p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
+            f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE, LOGITS,
+        )  # fmt: skip
+    return f_one * b, g_one, f_two * b, g_two, f_three * b, g_three, f_four * b, g_four, z, p_seen, m_seen
+
+
+@triton.jit
+def _scan_numbers(
+    p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
+    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE: tl.constexpr, LOGITS: tl.constexpr,
+):  # fmt: skip
+    """The sums of `_scan_row` with one more number in each lane."""
+    p_seen = _see(p_seen, p_numbers, LOGITS)
+    p_mass = mass(p_numbers, p_shift, p_scale, LOGITS)
+    if REFERENCE:
+        m_seen = _see(m_seen, m_numbers, LOGITS)
+        m_mass = mass(m_numbers, m_shift, m_scale, LOGITS)
+    else:
+        m_mass = m_numbers
+    z += m_mass
+    high = m_mass * widest
+    f_one, g_one = _add_clipped(f_one, g_one, p_mass, m_mass, high, one)
+    f_two, g_two = _add_clipped(f_two, g_two, p_mass, m_mass, high, two)
+    f_three, g_three = _add_clipped(f_three, g_three, p_mass, m_mass, high, three)
+    f_four, g_four = _add_clipped(f_four, g_four, p_mass, m_mass, high, four)
+    return f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen
+
+
+@triton.jit
+def _check_row(p, m, size, m_shift, m_scale, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
+    """As `_scan_row` over a reference, without slopes; z is added up in the same order."""
+    z = tl.zeros((BLOCK,), tl.float32)
+    p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
+    m_seen = p_seen
+    whole = size // (DEPTH * BLOCK) * (DEPTH * BLOCK)
+    for first in tl.range(0, whole, DEPTH * BLOCK, num_stages=STAGES):
+        for depth in tl.static_range(DEPTH):
+            columns = first + depth * BLOCK + tl.arange(0, BLOCK)
+            p_seen = _see(p_seen, _load_unchecked(p + columns, True, LOGITS), LOGITS)
+            m_numbers = _load_unchecked(m + columns, True, LOGITS)
+            m_seen = _see(m_seen, m_numbers, LOGITS)
+            z += mass(m_numbers, m_shift, m_scale, LOGITS)
+    for first in range(whole, size, BLOCK):
+        columns = first + tl.arange(0, BLOCK)
+        p_seen = _see(p_seen, _load_unchecked(p + columns, columns < size, LOGITS), LOGITS)
+        m_numbers = _load_unchecked(m + columns, columns < size, LOGITS)
+        m_seen = _see(m_seen, m_numbers, LOGITS)
+        z += mass(m_numbers, m_shift, m_scale, LOGITS)
+    return z, p_seen, m_seen
 
 
 @triton.jit
@@ -376,30 +517,34 @@ def _guess_slope(p_mass, m_mass, b, B):
             low, f_low, g_low, high, f_high, g_high, one, f_one - z, g_one, two, f_two - z, g_two, three, f_three - z, g_three,
             four, f_four - z, g_four, going,
         )  # fmt: skip
-        one, two, three, four, best, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn)
-        going = (right == 0) & (low < LARGEST)
+        one, two, three, four, best, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn, _NEARLY)
+        going = (right == 0) & (low < LARGEST) & (high - low > _ENOUGH_OF_A_SAMPLE * high)
         turn += 1
     return best
 
 
-@triton.jit(do_not_specialize=["m_step", "rows", "most"])
+@triton.jit(do_not_specialize=["m_step", "rows", "most", "keep"])
 def solve(
-    p, m, listed, counts, words, solved, out, bad, reals, whole, sums, spans, counters, size, stride, m_step, p_scale, m_scale,
-    p_tolerance, m_tolerance, sample_step, rows, most,
+    p, m, listed, counts, words, solved, portions, out, bad, reals, whole, sums, counters, size, stride, m_step, p_scale, m_scale,
+    p_tolerance, m_tolerance, sample_step, rows, most, keep,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLED: tl.constexpr,
-    UNITS: tl.constexpr,
+    UNITS: tl.constexpr, EACH: tl.constexpr,
 ):  # fmt: skip
-    """Find slope, lift and scales of each row over a reference, which is checked too; or of each listed row, and its outcome.
+    """Find slope, lift and outcome of each row over a reference, which is checked too, or of each listed row.
 
     There are `rows` of them; a negative number stands for the one in `counts`. Over a reference one program solves one row. Otherwise the
-    programs form groups of a power of two up to `most`, as large as the number of rows allows. All programs run at once.
+    programs form groups of a power of two up to `most`, as large as the number of rows allows. All programs run at once. If `keep` is not 0,
+    bounds and totals of the portions are stored.
     """
     b = tl.load(reals + 0).to(tl.float32)
     B = tl.load(reals + 1).to(tl.float32)
+    ratio = tl.load(reals + 2).to(tl.float32)
     share = tl.load(reals + 3).to(tl.float32)  # 2^62 b
     lower = tl.load(reals + 4)
     upper = tl.load(reals + 5)
     units = tl.cdiv(size, UNIT)
+    PORTIONS: tl.constexpr = BLOCK if REFERENCE else UNITS
+    numbers_of_portions = tl.arange(0, PORTIONS)
     tasks = rows
     if rows < 0:
         tasks = tl.load(counts).to(tl.int32)
@@ -411,14 +556,10 @@ def solve(
     part = tl.program_id(0) % split
     counter = counters + group * 2
     sums += group * 2 * UNITS * 16
-    spans += group * 2 * UNITS
     phase = group * 0
     zero = b * 0.0
     for task in range(tl.where(group < groups, group, tasks), tasks, groups):
-        if REFERENCE:
-            row = zero.to(tl.int64) + task
-        else:
-            row = tl.load(listed + task)
+        row = tl.load(listed + task)
         drawn = word_to_integer(tl.load(words + row))
         solving = drawn >= tl.load(whole + 2)
         p_row = p + row * stride
@@ -445,20 +586,40 @@ def solve(
         good = row >= 0
         going = row >= 0
         again = row >= 0  # whether the shifts, and so F, may still change
+        f_below = tl.zeros((PORTIONS,), tl.float32)  # F up to Z, and G, of every portion at the ends of the bracket
+        g_below = f_below
+        f_above = f_below
+        g_above = f_below
+        if REFERENCE:
+            z_portions = tl.zeros((PORTIONS,), tl.float32)
+        else:
+            z_portions = tl.minimum(tl.maximum(size - numbers_of_portions * UNIT, 0), UNIT).to(tl.float32)
         turn = 0
         while (turn < TURNS) & going:
             if REFERENCE:
-                f_one_all, g_one_all, f_two_all, g_two_all, f_three_all, g_three_all, f_four_all, g_four_all, z_all, p_all, m_all = _scan_row(
-                    p_row, m_row, 0, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four, REFERENCE, LOGITS, DEPTH, BLOCK,
-                )  # fmt: skip
+                if solving:
+                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = _scan_row(
+                        p_row, m_row, 0, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
+                        REFERENCE, LOGITS, DEPTH, BLOCK,
+                    )  # fmt: skip
+                else:
+                    f_one, g_one, f_two, g_two = f_below, f_below, f_below, f_below
+                    f_three, g_three, f_four, g_four = f_below, f_below, f_below, f_below
+                    z_now, p_seen, m_seen = _check_row(p_row, m_row, size, m_shift, m_scale, LOGITS, DEPTH, BLOCK)
+                z_portions = tl.where(again, z_now, z_portions)
+                p_all = _see_all(p_seen, LOGITS)
+                m_all = _see_all(m_seen, LOGITS)
             else:
                 every = sums + (phase % 2) * UNITS * 16
                 for unit in range(part, units, split):
-                    mine = every + unit * 16
                     f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = _scan_row(
                         p_row, m_row, unit * UNIT, tl.minimum(size, unit * UNIT + UNIT), p_shift, m_shift, p_scale, m_scale, b, B,
                         one, two, three, four, REFERENCE, LOGITS, DEPTH, BLOCK,
                     )  # fmt: skip
+                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums(
+                        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
+                    )
+                    mine = every + unit * 16
                     tl.store(mine + 0, f_one)
                     tl.store(mine + 1, g_one)
                     tl.store(mine + 2, f_two)
@@ -467,33 +628,27 @@ def solve(
                     tl.store(mine + 5, g_three)
                     tl.store(mine + 6, f_four)
                     tl.store(mine + 7, g_four)
-                    tl.store(mine + 8, z_now)
-                    tl.store(mine + 9, p_seen)
-                    tl.store(mine + 10, m_seen)
+                    tl.store(mine + 8, _see_all(p_seen, LOGITS))
                 wait_for_group(counter, phase, split)
                 phase += 1
-                table = tl.arange(0, 16)[:, None] + tl.arange(0, UNITS)[None, :] * 16
-                known = (tl.arange(0, 16) < 11)[:, None] & (tl.arange(0, UNITS) < units)[None, :]
-                found_sums = tl.load(every + table, mask=known, other=0.0, cache_modifier=".cg")
-                which = tl.arange(0, 16)
-                totals = tl.sum(found_sums, 1)
-                f_one_all = tl.sum(tl.where(which == 0, totals, 0.0), 0)
-                g_one_all = tl.sum(tl.where(which == 1, totals, 0.0), 0)
-                f_two_all = tl.sum(tl.where(which == 2, totals, 0.0), 0)
-                g_two_all = tl.sum(tl.where(which == 3, totals, 0.0), 0)
-                f_three_all = tl.sum(tl.where(which == 4, totals, 0.0), 0)
-                g_three_all = tl.sum(tl.where(which == 5, totals, 0.0), 0)
-                f_four_all = tl.sum(tl.where(which == 6, totals, 0.0), 0)
-                g_four_all = tl.sum(tl.where(which == 7, totals, 0.0), 0)
-                z_all = tl.sum(tl.where(which == 8, totals, 0.0), 0)
-                if LOGITS:
-                    largest = tl.max(tl.where(known, found_sums, float("-inf")), 1)
-                    p_all = tl.max(tl.where(which == 9, largest, float("-inf")), 0)
-                    m_all = tl.max(tl.where(which == 10, largest, float("-inf")), 0)
-                else:
-                    p_all = tl.sum(tl.where(which == 9, totals, 0.0), 0)
-                    m_all = tl.sum(tl.where(which == 10, totals, 0.0), 0)
-            z = tl.where(again, z_all, z)  # from the first pass with these shifts: independent of the client
+                known = numbers_of_portions < units
+                every += numbers_of_portions * 16
+                f_one = tl.load(every + 0, mask=known, other=0.0, cache_modifier=".cg")
+                g_one = tl.load(every + 1, mask=known, other=0.0, cache_modifier=".cg")
+                f_two = tl.load(every + 2, mask=known, other=0.0, cache_modifier=".cg")
+                g_two = tl.load(every + 3, mask=known, other=0.0, cache_modifier=".cg")
+                f_three = tl.load(every + 4, mask=known, other=0.0, cache_modifier=".cg")
+                g_three = tl.load(every + 5, mask=known, other=0.0, cache_modifier=".cg")
+                f_four = tl.load(every + 6, mask=known, other=0.0, cache_modifier=".cg")
+                g_four = tl.load(every + 7, mask=known, other=0.0, cache_modifier=".cg")
+                nothing = float("-inf") if LOGITS else 0.0
+                p_all = _see_all(tl.load(every + 8, mask=known, other=nothing, cache_modifier=".cg"), LOGITS)
+                m_all = p_all
+            f_one_all, g_one_all, f_two_all, g_two_all, f_three_all, g_three_all, f_four_all, g_four_all = reduce_sums(
+                f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
+            )
+            z_all = tl.sum(z_portions, 0)  # from the first pass with these shifts: independent of the client
+            z = z_all
             good = acceptable(p_all, p_tolerance, LOGITS)
             if REFERENCE:
                 good = good & acceptable(m_all, m_tolerance, LOGITS)
@@ -508,10 +663,17 @@ def solve(
             again = p_far | m_far
             usable = again == 0
             low, f_low, g_low, high, f_high, g_high = narrow_bracket(
-                low, f_low, g_low, high, f_high, g_high, one, f_one_all, g_one_all, two, f_two_all, g_two_all,
-                three, f_three_all, g_three_all, four, f_four_all, g_four_all, usable,
+                low, f_low, g_low, high, f_high, g_high, one, f_one_all - z, g_one_all, two, f_two_all - z, g_two_all,
+                three, f_three_all - z, g_three_all, four, f_four_all - z, g_four_all, usable,
             )  # fmt: skip
-            one, two, three, four, slope, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn)
+            f_below = _of_slope(low, f_below, one, f_one, two, f_two, three, f_three, four, f_four)
+            g_below = _of_slope(low, g_below, one, g_one, two, g_two, three, g_three, four, g_four)
+            f_above = _of_slope(high, f_above, one, f_one, two, f_two, three, f_three, four, f_four)
+            g_above = _of_slope(high, g_above, one, g_one, two, g_two, three, g_three, four, g_four)
+            most_open = tl.maximum(tl.maximum(g_one_all, g_two_all), tl.maximum(g_three_all, g_four_all))
+            least_open = tl.minimum(tl.minimum(g_one_all, g_two_all), tl.minimum(g_three_all, g_four_all))
+            wide = tl.where(most_open - least_open <= _STEADY * most_open, _NEARLY, 0.0)  # else corners may cancel out
+            one, two, three, four, slope, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn, wide)
             if again:  # a number is far larger than the sample: start anew from there
                 p_shift = tl.where(p_far, p_all, p_shift)
                 m_shift = tl.where(m_far, m_all, m_shift)
@@ -520,7 +682,7 @@ def solve(
             turn += 1
         if good == 0:
             tl.store(bad, 1)
-        slope, lift = settle_slope(solving, slope, low, f_low, z, b, B)  # all programs of a group store the same
+        slope, lift = settle_slope(solving, slope, low, f_low, z, b, B)  # all programs of a group find the same
         steep = factor_to_total(slope, z if REFERENCE else tl.load(reals + 6), REFERENCE)
         base = share / z
         tl.store(solved + row * COLUMNS + SLOPE, steep.to(tl.float64))
@@ -528,19 +690,97 @@ def solve(
         tl.store(solved + row * COLUMNS + BASE, base.to(tl.float64))
         tl.store(solved + row * COLUMNS + P_SHIFT, (p_shift * 1.0).to(tl.float64))
         tl.store(solved + row * COLUMNS + M_SHIFT, (m_shift * 1.0).to(tl.float64))
-        if not REFERENCE:
-            rest = drawn - tl.load(whole + 1) + tl.zeros((1,), tl.int64)
-            left = _find_outcome_together(
-                1, p_row, size, units, split, part, rest, out + row, spans, counter, phase, p_shift, p_scale, steep, lift, lower, upper,
-                LOGITS, DEPTH * BLOCK, UNITS,
+        totals = _totals_between(
+            slope, low, f_low > -UNKNOWN, f_below, g_below, high, f_high < UNKNOWN, f_above, g_above
+        )
+        at_ceiling = (totals - b * z_portions) / (B - b)
+        totals = tl.where(lift > 0.0, B * at_ceiling + (b * lift) * (z_portions - at_ceiling), totals)
+        wanted = (totals.to(tl.float64) * (_TOTAL / z.to(tl.float64))).to(tl.int64)
+        if REFERENCE:
+            each = tl.cdiv(size, BLOCK)
+            surely, least, fullest = _bound_portions(z_portions, base, ratio, each, each + _MORE)
+        else:
+            columns_of_portions = tl.minimum(tl.maximum(size - numbers_of_portions * UNIT, 0), UNIT)
+            least = columns_of_portions * lower.to(tl.int64)
+            fullest = tl.where(
+                z_portions * upper < _SURELY_WHOLE, tl.minimum(columns_of_portions * upper.to(tl.int64), WHOLE), WHOLE
+            )
+            surely = least
+        wanted = tl.minimum(tl.maximum(wanted, least), fullest)
+        shown = least
+        if REFERENCE:
+            surely_sum, least_sum, wanted_sum, wanted_roughly, fullest_roughly, crossed = tl.reduce(
+                (surely, least, wanted, wanted.to(tl.float64), fullest.to(tl.float64), (fullest < least).to(tl.int32)), 0, _add_bounds
             )  # fmt: skip
-            phase += 1
-            if tl.max(left, 0) >= 0:
-                _find_outcome_together(
-                    2, p_row, size, units, split, part, left, out + row, spans, counter, phase, p_shift, p_scale, steep, lift, lower, upper,
-                    LOGITS, DEPTH * BLOCK, UNITS,
+            wanted_sum = tl.where(wanted_roughly > _SURELY_PAST, WHOLE, wanted_sum)
+            whole_row = (
+                (crossed > 0)
+                | (surely_sum < tl.load(whole + 2))
+                | (least_sum > WHOLE)
+                | (fullest_roughly < _SURELY_WHOLE)
+            )
+            shown = tl.where(whole_row, -1, least)
+        if keep != 0:
+            kept = portions + row * 4 * PORTIONS + numbers_of_portions
+            tl.store(kept, surely)
+            tl.store(kept + PORTIONS, shown)
+            tl.store(kept + 2 * PORTIONS, wanted)
+            tl.store(kept + 3 * PORTIONS, fullest)
+        if REFERENCE:
+            if whole_row:
+                found = _find_outcome_in_row(
+                    p_row, m_row, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS
+                )
+            else:
+                start = tl.where(
+                    drawn < surely_sum,
+                    0,
+                    tl.where(drawn < least_sum, surely, tl.where(drawn < wanted_sum, least, wanted)),
+                )
+                end = tl.where(
+                    drawn < surely_sum,
+                    surely,
+                    tl.where(drawn < least_sum, least, tl.where(drawn < wanted_sum, wanted, fullest)),
+                )
+                before = tl.where(drawn < least_sum, surely_sum, tl.where(drawn < wanted_sum, least_sum, wanted_sum))
+                portion, at = _find_portion(start, end, drawn - tl.where(drawn < surely_sum, 0, before), PORTIONS)
+                found = _find_outcome_in_lane(
+                    p_row,
+                    m_row,
+                    portion,
+                    size,
+                    at,
+                    p_shift,
+                    m_shift,
+                    p_scale,
+                    m_scale,
+                    steep,
+                    lift,
+                    base,
+                    ratio,
+                    LOGITS,
+                    BLOCK,
+                    EACH,
+                )
+            tl.store(out + row, found)
+        else:
+            portion, at = _find_portion(least * 0, wanted - least, drawn - tl.load(whole + 1), PORTIONS)
+            if portion == PORTIONS:
+                portion, at = _find_portion(wanted - least, fullest - least, at, PORTIONS)
+            if portion % split == part:
+                first = portion * UNIT
+                end = tl.minimum(size, first + UNIT)
+                rest = at + tl.zeros((1,), tl.int64)
+                found, rest = find_outcome(
+                    1, p_row, p_row, first, end, rest, p_shift, zero, p_scale, p_scale, steep, lift, zero, zero, lower, upper,
+                    False, LOGITS, DEPTH * BLOCK,
                 )  # fmt: skip
-                phase += 1
+                if tl.max(found, 0) < 0:
+                    found, rest = find_outcome(
+                        2, p_row, p_row, first, end, rest, p_shift, zero, p_scale, p_scale, steep, lift, zero, zero, lower, upper,
+                        False, LOGITS, DEPTH * BLOCK,
+                    )  # fmt: skip
+                tl.store(out + row + tl.arange(0, 1), found)
     if not REFERENCE:
         tl.debug_barrier()
         if group < groups:

@@ -20,8 +20,10 @@ SLOPE, LIFT, BASE, P_SHIFT, M_SHIFT = (
 )  # columns of the state of solved rows
 COLUMNS = tl.constexpr(5)
 _NEAR = tl.constexpr(1e-6)  # accepted error of the sum at a slope
-_AGREEING = tl.constexpr(3e-5)  # distance of the steps from both ends at which the curve through both is accepted,
-_NARROW = tl.constexpr(0.02)  # if the ends are at most this far apart
+_AGREEING = tl.constexpr(
+    3e-5
+)  # distance of the steps from both ends of a narrow bracket at which the curve through both is accepted
+_NARROW = tl.constexpr(0.005)  # distance of these ends
 WHOLE = tl.constexpr(1 << 62)
 _TOTAL = tl.constexpr(float(1 << 62))
 _SURELY_PAST = tl.constexpr(1.5 * (1 << 62))  # a float32 sum above this is beyond 2^62; one below fits 63 bits
@@ -119,11 +121,12 @@ def narrow_by_slope(low, f_low, g_low, high, f_high, g_high, slope, f, g, which)
 
 
 @triton.jit
-def propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn):
+def propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn, wide):
     """(four slopes to evaluate next, the best one so far, whether it is accepted).
 
     Newton's steps from both ends are right if there is one corner between them. Slopes on either side of the cubic through both ends are
-    nearly right if there are many. Every fourth turn the bracket is halved, on a logarithmic scale.
+    nearly right if there are many. Every fourth turn the bracket is halved, on a logarithmic scale. Where both steps agree, the cubic is
+    accepted: up to a distance of 3e-5 if the ends are close together, and else up to `wide`.
     """
     known = f_low > -UNKNOWN
     bounded = f_high < UNKNOWN
@@ -144,7 +147,7 @@ def propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn):
     centre = tl.where(curved, curve, tl.where(both, low + (high - low) * part, middle))
     near_low = up_serves & (-f_low <= _NEAR * z)
     near_high = down_serves & (f_high <= _NEAR * z)
-    close = tl.where(high - low <= _NARROW * high, _AGREEING, _NEAR)
+    close = tl.where(high - low <= _NARROW * high, _AGREEING, wide)
     agreeing = up_serves & down_serves & (tl.abs(up - down) <= close * down)
     pinned = both & (high - low <= _NEAR * high)
     meeting = up_serves & down_serves & (tl.abs(up - down) <= _NEAR * down)  # perhaps at a corner
