@@ -33,7 +33,7 @@ from discreet._base.numerics import exp_lower
 from discreet.errors import DiscreetError
 from discreet.release import TOTAL, SystemEntropy
 from discreet.release._randomness import FixedIntegers
-from discreet.torch import _gpu as gpu, _host as host, _long_rows as long, release, weights
+from discreet.torch import _gpu as gpu, _host as host, _portions as portions, release, weights
 from discreet.torch._host import make_terms, read_tensor_rows
 from tests.soaking import wide
 
@@ -146,11 +146,11 @@ def test_rows_are_drawn_from_the_integers_that_are_shown(
 
 @triton.jit  # type: ignore[untyped-decorator]
 def bound_portions(z, base, ratio, out, EACH: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Store what `_bound_portions` says of portions of EACH outcomes."""
+    """Store what `bound_portions` says of portions of EACH outcomes."""
     lanes = tl.arange(0, LANES)
     each = tl.load(out).to(tl.int32) * 0 + EACH
-    surely, least, fullest = long._bound_portions(
-        tl.load(z + lanes), tl.load(base), tl.load(ratio), each, each + long._MORE
+    surely, least, fullest = portions.bound_portions(
+        tl.load(z + lanes), tl.load(base), tl.load(ratio), each, each + portions.MORE_ROUNDINGS
     )
     tl.store(out + lanes, surely)
     tl.store(out + LANES + lanes, least)

@@ -3,17 +3,7 @@
 Over a uniform reference `check` reads every row once. A row whose integer falls on the part that all clients share has its outcome then, and
 the others are listed for `solve`. Over any other reference `solve` takes all rows. It finds the slope, first on a sample of the row in
 registers, then from four slopes around it on the whole row, usually in one or two passes over memory. It finds the outcome without
-another pass, because a row is drawn in two steps: first one of its portions, then an outcome of that portion.
-
-Portions. The columns of a row are cut into portions: units of UNIT columns over a uniform reference, and over any other the columns that
-one lane of the program reads. Every portion has a total V, and all totals sum to 2^62. V is the sum of the portion at the slope that was
-found, which the last pass knows nearly, clipped to what the portion can hold: sum L <= V <= sum U. Within a portion the V integers are
-assigned in this order: L of every outcome, then the excess, then the remaining room. So every outcome has between L and U integers, as
-errors of V can cost utility only.
-
-Bounds of V. Over a uniform reference sum L and sum U are known. Over any other they are bounded by the sum of the masses of the portion,
-which the first pass knows up to rounding: see `_bound_portions`. A reference of which a portion is too small for these bounds is drawn
-as a single portion. All of this depends on the reference alone.
+another pass, because a row is drawn in two steps: first one of its portions, then an outcome of that portion (`_portions`).
 
 Listed rows are solved by groups of programs. Each program sums some of the units of a row, and all add up the sums of all units in the same
 order. So the number of programs that share a row, and with it the batch, has no influence on any integer.
@@ -22,6 +12,21 @@ order. So the number of programs that share a row, and with it the batch, has no
 import triton
 import triton.language as tl
 
+from discreet.torch._portions import (
+    MORE_ROUNDINGS,
+    SURELY_PAST,
+    SURELY_WHOLE,
+    TOTAL,
+    add_bounds,
+    bound_portions,
+    find_outcome,
+    find_outcome_in_lane,
+    find_outcome_in_row,
+    find_portion,
+    known_at_slope,
+    totals_between,
+)
+from discreet.torch._row_sums import NEARLY, check_row, guess_slope, scan_row, seen_by_all
 from discreet.torch._tiles import (
     BASE,
     COLUMNS,
@@ -34,12 +39,9 @@ from discreet.torch._tiles import (
     UNKNOWN,
     WHOLE,
     acceptable,
-    clip_masses,
     divide,
     factor_to_total,
-    falls_here,
     finite,
-    first_past,
     integers,
     load_numbers,
     mass,
@@ -53,243 +55,8 @@ from discreet.torch._tiles import (
 
 UNIT = tl.constexpr(8192)  # columns: a whole number of what a program reads at a time
 MOST_PARTS = tl.constexpr(16)  # programs that check one row together
-SEARCHED = tl.constexpr(4096)  # outcomes of a row that a program searches at a time
-STAGES = tl.constexpr(3)  # of reading ahead
-_ROUNDING = tl.constexpr(2.0**-24)  # of an operation in float32, at most
-_MUCH = tl.constexpr(16.0)
 _STEADY = tl.constexpr(1e-3)  # change of G over four slopes that have few corners between them
-_NEARLY = tl.constexpr(5e-6)  # distance of Newton's steps from both ends at which their curve is accepted then
-_MORE = tl.constexpr(16)  # roundings of products, beyond those of sums
-_TOTAL = tl.constexpr(float(1 << 62))
-_SURELY_WHOLE = tl.constexpr(float(1 << 62) * (1.0 + 2.0**-30))  # also after a sum in float64
-_SURELY_PAST = tl.constexpr(1.5 * (1 << 62))  # a rough sum above this is beyond 2^62; one below fits 63 bits
-
-
-@triton.jit
-def find_outcome(
-    PART: tl.constexpr,
-    p, m, first, size, rest, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """(the outcome on which `rest` falls or -1, the remainder beyond the end) in the sums of L (PART 0), of the excess E (1), or of the
-    room above it (2), over the columns from `first` on.
-    """
-    found = tl.full((1,), -1, tl.int64)
-    first = first + size * 0  # a variable, not a constant
-    searching = first < size
-    while searching:
-        columns = first + tl.arange(0, BLOCK)
-        inside = (columns < size)[None, :]
-        if PART == 0:
-            p_mass = tl.zeros((1, BLOCK), tl.float32)
-        else:
-            p_mass = mass(load_numbers(p + columns[None, :], inside, LOGITS), p_shift, p_scale, LOGITS)
-        if REFERENCE:
-            m_mass = mass(load_numbers(m + columns[None, :], inside, LOGITS), m_shift, m_scale, LOGITS)
-        else:
-            m_mass = p_mass
-        low, high, excess = integers(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE)
-        if PART == 0:
-            part = low
-        elif PART == 1:
-            part = excess
-        else:
-            part = high - low - excess
-        sums, here = falls_here(part, rest)
-        if tl.max(here.to(tl.int32), 0) > 0:
-            found = first_past(part, rest, columns, size)
-        else:
-            rest = rest - sums
-        first += BLOCK
-        searching = (first < size) & (tl.max(found, 0) < 0)
-    return found, rest
-
-
-@triton.jit
-def _add_up(one, other):
-    """The sum of two integers, or 2^62 - 1 if it is larger."""
-    return tl.minimum(one + other, WHOLE - 1)
-
-
-@triton.jit
-def _find_portion(start, end, rest, PORTIONS: tl.constexpr):
-    """(the portion on which `rest` falls in the sums of end - start, or their number; the integer within that portion, or the remainder)."""
-    ends = tl.associative_scan(tl.minimum(end - start, WHOLE - 1), 0, _add_up)
-    passed = ends <= rest
-    portion = tl.sum(passed.to(tl.int32), 0)
-    rest -= tl.max(tl.where(passed, ends, 0), 0)
-    return portion, rest + tl.sum(tl.where(tl.arange(0, PORTIONS) == portion, start, 0), 0)
-
-
-@triton.jit
-def _of_slope(slope, before, one, of_one, two, of_two, three, of_three, four, of_four):
-    """What is known of every portion at a slope: if it is one of the four, what belongs to that; else what was known before."""
-    return tl.where(
-        slope == one,
-        of_one,
-        tl.where(slope == two, of_two, tl.where(slope == three, of_three, tl.where(slope == four, of_four, before))),
-    )
-
-
-@triton.jit
-def _totals_between(slope, low, known_low, f_low, g_low, high, known_high, f_high, g_high):
-    """F up to Z of every portion at a slope, by Newton's steps from the ends of a bracket, of which at least one is known.
-
-    The step from an end that is much nearer is taken. Otherwise F of a portion with one corner between the ends is the smaller or the
-    larger of the two steps, by the kind of corner.
-    """
-    up = f_low + g_low * (slope - low)
-    down = f_high - g_high * (high - slope)
-    between = tl.where(g_low > g_high, tl.minimum(up, down), tl.maximum(up, down))
-    only_up = (known_high == 0) | (_MUCH * (slope - low) < high - slope)
-    only_down = (known_low == 0) | (_MUCH * (high - slope) < slope - low)
-    return tl.where(only_up, up, tl.where(only_down, down, between))
-
-
-@triton.jit
-def _bound_portions(z, base, ratio, each, additions):
-    """Of portions of at most `each` outcomes: (at most sum L, at least sum L, at most sum U), as integers, from their sums z of masses.
-
-    z was rounded `additions` times, L and U are rounded down, and every product is rounded. Without mass all three are 0.
-    """
-    ideal = z.to(tl.float64) * base.to(tl.float64)
-    slack = ideal * (additions.to(tl.float64) * _ROUNDING) + (each + 1)
-    under = tl.maximum(ideal - slack, 0.0)
-    most = tl.maximum(under * (ratio.to(tl.float64) * (1.0 - 2.0 * _ROUNDING)) - (each + 1), 0.0)
-    some = z > 0.0
-    return (
-        tl.where(some, tl.floor(under), 0.0).to(tl.int64), tl.where(some, tl.ceil(ideal + slack), 0.0).to(tl.int64),
-        tl.where(some, tl.minimum(tl.floor(most), _TOTAL), 0.0).to(tl.int64),
-    )  # fmt: skip
-
-
-@triton.jit
-def _add_bounds(
-    surely, least, wanted, wanted_roughly, fullest_roughly, crossed,
-    surely_more, least_more, wanted_more, wanted_more_roughly, fullest_more_roughly, crossed_more,
-):  # fmt: skip
-    return (
-        surely + surely_more, least + least_more, wanted + wanted_more, wanted_roughly + wanted_more_roughly,
-        fullest_roughly + fullest_more_roughly, crossed + crossed_more,
-    )  # fmt: skip
-
-
-@triton.jit
-def _find_outcome_in_lane(
-    p, m, lane, size, at, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio,
-    LOGITS: tl.constexpr, LANES: tl.constexpr, EACH: tl.constexpr,
-):  # fmt: skip
-    """The outcome of an integer below the total of a lane, which has at most EACH columns."""
-    columns = lane + tl.arange(0, EACH) * LANES
-    inside = columns < size
-    p_mass = mass(load_numbers(p + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
-    m_mass = mass(load_numbers(m + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
-    low, high, excess = integers(p_mass, m_mass, inside, steep, lift, base, ratio, ratio, ratio, True)
-    low_sum, excess_sum, excess_roughly = tl.reduce((low, excess, excess.to(tl.float32)), 0, _add_three)
-    excess_sum = tl.where(excess_roughly > _SURELY_PAST, WHOLE, excess_sum)
-    rest = at - low_sum
-    part = tl.where(rest < 0, low, tl.where(rest < excess_sum, excess, high - low - excess))
-    rest = tl.where(rest < 0, at, tl.where(rest < excess_sum, rest, rest - excess_sum))
-    ends = tl.cumsum(part, 0)  # overflows occur only behind the outcome
-    return tl.min(tl.where(ends > rest, columns, size), 0).to(tl.int64)
-
-
-@triton.jit
-def _add_three(a, b, c, a_more, b_more, c_more):
-    return a + a_more, b + b_more, c + c_more
-
-
-@triton.jit
-def _find_outcome_in_row(
-    p, m, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS: tl.constexpr
-):
-    """The outcome of an integer in a row over a reference that is drawn as a single portion."""
-    found, rest = find_outcome(
-        0, p, m, 0, size, drawn + tl.zeros((1,), tl.int64), p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, ratio, ratio,
-        True, LOGITS, SEARCHED,
-    )  # fmt: skip
-    if tl.max(found, 0) < 0:
-        found, rest = find_outcome(
-            1,
-            p,
-            m,
-            0,
-            size,
-            rest,
-            p_shift,
-            m_shift,
-            p_scale,
-            m_scale,
-            steep,
-            lift,
-            base,
-            ratio,
-            ratio,
-            ratio,
-            True,
-            LOGITS,
-            SEARCHED,
-        )
-    if tl.max(found, 0) < 0:
-        found, rest = find_outcome(
-            2,
-            p,
-            m,
-            0,
-            size,
-            rest,
-            p_shift,
-            m_shift,
-            p_scale,
-            m_scale,
-            steep,
-            lift,
-            base,
-            ratio,
-            ratio,
-            ratio,
-            True,
-            LOGITS,
-            SEARCHED,
-        )
-    return tl.max(found, 0)
-
-
-@triton.jit(do_not_specialize=["m_step"])
-def write(
-    p, m, solved, lower_out, upper_out, excess_out, reals, size, stride, m_step, p_scale, m_scale,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Write L, U and E of one row and one block of columns, by the function that picks outcomes."""
-    row = tl.program_id(0).to(tl.int64)
-    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = columns < size
-    steep = tl.load(solved + row * COLUMNS + SLOPE)
-    lift = tl.load(solved + row * COLUMNS + LIFT)
-    if REFERENCE:
-        steep = steep.to(tl.float32)
-        lift = lift.to(tl.float32)
-    base = tl.load(solved + row * COLUMNS + BASE).to(tl.float32)
-    p_shift = tl.load(solved + row * COLUMNS + P_SHIFT).to(tl.float32)
-    m_shift = tl.load(solved + row * COLUMNS + M_SHIFT).to(tl.float32)
-    p_mass = mass(load_numbers(p + row * stride + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
-    if REFERENCE:
-        m_mass = mass(load_numbers(m + row * m_step * stride + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
-    else:
-        m_mass = p_mass
-    low, high, excess = integers(
-        p_mass, m_mass, inside, steep, lift, base, tl.load(reals + 2).to(tl.float32), tl.load(reals + 4), tl.load(reals + 5),
-        REFERENCE,
-    )  # fmt: skip
-    places = row * size + columns
-    tl.store(lower_out + places, low, mask=inside)
-    tl.store(upper_out + places, high, mask=inside)
-    tl.store(excess_out + places, excess, mask=inside)
-
-
 _FAR = tl.constexpr(60.0)  # powers of two by which a mass may exceed the assumed largest
-_WIDEST = tl.constexpr(1e30)  # B/b at most: effectively infinite, but finite times a mass
-_ENOUGH_OF_A_SAMPLE = tl.constexpr(0.01)  # a bracket of its slope, which is farther from that of the row
 _NEARBY = tl.constexpr(1.05)  # factors around the slope of a sample
 _AROUND = tl.constexpr(1.25)
 
@@ -363,166 +130,6 @@ def draw_shared(words, out, whole, rows, BLOCK: tl.constexpr):
     tl.store(out + row, divide(drawn, tl.load(whole + 0), tl.load(whole + 3)), mask=shared)
 
 
-@triton.jit
-def _load_unchecked(places, inside, LOGITS: tl.constexpr):
-    """As `load_numbers`, but NaN stays among logits: `_see` finds it."""
-    if LOGITS:
-        found = tl.load(places, mask=inside, other=float("-inf")).to(tl.float32)
-    else:
-        found = load_numbers(places, inside, LOGITS)
-    return found
-
-
-@triton.jit
-def _see(one, other, LOGITS: tl.constexpr):
-    """What `acceptable` takes of two sets of numbers: the larger logit, or NaN if there is any; or the sum of probabilities."""
-    return _larger(one, other) if LOGITS else one + other
-
-
-@triton.jit
-def _larger(one, other):
-    return tl.maximum(one, other, propagate_nan=tl.PropagateNan.ALL)
-
-
-@triton.jit
-def _see_all(seen, LOGITS: tl.constexpr):
-    """What `acceptable` takes of all lanes."""
-    return tl.reduce(seen, 0, _larger) if LOGITS else tl.sum(seen, 0)
-
-
-@triton.jit
-def _add_clipped(f, g, p_mass, low, high, slope):
-    """F up to Z and G at a slope, with one more outcome in each lane."""
-    value = p_mass * slope
-    clipped = tl.minimum(tl.maximum(value, low), high)
-    return f + clipped, tl.where(clipped == value, g + p_mass, g)
-
-
-@triton.jit
-def _scan_row(
-    p, m, start, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """One pass over a row from `start` on, for each lane: F up to Z and G at four slopes, Z, and what `acceptable` takes.
-
-    F is summed up divided by b, since that saves a product for each number.
-    """
-    one, two, three, four, widest = one / b, two / b, three / b, four / b, tl.minimum(B / b, _WIDEST)
-    f_one = tl.zeros((BLOCK,), tl.float32)
-    g_one = tl.zeros((BLOCK,), tl.float32)
-    f_two = tl.zeros((BLOCK,), tl.float32)
-    g_two = tl.zeros((BLOCK,), tl.float32)
-    f_three = tl.zeros((BLOCK,), tl.float32)
-    g_three = tl.zeros((BLOCK,), tl.float32)
-    f_four = tl.zeros((BLOCK,), tl.float32)
-    g_four = tl.zeros((BLOCK,), tl.float32)
-    z = tl.zeros((BLOCK,), tl.float32)
-    p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
-    m_seen = p_seen
-    whole = start + (size - start) // (DEPTH * BLOCK) * (DEPTH * BLOCK)
-    for first in tl.range(start, whole, DEPTH * BLOCK, num_stages=STAGES):
-        for depth in tl.static_range(DEPTH):
-            columns = first + depth * BLOCK + tl.arange(0, BLOCK)
-            p_numbers = _load_unchecked(p + columns, True, LOGITS)
-            m_numbers = _load_unchecked(m + columns, True, LOGITS) if REFERENCE else tl.full((BLOCK,), 1.0, tl.float32)
-            f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen = _scan_numbers(
-                p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
-                f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE, LOGITS,
-            )  # fmt: skip
-    for first in range(whole, size, BLOCK):
-        columns = first + tl.arange(0, BLOCK)
-        inside = columns < size
-        p_numbers = _load_unchecked(p + columns, inside, LOGITS)
-        m_numbers = _load_unchecked(m + columns, inside, LOGITS) if REFERENCE else tl.where(inside, 1.0, 0.0)
-        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen = _scan_numbers(
-            p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
-            f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE, LOGITS,
-        )  # fmt: skip
-    return f_one * b, g_one, f_two * b, g_two, f_three * b, g_three, f_four * b, g_four, z, p_seen, m_seen
-
-
-@triton.jit
-def _scan_numbers(
-    p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
-    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE: tl.constexpr, LOGITS: tl.constexpr,
-):  # fmt: skip
-    """The sums of `_scan_row` with one more number in each lane."""
-    p_seen = _see(p_seen, p_numbers, LOGITS)
-    p_mass = mass(p_numbers, p_shift, p_scale, LOGITS)
-    if REFERENCE:
-        m_seen = _see(m_seen, m_numbers, LOGITS)
-        m_mass = mass(m_numbers, m_shift, m_scale, LOGITS)
-    else:
-        m_mass = m_numbers
-    z += m_mass
-    high = m_mass * widest
-    f_one, g_one = _add_clipped(f_one, g_one, p_mass, m_mass, high, one)
-    f_two, g_two = _add_clipped(f_two, g_two, p_mass, m_mass, high, two)
-    f_three, g_three = _add_clipped(f_three, g_three, p_mass, m_mass, high, three)
-    f_four, g_four = _add_clipped(f_four, g_four, p_mass, m_mass, high, four)
-    return f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen
-
-
-@triton.jit
-def _check_row(p, m, size, m_shift, m_scale, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
-    """As `_scan_row` over a reference, without slopes; z is added up in the same order."""
-    z = tl.zeros((BLOCK,), tl.float32)
-    p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
-    m_seen = p_seen
-    whole = size // (DEPTH * BLOCK) * (DEPTH * BLOCK)
-    for first in tl.range(0, whole, DEPTH * BLOCK, num_stages=STAGES):
-        for depth in tl.static_range(DEPTH):
-            columns = first + depth * BLOCK + tl.arange(0, BLOCK)
-            p_seen = _see(p_seen, _load_unchecked(p + columns, True, LOGITS), LOGITS)
-            m_numbers = _load_unchecked(m + columns, True, LOGITS)
-            m_seen = _see(m_seen, m_numbers, LOGITS)
-            z += mass(m_numbers, m_shift, m_scale, LOGITS)
-    for first in range(whole, size, BLOCK):
-        columns = first + tl.arange(0, BLOCK)
-        p_seen = _see(p_seen, _load_unchecked(p + columns, columns < size, LOGITS), LOGITS)
-        m_numbers = _load_unchecked(m + columns, columns < size, LOGITS)
-        m_seen = _see(m_seen, m_numbers, LOGITS)
-        z += mass(m_numbers, m_shift, m_scale, LOGITS)
-    return z, p_seen, m_seen
-
-
-@triton.jit
-def _clipped_sums(p_mass, low, high, slope):
-    """F (up to Z) and G of a sample, summed over the blocks of a thread."""
-    kept, open_mass = clip_masses(p_mass, low, high, slope)
-    return tl.sum(kept, 0), tl.sum(open_mass, 0)
-
-
-@triton.jit
-def _guess_slope(p_mass, m_mass, b, B):
-    """The slope of a sample in registers."""
-    z = tl.sum(tl.sum(m_mass, 0), 0)
-    p_sum = tl.sum(tl.sum(p_mass, 0), 0)
-    start = tl.where((p_sum > 0.0) & (z > 0.0), z / tl.where(p_sum > 0.0, p_sum, 1.0), 1.0)
-    start = tl.minimum(tl.maximum(start, 1e-18), 1e18)
-    low, f_low, g_low = start * 0.0, start * 0.0 - UNKNOWN, start * 0.0
-    high, f_high, g_high = start * 0.0 + LARGEST, start * 0.0 + UNKNOWN, start * 0.0
-    one, two, three, four, best = start * 0.25, start * 0.7, start * 1.4, start * 4.0, start
-    going = z > 0.0
-    turn = 0
-    while (turn < 8) & going:
-        f_one, g_one = _clipped_sums(p_mass, m_mass * b, m_mass * B, one)
-        f_two, g_two = _clipped_sums(p_mass, m_mass * b, m_mass * B, two)
-        f_three, g_three = _clipped_sums(p_mass, m_mass * b, m_mass * B, three)
-        f_four, g_four = _clipped_sums(p_mass, m_mass * b, m_mass * B, four)
-        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums(
-            f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
-        )
-        low, f_low, g_low, high, f_high, g_high = narrow_bracket(
-            low, f_low, g_low, high, f_high, g_high, one, f_one - z, g_one, two, f_two - z, g_two, three, f_three - z, g_three,
-            four, f_four - z, g_four, going,
-        )  # fmt: skip
-        one, two, three, four, best, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn, _NEARLY)
-        going = (right == 0) & (low < LARGEST) & (high - low > _ENOUGH_OF_A_SAMPLE * high)
-        turn += 1
-    return best
-
-
 @triton.jit(do_not_specialize=["m_step", "rows", "most", "keep"])
 def solve(
     p, m, listed, counts, words, solved, portions, out, bad, reals, whole, sums, counters, size, stride, m_step, p_scale, m_scale,
@@ -577,7 +184,7 @@ def solve(
         else:
             others = tl.where(inside, 1.0, 0.0)
         if solving:
-            guess = _guess_slope(mass(numbers, p_shift, p_scale, LOGITS), others, b, B)
+            guess = guess_slope(mass(numbers, p_shift, p_scale, LOGITS), others, b, B)
 
         one, two, three, four = guess / _AROUND, guess / _NEARBY, guess * _NEARBY, guess * _AROUND
         low, f_low, g_low = zero, zero - UNKNOWN, zero
@@ -598,21 +205,21 @@ def solve(
         while (turn < TURNS) & going:
             if REFERENCE:
                 if solving:
-                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = _scan_row(
+                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = scan_row(
                         p_row, m_row, 0, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
                         REFERENCE, LOGITS, DEPTH, BLOCK,
                     )  # fmt: skip
                 else:
                     f_one, g_one, f_two, g_two = f_below, f_below, f_below, f_below
                     f_three, g_three, f_four, g_four = f_below, f_below, f_below, f_below
-                    z_now, p_seen, m_seen = _check_row(p_row, m_row, size, m_shift, m_scale, LOGITS, DEPTH, BLOCK)
+                    z_now, p_seen, m_seen = check_row(p_row, m_row, size, m_shift, m_scale, LOGITS, DEPTH, BLOCK)
                 z_portions = tl.where(again, z_now, z_portions)
-                p_all = _see_all(p_seen, LOGITS)
-                m_all = _see_all(m_seen, LOGITS)
+                p_all = seen_by_all(p_seen, LOGITS)
+                m_all = seen_by_all(m_seen, LOGITS)
             else:
                 every = sums + (phase % 2) * UNITS * 16
                 for unit in range(part, units, split):
-                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = _scan_row(
+                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = scan_row(
                         p_row, m_row, unit * UNIT, tl.minimum(size, unit * UNIT + UNIT), p_shift, m_shift, p_scale, m_scale, b, B,
                         one, two, three, four, REFERENCE, LOGITS, DEPTH, BLOCK,
                     )  # fmt: skip
@@ -628,7 +235,7 @@ def solve(
                     tl.store(mine + 5, g_three)
                     tl.store(mine + 6, f_four)
                     tl.store(mine + 7, g_four)
-                    tl.store(mine + 8, _see_all(p_seen, LOGITS))
+                    tl.store(mine + 8, seen_by_all(p_seen, LOGITS))
                 wait_for_group(counter, phase, split)
                 phase += 1
                 known = numbers_of_portions < units
@@ -642,7 +249,7 @@ def solve(
                 f_four = tl.load(every + 6, mask=known, other=0.0, cache_modifier=".cg")
                 g_four = tl.load(every + 7, mask=known, other=0.0, cache_modifier=".cg")
                 nothing = float("-inf") if LOGITS else 0.0
-                p_all = _see_all(tl.load(every + 8, mask=known, other=nothing, cache_modifier=".cg"), LOGITS)
+                p_all = seen_by_all(tl.load(every + 8, mask=known, other=nothing, cache_modifier=".cg"), LOGITS)
                 m_all = p_all
             f_one_all, g_one_all, f_two_all, g_two_all, f_three_all, g_three_all, f_four_all, g_four_all = reduce_sums(
                 f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
@@ -666,13 +273,13 @@ def solve(
                 low, f_low, g_low, high, f_high, g_high, one, f_one_all - z, g_one_all, two, f_two_all - z, g_two_all,
                 three, f_three_all - z, g_three_all, four, f_four_all - z, g_four_all, usable,
             )  # fmt: skip
-            f_below = _of_slope(low, f_below, one, f_one, two, f_two, three, f_three, four, f_four)
-            g_below = _of_slope(low, g_below, one, g_one, two, g_two, three, g_three, four, g_four)
-            f_above = _of_slope(high, f_above, one, f_one, two, f_two, three, f_three, four, f_four)
-            g_above = _of_slope(high, g_above, one, g_one, two, g_two, three, g_three, four, g_four)
+            f_below = known_at_slope(low, f_below, one, f_one, two, f_two, three, f_three, four, f_four)
+            g_below = known_at_slope(low, g_below, one, g_one, two, g_two, three, g_three, four, g_four)
+            f_above = known_at_slope(high, f_above, one, f_one, two, f_two, three, f_three, four, f_four)
+            g_above = known_at_slope(high, g_above, one, g_one, two, g_two, three, g_three, four, g_four)
             most_open = tl.maximum(tl.maximum(g_one_all, g_two_all), tl.maximum(g_three_all, g_four_all))
             least_open = tl.minimum(tl.minimum(g_one_all, g_two_all), tl.minimum(g_three_all, g_four_all))
-            wide = tl.where(most_open - least_open <= _STEADY * most_open, _NEARLY, 0.0)  # else corners may cancel out
+            wide = tl.where(most_open - least_open <= _STEADY * most_open, NEARLY, 0.0)  # else corners may cancel out
             one, two, three, four, slope, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn, wide)
             if again:  # a number is far larger than the sample: start anew from there
                 p_shift = tl.where(p_far, p_all, p_shift)
@@ -690,34 +297,34 @@ def solve(
         tl.store(solved + row * COLUMNS + BASE, base.to(tl.float64))
         tl.store(solved + row * COLUMNS + P_SHIFT, (p_shift * 1.0).to(tl.float64))
         tl.store(solved + row * COLUMNS + M_SHIFT, (m_shift * 1.0).to(tl.float64))
-        totals = _totals_between(
+        totals = totals_between(
             slope, low, f_low > -UNKNOWN, f_below, g_below, high, f_high < UNKNOWN, f_above, g_above
         )
         at_ceiling = (totals - b * z_portions) / (B - b)
         totals = tl.where(lift > 0.0, B * at_ceiling + (b * lift) * (z_portions - at_ceiling), totals)
-        wanted = (totals.to(tl.float64) * (_TOTAL / z.to(tl.float64))).to(tl.int64)
+        wanted = (totals.to(tl.float64) * (TOTAL / z.to(tl.float64))).to(tl.int64)
         if REFERENCE:
             each = tl.cdiv(size, BLOCK)
-            surely, least, fullest = _bound_portions(z_portions, base, ratio, each, each + _MORE)
+            surely, least, fullest = bound_portions(z_portions, base, ratio, each, each + MORE_ROUNDINGS)
         else:
             columns_of_portions = tl.minimum(tl.maximum(size - numbers_of_portions * UNIT, 0), UNIT)
             least = columns_of_portions * lower.to(tl.int64)
             fullest = tl.where(
-                z_portions * upper < _SURELY_WHOLE, tl.minimum(columns_of_portions * upper.to(tl.int64), WHOLE), WHOLE
+                z_portions * upper < SURELY_WHOLE, tl.minimum(columns_of_portions * upper.to(tl.int64), WHOLE), WHOLE
             )
             surely = least
         wanted = tl.minimum(tl.maximum(wanted, least), fullest)
         shown = least
         if REFERENCE:
             surely_sum, least_sum, wanted_sum, wanted_roughly, fullest_roughly, crossed = tl.reduce(
-                (surely, least, wanted, wanted.to(tl.float64), fullest.to(tl.float64), (fullest < least).to(tl.int32)), 0, _add_bounds
+                (surely, least, wanted, wanted.to(tl.float64), fullest.to(tl.float64), (fullest < least).to(tl.int32)), 0, add_bounds
             )  # fmt: skip
-            wanted_sum = tl.where(wanted_roughly > _SURELY_PAST, WHOLE, wanted_sum)
+            wanted_sum = tl.where(wanted_roughly > SURELY_PAST, WHOLE, wanted_sum)
             whole_row = (
                 (crossed > 0)
                 | (surely_sum < tl.load(whole + 2))
                 | (least_sum > WHOLE)
-                | (fullest_roughly < _SURELY_WHOLE)
+                | (fullest_roughly < SURELY_WHOLE)
             )
             shown = tl.where(whole_row, -1, least)
         if keep != 0:
@@ -728,7 +335,7 @@ def solve(
             tl.store(kept + 3 * PORTIONS, fullest)
         if REFERENCE:
             if whole_row:
-                found = _find_outcome_in_row(
+                found = find_outcome_in_row(
                     p_row, m_row, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS
                 )
             else:
@@ -743,8 +350,8 @@ def solve(
                     tl.where(drawn < least_sum, least, tl.where(drawn < wanted_sum, wanted, fullest)),
                 )
                 before = tl.where(drawn < least_sum, surely_sum, tl.where(drawn < wanted_sum, least_sum, wanted_sum))
-                portion, at = _find_portion(start, end, drawn - tl.where(drawn < surely_sum, 0, before), PORTIONS)
-                found = _find_outcome_in_lane(
+                portion, at = find_portion(start, end, drawn - tl.where(drawn < surely_sum, 0, before), PORTIONS)
+                found = find_outcome_in_lane(
                     p_row,
                     m_row,
                     portion,
@@ -764,9 +371,9 @@ def solve(
                 )
             tl.store(out + row, found)
         else:
-            portion, at = _find_portion(least * 0, wanted - least, drawn - tl.load(whole + 1), PORTIONS)
+            portion, at = find_portion(least * 0, wanted - least, drawn - tl.load(whole + 1), PORTIONS)
             if portion == PORTIONS:
-                portion, at = _find_portion(wanted - least, fullest - least, at, PORTIONS)
+                portion, at = find_portion(wanted - least, fullest - least, at, PORTIONS)
             if portion % split == part:
                 first = portion * UNIT
                 end = tl.minimum(size, first + UNIT)
@@ -791,3 +398,35 @@ def solve(
             if tl.atomic_add(counts + 1, 1) == tl.num_programs(0) - 1:
                 tl.store(counts, 0)
                 tl.store(counts + 1, 0)
+
+
+@triton.jit(do_not_specialize=["m_step"])
+def write(
+    p, m, solved, lower_out, upper_out, excess_out, reals, size, stride, m_step, p_scale, m_scale,
+    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write L, U and E of one row and one block of columns, by the function that picks outcomes."""
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = columns < size
+    steep = tl.load(solved + row * COLUMNS + SLOPE)
+    lift = tl.load(solved + row * COLUMNS + LIFT)
+    if REFERENCE:
+        steep = steep.to(tl.float32)
+        lift = lift.to(tl.float32)
+    base = tl.load(solved + row * COLUMNS + BASE).to(tl.float32)
+    p_shift = tl.load(solved + row * COLUMNS + P_SHIFT).to(tl.float32)
+    m_shift = tl.load(solved + row * COLUMNS + M_SHIFT).to(tl.float32)
+    p_mass = mass(load_numbers(p + row * stride + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
+    if REFERENCE:
+        m_mass = mass(load_numbers(m + row * m_step * stride + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
+    else:
+        m_mass = p_mass
+    low, high, excess = integers(
+        p_mass, m_mass, inside, steep, lift, base, tl.load(reals + 2).to(tl.float32), tl.load(reals + 4), tl.load(reals + 5),
+        REFERENCE,
+    )  # fmt: skip
+    places = row * size + columns
+    tl.store(lower_out + places, low, mask=inside)
+    tl.store(upper_out + places, high, mask=inside)
+    tl.store(excess_out + places, excess, mask=inside)
