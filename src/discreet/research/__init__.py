@@ -4,8 +4,7 @@
 `_flights` is the tour of `discreet demo`. `discreet reproduce` runs the rest.
 """
 
-from discreet._base.doors import imports_on_first_use
-from discreet.research import data as data
+from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet.research._boosted import BoostedLaw, BoostedSampler, Training

@@ -20,9 +20,11 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, ge
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base import __version__
+from discreet._base import __version__, imports_on_first_use
 from discreet.errors import DiscreetError, check_flag, check_path, need_extra
-from discreet.research.experiments import client_sets
+
+with imports_on_first_use(globals()):
+    pass  # its public module alone
 
 __all__ = ["client_sets"]
 
