@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+import discreet
 from discreet._base import imports_on_first_use
 from discreet.errors import MissingExtraError
 
@@ -103,6 +104,15 @@ def test_an_error_in_a_door_leaves_imports_as_they_were() -> None:
     assert builtins.__import__ is usual
 
 
+def test_design_is_the_function_beside_a_room_of_that_name_and_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    room, function = importlib.import_module("discreet.design"), discreet.design
+    assert function is room.design
+    with monkeypatch.context() as patched:
+        patched.setattr(discreet, "design", "another")
+        assert vars(discreet)["design"] == "another"
+    assert discreet.design is function
+
+
 THREADS = """
 import importlib, sys, threading
 
@@ -151,6 +161,12 @@ def use_slow_name(begun):
     import slow_room
     slow_room.name
 
+def import_for_ever(begun):
+    begun.set()
+    import discreet.endless
+
+discreet.__path__.append(sys.path[-1])
+os.environ["PARENT"] = str(os.getpid())
 begun = threading.Event()
 threading.Thread(target=WHAT, args=(begun,), daemon=True).start()
 begun.wait()
@@ -160,6 +176,7 @@ if child == 0:
     import signal
     signal.alarm(30)
     import discreet.families
+    import discreet.endless
     import slow_room
     print(slow_room.name, discreet.Simplex(3).size, flush=True)
     os._exit(0)
@@ -168,7 +185,10 @@ os._exit(0)
 """
 
 
-@pytest.mark.parametrize("other_thread", ["hold_door", "use_slow_name"])
+ENDLESS = "import os, time\n\ntime.sleep(0 if os.environ['PARENT'] != str(os.getpid()) else 3600)\n"
+
+
+@pytest.mark.parametrize("other_thread", ["hold_door", "use_slow_name", "import_for_ever"])
 def test_a_child_imports_what_another_thread_was_importing(other_thread: str, tmp_path: Path) -> None:
     room = tmp_path / "slow_room"
     room.mkdir()
@@ -176,6 +196,7 @@ def test_a_child_imports_what_another_thread_was_importing(other_thread: str, tm
         DOOR.split("    from")[0] + "    from slow_room._slow import name\n\n__all__ = []\n"
     )
     (room / "_slow.py").write_text("import time\n\ntime.sleep(1)\nname = 7\n")
+    (tmp_path / "endless.py").write_text(ENDLESS)
     program = f"import sys; sys.path.append({str(tmp_path)!r})\n" + FORK.replace("WHAT", other_thread)
     assert said_by(program) == ["7", "3", "0"]
 

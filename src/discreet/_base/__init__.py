@@ -311,7 +311,7 @@ def _mark_polars_threads_lost() -> None:
     _lost = _lost or _noted
 
 
-_LONGEST_WAIT = 10.0  # seconds; if the forking thread is itself in the way of an import, nothing is gained by more
+_LONGEST_WAIT = 60.0  # seconds; if the forking thread is itself in the way of an import, nothing is gained by more
 _importing_threads: set[int] = set()
 
 
@@ -350,7 +350,8 @@ def _forget_imports_of_lost_threads() -> None:
         lock = locks[name]()
         if lock is not None and lock.owner not in (None, get_ident()):
             del locks[name]
-            sys.modules.pop(name, None)
+            if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+                del sys.modules[name]
 
 
 def _is_own_module(name: str) -> bool:

@@ -4,7 +4,12 @@
 `_flights` is the tour of `discreet demo`. `discreet reproduce` runs the rest.
 """
 
+from typing import TYPE_CHECKING
+
 from discreet._base import imports_on_first_use
+
+if TYPE_CHECKING:
+    from discreet.research import data as data
 
 with imports_on_first_use(globals()):
     from discreet.research._boosted import BoostedLaw, BoostedSampler, Training
