@@ -81,6 +81,19 @@ def test_rooms_are_entered_through_their_doors() -> None:
                 assert not behind, f"{path.relative_to(PACKAGE)} imports {module}; import it from discreet.{room}"
 
 
+def test_a_door_imports_nothing_of_its_own_room_at_once() -> None:
+    """Two threads would wait for each other: one has locked the room and wants a module inside, the other the other way round."""
+    for path in PACKAGE.rglob("__init__.py"):
+        package = ".".join(("discreet", *path.parent.relative_to(PACKAGE).parts))
+        if package.startswith(("discreet._base", "discreet.cli")):
+            continue  # nobody imports the first from several threads, and a command has one
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            inside = isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{package}.")
+            assert not inside or ast.unparse(node).startswith("from discreet._base import"), (
+                f"{path}: {ast.unparse(node)}"
+            )
+
+
 def test_the_public_surface_exists() -> None:
     assert sorted(discreet.__all__) == list(discreet.__all__)
     for name in discreet.__all__:

@@ -1,28 +1,37 @@
 """Locally private sampling: release one sample that looks drawn from your law, and is epsilon-LDP as a statement about integers."""
 
 import sys
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from discreet._base import __version__  # first: from now on it is noted what a fork leaves behind
-from discreet._base.doors import imports_on_first_use, keep_old_module_names
-from discreet.errors import (
-    BudgetError,
-    DiscreetError,
-    ImpossibleError,
-    LargeEpsilonWarning,
-    LedgerError,
-    NotPrivateWarning,
-    OutsideFamilyError,
-    OutsideFamilyWarning,
-)
+from discreet._base import __version__, imports_on_first_use, keep_old_module_names
+
+
+class _Package(ModuleType):
+    """Keeps `discreet.design` the function: importing the room of that name would put the room in its place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "design" or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package  # before other threads can import the room
 
 with imports_on_first_use(globals()):
     from discreet.agreement import Agreement
     from discreet.design import design, minimax_risk
     from discreet.divergences import FDivergence, divergence
     from discreet.domain import Domain, Interval, Labels, Numbers
+    from discreet.errors import (
+        BudgetError,
+        DiscreetError,
+        ImpossibleError,
+        LargeEpsilonWarning,
+        LedgerError,
+        NotPrivateWarning,
+        OutsideFamilyError,
+        OutsideFamilyWarning,
+    )
     from discreet.families import (
         Band,
         ContinuousFamily,
@@ -106,18 +115,3 @@ if TYPE_CHECKING:
 
 
 keep_old_module_names()
-
-
-class _Package(ModuleType):
-    """Keeps `discreet.design` the function: importing the room of that name would put the room in its place."""
-
-    @property
-    def design(self) -> Any:
-        return import_module("discreet.design").design
-
-    @design.setter
-    def design(self, room: ModuleType) -> None:
-        pass
-
-
-sys.modules[__name__].__class__ = _Package

@@ -126,7 +126,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 def is_called_by_user(*through: str) -> bool:
     """Whether the user's own code is the caller, through frames of these rooms of the library only ("mechanisms", ...)."""
     package = os.path.dirname(__file__)
-    parts = tuple(os.path.join(package, part) for part in ("errors", os.path.join("_base", "doors"), *through))
+    parts = tuple(os.path.join(package, part) for part in ("errors", os.path.join("_base", "__init__"), *through))
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(parts):
         frame = frame.f_back

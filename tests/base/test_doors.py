@@ -1,7 +1,8 @@
-"""Doors of rooms: names load on first use, and nothing else is affected while a door notes its imports."""
+"""Doors of rooms: names load on first use, in any thread and after a fork; nothing else is affected while a door notes its imports."""
 
 import builtins
 import importlib
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -10,14 +11,16 @@ from types import ModuleType
 
 import pytest
 
-from discreet._base.doors import imports_on_first_use
+import discreet
+from discreet._base import imports_on_first_use
 from discreet.errors import MissingExtraError
 
 DOOR = """
-from discreet._base.doors import imports_on_first_use, old_names
+from discreet._base import imports_on_first_use, old_names
 
 with imports_on_first_use(globals(), extra="cli"):
     from {room}._heavy import VALUE, slow_function as slow_function
+    from {room}._broken import broken
     from {room}._needy import needed
 
 __all__ = ["VALUE"]
@@ -34,6 +37,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
     (folder / "__init__.py").write_text(DOOR.format(room=name))
     (folder / "_heavy.py").write_text("VALUE = object()\n\ndef slow_function():\n    return 7\n")
     (folder / "_needy.py").write_text("import a_package_that_nobody_has\n\nneeded = 1\n")
+    (folder / "_broken.py").write_text("import math\n\nbroken = math.nothing_of_this_name\n")
     (folder / "public.py").write_text("LETTER = 'a'\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield importlib.import_module(name)
@@ -55,7 +59,7 @@ def test_public_modules_and_old_names_resolve_and_others_do_not(room: ModuleType
     assert dir(room) == ["VALUE", "public"]
     with pytest.warns(FutureWarning, match="OLD is now VALUE"):
         assert room.OLD is room.VALUE
-    for missing in ("nothing", "_hidden"):
+    for missing in ("nothing", "_hidden", "public.LETTER", "nothing.at.all", ""):
         with pytest.raises(AttributeError, match=f"no attribute '{missing}'"):
             getattr(room, missing)
 
@@ -63,6 +67,13 @@ def test_public_modules_and_old_names_resolve_and_others_do_not(room: ModuleType
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(room: ModuleType) -> None:
     with pytest.raises(MissingExtraError, match="a_package_that_nobody_has"):
         _ = room.needed
+
+
+def test_an_error_inside_a_module_is_not_hidden(room: ModuleType) -> None:
+    """An AttributeError would mean that the door has no such name, and `hasattr` would hide it."""
+    with pytest.raises(ImportError, match=r"room_of_a_test.broken cannot be imported: .*nothing_of_this_name") as found:
+        hasattr(room, "broken")
+    assert not isinstance(found.value, MissingExtraError)
 
 
 def test_imports_of_other_modules_and_threads_pass_through() -> None:
@@ -91,3 +102,106 @@ def test_an_error_in_a_door_leaves_imports_as_they_were() -> None:
     with pytest.raises(ZeroDivisionError), imports_on_first_use({"__name__": "a_door", "__all__": []}):
         _ = 1 / 0
     assert builtins.__import__ is usual
+
+
+def test_design_is_the_function_beside_a_room_of_that_name_and_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    room, function = importlib.import_module("discreet.design"), discreet.design
+    assert function is room.design
+    with monkeypatch.context() as patched:
+        patched.setattr(discreet, "design", "another")
+        assert vars(discreet)["design"] == "another"
+    assert discreet.design is function
+
+
+THREADS = """
+import importlib, sys, threading
+
+sys.setswitchinterval(1e-4)
+uses = ["OptimalSampler", "Simplex", "divergence", "Pure", "BudgetError", "design", "errors", "audit", "domain",
+        "@errors", "@families", "@privacy", "@design", "@tables", "@audit", "@projection._box", "@research.data"]
+together, problems = threading.Barrier(len(uses)), []
+
+def use(name):
+    together.wait()
+    try:
+        if name.startswith("@"):
+            importlib.import_module("discreet." + name[1:])
+        else:
+            import discreet
+            getattr(discreet, name)
+    except BaseException as problem:
+        problems.append(f"{name}: {problem!r}")
+
+threads = [threading.Thread(target=use, args=(name,), daemon=True) for name in uses]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join(60)
+print(*problems, *[thread.is_alive() for thread in threads if thread.is_alive()])
+"""
+
+
+def test_threads_may_import_different_parts_at_once() -> None:
+    for _ in range(3):
+        assert said_by(THREADS) == []
+
+
+FORK = """
+import os, sys, threading, time
+import discreet
+from discreet._base import imports_on_first_use
+
+def hold_door(begun):
+    with imports_on_first_use({"__name__": "a_door", "__all__": []}):
+        begun.set()
+        time.sleep(3600)
+
+def use_slow_name(begun):
+    begun.set()
+    import slow_room
+    slow_room.name
+
+def import_for_ever(begun):
+    begun.set()
+    import discreet.endless
+
+discreet.__path__.append(sys.path[-1])
+os.environ["PARENT"] = str(os.getpid())
+begun = threading.Event()
+threading.Thread(target=WHAT, args=(begun,), daemon=True).start()
+begun.wait()
+time.sleep(0.2)
+child = os.fork()
+if child == 0:
+    import signal
+    signal.alarm(30)
+    import discreet.families
+    import discreet.endless
+    import slow_room
+    print(slow_room.name, discreet.Simplex(3).size, flush=True)
+    os._exit(0)
+print(os.waitpid(child, 0)[1], flush=True)
+os._exit(0)
+"""
+
+
+ENDLESS = "import os, time\n\ntime.sleep(0 if os.environ['PARENT'] != str(os.getpid()) else 3600)\n"
+
+
+@pytest.mark.parametrize("other_thread", ["hold_door", "use_slow_name", "import_for_ever"])
+def test_a_child_imports_what_another_thread_was_importing(other_thread: str, tmp_path: Path) -> None:
+    room = tmp_path / "slow_room"
+    room.mkdir()
+    (room / "__init__.py").write_text(
+        DOOR.split("    from")[0] + "    from slow_room._slow import name\n\n__all__ = []\n"
+    )
+    (room / "_slow.py").write_text("import time\n\ntime.sleep(1)\nname = 7\n")
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    program = f"import sys; sys.path.append({str(tmp_path)!r})\n" + FORK.replace("WHAT", other_thread)
+    assert said_by(program) == ["7", "3", "0"]
+
+
+def said_by(program: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()

@@ -21,7 +21,7 @@ from discreet import (
     OptimalSampler,
     estimation,
 )
-from discreet._base.doors import MOVED, OldName, moved_module_name
+from discreet._base import MOVED, OldName, moved_module_name
 from discreet.accounting import BoxProfile, Odometer
 from discreet.audit import certificate
 from discreet.mechanisms import Multisets

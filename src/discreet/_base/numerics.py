@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.doors import old_names
+from discreet._base import old_names
 from discreet.errors import DiscreetError, check_rational
 
 __all__ = [

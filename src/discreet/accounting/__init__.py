@@ -1,6 +1,6 @@
 """The total privacy loss of many releases: profile of a box, exact composition, odometer, Renyi curve, splitting and shuffling."""
 
-from discreet._base.doors import imports_on_first_use, old_names
+from discreet._base import imports_on_first_use, old_names
 
 with imports_on_first_use(globals()):
     from discreet.accounting._composition import (

@@ -68,7 +68,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.numerics import float_up, product_up, sum_up
 from discreet._base.showing import with_short_repr
 from discreet.accounting._profile import ROUNDED_UP, BoxProfile, refuse_unless_profile

@@ -1,6 +1,6 @@
 """The terms that clients and curator agree on before a release: a small JSON document, named by its digest."""
 
-from discreet._base.doors import imports_on_first_use
+from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet.agreement._agreement import (

@@ -23,7 +23,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.files import atomic_write, check_output_path, error_reason
 from discreet._base.showing import with_short_repr
 from discreet.agreement._continuous_terms import (

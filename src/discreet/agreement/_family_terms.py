@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.showing import with_short_repr
 from discreet.domain import (
     DOMAIN_FIELDS,

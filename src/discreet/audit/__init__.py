@@ -1,6 +1,6 @@
 """Checks of the distribution that is really drawn: exact ones from integer weights, statistical ones from samples."""
 
-from discreet._base.doors import imports_on_first_use
+from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet.audit._blackbox import (

@@ -30,7 +30,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.showing import with_short_repr
 from discreet.audit._partitions import (
     Codes,

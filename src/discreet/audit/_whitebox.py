@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.files import atomic_write, check_output_path
 from discreet._base.numerics import exp_lower, exp_upper, log_bracket
 from discreet._base.showing import with_short_repr

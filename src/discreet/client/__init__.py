@@ -1,6 +1,6 @@
 """Devices and gateways of a collection: they read the agreement, charge the ledger, release a sample and send it, once."""
 
-from discreet._base.doors import imports_on_first_use
+from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet.client._client import Client, Receipt

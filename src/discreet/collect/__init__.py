@@ -1,6 +1,6 @@
 """The collector: a service that takes one sample of each client, counts each client once, and shows estimates."""
 
-from discreet._base.doors import imports_on_first_use
+from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals(), extra="collect"):
     from discreet.collect._catalogue import agreement_coding_and_sampler as agreement_coding_and_sampler

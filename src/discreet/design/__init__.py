@@ -1,6 +1,6 @@
 """The best private sampler for given clients: a floor, its band, and a certified lower bound for every sampler."""
 
-from discreet._base.doors import imports_on_first_use
+from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet.design._designs import Design, LineDesign, design

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import divergences
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.showing import pluralise
 from discreet.design._floors import (
     DesignCertificate,

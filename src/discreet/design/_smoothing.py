@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import divergences
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet.design._floors import band_of_floor
 from discreet.divergences import FDivergence, divergence
 from discreet.families import Band, FiniteFamily, Simplex

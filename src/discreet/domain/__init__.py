@@ -4,7 +4,7 @@ A domain is public and explicit: inferring labels, bounds or cells from the data
 outcome numbers to samples. Its canonical form lets two parties check that they mean the same outcomes.
 """
 
-from discreet._base.doors import imports_on_first_use
+from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet.domain._cells import (

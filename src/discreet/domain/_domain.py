@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.labelled import in_outcome_order, is_frame, plain_column
 from discreet.errors import DiscreetError, check_count
 

@@ -1,6 +1,6 @@
 """The curator's side: estimates of the population from one private sample of each client, with intervals."""
 
-from discreet._base.doors import imports_on_first_use, old_names
+from discreet._base import imports_on_first_use, old_names
 
 with imports_on_first_use(globals(), extra="cli"):
     from discreet.estimation._client_tables import (

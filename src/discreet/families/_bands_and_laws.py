@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, OutsideFamilyError, OutsideFamilyWarning, warn_caller
 
 if TYPE_CHECKING:

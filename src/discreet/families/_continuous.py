@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.quadrature import ORDER, Panels, integrals_by_panel
 from discreet._base.showing import notebook_table, short_repr
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, UnresolvedWarning, check_count, warn_caller

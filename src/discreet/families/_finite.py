@@ -25,7 +25,7 @@ from typing import Any, Generic, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.doors import OldName, old_keywords
+from discreet._base import OldName, old_keywords
 from discreet._base.labelled import LawLike, labelled_values
 from discreet._base.showing import notebook_table, short_repr
 from discreet.domain import Domain, Interval, Labels, Numbers, Outcome, as_domain

@@ -1,6 +1,6 @@
 """Ledgers of privacy budgets: one client's in a file, a population's in a folder. Each charge is durable before its sample leaves."""
 
-from discreet._base.doors import imports_on_first_use
+from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet.ledger._book import Budget, Rounds as Rounds, Spent

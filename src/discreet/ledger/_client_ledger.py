@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.labelled import LawLike
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement

@@ -1,6 +1,6 @@
 """Private samplers: from a client's distribution to its output distribution, and the exact release of one sample."""
 
-from discreet._base.doors import imports_on_first_use
+from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet.families import LineCells as LineCells

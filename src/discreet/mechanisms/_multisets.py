@@ -31,7 +31,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Bounds, FiniteFamily, Simplex
 

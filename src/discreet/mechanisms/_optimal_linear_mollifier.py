@@ -34,7 +34,7 @@ from typing import Any, ClassVar, Self, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.doors import old_keywords
+from discreet._base import old_keywords
 from discreet._base.labelled import LawLike
 from discreet.divergences import FDivergence, divergence as divergence_named
 from discreet.errors import OPEN_UNIT, DiscreetError, OutsideFamilyWarning, check_count

@@ -19,7 +19,7 @@ from typing import NoReturn, final
 
 import numpy as np
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet.domain import digest
 from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
 from discreet.families import ContinuousFamily, NodeSummary, Outsiders, deviation_of_sampled_mass, find_outsiders

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
-from discreet._base.doors import OldName, old_keywords
+from discreet._base import OldName, old_keywords
 from discreet._base.labelled import LawLike
 from discreet._base.showing import notebook_table
 from discreet.accounting import MOST_SAMPLES

@@ -47,7 +47,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import divergences, release
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.labelled import LawLike
 from discreet.accounting import MOST_EXACT, MOST_SAMPLES, compose, equal_share, keeps_together, profile_of
 from discreet.divergences import FDivergence

@@ -6,7 +6,7 @@ are here, available before matplotlib is loaded: a wrong file name is an error b
 
 from pathlib import Path
 
-from discreet._base.doors import imports_on_first_use
+from discreet._base import imports_on_first_use
 from discreet._base.files import check_output_path
 from discreet.errors import DiscreetError
 from discreet.privacy import Privacy, Pure

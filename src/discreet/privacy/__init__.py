@@ -1,6 +1,6 @@
 """Notions of privacy as values: each knows its trade-off function, its hockey-stick profile and its box for a band."""
 
-from discreet._base.doors import imports_on_first_use, old_names
+from discreet._base import imports_on_first_use, old_names
 
 with imports_on_first_use(globals()):
     from discreet._base.numerics import (

@@ -1,6 +1,6 @@
 """The box around a reference measure, and the projection onto it that is optimal for every f-divergence, of laws and of densities."""
 
-from discreet._base.doors import imports_on_first_use
+from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet._base.kernels import first_bad_row as first_bad_row, processor_count as processor_count

@@ -1,6 +1,6 @@
 """The exact draw of a sample: integer weights within an integer box, and the uniform integers that select an outcome."""
 
-from discreet._base.doors import imports_on_first_use, old_names
+from discreet._base import imports_on_first_use, old_names
 
 with imports_on_first_use(globals()):
     from discreet.release._client_draws import (

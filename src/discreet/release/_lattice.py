@@ -58,7 +58,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.kernels import compiled_for
 from discreet._base.numerics import floor_product
 from discreet._base.showing import with_short_repr

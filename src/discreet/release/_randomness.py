@@ -82,7 +82,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.files import atomic_write, read_private
 from discreet.errors import DiscreetError, NotPrivateWarning, check_count, check_path, warn_caller
 

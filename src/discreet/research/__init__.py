@@ -4,8 +4,12 @@
 `_flights` is the tour of `discreet demo`. `discreet reproduce` runs the rest.
 """
 
-from discreet._base.doors import imports_on_first_use
-from discreet.research import data as data
+from typing import TYPE_CHECKING
+
+from discreet._base import imports_on_first_use
+
+if TYPE_CHECKING:
+    from discreet.research import data as data
 
 with imports_on_first_use(globals()):
     from discreet.research._boosted import BoostedLaw, BoostedSampler, Training

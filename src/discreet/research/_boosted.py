@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import divergences
-from discreet._base.doors import OldName
+from discreet._base import OldName
 from discreet._base.quadrature import ORDER
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, POSITIVE, DiscreetError, check_choice, check_count, check_kind, need_extra

@@ -1,6 +1,6 @@
 """Surveys: several public columns, several questions, one private report of each client."""
 
-from discreet._base.doors import imports_on_first_use
+from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet.survey._columns import (

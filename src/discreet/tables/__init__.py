@@ -3,7 +3,7 @@
 `sample` takes tables in memory and files of any size; `discreet.tables.spark.sample` takes Spark data frames.
 """
 
-from discreet._base.doors import imports_on_first_use
+from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals(), extra="cli"):
     from discreet.release import Secret, read_secret, write_secret

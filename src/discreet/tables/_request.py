@@ -14,7 +14,7 @@ from typing import Any, Protocol, Required, TypedDict, Unpack, cast
 import numpy as np
 import polars as pl
 
-from discreet._base.doors import OldName, old_keywords
+from discreet._base import OldName, old_keywords
 from discreet.agreement import VERSION, Agreement, ContinuousTerms, RowTerms
 from discreet.domain import Coding, Digested, Domain, Labels, as_domain, is_whole_number_text
 from discreet.errors import (

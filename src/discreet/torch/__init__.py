@@ -1,5 +1,6 @@
 """Private samples of tensors: `release` draws one outcome for each row of logits or probabilities, on the tensors' device."""
 
+from discreet._base import imports_on_first_use
 from discreet.errors import need_extra
 
 try:
@@ -7,7 +8,8 @@ try:
 except ImportError as missing:
     need_extra("torch", missing)
 
-from discreet.torch._fitting import FittedBox, fitted_box, fitted_upper
-from discreet.torch._sampling import output, release, weights
+with imports_on_first_use(globals(), extra="torch"):
+    from discreet.torch._fitting import FittedBox, fitted_box, fitted_upper
+    from discreet.torch._sampling import output, release, weights
 
 __all__ = ["FittedBox", "fitted_box", "fitted_upper", "output", "release", "weights"]

@@ -61,10 +61,13 @@ def make_package(site: Path) -> Path:
     return copy
 
 
-def answer(package: Path, **environment: str) -> tuple[int, bool]:
+ANSWER = "from discreet.caller import answer; print(answer(10))"
+
+
+def answer(package: Path, program: str = ANSWER, **environment: str) -> tuple[int, bool]:
     """What the compiled function says to 10 in a fresh process, and whether it had to be compiled."""
     done = subprocess.run(
-        [sys.executable, "-c", "from discreet.caller import answer; print(answer(10))"],
+        [sys.executable, "-c", program],
         env={
             **os.environ,
             "PYTHONPATH": str(package.parent),
@@ -89,6 +92,54 @@ def test_a_change_in_what_is_called_is_seen(compiled: Path) -> None:
     assert answer(package) == (131, True)
     (package / "constants.py").write_text("FACTOR = 2\n")
     assert answer(package) == (121, False)
+
+
+@pytest.mark.slow
+def test_a_module_that_is_loaded_again_is_compiled_again(compiled: Path) -> None:
+    """What it compiles is not stored in the place of the old source's code."""
+    new = CALLEE.format(expression="FACTOR * x + 100")
+    program = f"""
+import importlib
+from pathlib import Path
+from discreet import callee, caller
+caller.answer(10)
+Path(callee.__file__).write_text({new!r})
+importlib.reload(callee)
+print(importlib.reload(caller).answer(10))
+"""
+    assert answer(compiled, program) == (121, True)
+    assert answer(compiled) == (121, False)
+    (compiled / "callee.py").write_text(CALLEE.format(expression="FACTOR * x"))
+    assert answer(compiled) == (21, False)
+
+
+@pytest.mark.slow
+def test_functions_that_get_a_name_while_numba_is_loaded_are_compiled(compiled: Path) -> None:
+    """Another thread imports their module at that time."""
+    program = """
+from discreet import callee, caller
+from discreet._base.kernels import _functions
+functions = [callee.twice]
+_functions.load_numba()
+caller.twice = functions[0]
+print(int(caller.answer(10.0)))
+"""
+    assert answer(compiled, program) == (21, True)
+
+
+def test_processes_that_store_at_once_do_not_mix_their_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = cache._FunctionFiles(tmp_path, "of a version", "function")
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            cache._FunctionFiles, "_read_index", lambda self, folder: {}
+        )  # before the other has written its own
+        files.save("of integers", 1)
+        index = next(tmp_path.rglob("*.nbi"))
+        first = index.read_bytes()
+        files.save("of numbers", 2)
+    assert files.load("of numbers") == 2
+    index.write_bytes(first)
+    assert files.load("of integers") == 1
 
 
 @pytest.mark.slow

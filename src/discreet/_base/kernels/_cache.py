@@ -50,9 +50,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from io import BytesIO
-from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -163,11 +163,10 @@ def _package_owner() -> int:
     return _PACKAGE_FOLDER.stat().st_uid
 
 
-_PACKAGE = Path(__file__).parents[2]
 _HOME = __name__.rpartition(".")[0]  # not compiled itself
 _NAME = __name__.partition(".")[0]
 _TRIED_NUMBA = {(0, 68)}  # versions of numba
-_FORMAT = "with machine code, 2"  # of what is stored
+_FORMAT = "with machine code, 3"  # of what is stored
 _MOST_FOLDERS = 64  # folders that are kept, of the latest versions
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _DAMAGED = (
@@ -183,7 +182,7 @@ _DAMAGED = (
 )
 
 _log = logging.getLogger("discreet")
-_sources: dict[str, bytes] = {}  # digests, by module
+_sources: dict[str, tuple[ModuleSpec | None, bytes]] = {}  # digests, by module, and with which loading they were noted
 _warned_about: set[str] = set()
 
 
@@ -205,11 +204,12 @@ class FunctionCache:
             kept = self._cached_files_in(root)
             try:
                 data = kept.load(key)
-                with suppress(FileNotFoundError, UnstorableError):  # if it is damaged, both are made anew
-                    kinds = argument_kinds_text_of_types(signature)
-                    parse_stored_machine_code(kept.load_machine_code(kinds), kept.code_identity(kinds))
                 if data is not None:
-                    return import_module("numba.core.compiler").CompileResult._rebuild(context, *data)
+                    is_complete = kept.has_machine_code(signature)  # if it is damaged, both are made anew
+                    result = import_module("numba.core.compiler").CompileResult._rebuild(context, *data)
+                    if not is_complete:
+                        self._store(signature, result)
+                    return result
             except FileNotFoundError:
                 continue
             except UntrustedFile as error:
@@ -223,14 +223,19 @@ class FunctionCache:
         """Store the function, if a folder is writable."""
         if result.library.has_dynamic_globals or not _is_module_code_unchanged(self._function.__module__):
             return
+        self._store(signature, result, key=self._overload_key(signature, result.codegen))
+
+    def _store(self, signature: Any, result: Any, *, key: Any = None) -> None:
+        """Store the machine code and, with a key, what numba stores."""
         root = writable_cache_root()
         if root is None:
             return
-        key, data = self._overload_key(signature, result.codegen), result._reduce()
         try:
-            self._cached_files_in(root).save(key, data)
+            files = self._cached_files_in(root)
+            if key is not None:
+                files.save(key, result._reduce())
             with suppress(UnstorableError):
-                files, kinds = self._cached_files_in(root), argument_kinds_text_of_types(signature)
+                kinds = argument_kinds_text_of_types(signature)
                 files.save_machine_code(kinds, serialise_machine_code(result, files.code_identity(kinds)))
         except UntrustedFile as error:
             _warn_of_untrusted_root(root, error)
@@ -309,30 +314,45 @@ class _FunctionFiles:
 
     def save(self, key: Any, data: Any) -> None:
         """Store data under this key."""
+        with self._open_own_folder() as folder:
+            try:
+                index = self._read_index(folder)
+            except _DAMAGED:  # an untrusted index is replaced as well
+                index = {}
+            file = (
+                index.get(key) or f"{self.name}.{uuid.uuid4().hex}.nbc"
+            )  # no name that another process may take meanwhile
+            # the code first, so that an index names only existing files
+            write_trusted_file(file, _pickle_by_numba(data), within=folder)
+            self._write_index({**index, key: file}, folder)
+
+    @contextmanager
+    def _open_own_folder(self) -> Iterator[int]:
+        """A descriptor of the folder of this version, which is made if necessary."""
         with open_trusted_root(self.root) as root:
             if make_trusted_folder(self.digest, within=root):
                 _remove_oldest_cache_folders(self.root)
             with open_trusted_folder(self.digest, within=root) as folder:
-                try:
-                    index = self._read_index(folder)
-                except _DAMAGED:  # an untrusted index is replaced as well
-                    index = {}
-                taken = set(index.values())
-                file = index.get(key) or next(
-                    name for number in count(1) if (name := f"{self.name}.{number}.nbc") not in taken
-                )
-                # the code first, so that an index names only existing files
-                write_trusted_file(file, _pickle_by_numba(data), within=folder)
-                self._write_index({**index, key: file}, folder)
+                yield folder
 
     def load_machine_code(self, kinds: str) -> bytes:
         """The machine code stored for these kinds of arguments."""
         with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
             return read_trusted_file(self._machine_code_file(kinds), within=folder)
 
+    def has_machine_code(self, types: Any) -> bool:
+        """Whether machine code for these types of arguments is stored, or cannot be."""
+        with suppress(UnstorableError):
+            kinds = argument_kinds_text_of_types(types)
+            try:
+                parse_stored_machine_code(self.load_machine_code(kinds), self.code_identity(kinds))
+            except FileNotFoundError:
+                return False
+        return True
+
     def save_machine_code(self, kinds: str, code: bytes) -> None:
         """Store machine code for these kinds of arguments, beside the data of the same version."""
-        with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
+        with self._open_own_folder() as folder:
             write_trusted_file(self._machine_code_file(kinds), code, within=folder)
 
     def code_identity(self, kinds: str) -> str:
@@ -367,9 +387,12 @@ class _FunctionFiles:
 
 
 def note_module_sources(module: str) -> None:
-    """Note the source of a module of kernels, and of what it can reach, as it is now."""
-    for name in _reachable_modules(module) - _sources.keys():
-        _sources[name] = _source_digest(sys.modules[name])
+    """Note the source of a module of kernels, and of what it can reach, as it is now: when it is imported, or loaded again."""
+    for name in _reachable_modules(module):
+        spec, noted = sys.modules[name].__spec__, _sources.get(name)
+        if noted is None or noted[0] is not spec:
+            _sources[name] = spec, _source_digest(sys.modules[name])
+            module_code_digest.cache_clear()
 
 
 @cache
@@ -386,7 +409,7 @@ def module_code_digest(module: str) -> str:
     ):
         hashed.update(f"{fact}\n".encode())
     for name in sorted(_reachable_modules(module)):
-        hashed.update(f"{name}\n".encode() + _sources[name])
+        hashed.update(f"{name}\n".encode() + _sources[name][1])
         for constant, value in sorted(vars(sys.modules[name]).items()):
             if not constant.startswith("__") and (known := _constant_text(value)):
                 hashed.update(f"{constant} {known}\n".encode())
@@ -403,7 +426,7 @@ def cache_roots() -> Iterator[Path]:
     for variable in ("DISCREET_CACHE", "NUMBA_CACHE_DIR"):
         if os.environ.get(variable):
             yield Path(os.environ[variable]) / "discreet-kernels"
-    yield _PACKAGE / "__pycache__" / "kernels"
+    yield _PACKAGE_FOLDER / "__pycache__" / "kernels"
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if os.path.isabs(home):
         yield Path(home) / "discreet-kernels"
@@ -433,9 +456,10 @@ def _warn_of_untrusted_root(root: Path, error: UntrustedFile) -> None:
 
 def _remove_oldest_cache_folders(root: Path) -> None:
     """Remove the oldest folders."""
-    folders = sorted((each for each in root.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime)
-    for folder in folders[:-_MOST_FOLDERS]:
-        shutil.rmtree(folder, ignore_errors=True)
+    with suppress(FileNotFoundError):  # another process removes them
+        folders = sorted((each for each in root.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime)
+        for folder in folders[:-_MOST_FOLDERS]:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _reachable_modules(module: str) -> set[str]:

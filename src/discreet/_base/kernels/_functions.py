@@ -13,6 +13,7 @@ from threading import RLock
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
+from discreet._base import imports_that_forks_await
 from discreet._base.kernels._cache import FunctionCache, load_machine_code_of, note_module_sources
 from discreet._base.kernels._machine_code import MachineCode, UnstorableError, argument_kinds_text
 
@@ -40,9 +41,7 @@ class DeferredFunction:
         if not _is_loaded:
             code = self._stored_machine_code(arguments)
             if code is not None:
-                done, result = code(arguments)
-                if done:
-                    return result
+                return code(arguments)
             load_numba()
         return self.made(*arguments)
 
@@ -113,12 +112,14 @@ def _defer_to_numba(function: Callable[..., Any], make: Callable[[], Any]) -> An
 def load_numba() -> None:
     """Import numba and make all functions so far. (Two threads that import numba at once may find it half loaded.)"""
     global _is_loaded
-    with _lock:
+    with imports_that_forks_await(), _lock:
         if _is_loaded:
             return
-        import_module("numba")
+        numba = import_module("numba")
         for each in _waiting:
             each.compile_by_numba()
+        # another thread may be importing a module that has such a function, and give it a name after this
+        import_module("numba.extending").typeof_impl.register(DeferredFunction)(lambda each, _: numba.typeof(each.made))
         for module in [each for each in list(sys.modules.values()) if isinstance(each, ModuleType)]:
             for name, value in list(vars(module).items()):
                 if type(value) is DeferredFunction:  # asking others for their class may warn

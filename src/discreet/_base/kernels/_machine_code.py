@@ -1,18 +1,19 @@
 """Machine code of a compiled function that runs without numba: how it is made, stored as bytes and called.
 
 Importing numba and making it ready takes longer than most tables take to draw. So when numba has compiled a function, its optimised code is
-stored a second time, without the part that talks to Python objects, behind an entry `int entry(words, result)`. The words are the
+stored a second time, without the part that talks to Python objects, behind an entry `int entry(words, result, error)`. The words are the
 arguments: an integer or a number is one word, an array seven (numba's own struct for it). A later process links the object file by llvmlite
 alone and calls the entry by ctypes, which releases the interpreter lock.
 
 What a function needs from numba's runtime is one allocation and its release; both are part of the object file. A function that needs
-anything else, or takes or returns other kinds than integers, numbers and arrays of one dimension, and tuples of them, is not stored. If a
-function raises, it is called again by numba, which raises the error.
+anything else, or takes or returns other kinds than integers, numbers and arrays of one dimension, and tuples of them, is not stored. A
+function that raises leaves the address of its pickled error, which is raised here.
 """
 
 import ctypes
 import hashlib
 import json
+import pickle
 import struct
 import weakref
 from collections.abc import Iterator
@@ -136,6 +137,7 @@ def _result_kind(kind: Any) -> Any:
     raise UnstorableError
 
 
+_ERROR_STRUCT = "{i8*, i32, i8*, i8*, i32}"  # pickled class, arguments and place; its length; three more
 _ENTRY, _RELEASE = "discreet_entry", "discreet_release"
 # numba's MemInfo: references, destructor, its argument, data, size, allocator. The data are aligned to 64 bytes, after 64 for these.
 _RUNTIME = """
@@ -178,8 +180,7 @@ done:
 kept:
   ret void
 }}
-define i32 @{entry}(ptr %words, ptr %result) {{
-  %error = alloca ptr
+define i32 @{entry}(ptr %words, ptr %result, ptr %error) {{
 {loads}
   %status = call i32 @"{name}"({values})
   ret i32 %status
@@ -197,7 +198,9 @@ def serialise_machine_code(compiled: Any, identity: str) -> bytes:
     """
     binding = import_module("llvmlite.binding")
     header = {"identity": identity, "returns": _result_kind(compiled.signature.return_type)}
-    module = binding.parse_assembly(str(compiled.library._final_module))
+    if str(import_module("numba.core.callconv").excinfo_t) != _ERROR_STRUCT:
+        raise UnstorableError("numba passes errors in another form")
+    module = compiled.library._get_module_for_linking().clone()
     name = compiled.fndesc.llvm_func_name
     taken = [str(each.type) for each in module.get_function(name).arguments]
     loads = "\n".join(
@@ -268,19 +271,21 @@ class MachineCode:
         self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
         address = self._engine.get_function_address
-        self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p)(address(_ENTRY))
+        self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p)(
+            address(_ENTRY)
+        )
         self._release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address(_RELEASE))
         self._result_bytes = 8 * sum(1 for _ in _result_word_formats(self._returns))
 
-    def __call__(self, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
-        """(whether it succeeded, its result)."""
+    def __call__(self, arguments: tuple[Any, ...]) -> Any:
         words = [word for argument in arguments for word in _argument_words(argument)]
         packed = struct.pack("=" + "".join(form for form, _ in words), *(value for _, value in words))
         result = ctypes.create_string_buffer(max(8, self._result_bytes))
-        if self._entry(packed, ctypes.addressof(result)):
-            return False, None
+        error = ctypes.c_void_p()
+        if self._entry(packed, ctypes.addressof(result), ctypes.addressof(error)):
+            raise _pickled_error(error.value)
         fields = struct.unpack_from("=" + "".join(_result_word_formats(self._returns)), result.raw)
-        return True, self._make_result(self._returns, iter(fields), arguments)
+        return self._make_result(self._returns, iter(fields), arguments)
 
     def _free_array(self, memory: int) -> None:
         """Release an array. (Whoever holds this method keeps the code in memory.)"""
@@ -304,6 +309,15 @@ class MachineCode:
         else:  # a part of an argument
             held.kept = arguments
         return np.frombuffer(held, dtype=kind_of_entries) if entries else np.empty(0, dtype=kind_of_entries)
+
+
+def _pickled_error(address: int | None) -> BaseException:
+    """The error that a function leaves when it raises. (Calling it again, by numba, would change its arguments twice.)"""
+    if address is None:
+        return SystemError("unknown error in compiled code")
+    start, length = struct.unpack_from("=Qi", ctypes.string_at(address, 12))
+    kind, arguments, _ = pickle.loads(ctypes.string_at(start, length))
+    return RuntimeError("No active exception to reraise") if kind is None else kind(*(arguments or ()))
 
 
 def _result_word_formats(kind: Any) -> Iterator[str]:

@@ -15,14 +15,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base import __version__
+from discreet._base import __version__, imports_on_first_use
 from discreet.errors import DiscreetError, check_flag, check_path, need_extra
-from discreet.research.experiments import client_sets
+
+if TYPE_CHECKING:
+    from discreet.research.experiments import client_sets
+
+with imports_on_first_use(globals()):
+    pass  # its public module alone
 
 __all__ = ["client_sets"]
 

@@ -5,7 +5,7 @@ so far, has a public distribution mu. Each token is drawn by `discreet.torch.rel
 the whole private prompt, and the loss of several tokens together is given by `discreet.accounting.compose`.
 """
 
-from discreet._base.doors import old_names
+from discreet._base import imports_on_first_use, old_names
 from discreet.errors import need_extra
 
 try:
@@ -14,10 +14,11 @@ try:
 except ImportError as missing:
     need_extra("transformers", missing)
 
-from discreet.torch.transformers._generation import PrivateText, box_for, generate
-from discreet.torch.transformers._models import load_model
-from discreet.torch.transformers._stream import PrivateLogits, TokenStream
-from discreet.torch.transformers._terms import Statement, TokenTerms
+with imports_on_first_use(globals(), extra="transformers"):
+    from discreet.torch.transformers._generation import PrivateText, box_for, generate
+    from discreet.torch.transformers._models import load_model
+    from discreet.torch.transformers._stream import PrivateLogits, TokenStream
+    from discreet.torch.transformers._terms import Statement, TokenTerms
 
 __all__ = [
     "PrivateLogits",
