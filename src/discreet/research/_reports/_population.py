@@ -219,7 +219,7 @@ def _oracle_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | N
     return (
         "Where an oracle wins.",
         f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases "
-                f"({titles_with_budgets_text([contest.row for contest in won])}). The difference is largest on {_set_at_budget_text(most.row)}: "
+        f"({titles_with_budgets_text([contest.row for contest in won])}). The difference is largest on {_set_at_budget_text(most.row)}: "
         f"{_contest_errors_text(most)}.",
     )
 
@@ -235,7 +235,7 @@ def _sample_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | N
         kinds = Counter(SHORT_LABELS[contest.best_sample] for contest in worth)
         said += (
             f" In {len(worth)} of them it also beats the uniform distribution by a tenth or more "
-                        f"({titles_with_budgets_text([contest.row for contest in worth])}). "
+            f"({titles_with_budgets_text([contest.row for contest in worth])}). "
             f"The best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
             f"The difference is largest on {_set_at_budget_text(least.row)}: {_contest_errors_text(least)}."
         )
@@ -253,7 +253,7 @@ def _oracle_equals_sampler_finding(rows: Sequence[SetAtBudget]) -> Finding | Non
     starts = "; ".join(f"{those[0].title} ε ≥ {those[0].epsilon:g}" for those in rows_by_set(alike).values())
     return (
         "Where they are the same.",
-                f"If subset selection reports a single outcome, it is k-ary randomised response, which is the linear sampler ({starts}). From "
+        f"If subset selection reports a single outcome, it is k-ary randomised response, which is the linear sampler ({starts}). From "
         "there on the best oracle's report is a sample.",
     )
 
@@ -264,7 +264,7 @@ def _uninformative_finding(contests: Sequence[SampleOracleContest]) -> Finding |
         return None
     return (
         "Where samples hardly help.",
-                f"In {len(idle)} cases no private estimate is at least a tenth closer than the uniform distribution, which needs no "
+        f"In {len(idle)} cases no private estimate is at least a tenth closer than the uniform distribution, which needs no "
         f"data ({titles_with_budgets_text(idle)}). A biased sample that is nearly uniform is then closer than a noisy oracle, "
         f"but neither is informative.",
     )
@@ -282,7 +282,7 @@ def _raw_sample_bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
     ]
     return (
         "Raw samples of Q* have a bias that no number of clients removes.",
-                f"At ε = {shown[0].epsilon:g} the bias is this much of the total error: {', '.join(told)}. "
+        f"At ε = {shown[0].epsilon:g} the bias is this much of the total error: {', '.join(told)}. "
         "With enough clients every unbiased estimate is better.",
     )
 
@@ -293,7 +293,7 @@ def _unused_large_budget_finding(rows: Sequence[SetAtBudget]) -> Finding:
     best = [min(mean_error(row, name) for name in SAMPLES) / mean_error(row, "raw") for row in last]
     return (
         "Unary encoding and local hashing do not use a large budget.",
-                f"Their reports hold the client's own outcome with a probability that stays near one half. So at ε = {last[0].epsilon:g} their "
+        f"Their reports hold the client's own outcome with a probability that stays near one half. So at ε = {last[0].epsilon:g} their "
         f"error is {min(ratios):.2f} to {max(ratios):.2f} times that of the raw draws. The best sample's error is {min(best):.2f} to "
         f"{max(best):.2f} times that of the raw draws.",
     )
@@ -308,7 +308,7 @@ def _average_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     means = [gain.realised[name]["tv"].mean for name in ("mollifier", "optimal")]
     return (
         "The average client.",
-                f"In how many of {len(rows)} cases each mechanism has the smallest mean: {'; '.join(parts)}. The difference is largest on "
+        f"In how many of {len(rows)} cases each mechanism has the smallest mean: {'; '.join(parts)}. The difference is largest on "
         f"{_set_at_budget_text(gain)}: mean TV {means[0]:.3f} (mollifier) against {means[1]:.3f} (Q*). Both boxes have the same ratio "
         f"e^ε. The box of Q* is chosen for clients with a single outcome, which gives the smallest worst case. For a client with "
         f"several outcomes a lower floor is better.",
@@ -332,7 +332,7 @@ def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     worst = [most.realised[name]["tv"].worst for name in ("optimal", "mollifier")]
     return (
         "The worst client.",
-                f"{said}. The difference is largest on {_set_at_budget_text(most)}: {worst[0]:.3f} against {worst[1]:.3f}. Compared with the "
+        f"{said}. The difference is largest on {_set_at_budget_text(most)}: {worst[0]:.3f} against {worst[1]:.3f}. Compared with the "
         f"linear mechanism, the mean, median or worst of any of the three divergences is larger in {above} cases.",
     )
 
@@ -344,7 +344,7 @@ def _own_outcomes_finding(rows: Sequence[SetAtBudget]) -> Finding:
     ]
     return (
         "A sample is a record; a support is not.",
-                f"At ε = {shown[0].epsilon:g} the released outcome is one of the client's own in this share of releases: {'; '.join(told)}. "
+        f"At ε = {shown[0].epsilon:g} the released outcome is one of the client's own in this share of releases: {'; '.join(told)}. "
         f"Single reports ({', '.join(REPORT_LABELS[name] for name in ORACLES)}) become data only after the curator has aggregated them.",
     )
 
