@@ -44,7 +44,7 @@ def show_demo_on_flights(
     aircraft: Annotated[
         str | None, option("TAIL", "Tail number to show in detail. [default: the one with most flights]")
     ] = None,
-    out: Annotated[Path, option("DIR", "Folder for the picture.")] = Path("out"),
+    out: Annotated[Path, option("DIR", "Folder for the pictures.")] = Path("out"),
     json: Annotated[bool, switch("--json", "Print JSON instead.")] = False,
 ) -> None:
     """4,043 aircraft each release one destination of their flight log, privately.
