@@ -262,7 +262,7 @@ def plan_collection(
         "TV and KL: the smallest possible worst case of the divergence of a client's distribution from its output distribution. "
         f"+-: margin of the {100 * confidence:g} % interval of a share, in every population. rare: margin for an outcome that nobody "
         f"holds. whole law: expected TV distance of all shares together. clients: the number for a margin of +-{accuracy:g} with linear. "
-        f"These margins are for each share alone; of many shares, some will be further off. [bold]For all {family.size:,} at "
+        f"These margins are for each share alone; of many shares, some will be further off. [bold]All {family.size:,} at "
         f"once[/bold], with {100 * confidence:g} % confidence:",
         _accuracy_of_all_shares_table(rows, accuracy),
         _mechanism_advice_text(mechanism, smallest, clients, accuracy),
