@@ -196,6 +196,22 @@ def client_divergences_table(rows: Sequence[SetAtBudget], divergence: str = "tv"
     return head, body
 
 
+def raw_sample_bias_table(rows: Sequence[SetAtBudget]) -> Table:
+    """Bias and total TV error of raw samples of Q*, at the budget nearest to 1: a line for each set."""
+    shown = _sets_nearest_budget(rows, 1.0)
+    body = [
+        [row.title, f"{row.bias['optimal']:.3f}", f"{mean_error(row, 'optimal', projected=False):.3f}"] for row in shown
+    ]
+    return [f"set, ε = {shown[0].epsilon:g}", "bias", "total error"], body
+
+
+def own_outcomes_table(rows: Sequence[SetAtBudget]) -> Table:
+    """How often a released outcome is one of the client's own, at the budget nearest to 4: a line for each set."""
+    shown = _sets_nearest_budget(rows, 4.0)
+    body = [[row.title, *(f"{row.own[name]:.0%}" for name in SAMPLES)] for row in shown]
+    return [f"set, ε = {shown[0].epsilon:g}", *(SHORT_LABELS[name] for name in SAMPLES)], body
+
+
 def _set_label_with_sizes(row: SetAtBudget) -> str:
     return f"{row.title} (k = {row.outcomes}, n = {row.clients:,})"
 
@@ -276,13 +292,14 @@ def _sets_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[Se
 
 
 def _raw_sample_bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
-    shown = _sets_nearest_budget(rows, 1.0)
+    shown = sorted(_sets_nearest_budget(rows, 1.0), key=lambda row: row.bias["optimal"])
     told = [
-        f"{row.title} {row.bias['optimal']:.3f} of {mean_error(row, 'optimal', projected=False):.3f}" for row in shown
+        f"{row.bias['optimal']:.3f} of {mean_error(row, 'optimal', projected=False):.3f} on {row.title}"
+        for row in (shown[0], shown[-1])
     ]
     return (
         "Raw samples of Q* have a bias that no number of clients removes.",
-        f"At ε = {shown[0].epsilon:g} the bias is this much of the total error: {', '.join(told)}. "
+        f"At ε = {shown[0].epsilon:g} the bias is between {' and '.join(told)}, as a part of the total error. "
         "With enough clients every unbiased estimate is better.",
     )
 
@@ -338,13 +355,12 @@ def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
 
 
 def _own_outcomes_finding(rows: Sequence[SetAtBudget]) -> Finding:
-    shown = _sets_nearest_budget(rows, 4.0)
-    told = [
-        f"{row.title} " + ", ".join(f"{SHORT_LABELS[name]} {row.own[name]:.0%}" for name in SAMPLES) for row in shown
-    ]
+    shown = sorted(_sets_nearest_budget(rows, 4.0), key=lambda row: row.own["optimal"])
+    told = [f"{row.own['optimal']:.0%} on {row.title}" for row in (shown[0], shown[-1])]
     return (
         "A sample is a record; a support is not.",
-        f"At ε = {shown[0].epsilon:g} the released outcome is one of the client's own in this share of releases: {'; '.join(told)}. "
+        f"At ε = {shown[0].epsilon:g} the outcome that Q* releases is one of the client's own with a probability between "
+        f"{' and '.join(told)}. "
         f"Single reports ({', '.join(REPORT_LABELS[name] for name in ORACLES)}) become data only after the curator has aggregated them.",
     )
 
@@ -471,6 +487,10 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Pictures) -> str:
         "errors. †: less than a tenth closer than the uniform law.</p>",
         "<h3>Total variation of a client, mean (worst)</h3>",
         html_table(*client_divergences_table(rows), texts=2, rule_on=None),
+        "<h3>Released outcomes that are the client's own</h3>",
+        html_table(*own_outcomes_table(rows), rule_on=None),
+        "<h3>Bias and total TV error of Q* samples</h3>",
+        html_table(*raw_sample_bias_table(rows), rule_on=None),
     ]
     for name, those in rows_by_set(rows).items():
         parts += [
