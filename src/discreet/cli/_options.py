@@ -353,7 +353,7 @@ SurveyFile = Annotated[
     Path | None,
     option(
         "FILE",
-        "Instead of a domain: a survey file, with several columns and questions that one report answers.",
+        "Instead of a domain: a survey file, with several columns and questions. Each client sends one report.",
         "--survey",
     ),
 ]
