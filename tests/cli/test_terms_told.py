@@ -72,7 +72,7 @@ def test_a_designed_line_is_sampled_estimated_and_planned_without_a_word_about_o
     assert record["largest_bias_of_samples"] == 1.0
     assert record["reweighted"]["examples"] == 90
     told = " ".join(run("estimate", out).stdout.split())
-    assert "assumes nothing about these clients" in told
+    assert "assume nothing about these clients" in told
     planned = json.loads(run("plan", "--agreement", agreement, "--clients", "90", "--json").stdout)
     assert planned["worst"] == {"tv": 1.0, "kl": None}
     lost = 1.0 - sampler.constants.B * float(np.min(sampler.reference))  # a point in the rarest cell

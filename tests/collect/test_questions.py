@@ -149,7 +149,7 @@ def test_a_published_result_says_what_was_asked_and_what_silence_counts_as(tmp_p
     page = (tmp_path / "result" / "index.html").read_text()
     assert "How did you come to work? &lt;img" in page
     assert "counts for each of them in equal parts" in page
-    assert "Nobody can tell how many did" in page
+    assert "Nobody knows how many did" in page
     assert (tmp_path / "result" / "questions.json").read_text() == asked.text
 
 

@@ -410,7 +410,9 @@ def test_few_clients_and_clients_all_alike_are_defined_and_said() -> None:
     sampler = dc.LinearSampler(dc.Simplex(4), epsilon=1.0)
     one = population(sampler, samples=[2])
     assert ((one.law.low >= 0) & (one.law.high <= 1) & (one.law.low <= one.law.high)).all()
-    assert any("one client tells a share to" in doubt and "clients would tell it" in doubt for doubt in one.doubts)
+    assert any(
+        "with one client the margin of a share" in doubt and "clients would bring it" in doubt for doubt in one.doubts
+    )
     mean = one.statistic("mean")
     assert mean.low < mean.high
     alike = population(sampler, counts=[0, 0, 100_000, 0])  # more than even a population of certain clients would show
@@ -471,5 +473,5 @@ def test_a_client_that_comes_twice_is_refused() -> None:
 def test_linear_is_advised_where_a_table_may_be_released_by_it() -> None:
     for family, advised in ((dc.Simplex(4), True), (dc.Band(np.ones(4), lower=0.2, upper=3.0), False)):
         (doubt,) = population(dc.OptimalSampler(family, epsilon=0.3), counts=[9, 8, 7, 6]).doubts
-        assert "takes a larger epsilon" in doubt
+        assert "needs a larger epsilon" in doubt
         assert ("or the linear mechanism" in doubt) == advised

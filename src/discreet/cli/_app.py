@@ -38,7 +38,7 @@ COMMANDS = {  # in the order of the work: the module of a command, its function 
     "tokens": ("sample", "generate_private_text", "A private text of a language model, and its guarantee."),
     "collect": ("collect", "serve_collection", "A service that collects samples and shows estimates."),
     "enrol": ("collect", "make_client_tokens", "Make tokens for the clients of a collection."),
-    "invite": ("collect", "invite_clients", "Links and QR codes to take part by, one for each token."),
+    "invite": ("collect", "invite_clients", "Links and QR codes for taking part, one for each token."),
     "send": ("gateway", "send_samples_of_table", "Send a private sample for each client of a table."),
     "export": ("collect", "export_collected_samples", "The samples of a collection, as a table to estimate from."),
     "close": ("collect", "close_collection_for_good", "End a collection: nothing more is counted."),

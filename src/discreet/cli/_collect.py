@@ -197,7 +197,7 @@ def make_client_tokens(
 ) -> None:
     """Make tokens for a collection, in a new file that only you may read; add them to a store, or revoke them there.
 
-    A client with a token may send one sample in each round. Distribute tokens without noting who got which: such a list would tell who took
+    A client with a token may send one sample in each round. Distribute tokens without noting who got which: such a list would show who took
     part on which day, although no table links a client to its sample. Once a store contains a token, it takes samples only from enrolled
     clients and gateways. Revoking a token is final.
     """
@@ -251,7 +251,7 @@ def invite_clients(
     address: Annotated[str, option("URL", "Where people reach the service, https://...")],
     output: Annotated[Path, option("FOLDER", "A new folder.", "--output", "-o")],
     tokens: Annotated[
-        Path | None, option("FILE", "A link for each of these tokens, in an order by chance (`discreet enrol`).")
+        Path | None, option("FILE", "A link for each of these tokens, in random order (`discreet enrol`).")
     ] = None,
     agreement: SampleAgreement = None,
     lang: Annotated[
@@ -261,10 +261,10 @@ def invite_clients(
     field: Annotated[bool, switch("--field", "For a device that goes from person to person.")] = False,
     json: JsonOutput = False,
 ) -> None:
-    """Write links to take part by, and a sheet of QR codes to print, to a new folder that only you may read.
+    """Write links for taking part, and a sheet of QR codes to print, to a new folder that only you may read.
 
-    Without tokens there is one link for everybody. A token stands after the # of its link, which browsers do not send: it is in no log. A
-    link names the digest of the questions, and opens no others.
+    Without tokens there is one link for everybody. A token is in the part of its link after the #. Browsers do not send that part, so it is
+    in no log. A link also names the digest of the questions: the page then shows no other questions.
     """
     given = [] if tokens is None else read_tokens(tokens)
     if field and given:
@@ -301,7 +301,7 @@ def export_collected_samples(
     ] = False,
     json: JsonOutput = False,
 ) -> None:
-    """Write the samples of a collection as a table for `discreet estimate`; of reports, the table that they add up to.
+    """Write the samples of a collection as a table for `discreet estimate`. For reports, write their table of counts.
 
     No table of a store links a client to its sample. The rows are made from the counts, in random order; their numbers identify no client.
     The service may keep running.
@@ -353,13 +353,13 @@ def publish_closed_collection(
     output: Annotated[Path, option("FOLDER", "A new folder.", "--output", "-o")],
     agreement: SampleAgreement = None,
     round_number: Annotated[int, option("R", "The round to publish.", "--round")] = 1,
-    confidence: Annotated[float, option("C", "How often an interval holds its share.")] = 0.95,
+    confidence: Annotated[float, option("C", "Confidence of every interval.")] = 0.95,
     seal: StoreSeal = None,
     json: JsonOutput = False,
 ) -> None:
     """Write the result of a closed collection as a folder: a page without scripts, a table, a picture, the estimate and the agreement.
 
-    Every number is there to its last digit, as `discreet estimate` prints it. The folder needs no service: put it on any web server, or open
+    Every number has all its digits, as `discreet estimate` prints them. The folder needs no service: put it on any web server, or open
     index.html from a disk. Publishing again gives the same bytes.
     """
     with closing(open_store(store, create=False, seal=seal)) as opened:

@@ -44,7 +44,7 @@ def show_demo_on_flights(
     aircraft: Annotated[
         str | None, option("TAIL", "Tail number to show in detail. [default: the one with most flights]")
     ] = None,
-    out: Annotated[Path, option("DIR", "Folder for the picture.")] = Path("out"),
+    out: Annotated[Path, option("DIR", "Folder for the pictures.")] = Path("out"),
     json: Annotated[bool, switch("--json", "Print JSON instead.")] = False,
 ) -> None:
     """4,043 aircraft each release one destination of their flight log, privately.
@@ -70,8 +70,8 @@ def show_demo_on_flights(
         records[name] = {**record, "picture": str(out / file)}
         blocks += [*said, f"Picture: [bold]{safe_text(out / file)}[/bold]"]
     blocks.append(
-        "[bold]Not covered[/bold]: a second sample (budgets add up: whoever did all four of the above spent "
-        f"{4 * run.epsilon:g}), taking part at all, timing."
+        "[bold]Not covered[/bold]: several samples (budgets add up: an aircraft in all four collections above spent "
+        f"{4 * run.epsilon:g}), the fact of taking part, timing."
     )
     print_result({**records.pop("release"), **records}, *blocks, json=json)
 
@@ -159,8 +159,8 @@ def _time_zones_section(zones: TimeZoneEstimate) -> Section:
         f"epsilon = {zones.found.sampler.epsilon:g}. "
         f"{zones.client} released [bold]{zones.released}[/bold]. The average aircraft's shares, with 95 % intervals:",
         made,
-        f"{zones.covering_interval_count} of {len(zones.truth)} intervals hold the truth; 95 % do in the long run. An estimate is "
-        "unbiased, so it may be negative. From samples of the optimal mechanism a share could not be told as well: see discreet estimate.",
+        f"{zones.covering_interval_count} of {len(zones.truth)} intervals contain the truth; in the long run 95 % do. An estimate is "
+        "unbiased, so it may be negative. Samples of the optimal mechanism would give wider intervals: see discreet estimate.",
     ]
 
 
@@ -182,13 +182,13 @@ def _destinations_section(found: DestinationEstimate) -> Section:
         made.add_row(str(found.found.domain.names[place]), *cells)
     return record, [
         f"[bold]If only the population matters[/bold]: each of the {found.found.clients:,} aircraft sends one [bold]report[/bold] on all "
-        f"{size} destinations, at epsilon = {found.found.sampler.epsilon:g}. A report names several at once, and one of them is the "
-        f"aircraft's own, perhaps. {found.client}'s names {len(found.named)}: {', '.join(found.named[:4])}, ... The largest shares, with "
+        f"{size} destinations, at epsilon = {found.found.sampler.epsilon:g}. A report names several destinations. One of them may be "
+        f"the aircraft's own. {found.client}'s report names {len(found.named)}: {', '.join(found.named[:4])}, ... The largest shares, with "
         "95 % intervals:",
         made,
-        f"{found.covering_interval_count} of {size} intervals behind reports hold the truth. All {size} shares together are off by "
-        f"{off[0]:.2f} in total variation; by single values, the old way, by {off[1]:.2f}. Values would need "
-        f"[bold]{found.clients_needed_by_values:,} aircraft[/bold] to tell a share as well. "
+        f"{found.covering_interval_count} of {size} intervals from reports contain the truth. The error of all {size} shares together, in "
+        f"total variation, is {off[0]:.2f} by reports and {off[1]:.2f} by single values. Single values would need "
+        f"[bold]{found.clients_needed_by_values:,} aircraft[/bold] for the same precision. "
         "(Samples look like an aircraft's own records; reports do not.)",
     ]
 
@@ -218,13 +218,13 @@ def _design_section(served: DesignedFlights) -> Section:
     return record, [
         f"[bold]What public examples can do[/bold]: suppose that the logs of January to June are public ({served.examples:,} aircraft). "
         "The best sampler for clients like these, with a certificate, then serves "
-        f"{len(served.released):,} aircraft in July to December, at epsilon = {served.epsilon:g}. It has seen no flight "
-        "of that half (most of these aircraft flew in the first half too): a design made on the logs that it serves "
-        "would break their guarantee.",
+        f"{len(served.released):,} aircraft in July to December, at epsilon = {served.epsilon:g}. It was made without "
+        "any flight of that half, although most of these aircraft flew in the first half too. A design made on the logs "
+        "that it serves would break their guarantee.",
         made,
-        "own: the chance that the sample is a destination which the aircraft really flew to; this time "
-        f"{served.own:,} of {len(served.released):,} are. The last line is proved, even for a sampler that was made for these very "
-        "aircraft. The price is the worst case over everybody (possible), which --keep limits: see discreet design.",
+        "own: the probability that the sample is a destination to which the aircraft really flew; this time "
+        f"{served.own:,} of {len(served.released):,} are. The last line is a proved lower bound, also for samplers made for these very "
+        "aircraft. The price of the design is a larger worst case over all clients (possible). --keep limits it: see discreet design.",
     ]
 
 
@@ -243,7 +243,7 @@ def _guarantee_text(run: FlightRelease) -> str:
     verdict = "as exact rationals" if exact.holds else "NO: THIS IS A BUG, DO NOT RELEASE"
     return (
         f"[bold]The guarantee, in whole numbers[/bold]: of {exact.total:,} equally\n"
-        "likely draws, each destination gets, whatever a log says,\n"
+        "likely draws, each destination gets, for every possible log,\n"
         f"  at least {exact.lower:>25,}\n"
         f"  at most  {exact.upper:>25,}\n"
         f"which is {_ratio_rounded_down_text(exact.possible)} times as many; e^{known:g} is more:\n"

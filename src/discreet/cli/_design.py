@@ -142,8 +142,8 @@ def design_sampler(
     The command prints a floor: no epsilon-LDP sampler has a smaller mean over the examples. THE EXAMPLES MUST BE PUBLIC, or their clients
     must have spent a budget on it. A design made from the clients that it then serves breaks their guarantee.
 
-    With --from it is learned from private samples of earlier clients instead. If these are too few for a design that is surely better, the
-    agreement is on the optimal sampler or the mollifier, and the command says so.
+    With --from it is learned from private samples of earlier clients instead. If they do not show with --confidence that a design is
+    better, the agreement is on the optimal sampler or the mollifier, and the command says so.
     """
     refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
     refuse_large_total_epsilon(weak_pure_rounds_warning(epsilon, rounds), allowed=allow_large_epsilon)

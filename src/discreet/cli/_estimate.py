@@ -94,8 +94,8 @@ def print_population_estimate(
         list[str],
         argument(
             "IN...",
-            "Samples, as `discreet sample` writes them: a file, a folder, a glob, or -. Several: stages of other clients "
-            "each, which are estimated together.",
+            "Samples, as `discreet sample` writes them: a file, a folder, a glob, or -. Several inputs are stages "
+            "with different clients, estimated together.",
         ),
     ],
     agreement: Annotated[
@@ -164,8 +164,8 @@ def print_population_estimate(
 ) -> None:
     """The population's shares and statistics, from one private sample or report of each client.
 
-    Linear mechanism and reports: unbiased, and intervals are as wide as chance makes them. Optimal and mollifier: several populations can
-    lead to the same samples, and an interval holds them all.
+    Linear mechanism and reports: estimates are unbiased, and intervals narrow as the number of clients grows. Optimal and mollifier: several
+    populations can lead to the same samples, and an interval contains all of them.
     """
     source = sources[0]
     asked = EstimateOptions(

@@ -132,14 +132,13 @@ def _is_ranked_by_estimate(found: AnyPopulation, shown: list[int]) -> bool:
 def _ranking_note(found: AnyPopulation, shown: list[int]) -> str:
     if len(found.counts) == len(shown):
         return (
-            "[bold]Ranks[/bold]: this table is sorted by estimate. The intervals of single outcomes have lower ends that add up to more "
-            "than 100 %, so the intervals are those that hold for all at once."
+            "[bold]Ranks[/bold]: the table is sorted by estimate. The lower ends of the intervals of single outcomes add up to more than "
+            "100 %, so it shows the intervals that hold for all at once."
         )
     return (
-        "[bold]Ranks[/bold]: Listed are the largest estimates, so their intervals are those that hold for all "
-        f"{len(found.counts):,} at once, and also for those that chance put first. Their lower ends add up to at most 100 %. An estimate "
-        "that ranks first tends to be too high. The interval of one outcome alone (--json) holds for an outcome chosen in advance, not "
-        "for one that ranks first."
+        "[bold]Ranks[/bold]: the table lists the largest estimates, which tend to be too high. So it shows the intervals that hold for all "
+        f"{len(found.counts):,} outcomes at once. Their lower ends add up to at most 100 %. The interval of one outcome alone (--json) "
+        "holds for an outcome chosen in advance, not for one that ranks first."
     )
 
 
@@ -212,14 +211,14 @@ def _interval_meaning_text(found: AnyPopulation) -> str:
     if isinstance(found, ReportedPopulation) or found.exact:
         cut = "0 and 100 %" if whole else "what clients inside the family can hold"
         return (
-            "Shares are unbiased estimates of the average client's, and may be negative; the nearest are a distribution, and biased. "
-            f"Intervals hold the noise of sampling, cover the population these clients were drawn from, and are cut at {cut}."
+            "Shares are unbiased estimates of the average client's, and may be negative. Column nearest is the nearest distribution, which "
+            f"is biased. Intervals allow for the noise of sampling. They are about the population of these clients, and are cut at {cut}."
         )
     if serves_everybody(found.sampler.family):
         return (
-            "The samples of a designed mechanism are biased towards its reference: their shares are off by at most the mean TV between a "
-            "client and its sample (`discreet design --divergence tv` states it for its examples). An interval assumes nothing about these "
-            "clients, and so says little."
+            "The samples of a designed mechanism are biased towards its reference. The bias of their shares is at most the mean TV between a "
+            "client and its output distribution (`discreet design --divergence tv` states it for its examples). The intervals assume nothing "
+            "about these clients, so they are wide."
         )
     who = (
         ""
@@ -227,11 +226,10 @@ def _interval_meaning_text(found: AnyPopulation) -> str:
         else f" of clients inside the {'band' if isinstance(found.sampler.family, Band) else 'family'} agreed on"
     )
     return (
-        f"No number of these samples determines the average client exactly: an interval covers every "
-        f"population{who} that could have given them. The shares among the samples themselves are one of these. (No "
-        f"share is off by more than "
-        f"the worst-case TV either, +-{found.largest_bias:.2g} before noise: intervals, like those that `discreet plan` foretells, rest on "
-        "bounds for each outcome, and are not cut by it.)"
+        f"These samples do not determine the average client, in any number. An interval covers every "
+        f"population{who} that could have given them. The shares among the samples themselves are one of these. (Also, no "
+        f"share is off by more than the worst-case TV, +-{found.largest_bias:.2g} before noise. The intervals do not use this: like those "
+        "of `discreet plan`, they use bounds for each outcome.)"
     )
 
 
@@ -244,17 +242,17 @@ def _influence_of_liars_text(found: AnyPopulation) -> str:
     )
     others = ", those of a whole block of outcomes at once" if isinstance(found, ReportedPopulation) else ""
     return (
-        f"[bold]Liars[/bold]: intervals hold chance, not lies. Each {who} that lies, in place of an honest one or added to them, can shift a "
-        f"share by {_share_percent_text(one.shift)} %{ends}{others}; {liars_per_half_interval(found):,} can shift it by half the longest "
-        "interval. (--liars M: intervals that hold although M of them lie.)"
+        f"[bold]Liars[/bold]: intervals allow for chance, not for lies. Each {who} that lies, in place of an honest one or added to them, "
+        f"can shift a share by {_share_percent_text(one.shift)} %{ends}{others}; {liars_per_half_interval(found):,} can shift it by half the "
+        "longest interval. (--liars M: intervals that hold even if M of them lie.)"
     )
 
 
 def _reweighted_examples_text(found: Reweighted) -> str:
     return (
         f"[bold]By examples[/bold]: the average of {pluralise(len(found.weights), 'public example')}, weighted so as to explain the samples "
-        f"(the examples themselves count like {found.pull:,.0f} samples). It depends on the examples: clients "
-        f"unlike all of them are not in it, and not in the intervals."
+        f"(the examples themselves count like {found.pull:,.0f} samples). It depends on the examples: it misses "
+        f"clients that are unlike all of them, and no interval covers this error."
     )
 
 
@@ -263,25 +261,25 @@ def _mechanism_advice_text(found: AnyPopulation) -> str:
     sampler = found.sampler
     if isinstance(sampler, ReportSampler):
         return (
-            "[bold]Which mechanism[/bold]: reports to learn the population and nothing else (here with "
-            f"{sampler.excess:.4g} times the least variance of any report); linear where samples are to look like records too, "
-            "optimal where each should look like its own client."
+            "[bold]Which mechanism[/bold]: choose reports to learn the population and nothing else (here with "
+            f"{sampler.excess:.4g} times the smallest variance of any report). Choose linear if samples should also look like records, and "
+            "optimal if each sample should look like its own client."
         )
     if isinstance(sampler, JointSampler):
         return (
-            "[bold]Which mechanism[/bold]: this one where all samples of a client together should look like it; linear, one sample of each "
-            "client at the whole budget, to learn the population."
+            "[bold]Which mechanism[/bold]: choose this one if all samples of a client together should look like it. To learn the "
+            "population, choose linear, with one sample of each client at the whole budget."
         )
     if serves_everybody(found.sampler.family):
         return (
-            "[bold]Which mechanism[/bold]: a designed one where each sample should look like its own client, linear (without a design) to "
-            "learn the population."
+            "[bold]Which mechanism[/bold]: choose a design if each sample should look like its own client. Choose linear, without a design, "
+            "to learn the population."
         )
     if not (found.exact or isinstance(sampler.family, Simplex)):
         return (
-            "[bold]Which mechanism[/bold]: this one where each sample should look like its own client; linear to learn the population of a "
-            "table, agreed on every distribution on outcomes or on the equal cells of an interval (`discreet agree --bounds LO HI --cells "
-            "N`), since on a band it is for members alone."
+            "[bold]Which mechanism[/bold]: choose this one if each sample should look like its own client. To learn the population of "
+            "a table, choose linear. Agree on all distributions on outcomes, or on the equal cells of an interval (`discreet agree --bounds "
+            "LO HI --cells N`), because on a band linear takes members only."
         )
     promised = {
         name: outlook(
@@ -295,9 +293,9 @@ def _mechanism_advice_text(found: AnyPopulation) -> str:
     }
     risk = float(OptimalSampler(sampler.family, epsilon=sampler.epsilon).risk("tv"))
     return (
-        f"[bold]Which mechanism[/bold]: linear to learn the population (here a share to +-{promised['linear'].at_worst:.2g} at worst, "
-        f"where optimal leaves +-{promised['optimal'].at_worst:.2g}), optimal where each sample should look like its own client (TV at most "
-        f"{risk:.2g} for both; optimal serves every client at least as well)."
+        f"[bold]Which mechanism[/bold]: choose linear to learn the population. Its margin for a share is at most "
+        f"+-{promised['linear'].at_worst:.2g} here, that of optimal +-{promised['optimal'].at_worst:.2g}. Choose optimal if each sample "
+        f"should look like its own client. The TV is at most {risk:.2g} for both, and for every client optimal is at least as close."
     )
 
 
@@ -324,9 +322,9 @@ def print_survey_estimate(asked: EstimateOptions, records: Source, agreed: Agree
         blocks += _survey_answer_report_blocks(found, place, answer, top)
     blocks.append(
         f"Intervals cover {100 * asked.confidence:g} %: each alone, and all {found.numbers:,} numbers of the survey at once. Those "
-        "of shares from the reports on one table are proved. Those from several tables, of means, sums and quantiles rest on Gaffke's "
-        "bound, a conjecture without a known exception. Intervals hold chance, not lies. Shares are adjusted so that tables with common "
-        "columns agree."
+        "of shares from the reports on one table are proved. Those from several tables, and those of means, sums and quantiles, use "
+        "Gaffke's bound, a conjecture to which no counterexample is known. Intervals allow for chance, not for lies. Shares are adjusted so "
+        "that tables with common columns agree."
     )
     asked.print_estimate(survey_record(found, agreed, notes), blocks)
 
@@ -353,8 +351,8 @@ def print_survey_estimate_by_group(
     numbers = first.numbers * len(found)
     blocks.append(
         f"[bold]Intervals[/bold] hold for all {len(found):,} groups and {numbers:,} numbers at once ({100 * asked.confidence:g} %), also "
-        "for those that you pick after looking: two groups differ where theirs do not overlap. Groups are public: whoever reads this file "
-        "knows each client's."
+        "for those that you pick after looking. Two groups differ where their intervals do not overlap. Groups are public: anybody who "
+        "reads this file knows each client's group."
     )
     asked.print_estimate(survey_groups_record(found, agreed, notes, by=groups.column), blocks)
 
@@ -390,7 +388,7 @@ def print_survey_shares_within_groups(asked: EstimateOptions, records: Source, a
         ]
     blocks.append(
         f"Shares within a private group are ratios. Their intervals follow from those of all {found.numbers:,} numbers of the "
-        f"survey at once ({100 * asked.confidence:g} %), so they hold together. A group that is rare has wide ones."
+        f"survey at once ({100 * asked.confidence:g} %), so they hold together. Rare groups have wide intervals."
     )
     asked.print_estimate(shares_within_record(found, notes, by=by), blocks)
 
@@ -425,7 +423,7 @@ def print_survey_change(asked: EstimateOptions, sides: Sequence[tuple[Source, Ag
         blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_answer_unit_text(answer)}", made]
     blocks.append(
         f"Intervals hold for all {found.after.numbers:,} numbers at once ({100 * asked.confidence:g} %), whether the clients are "
-        "the same, overlapping or others. changed: the interval excludes 0."
+        "the same, overlapping or different. changed: the interval excludes 0."
     )
     asked.print_estimate(survey_change_record(found, (before, after), notes), blocks)
 
@@ -476,7 +474,7 @@ def _clients_asked_text(answer: SurveyAnswer) -> str:
     if not answer.is_known:
         return f"{unit}: nobody was asked, so nothing is known."
     if not answer.clients:
-        return f"{unit}: told by tables with its columns."
+        return f"{unit}: estimated from tables with its columns."
     return f"{unit}: {pluralise(answer.clients, 'client')} {'was' if answer.clients == 1 else 'were'} asked it."
 
 
@@ -506,8 +504,8 @@ def _survey_answer_report_blocks(found: SurveyAnswers, place: int, answer: Surve
         )
     if len(answer.names) > len(shown):
         blocks.append(
-            f"{len(answer.names) - len(shown):,} more: --top, --json. The largest estimates are listed, so their intervals are those that "
-            "hold for all at once, also for those that chance put first."
+            f"{len(answer.names) - len(shown):,} more: --top, --json. The largest estimates are listed, so the table shows the "
+            "intervals that hold for all at once."
         )
     return blocks
 

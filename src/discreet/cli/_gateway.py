@@ -114,7 +114,7 @@ ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_excepti
 def create_ledger(
     file: Annotated[Path, argument("FILE", "The new ledger; an existing file is never replaced.")],
     epsilon: Annotated[float, option("E", "Budget of all samples of this client together.")],
-    delta: Annotated[float, option("D", "Probability with which the budget may be exceeded.")] = 0.0,
+    delta: Annotated[float, option("D", "The delta of the budget, for all samples together.")] = 0.0,
     allow_large_epsilon: AllowLarge = False,
     json: JsonOutput = False,
 ) -> None:

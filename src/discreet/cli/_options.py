@@ -141,7 +141,7 @@ Rounds = Annotated[int, option("N", "Samples of each client.")]
 Purpose = Annotated[str, option("TEXT", "What the samples are for.")]
 Lower = Annotated[float | None, option("C1", "Distributions are at least this multiple of uniform. [default: 0]")]
 Upper = Annotated[float | None, option("C2", "Distributions are at most this multiple of uniform. [default: no bound]")]
-Confidence = Annotated[float, option("C", "Of every interval.")]
+Confidence = Annotated[float, option("C", "Confidence of every interval.")]
 PictureFile = Annotated[Path | None, option("FILE", "Draw a picture: .png, .svg or .pdf.")]
 JsonOutput = Annotated[bool, switch("--json", "Print JSON.")]
 JsonSummary = Annotated[bool, switch("--json", "Print the summary as JSON, on standard output.")]
@@ -353,7 +353,7 @@ SurveyFile = Annotated[
     Path | None,
     option(
         "FILE",
-        "Instead of a domain: a survey file, with several columns and questions that one report answers.",
+        "Instead of a domain: a survey file, with several columns and questions. Each client sends one report.",
         "--survey",
     ),
 ]

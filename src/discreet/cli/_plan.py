@@ -86,11 +86,11 @@ def _spending_ways_report_blocks(found: Sequence[Ways]) -> list[Any]:
     return [
         f"[bold]{first.samples} samples of each client under one budget[/bold], or one sample at all of it:",
         _spending_ways_table(found),
-        "each: TV distance of one sample's law from its client's; together: of the samples from so many draws of it; both "
-        f"{over}. population: expected TV distance of the estimated population, linear. single: one sample; joint: all drawn at once, "
-        "release(p, size=...); product: the same around the product, JointSampler(..., around='product'); composed: each with a share of the "
-        "budget.",
-        f"Serves best, {said}.",
+        "each: TV distance of one sample's distribution from its client's. together: TV distance of all samples from as many draws of the "
+        f"client's distribution. Both are {over}. population: expected TV distance of the estimated population, with linear. single: one "
+        "sample. joint: all drawn at once, release(p, size=...). product: the same around the product, JointSampler(..., around='product'). "
+        "composed: each with a share of the budget.",
+        f"Best, {said}.",
     ]
 
 
@@ -259,11 +259,11 @@ def plan_collection(
     blocks: list[Any] = [
         f"[bold]{pluralise(clients, 'client')}, {pluralise(family.size, 'outcome')}[/bold]: one sample each.",
         _accuracy_of_each_share_table(rows, accuracy),
-        "TV and KL: divergence of a client's distribution from its output distribution, in the worst case, the "
-        "smallest possible. "
-        f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population; rare: of an outcome that nobody "
-        f"holds; whole law: expected TV distance; clients: so many bring a share within +-{accuracy:g} with linear. That is for each "
-        f"share alone; of many some will be further off. [bold]All {family.size:,} at once[/bold], together with {100 * confidence:g} %:",
+        "TV and KL: the smallest possible worst case of the divergence of a client's distribution from its output distribution. "
+        f"+-: margin of the {100 * confidence:g} % interval of a share, in every population. rare: margin for an outcome that nobody "
+        f"holds. whole law: expected TV distance of all shares together. clients: the number for a margin of +-{accuracy:g} with linear. "
+        f"These margins are for each share alone; of many shares, some will be further off. [bold]All {family.size:,} at "
+        f"once[/bold], with {100 * confidence:g} % confidence:",
         _accuracy_of_all_shares_table(rows, accuracy),
         _mechanism_advice_text(mechanism, smallest, clients, accuracy),
         *(_advantage_of_reports_blocks(rows, accuracy) if mechanism == LinearSampler.name else []),
@@ -313,9 +313,9 @@ def _advantage_of_reports_blocks(rows: list[PlanRow], accuracy: float) -> list[A
     if all(row.reports is None for row in rows):
         return []
     return [
-        "[bold]If only the population matters[/bold], let clients send reports, which are no samples of their records "
-        f"(`discreet agree --for population`). Clients that bring a share within +-{accuracy:g}; over the least: the variance of a share in "
-        "the uniform population over that of the best subset selection; taken: what --for population agrees on.",
+        "[bold]If only the population matters[/bold], let clients send reports, which are not samples of their records "
+        f"(`discreet agree --for population`). The table has the number of clients for a margin of +-{accuracy:g}. taken: what --for "
+        "population agrees on. over the least: the variance of a share in the uniform population over that of the best subset selection.",
         _reports_and_values_table(rows, accuracy),
     ]
 
@@ -397,9 +397,9 @@ def _population_ways_report_blocks(ways: dict[float, list[PopulationWay]]) -> li
         needs = "" if best.name == names[0] else f"about {best.by_reports:,.0f}"
         made.add_row(f"{epsilon:g}", *(format_number(way.total, 2) for way in found), best.name, needs)
     return [
-        "[bold]Which way to the population[/bold]: whole law off by (TV), where half of the example's clients are public and the others are "
-        "asked. Reports assume nothing about clients. The ways with examples hold for clients like the examples alone: take them "
-        "(`discreet design`, `discreet estimate --examples`) if these are, and where the examples alone are as near, nobody need be asked.",
+        "[bold]Which way to the population[/bold]: the TV error of all shares together, if half of the example's clients are public and the "
+        "others are asked. Reports assume nothing about clients. The ways with examples are for clients like the examples "
+        "(`discreet design`, `discreet estimate --examples`). Where the examples alone are as near, you need not ask anybody.",
         made,
     ]
 
@@ -430,7 +430,7 @@ def _mechanism_advice_text(
     who = pluralise(clients, "client")
     if linear is None:
         few = "is" if clients == 1 else "are"
-        return f"[bold]{who} {few} too few[/bold] for +-{accuracy:g}, even without privacy: ask for less, or ask more of them."
+        return f"[bold]{who} {few} too few[/bold] for +-{accuracy:g}, even without privacy: accept a larger error, or ask more clients."
     reached = f"+-{accuracy:g} with {who}"
     if mechanism == "linear":
         said = f"[bold]To estimate the population: linear[/bold]. It reaches {reached} {linear}"
@@ -439,8 +439,8 @@ def _mechanism_advice_text(
         )
     range_of = "at no epsilon" if optimal is None else optimal
     return (
-        "[bold]To serve each client: optimal[/bold]. It has the same worst case as linear, and serves every client at least as "
-        f"well. Its samples narrow a share of the population down to a range: {reached} {range_of}; linear {linear}."
+        "[bold]To serve each client: optimal[/bold]. It has the same worst case as linear, and for every client it is at least as "
+        f"close. Its samples narrow a share of the population only down to a range: {reached} {range_of}; linear {linear}."
     )
 
 

@@ -127,7 +127,7 @@ def reproduce_paper_figures(
     spread: Annotated[
         float | None, option("A", "compare: the parameter of their Dirichlet distribution. [default: 0.3]")
     ] = None,
-    seed: Annotated[int | None, option("N", "compare: of random clients. [default: 0]")] = None,
+    seed: Annotated[int | None, option("N", "compare: the seed of the random clients. [default: 0]")] = None,
     data: Annotated[str | None, option("FILE", "compare: instead, public records, with --client and --value.")] = None,
     client: Annotated[str | None, client_column_option(" of --data")] = None,
     value: Annotated[str | None, value_column_option(" of --data")] = None,

@@ -166,8 +166,9 @@ def release_samples_of_table(
 ) -> None:
     """Release one private sample for each client of a table of (client, value) rows.
 
-    Each sample looks drawn from the client's own rows and is epsilon-locally differentially private. The mechanism is exact, in integers,
-    and best possible in the worst case. The domain is public: you state it, and it is never read from the data.
+    Each sample looks drawn from the client's own rows and is epsilon-locally differentially private. The draw is exact, in integers. The
+    mechanisms linear and optimal have the smallest possible worst case. The domain is public: you state it, and it is never read from the
+    data.
 
     First choose the goal: estimate the population from the samples, or make each like its own client (--for).
     """
@@ -382,7 +383,7 @@ def generate_private_text(
     private: Annotated[str, option("FILE", "The private prompt; - for standard input.")],
     epsilon: Annotated[float, option("E", "Budget of one token.")],
     tokens: Annotated[int, option("N", "Largest number of tokens.")],
-    delta: Annotated[float, option("D", "Probability with which the guarantee may fail.")] = 1e-6,
+    delta: Annotated[float, option("D", "The delta of the guarantee for all tokens together.")] = 1e-6,
     total: Annotated[
         float | None, option("E", "Budget of all tokens together at that delta. [default: no limit]")
     ] = None,

@@ -71,7 +71,7 @@ def print_tradeoff(
             "Privacy budget; may be repeated. A range is COUNT values from LOW to HIGH, evenly spaced in ratio.",
         ),
     ] = None,
-    delta: Annotated[float, option("D", "The optimal sampler promises (epsilon, delta)-LDP. [default: 0]")] = 0.0,
+    delta: Annotated[float, option("D", "The optimal sampler promises (epsilon, delta)-LDP.")] = 0.0,
     nu: Annotated[list[float] | None, option("NU", "Also Gaussian privacy with this nu; may be repeated.")] = None,
     divergence: Annotated[
         list[str] | None,
@@ -308,7 +308,7 @@ def print_total_privacy_loss(
     samples: Annotated[
         list[int] | None, option("N", "Samples of one client; may be repeated. [default: 1 4 16 64]")
     ] = None,
-    delta: Annotated[float, option("D", "Probability with which the total may be exceeded.")] = 1e-6,
+    delta: Annotated[float, option("D", "The delta at which the total is stated.")] = 1e-6,
     total: Annotated[float | None, option("E", "Instead of --epsilon: a budget to be split over the samples.")] = None,
     clients: Annotated[int | None, option("N", "Also: one sample of each of N clients, shuffled.")] = None,
     json: JsonOutput = False,

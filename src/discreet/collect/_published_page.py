@@ -87,13 +87,13 @@ def _question_headings_and_notes(questions: str | None) -> list[tuple[str, str]]
     parts = [asked, *asked.get("columns", {}).values()]
     told = [("Question", " ".join(each[name] for each in parts for name in ("title", "text") if name in each))]
     if any(each.get("choice") == "multiple" for each in parts):
-        told.append(("Several options", "Whoever chose several options counts for each of them in equal parts."))
+        told.append(("Several options", "A person who chose several options counts for each of them in equal parts."))
     if any(each.get("prefer_not_to_say") is True for each in parts):
         told.append(
             (
                 "Preferred not to say",
-                "Whoever preferred not to say counts for every option, in the proportions of the public reference (in equal parts, where "
-                "none was agreed on). Nobody can tell how many did.",
+                "A person who preferred not to say counts for every option, in the proportions of the public reference (in equal parts, if "
+                "none was agreed on). Nobody knows how many did.",
             )
         )
     return told
@@ -113,13 +113,13 @@ def share_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | No
     )
     rest = len(shares) - len(shown)
     meaning = (
-        "A share is that of the average person, with the noise of privacy taken off again. It is not biased, and may so fall below 0 or "
+        "A share is that of the average person, corrected for the noise of privacy. The estimate is unbiased, so it may fall below 0 or "
         "above 100 % by chance."
         if found["identifiable"]
-        else f"A share is that among the {released}. The average person's own share cannot be told exactly from them: an interval holds "
-        "every share that could have given them."
+        else f"A share is that among the {released}. They do not determine the average person's own share: an interval "
+        "contains every share that could have given them."
     )
-    liars = f"Whoever sent something else than an honest {released[:-1]} moved a share by at most"
+    liars = f"Each {released[:-1]} that was not honest moved a share by at most"
     statistics = "".join(
         f"<dt>{_escape_html(each['name'].capitalize())}</dt><dd>{_statistic_html(each['estimate'])}; from {_statistic_html(each['low'])} to "
         f"{_statistic_html(each['high'])}, {confidence} sure</dd>\n"
@@ -356,7 +356,7 @@ _SURVEY_MEANING = (
 )
 _PROOFS = (
     "Intervals of shares from the reports on one table are proved. Those from several tables, of means, sums and quantiles rest on Gaffke's "
-    "bound, a conjecture without a known exception. Intervals hold chance, not lies"
+    "bound, a conjecture to which no counterexample is known. Intervals allow for chance, not for lies"
 )
 _QUESTION_GAP = 76  # of a picture, above the rows of a question
 

@@ -315,7 +315,7 @@ class Population(PopulationEstimate):
             if place is not None:
                 said.append(
                     f"{self.domain.names[place]!r} makes up {self._released_frequencies[place]:.3g} of the samples, {word} the "
-                    f"{limit[place]:.3g} that this agreement allows whoever the clients are; are these "
+                    f"{limit[place]:.3g} that this agreement allows for any clients; are these "
                     "raw values instead of samples, or samples of another agreement"
                 )
         width = self.margin_at_worst
@@ -324,20 +324,20 @@ class Population(PopulationEstimate):
                 more = planning.clients_for_half_width(
                     self.inversion, self.sampler, self.reference, _WIDE, self.confidence
                 )
-                fix = f"about {more:,} clients would tell it to +-{_WIDE:g}"
+                fix = f"about {more:,} clients would bring it to +-{_WIDE:g}"
             except ImpossibleError:
-                fix = f"to tell it to +-{_WIDE:g} takes a larger epsilon" + (
+                fix = f"+-{_WIDE:g} needs a larger epsilon" + (
                     "" if self.exact or not isinstance(self.sampler.family, Simplex) else " or the linear mechanism"
                 )
-            who = "one client tells" if self.clients == 1 else f"{self.clients:,} clients tell"
-            said.append(f"{who} a share to +-{width:.2g} at worst; {fix}")
+            who = "one client" if self.clients == 1 else f"{self.clients:,} clients"
+            said.append(f"with {who} the margin of a share can be +-{width:.2g}; {fix}")
         carrier = self.sampler.carrier
         if isinstance(carrier, PointAtoms):
             largest = float(self.reference.max())
             off = math.sqrt(self.bounds.upper * largest * (1.0 - largest) / carrier.size)
             said.append(
                 f"samples are some of {carrier.size:,} points, and a share is that of clients on these points: it differs from their own by "
-                f"about {off:.1g}, which no interval holds"
+                f"about {off:.1g}, which no interval covers"
             )
         cut = 0
         if isinstance(self.domain, Bins) and isinstance(self.sampler, Sampler):

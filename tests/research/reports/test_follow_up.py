@@ -57,7 +57,7 @@ def test_findings_come_from_the_records() -> None:
     text = said()
     assert "is never worse" in text
     assert "In 450 comparisons" in text
-    assert "it is 0.2500 where 0.5000 is allowed, and the worst KL 0.30000 where 0.24504 is reached" in text
+    assert "it is 0.2500, and 0.5000 is allowed. The worst KL is 0.30000 instead of 0.24504" in text
     assert "the weight 1.0633" in text
     assert "0.50 to 0.50 times" in text
     assert "smallest worst case in 0 of 1" in text  # of these made-up records

@@ -111,15 +111,15 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
         (
             "Distance from the lower bound.",
             f"Its mean KL is {statistics.median(above):.1%} above the certified floor in the median, and {max(above):.0%} at worst"
-            + (f"; more than 10% on {titles_with_budgets_text(far)}." if far else "."),
+            + (f". It is more than 10% above on {titles_with_budgets_text(far)}." if far else "."),
         ),
         (
             "Certificates.",
             f"The floors are within {max(row.gap for row in rows):.1e} (relative) of the cost of a design for the "
             f"served clients themselves, in all {len(rows)} splits"
             + (
-                f"; in rationals, from the integers of the draw, within {max(exact):.1e} in the {len(exact)} that "
-                f"were checked so."
+                f". Computed in rationals, from the integers of the draw, they are within {max(exact):.1e} in the {len(exact)} splits "
+                f"that were checked."
                 if exact
                 else "."
             ),
@@ -135,7 +135,7 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
         said.append(
             (
                 "Where the examples did not support a design.",
-                f"Splits in which Q* or the best uniform floor was kept ({told}).",
+                f"In some splits Q* or the best uniform floor was kept. Their number: {told}.",
             )
         )
     return said
@@ -208,7 +208,7 @@ def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
         said.append(
             (
                 "Where a design made elsewhere pays.",
-                f"Share of the way from the best of Q*, mollifier and best uniform to the floor: {told}.",
+                f"Part of the gap between the best of Q*, mollifier and best uniform and the floor that is closed: {told}.",
             )
         )
     if mixed:
@@ -286,9 +286,9 @@ def learned_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
         said.append(
             (
                 "One sample of each client." if times == 1 else f"With {times} times as many clients.",
-                f"Of the gap between the better of Q* and the mollifier and the certified floor, {median}over all {len(closed)} cases "
-                f"{statistics.median(closed.values()):.0%}; in {stayed} of them no design was ever published. The largest loss against the "
-                f"better of the two in any of {len(those)} runs is {loss:.2%} ({worst.title}, ε = {worst.epsilon:g}).",
+                f"Share of the gap that is closed: {median}over all {len(closed)} cases {statistics.median(closed.values()):.0%}. In "
+                f"{stayed} of them no design was ever published. The largest loss against the better of Q* and the mollifier in any of "
+                f"{len(those)} runs is {loss:.2%} ({worst.title}, ε = {worst.epsilon:g}).",
             )
         )
     return said
@@ -324,10 +324,9 @@ def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
         said.append(
             (
                 headline,
-                f"Designed samples beat block reports in {won['samples']} of {len(those)} cases as they are, in {won['reweighted']} "
-                f"when the examples are reweighted to explain them, and in {won['debiased']} when their bias is "
-                f"subtracted from the samples. {lost_text} The examples alone, without any samples, are closer "
-                f"than reweighted in {alone}.",
+                f"Three estimates are compared with block reports. They are closer in this number of {len(those)} cases: designed samples "
+                f"as they are {won['samples']}, examples reweighted to explain them {won['reweighted']}, samples debiased by the examples "
+                f"{won['debiased']}. {lost_text} The examples alone, without any samples, are closer than the reweighted ones in {alone}.",
             )
         )
     return said

@@ -159,16 +159,16 @@ def follow_up_findings(runs: Runs) -> list[Finding]:
     said.append(
         (
             "Both calibrations give one minimax value.",
-            f"By the published infimum over beta and by the two corners of the trade-off function: they differ by "
+            f"The published infimum over beta and the two corners of the trade-off function give values that differ by "
             f"at most {max(gaps):.1e} (relative) on outcomes.",
         )
     )
     said.append(
         (
             "Except for clients spread over more than half of the space.",
-            f"There the published weight is less than the notion allows: on {row.outcomes} outcomes under {row.notion} it is "
-            f"{most.published_weight:.4f} where {most.weight:.4f} is allowed, and the worst KL {most.published_minimax['kl']:.5f} where "
-            f"{most.minimax['kl']:.5f} is reached.",
+            f"There the published weight is smaller than the notion allows. On {row.outcomes} outcomes under {row.notion} it is "
+            f"{most.published_weight:.4f}, and {most.weight:.4f} is allowed. The worst KL is {most.published_minimax['kl']:.5f} instead of "
+            f"{most.minimax['kl']:.5f}.",
         )
     )
     past = [row for row in runs["local_plane"].rows if row.published_weight is not None and row.published_weight > 1.0]
@@ -177,7 +177,7 @@ def follow_up_findings(runs: Runs) -> list[Finding]:
             (
                 "A weight above 1.",
                 f"In the picture of the plane the published calibration gives the local class under {past[0].notion} the weight "
-                f"{past[0].published_weight:.4f}: not a mixture. At 1, where it is capped, a raw draw is allowed and nothing is lost.",
+                f"{past[0].published_weight:.4f}, which is not a mixture. We cap it at 1: a raw draw is then allowed, and nothing is lost.",
             )
         )
     said += _ordered_findings(runs["ordered"].rows)

@@ -196,6 +196,22 @@ def client_divergences_table(rows: Sequence[SetAtBudget], divergence: str = "tv"
     return head, body
 
 
+def raw_sample_bias_table(rows: Sequence[SetAtBudget]) -> Table:
+    """Bias and total TV error of raw samples of Q*, at the budget nearest to 1: a line for each set."""
+    shown = _sets_nearest_budget(rows, 1.0)
+    body = [
+        [row.title, f"{row.bias['optimal']:.3f}", f"{mean_error(row, 'optimal', projected=False):.3f}"] for row in shown
+    ]
+    return [f"set, ε = {shown[0].epsilon:g}", "bias", "total error"], body
+
+
+def own_outcomes_table(rows: Sequence[SetAtBudget]) -> Table:
+    """How often a released outcome is one of the client's own, at the budget nearest to 4: a line for each set."""
+    shown = _sets_nearest_budget(rows, 4.0)
+    body = [[row.title, *(f"{row.own[name]:.0%}" for name in SAMPLES)] for row in shown]
+    return [f"set, ε = {shown[0].epsilon:g}", *(SHORT_LABELS[name] for name in SAMPLES)], body
+
+
 def _set_label_with_sizes(row: SetAtBudget) -> str:
     return f"{row.title} (k = {row.outcomes}, n = {row.clients:,})"
 
@@ -219,7 +235,7 @@ def _oracle_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | N
     return (
         "Where an oracle wins.",
         f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases "
-        f"({titles_with_budgets_text([contest.row for contest in won])}). By most on {_set_at_budget_text(most.row)}: "
+        f"({titles_with_budgets_text([contest.row for contest in won])}). The difference is largest on {_set_at_budget_text(most.row)}: "
         f"{_contest_errors_text(most)}.",
     )
 
@@ -235,9 +251,9 @@ def _sample_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | N
         kinds = Counter(SHORT_LABELS[contest.best_sample] for contest in worth)
         said += (
             f" In {len(worth)} of them it also beats the uniform distribution by a tenth or more "
-            f"({titles_with_budgets_text([contest.row for contest in worth])}); "
-            f"the best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
-            f"By most on {_set_at_budget_text(least.row)}: {_contest_errors_text(least)}."
+            f"({titles_with_budgets_text([contest.row for contest in worth])}). "
+            f"The best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
+            f"The difference is largest on {_set_at_budget_text(least.row)}: {_contest_errors_text(least)}."
         )
     optimal = [SampleOracleContest(contest.row, ("optimal",)) for contest in contests]
     alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.sample_beats_uniform_guess]
@@ -253,7 +269,7 @@ def _oracle_equals_sampler_finding(rows: Sequence[SetAtBudget]) -> Finding | Non
     starts = "; ".join(f"{those[0].title} ε ≥ {those[0].epsilon:g}" for those in rows_by_set(alike).values())
     return (
         "Where they are the same.",
-        f"Once subset selection reports a single outcome it is k-ary randomised response, and so the linear sampler ({starts}). From "
+        f"If subset selection reports a single outcome, it is k-ary randomised response, which is the linear sampler ({starts}). From "
         "there on the best oracle's report is a sample.",
     )
 
@@ -264,9 +280,9 @@ def _uninformative_finding(contests: Sequence[SampleOracleContest]) -> Finding |
         return None
     return (
         "Where samples hardly help.",
-        f"In {len(idle)} cases nothing private is a tenth closer than the uniform distribution, which needs no "
-        f"data ({titles_with_budgets_text(idle)}). A biased sample that is nearly uniform then looks good beside a noisy oracle; "
-        f"neither is informative.",
+        f"In {len(idle)} cases no private estimate is at least a tenth closer than the uniform distribution, which needs no "
+        f"data ({titles_with_budgets_text(idle)}). A biased sample that is nearly uniform is then closer than a noisy oracle, "
+        f"but neither is informative.",
     )
 
 
@@ -276,13 +292,14 @@ def _sets_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[Se
 
 
 def _raw_sample_bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
-    shown = _sets_nearest_budget(rows, 1.0)
+    shown = sorted(_sets_nearest_budget(rows, 1.0), key=lambda row: row.bias["optimal"])
     told = [
-        f"{row.title} {row.bias['optimal']:.3f} of {mean_error(row, 'optimal', projected=False):.3f}" for row in shown
+        f"{row.bias['optimal']:.3f} of {mean_error(row, 'optimal', projected=False):.3f} on {row.title}"
+        for row in (shown[0], shown[-1])
     ]
     return (
         "Raw samples of Q* have a bias that no number of clients removes.",
-        f"At ε = {shown[0].epsilon:g}, bias of total error: {', '.join(told)}. "
+        f"At ε = {shown[0].epsilon:g} the bias is between {' and '.join(told)}, as a part of the total error. "
         "With enough clients every unbiased estimate is better.",
     )
 
@@ -293,8 +310,9 @@ def _unused_large_budget_finding(rows: Sequence[SetAtBudget]) -> Finding:
     best = [min(mean_error(row, name) for name in SAMPLES) / mean_error(row, "raw") for row in last]
     return (
         "Unary encoding and local hashing do not use a large budget.",
-        f"Their own-outcome chance stays near one half, so at ε = {last[0].epsilon:g} their error is {min(ratios):.2f} to "
-        f"{max(ratios):.2f} times that of the raw draws; the best sample's is {min(best):.2f} to {max(best):.2f} times.",
+        f"Their reports hold the client's own outcome with a probability that stays near one half. So at ε = {last[0].epsilon:g} their "
+        f"error is {min(ratios):.2f} to {max(ratios):.2f} times that of the raw draws. The best sample's error is {min(best):.2f} to "
+        f"{max(best):.2f} times that of the raw draws.",
     )
 
 
@@ -307,11 +325,10 @@ def _average_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     means = [gain.realised[name]["tv"].mean for name in ("mollifier", "optimal")]
     return (
         "The average client.",
-        f"Smallest mean divergence, by number of cases of {len(rows)}: {'; '.join(parts)}. By most on {_set_at_budget_text(gain)}: "
-        f"mean TV {means[0]:.3f} "
-        f"(mollifier) against {means[1]:.3f} (Q*). Both boxes have the same ratio e^ε. That of Q* is placed for a "
-        f"client with a single outcome, which gives the smallest worst case; for a client with several outcomes a "
-        f"lower floor is better.",
+        f"In how many of {len(rows)} cases each mechanism has the smallest mean: {'; '.join(parts)}. The difference is largest on "
+        f"{_set_at_budget_text(gain)}: mean TV {means[0]:.3f} (mollifier) against {means[1]:.3f} (Q*). Both boxes have the same ratio "
+        f"e^ε. The box of Q* is chosen for clients with a single outcome, which gives the smallest worst case. For a client with "
+        f"several outcomes a lower floor is better.",
     )
 
 
@@ -332,23 +349,19 @@ def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     worst = [most.realised[name]["tv"].worst for name in ("optimal", "mollifier")]
     return (
         "The worst client.",
-        f"{said}; by most on {_set_at_budget_text(most)}: {worst[0]:.3f} against {worst[1]:.3f}. Against the linear "
-        "mechanism, mean, median or worst of any "
-        f"of the three divergences is larger in {above} cases.",
+        f"{said}. The difference is largest on {_set_at_budget_text(most)}: {worst[0]:.3f} against {worst[1]:.3f}. Compared with the "
+        f"linear mechanism, the mean, median or worst of any of the three divergences is larger in {above} cases.",
     )
 
 
 def _own_outcomes_finding(rows: Sequence[SetAtBudget]) -> Finding:
-    shown = _sets_nearest_budget(rows, 4.0)
-    told = [
-        f"{row.title} " + ", ".join(f"{SHORT_LABELS[name]} {row.own[name]:.0%}" for name in SAMPLES) for row in shown
-    ]
+    shown = sorted(_sets_nearest_budget(rows, 4.0), key=lambda row: row.own["optimal"])
+    told = [f"{row.own['optimal']:.0%} on {row.title}" for row in (shown[0], shown[-1])]
     return (
         "A sample is a record; a support is not.",
-        f"At ε = {shown[0].epsilon:g} the released outcome is one of the client's own for: {'; '.join(told)}. "
-        f"The reports of "
-        f"{', '.join(REPORT_LABELS[name] for name in ORACLES)} become data only after the curator has "
-        f"aggregated them.",
+        f"At ε = {shown[0].epsilon:g} the outcome that Q* releases is one of the client's own with a probability between "
+        f"{' and '.join(told)}. "
+        f"Single reports ({', '.join(REPORT_LABELS[name] for name in ORACLES)}) become data only after the curator has aggregated them.",
     )
 
 
@@ -474,6 +487,10 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Pictures) -> str:
         "errors. †: less than a tenth closer than the uniform law.</p>",
         "<h3>Total variation of a client, mean (worst)</h3>",
         html_table(*client_divergences_table(rows), texts=2, rule_on=None),
+        "<h3>Released outcomes that are the client's own</h3>",
+        html_table(*own_outcomes_table(rows), rule_on=None),
+        "<h3>Bias and total TV error of Q* samples</h3>",
+        html_table(*raw_sample_bias_table(rows), rule_on=None),
     ]
     for name, those in rows_by_set(rows).items():
         parts += [
