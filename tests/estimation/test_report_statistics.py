@@ -20,7 +20,7 @@ from discreet.estimation._statistics import (
     prefix_share_tests,
 )
 from discreet.mechanisms import ReportCounts, ReportSampler
-from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
 from discreet.release._randomness import _SeededRandomness
 from tests.soaking import wide
 

@@ -19,8 +19,7 @@ from discreet.families import Simplex, check_family
 from discreet.mechanisms._atoms import Discretisation
 from discreet.mechanisms._optimal_linear_mollifier import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms._own import OwnSampler
-from discreet.mechanisms._report_blocks import LARGEST_TABLE
-from discreet.mechanisms._report_sampler import ReportSampler
+from discreet.mechanisms._reports import LARGEST_TABLE, ReportSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.privacy import Privacy, Pure
 

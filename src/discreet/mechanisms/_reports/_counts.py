@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.kernels import compiled_for, processor_count
 from discreet.errors import DiscreetError, check_kind
-from discreet.mechanisms._report_blocks import (
+from discreet.mechanisms._reports._blocks import (
     LARGEST_TABLE,
     AffineBlocks,
     BlockFamily,
@@ -40,7 +40,7 @@ from discreet.mechanisms._report_blocks import (
     RankedSubsets,
     Reports,
 )
-from discreet.mechanisms._report_sampler import ReportSampler
+from discreet.mechanisms._reports._sampler import ReportSampler
 
 MOST_REPORTS = 1 << 53  # up to which counts are whole numbers of doubles too
 MOST_IN_16_BITS = (1 << 16) - 1  # reports, each of which adds at most 1 to a place of the table
