@@ -33,8 +33,16 @@ with imports_on_first_use(globals(), extra="cli"):
         pooled_population,
         shares_within,
     )
-    from discreet.estimation._intervals import Shares
-    from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
+    from discreet.estimation._inference import (
+        Estimate,
+        Inversion,
+        Line,
+        Reweighted,
+        Shares,
+        inversion_of,
+        nearest_law,
+        reweight_examples as reweight_examples,
+    )
     from discreet.estimation._planning import (
         LEAST_EPSILON as LEAST_EPSILON,
         MOST_CLIENTS as MOST_CLIENTS,
@@ -67,7 +75,6 @@ with imports_on_first_use(globals(), extra="cli"):
         trust_notes as trust_notes,
         unnamed_report_notes as unnamed_report_notes,
     )
-    from discreet.estimation._reweighting import Reweighted, reweight_examples as reweight_examples
     from discreet.estimation._sample_tables import (
         COUNTED as COUNTED,
         PLACE as PLACE,
@@ -95,7 +102,6 @@ with imports_on_first_use(globals(), extra="cli"):
         report_liars,
         survey_change,
     )
-    from discreet.estimation._statistics import Estimate
     from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, SurveyOutlook, answer_survey, survey_outlook
     from discreet.estimation._ways import (
         MOST_REHEARSED as MOST_REHEARSED,

@@ -1,7 +1,7 @@
 """Plans before a collection: the accuracy of shares, and the clients or epsilon that an accuracy needs.
 
 If x of n clients release an outcome, the curator reports Clopper and Pearson's interval [l(x), h(x)] of its released share q, carried
-through the lines of `discreet.estimation._inversion` to an interval of its true share. q can be anything in [q0, q1] that leaves both the
+through the lines of `discreet.estimation._inference` to an interval of its true share. q can be anything in [q0, q1] that leaves both the
 outcome, b mu <= q <= B mu, and its complement in the box. With the given confidence the interval covers q, and then x is one of the counts
 with h(x) >= q0 and l(x) <= q1. The longest reach of an interval over these counts is therefore a guarantee:
 
@@ -35,8 +35,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count, check_flag
 from discreet.estimation._counting import bin_cells
-from discreet.estimation._intervals import Ends, binomial_interval_ends, one_sided_miss_probability
-from discreet.estimation._inversion import Inversion, Line, inversion_of, invert_released_intervals
+from discreet.estimation._inference import (
+    Ends,
+    Inversion,
+    Line,
+    binomial_interval_ends,
+    inversion_of,
+    invert_released_intervals,
+    one_sided_miss_probability,
+)
 from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_floats, check_family
 from discreet.mechanisms import (
     AnyFamily,

@@ -35,7 +35,7 @@ from discreet.cli._options import (
     survey_sampler_from_options,
     value_column_option,
 )
-from discreet.cli._plan_agreed import (
+from discreet.cli._plan._agreed import (
     REHEARSED,
     client_count_text,
     clients_needed_or_none,
