@@ -39,16 +39,22 @@ from discreet.domain import (
     outcome_codes_expression,
 )
 from discreet.errors import ClientNameWarning, DiscreetError, check_kind, warn_caller
-from discreet.tables._arrow import (
+from discreet.tables._sources import (
+    TEXTS,
+    Source,
     arrow_column_as_polars_series,
     cast_column,
     check_batch,
+    detect_file_format,
+    examples_as_text,
+    file_source,
     is_text_type,
     polars_schema_of_arrow,
+    refuse_missing_columns,
+    sample_texts_expression,
+    table_ending_without_gz,
     without_dictionaries,
 )
-from discreet.tables._files import TEXTS, detect_file_format, table_ending_without_gz
-from discreet.tables._sources import file_source, first_few_as_text, refuse_missing_columns
 
 _WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # below this, different integers are different floats
 _AS_FLOATS = r"^-?[0-9]+\.0+$"
@@ -209,6 +215,17 @@ def client_names_expression(column: str, kind: Any) -> pl.Expr:
         whole = name.is_finite() & (name == name.floor()) & (name.abs() < exact_integer_bound(kind))
         return pl.when(whole).then(name.cast(pl.Int64, strict=False))
     return name.cast(pl.Int64 if kind.is_integer() else pl.String, strict=False)
+
+
+def client_names_as_texts_expression(source: Source, column: str) -> pl.Expr:
+    """The clients in a column of samples as texts, one text for each client, in any file format."""
+    kind = source.schema[column]
+    name = (
+        client_names_expression(column, kind)
+        if is_integer_client_type(kind)
+        else sample_texts_expression(source, column)
+    )
+    return name.cast(pl.String)
 
 
 def is_missing_client_name(column: str, kind: Any) -> pl.Expr:
@@ -502,7 +519,7 @@ class ValueColumn:
         if misfits.outside and self.coding.other is None:
             shown = ""
             if shown_values is not None:
-                shown = f", such as {first_few_as_text(shown_values)}{self._spelling_hint(shown_values)}"
+                shown = f", such as {examples_as_text(shown_values)}{self._spelling_hint(shown_values)}"
             raise DiscreetError(
                 f"column {self.name!r} holds values outside the domain ({misfits.outside:,} {where}{shown}); the domain is public and "
                 f"fixed: correct the records, or say {self._advice_on_values_outside}"

@@ -60,7 +60,10 @@ from discreet.release import (
     store_order_and_digest,
 )
 from discreet.survey import SurveySampler
-from discreet.tables._arrow import (
+from discreet.tables._columns import normalise_client_names
+from discreet.tables._parts import SECONDS_A_ROW, client_columns_from_arrow, refuse_repeated_clients
+from discreet.tables._request import Job, joint_sample_columns
+from discreet.tables._sources import (
     agreement_id_column,
     check_batch,
     numbers_as_arrow_column,
@@ -69,9 +72,6 @@ from discreet.tables._arrow import (
     take_rows,
     unique_column_names,
 )
-from discreet.tables._columns import normalise_client_names
-from discreet.tables._parts import SECONDS_A_ROW, client_columns_from_arrow, refuse_repeated_clients
-from discreet.tables._request import Job, joint_sample_columns
 
 if TYPE_CHECKING:
     from discreet.tables._parts import ClientGroup

@@ -29,19 +29,25 @@ from discreet.errors import (
 )
 from discreet.ledger import OVER_BUDGET, PopulationLedger, Rounds
 from discreet.release import InputDigest
-from discreet.tables._arrow import (
+from discreet.tables._columns import normalise_client_names, read_listed_clients
+from discreet.tables._reading import RecordReader
+from discreet.tables._request import Job, Progress, Request, RequestTerms, Summary
+from discreet.tables._sources import (
+    METADATA,
+    REPLACE_HINT,
+    STANDARD,
+    Source,
     arrow_column_as_numbers,
     arrow_column_as_polars_series,
     cast_column,
+    format_of,
+    is_among_inputs,
     is_text_type,
     numbers_as_arrow_column,
+    open_source,
+    source_of_table,
     take_rows,
 )
-from discreet.tables._columns import normalise_client_names, read_listed_clients
-from discreet.tables._files import REPLACE_HINT, STANDARD, format_of
-from discreet.tables._reading import RecordReader
-from discreet.tables._request import Job, Progress, Request, RequestTerms, Summary
-from discreet.tables._sources import METADATA, Source, is_among_inputs, open_source, source_of_table
 
 if TYPE_CHECKING:
     from discreet.tables._drawing import Draws
@@ -530,7 +536,7 @@ def _guard_column_for_spreadsheets(column: pa.Array) -> pa.Array:
     """Texts for a table for people, such that no spreadsheet runs them; other columns unchanged."""
     if not is_text_type(column.type):
         return column
-    from discreet.tables._text_files import guard_text_for_spreadsheets
+    from discreet.tables._sources import guard_text_for_spreadsheets
 
     return pl.select(guard_text_for_spreadsheets(pl.lit(arrow_column_as_polars_series(column)))).to_series().to_arrow()
 
