@@ -25,7 +25,12 @@ with imports_on_first_use(globals()):
         population_mechanism,
         sampler_named,
     )
-    from discreet.mechanisms._multisets import MOST_TOGETHER as MOST_TOGETHER, SAMPLES_ARE as SAMPLES_ARE, Multisets
+    from discreet.mechanisms._multisets import (
+        AROUND as AROUND,
+        MOST_TOGETHER as MOST_TOGETHER,
+        SAMPLES_ARE as SAMPLES_ARE,
+        Multisets,
+    )
     from discreet.mechanisms._optimal_linear_mollifier import (
         MEMBERS_ALONE as MEMBERS_ALONE,
         LinearSampler,
@@ -64,7 +69,7 @@ with imports_on_first_use(globals()):
         Sampler,
         check_sampler as check_sampler,
     )
-    from discreet.mechanisms._several_samples import AROUND as AROUND, ComposedSampler, JointSampler
+    from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
     from discreet.mechanisms._transport_sampler import TransportSampler
     from discreet.projection import (
         OutputLaw,
