@@ -12,7 +12,7 @@ with imports_on_first_use(globals(), extra="cli"):
         client_names_as_texts_expression as client_names_as_texts_expression,
     )
     from discreet.tables._drawing import Kernel
-    from discreet.tables._local import Release, open_table_writer as open_table_writer, sample, sample_file
+    from discreet.tables._local import Release, sample, sample_file
     from discreet.tables._raw_counts import (
         DryRun,
         average_law_of_clients as average_law_of_clients,
@@ -47,6 +47,7 @@ with imports_on_first_use(globals(), extra="cli"):
         is_among_inputs as is_among_inputs,
         is_text_type as is_text_type,
         open_source as open_source,
+        open_table_writer as open_table_writer,
         outcomes_as_samples as outcomes_as_samples,
         refuse_missing_columns as refuse_missing_columns,
         released_samples_batch as released_samples_batch,

@@ -1,4 +1,7 @@
-"""Where records come from: tables in memory, streams, and files in Parquet, Arrow and text, which may be hostile."""
+"""Where records come from, and how tables are written: tables in memory, streams, and files in Parquet, Arrow and text.
+
+Files may be hostile: they are looked at before a reader follows their pointers or unpacks them.
+"""
 
 from discreet._base.doors import imports_on_first_use
 
@@ -37,6 +40,7 @@ with imports_on_first_use(globals()):
         file_source as file_source,
         is_among_inputs as is_among_inputs,
         open_source as open_source,
+        open_table_writer as open_table_writer,
         source_of_table as source_of_table,
     )
     from discreet.tables._sources._source import (

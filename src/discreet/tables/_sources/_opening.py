@@ -1,4 +1,4 @@
-"""Open a source of records: Parquet, Arrow and text files, folders and globs; standard input; tables and streams in memory.
+"""Open tables: a source of records, from files, folders, globs, standard input or memory; and a writer of Parquet, Arrow or CSV.
 
 The ending of a file and its first bytes say what it is. An Arrow stream on standard input is read as it comes; anything else there is first
 put into a file.
@@ -8,18 +8,21 @@ import fnmatch
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import polars as pl
 import pyarrow as pa
 
 from discreet._base import refuse_polars_after_fork
+from discreet._base.files import atomic_write
 from discreet.errors import DiscreetError
 from discreet.tables._sources._arrow import (
     ArrowFile,
     ArrowStream,
+    arrow_column_as_polars_series,
+    is_text_type,
     polars_schema_of_arrow,
     read_stream_batches,
     read_table_batches,
@@ -27,6 +30,7 @@ from discreet.tables._sources._arrow import (
 )
 from discreet.tables._sources._files import (
     MAGIC,
+    REPLACE_HINT,
     STANDARD,
     detect_file_format,
     list_input_files,
@@ -42,6 +46,8 @@ from discreet.tables._sources._source import (
     StreamSource,
     check_and_split_batch,
 )
+
+_ROW_GROUP = 1 << 20  # rows that are written together
 
 
 def source_of_table(table: Any) -> Source:
@@ -177,3 +183,100 @@ def open_standard_input(folder: Path | None) -> Iterator[Source]:
         return
     with spool_stream_to_path(stream, folder) as path:
         yield file_source(path, name="standard input")
+
+
+class TableWriter(Protocol):
+    """A writer of batches; `close` completes the file."""
+
+    def write(self, batch: pa.RecordBatch) -> None: ...
+    def close(self) -> None: ...
+
+
+class _RowGroupWriter:
+    """A writer that joins small batches into row groups of a useful size."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer, self._waiting, self._rows = writer, list[pa.RecordBatch](), 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= _ROW_GROUP:
+            self._write_waiting_batches()
+
+    def close(self) -> None:
+        self._write_waiting_batches()
+        self._writer.close()
+
+    def _write_waiting_batches(self) -> None:
+        if self._rows:
+            self._writer.write_table(pa.Table.from_batches(self._waiting).combine_chunks())
+        self._waiting, self._rows = [], 0
+
+
+@contextmanager
+def open_table_writer(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) -> Iterator[TableWriter]:
+    """A writer to a file that appears only on success (`discreet._base.files`), or to standard output ('-').
+
+    A missing folder is created.
+    """
+    if path == STANDARD:
+        writer = _make_table_writer(sys.stdout.buffer, schema, kind, streaming=True)
+        yield writer
+        writer.close()
+        sys.stdout.buffer.flush()
+        return
+    with atomic_write(path, replace=replace, folders=True, fix=REPLACE_HINT) as file:
+        writer = _make_table_writer(file, schema, kind, streaming=False)
+        try:
+            yield writer
+        except BaseException:
+            with suppress(Exception):
+                writer.close()  # else its destructor complains that its file is closed
+            raise
+        writer.close()
+
+
+def _make_table_writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> TableWriter:
+    match kind:
+        case "parquet":
+            import pyarrow.parquet as pq
+
+            return _RowGroupWriter(pq.ParquetWriter(file, schema, compression="zstd"))
+        case "csv":
+            from pyarrow import csv
+
+            return _CsvWriter(csv.CSVWriter(file, _csv_schema(schema)), _csv_schema(schema))
+    if streaming:
+        return pa.ipc.new_stream(file, schema)  # type: ignore[no-any-return]
+    return _RowGroupWriter(pa.ipc.new_file(file, schema))
+
+
+class _CsvWriter:
+    """A writer of CSV: dictionary columns become plain texts, and texts are guarded so that no spreadsheet runs them."""
+
+    def __init__(self, writer: Any, schema: pa.Schema) -> None:
+        self._writer, self._schema = writer, schema
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        columns = [_guard_column_for_spreadsheets(column) for column in batch.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).cast(self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _guard_column_for_spreadsheets(column: pa.Array) -> pa.Array:
+    """Texts for a table for people, such that no spreadsheet runs them; other columns unchanged."""
+    if not is_text_type(column.type):
+        return column
+    from discreet.tables._sources._text_files import guard_text_for_spreadsheets
+
+    return pl.select(guard_text_for_spreadsheets(pl.lit(arrow_column_as_polars_series(column)))).to_series().to_arrow()
+
+
+def _csv_schema(schema: pa.Schema) -> pa.Schema:
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema
+    ]
+    return pa.schema(fields)
