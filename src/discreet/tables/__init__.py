@@ -9,7 +9,8 @@ with imports_on_first_use(globals(), extra="cli"):
     from discreet.release import Secret, read_secret, write_secret
     from discreet.tables._columns import (
         Columns as Columns,
-        client_names_as_texts_expression as client_names_as_texts_expression,
+        client_names_expression as client_names_expression,
+        is_integer_client_type as is_integer_client_type,
     )
     from discreet.tables._drawing import Kernel
     from discreet.tables._local import Release, sample, sample_file

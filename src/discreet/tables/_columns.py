@@ -41,7 +41,6 @@ from discreet.domain import (
 from discreet.errors import ClientNameWarning, DiscreetError, check_kind, warn_caller
 from discreet.tables._sources import (
     TEXTS,
-    Source,
     arrow_column_as_polars_series,
     cast_column,
     check_batch,
@@ -51,7 +50,6 @@ from discreet.tables._sources import (
     is_text_type,
     polars_schema_of_arrow,
     refuse_missing_columns,
-    sample_texts_expression,
     table_ending_without_gz,
     without_dictionaries,
 )
@@ -215,17 +213,6 @@ def client_names_expression(column: str, kind: Any) -> pl.Expr:
         whole = name.is_finite() & (name == name.floor()) & (name.abs() < exact_integer_bound(kind))
         return pl.when(whole).then(name.cast(pl.Int64, strict=False))
     return name.cast(pl.Int64 if kind.is_integer() else pl.String, strict=False)
-
-
-def client_names_as_texts_expression(source: Source, column: str) -> pl.Expr:
-    """The clients in a column of samples as texts, one text for each client, in any file format."""
-    kind = source.schema[column]
-    name = (
-        client_names_expression(column, kind)
-        if is_integer_client_type(kind)
-        else sample_texts_expression(source, column)
-    )
-    return name.cast(pl.String)
 
 
 def is_missing_client_name(column: str, kind: Any) -> pl.Expr:
