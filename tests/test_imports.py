@@ -29,7 +29,7 @@ def room_of(path: Path) -> str:
 
 @cache
 def imported_modules(path: Path) -> frozenset[str]:
-    """The modules of discreet that a file imports or imports from, wherever in the file it does so."""
+    """The modules of discreet that a file imports or imports from, wherever in the file it does so, also by `import_module`."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -41,6 +41,9 @@ def imported_modules(path: Path) -> frozenset[str]:
                 inside = PACKAGE.joinpath(*str(node.module).split(".")[1:], alias.name)
                 is_module = inside.is_dir() or inside.with_suffix(".py").is_file()
                 found.add(f"{node.module}.{alias.name}" if is_module else str(node.module))
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "import_module":
+            named = {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
+            found |= {name for name in named if name.startswith("discreet.")}
     return frozenset(found - {"discreet"})
 
 

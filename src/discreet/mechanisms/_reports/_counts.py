@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
-from importlib import import_module
 from threading import Lock
 from typing import Self
 
@@ -314,7 +313,8 @@ def _table_progressions_of_reports(directions: Directions, reports: Reports) -> 
 
 def _add_reports_with_compiled_code(directions: Directions, reports: Reports, table: Integers) -> None:
     """As `_add_affine_reports_to_table` without compiled code, in several threads."""
-    add_progression_counts = import_module("discreet.release._keyed_reports").add_progression_counts
+    from discreet.release import add_progression_counts  # needs numba, or its machine code
+
     blocks, adding = directions.blocks, Lock()
 
     def count_part(part: Reports) -> None:
