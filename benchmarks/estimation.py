@@ -22,7 +22,7 @@ from discreet.estimation import population
 from discreet.estimation._sample_tables import coding_and_sampler, tally
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler, ReportSampler
-from discreet.tables._sources import file_source
+from discreet.tables._sources._opening import file_source
 
 OUTCOMES = 1000
 TIMES = 5

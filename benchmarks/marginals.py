@@ -28,7 +28,7 @@ from benchmarks.survey_parts.tables import LEVELS, TABLES, Floats, Marginal, Rea
 from benchmarks.surveys import shown
 from discreet.errors import LargeEpsilonWarning, NotPrivateWarning
 from discreet.estimation import SurveyAnswers, answer_survey
-from discreet.estimation._inversion import nearest_law
+from discreet.estimation._inference._inversion import nearest_law
 from discreet.survey import Survey, SurveyQuestion, SurveySampler, mean, quantiles, shares
 
 EPSILONS = (1.0, 2.0, 4.0)

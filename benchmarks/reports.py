@@ -30,7 +30,7 @@ from discreet import Simplex
 from discreet.errors import LargeEpsilonWarning, NotPrivateWarning
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.mechanisms import LinearSampler, ReportCounts, Reports, ReportSampler
-from discreet.mechanisms._report_blocks import best_subset_width_and_variance, choose_blocks, worst_variance
+from discreet.mechanisms._reports._choice import best_subset_width_and_variance, choose_blocks, worst_variance
 from discreet.privacy import at_most_exp
 from discreet.release import Secret
 from discreet.tables import Kernel, Request, sample

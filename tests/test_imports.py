@@ -29,7 +29,7 @@ def room_of(path: Path) -> str:
 
 @cache
 def imported_modules(path: Path) -> frozenset[str]:
-    """The modules of discreet that a file imports or imports from, wherever in the file it does so."""
+    """The modules of discreet that a file imports or imports from, wherever in the file it does so, also by `import_module`."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -41,6 +41,9 @@ def imported_modules(path: Path) -> frozenset[str]:
                 inside = PACKAGE.joinpath(*str(node.module).split(".")[1:], alias.name)
                 is_module = inside.is_dir() or inside.with_suffix(".py").is_file()
                 found.add(f"{node.module}.{alias.name}" if is_module else str(node.module))
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "import_module":
+            named = {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
+            found |= {name for name in named if name.startswith("discreet.")}
     return frozenset(found - {"discreet"})
 
 
@@ -72,13 +75,17 @@ def test_rooms_do_not_import_each_other_in_a_circle() -> None:
 
 
 def test_rooms_are_entered_through_their_doors() -> None:
-    """Another room's `__init__` and its public modules may be imported, and the modules of the bottom room; nothing behind an underscore."""
+    """Modules of one folder import each other. Others import a folder's `__init__` and its public modules, and nothing behind an underscore.
+
+    This holds for a room and for a folder inside it alike. The bottom room has no door: its modules are imported by name.
+    """
     for path in PACKAGE.rglob("*.py"):
+        here = path.parent.relative_to(PACKAGE).parts
         for module in imported_modules(path):
-            _, room, *inside = module.split(".")
-            if room not in {room_of(path), "_base"} and room_of(path) != "__init__":
-                behind = [part for part in inside if part.startswith("_")]
-                assert not behind, f"{path.relative_to(PACKAGE)} imports {module}; import it from discreet.{room}"
+            folder = module.split(".")[1:]
+            while len(folder) > 1 and here[: len(folder) - 1] != tuple(folder[:-1]) and folder[:-1] != ["_base"]:
+                assert not folder[-1].startswith("_"), f"{path.relative_to(PACKAGE)} imports {module} past a door"
+                folder.pop()
 
 
 def test_a_door_imports_nothing_of_its_own_room_at_once() -> None:

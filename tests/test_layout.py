@@ -28,6 +28,15 @@ def test_every_room_of_the_package_has_tests() -> None:
         assert list((TESTS / room).rglob("test_*.py")), room
 
 
+def test_at_most_a_dozen_modules_lie_behind_a_door() -> None:
+    for door in PACKAGE.rglob("__init__.py"):
+        if door.parent != PACKAGE:
+            behind = [path.name for path in door.parent.glob("*.py") if path != door]
+            assert len(behind) <= 12, (
+                f"{door.parent.name} has {len(behind)}: put those of one concept into a folder with a door"
+            )
+
+
 def test_no_text_holds_two_sides_of_a_merge() -> None:
     files = [path for kind in ("*.md", "*.py", "*.js", "*.toml") for path in TESTS.parent.rglob(kind)]
     ours = [path for path in files if not {"node_modules", ".venv", "out"} & set(path.relative_to(TESTS.parent).parts)]

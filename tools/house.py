@@ -20,6 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "discreet"
+DOZEN, LONGEST = 12, 550  # modules of a folder behind its door, and lines of a module
 OUTSIDE = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}  # not rooms
 PARTICIPLE = re.compile(r"[a-z]+(ed|en|wn)|(.*_)?(told|held|found|spelt|sent|kept|built)")
 NO_PARTICIPLES = {"seed", "token", "open", "screen", "between", "often", "shutdown", "feed", "breakdown"}
@@ -47,6 +48,11 @@ def print_numbers() -> None:
     rooms = sum(each.name not in OUTSIDE for each in PACKAGE.iterdir())
     lines = sum(text.count("\n") for text in files.values())
     print(f"modules {len(files)}, of them at most 30 lines {short}; lines {lines}; entries at the top {rooms}")
+    folders = collections.Counter(short_name(path.parent) for path in files if not path.name.startswith("__"))
+    full = {name: count for name, count in folders.items() if count > DOZEN}
+    print(f"folders with more than {DOZEN} modules behind their door {len(full)} {listing(full)}")
+    long = {short_name(path): text.count("\n") for path, text in files.items() if text.count("\n") > LONGEST}
+    print(f"modules with more than {LONGEST} lines {len(long)} {listing(long)}")
     across, behind = imports_between_rooms(trees)
     print(f"names imported across rooms {across}, from behind another room's door {sum(behind.values())}")
     functions = collections.Counter(
@@ -64,6 +70,11 @@ def print_numbers() -> None:
                 homes[node.name.strip("_")].add(path)
     twice = {name: len(paths) for name, paths in homes.items() if len(paths) > 1}
     print(f"class names in several modules {len(twice)} {listing(twice)}")
+
+
+def short_name(path: Path) -> str:
+    """A module or a folder by its path in the package."""
+    return path.relative_to(PACKAGE).as_posix()
 
 
 def listing(counts: dict[str, int]) -> str:

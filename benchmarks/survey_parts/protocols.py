@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.survey_parts.tables import LEVELS, Floats, Integers, Marginal, RealTable
-from discreet.estimation._inversion import nearest_law
+from discreet.estimation._inference._inversion import nearest_law
 from discreet.survey import Number
 
 CELLS = 32  # of a number, for protocols that know shares alone

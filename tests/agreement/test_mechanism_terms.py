@@ -11,7 +11,7 @@ import pytest
 from discreet import Approximate, Band, DiscreetError, Interval, LinearSampler, OptimalSampler, Simplex
 from discreet.agreement import Agreement, BlockTerms
 from discreet.mechanisms import AffineBlocks, ReportSampler
-from discreet.mechanisms._report_blocks import MaskedSubsets
+from discreet.mechanisms._reports._blocks import MaskedSubsets
 from discreet.release import Question, Secret
 
 GOLDEN = Path(__file__).parent / "agreements" / "2"

@@ -56,7 +56,7 @@ import discreet as dc
 from discreet.errors import DiscreetError, LedgerError
 from discreet.ledger import Budget, Ledger
 from discreet.tables import read_secret, sample, write_secret
-from discreet.tables._files import ScratchFile
+from discreet.tables._sources._files import ScratchFile
 import numpy as np
 table = pl.DataFrame({"who": ["a", "b"], "what": [0, 1]})
 print(sample(table, client="who", value="what", domain=2, epsilon=1.0).num_rows)

@@ -21,7 +21,7 @@ from discreet.client._device_data import DeviceData
 from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget, Destination, Ledger, PopulationLedger
 from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
-from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
 from discreet.tables import read_secret, sample, write_secret
 from tests.collect.running import running
 from tests.soaking import wide
@@ -95,7 +95,7 @@ def test_a_device_draws_from_the_law_of_reports(blocks: BlockFamily) -> None:
 
 def test_a_device_takes_as_many_words_whichever_block_it_sends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time tells neither what is held nor which of the two blocks was taken: the same draws are made either way."""
-    import discreet.mechanisms._report_sampler as module
+    import discreet.mechanisms._reports._sampler as module
 
     sampler = sampler_of(AffineBlocks(20, 5, 2, 2))
 

@@ -22,7 +22,7 @@ from discreet.collect._results import estimate_from_counts
 from discreet.collect._sqlite import SqliteStore
 from discreet.collect._store import Store
 from discreet.estimation._sample_tables import coding_and_sampler, tally
-from discreet.tables._sources import file_source
+from discreet.tables._sources._opening import file_source
 from tests.collect.behaviour import DAY, agreed, arrival
 from tests.soaking import wide
 

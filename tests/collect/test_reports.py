@@ -28,7 +28,7 @@ from discreet.collect._store import Store
 from discreet.errors import StoreError
 from discreet.estimation import reported_population
 from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
-from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
 from tests.collect.behaviour import DAY, agreed
 from tests.collect.running import one, running
 from tests.javascript.browser import chromium, new_context, until, watched

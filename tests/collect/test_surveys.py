@@ -28,7 +28,7 @@ from discreet.collect._results import close_collection
 from discreet.collect._store import Store
 from discreet.errors import BudgetError, StoreError
 from discreet.estimation import answer_survey
-from discreet.mechanisms._report_blocks import MaskedSubsets
+from discreet.mechanisms._reports._blocks import MaskedSubsets
 from discreet.survey import Dates, Number, Survey, SurveySampler, histogram, mean, quantiles, shares
 from discreet.survey._columns import JointColumns
 from discreet.survey._strategies import Part

@@ -16,7 +16,7 @@ from discreet._base.numerics import exp_lower
 from discreet.audit import certificate
 from discreet.errors import DiscreetError, ImpossibleError
 from discreet.estimation import outlook, population
-from discreet.estimation._inversion import inversion_of
+from discreet.estimation._inference._inversion import inversion_of
 from discreet.families import HistogramFit, KernelFit, LineCells
 from discreet.projection._worst_case import worst_case_on_atoms
 from discreet.release import TOTAL

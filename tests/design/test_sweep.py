@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.design._curves import FiniteDifferences
+from discreet.divergences._curves import FiniteDifferences
 from tests.design.sweep import DIVERGENCES, OWN, Case, answer, generated
 from tests.soaking import wide
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from discreet import Band, MollifierSampler, OptimalSampler, Simplex, divergence
 from discreet.design import design
-from discreet.design._curves import curve_of_divergence
 from discreet.design._floors import AllowedFloors, DesignCertificate, as_examples
+from discreet.divergences._curves import curve_of_divergence
 from discreet.projection import Box
 from tests.design.mechanisms import best_mean_kl, best_mean_tv, clients
 from tests.soaking import examples

@@ -18,7 +18,7 @@ from scipy import stats
 
 from discreet import Simplex
 from discreet.estimation import report_liars, reported_average
-from discreet.estimation._intervals import Shares
+from discreet.estimation._inference._intervals import Shares
 from discreet.estimation._population import ReportedPopulation
 from discreet.estimation._shifts import _interval_ends_despite_liars
 from discreet.mechanisms import ReportSampler

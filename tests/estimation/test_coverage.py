@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.estimation._intervals import average_upper_bound
+from discreet.estimation._inference._intervals import average_upper_bound
 from discreet.mechanisms._sampler import Sampler
 from tests.estimation.coverage import LEAST, VALUES, exact_coverage, simulated_coverage, sparse_coverage
 from tests.soaking import wide

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from discreet.estimation._intervals import (
+from discreet.estimation._inference._intervals import (
     AT_LIMIT,
     clopper_pearson_interval_ends,
     first_outcome_past_limit,

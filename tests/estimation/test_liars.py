@@ -9,8 +9,8 @@ import pytest
 
 import discreet as dc
 from discreet.estimation import Population, inversion_of, liars, population
-from discreet.estimation._intervals import clopper_pearson_interval_ends
-from discreet.estimation._inversion import invert_released_intervals
+from discreet.estimation._inference._intervals import clopper_pearson_interval_ends
+from discreet.estimation._inference._inversion import invert_released_intervals
 from discreet.estimation._shifts import liars_per_half_interval
 from discreet.families import Band
 from tests.soaking import wide

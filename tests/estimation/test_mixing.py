@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from discreet.estimation._reweighting import ExampleMixture, best_mixtures
+from discreet.estimation._inference._reweighting import ExampleMixture, best_mixtures
 
 PULLS = (30.0, 3.0, 0.3, 0.03, 1e-3, 1e-5)
 

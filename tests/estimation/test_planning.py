@@ -20,8 +20,8 @@ from discreet.estimation import (
     variance_excess_or_none,
 )
 from discreet.estimation._counting import bin_cells
-from discreet.estimation._intervals import clopper_pearson_interval_ends
-from discreet.estimation._inversion import invert_released_intervals
+from discreet.estimation._inference._intervals import clopper_pearson_interval_ends
+from discreet.estimation._inference._inversion import invert_released_intervals
 from discreet.estimation._population import ReportedPopulation
 from discreet.mechanisms import ReportSampler, best_subset_width_and_variance
 from tests.soaking import wide

@@ -11,7 +11,7 @@ from scipy import optimize, stats
 
 import discreet as dc
 from discreet.estimation import exact_variance, nearest_law, population
-from discreet.estimation._intervals import clopper_pearson_interval_ends
+from discreet.estimation._inference._intervals import clopper_pearson_interval_ends
 from discreet.mechanisms import MECHANISMS
 from discreet.mechanisms._sampler import Sampler
 from tests.soaking import wide

@@ -11,7 +11,7 @@ from discreet import Simplex
 from discreet.domain import Interval, Numbers
 from discreet.errors import DiscreetError
 from discreet.estimation import report_liars, reported_average, reported_population, reported_statistic
-from discreet.estimation._statistics import (
+from discreet.estimation._inference._statistics import (
     SupportStatistics,
     centred_block_sums,
     concave_hull,
@@ -20,7 +20,7 @@ from discreet.estimation._statistics import (
     prefix_share_tests,
 )
 from discreet.mechanisms import ReportCounts, ReportSampler
-from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
 from discreet.release._randomness import _SeededRandomness
 from tests.soaking import wide
 
@@ -81,7 +81,7 @@ def test_where_blocks_are_too_many_the_moment_is_a_bound(monkeypatch: pytest.Mon
     blocks = AffineBlocks(20, 5, 2, 3)
     phi = np.arange(20.0) - 9.5
     exact = centred_block_sums(blocks, phi).given
-    monkeypatch.setattr("discreet.estimation._statistics._MOST_PRODUCTS", 0)
+    monkeypatch.setattr("discreet.estimation._inference._statistics._MOST_PRODUCTS", 0)
     assert (centred_block_sums(AffineBlocks(20, 5, 2, 3), phi * 1.0000001).given >= exact).all()
 
 
@@ -237,9 +237,9 @@ def test_on_a_grid_a_quantile_reaches_to_the_next_points(monkeypatch: pytest.Mon
         reports = sampler.release_records(held, rng=rng)
         counted = SupportStatistics(sampler, reported_population(sampler, reports=reports).counts, len(held))
         for level in (0.1, 0.5, 0.9):
-            monkeypatch.setattr("discreet.estimation._statistics._MOST_REFINED", 10**8)
+            monkeypatch.setattr("discreet.estimation._inference._statistics._MOST_REFINED", 10**8)
             first, last = counted.quantile_place_range(order, level, 0.025)
-            monkeypatch.setattr("discreet.estimation._statistics._MOST_REFINED", 3000)  # every fourth
+            monkeypatch.setattr("discreet.estimation._inference._statistics._MOST_REFINED", 3000)  # every fourth
             start, end = counted.quantile_place_range(order, level, 0.025)
             assert 0 <= start <= first
             assert first - start <= 4

@@ -12,7 +12,7 @@ from discreet.errors import DiscreetError
 from discreet.estimation import nearest_law, report_liars, reported_average, reported_population
 from discreet.estimation._shifts import block_overlap_range
 from discreet.mechanisms import ReportCounts, ReportSampler
-from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
 from discreet.release._randomness import _SeededRandomness
 from tests.estimation.report_coverage import (
     CLIENTS,

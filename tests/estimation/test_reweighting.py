@@ -6,7 +6,7 @@ from scipy import sparse
 
 import discreet as dc
 from discreet.estimation import population, reported_population
-from discreet.estimation._reweighting import PULLS, best_mixtures, example_laws, reweight_examples
+from discreet.estimation._inference._reweighting import PULLS, best_mixtures, example_laws, reweight_examples
 from discreet.mechanisms import ReportCounts
 from tests.estimation.test_population import released_counts
 
@@ -175,7 +175,7 @@ def test_several_rounds_are_debiased_in_proportion() -> None:
 @pytest.mark.parametrize("many", [0, 10**6])
 def test_reports_are_explained_as_outcomes_on_blocks_are(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the same problem on all blocks, listed; by the matrix of examples and by that of blocks."""
-    monkeypatch.setattr("discreet.estimation._reweighting._MANY_OUTCOMES", many)
+    monkeypatch.setattr("discreet.estimation._inference._reweighting._MANY_OUTCOMES", many)
     rng = np.random.default_rng(8)
     sampler = dc.ReportSampler(dc.Simplex(8), epsilon=1.5)
     examples, held = rng.dirichlet(np.ones(8), 12), rng.integers(0, 3, 400)

@@ -10,8 +10,8 @@ import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import liars, population
 from discreet.estimation._counting import line_cells_of
-from discreet.estimation._intervals import clopper_pearson_interval_ends
-from discreet.estimation._inversion import inversion_of_joint_sample, invert_released_intervals
+from discreet.estimation._inference._intervals import clopper_pearson_interval_ends
+from discreet.estimation._inference._inversion import inversion_of_joint_sample, invert_released_intervals
 from discreet.release import TOTAL
 
 MEAN = np.array([0.4, 0.3, 0.2, 0.1, 0.0])

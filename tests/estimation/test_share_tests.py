@@ -7,8 +7,12 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.estimation._intervals import band_interval_ends, clopper_pearson_interval_ends, exact_interval_ends
-from discreet.estimation._inversion import inversion_of, invert_released_intervals
+from discreet.estimation._inference._intervals import (
+    band_interval_ends,
+    clopper_pearson_interval_ends,
+    exact_interval_ends,
+)
+from discreet.estimation._inference._inversion import inversion_of, invert_released_intervals
 from tests.estimation.coverage import EXPECTED, chances_of, coin_sum
 
 

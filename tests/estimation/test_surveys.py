@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import SurveyAnswer, answer_survey, survey_outlook
-from discreet.estimation._least_squares import TreeLevels, report_sampler_of_part, unbiased_shares
+from discreet.estimation._inference._least_squares import TreeLevels, report_sampler_of_part, unbiased_shares
 from discreet.estimation._surveys import _QuestionReports
 from discreet.survey import Number, Survey, SurveySampler, WeightedBlocks, histogram, linear, mean, quantiles, shares
 from tests.soaking import examples, wide

@@ -20,7 +20,7 @@ from discreet.estimation._sample_tables import (
 )
 from discreet.tables import sample
 from discreet.tables._raw_counts import average_law_of_clients, client_laws
-from discreet.tables._sources import file_source, source_of_table
+from discreet.tables._sources._opening import file_source, source_of_table
 
 LABELS = ("a", "b", "c", "d")
 RAW = pl.DataFrame({"client": [n % 500 for n in range(5000)], "value": [LABELS[n * n % 3] for n in range(5000)]})

@@ -27,7 +27,7 @@ from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
 from discreet.estimation._sample_tables import coding_and_sampler, tally
 from discreet.tables._columns import read_client_list
-from discreet.tables._sources import file_source
+from discreet.tables._sources._opening import file_source
 
 CANARY = "canary-" + "0123456789abcdef" * 2
 LEAST_MEMORY, MOST_RESIDENT = 10**6, 2 << 20  # bytes to hold, kB to take

@@ -16,7 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet.tables import Request, _files as scratch, _local as local, _sources as sources
+from discreet.tables import Request, _local as local
+from discreet.tables._sources import _files as scratch, _source as sources
 
 KINDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGQUIT, signal.SIGABRT, signal.SIGSEGV)
 ROWS, CLIENTS = 60_000, 500

@@ -19,7 +19,7 @@ import numpy as np
 import discreet as dc
 from discreet.agreement import Agreement, Schedule
 from discreet.mechanisms import AffineBlocks, BlockFamily, choose_blocks
-from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
 from discreet.release import RunKey, client_message, keyed_words, next_below
 from discreet.release._lattice import TOTAL
 from discreet.release._randomness import rejection_limit

@@ -30,7 +30,7 @@ import discreet as dc
 from discreet import release
 from discreet.agreement import Agreement
 from discreet.mechanisms import MECHANISMS, AffineBlocks, BlockFamily, ReportSampler
-from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
 from discreet.release import RunKey, client_message, keyed_words, next_below
 from discreet.release._client_draws import _outcomes_beyond_shared_part, plan_of_lattice
 from discreet.release._lattice import TOTAL

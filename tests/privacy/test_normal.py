@@ -5,7 +5,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from discreet.privacy._gaussian import normal_cdf, normal_quantile_below
+from discreet.privacy._gaussian_and_functional import normal_cdf, normal_quantile_below
 
 PLACES = [0.0, 1e-12, 0.1, 0.5, 1.0, 1.96, 3.0, 5.5, 8.2, 12.0, 17.5, 29.9]
 

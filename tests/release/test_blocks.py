@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 import discreet as dc
 from discreet.mechanisms import ReportSampler
-from discreet.mechanisms._report_blocks import (
+from discreet.mechanisms._reports._blocks import (
     LARGEST_COUNT,
     AffineBlocks,
     BlockFamily,

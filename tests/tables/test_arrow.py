@@ -14,8 +14,10 @@ import pytest
 from pyarrow import feather
 
 from discreet.errors import DiscreetError
-from discreet.tables import Kernel, Request, _arrow as ipc, sample, sample_file
-from discreet.tables._arrow import (
+from discreet.tables import Kernel, Request, sample, sample_file
+from discreet.tables._columns import read_client_list
+from discreet.tables._sources import _arrow as ipc
+from discreet.tables._sources._arrow import (
     arrow_column_as_numbers,
     arrow_column_as_polars_series,
     check_batch,
@@ -25,8 +27,7 @@ from discreet.tables._arrow import (
     take_rows,
     texts_with_short_offsets,
 )
-from discreet.tables._columns import read_client_list
-from discreet.tables._sources import file_source
+from discreet.tables._sources._opening import file_source
 from tests.tables.small_tables import SECRET
 from tests.tables.test_kernel import job
 

@@ -16,7 +16,7 @@ from discreet.estimation._client_tables import refuse_clients_in_several_sources
 from discreet.ledger import PopulationLedger
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import Kernel, Request, Secret, dry_run, sample
-from discreet.tables._sources import source_of_table
+from discreet.tables._sources._opening import source_of_table
 
 SECRET = Secret(bytes(range(32)))
 TERMS: dict[str, Any] = {"client": "id", "value": "v", "domain": 3, "epsilon": 1.0, "secret": SECRET}

@@ -20,7 +20,7 @@ from discreet.domain._coding import (
     fit_coding_to_column,
     outcome_codes_expression,
 )
-from discreet.tables._arrow import outcomes_as_samples
+from discreet.tables._sources._arrow import outcomes_as_samples
 from tests.domain.kinds import hostile, intervals
 from tests.soaking import examples
 

@@ -19,9 +19,9 @@ from discreet._base.kernels import Code
 from discreet.errors import DiscreetError
 from discreet.tables import Request, sample_file
 from discreet.tables._columns import read_client_list
-from discreet.tables._files import format_of
-from discreet.tables._local import open_table_writer
-from discreet.tables._sources import METADATA, file_source, open_standard_input
+from discreet.tables._sources._files import format_of
+from discreet.tables._sources._opening import file_source, open_standard_input, open_table_writer
+from discreet.tables._sources._source import METADATA
 from tests.tables.small_tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
@@ -235,7 +235,7 @@ def test_a_kill_leaves_no_file_that_looks_whole(tmp_path: Path, kind: str) -> No
     target.write_bytes(b"old")
     program = f"""
         import time, pyarrow as pa
-        from discreet.tables import _local as outputs
+        from discreet.tables._sources import _opening as outputs
         outputs._ROW_GROUP = 1000
         batch = pa.RecordBatch.from_pydict({{"sample": list(range(1000))}})
         with outputs.open_table_writer({str(target)!r}, batch.schema, {kind!r}) as writer:
@@ -268,7 +268,7 @@ def test_an_interrupted_release_cleans_up(tmp_path: Path) -> None:
         from discreet.tables import Request
         from discreet.tables import _local as local
         from discreet.tables import _parts as parts
-        from discreet.tables import _sources as sources
+        from discreet.tables._sources import _source as sources
         sources._BATCH = 5000
         local._LEAST_MEMORY = 1
         spill = parts.ClientParts._spill_to_disk

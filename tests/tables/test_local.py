@@ -20,7 +20,8 @@ from discreet.tables import _local as local, _parts as parts_module, read_secret
 from discreet.tables._local import Release
 from discreet.tables._parts import ClientParts
 from discreet.tables._request import Request
-from discreet.tables._sources import METADATA, source_of_table
+from discreet.tables._sources._opening import source_of_table
+from discreet.tables._sources._source import METADATA
 from tests.needed import needed_module
 from tests.soaking import wide
 from tests.tables.small_tables import SECRET, by_client, expected, rows

@@ -15,8 +15,8 @@ import pytest
 
 from discreet.errors import DiscreetError
 from discreet.tables import sample
-from discreet.tables._files import ParquetFile
-from discreet.tables._sources import file_source
+from discreet.tables._sources._files import ParquetFile
+from discreet.tables._sources._opening import file_source
 from tests.soaking import wide
 from tests.tables.small_tables import SECRET, rows
 

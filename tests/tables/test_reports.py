@@ -18,7 +18,7 @@ from discreet.estimation import reported_average, reported_population
 from discreet.ledger import PopulationLedger
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.mechanisms import AffineBlocks, ReportSampler
-from discreet.mechanisms._report_blocks import is_prime
+from discreet.mechanisms._reports._blocks import is_prime
 from discreet.release import Question, Secret, write_secret
 from discreet.release._randomness import integer_law_of_weights
 from discreet.tables import read_secret, sample

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.tables._files import ScratchFile, remove_stale_scratch_folders, spool_stream_to_path
+from discreet.tables._sources._files import ScratchFile, remove_stale_scratch_folders, spool_stream_to_path
 
 
 def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from discreet.errors import ClientNameWarning, DiscreetError
 from discreet.families import Tabulated
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import Request, read_secret, sample
-from discreet.tables._sources import file_source
+from discreet.tables._sources._opening import file_source
 from tests.mechanism_packages import Install, write_package
 from tests.soaking import wide
 from tests.tables.small_tables import SECRET, by_client, rows

@@ -16,9 +16,8 @@ import discreet as dc
 from discreet.cli._app import app
 from discreet.estimation._client_tables import refuse_clients_in_several_sources
 from discreet.tables import Request, Secret, sample_file
-from discreet.tables._local import open_table_writer
-from discreet.tables._sources import source_of_table
-from discreet.tables._text_files import guard_text_for_spreadsheets, unguard_spreadsheet_text
+from discreet.tables._sources._opening import open_table_writer, source_of_table
+from discreet.tables._sources._text_files import guard_text_for_spreadsheets, unguard_spreadsheet_text
 
 RUN = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)

@@ -11,10 +11,11 @@ from hypothesis import given, settings, strategies as st
 
 from discreet.errors import DiscreetError
 from discreet.ledger._book import forget_rounds_in_memory
-from discreet.tables import _files, sample
+from discreet.tables import sample
 from discreet.tables._columns import read_client_list
-from discreet.tables._sources import file_source
-from discreet.tables._text_files import sample_texts_expression
+from discreet.tables._sources import _files
+from discreet.tables._sources._opening import file_source
+from discreet.tables._sources._text_files import sample_texts_expression
 from tests.soaking import examples
 from tests.tables.small_tables import SECRET, by_client, expected, rows
 

@@ -4,7 +4,7 @@ Several samples drawn at once (`JointTerms`), blocks of reports (`BlockTerms`), 
 a survey (`SurveyTerms`), and the dates of rounds (`Schedule`), so that a nightly job names its round by a date.
 
 Blocks are written down, not only chosen again, so that an agreement keeps its blocks when the choice of them changes. Privacy holds for all
-blocks that are read here (`discreet.mechanisms._report_sampler`); poor ones cost accuracy alone.
+blocks that are read here (`discreet.mechanisms._reports._sampler`); poor ones cost accuracy alone.
 
 A mechanism of somebody else's is named by its package and version, and by the digest of its integer box. Privacy is a statement about the
 box, so that code which was changed without a new version cannot change what was agreed on.

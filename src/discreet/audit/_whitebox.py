@@ -17,7 +17,7 @@ every beta, no two of them are easier to distinguish than one pair on three poin
 are rationals, so one comparison proves sum (W - e^beta W')_+ <= delta(beta) 2^62 for every beta at once.
 
 Reports have one of two probabilities: N w for a block that does not hold the client's outcome, N w + (2^62 - N) K for one that does, in
-units of 1/(2^62 b w) (`discreet.mechanisms._report_sampler`). For two outcomes the blocks fall into four classes: they hold both, one or none
+units of 1/(2^62 b w) (`mechanisms/_reports/_sampler.py`). For two outcomes the blocks fall into four classes: they hold both, one or none
 of them, and the sizes of the classes are the same for every pair. A certificate lists the classes as outcomes. In each class all blocks have
 the same weights, so ratios are those of single reports. Its box bounds every client, since a report's probability is an average of the two.
 

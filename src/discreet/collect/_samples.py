@@ -1,7 +1,7 @@
 """Samples of requests: their reading, with the outcome of every sample, and `StoreWriter`, which writes them together.
 
 **Reading.** Fields, types, number and outcomes are checked before anything is taken. JSON is read strictly: in UTF-8, each field once, no
-unknown field, no NaN. Arrow streams pass the same checks as files from others (`discreet.tables._arrow`), and each column must have its
+unknown field, no NaN. Arrow streams pass the same checks as files from others (`tables/_sources/_arrow.py`), and each column must have its
 stated type.
 
 Samples become outcome numbers as `discreet estimate` reads them, but without any conversion: a text is a label, a whole number is a number,

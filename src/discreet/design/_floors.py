@@ -82,7 +82,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.numerics import exp_lower, exp_upper
 from discreet._base.quadrature import Panels
-from discreet.design._curves import CHECKED_IN_RATIONALS, is_line_below
+from discreet.divergences import CHECKED_IN_RATIONALS, is_line_below
 from discreet.errors import DiscreetError
 from discreet.families import (
     Band,

@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import numpy as np
 
 from discreet._base.kernels import compiled_alone
-from discreet.design._curves import ConvexCurve
 from discreet.design._floors import ExampleClients, Floats
 from discreet.design._newton import (
     LEAST_LEFT,
@@ -47,7 +46,7 @@ from discreet.design._newton import (
     NormalMatrix,
     SlackPair,
 )
-from discreet.divergences import FDivergence
+from discreet.divergences import ConvexCurve, FDivergence
 from discreet.projection import processor_count
 
 if TYPE_CHECKING:

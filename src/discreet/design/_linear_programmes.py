@@ -37,10 +37,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._curves import ConvexCurve, tangent_line
 from discreet.design._floors import ExampleClients, Floats, Integers
 from discreet.design._newton import Objective
-from discreet.divergences import FDivergence
+from discreet.divergences import ConvexCurve, FDivergence, tangent_line
 from discreet.errors import DiscreetError
 from discreet.privacy import Approximate, Privacy
 

@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_alone
-from discreet.design._curves import ConvexCurve, Edge, curve_of_divergence, hockey_stick_gamma
 from discreet.design._floors import ExampleClients, Floats, Integers
-from discreet.divergences import FDivergence
+from discreet.divergences import ConvexCurve, Edge, FDivergence, curve_of_divergence, hockey_stick_gamma
 
 Booleans = NDArray[np.bool_]
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._curves import curve_of_divergence, hockey_stick_gamma
 from discreet.design._floors import (
     AllowedFloors,
     DesignCertificate,
@@ -27,7 +26,7 @@ from discreet.design._floors import (
 from discreet.design._interior import FloorBounds, InteriorPoint, SmoothMinimax
 from discreet.design._linear_programmes import CutProblem, CutSolution, UnsettledError, minimax_tv_floor
 from discreet.design._newton import Objective
-from discreet.divergences import FDivergence
+from discreet.divergences import FDivergence, curve_of_divergence, hockey_stick_gamma
 from discreet.errors import DiscreetError
 
 Progress = Callable[[float], None]  # called with the share of the work that is done

@@ -29,11 +29,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._curves import curve_of_divergence, hockey_stick_gamma
 from discreet.design._floors import as_examples, band_of_floor
 from discreet.design._linear_programmes import minimax_tv_floor
 from discreet.design._solving import best_floor
-from discreet.divergences import FDivergence, tv
+from discreet.divergences import FDivergence, curve_of_divergence, hockey_stick_gamma, tv
 from discreet.errors import DiscreetError, check_count
 from discreet.families import GaussianMixtures, LaplaceMixtures, Simplex
 from discreet.mechanisms import OptimalSampler

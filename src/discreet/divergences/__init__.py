@@ -3,6 +3,15 @@
 from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
+    from discreet.divergences._curves import (
+        CHECKED_IN_RATIONALS as CHECKED_IN_RATIONALS,
+        ConvexCurve as ConvexCurve,
+        Edge as Edge,
+        curve_of_divergence as curve_of_divergence,
+        hockey_stick_gamma as hockey_stick_gamma,
+        is_line_below as is_line_below,
+        tangent_line as tangent_line,
+    )
     from discreet.divergences._divergences import (
         BUILT_IN as BUILT_IN,
         FDivergence,

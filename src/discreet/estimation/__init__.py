@@ -33,16 +33,29 @@ with imports_on_first_use(globals(), extra="cli"):
         pooled_population,
         shares_within,
     )
-    from discreet.estimation._intervals import Shares
-    from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
+    from discreet.estimation._inference import (
+        Estimate,
+        Inversion,
+        Line,
+        Reweighted,
+        Shares,
+        inversion_of,
+        nearest_law,
+        reweight_examples as reweight_examples,
+    )
     from discreet.estimation._planning import (
         LEAST_EPSILON as LEAST_EPSILON,
         MOST_CLIENTS as MOST_CLIENTS,
         Outlook,
+        PlanAtEpsilon as PlanAtEpsilon,
         clients_for,
+        clients_needed_or_none as clients_needed_or_none,
         epsilon_for_accuracy,
         exact_variance,
         outlook,
+        plan_at_epsilon as plan_at_epsilon,
+        report_sampler_if_better as report_sampler_if_better,
+        smallest_epsilon_or_none as smallest_epsilon_or_none,
         variance_excess,
         variance_excess_or_none as variance_excess_or_none,
     )
@@ -67,7 +80,6 @@ with imports_on_first_use(globals(), extra="cli"):
         trust_notes as trust_notes,
         unnamed_report_notes as unnamed_report_notes,
     )
-    from discreet.estimation._reweighting import Reweighted, reweight_examples as reweight_examples
     from discreet.estimation._sample_tables import (
         COUNTED as COUNTED,
         PLACE as PLACE,
@@ -95,7 +107,6 @@ with imports_on_first_use(globals(), extra="cli"):
         report_liars,
         survey_change,
     )
-    from discreet.estimation._statistics import Estimate
     from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, SurveyOutlook, answer_survey, survey_outlook
     from discreet.estimation._ways import (
         MOST_REHEARSED as MOST_REHEARSED,

@@ -22,7 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.tables import Source, client_names_as_texts_expression
+from discreet.tables import Source, client_names_expression, is_integer_client_type, sample_texts_expression
 
 REPORT, AGREEMENT = "report", "agreement"  # columns of a release
 KEY, NUMBER = "key", "number"  # columns of what is counted
@@ -38,6 +38,17 @@ def client_column_name(source: Source, sample: str = "sample") -> str:
     if "client" in others:
         return "client"
     return first if others[:2] in ([name, AGREEMENT] for name in (sample, "sample", REPORT)) else "client"
+
+
+def client_names_as_texts_expression(source: Source, column: str) -> pl.Expr:
+    """The clients in a column of samples as texts, one text for each client, in any file format."""
+    kind = source.schema[column]
+    name = (
+        client_names_expression(column, kind)
+        if is_integer_client_type(kind)
+        else sample_texts_expression(source, column)
+    )
+    return name.cast(pl.String)
 
 
 def client_hash_expressions(name: pl.Expr) -> list[pl.Expr]:

@@ -1,6 +1,6 @@
 """Samples as counts: on the outcomes of a domain, on bins of a line, and by client if each client released several.
 
-**Bins of a line.** The bounds between P and Q on every cell (`discreet.estimation._inversion`) hold for every union of cells, and the
+**Bins of a line.** The bounds between P and Q on every cell (`discreet.estimation._inference`) hold for every union of cells, and the
 reference mass of a union is the sum over its cells. A bin of whole cells is therefore estimated like an outcome of a finite family, without
 integral or interpolation. Only noise determines the number of bins. n clients determine a share near 1/N to about 2/(gamma sqrt(N n)),
 which is half of the share at N = gamma^2 n/16. That many bins are taken, between `FEWEST` and `MOST`. The number depends on the number of
@@ -10,10 +10,10 @@ usual cells, and their masses are counted on the points.
 **Several samples of each client** (`SampleRows`). n clients with J samples each carry less information than n J clients: given its
 distribution, the J samples of one client are independent, and so alike. The clients are independent. The share of an outcome among a
 client's samples is one number Z_i in {0, 1/J, ..., 1} with mean Q_i(x), and n such numbers are averaged. The interval for their mean is
-Gaffke's bound (`discreet.estimation._intervals`), which for J = 1 has two values and is Clopper and Pearson's. The same holds for averages
+Gaffke's bound (`discreet.estimation._inference`), which for J = 1 has two values and is Clopper and Pearson's. The same holds for averages
 of any function. No assumption is made about the dependence between samples of one client, so the interval holds for several rounds, for
 joint draws, and for one release that was read twice. Several reports of each client (`ReportRows`) are the same: the share of a client's
-reports that hold x is one number, and so is its mean of V (`discreet.estimation._statistics`).
+reports that hold x is one number, and so is its mean of V (`discreet.estimation._inference._statistics`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from discreet._base.labelled import plain_column
 from discreet.audit import MOST_DRAWS
 from discreet.domain import LARGEST_VALUE, Bins, Domain, Interval
 from discreet.errors import DiscreetError, check_count
-from discreet.estimation._intervals import Ends, average_upper_bound
-from discreet.estimation._statistics import largest_block_sum, sum_over_report_blocks
+from discreet.estimation._inference import Ends, average_upper_bound, largest_block_sum, sum_over_report_blocks
 from discreet.mechanisms import (
     DEFAULT_CELLS,
     AnyFamily,

@@ -5,7 +5,7 @@ line are unions of whole cells (`discreet.estimation._counting`), or lie between
 
 `InvertedPopulation` is for mechanisms of one's own whose law is linear, Q = P K with a matrix K. With A = K^-1 the share of x is the average
 over clients of A[Y, x], where Y is the client's sample: an unbiased estimate. Its interval is the one for averages of bounded numbers
-(`discreet.estimation._intervals`). A matrix that is nearly singular is refused: other populations would give the same samples.
+(`discreet.estimation._inference._intervals`). A matrix that is nearly singular is refused: other populations would give the same samples.
 """
 
 from dataclasses import dataclass, replace
@@ -32,30 +32,28 @@ from discreet.estimation._counting import (
     refuse_repeated_clients,
     sample_rows_or_none,
 )
-from discreet.estimation._intervals import Shares, average_upper_bound, clopper_pearson_interval_ends
-from discreet.estimation._inversion import (
+from discreet.estimation._inference import (
+    Estimate,
     Inversion,
-    inversion_of,
-    inversion_of_joint_sample,
-    nearest_law,
-    share_bounds_of_members,
-    simultaneous_lower_ends,
-)
-from discreet.estimation._population import Population, ReportedPopulation
-from discreet.estimation._reweighting import (
+    Shares,
+    average_upper_bound,
+    clopper_pearson_interval_ends,
     example_laws,
     example_laws_for_reports,
-    reweight_examples,
-    reweight_examples_to_reports,
-)
-from discreet.estimation._statistics import (
-    Estimate,
+    inversion_of,
+    inversion_of_joint_sample,
     largest_block_sum,
+    nearest_law,
     outcome_value_function,
     parse_statistic_parameter,
+    reweight_examples,
+    reweight_examples_to_reports,
+    share_bounds_of_members,
+    simultaneous_lower_ends,
     sum_over_report_blocks,
     threshold_indicator,
 )
+from discreet.estimation._population import Population, ReportedPopulation
 from discreet.families import ContinuousFamily, as_floats
 from discreet.mechanisms import (
     AnyFamily,

@@ -44,11 +44,15 @@ from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
 from discreet.estimation._counting import LARGEST, column_as_list, default_bin_count, line_cells_of
 from discreet.estimation._from_releases import population, reported_population, reported_statistic
-from discreet.estimation._intervals import Ends, Shares, clopper_pearson_interval_ends
-from discreet.estimation._inversion import simultaneous_lower_ends
+from discreet.estimation._inference import (
+    Ends,
+    Estimate,
+    Shares,
+    clopper_pearson_interval_ends,
+    simultaneous_lower_ends,
+)
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, merge_populations
 from discreet.estimation._shifts import SPLITS, ShareBounds, SplitScores, typical_standard_error
-from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswers, answer_survey
 from discreet.families import ContinuousFamily
 from discreet.mechanisms import AnyFamily, LineCells, ReportCounts, ReportSampler, Sampler

@@ -1,7 +1,7 @@
 """Plans before a collection: the accuracy of shares, and the clients or epsilon that an accuracy needs.
 
 If x of n clients release an outcome, the curator reports Clopper and Pearson's interval [l(x), h(x)] of its released share q, carried
-through the lines of `discreet.estimation._inversion` to an interval of its true share. q can be anything in [q0, q1] that leaves both the
+through the lines of `discreet.estimation._inference` to an interval of its true share. q can be anything in [q0, q1] that leaves both the
 outcome, b mu <= q <= B mu, and its complement in the box. With the given confidence the interval covers q, and then x is one of the counts
 with h(x) >= q0 and l(x) <= q1. The longest reach of an interval over these counts is therefore a guarantee:
 
@@ -35,16 +35,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count, check_flag
 from discreet.estimation._counting import bin_cells
-from discreet.estimation._intervals import Ends, binomial_interval_ends, one_sided_miss_probability
-from discreet.estimation._inversion import Inversion, Line, inversion_of, invert_released_intervals
+from discreet.estimation._inference import (
+    Ends,
+    Inversion,
+    Line,
+    binomial_interval_ends,
+    inversion_of,
+    invert_released_intervals,
+    one_sided_miss_probability,
+)
 from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_floats, check_family
 from discreet.mechanisms import (
+    SERVING,
     AnyFamily,
     JointSampler,
     LinearSampler,
     ReportSampler,
     Sampler,
     best_subset_width_and_variance,
+    population_mechanism,
 )
 from discreet.privacy import Pure, at_most_exp
 
@@ -448,3 +457,92 @@ def exact_variance(sampler: LinearSampler[FiniteFamily], laws: ArrayLike, phi: A
     means = q @ values
     variances = q @ np.square(values) - np.square(means)
     return float(variances.sum() / (len(q) * sampler.constants.gamma) ** 2)
+
+
+@dataclass(frozen=True)
+class PlanAtEpsilon:
+    """The expected accuracy at one epsilon."""
+
+    epsilon: float
+    tv: float
+    kl: float
+    linear: Outlook
+    optimal: Outlook
+    clients: int | None  # that the linear mechanism needs for the accuracy asked for, of each share
+    together: int | None  # and of all of them at once
+    reports: ReportSampler | None  # what reports would be; None where epsilon is too small for any
+    report_clients: int | None  # that they need for the same accuracy of each share
+    values_excess: float | None  # the variance of a share by values over the least that any report has
+
+    @property
+    def population_mechanism(self) -> str:
+        """What `--for population` agrees on."""
+        return LinearSampler.name if self.reports is None else ReportSampler.name
+
+    @property
+    def clients_for_population(self) -> int | None:
+        """How many clients that needs for the accuracy of each share."""
+        return self.clients if self.reports is None else self.report_clients
+
+    @property
+    def variance_excess(self) -> tuple[float | None, float | None]:
+        """The variance of a share over the least possible, by reports (where values are none worse, by values) and by values."""
+        return (self.values_excess if self.reports is None else self.reports.excess), self.values_excess
+
+
+def plan_at_epsilon(
+    family: Simplex, *, epsilon: float, clients: int, accuracy: float, confidence: float
+) -> PlanAtEpsilon:
+    """The accuracy to expect of so many clients at one epsilon, and how many clients the accuracy asked for takes."""
+    samplers = {name: kind(family, epsilon=epsilon) for name, kind in SERVING.items()}
+    looks = {
+        name: outlook(sampler, mechanism=name, clients=clients, confidence=confidence)
+        for name, sampler in samplers.items()
+    }
+    each, together = (
+        clients_needed_or_none(samplers["linear"], accuracy, confidence, together=together)
+        for together in (False, True)
+    )
+    reports = report_sampler_if_better(family, epsilon)
+    by_reports = None if reports is None else clients_needed_or_none(reports, accuracy, confidence)
+    optimal = samplers["optimal"]
+    risks = float(optimal.risk("tv")), float(optimal.risk("kl"))
+    over = variance_excess_or_none(samplers["linear"])
+    return PlanAtEpsilon(
+        optimal.epsilon, *risks, looks["linear"], looks["optimal"], each, together, reports, by_reports, over
+    )
+
+
+def report_sampler_if_better(family: Simplex, epsilon: float) -> ReportSampler | None:
+    """Reports where values need more clients; None where values are as good, or on an interval."""
+    if population_mechanism(family, Pure(epsilon)) != ReportSampler.name:
+        return None
+    return ReportSampler(family, epsilon=epsilon)
+
+
+def clients_needed_or_none(
+    sampler: Sampler[AnyFamily] | ReportSampler, accuracy: float, confidence: float, *, together: bool = False
+) -> int | None:
+    """How many clients an accuracy takes; None where no number is enough."""
+    try:
+        return clients_for(sampler, accuracy=accuracy, confidence=confidence, together=together)
+    except ImpossibleError:
+        return None
+
+
+def smallest_epsilon_or_none(
+    kind: type[Sampler[Any]],
+    family: Simplex,
+    *,
+    clients: int,
+    accuracy: float,
+    confidence: float,
+    together: bool,
+) -> float | None:
+    """The smallest epsilon that reaches an accuracy; None where none does."""
+    try:
+        return epsilon_for_accuracy(
+            kind, family, clients=clients, accuracy=accuracy, confidence=confidence, together=together
+        )
+    except ImpossibleError:
+        return None

@@ -7,12 +7,12 @@ determine P: an interval then consists of a band that no number of clients narro
 
 **Reports.** S_x of n reports hold outcome x. A client's report holds x with probability p_out + (p_in - p_out) P(x), where P is its own law,
 so (S_x/n - p_out)/(p_in - p_out) estimates the average client's share of x without bias, and its intervals are those of S_x/n under the same
-map. S_x is a sum of independent coins with unequal chances. The intervals of `discreet.estimation._intervals` hold for such sums: the
+map. S_x is a sum of independent coins with unequal chances. The intervals of `discreet.estimation._inference` hold for such sums: the
 binomial law with the mean chance has the heavier tails [Hoeffding 1956], as is proved there.
 
 **Averages behind reports.** For values phi of outcomes a report B gives V = sum of phi over B. (mean of V - p_out sum of phi)/(p_in - p_out)
 estimates the population's average of phi without bias. From the reports themselves its interval is Gaffke's for the mean of V
-(`reported_average`); from their counts alone it is that of `discreet.estimation._statistics`. A set has phi = 1.
+(`reported_average`); from their counts alone it is that of `discreet.estimation._inference._statistics`. A set has phi = 1.
 """
 
 import math
@@ -30,35 +30,31 @@ from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import _planning as planning
 from discreet.estimation._counting import ReportRows, SampleRows, count_cells_cut_by_bins
-from discreet.estimation._intervals import (
+from discreet.estimation._inference import (
     AT_LIMIT,
     Ends,
+    Estimate,
+    Inversion,
+    OutcomeFunction,
+    Reweighted,
     Shares,
+    SupportStatistics,
     average_upper_bound,
     band_interval_ends,
     clopper_pearson_interval_ends,
+    evaluate_function_on_outcomes,
     exact_interval_ends,
     first_outcome_past_limit,
-    one_sided_miss_probability,
-)
-from discreet.estimation._inversion import (
-    Inversion,
     invert_released_intervals,
     nearest_law,
-    share_bounds_of_members,
-    simultaneous_lower_ends,
-)
-from discreet.estimation._reweighting import Reweighted
-from discreet.estimation._statistics import (
-    Estimate,
-    OutcomeFunction,
-    SupportStatistics,
-    evaluate_function_on_outcomes,
     numeric_outcomes,
+    one_sided_miss_probability,
     outcome_value_function,
     parse_statistic_parameter,
     quantile_estimate_fields,
     quantile_of_law,
+    share_bounds_of_members,
+    simultaneous_lower_ends,
     squared_deviation_function,
     threshold_indicator,
 )

@@ -20,11 +20,10 @@ from discreet.divergences import divergence
 from discreet.domain import Domain
 from discreet.estimation._from_releases import InvertedPopulation
 from discreet.estimation._groups import GroupedPopulation, PooledPopulation, shares_within
-from discreet.estimation._intervals import Shares
+from discreet.estimation._inference import Estimate, Shares
 from discreet.estimation._planning import variance_excess_or_none
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
 from discreet.estimation._shifts import Change, Liars, ReportLiars, SurveyChange, liars, shifts_per_half_interval
-from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswers, joint_labels
 from discreet.estimation._ways import rounds_cost
 from discreet.families import serves_everybody

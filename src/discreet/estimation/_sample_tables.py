@@ -44,7 +44,7 @@ from discreet.tables import (
     Source,
     agreed_coding,
     agreed_family,
-    first_few_as_text,
+    examples_as_text,
     format_of,
     open_table_writer,
     outcomes_as_samples,
@@ -138,7 +138,7 @@ def tally(
             np.add.at(counts, numbers, frame[NUMBER].to_numpy().astype(np.int64))
     if strange:
         raise DiscreetError(
-            f"column {sample!r} holds samples that the agreement does not know: {first_few_as_text(strange)}; "
+            f"column {sample!r} holds samples that the agreement does not know: {examples_as_text(strange)}; "
             "they were not made under it, or the domain given is not the one agreed on"
         )
     if rounds > 1:
@@ -388,7 +388,7 @@ def _refuse_points_outside_cells(source: Source, coding: Coding, key: pl.Expr, s
 
     raise DiscreetError(
         f"column {sample!r} holds samples that the agreement does not know: "
-        f"{first_few_as_text(source.examples(points_outside, sample, FEW + 1))}; "
+        f"{examples_as_text(source.examples(points_outside, sample, FEW + 1))}; "
         f"it is on [{edges[0]:g}, {edges[-1]:g}]"
     )
 

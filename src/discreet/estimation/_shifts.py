@@ -41,7 +41,7 @@ raises n by one, and c by 0 or 1. Of a lies added and m - a sent in place of oth
   n. The interval between the two contains the interval of the honest samples alone. It therefore covers the honest clients' average as
   often, however the lies were chosen, even by an attacker who has seen all samples. (Ends move by more than m/n if there are few samples:
   from none of n to one, the upper end of a 95 % interval moves by 1.9/n.) The intervals of an estimate are sharper
-  (`discreet.estimation._intervals`) and lie inside these.
+  (`discreet.estimation._inference._intervals`) and lie inside these.
 
 If each client released several samples, a liar is a client with all its samples, and n is the number of clients. Their intervals are
 Gaffke's, whose bound grows with every client's share and with every client that is added at the top.
@@ -67,9 +67,8 @@ from discreet._base.quadrature import gauss_rule
 from discreet.audit import binomial_probability_lower_bound
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._from_releases import reported_statistic
-from discreet.estimation._intervals import Ends, Shares, clopper_pearson_interval_ends
+from discreet.estimation._inference import Ends, Estimate, Shares, clopper_pearson_interval_ends
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
-from discreet.estimation._statistics import Estimate
 from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, answer_survey
 from discreet.mechanisms import AffineBlocks, BlockFamily
 from discreet.survey import SurveySampler

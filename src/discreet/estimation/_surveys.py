@@ -5,15 +5,15 @@ given how many they are. *Intervals of shares by the reports on one table hold f
 client i report a block with outcome x with probability h_i if asked. The indicators of a uniform subset of m clients are strongly Rayleigh,
 and so are they after independent thinning by h_i, since z_i -> 1 - h_i + h_i z_i preserves stability of the generating polynomial. The
 generating polynomial of their sum S_x therefore has real roots alone, and S_x is distributed as a sum of m independent coins, of mean
-chance (h_1 + ... + h_n)/n [Borcea, Braenden and Liggett 2009]. The intervals of `discreet.estimation._intervals` hold for all such
+chance (h_1 + ... + h_n)/n [Borcea, Braenden and Liggett 2009]. The intervals of `discreet.estimation._inference._intervals` hold for all such
 sums.   QED
 
-**Consistency** of tables of shares that have columns in common: `discreet.estimation._least_squares`.
+**Consistency** of tables of shares that have columns in common: `discreet.estimation._inference._least_squares`.
 
 **Sums of shares by weighted blocks.** The value of a report is that of generalised least squares in the uniform population
 (`discreet.survey._weighted_blocks`), at the g of the law as it is drawn. It is without bias in every population.
 
-**Sums of shares, distribution functions and quantiles**: `discreet.estimation._least_squares`.
+**Sums of shares, distribution functions and quantiles**: `discreet.estimation._inference._least_squares`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.domain import Interval
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
-from discreet.estimation._intervals import Shares, average_upper_bound, exact_interval_ends
-from discreet.estimation._inversion import nearest_law
-from discreet.estimation._least_squares import (
+from discreet.estimation._inference import (
     ReportSums,
+    Shares,
     ShareTables,
     TreeLevels,
+    average_upper_bound,
     block_sums_of_reports,
+    exact_interval_ends,
+    nearest_law,
     report_sampler_of_part,
     unbiased_shares,
 )

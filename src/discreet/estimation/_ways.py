@@ -35,9 +35,9 @@ from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation._counting import bin_cells, line_cells_of
 from discreet.estimation._from_releases import population, reported_population
+from discreet.estimation._inference import reweight_examples
 from discreet.estimation._planning import MOST_CLIENTS, outlook
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
-from discreet.estimation._reweighting import reweight_examples
 from discreet.families import Bounds, ContinuousFamily, FiniteFamily, Simplex, as_laws
 from discreet.mechanisms import (
     AROUND,

@@ -25,7 +25,12 @@ with imports_on_first_use(globals()):
         population_mechanism,
         sampler_named,
     )
-    from discreet.mechanisms._multisets import MOST_TOGETHER as MOST_TOGETHER, SAMPLES_ARE as SAMPLES_ARE, Multisets
+    from discreet.mechanisms._multisets import (
+        AROUND as AROUND,
+        MOST_TOGETHER as MOST_TOGETHER,
+        SAMPLES_ARE as SAMPLES_ARE,
+        Multisets,
+    )
     from discreet.mechanisms._optimal_linear_mollifier import (
         MEMBERS_ALONE as MEMBERS_ALONE,
         LinearSampler,
@@ -38,27 +43,25 @@ with imports_on_first_use(globals()):
     from discreet.mechanisms._own import OwnSampler
     from discreet.mechanisms._own_weights import draw_from_weights as draw_from_weights
     from discreet.mechanisms._points import Density, PointAtoms as PointAtoms, Points
-    from discreet.mechanisms._report_blocks import (
+    from discreet.mechanisms._reports import (
         BLOCK_KINDS as BLOCK_KINDS,
+        LARGEST_OUTPUT as LARGEST_OUTPUT,
         AffineBlocks as AffineBlocks,
         BlockFamily as BlockFamily,
         MaskedSubsets as MaskedSubsets,
         RankedSubsets as RankedSubsets,
+        ReportCounts,
         Reports as Reports,
+        ReportSampler,
         best_subset_width_and_variance as best_subset_width_and_variance,
         blocks_named as blocks_named,
-        choose_blocks as choose_blocks,
-        read_report_numbers as read_report_numbers,
-        worst_variance as worst_variance,
-    )
-    from discreet.mechanisms._report_counts import ReportCounts
-    from discreet.mechanisms._report_sampler import (
-        LARGEST_OUTPUT as LARGEST_OUTPUT,
-        ReportSampler,
         check_record_total as check_record_total,
+        choose_blocks as choose_blocks,
         draw_reports as draw_reports,
         least_uniform_weight as least_uniform_weight,
+        read_report_numbers as read_report_numbers,
         report_bound as report_bound,
+        worst_variance as worst_variance,
     )
     from discreet.mechanisms._sampler import (
         AnyFamily as AnyFamily,
@@ -66,7 +69,7 @@ with imports_on_first_use(globals()):
         Sampler,
         check_sampler as check_sampler,
     )
-    from discreet.mechanisms._several_samples import AROUND as AROUND, ComposedSampler, JointSampler
+    from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
     from discreet.mechanisms._transport_sampler import TransportSampler
     from discreet.projection import (
         OutputLaw,

@@ -2,7 +2,7 @@
 
 To estimate the population, take linear: its samples estimate every share without bias. Where only the population matters, reports give the
 same shares from fewer clients (`population_mechanism`). To have each sample look like its own client, take optimal, which is at least as
-close to every client. Its samples determine a share of the population only up to a range (`discreet.estimation._inversion`). Most tables are
+close to every client. Its samples determine a share of the population only up to a range (`discreet.estimation._inference`). Most tables are
 sampled to learn about all of their clients, so the population is the default goal.
 
 A package offers a class of `OwnSampler` under the entry points `discreet.mechanisms`. An agreement names the package and its version.
@@ -19,8 +19,7 @@ from discreet.families import Simplex, check_family
 from discreet.mechanisms._atoms import Discretisation
 from discreet.mechanisms._optimal_linear_mollifier import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms._own import OwnSampler
-from discreet.mechanisms._report_blocks import LARGEST_TABLE
-from discreet.mechanisms._report_sampler import ReportSampler
+from discreet.mechanisms._reports import LARGEST_TABLE, ReportSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.privacy import Privacy, Pure
 

@@ -1,4 +1,4 @@
-"""`Multisets` of samples, and the envelope: the largest probability that any client of a family gives to each multiset.
+"""`Multisets` of samples, and the boxes on them from which all samples of a client are drawn: around the envelope, the product, or of a band.
 
 **Multisets.** There are C(k + J - 1, J) multisets of J out of k outcomes, fewer than the k^J sequences. A sequence of J independent draws has
 the same probability in every order, under a client's distribution as under a reference. So dP^J/dmu^J is constant on the sequences of one
@@ -9,7 +9,7 @@ multiset, and a clip of it between constants is a clip on multisets, with
 and likewise for mu. An order is then chosen at random, independently of the client. This loses nothing. Averaging a mechanism on sequences
 over all orders keeps its privacy, and serves a client whose draws have no order at least as well (D_f is convex).
 
-**The envelope** of a multiset is the largest probability that a client of the family gives it. The client whose distribution is nearest to
+**The envelope of a multiset** is the largest probability that a client of the family gives it. The client whose distribution is nearest to
 the frequencies c/J attains it. *Proof.* log P^J(multiset) is sum_x c_x log p_x plus a constant, so its maximum over the family minimises
 KL(c/J || P). The projection of c/J onto a band is clip(c/(J r), lower mu, upper mu) for every divergence at once [paper, Prop. C.8].   QED
 On the simplex the maximiser is c/J itself: the envelope is J!/(c_1! ... c_k!) (c_1/J)^c_1 ... (c_k/J)^c_k. Its total C, the Shtarkov sum, is
@@ -17,26 +17,58 @@ rational and computed as a rational number, so every machine gets the same float
 
 Let mu be the envelope divided by its total C. Every client then has P^J <= C mu. So J draws of clients of the family are single draws of
 clients of the band 0 <= dP/dmu <= C on multisets, and Q* of that band serves all of them [paper, Thm 3.3].
+
+**Boxes.** Any two distributions in a box b mu <= Q <= e^eps b mu are eps-LDP, for all clients. There are two standard ones.
+A client's P^J is projected onto the box.
+
+*Around the envelope*, by default: mu is the envelope over its total C, and the box is that of Q* for the band 0 <= dP/dmu <= C.
+Its worst case over the family is at most that of this band, for every f.
+
+Theorem. On the simplex the worst case is exactly R_f = t f(1/t) + (1 - t) f(0) with t = e^eps/(e^eps + C - 1). It is at most that of the
+product below.
+Proof. A client that is sure of x has P^J = 1 = C mu on the multiset of J times x, whose ceiling is B/C = t; all other multisets are at their
+floor. The product has t' = x^J/(x + k - 1)^J with x = e^(eps/J) >= 1, and R_f falls with t. Now (x + k - 1)^J - x^J grows with x, hence is at
+least k^J - 1. This is at least C - 1, since C is a sum of k^J probabilities, one for each sequence. So t' <= x^J/(x^J + C - 1) = t.   QED
+
+It is not the minimax value, which `minimax_risk(..., samples=J, bracket=True)` brackets.
+
+*Around the product.* Let b be the floor of the optimal box at eps/J, B = e^(eps/J) b its ceiling. The box is b^J mu^J <= Q <= e^eps b^J mu^J.
+
+Theorem. For every client and every f-divergence, the projection is at least as close to P^J as J independent draws at eps/J.
+Proof. These draws have the distribution q(x_1) ... q(x_J) with b mu <= q <= B mu, which lies in the joint box. The projection of P^J is the
+nearest distribution there for every f at once [paper, Prop. C.8].   QED
+
+Its worst client is sure of the rarest outcome, with t = min(B^J mu0^J, 1 - b^J (1 - mu0^J)); no distribution on multisets has a larger
+divergence (`discreet.design._floors`, T2). The least reference mass decides, and that of a multiset is least for J times the rarest outcome.
+Clients with many outcomes fare better with the product than with the envelope. The best box for given clients is a design on the multisets,
+which is passed as `band`. A band that serves everybody is a design already, so its J-fold product is the default.
 """
 
 from __future__ import annotations
 
+import abc
 import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import OldName
-from discreet.errors import DiscreetError, check_count
-from discreet.families import Bounds, FiniteFamily, Simplex
+from discreet.divergences import FDivergence
+from discreet.errors import DiscreetError, check_choice, check_count
+from discreet.families import Band, Bounds, FiniteFamily, Simplex, serves_everybody
+from discreet.privacy.tradeoff import Constants, Risk, constants_of_optimal_box, raw_draw_is_private, risk_by_formula
+from discreet.projection import point_mass_risk
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Around = Literal["envelope", "product"]
+AROUND: tuple[Around, ...] = ("envelope", "product")
 MOST_MULTISETS = 1 << 18
 MOST_TOGETHER = 64  # draws of one multiset
 _RUN_ENTRIES = 1 << 21  # pairs of members that are compared at once
@@ -238,3 +270,160 @@ def _power_product(base: Floats, often: Integers) -> Floats:
         for times in range(int(often[:, place].max(initial=0))):
             found *= np.where(often[:, place] > times, base[:, place], 1.0)
     return found
+
+
+class JointBox(abc.ABC):
+    """A box on multisets, for J samples of a client together: its reference, its constants, and its worst case.
+
+    Args:
+        family: the family of client distributions.
+        multisets: all multisets of the family's outcomes.
+        epsilon: the budget of all samples together.
+    """
+
+    around: ClassVar[Around | None]
+
+    def __init__(self, family: FiniteFamily, multisets: Multisets, epsilon: float) -> None:
+        self._family, self._multisets, self._epsilon = family, multisets, epsilon
+
+    @property
+    @abc.abstractmethod
+    def reference(self) -> float | Floats:
+        """mu of every multiset."""
+
+    @property
+    @abc.abstractmethod
+    def constants(self) -> Constants:
+        """The constants of the box."""
+
+    @abc.abstractmethod
+    def risk(self, f: FDivergence) -> Risk:
+        """The largest divergence from P^J to its projection."""
+
+    def _sure_client_risk(self, f: FDivergence, past_ceiling: float) -> float:
+        """The divergence of a client that is sure of the rarest multiset, which has mass 1 - past_ceiling at its ceiling."""
+        b, top, least = self.constants.b, self.constants.B, float(np.min(self.reference))
+        return point_mass_risk(f, min(top * least, 1.0 - b * (1.0 - least), 1.0), max(past_ceiling, b * (1.0 - least)))
+
+
+class EnvelopeBox(JointBox):
+    """The box of Q* for the band below the envelope of a family."""
+
+    around = "envelope"
+
+    @cached_property
+    def _envelope(self) -> Envelope:
+        return envelope_of_multisets(self._family, self._multisets)
+
+    @property
+    def reference(self) -> Floats:
+        return self._envelope.reference
+
+    @cached_property
+    def constants(self) -> Constants:
+        return constants_of_optimal_box(self._envelope.bounds, self._epsilon)
+
+    def risk(self, f: FDivergence) -> Risk:
+        """Over the family: exact on the simplex (`attained`), elsewhere an upper bound."""
+        identity = raw_draw_is_private(self._envelope.bounds, self._epsilon)
+        return Risk(
+            risk_by_formula(self.constants, f),
+            tight=identity,
+            attained=isinstance(self._family, Simplex) or identity,
+        )
+
+
+class ProductBox(JointBox):
+    """The J-th power of the box of one draw at an equal share of the budget."""
+
+    around = "product"
+
+    @cached_property
+    def reference(self) -> Floats:
+        rows = np.broadcast_to(self._family.reference, self._family.size).astype(np.float64)
+        return np.asarray(self._multisets.laws(rows[None, :])[0])
+
+    @property
+    def _constants_of_one_draw(self) -> Constants:
+        return constants_of_optimal_box(self._family.bounds, self._epsilon / self._multisets.samples)
+
+    @cached_property
+    def constants(self) -> Constants:
+        one, samples = self._constants_of_one_draw, self._multisets.samples
+        if samples == 1:
+            return one
+        b, top = one.b**samples, _power_or_infinity(one.B, samples)
+        alpha = (1.0 - b) / (top - b) if top > b else 1.0
+        return Constants(alpha, b, top, 0.0, math.inf, 0.0, 1.0, math.inf)
+
+    def risk(self, f: FDivergence) -> Risk:
+        """Over all clients: exact if the family contains them all."""
+        one, past = self._constants_of_one_draw, 1.0 - self.constants.B * float(np.min(self.reference))
+        if one.above > 0.0:
+            rarest = float(np.min(self._family.reference))
+            # 1 - B mu to all its digits, since alpha B + (1 - alpha) b = 1
+            missed = (one.alpha - rarest) * one.B + (1.0 - one.alpha) * one.b
+            past = -math.expm1(self._multisets.samples * math.log1p(-missed)) if missed < 1.0 else 1.0
+        value = self._sure_client_risk(f, past)
+        everybody = isinstance(self._family, Simplex) or serves_everybody(self._family)
+        return Risk(value, tight=False, attained=everybody and value < f.maximum)
+
+
+class BandBox(JointBox):
+    """The box of Q* for a band of one's own on the multisets."""
+
+    around = None
+
+    def __init__(self, family: FiniteFamily, multisets: Multisets, epsilon: float, band: Band) -> None:
+        super().__init__(family, multisets, epsilon)
+        self._band = band
+
+    @property
+    def reference(self) -> float | Floats:
+        return self._band.reference
+
+    @cached_property
+    def constants(self) -> Constants:
+        return constants_of_optimal_box(self._band.bounds, self._epsilon)
+
+    def risk(self, f: FDivergence) -> Risk:
+        """Over all clients: an upper bound."""
+        alpha, b, top = self.constants.alpha, self.constants.b, self.constants.B
+        past = (alpha - float(np.min(self.reference))) * top + (1.0 - alpha) * b
+        return Risk(self._sure_client_risk(f, past), tight=False, attained=False)
+
+
+def make_joint_box(
+    family: FiniteFamily, multisets: Multisets, epsilon: float, centre: Around | None, band: Band | None
+) -> JointBox:
+    """The box around a centre, or of a band."""
+    if band is not None:
+        return BandBox(family, multisets, epsilon, band)
+    return (EnvelopeBox if centre == "envelope" else ProductBox)(family, multisets, epsilon)
+
+
+def choose_box_centre(around: Any, family: FiniteFamily, samples: int, band: Band | None) -> Around | None:
+    """The centre of the box, by default or as given; None if a band is given."""
+    if band is not None:
+        if around is not None:
+            raise DiscreetError(f"around = {around!r} and band are both given; give one of the two")
+        return None
+    if around is not None:
+        check_choice("around", around, AROUND)
+    everybody = serves_everybody(family)
+    if around == "envelope" and everybody:
+        raise DiscreetError(
+            f"around = 'envelope' needs a family, and {family!r} serves everybody; use Simplex(...) for the best worst case, or "
+            "leave around out"
+        )
+    if samples == 1 or everybody:  # for one sample the product is the family's own box
+        return "product"
+    return "envelope" if around != "product" else "product"
+
+
+def _power_or_infinity(value: float, exponent: int) -> float:
+    """value^exponent, or inf on overflow: a ceiling of inf is no constraint."""
+    try:
+        return value**exponent
+    except OverflowError:
+        return math.inf

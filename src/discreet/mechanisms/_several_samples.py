@@ -1,29 +1,7 @@
 """Several samples of one client under one budget: `JointSampler` draws them together, `ComposedSampler` one by one with equal shares.
 
 `JointSampler` draws J samples of one client that are epsilon-LDP together. It makes one draw from a box on multisets, onto which the client's
-P^J is projected. Any two distributions in a box b mu <= Q <= e^eps b mu are eps-LDP, for all clients. There are two standard boxes:
-
-**The envelope** is the default. mu is proportional to sup_P P^J (`discreet.mechanisms._multisets`) with total C, and the box is that of Q*
-for the band 0 <= dP/dmu <= C. Its worst case over the family is at most that of this band, for every f.
-
-Theorem. On the simplex the worst case is exactly R_f = t f(1/t) + (1 - t) f(0) with t = e^eps/(e^eps + C - 1). It is at most that of the
-product below.
-Proof. A client that is sure of x has P^J = 1 = C mu on the multiset of J times x, whose ceiling is B/C = t; all other multisets are at their
-floor. The product has t' = x^J/(x + k - 1)^J with x = e^(eps/J) >= 1, and R_f falls with t. Now (x + k - 1)^J - x^J grows with x, hence is at
-least k^J - 1. This is at least C - 1, since C is a sum of k^J probabilities, one for each sequence. So t' <= x^J/(x^J + C - 1) = t.   QED
-
-It is not the minimax value, which `minimax_risk(..., samples=J, bracket=True)` brackets.
-
-**The product.** Let b be the floor of the optimal box at eps/J, B = e^(eps/J) b its ceiling. The box is b^J mu^J <= Q <= e^eps b^J mu^J.
-
-Theorem. For every client and every f-divergence, the projection is at least as close to P^J as J independent draws at eps/J.
-Proof. These draws have the distribution q(x_1) ... q(x_J) with b mu <= q <= B mu, which lies in the joint box. The projection of P^J is the
-nearest distribution there for every f at once [paper, Prop. C.8].   QED
-
-Its worst client is sure of the rarest outcome, with t = min(B^J mu0^J, 1 - b^J (1 - mu0^J)); no distribution on multisets has a larger
-divergence (`discreet.design._floors`, T2). The least reference mass decides, and that of a multiset is least for J times the rarest outcome.
-Clients with many outcomes fare better with the product than with the envelope. The best box for given clients is a design on the multisets,
-which is passed as `band`. A band that serves everybody is a design already, so its J-fold product is the default.
+P^J is projected (`discreet.mechanisms._multisets`).
 
 A client may have so few outcomes that all multisets of them fit at their ceiling. Then no divergence determines where the rest of the mass
 goes, since the client has no mass there. It goes to multisets with as many of the client's outcomes as possible, so that single samples look
@@ -37,11 +15,10 @@ which is the most possible. For other notions it follows from the exact composit
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,7 +28,7 @@ from discreet._base import OldName
 from discreet._base.labelled import LawLike
 from discreet.accounting import MOST_EXACT, MOST_SAMPLES, compose, equal_share, keeps_together, profile_of
 from discreet.divergences import FDivergence
-from discreet.errors import DiscreetError, check_choice, check_count
+from discreet.errors import DiscreetError, check_count
 from discreet.families import (
     Band,
     Bounds,
@@ -63,17 +40,14 @@ from discreet.families import (
     serves_everybody,
 )
 from discreet.mechanisms._atoms import OutcomeAtoms
-from discreet.mechanisms._multisets import SAMPLES_ARE, Envelope, Multisets, envelope_of_multisets
+from discreet.mechanisms._multisets import SAMPLES_ARE, Around, Multisets, choose_box_centre, make_joint_box
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy, extreme_masses
 from discreet.privacy.tradeoff import (
     Constants,
     Risk,
-    constants_of_optimal_box,
-    raw_draw_is_private,
-    risk_by_formula,
     warn_of_weak_privacy,
 )
-from discreet.projection import Box, point_mass_risk, sampler_risk
+from discreet.projection import Box, sampler_risk
 from discreet.release import TOTAL, Lattice
 
 if TYPE_CHECKING:
@@ -82,8 +56,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Rng = np.random.Generator | None
-Around = Literal["envelope", "product"]
-AROUND: tuple[Around, ...] = ("envelope", "product")
 _TINY = 1e-18  # share of the reference that is added for clients with few outcomes
 _ENTRIES = 1 << 22  # of laws on multisets that are held at once
 _STEPS = 60  # of lowering a share until the integers keep it
@@ -140,7 +112,8 @@ class JointSampler:
         self._carrier = OutcomeAtoms(family)
         if band is not None and not (isinstance(band, Band) and band.size == len(self._multisets)):
             raise DiscreetError(f"band = {band!r} is not a Band on the {len(self._multisets):,} multisets")
-        self._band, self._around = band, _choose_box_centre(around, family, self.samples, band)
+        centre = choose_box_centre(around, family, self.samples, band)
+        self._band, self._joint_box = band, make_joint_box(family, self._multisets, notion.epsilon, centre, band)
         warn_of_weak_privacy(notion)
 
     @property
@@ -171,21 +144,12 @@ class JointSampler:
     @property
     def around(self) -> Around | None:
         """The centre of the box: "envelope" or "product"; None for a band of its own."""
-        return self._around
+        return self._joint_box.around
 
-    @cached_property
-    def _envelope(self) -> Envelope:
-        return envelope_of_multisets(self.family, self.multisets)
-
-    @cached_property
+    @property
     def reference(self) -> float | Floats:
         """mu of every multiset."""
-        if self._band is not None:
-            return self._band.reference
-        if self.around == "envelope":
-            return self._envelope.reference
-        rows = np.broadcast_to(self.family.reference, self.family.size).astype(np.float64)
-        return np.asarray(self.multisets.laws(rows[None, :])[0])
+        return self._joint_box.reference
 
     @cached_property
     def each_reference(self) -> Floats:
@@ -207,25 +171,9 @@ class JointSampler:
         return self._carrier
 
     @property
-    def _constants_of_one_draw(self) -> Constants:
-        """The constants of one draw at an equal share of the budget."""
-        return constants_of_optimal_box(self.family.bounds, self.epsilon / self.samples)
-
-    @cached_property
     def constants(self) -> Constants:
         """The constants of the joint box; around the product those of one draw at an equal share, to the power of the samples."""
-        if self._band is not None:
-            return constants_of_optimal_box(self._band.bounds, self.epsilon)
-        if self.around == "envelope":
-            return constants_of_optimal_box(self._envelope.bounds, self.epsilon)
-        if self.samples == 1:
-            return self._constants_of_one_draw
-        b, top = (
-            self._constants_of_one_draw.b**self.samples,
-            _power_or_infinity(self._constants_of_one_draw.B, self.samples),
-        )
-        alpha = (1.0 - b) / (top - b) if top > b else 1.0
-        return Constants(alpha, b, top, 0.0, math.inf, 0.0, 1.0, math.inf)
+        return self._joint_box.constants
 
     @cached_property
     def box(self) -> Box:
@@ -422,28 +370,7 @@ class JointSampler:
         """
         if self.samples == 1 and self._band is None:
             return sampler_risk(self.family, self.constants, self.epsilon, divergence, self.privacy)
-        f = divergences.divergence(divergence)
-        everybody = isinstance(self.family, Simplex)
-        if self.around == "envelope":
-            identity = raw_draw_is_private(self._envelope.bounds, self.epsilon)
-            return Risk(risk_by_formula(self.constants, f), tight=identity, attained=everybody or identity)
-        everybody = everybody or serves_everybody(self.family)
-        value = point_mass_risk(f, *self._least_chance_of_own_multiset_and_rest())
-        return Risk(value, tight=False, attained=everybody and self._band is None and value < f.maximum)
-
-    def _least_chance_of_own_multiset_and_rest(self) -> tuple[float, float]:
-        """The least probability t with which a sure client gets its own multiset, and 1 - t to all its digits."""
-        b, top = self.constants.b, self.constants.B
-        least = float(np.min(self.reference))
-        past = 1.0 - top * least
-        if self._band is None and self._constants_of_one_draw.above > 0.0:
-            one, rarest = self._constants_of_one_draw, float(np.min(self.family.reference))
-            # 1 - B mu, since alpha B + (1 - alpha) b = 1
-            missed = (one.alpha - rarest) * one.B + (1.0 - one.alpha) * one.b
-            past = -math.expm1(self.samples * math.log1p(-missed)) if missed < 1.0 else 1.0
-        elif self._band is not None:
-            past = (self.constants.alpha - least) * top + (1.0 - self.constants.alpha) * b
-        return min(top * least, 1.0 - b * (1.0 - least), 1.0), max(past, b * (1.0 - least))
+        return self._joint_box.risk(divergences.divergence(divergence))
 
     def _blocks_of_checked_laws(self, clients: Floats) -> Iterator[Floats]:
         """Clients' distributions on the outcomes, checked, as many at a time as fit on multisets."""
@@ -469,7 +396,7 @@ class JointSampler:
 
     def __repr__(self) -> str:
         given = "" if self._band is None else f", band={self._band!r}"
-        if self.around != _choose_box_centre(None, self.family, self.samples, self._band):
+        if self.around != choose_box_centre(None, self.family, self.samples, self._band):
             given = f", around={self.around!r}"
         return f"JointSampler({self.family!r}, samples={self.samples}, epsilon={self.epsilon:g}{given})"
 
@@ -480,34 +407,7 @@ class JointSampler:
         return hash((JointSampler, *self._comparison_key()))
 
     def _comparison_key(self) -> tuple[Any, ...]:
-        return (self.family, self.samples, self.privacy, self._around, self._band)
-
-
-def _power_or_infinity(value: float, exponent: int) -> float:
-    """value^exponent, or inf on overflow: a ceiling of inf is no constraint."""
-    try:
-        return value**exponent
-    except OverflowError:
-        return math.inf
-
-
-def _choose_box_centre(around: Any, family: FiniteFamily, samples: int, band: Band | None) -> Around | None:
-    """The centre of the box, by default or as given; None if a band is given."""
-    if band is not None:
-        if around is not None:
-            raise DiscreetError(f"around = {around!r} and band are both given; give one of the two")
-        return None
-    if around is not None:
-        check_choice("around", around, AROUND)
-    everybody = serves_everybody(family)
-    if around == "envelope" and everybody:
-        raise DiscreetError(
-            f"around = 'envelope' needs a family, and {family!r} serves everybody; use Simplex(...) for the best worst case, or "
-            "leave around out"
-        )
-    if samples == 1 or everybody:  # for one sample the product is the family's own box
-        return "product"
-    return "envelope" if around != "product" else "product"
+        return (self.family, self.samples, self.privacy, self.around, self._band)
 
 
 class ComposedSampler:

@@ -12,8 +12,7 @@ import numpy as np
 from discreet._base.kernels import Code, use_only
 from discreet.families import Band, Simplex
 from discreet.mechanisms._optimal_linear_mollifier import LinearSampler, OptimalSampler
-from discreet.mechanisms._report_counts import ReportCounts
-from discreet.mechanisms._report_sampler import ReportSampler
+from discreet.mechanisms._reports import ReportCounts, ReportSampler
 
 __all__ = ["warm_up"]
 

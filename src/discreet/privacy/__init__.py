@@ -12,16 +12,14 @@ with imports_on_first_use(globals()):
         log_bracket,
         stated_decimal,
     )
-    from discreet.privacy._functional import (
-        Functional,
-        privacy_document as privacy_document,
-        read_privacy as read_privacy,
-    )
-    from discreet.privacy._gaussian import (
+    from discreet.privacy._gaussian_and_functional import (
         LEAST_PROBABILITY as LEAST_PROBABILITY,
+        Functional,
         Gaussian,
         normal_cdf as normal_cdf,
         normal_quantile_below as normal_quantile_below,
+        privacy_document as privacy_document,
+        read_privacy as read_privacy,
     )
     from discreet.privacy._notion import (
         DELTA as DELTA,

@@ -17,11 +17,13 @@ with imports_on_first_use(globals()):
         ClientColumns as ClientColumns,
         RefusedRow as RefusedRow,
         ReportPlan as ReportPlan,
+        client_draw_functions as client_draw_functions,
         draw_word_rows as draw_word_rows,
         laws_and_messages as laws_and_messages,
         plan_of_lattice as plan_of_lattice,
         store_order_and_digest as store_order_and_digest,
     )
+    from discreet.release._keyed_reports import add_progression_counts as add_progression_counts
     from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
     from discreet.release._randomness import (
         BITS as BITS,

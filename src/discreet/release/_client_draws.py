@@ -10,7 +10,9 @@ import math
 import operator
 import struct
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import pairwise
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -248,6 +250,11 @@ class RefusedRow(Exception):
     def __init__(self, row: int, place: int, why: int) -> None:
         super().__init__(row, place, why)
         self.row, self.place, self.why = row, place, why
+
+
+def client_draw_functions(*, compiled: bool) -> ModuleType:
+    """`draw_state` and `draw`, compiled or in numpy: those of this module. Both draw alike; only compiled code draws rows of a survey."""
+    return import_module(f"{__name__}_compiled" if compiled else __name__)
 
 
 def draw_state(key: RunKey) -> RunKey:

@@ -3,7 +3,7 @@
 BLAKE2b [RFC 7693] is for messages of whole 64-bit words under one key. The key fills the first block of every message, so the state after it
 is computed once for a run (`keyed_state`). A client of up to fourteen distinct values then costs a single compression.
 
-The families of blocks, and what a report says of its block, are those of `discreet.mechanisms._report_blocks`, number for number. All
+The families of blocks, and what a report says of its block, are those of `discreet.mechanisms._reports._blocks`, number for number. All
 families share one type of plan, so that one compiled function draws from each.
 
 Sums cannot overflow: ranks and binomial coefficients are below 2^62. For t digits in base q with q^(t + 1) <= 2^62, the inner product of two

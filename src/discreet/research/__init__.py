@@ -33,32 +33,31 @@ with imports_on_first_use(globals()):
         STATISTICS as STATISTICS,
         CostQuantiles as CostQuantiles,
         client_costs as client_costs,
+        design_findings as design_findings,
+        follow_up_findings as follow_up_findings,
+        learned_findings as learned_findings,
+        population_findings as population_findings,
         realised_epsilon as realised_epsilon,
         recorded_epsilons as recorded_epsilons,
         recorded_mechanisms as recorded_mechanisms,
-        write_report as write_report,
-    )
-    from discreet.research._reports._designs import (
-        design_findings as design_findings,
-        learned_findings as learned_findings,
         reweighted_findings as reweighted_findings,
         shift_findings as shift_findings,
+        write_report as write_report,
     )
-    from discreet.research._reports._follow_up import follow_up_findings as follow_up_findings
-    from discreet.research._reports._population import population_findings as population_findings
     from discreet.research.experiments import (
         FIGURES as FIGURES,
+        ORDERED as ORDERED,
         PAPER_DIVERGENCES as PAPER_DIVERGENCES,
         REPORTS as REPORTS,
+        MixtureClient as MixtureClient,
         RecordedRun,
+        RingLaw as RingLaw,
         choose_experiments as choose_experiments,
         named_experiment as named_experiment,
         records_path as records_path,
         reproduce,
         run_experiment as run_experiment,
     )
-    from discreet.research.experiments._follow_up import ORDERED as ORDERED
-    from discreet.research.experiments._paper_figures import MixtureClient as MixtureClient, RingLaw as RingLaw
 
 
 __all__ = [

@@ -8,7 +8,7 @@ ceil(2^62 b_i/(b_i + (E - 1) r_i)), and E is a rational at most e^epsilon. A wei
 apart: its Q is t times as large.
 
 **Privacy, in rationals.** Which part is asked does not depend on the client. Given the part, the report is drawn as
-`discreet.mechanisms._report_sampler` draws: a uniform one, or a uniform one of those that hold an outcome x, however x is drawn.
+`discreet.mechanisms._reports._sampler` draws: a uniform one, or a uniform one of those that hold an outcome x, however x is drawn.
 So beta_i/b_i <= Q(B | i) <= beta_i/b_i + (1 - beta_i)/r_i, whose ratio is at most E by the choice of N_i. The common factor n_i/2^62 cancels:
 for any two clients, whatever rows they hold, no report is more than E <= e^epsilon times as likely from one as from the other.   QED
 

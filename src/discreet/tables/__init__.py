@@ -7,24 +7,13 @@ from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals(), extra="cli"):
     from discreet.release import Secret, read_secret, write_secret
-    from discreet.tables._arrow import (
-        ArrowStream as ArrowStream,
-        check_batch as check_batch,
-        is_text_type as is_text_type,
-        outcomes_as_samples as outcomes_as_samples,
-        released_samples_batch as released_samples_batch,
-        unique_column_names as unique_column_names,
-        without_dictionaries as without_dictionaries,
+    from discreet.tables._columns import (
+        Columns as Columns,
+        client_names_expression as client_names_expression,
+        is_integer_client_type as is_integer_client_type,
     )
-    from discreet.tables._columns import Columns as Columns
     from discreet.tables._drawing import Kernel
-    from discreet.tables._files import (
-        READ as READ,
-        REPLACE_HINT as REPLACE_HINT,
-        STANDARD as STANDARD,
-        format_of as format_of,
-    )
-    from discreet.tables._local import Release, open_table_writer as open_table_writer, sample, sample_file
+    from discreet.tables._local import Release, sample, sample_file
     from discreet.tables._raw_counts import (
         DryRun,
         average_law_of_clients as average_law_of_clients,
@@ -46,18 +35,27 @@ with imports_on_first_use(globals(), extra="cli"):
         FEW as FEW,
         METADATA as METADATA,
         NUMBERED as NUMBERED,
+        READ as READ,
+        REPLACE_HINT as REPLACE_HINT,
+        STANDARD as STANDARD,
+        ArrowStream as ArrowStream,
         ScannedSource as ScannedSource,
         Source as Source,
+        check_batch as check_batch,
+        examples_as_text as examples_as_text,
         file_source as file_source,
-        first_few_as_text as first_few_as_text,
+        format_of as format_of,
         is_among_inputs as is_among_inputs,
+        is_text_type as is_text_type,
         open_source as open_source,
+        open_table_writer as open_table_writer,
+        outcomes_as_samples as outcomes_as_samples,
         refuse_missing_columns as refuse_missing_columns,
-        source_of_table as source_of_table,
-    )
-    from discreet.tables._text_files import (
-        client_names_as_texts_expression as client_names_as_texts_expression,
+        released_samples_batch as released_samples_batch,
         sample_texts_expression as sample_texts_expression,
+        source_of_table as source_of_table,
+        unique_column_names as unique_column_names,
+        without_dictionaries as without_dictionaries,
     )
 
 

@@ -39,16 +39,20 @@ from discreet.domain import (
     outcome_codes_expression,
 )
 from discreet.errors import ClientNameWarning, DiscreetError, check_kind, warn_caller
-from discreet.tables._arrow import (
+from discreet.tables._sources import (
+    TEXTS,
     arrow_column_as_polars_series,
     cast_column,
     check_batch,
+    detect_file_format,
+    examples_as_text,
+    file_source,
     is_text_type,
     polars_schema_of_arrow,
+    refuse_missing_columns,
+    table_ending_without_gz,
     without_dictionaries,
 )
-from discreet.tables._files import TEXTS, detect_file_format, table_ending_without_gz
-from discreet.tables._sources import file_source, first_few_as_text, refuse_missing_columns
 
 _WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # below this, different integers are different floats
 _AS_FLOATS = r"^-?[0-9]+\.0+$"
@@ -502,7 +506,7 @@ class ValueColumn:
         if misfits.outside and self.coding.other is None:
             shown = ""
             if shown_values is not None:
-                shown = f", such as {first_few_as_text(shown_values)}{self._spelling_hint(shown_values)}"
+                shown = f", such as {examples_as_text(shown_values)}{self._spelling_hint(shown_values)}"
             raise DiscreetError(
                 f"column {self.name!r} holds values outside the domain ({misfits.outside:,} {where}{shown}); the domain is public and "
                 f"fixed: correct the records, or say {self._advice_on_values_outside}"

@@ -17,7 +17,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,13 +53,17 @@ from discreet.release import (
     InputDigest,
     RefusedRow,
     RunKey,
+    client_draw_functions,
     draw_word_rows,
     laws_and_messages,
     plan_of_lattice,
     store_order_and_digest,
 )
 from discreet.survey import SurveySampler
-from discreet.tables._arrow import (
+from discreet.tables._columns import normalise_client_names
+from discreet.tables._parts import SECONDS_A_ROW, client_columns_from_arrow, refuse_repeated_clients
+from discreet.tables._request import Job, joint_sample_columns
+from discreet.tables._sources import (
     agreement_id_column,
     check_batch,
     numbers_as_arrow_column,
@@ -69,14 +72,10 @@ from discreet.tables._arrow import (
     take_rows,
     unique_column_names,
 )
-from discreet.tables._columns import normalise_client_names
-from discreet.tables._parts import SECONDS_A_ROW, client_columns_from_arrow, refuse_repeated_clients
-from discreet.tables._request import Job, joint_sample_columns
 
 if TYPE_CHECKING:
     from discreet.tables._parts import ClientGroup
 
-_COMPILED, _IN_NUMPY = "discreet.release._client_draws_compiled", "discreet.release._client_draws"
 _REPORTS_TOGETHER = 1 << 16
 _LAW_ENTRIES = 1 << 22  # of laws that are held at a time, where all of a law is needed
 _DRAWN_PERSON = b"discreet drawn"
@@ -194,7 +193,7 @@ class SampleDrawing(DrawingMethod):
         self._plan, self._coding, self._key = plan_of_lattice(sampler.lattice, sampler.mixing), coding, key
 
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
-        code = import_module(_COMPILED if _is_worth_compiling(clients, _SECONDS_A_CLIENT) else _IN_NUMPY)
+        code = client_draw_functions(compiled=_is_worth_compiling(clients, _SECONDS_A_CLIENT))
         state = code.draw_state(self._key)
         return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
 
@@ -212,7 +211,7 @@ class _DrawingOfReports(DrawingMethod):
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         if not _is_worth_compiling(clients, _SECONDS_A_REPORT):
             return lambda first, last, found: self.draw_rows_in_numpy(clients, first, last, found)
-        code = import_module(_COMPILED)
+        code = client_draw_functions(compiled=True)
         return self._make_compiled_drawer(code, clients, code.draw_state(self._key))
 
     def draw_rows_in_numpy(self, clients: ClientColumns, first: int, last: int, found: DrawnArrays) -> int:

@@ -2,20 +2,17 @@
 
 import hashlib
 import os
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
-from discreet._base.files import atomic_write, check_apart, check_output_path
+from discreet._base.files import check_apart, check_output_path
 from discreet.agreement import weights_path
 from discreet.domain import MARK_LISTED, Coding, mark_with_type_of_records
 from discreet.errors import (
@@ -29,19 +26,25 @@ from discreet.errors import (
 )
 from discreet.ledger import OVER_BUDGET, PopulationLedger, Rounds
 from discreet.release import InputDigest
-from discreet.tables._arrow import (
+from discreet.tables._columns import normalise_client_names, read_listed_clients
+from discreet.tables._reading import RecordReader
+from discreet.tables._request import Job, Progress, Request, RequestTerms, Summary
+from discreet.tables._sources import (
+    METADATA,
+    REPLACE_HINT,
+    STANDARD,
+    Source,
     arrow_column_as_numbers,
     arrow_column_as_polars_series,
     cast_column,
-    is_text_type,
+    format_of,
+    is_among_inputs,
     numbers_as_arrow_column,
+    open_source,
+    open_table_writer,
+    source_of_table,
     take_rows,
 )
-from discreet.tables._columns import normalise_client_names, read_listed_clients
-from discreet.tables._files import REPLACE_HINT, STANDARD, format_of
-from discreet.tables._reading import RecordReader
-from discreet.tables._request import Job, Progress, Request, RequestTerms, Summary
-from discreet.tables._sources import METADATA, Source, is_among_inputs, open_source, source_of_table
 
 if TYPE_CHECKING:
     from discreet.tables._drawing import Draws
@@ -52,7 +55,6 @@ Result = TypeVar("Result")
 _LEAST_MEMORY = 1_000_000
 _USUAL_MEMORY = 1 << 30  # bytes, where nobody says how much there is
 _LEAST_ROOM = 1 << 23  # bytes to unpack at a time
-_ROW_GROUP = 1 << 20  # rows that are written together
 
 
 class Release:
@@ -443,103 +445,6 @@ def sample_file(
             if agreement_file is not None:
                 agreement.write(agreement_file)
         return release.summary
-
-
-class TableWriter(Protocol):
-    """A writer of batches; `close` completes the file."""
-
-    def write(self, batch: pa.RecordBatch) -> None: ...
-    def close(self) -> None: ...
-
-
-class _RowGroupWriter:
-    """A writer that joins small batches into row groups of a useful size."""
-
-    def __init__(self, writer: Any) -> None:
-        self._writer, self._waiting, self._rows = writer, list[pa.RecordBatch](), 0
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._waiting.append(batch)
-        self._rows += batch.num_rows
-        if self._rows >= _ROW_GROUP:
-            self._write_waiting_batches()
-
-    def close(self) -> None:
-        self._write_waiting_batches()
-        self._writer.close()
-
-    def _write_waiting_batches(self) -> None:
-        if self._rows:
-            self._writer.write_table(pa.Table.from_batches(self._waiting).combine_chunks())
-        self._waiting, self._rows = [], 0
-
-
-@contextmanager
-def open_table_writer(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) -> Iterator[TableWriter]:
-    """A writer to a file that appears only on success (`discreet._base.files`), or to standard output ('-').
-
-    A missing folder is created.
-    """
-    if path == STANDARD:
-        writer = _make_table_writer(sys.stdout.buffer, schema, kind, streaming=True)
-        yield writer
-        writer.close()
-        sys.stdout.buffer.flush()
-        return
-    with atomic_write(path, replace=replace, folders=True, fix=REPLACE_HINT) as file:
-        writer = _make_table_writer(file, schema, kind, streaming=False)
-        try:
-            yield writer
-        except BaseException:
-            with suppress(Exception):
-                writer.close()  # else its destructor complains that its file is closed
-            raise
-        writer.close()
-
-
-def _make_table_writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> TableWriter:
-    match kind:
-        case "parquet":
-            import pyarrow.parquet as pq
-
-            return _RowGroupWriter(pq.ParquetWriter(file, schema, compression="zstd"))
-        case "csv":
-            from pyarrow import csv
-
-            return _CsvWriter(csv.CSVWriter(file, _csv_schema(schema)), _csv_schema(schema))
-    if streaming:
-        return pa.ipc.new_stream(file, schema)  # type: ignore[no-any-return]
-    return _RowGroupWriter(pa.ipc.new_file(file, schema))
-
-
-class _CsvWriter:
-    """A writer of CSV: dictionary columns become plain texts, and texts are guarded so that no spreadsheet runs them."""
-
-    def __init__(self, writer: Any, schema: pa.Schema) -> None:
-        self._writer, self._schema = writer, schema
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        columns = [_guard_column_for_spreadsheets(column) for column in batch.columns]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).cast(self._schema))
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-def _guard_column_for_spreadsheets(column: pa.Array) -> pa.Array:
-    """Texts for a table for people, such that no spreadsheet runs them; other columns unchanged."""
-    if not is_text_type(column.type):
-        return column
-    from discreet.tables._text_files import guard_text_for_spreadsheets
-
-    return pl.select(guard_text_for_spreadsheets(pl.lit(arrow_column_as_polars_series(column)))).to_series().to_arrow()
-
-
-def _csv_schema(schema: pa.Schema) -> pa.Schema:
-    fields = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema
-    ]
-    return pa.schema(fields)
 
 
 def _request_with_ledger_secret(request: Request, ledger: PopulationLedger) -> Request:

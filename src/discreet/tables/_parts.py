@@ -28,7 +28,10 @@ from discreet._base.kernels import compiled_for, read_only_view
 from discreet.domain import MARK_LISTED, MARK_OUTSIDE, mark_with_type_of_records
 from discreet.errors import DiscreetError
 from discreet.release import ClientColumns
-from discreet.tables._arrow import (
+from discreet.tables._columns import normalise_client_names
+from discreet.tables._sources import (
+    ScratchBlock,
+    ScratchFile,
     arrow_column_as_numbers,
     arrow_column_as_polars_series,
     cast_column,
@@ -36,8 +39,6 @@ from discreet.tables._arrow import (
     numbers_as_arrow_column,
     take_rows,
 )
-from discreet.tables._columns import normalise_client_names
-from discreet.tables._files import ScratchBlock, ScratchFile
 
 Outcomes = NDArray[np.uint32] | NDArray[np.uint64]  # wide ones are the rows of a survey
 

@@ -42,7 +42,6 @@ from discreet.ledger import Rounds
 from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler
 from discreet.release import DIGEST_WORDS, InputDigest
 from discreet.survey import SurveySampler
-from discreet.tables._arrow import check_batch
 from discreet.tables._columns import (
     exact_integer_bound,
     is_integer_client_type,
@@ -52,7 +51,6 @@ from discreet.tables._columns import (
     warn_of_float_column,
 )
 from discreet.tables._drawing import Kernel
-from discreet.tables._files import AGREEMENT_FILE, TEXTS, format_of, partition_keys_in_path
 from discreet.tables._parts import (
     ClientGroup,
     ClientParts,
@@ -63,8 +61,18 @@ from discreet.tables._parts import (
 )
 from discreet.tables._reading import CodedRows, RecordReader
 from discreet.tables._request import Job, Request, RequestTerms, Summary
-from discreet.tables._sources import METADATA, ParquetSource, distinct_values
-from discreet.tables._text_files import NUMBER, RUN
+from discreet.tables._sources import (
+    AGREEMENT_FILE,
+    METADATA,
+    NUMBER,
+    RUN,
+    TEXTS,
+    ParquetSource,
+    check_batch,
+    distinct_values,
+    format_of,
+    partition_keys_in_path,
+)
 
 __all__ = ["sample", "sample_files"]
 
@@ -617,7 +625,7 @@ def _write_spark_frame(frame: DataFrame, path: str, kind: str) -> None:
 
 
 def _guard_spark_text_for_spreadsheets(text: Any) -> Any:
-    """The same as `discreet.tables._text_files.guard_text_for_spreadsheets`, for Spark."""
+    """The same as `discreet.tables._sources._text_files.guard_text_for_spreadsheets`, for Spark."""
     runs = text.rlike(f"^'*{RUN}") & ~text.rlike(NUMBER)
     return F.when(runs, F.concat(F.lit("'"), text)).otherwise(text)
 

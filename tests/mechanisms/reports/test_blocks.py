@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from discreet.errors import DiscreetError
-from discreet.mechanisms import _report_blocks
-from discreet.mechanisms._report_blocks import (
+from discreet.mechanisms._reports import _blocks
+from discreet.mechanisms._reports._blocks import (
     AffineBlocks,
     BlockFamily,
     MaskedSubsets,
     RankedSubsets,
     Values,
-    chances_of_holding_outcomes,
     is_prime,
 )
+from discreet.mechanisms._reports._choice import chances_of_holding_outcomes
 
 SMALL = [
     Values(5),
@@ -102,7 +102,7 @@ def test_blocks_over_a_ring_that_is_no_field_would_bias_estimates() -> None:
     with pytest.raises(DiscreetError, match="q is prime"):
         AffineBlocks(9, 9, 1, 4)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_report_blocks, "is_prime", lambda number: True)
+        patch.setattr(_blocks, "is_prime", lambda number: True)
         family = AffineBlocks(9, 9, 1, 4)
     held = incidence(family).astype(np.int64)
     beside_the_first = (held.T @ held)[0, 1:] / family.holding  # probabilities to lie in a block that holds point 0

@@ -9,11 +9,8 @@ import pytest
 
 from discreet import Band, DiscreetError, Gaussian, Interval, LinearSampler, Pure, Simplex
 from discreet.mechanisms import ReportCounts, ReportSampler, mechanism_for, population_mechanism, sampler_named
-from discreet.mechanisms._report_blocks import (
-    AffineBlocks,
-    MaskedSubsets,
-    RankedSubsets,
-    Values,
+from discreet.mechanisms._reports._blocks import AffineBlocks, MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._choice import (
     best_subset_width_and_variance,
     chances_of_holding_outcomes,
     choose_blocks,

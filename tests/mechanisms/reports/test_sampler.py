@@ -14,8 +14,9 @@ import scipy
 from discreet import Band, Interval, Labels, Simplex
 from discreet._base.numerics import exp_lower
 from discreet.errors import DiscreetError, NotPrivateWarning
-from discreet.mechanisms import ReportSampler, _report_sampler as _sampler
-from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, RankedSubsets
+from discreet.mechanisms import ReportSampler
+from discreet.mechanisms._reports import _sampler
+from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, RankedSubsets
 from discreet.privacy import Approximate, Pure
 from discreet.privacy._notion import at_most_exp
 from discreet.release import TOTAL

@@ -8,9 +8,10 @@ import pytest
 from discreet import Simplex
 from discreet._base.kernels import Code, use_only
 from discreet.errors import DiscreetError
-from discreet.mechanisms import ReportCounts, ReportSampler, _report_counts as _supports
-from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
-from discreet.mechanisms._report_counts import Directions
+from discreet.mechanisms import ReportCounts, ReportSampler
+from discreet.mechanisms._reports import _counts as _supports
+from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._counts import Directions
 from tests.mechanisms.reports.test_sampler import sampler_with
 
 FAMILIES = [

@@ -15,8 +15,7 @@ from scipy.optimize import linprog
 import discreet as dc
 from discreet._base.numerics import exp_lower
 from discreet.mechanisms import ComposedSampler
-from discreet.mechanisms._multisets import envelope_of_multisets
-from discreet.mechanisms._several_samples import AROUND
+from discreet.mechanisms._multisets import AROUND, envelope_of_multisets
 from discreet.projection import Box
 from discreet.release import TOTAL
 from tests.soaking import examples

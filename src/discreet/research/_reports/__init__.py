@@ -15,9 +15,21 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base import imports_on_first_use
 from discreet.plots import Axes, Figure, save
-from discreet.research.experiments import RecordedRun
-from discreet.research.experiments._paper_figures import MixtureClient
+from discreet.research.experiments import MixtureClient, RecordedRun
+
+with imports_on_first_use(globals()):
+    from discreet.research._reports._designs import (
+        design_findings as design_findings,
+        learned_findings as learned_findings,
+        reweighted_findings as reweighted_findings,
+        shift_findings as shift_findings,
+    )
+    from discreet.research._reports._follow_up import follow_up_findings as follow_up_findings
+    from discreet.research._reports._population import population_findings as population_findings
+
+__all__: list[str] = []
 
 Runs = Mapping[str, RecordedRun[Any]]  # by experiment
 Pictures = Mapping[str, bytes]  # PNG by name

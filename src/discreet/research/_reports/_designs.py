@@ -22,16 +22,17 @@ from discreet.plots import (
 )
 from discreet.research import _reports as reports
 from discreet.research._reports import Finding, Pictures, Runs, Table, titles_with_budgets_text
-from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
-from discreet.research.experiments._designs import (
+from discreet.research.experiments import (
     DESIGN_RIVALS,
+    PAPER_DIVERGENCES,
     SAFE,
     DesignedSplit,
     KeptAtBudget,
     LearnedRun,
+    RecordedRun,
+    ReweightedSet,
     ShiftedDesign,
 )
-from discreet.research.experiments._population import ReweightedSet
 
 SAMPLER_LABELS = {
     "optimal": "Q*",

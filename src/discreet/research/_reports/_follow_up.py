@@ -23,9 +23,10 @@ from discreet.plots import (
 )
 from discreet.research import _reports as reports
 from discreet.research._reports import Finding, Pictures, Runs, Table, double_half_hellinger, published_divergences
-from discreet.research.experiments import PAPER_DIVERGENCES, PAPER_DIVERGENCES as SHOWN
-from discreet.research.experiments._follow_up import (
+from discreet.research.experiments import (
     ORDERED_MECHANISMS,
+    PAPER_DIVERGENCES,
+    PAPER_DIVERGENCES as SHOWN,
     ClassAtBudget,
     FiniteClasses,
     MixtureClasses,

@@ -43,8 +43,15 @@ from discreet.research._reports import (
     recorded_mechanisms,
     set_figure_title,
 )
-from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
-from discreet.research.experiments._paper_figures import EPSILONS, FiniteLaw, MixtureClient, RingLaw, WorstCases
+from discreet.research.experiments import (
+    EPSILONS,
+    PAPER_DIVERGENCES,
+    FiniteLaw,
+    MixtureClient,
+    RecordedRun,
+    RingLaw,
+    WorstCases,
+)
 
 RING_SCALE = 1.256399  # r_P of Figure 1 by their code, to a tolerance of 1e-5 in the mass
 RING_SECONDS = {"proposed": 664.18, "boosted": 35.19}  # 10-core i9-9900X

@@ -37,8 +37,7 @@ from discreet.research._reports import (
     set_figure_title,
     titles_with_budgets_text,
 )
-from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun
-from discreet.research.experiments._population import SetAtBudget
+from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun, SetAtBudget
 
 SAMPLES = ("optimal", "mollifier", "linear")
 ORACLES = ("reports", "subset", "unary", "hashing")

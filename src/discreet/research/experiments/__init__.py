@@ -27,7 +27,31 @@ if TYPE_CHECKING:
     from discreet.research.experiments import client_sets
 
 with imports_on_first_use(globals()):
-    pass  # its public module alone
+    from discreet.research.experiments._designs import (
+        DESIGN_RIVALS as DESIGN_RIVALS,
+        SAFE as SAFE,
+        DesignedSplit as DesignedSplit,
+        KeptAtBudget as KeptAtBudget,
+        LearnedRun as LearnedRun,
+        ShiftedDesign as ShiftedDesign,
+    )
+    from discreet.research.experiments._follow_up import (
+        ORDERED as ORDERED,
+        ORDERED_MECHANISMS as ORDERED_MECHANISMS,
+        ClassAtBudget as ClassAtBudget,
+        FiniteClasses as FiniteClasses,
+        MixtureClasses as MixtureClasses,
+        OrderedSet as OrderedSet,
+        PlaneLaw as PlaneLaw,
+    )
+    from discreet.research.experiments._paper_figures import (
+        EPSILONS as EPSILONS,
+        FiniteLaw as FiniteLaw,
+        MixtureClient as MixtureClient,
+        RingLaw as RingLaw,
+        WorstCases as WorstCases,
+    )
+    from discreet.research.experiments._population import ReweightedSet as ReweightedSet, SetAtBudget as SetAtBudget
 
 __all__ = ["client_sets"]
 

@@ -38,7 +38,7 @@ These are seeded simulations: they measure an oracle's error, and release nothin
 `ReweightedComparison`: for each set and epsilon, over seeded splits, a fifth of the clients are public examples. A design is made on them;
 the other four fifths, the *served*, release one sample each by it. The target is the average distribution of the served. The comparison has
 these estimates: the raw samples, biased towards the reference; the examples reweighted to explain the samples
-(`discreet.estimation._reweighting`); the samples less the bias of the reweighted examples; the examples alone; and those that need no
+(`discreet.estimation._inference`); the samples less the bias of the reweighted examples; the examples alone; and those that need no
 examples: block reports (`ReportSampler`), subset selection, unary encoding and local hashing on one raw draw of each served client, and
 linear samples inverted, all projected onto the simplex, and samples of Q* and the mollifier as they are.
 

@@ -30,8 +30,7 @@ import polars as pl
 
 from discreet._base.files import translate_read_errors
 from discreet.errors import DiscreetError, check_columns
-from discreet.tables._columns import client_names_expression, is_integer_client_type
-from discreet.tables._files import (
+from discreet.tables._sources._files import (
     AGREEMENT_FILE,
     has_gzip_ending,
     open_text_unpacked,
@@ -39,7 +38,7 @@ from discreet.tables._files import (
     partition_keys_in_path,
     read_first_bytes,
 )
-from discreet.tables._sources import (
+from discreet.tables._sources._source import (
     FileColumns,
     FilesSource,
     FramesWanted,
@@ -91,17 +90,6 @@ def text_source(kind: str, name: str, files: Sequence[str], folder: Path | None)
 def sample_texts_expression(source: Source, column: str) -> pl.Expr:
     """A column of samples as it was before it was guarded for spreadsheets."""
     return unguard_spreadsheet_text(pl.col(column)) if source.is_guarded else pl.col(column)
-
-
-def client_names_as_texts_expression(source: Source, column: str) -> pl.Expr:
-    """The clients in a column of samples as texts, one text for each client, in any file format."""
-    kind = source.schema[column]
-    name = (
-        client_names_expression(column, kind)
-        if is_integer_client_type(kind)
-        else sample_texts_expression(source, column)
-    )
-    return name.cast(pl.String)
 
 
 def _separator_of_all_files(name: str, files: Sequence[str]) -> str:

@@ -13,8 +13,12 @@ import typer
 from discreet import plots
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.cli._estimate_report import TOP, estimate_report_blocks, print_survey_estimate, sample_or_report_noun
-from discreet.cli._groups import print_change_between_files, print_estimate_by_group, print_estimate_from_stages
+from discreet.cli._estimate._groups import (
+    print_change_between_files,
+    print_estimate_by_group,
+    print_estimate_from_stages,
+)
+from discreet.cli._estimate._report import TOP, estimate_report_blocks, print_survey_estimate, sample_or_report_noun
 from discreet.cli._options import (
     AgreedDomainFile,
     Confidence,

@@ -8,14 +8,14 @@ sum V of its coefficients over its block: n/(n_i gap_i) V has the mean of that t
 **Intervals of shares.** Those of a question's own reports are proved (`discreet.estimation._surveys`). Often other tables tell the same
 shares more precisely. Then values V of all small tables are taken together. Values of one table are shifted by their mean, and scaled by
 sqrt(n_i/(n_i - 1)), so that the differences between the tables do not count as noise. Gaffke's bound of the mean of these values
-(`discreet.estimation._intervals`) is how far the truth may be from the estimate. This is no theorem: the bound is a conjecture for
+(`discreet.estimation._inference._intervals`) is how far the truth may be from the estimate. This is no theorem: the bound is a conjecture for
 independent values, and the shift is estimated from the same reports. For many clients it is the normal interval. Tests measure its
 coverage. Tables with fewer than 30 reports are not used, or with fewer than 4 where that would leave too few clients. Which tables are used
 depends on the numbers of clients alone.
 
 **Sums of shares, distribution functions.** A report B of a level or a question gives V = sum of g over B, for coefficients g of outcomes, and
 (V - p_out sum g)/(p_in - p_out) has the mean of g under the client's law. Intervals for the mean of such values are
-Gaffke's, whose coverage is a conjecture (`discreet.estimation._intervals`); those of means, sums and quantiles rest on it.
+Gaffke's, whose coverage is a conjecture (`discreet.estimation._inference._intervals`); those of means, sums and quantiles rest on it.
 
 **Quantiles.** With F the distribution function at the edges of the cells, `F(e) >= level` is tested at each edge from the left until one is
 not rejected, and `F(e) <= level` from the right: the first true hypothesis of either sequence is wrongly rejected with probability at most
@@ -32,8 +32,12 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
-from discreet.estimation._intervals import Shares, average_upper_bound, one_sided_miss_probability
-from discreet.estimation._statistics import largest_block_sums, outcome_membership_table, sum_over_report_blocks
+from discreet.estimation._inference._intervals import Shares, average_upper_bound, one_sided_miss_probability
+from discreet.estimation._inference._statistics import (
+    largest_block_sums,
+    outcome_membership_table,
+    sum_over_report_blocks,
+)
 from discreet.families import Simplex
 from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
 from discreet.survey import (

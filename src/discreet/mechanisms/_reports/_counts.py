@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
-from importlib import import_module
 from threading import Lock
 from typing import Self
 
@@ -31,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.kernels import compiled_for, processor_count
 from discreet.errors import DiscreetError, check_kind
-from discreet.mechanisms._report_blocks import (
+from discreet.mechanisms._reports._blocks import (
     LARGEST_TABLE,
     AffineBlocks,
     BlockFamily,
@@ -40,7 +39,7 @@ from discreet.mechanisms._report_blocks import (
     RankedSubsets,
     Reports,
 )
-from discreet.mechanisms._report_sampler import ReportSampler
+from discreet.mechanisms._reports._sampler import ReportSampler
 
 MOST_REPORTS = 1 << 53  # up to which counts are whole numbers of doubles too
 MOST_IN_16_BITS = (1 << 16) - 1  # reports, each of which adds at most 1 to a place of the table
@@ -314,7 +313,8 @@ def _table_progressions_of_reports(directions: Directions, reports: Reports) -> 
 
 def _add_reports_with_compiled_code(directions: Directions, reports: Reports, table: Integers) -> None:
     """As `_add_affine_reports_to_table` without compiled code, in several threads."""
-    add_progression_counts = import_module("discreet.release._keyed_reports").add_progression_counts
+    from discreet.release import add_progression_counts  # needs numba, or its machine code
+
     blocks, adding = directions.blocks, Lock()
 
     def count_part(part: Reports) -> None:

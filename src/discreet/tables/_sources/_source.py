@@ -1,4 +1,4 @@
-"""Sources of records: Parquet, Arrow and text files, folders and globs; standard input; tables and streams in memory.
+"""`Source`: columns, and rows as frames batch by batch; from scans, from files whose columns may differ, and from streams.
 
 A source has columns and yields its rows as frames, batch by batch. Files are scanned, never loaded whole. Arrow data are checked in full
 before they are read. Errors of a reader become errors of ours, which show no value of a record.
@@ -20,41 +20,26 @@ Hive and Spark write them), unless the file has a column of that name. Keys have
 """
 
 import abc
-import fnmatch
 import itertools
 import json
-import os
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 import pyarrow as pa
 
-from discreet._base import refuse_polars_after_fork
 from discreet.errors import DiscreetError
-from discreet.tables._arrow import (
-    ArrowFile,
-    ArrowStream,
+from discreet.tables._sources._arrow import (
     check_batch,
-    polars_schema_of_arrow,
-    read_stream_batches,
-    read_table_batches,
     split_batch_into_frames,
     translate_arrow_errors,
 )
-from discreet.tables._files import (
-    MAGIC,
-    STANDARD,
+from discreet.tables._sources._files import (
     ParquetFile,
-    detect_file_format,
-    list_input_files,
     partition_keys_in_path,
-    spool_stream_to_path,
 )
 
 METADATA = b"discreet.agreement"  # the agreement of a file of samples
@@ -98,7 +83,7 @@ class Source(abc.ABC):
         schema: the columns and their types.
         is_untyped: whether all columns are texts that get their types from a domain.
         untyped_columns: the same as a boolean, or the names of those that are (partition keys).
-        is_guarded: whether texts of samples may have a guarding apostrophe (`discreet.tables._text_files`).
+        is_guarded: whether texts of samples may have a guarding apostrophe (`discreet.tables._sources._text_files`).
         rows: the number of rows, if it is known without reading.
         agreement: the agreement that samples carry, as JSON, or None. Records name their own: see `tallies`.
         numbered: whether the files say that their clients are numbers of rows, as exports of a store do: equal ones are not the same client.
@@ -403,7 +388,7 @@ class ParquetSource(FilesSource):
         for reader, file in zip(self._files, self.columns.files, strict=True):
             own = file.columns_to_read(columns)
             for batch in reader.read_batches(own):
-                for frame in _check_and_split_batch(self.name, batch, own):
+                for frame in check_and_split_batch(self.name, batch, own):
                     with translate_polars_errors(self.name):
                         prepared = prepare(self.columns.align_frame(frame, file, columns))
                     yield prepared
@@ -474,7 +459,7 @@ def translate_polars_errors(name: str) -> Iterator[None]:
         raise DiscreetError(f"{name} cannot be read: {error.strerror or type(error).__name__}") from None
 
 
-def first_few_as_text(items: Sequence[Any]) -> str:
+def examples_as_text(items: Sequence[Any]) -> str:
     """The first few items, for a message."""
     return ", ".join(map(repr, items[:FEW])) + (" and more" if len(items) > FEW else "")
 
@@ -484,7 +469,8 @@ def distinct_values(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
     return frame.select(column).unique(maintain_order=True).head(number).to_series().to_list()
 
 
-def _check_and_split_batch(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
+def check_and_split_batch(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
+    """An Arrow batch, checked in full, as frames."""
     found = check_batch(batch, name, columns)
     with translate_arrow_errors(name, "cannot be read"), translate_polars_errors(name):
         yield from split_batch_into_frames(found)
@@ -510,138 +496,3 @@ def _agreement_in_metadata(metadata: Any) -> str | None:
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None  # another program's
-
-
-def source_of_table(table: Any) -> Source:
-    """A source from a pyarrow Table, RecordBatch or RecordBatchReader, a frame of polars (lazy or not) or pandas, or a path."""
-    refuse_polars_after_fork()
-    match table:
-        case pl.LazyFrame():
-            return ScannedSource("the frame", table)
-        case pl.DataFrame():
-            return ScannedSource("the frame", table.lazy(), rows=table.height)
-        case pa.Table():
-            return _arrow_batch_source("the table", table.schema, read_table_batches(table), table.num_rows)
-        case pa.RecordBatch():
-            return _arrow_batch_source("the batch", table.schema, [table], table.num_rows)
-        case pa.RecordBatchReader():
-            return _arrow_batch_source("the stream", table.schema, read_stream_batches(table))
-        case str() | Path():
-            return file_source(str(table))
-        case Source():
-            return table
-    if hasattr(table, "__arrow_c_stream__"):  # a pandas frame, or any other with this protocol
-        return _source_of_foreign_table(table)
-    raise DiscreetError(
-        f"table is a {type(table).__name__}; pass a pyarrow Table or RecordBatchReader, a polars or pandas frame, or the path of a file"
-    )
-
-
-def _arrow_batch_source(
-    name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int | None = None
-) -> Source:
-    """Arrow record batches, checked as they come."""
-
-    def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        return (frame for batch in batches for frame in _check_and_split_batch(name, batch, wanted.columns))
-
-    return StreamSource(name, polars_schema_of_arrow(schema, name), read_frames, rows=rows, metadata=[schema.metadata])
-
-
-def _source_of_foreign_table(table: Any) -> Source:
-    try:
-        reader = pa.RecordBatchReader.from_stream(table)
-    except (pa.ArrowException, TypeError, ValueError, ImportError):  # the message may show values
-        raise DiscreetError(
-            f"the {type(table).__name__} cannot be read as Arrow: a column holds values of several kinds, or of one that Arrow does not "
-            "know; make each column texts alone or numbers alone (of clients: whole numbers without a point, and no row that has none)"
-        ) from None
-    return _arrow_batch_source(f"the {type(table).__name__}", reader.schema, read_stream_batches(reader))
-
-
-def file_source(path: str, *, name: str | None = None, folder: Path | None = None) -> Source:
-    """A source from a file, a folder or a glob of Parquet, Arrow, CSV, TSV or JSON lines files.
-
-    `name`: its name in messages. `folder`: where packed texts are unpacked, one at a time.
-    """
-    refuse_polars_after_fork()
-    files = list_input_files(path)
-    kinds = {detect_file_format(file, name) for file in files}
-    called = path if name is None else name
-    if len(kinds) > 1:
-        raise DiscreetError(
-            f"{called} mixes {' and '.join(sorted(kinds))} files; name those of one kind, for example by a glob"
-        )
-    match kinds.pop():
-        case "parquet":
-            return ParquetSource(called, files)
-        case "csv" | "tsv" | "json lines" as kind:
-            from discreet.tables._text_files import text_source
-
-            return text_source(kind, called, files, folder)
-        case "arrow":
-            return _arrow_file_source(called, [ArrowFile(file, called if len(files) == 1 else file) for file in files])
-    if len(files) > 1:
-        raise DiscreetError(f"{called} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
-    with translate_arrow_errors(called, "cannot be read"):
-        file = pa.OSFile(files[0])
-    return _arrow_stream_source(called, file)
-
-
-def _arrow_file_source(name: str, files: Sequence[ArrowFile]) -> Source:
-    inputs = [InputFile(file.path, file.name, polars_schema_of_arrow(file.schema, file.name)) for file in files]
-    columns = FileColumns(name, inputs)
-
-    def read_frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        used = (
-            [each for each, kind in columns.schema.items() if kind != pl.Unknown]
-            if wanted.columns is None
-            else list(wanted.columns)
-        )
-        columns.refuse_mismatched_columns(used, wanted.numbers)
-        for file, given in zip(files, inputs, strict=True):
-            for batch in file:
-                for frame in _check_and_split_batch(name, batch, given.columns_to_read(used)):
-                    yield columns.align_frame(frame, given, used)
-
-    metadata = [file.schema.metadata for file in files]
-    return StreamSource(name, columns.schema, read_frames, untyped=columns.keys, metadata=metadata)
-
-
-def _arrow_stream_source(name: str, file: Any) -> Source:
-    stream = ArrowStream(name, file)
-    return _arrow_batch_source(name, stream.schema, stream)
-
-
-def is_among_inputs(path: str, other: str) -> bool:
-    """Whether a file of that name is, or would be, among those that `file_source(path)` reads."""
-    if "\0" in path + other:  # no such file exists; opening it raises the error
-        return False
-    if os.path.isdir(path) and Path(path).resolve() in Path(other).resolve().parents:
-        return True
-    if fnmatch.fnmatch(os.path.abspath(other), os.path.abspath(path)):
-        return True
-    return any(os.path.exists(other) and os.path.samefile(file, other) for file in list_input_files(path))
-
-
-@contextmanager
-def open_source(path: str, folder: Path | None = None) -> Iterator[Source]:
-    """A source from files, or from standard input ('-'), through a file in `folder` if necessary."""
-    if path == STANDARD:
-        with open_standard_input(folder) as source:
-            yield source
-    else:
-        yield file_source(path, folder=folder)
-
-
-@contextmanager
-def open_standard_input(folder: Path | None) -> Iterator[Source]:
-    """A source from standard input: an Arrow stream as it comes; anything else is first put into a file."""
-    refuse_polars_after_fork()
-    stream = sys.stdin.buffer
-    head = stream.peek(8)[:4] if hasattr(stream, "peek") else b""
-    if MAGIC.get(head) == "arrow stream":
-        yield _arrow_stream_source("standard input", stream)
-        return
-    with spool_stream_to_path(stream, folder) as path:
-        yield file_source(path, name="standard input")

@@ -15,13 +15,13 @@ from discreet.agreement import Agreement
 from discreet.cli._options import mechanism_text, privacy_promise_text, round_schedule_lines
 from discreet.cli._printing import empty_table, fields_as_json, format_number, print_blocks, print_result, safe_text
 from discreet.domain import Domain
-from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
+from discreet.errors import OPEN_UNIT, DiscreetError
 from discreet.estimation import (
     Rehearsal,
     RoundsCost,
     SurveyOutlook,
     bin_cells,
-    clients_for,
+    clients_needed_or_none,
     line_cells_of,
     outlook,
     rehearse_collections,
@@ -224,16 +224,6 @@ def rehearsal_cell_texts(found: Rehearsal) -> list[str]:
     first = [] if found.client_tv is None else [found.client_tv]
     numbers = [*first, found.largest, found.total, found.width]
     return [*(format_number(x, 3) for x in numbers), f"{100 * found.covered:.1f} %"]
-
-
-def clients_needed_or_none(
-    sampler: Sampler[AnyFamily] | ReportSampler, accuracy: float, confidence: float, *, together: bool = False
-) -> int | None:
-    """How many clients an accuracy takes; None where no number is enough."""
-    try:
-        return clients_for(sampler, accuracy=accuracy, confidence=confidence, together=together)
-    except ImpossibleError:
-        return None
 
 
 def client_count_text(clients: int | None) -> str:

@@ -5,7 +5,7 @@ each client under one budget with one sample at the whole budget.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,36 +35,34 @@ from discreet.cli._options import (
     survey_sampler_from_options,
     value_column_option,
 )
-from discreet.cli._plan_agreed import (
+from discreet.cli._plan._agreed import (
     REHEARSED,
     client_count_text,
-    clients_needed_or_none,
     print_plan_for_agreement,
     print_survey_plan,
     rehearsal_cell_texts,
 )
 from discreet.cli._printing import empty_table, fields_as_json, format_number, print_blocks, print_json, safe_text
 from discreet.domain import Domain
-from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
+from discreet.errors import OPEN_UNIT, DiscreetError, check_count
 from discreet.estimation import (
     LEAST_EPSILON,
     MOST_CLIENTS,
     MOST_REHEARSED,
-    Outlook,
+    PlanAtEpsilon,
     PopulationWay,
     Rehearsal,
     Ways,
     compare_population_ways,
-    epsilon_for_accuracy,
-    outlook,
+    plan_at_epsilon,
     rehearse_collections,
-    variance_excess_or_none,
+    report_sampler_if_better,
+    smallest_epsilon_or_none,
     ways_to_spend,
 )
 from discreet.families import Simplex
-from discreet.mechanisms import SERVING, LinearSampler, ReportSampler, Sampler, population_mechanism
+from discreet.mechanisms import SERVING, LinearSampler
 from discreet.plots import USUAL_EPSILONS, check_picture_path
-from discreet.privacy import Pure
 
 _PURPOSES = {
     "each": "that a sample looks drawn from its client",
@@ -129,37 +127,6 @@ def _spending_ways_json_records(found: Sequence[Ways]) -> list[dict[str, Any]]:
         }
         for one in found
     ]
-
-
-@dataclass(frozen=True)
-class PlanRow:
-    """The expected accuracy at one epsilon."""
-
-    epsilon: float
-    tv: float
-    kl: float
-    linear: Outlook
-    optimal: Outlook
-    clients: int | None  # that the linear mechanism needs for the accuracy asked for, of each share
-    together: int | None  # and of all of them at once
-    reports: ReportSampler | None  # what reports would be; None where epsilon is too small for any
-    report_clients: int | None  # that they need for the same accuracy of each share
-    values_excess: float | None  # the variance of a share by values over the least that any report has
-
-    @property
-    def population_mechanism(self) -> str:
-        """What `--for population` agrees on."""
-        return LinearSampler.name if self.reports is None else ReportSampler.name
-
-    @property
-    def clients_for_population(self) -> int | None:
-        """How many clients that needs for the accuracy of each share."""
-        return self.clients if self.reports is None else self.report_clients
-
-    @property
-    def variance_excess(self) -> tuple[float | None, float | None]:
-        """The variance of a share over the least possible, by reports (where values are none worse, by values) and by values."""
-        return (self.values_excess if self.reports is None else self.reports.excess), self.values_excess
 
 
 def plan_collection(
@@ -234,9 +201,14 @@ def plan_collection(
         check_picture_path(plot)
     family = Simplex(required_domain_from_options(domain, domain_size, bounds, cells))
     budgets = sorted(set(epsilon or USUAL_EPSILONS))
-    rows = [_compute_plan_row(family, budget, clients, accuracy, confidence) for budget in budgets]
+    rows = [
+        plan_at_epsilon(family, epsilon=budget, clients=clients, accuracy=accuracy, confidence=confidence)
+        for budget in budgets
+    ]
     smallest = {
-        (name, together): _smallest_epsilon_for_accuracy(kind, family, clients, accuracy, confidence, together=together)
+        (name, together): smallest_epsilon_or_none(
+            kind, family, clients=clients, accuracy=accuracy, confidence=confidence, together=together
+        )
         for name, kind in SERVING.items()
         for together in (False, True)
     }
@@ -281,34 +253,7 @@ def plan_collection(
     print_blocks(*blocks)
 
 
-def _compute_plan_row(family: Simplex, epsilon: float, clients: int, accuracy: float, confidence: float) -> PlanRow:
-    samplers = {name: kind(family, epsilon=epsilon) for name, kind in SERVING.items()}
-    looks = {
-        name: outlook(sampler, mechanism=name, clients=clients, confidence=confidence)
-        for name, sampler in samplers.items()
-    }
-    each, together = (
-        clients_needed_or_none(samplers["linear"], accuracy, confidence, together=together)
-        for together in (False, True)
-    )
-    reports = _report_sampler_if_better(family, epsilon)
-    by_reports = None if reports is None else clients_needed_or_none(reports, accuracy, confidence)
-    optimal = samplers["optimal"]
-    risks = float(optimal.risk("tv")), float(optimal.risk("kl"))
-    over = variance_excess_or_none(samplers["linear"])
-    return PlanRow(
-        optimal.epsilon, *risks, looks["linear"], looks["optimal"], each, together, reports, by_reports, over
-    )
-
-
-def _report_sampler_if_better(family: Simplex, epsilon: float) -> ReportSampler | None:
-    """Reports where values need more clients; None where values are as good, or on an interval."""
-    if population_mechanism(family, Pure(epsilon)) != ReportSampler.name:
-        return None
-    return ReportSampler(family, epsilon=epsilon)
-
-
-def _advantage_of_reports_blocks(rows: list[PlanRow], accuracy: float) -> list[Any]:
+def _advantage_of_reports_blocks(rows: list[PlanAtEpsilon], accuracy: float) -> list[Any]:
     """What reports spare, where they spare anything."""
     if all(row.reports is None for row in rows):
         return []
@@ -320,7 +265,7 @@ def _advantage_of_reports_blocks(rows: list[PlanRow], accuracy: float) -> list[A
     ]
 
 
-def _reports_and_values_table(rows: list[PlanRow], accuracy: float) -> Table:
+def _reports_and_values_table(rows: list[PlanAtEpsilon], accuracy: float) -> Table:
     """What the population takes by reports and by values, at each epsilon, and how far each is from the least possible variance."""
     clients = (f"clients for {accuracy:g}\nby reports", "\nby values")
     made = empty_table("epsilon", *clients, "times", "taken", "over the least\nreports", "\nvalues", texts=0)
@@ -331,23 +276,6 @@ def _reports_and_values_table(rows: list[PlanRow], accuracy: float) -> Table:
         over = ("" if each is None else f"{each:.4g}" for each in row.variance_excess)
         made.add_row(f"{row.epsilon:g}", *counts, times, row.population_mechanism, *over)
     return made
-
-
-def _smallest_epsilon_for_accuracy(
-    kind: type[Sampler[Any]],
-    family: Simplex,
-    clients: int,
-    accuracy: float,
-    confidence: float,
-    *,
-    together: bool,
-) -> float | None:
-    try:
-        return epsilon_for_accuracy(
-            kind, family, clients=clients, accuracy=accuracy, confidence=confidence, together=together
-        )
-    except ImpossibleError:
-        return None
 
 
 def _read_example_distributions(
@@ -384,7 +312,7 @@ def _rehearse_population_ways(
     held = None if laws is None else np.atleast_2d(family.as_rows(laws, "laws"))
     if held is None or len(held) < 2 or mechanism != LinearSampler.name or clients > MOST_REHEARSED or family.size < 2:
         return {}
-    reported = [budget for budget in budgets if _report_sampler_if_better(family, budget) is not None]
+    reported = [budget for budget in budgets if report_sampler_if_better(family, budget) is not None]
     return {each: compare_population_ways(family, held, epsilon=each, clients=clients, seed=seed) for each in reported}
 
 
@@ -404,7 +332,7 @@ def _population_ways_report_blocks(ways: dict[float, list[PopulationWay]]) -> li
     ]
 
 
-def _accuracy_of_each_share_table(rows: list[PlanRow], accuracy: float) -> Table:
+def _accuracy_of_each_share_table(rows: list[PlanAtEpsilon], accuracy: float) -> Table:
     columns = ("epsilon", "TV", "KL", "linear\n+-", "rare\n+-", "whole\nlaw", "optimal\n+-")
     made = empty_table(*columns, f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
@@ -414,7 +342,7 @@ def _accuracy_of_each_share_table(rows: list[PlanRow], accuracy: float) -> Table
     return made
 
 
-def _accuracy_of_all_shares_table(rows: list[PlanRow], accuracy: float) -> Table:
+def _accuracy_of_all_shares_table(rows: list[PlanAtEpsilon], accuracy: float) -> Table:
     made = empty_table("epsilon", "linear\n+-", "optimal\n+-", f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
         reaches = format_number(row.linear.together, 3), format_number(row.optimal.together, 3)
@@ -467,7 +395,7 @@ def _rehearsal_table(rehearsals: dict[tuple[float, str], Rehearsal]) -> Table:
 
 
 def _plan_json_record(
-    rows: list[PlanRow],
+    rows: list[PlanAtEpsilon],
     smallest: dict[tuple[str, bool], float | None],
     rehearsals: dict[tuple[float, str], Rehearsal],
     accuracy: float,

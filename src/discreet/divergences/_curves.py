@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.numerics import log_bracket
-from discreet.divergences import FDivergence, divergence
+from discreet.divergences._divergences import FDivergence, divergence
 from discreet.errors import DiscreetError
 
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ population's q. Write U_x(q) = P[Bin(n, q) >= x] and L_y(q) = P[Bin(n, q) <= y].
   and Pearson's, who double the smaller tail. With more than `LARGEST_STEPPED` samples of an outcome and of its complement, Blaker's
   interval is shorter by one or two hundredths, and Clopper and Pearson's is given.
 * `band_interval_ends`, shares between two lines. A share P is compatible with every released share q from q_H(P) to q_L(P)
-  (`discreet.estimation._inversion`), so a test of P is one of q_H <= q <= q_L. Reject in {U_x(q_L) <= t} and {L_y(q_H) <= t}, with t as
+  (`discreet.estimation._inference`), so a test of P is one of q_H <= q <= q_L. Reject in {U_x(q_L) <= t} and {L_y(q_H) <= t}, with t as
   large as the level allows. The probability of the two under q is U_x(q) + L_y(q), which falls and then grows with q (its derivative is n
   times the difference of two binomial probabilities, whose ratio grows with q), so its largest value over [q_H, q_L] is at an end. If
   the lines are far apart, one of the two tails is almost 0 at either end, and the other may use all of a instead of half of it.
@@ -47,7 +47,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.showing import with_short_repr
 from discreet.audit import binomial_probability_lower_bound, binomial_probability_upper_bound
-from discreet.estimation._inversion import Inversion
+from discreet.estimation._inference._inversion import Inversion
 
 Floats = NDArray[np.float64]
 Ends = tuple[Floats, Floats]

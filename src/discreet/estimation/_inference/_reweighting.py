@@ -54,7 +54,7 @@ from numpy.typing import NDArray
 from discreet._base.showing import with_short_repr
 from discreet.design import as_examples
 from discreet.errors import DiscreetError
-from discreet.estimation._inversion import nearest_law
+from discreet.estimation._inference._inversion import nearest_law
 from discreet.families import ContinuousFamily, as_floats
 from discreet.mechanisms import AnyFamily, CellAtoms, Reports, ReportSampler, Sampler
 from discreet.release import TOTAL

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, RowTerms
-from discreet.cli._estimate_report import (
+from discreet.cli._estimate._report import (
     outcome_numbers_to_list,
     print_survey_change,
     print_survey_estimate_by_group,

@@ -34,19 +34,17 @@ from discreet._base.showing import notebook_table
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Simplex, check_laws
-from discreet.mechanisms._report_blocks import (
+from discreet.mechanisms._reports._blocks import (
     AffineBlocks,
     BlockFamily,
-    Chances,
     Integers,
     MaskedSubsets,
     RankedSubsets,
     Reporting,
     Reports,
     Values,
-    best_subset_width_and_variance,
-    choose_blocks,
 )
+from discreet.mechanisms._reports._choice import Chances, best_subset_width_and_variance, choose_blocks
 from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
 from discreet.privacy.tradeoff import warn_of_weak_privacy
 from discreet.release import (

@@ -1,0 +1,59 @@
+"""From counts to bounds, below every estimate: intervals, the inverse of a mechanism, averages, least squares, and reweighted examples."""
+
+from discreet._base import imports_on_first_use
+
+with imports_on_first_use(globals()):
+    from discreet.estimation._inference._intervals import (
+        AT_LIMIT as AT_LIMIT,
+        Ends as Ends,
+        Shares as Shares,
+        average_upper_bound as average_upper_bound,
+        band_interval_ends as band_interval_ends,
+        binomial_interval_ends as binomial_interval_ends,
+        clopper_pearson_interval_ends as clopper_pearson_interval_ends,
+        exact_interval_ends as exact_interval_ends,
+        first_outcome_past_limit as first_outcome_past_limit,
+        one_sided_miss_probability as one_sided_miss_probability,
+    )
+    from discreet.estimation._inference._inversion import (
+        Inversion as Inversion,
+        Line as Line,
+        inversion_of as inversion_of,
+        inversion_of_joint_sample as inversion_of_joint_sample,
+        invert_released_intervals as invert_released_intervals,
+        nearest_law as nearest_law,
+        share_bounds_of_members as share_bounds_of_members,
+        simultaneous_lower_ends as simultaneous_lower_ends,
+    )
+    from discreet.estimation._inference._least_squares import (
+        ReportSums as ReportSums,
+        ShareTables as ShareTables,
+        TreeLevels as TreeLevels,
+        block_sums_of_reports as block_sums_of_reports,
+        report_sampler_of_part as report_sampler_of_part,
+        unbiased_shares as unbiased_shares,
+    )
+    from discreet.estimation._inference._reweighting import (
+        Reweighted as Reweighted,
+        example_laws as example_laws,
+        example_laws_for_reports as example_laws_for_reports,
+        reweight_examples as reweight_examples,
+        reweight_examples_to_reports as reweight_examples_to_reports,
+    )
+    from discreet.estimation._inference._statistics import (
+        Estimate as Estimate,
+        OutcomeFunction as OutcomeFunction,
+        SupportStatistics as SupportStatistics,
+        evaluate_function_on_outcomes as evaluate_function_on_outcomes,
+        largest_block_sum as largest_block_sum,
+        numeric_outcomes as numeric_outcomes,
+        outcome_value_function as outcome_value_function,
+        parse_statistic_parameter as parse_statistic_parameter,
+        quantile_estimate_fields as quantile_estimate_fields,
+        quantile_of_law as quantile_of_law,
+        squared_deviation_function as squared_deviation_function,
+        sum_over_report_blocks as sum_over_report_blocks,
+        threshold_indicator as threshold_indicator,
+    )
+
+__all__: list[str] = []

@@ -1,0 +1,157 @@
+"""The choice of blocks: those with the smallest variance, or nearly as good ones that are cheaper to count.
+
+With probability beta a report is a uniform block, else a uniform block that holds a draw x of the client. Write f = w/K and g = (w - 1)/(K -
+1). A report holds an outcome that the client does not have with probability p_out = beta f + (1 - beta) g, and one that it has for certain
+with p_in = beta f + (1 - beta). Of n clients S_x report a block with x, and (S_x/n - p_out)/(p_in - p_out) estimates the share of x without
+bias. The sum of the variances over outcomes is largest for the uniform population, where each is q(1 - q)/(n (p_in - p_out)^2) with q = p_out
++ (p_in - p_out)/k: `worst_variance`. It is what choices minimise.
+
+All subsets of w of k outcomes (subset selection) with the best w, near k/(e^epsilon + 1), have the smallest one of any epsilon-LDP report
+on a record (`discreet.estimation._planning` has the proof; Ye and Barg 2018 to leading order for any population). Masks and ranks are
+exactly these. Affine blocks are as good but for the padding, and for how near c/q comes to the best fraction; `choose_blocks` takes the
+smallest window c among those within a thousandth of the best, since a report costs c additions to count. Where padding costs more than
+four thousandths and blocks are small, subsets are written as ranks instead. Blocks that cannot be counted (more than 20 million points, or
+more than 10,000 additions a report) are chosen only where no others are left.
+
+The choice takes sums, products and quotients of doubles alone, so every machine makes the same one.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from discreet.mechanisms._reports._blocks import (
+    LARGEST_COUNT,
+    LARGEST_MASK,
+    LARGEST_TABLE,
+    AffineBlocks,
+    BlockFamily,
+    MaskedSubsets,
+    RankedSubsets,
+    Values,
+    is_prime,
+)
+
+_FEW_RANKED = 4  # members of subsets that are always written as ranks
+_MOST_RANKED = 12  # members of subsets that are written as ranks where affine blocks are too far from the best
+_TOO_FAR = 1.004  # times the best variance
+_LARGEST_RANKED = 2 * 10**6  # outcomes of which a table of binomial coefficients is held
+_AS_GOOD = 1.001  # times the smallest variance
+_WIDEST = 10**4  # windows of blocks that can be counted
+_MOST_POINTS = 2  # times the outcomes, where there is a choice
+_PRIMES, _MORE_PRIMES = 6, 60  # that are tried on a line, and in more dimensions
+_LEAST_PRIME = 5
+_Candidate = tuple[float, int, int, int, int]  # variance, c, K, q, t
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities that a report holds an outcome that the client has for certain (`inside`), or does not have (`outside`)."""
+
+    inside: float
+    outside: float
+
+    @property
+    def gap(self) -> float:
+        """How much more likely a report holds the client's own outcome than another."""
+        return self.inside - self.outside
+
+    def variance(self, share: float) -> float:
+        """The variance of the estimate of a share, times the number of clients, who are drawn from a population with that share."""
+        held = self.outside + self.gap * share
+        return held * (1.0 - held) / (self.gap * self.gap)
+
+
+def chances_of_holding_outcomes(points: int, width: int, growth: float) -> Chances:
+    """p_in and p_out of blocks of `width` out of so many points, at e^epsilon = growth."""
+    fraction = width / points
+    own = (growth - 1.0) * fraction / (1.0 + (growth - 1.0) * fraction)  # 1 - beta
+    uniform, together = (1.0 - own) * fraction, (width - 1) / (points - 1)
+    return Chances(uniform + own, uniform + own * together)
+
+
+def worst_variance(size: int, points: int, width: int, growth: float) -> float:
+    """The variance of a share in the uniform population, times the number of clients."""
+    return chances_of_holding_outcomes(points, width, growth).variance(1.0 / size)
+
+
+def best_subset_width_and_variance(size: int, growth: float) -> tuple[int, float]:
+    """The width and the variance of the best subset selection on so many outcomes."""
+    near = size / (growth + 1.0)
+    widths = {min(max(w, 1), size - 1) for w in range(math.floor(near) - 1, math.floor(near) + 4)} | {1}
+    return min(((w, worst_variance(size, size, w, growth)) for w in sorted(widths)), key=lambda each: each[1])
+
+
+@lru_cache(maxsize=256)
+def affine_field_sizes(size: int) -> tuple[tuple[int, int], ...]:
+    """(q, t) of affine blocks on at least so many points, and not many more. They do not depend on epsilon."""
+    found: list[tuple[int, int]] = []
+    for digits in range(1, size.bit_length() + 1):
+        prime = _least_root(size, digits)
+        if digits > 1 and prime < _LEAST_PRIME:
+            break
+        tried, most = 0, _PRIMES if digits == 1 else _MORE_PRIMES
+        while tried < most and prime ** (digits + 1) <= LARGEST_COUNT:
+            if digits > 1 and tried and prime**digits > _MOST_POINTS * size:
+                break
+            if is_prime(prime):
+                tried += 1
+                found.append((prime, digits))
+            prime += 1
+    return tuple(found)
+
+
+def affine_block_candidates(size: int, growth: float) -> Iterator[_Candidate]:
+    """(variance, c, K, q, t) of affine blocks, with windows c on both sides of q/(e^epsilon + 1)."""
+    for prime, digits in affine_field_sizes(size):
+        near, part = prime / (growth + 1.0), prime ** (digits - 1)
+        for window in {max(math.floor(near), 1), min(max(math.ceil(near), 1), prime - 1)}:
+            points = part * prime
+            yield worst_variance(size, points, window * part, growth), window, points, prime, digits
+
+
+def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
+    """The blocks for so many outcomes and a rational bound of e^epsilon."""
+    growth = float(bound)
+    if size == 1:
+        return Values(1)
+    width, best = best_subset_width_and_variance(size, growth)
+    if width == 1:
+        return Values(size)
+    if size <= LARGEST_MASK:
+        return MaskedSubsets(size, width)
+    ranks = size <= _LARGEST_RANKED and width <= _MOST_RANKED and math.comb(size, width) <= LARGEST_COUNT
+    if ranks and width <= _FEW_RANKED:
+        return RankedSubsets(size, width)
+    found = list(affine_block_candidates(size, growth))
+    if ranks and min(found)[0] > best * _TOO_FAR:
+        return RankedSubsets(size, width)
+    chosen = _narrowest_candidate(found, best)
+    counted = [each for each in found if _is_small_enough_to_count(each)]
+    if counted and not _is_small_enough_to_count(chosen):
+        chosen = _narrowest_candidate(counted, best)
+    _, window, _, prime, digits = chosen
+    return AffineBlocks(size, prime, digits, window)
+
+
+def _narrowest_candidate(found: Sequence[_Candidate], best: float) -> _Candidate:
+    """The blocks with the smallest window among those that are as good as the best of them."""
+    enough = max(best, min(found)[0]) * _AS_GOOD
+    return min((each for each in found if each[0] <= enough), key=lambda each: each[1:])
+
+
+def _is_small_enough_to_count(candidate: _Candidate) -> bool:
+    _, window, points, _, _ = candidate
+    return points <= LARGEST_TABLE and window <= _WIDEST
+
+
+def _least_root(size: int, digits: int) -> int:
+    """The least q with q^digits >= size."""
+    root: int = round(math.exp(math.log(size) / digits))
+    while root**digits >= size:
+        root -= 1
+    while root**digits < size:
+        root += 1
+    return max(root, 2)
