@@ -1,7 +1,8 @@
 """Doors of rooms: names that load on first use, and old names that still work.
 
 A room's `__init__` imports everything that other rooms may use, each name when it is first used (`imports_on_first_use`). So a command loads
-the modules on its way and no others, and names that need an optional dependency may stand beside those that do not.
+the modules on its way and no others, and names that need an optional dependency may stand beside those that do not. A module that treats many
+kinds of things imports most of them as placeholders (`placeholders_until_used`), so a command loads only the kinds that occur.
 
 Public modules, functions, methods and keywords that have new names keep the old ones for one release, with a warning. `import
 discreet.engines` gives `discreet.tables`, the very same module, and `python -m discreet.engines.warm_up` runs.
@@ -10,6 +11,7 @@ discreet.engines` gives `discreet.tables`, the very same module, and `python -m 
 import builtins
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
@@ -23,49 +25,136 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from discreet.errors import MissingExtraError, need_extra
 
 
-class imports_on_first_use:  # it reads as a statement
-    """`with imports_on_first_use(globals()):` in a door. The imports in its body run one by one, when their names are first used.
+class _NotedName(NamedTuple):
+    """A name that is imported later, and the module that has it."""
 
-    So a door lists every name once, as plain imports that type checkers and editors read, and a process loads only the modules that it uses.
-    The body is for `from module import name` alone. `extra` is the extra to install if such an import fails later. Public modules of the room
-    are imported on first use too.
+    module: str
+    name: str
 
-    Python calls `builtins.__import__` for an import. It is replaced for the length of the body, which imports nothing. Imports of other
-    modules, in other threads, pass through.
+    def load(self) -> Any:
+        """What has this name; its module is imported now."""
+        return getattr(import_module(self.module), self.name)
+
+    def value_if_loaded(self) -> Any:
+        """What has this name, if its module is loaded; None otherwise."""
+        if self.module not in sys.modules:
+            return None
+        behind_door = _NAMES_BEHIND_DOORS.get(self.module, {}).get(self.name)
+        return vars(sys.modules[self.module]).get(self.name) if behind_door is None else behind_door.value_if_loaded()
+
+
+class _NotedModule:
+    """Stands for a module that is not imported yet, while names are taken from it."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> _NotedName:
+        return _NotedName(self._module, name)
+
+
+_NAMES_BEHIND_DOORS: dict[str, Mapping[str, _NotedName]] = {}  # by door: the names that it imports on first use
+
+
+class _NotedImports(ABC):
+    """A `with` statement whose imports are noted and not run.
+
+    The body is for `from module import name` alone: plain imports that type checkers and editors read. Python calls `builtins.__import__` for
+    an import. It is replaced for the length of the body, which imports nothing. Imports of other modules, in other threads, pass through.
     """
 
-    _one_door = RLock()
+    _one_body = RLock()
 
-    def __init__(self, door: dict[str, Any], *, extra: str | None = None) -> None:
-        self._door, self._extra = door, extra
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self._namespace = namespace
 
     def __enter__(self) -> None:
-        self._one_door.acquire()
+        self._one_body.acquire()
         self._usual_import = builtins.__import__
         builtins.__import__ = self._note_import
 
     def __exit__(self, *raised: object) -> None:
         builtins.__import__ = self._usual_import
-        self._one_door.release()
-        homes = {name: value for name, value in self._door.items() if isinstance(value, _NotedName)}
-        for name in homes:
-            del self._door[name]
-        self._door["__getattr__"] = self._make_module_getattr(homes)
-        self._door["__dir__"] = lambda: sorted({*self._door["__all__"], *self._public_modules()})
+        self._one_body.release()
+        self._provide_later({name: value for name, value in self._namespace.items() if isinstance(value, _NotedName)})
 
     def _note_import(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
     ) -> Any:
-        return (
-            _NotedModule(name) if globals is self._door else self._usual_import(name, globals, locals, fromlist, level)
-        )
+        if globals is self._namespace:
+            return _NotedModule(name)
+        return self._usual_import(name, globals, locals, fromlist, level)
+
+    @abstractmethod
+    def _provide_later(self, homes: Mapping[str, _NotedName]) -> None:
+        """Make the noted names usable."""
+
+
+class placeholders_until_used(_NotedImports):  # it reads as a statement
+    """`with placeholders_until_used(globals()):` in a module behind a door. Its names of classes and functions load when they are used.
+
+    Python finds a module's own names without asking its `__getattr__`, so something has to stand there: a `_Placeholder`. It serves calls,
+    attributes, annotations, `isinstance` and `case Name():`. It is neither for constants nor for base classes, `is` and `in`.
+    """
+
+    def _provide_later(self, homes: Mapping[str, _NotedName]) -> None:
+        for name, home in homes.items():
+            self._namespace[name] = _Placeholder(home)
+
+
+class _Placeholder(type):
+    """Stands for a class or a function. To call it, or to ask for an attribute, loads the real one.
+
+    `isinstance` loads nothing: a class whose module is not loaded has no instances.
+    """
+
+    _home: _NotedName
+
+    def __new__(cls, home: _NotedName) -> "_Placeholder":
+        return super().__new__(cls, home.name, (), {"__module__": home.module, "_home": home})
+
+    def __init__(cls, home: _NotedName) -> None:
+        super().__init__(home.name, (), {})
+
+    def __call__(cls, *args: Any, **keywords: Any) -> Any:
+        return cls._home.load()(*args, **keywords)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls._home.load(), name)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        kind = cls._home.value_if_loaded()
+        return kind is not None and isinstance(value, kind)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        kind = cls._home.value_if_loaded()
+        return kind is not None and issubclass(other, kind)
+
+
+class imports_on_first_use(_NotedImports):  # it reads as a statement
+    """`with imports_on_first_use(globals()):` in a door. The imports in its body run one by one, when their names are first used.
+
+    So a door lists every name once, and a process loads only the modules that it uses. `extra` is the extra to install if such an import
+    fails later. Public modules of the room are imported on first use too.
+    """
+
+    def __init__(self, door: dict[str, Any], *, extra: str | None = None) -> None:
+        super().__init__(door)
+        self._door, self._extra = door, extra
+
+    def _provide_later(self, homes: Mapping[str, _NotedName]) -> None:
+        for name in homes:
+            del self._door[name]
+        _NAMES_BEHIND_DOORS[self._door["__name__"]] = homes
+        self._door["__getattr__"] = self._make_module_getattr(homes)
+        self._door["__dir__"] = lambda: sorted({*self._door["__all__"], *self._public_modules()})
 
     def _public_modules(self) -> set[str]:
         from pkgutil import iter_modules  # loaded to list names alone
 
         return {found.name for found in iter_modules(self._door["__path__"]) if not found.name.startswith("_")}
 
-    def _make_module_getattr(self, homes: Mapping[str, "_NotedName"]) -> Callable[[str], Any]:
+    def _make_module_getattr(self, homes: Mapping[str, _NotedName]) -> Callable[[str], Any]:
         """The `__getattr__` of the door."""
         room, extra = self._door["__name__"], self._extra
 
@@ -74,9 +163,8 @@ class imports_on_first_use:  # it reads as a statement
                 if name.startswith("_") or find_spec(f"{room}.{name}") is None:
                     raise AttributeError(f"module {room!r} has no attribute {name!r}")
                 return import_module(f"{room}.{name}")
-            home = homes[name]
             try:
-                self._door[name] = value = getattr(import_module(home.module), home.name)
+                self._door[name] = value = homes[name].load()
             except ImportError as missing:
                 if extra is None or isinstance(missing, MissingExtraError):
                     raise
@@ -84,23 +172,6 @@ class imports_on_first_use:  # it reads as a statement
             return value
 
         return import_name_on_first_use
-
-
-class _NotedName(NamedTuple):
-    """A name that a door imports, and the module that has it."""
-
-    module: str
-    name: str
-
-
-class _NotedModule:
-    """Stands for a module that is not imported yet, while a door takes its names."""
-
-    def __init__(self, module: str) -> None:
-        self._module = module
-
-    def __getattr__(self, name: str) -> _NotedName:
-        return _NotedName(self._module, name)
 
 
 _Arguments = ParamSpec("_Arguments")

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from discreet._base.doors import placeholders_until_used
 from discreet._base.files import atomic_write, check_apart, check_output_path
 from discreet.agreement import weights_path
 from discreet.domain import MARK_LISTED, Coding, mark_with_type_of_records
@@ -27,7 +28,7 @@ from discreet.errors import (
     check_kind,
     check_path,
 )
-from discreet.ledger import OVER_BUDGET, PopulationLedger, Rounds
+from discreet.ledger import OVER_BUDGET
 from discreet.release import InputDigest
 from discreet.tables._arrow import (
     arrow_column_as_numbers,
@@ -42,6 +43,9 @@ from discreet.tables._files import REPLACE_HINT, STANDARD, format_of
 from discreet.tables._reading import RecordReader
 from discreet.tables._request import Job, Progress, Request, RequestTerms, Summary
 from discreet.tables._sources import METADATA, Source, is_among_inputs, open_source, source_of_table
+
+with placeholders_until_used(globals()):
+    from discreet.ledger import PopulationLedger, Rounds
 
 if TYPE_CHECKING:
     from discreet.tables._drawing import Draws
