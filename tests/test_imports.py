@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,39 @@ def test_a_door_imports_nothing_of_its_own_room_at_once() -> None:
             assert not inside or ast.unparse(node).startswith("from discreet._base import"), (
                 f"{path}: {ast.unparse(node)}"
             )
+
+
+def placeholders_in(tree: ast.Module) -> dict[str, tuple[str, str]]:
+    """The names that a module imports as placeholders, with the module and the name that each stands for."""
+    return {
+        alias.asname or alias.name: (str(node.module), alias.name)
+        for block in tree.body
+        if isinstance(block, ast.With) and "placeholders_until_used" in ast.unparse(block.items[0])
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def test_placeholders_stand_for_classes_and_functions_and_are_used_as_they_can_be() -> None:
+    """Not as a base class, in `except`, or compared: a placeholder is not the class itself."""
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        placeholders = placeholders_in(tree)
+        for module, name in placeholders.values():
+            assert callable(getattr(import_module(module), name)), f"{path}: {name} is neither a class nor a function"
+        for node in ast.walk(tree):
+            match node:
+                case ast.ClassDef(bases=parts) | ast.Compare(comparators=parts):
+                    parts = [*parts, *([node.left] if isinstance(node, ast.Compare) else [])]
+                case ast.ExceptHandler(type=ast.expr() as kind):
+                    parts = [kind]
+                case _:
+                    continue
+            named = {
+                each.id for part in parts for each in (part, *getattr(part, "elts", ())) if isinstance(each, ast.Name)
+            }
+            assert not named & placeholders.keys(), f"{path}:{node.lineno} needs {named & placeholders.keys()} itself"
 
 
 def test_the_public_surface_exists() -> None:

@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import time
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ def main() -> None:
         last = now
 
     lap("python")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command does
     import numpy  # noqa: F401
     import polars  # noqa: F401
     import pyarrow.parquet  # noqa: F401

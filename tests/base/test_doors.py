@@ -22,9 +22,35 @@ with imports_on_first_use(globals(), extra="cli"):
     from {room}._heavy import VALUE, slow_function as slow_function
     from {room}._broken import broken
     from {room}._needy import needed
+    from {room}._shapes import Shape as Shape
 
 __all__ = ["VALUE"]
 __getattr__ = old_names(__name__, {{"OLD": "VALUE"}})
+"""
+
+SHAPES = """
+class Shape:
+    SIDES = 4
+
+def count_sides(shape):
+    return shape.SIDES
+"""
+SORTING = """
+from discreet._base import placeholders_until_used
+
+with placeholders_until_used(globals()):
+    from {room} import Shape
+    from {room}._shapes import Shape as SameShape, count_sides
+
+def kind_of(value: Shape | None) -> str:
+    match value:
+        case Shape():
+            assert isinstance(value, SameShape)
+            return "shape"
+    return "other"
+
+def is_kind_of_shape(kind: type[Shape]) -> bool:
+    return issubclass(kind, Shape)
 """
 
 
@@ -38,6 +64,8 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
     (folder / "_heavy.py").write_text("VALUE = object()\n\ndef slow_function():\n    return 7\n")
     (folder / "_needy.py").write_text("import a_package_that_nobody_has\n\nneeded = 1\n")
     (folder / "_broken.py").write_text("import math\n\nbroken = math.nothing_of_this_name\n")
+    (folder / "_shapes.py").write_text(SHAPES)
+    (folder / "_sorting.py").write_text(SORTING.format(room=name))
     (folder / "public.py").write_text("LETTER = 'a'\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield importlib.import_module(name)
@@ -74,6 +102,20 @@ def test_an_error_inside_a_module_is_not_hidden(room: ModuleType) -> None:
     with pytest.raises(ImportError, match=r"room_of_a_test.broken cannot be imported: .*nothing_of_this_name") as found:
         hasattr(room, "broken")
     assert not isinstance(found.value, MissingExtraError)
+
+
+def test_a_placeholder_loads_its_class_when_it_is_called_and_not_for_a_question(room: ModuleType) -> None:
+    """Also behind a door, and also where others have loaded the class past the placeholder."""
+    module = importlib.import_module("room_of_a_test._sorting")
+    assert module.kind_of(7) == "other"
+    assert not module.is_kind_of_shape(int)
+    assert "room_of_a_test._shapes" not in sys.modules
+    square = importlib.import_module("room_of_a_test._shapes").Shape()
+    assert module.kind_of(square) == "shape"
+    assert module.is_kind_of_shape(type(square))
+    assert type(module.Shape()) is type(module.SameShape()) is type(square)
+    assert module.Shape.SIDES == module.count_sides(square) == 4
+    assert module.Shape.__name__ == "Shape"
 
 
 def test_imports_of_other_modules_and_threads_pass_through() -> None:

@@ -5,7 +5,8 @@ version, loads names on their first use, keeps old names, and handles forks.
 
 **Doors.** A room's `__init__` is its door. It imports everything that other rooms may use, each name when it is first used
 (`imports_on_first_use`). So a command loads the modules on its way and no others, and names that need an optional dependency may stand beside
-those that do not.
+those that do not. A module that handles many kinds of things imports most of them as placeholders (`placeholders_until_used`), so a command
+loads only the kinds that occur.
 
 **Threads** may import different parts of this package at once. Python locks each module while it is imported, and the lock of a module inside
 a package may be waited for while that of the package is held, or the other way round. So a door imports nothing of this package but this
@@ -25,6 +26,7 @@ import os
 import re
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -42,42 +44,90 @@ __version__ = "0.1.0"
 __date__ = "2026-11-17"  # of this version; CITATION.cff repeats both
 
 
-class imports_on_first_use:  # it reads as a statement
-    """`with imports_on_first_use(globals()):` in a door. The imports in its body run one by one, when their names are first used.
+class _NotedName(NamedTuple):
+    """A name that is imported later, and the module that has it."""
 
-    So a door lists every name once, as plain imports that type checkers and editors read, and a process loads only the modules that it uses.
-    The body is for `from module import name` alone. `extra` is the extra to install if such an import fails later. Public modules of the room
-    are imported on first use too.
+    module: str
+    name: str
 
-    Python calls `builtins.__import__` for an import. It is replaced for the length of the body, which imports nothing. Imports of other
-    modules, in other threads, pass through.
+    def load(self) -> Any:
+        """What has this name; its module is imported now."""
+        with imports_that_forks_await():
+            return getattr(import_module(self.module), self.name)
+
+    def value_if_loaded(self) -> Any:
+        """What has this name, if its module is loaded; None otherwise."""
+        if self.module not in sys.modules:
+            return None
+        behind_door = _NAMES_BEHIND_DOORS.get(self.module, {}).get(self.name)
+        return vars(sys.modules[self.module]).get(self.name) if behind_door is None else behind_door.value_if_loaded()
+
+
+class _NotedModule:
+    """Stands for a module that is not imported yet, while names are taken from it."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> _NotedName:
+        return _NotedName(self._module, name)
+
+
+_NAMES_BEHIND_DOORS: dict[str, Mapping[str, _NotedName]] = {}  # by door: the names that it imports on first use
+
+
+class _NotedImports(ABC):
+    """A `with` statement whose imports are noted and not run.
+
+    The body is for `from module import name` alone: plain imports that type checkers and editors read. Python calls `builtins.__import__` for
+    an import. It is replaced for the length of the body, which imports nothing. Imports of other modules, in other threads, pass through.
     """
 
-    one_door = RLock()
+    one_body = RLock()
 
-    def __init__(self, door: dict[str, Any], *, extra: str | None = None) -> None:
-        self._door, self._extra = door, extra
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self._namespace = namespace
 
     def __enter__(self) -> None:
-        self.one_door.acquire()
+        _NotedImports.one_body.acquire()
         self.usual_import = builtins.__import__
         builtins.__import__ = self._note_import
 
     def __exit__(self, *raised: object) -> None:
         builtins.__import__ = self.usual_import
-        self.one_door.release()
-        homes = {name: value for name, value in list(self._door.items()) if isinstance(value, _NotedName)}
-        for name in homes:
-            del self._door[name]
-        self._door["__getattr__"] = self._make_module_getattr(homes)
-        self._door["__dir__"] = lambda: sorted({*self._door["__all__"], *self._public_modules()})
+        _NotedImports.one_body.release()
+        noted = {name: value for name, value in list(self._namespace.items()) if isinstance(value, _NotedName)}
+        self._provide_later(noted)
 
     def _note_import(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
     ) -> Any:
-        return (
-            _NotedModule(name) if globals is self._door else self.usual_import(name, globals, locals, fromlist, level)
-        )
+        if globals is self._namespace:
+            return _NotedModule(name)
+        return self.usual_import(name, globals, locals, fromlist, level)
+
+    @abstractmethod
+    def _provide_later(self, homes: Mapping[str, _NotedName]) -> None:
+        """Make the noted names usable."""
+
+
+class imports_on_first_use(_NotedImports):  # it reads as a statement
+    """`with imports_on_first_use(globals()):` in a door. The imports in its body run one by one, when their names are first used.
+
+    So a door lists every name once, and a process loads only the modules that it uses. `extra` is the extra to install if such an import
+    fails later. Public modules of the room are imported on first use too.
+    """
+
+    def __init__(self, door: dict[str, Any], *, extra: str | None = None) -> None:
+        super().__init__(door)
+        self._door, self._extra = door, extra
+
+    def _provide_later(self, homes: Mapping[str, _NotedName]) -> None:
+        for name in homes:
+            del self._door[name]
+        _NAMES_BEHIND_DOORS[self._door["__name__"]] = homes
+        self._door["__getattr__"] = self._make_module_getattr(homes)
+        self._door["__dir__"] = lambda: sorted({*self._door["__all__"], *self._public_modules()})
 
     def _is_public_module(self, name: str) -> bool:
         named = name.isidentifier() and not name.startswith("_")
@@ -88,7 +138,7 @@ class imports_on_first_use:  # it reads as a statement
 
         return {found.name for found in iter_modules(self._door["__path__"]) if not found.name.startswith("_")}
 
-    def _make_module_getattr(self, homes: Mapping[str, "_NotedName"]) -> Callable[[str], Any]:
+    def _make_module_getattr(self, homes: Mapping[str, _NotedName]) -> Callable[[str], Any]:
         """The `__getattr__` of the door."""
         room, extra = self._door["__name__"], self._extra
 
@@ -97,11 +147,11 @@ class imports_on_first_use:  # it reads as a statement
             if home is None and not self._is_public_module(name):
                 raise AttributeError(f"module {room!r} has no attribute {name!r}")
             try:
-                with imports_that_forks_await():
-                    if home is None:
+                if home is None:
+                    with imports_that_forks_await():
                         return import_module(f"{room}.{name}")
-                    self._door[name] = value = getattr(import_module(home.module), home.name)
-                    return value
+                self._door[name] = value = home.load()
+                return value
             except ModuleNotFoundError as missing:
                 if extra is None or _is_own_module(str(missing.name)):
                     raise
@@ -114,21 +164,45 @@ class imports_on_first_use:  # it reads as a statement
         return import_name_on_first_use
 
 
-class _NotedName(NamedTuple):
-    """A name that a door imports, and the module that has it."""
+class placeholders_until_used(_NotedImports):  # it reads as a statement
+    """`with placeholders_until_used(globals()):` in a module behind a door. Its names of classes and functions load when they are used.
 
-    module: str
-    name: str
+    Python finds a module's own names without asking its `__getattr__`, so something has to stand there: a `_Placeholder`. It serves calls,
+    attributes, annotations, `isinstance` and `case Name():`. It is neither for constants nor for base classes, `is` and `in`.
+    """
+
+    def _provide_later(self, homes: Mapping[str, _NotedName]) -> None:
+        for name, home in homes.items():
+            self._namespace[name] = _Placeholder(home)
 
 
-class _NotedModule:
-    """Stands for a module that is not imported yet, while a door takes its names."""
+class _Placeholder(type):
+    """Stands for a class or a function. To call it, or to ask for an attribute, loads the real one.
 
-    def __init__(self, module: str) -> None:
-        self._module = module
+    `isinstance` loads nothing: a class whose module is not loaded has no instances.
+    """
 
-    def __getattr__(self, name: str) -> _NotedName:
-        return _NotedName(self._module, name)
+    _home: _NotedName
+
+    def __new__(cls, home: _NotedName) -> "_Placeholder":
+        return super().__new__(cls, home.name, (), {"__module__": home.module, "_home": home})
+
+    def __init__(cls, home: _NotedName) -> None:
+        super().__init__(home.name, (), {})
+
+    def __call__(cls, *args: Any, **keywords: Any) -> Any:
+        return cls._home.load()(*args, **keywords)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls._home.load(), name)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        kind = cls._home.value_if_loaded()
+        return kind is not None and isinstance(value, kind)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        kind = cls._home.value_if_loaded()
+        return kind is not None and issubclass(other, kind)
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -341,9 +415,9 @@ def _wait_for_imports_of_other_threads() -> None:
 def _forget_imports_of_lost_threads() -> None:
     """In a child: modules of this package that other threads were importing are imported anew."""
     _importing_threads.intersection_update({get_ident()})
-    imports_on_first_use.one_door = RLock()
+    _NotedImports.one_body = RLock()
     importer = getattr(builtins.__import__, "__self__", None)
-    if isinstance(importer, imports_on_first_use):
+    if isinstance(importer, _NotedImports):
         builtins.__import__ = importer.usual_import
     locks = import_module("_frozen_importlib")._module_locks
     for name in filter(_is_own_module, list(locks)):

@@ -19,21 +19,17 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from discreet._base import OldName
+from discreet._base import OldName, placeholders_until_used
 from discreet._base.files import atomic_write, check_output_path, error_reason
 from discreet._base.showing import with_short_repr
-from discreet.agreement._continuous_terms import (
-    KINDS as CONTINUOUS_KINDS,
-    ContinuousTerms,
-    ReferenceTerms,
-    read_continuous_terms,
-)
 from discreet.agreement._family_terms import (
     BESIDE,
+    CONTINUOUS_KINDS,
     KINDS,
     ROW_KINDS,
     AgreementTerms,
@@ -45,15 +41,6 @@ from discreet.agreement._family_terms import (
     require_fields_of_kind,
     require_object_with_fields,
     require_outcome_number,
-)
-from discreet.agreement._mechanism_terms import (
-    OWN_MECHANISM,
-    BlockTerms,
-    JointTerms,
-    OwnTerms,
-    Schedule,
-    SurveyTerms,
-    is_round_given_by_date,
 )
 from discreet.domain import (
     VERSION,
@@ -73,27 +60,33 @@ from discreet.errors import (
     is_called_by_user,
     warn_caller,
 )
-from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.families import FiniteFamily
 from discreet.mechanisms import (
     MECHANISM_NAMES,
     MECHANISMS,
+    REPORTS_MECHANISM,
     AnyFamily,
-    ComposedSampler,
-    JointSampler,
     MollifierSampler,
-    OwnSampler,
-    ReportSampler,
     Sampler,
     check_mechanism,
     sampler_named,
 )
-from discreet.privacy import Gaussian, Privacy, Pure, check_epsilon, privacy_document, read_privacy
-from discreet.privacy.tradeoff import weak_rounds_warning
+from discreet.privacy import Privacy, Pure, check_epsilon
 from discreet.release import BITS
-from discreet.survey import SurveySampler
+
+with placeholders_until_used(globals()):
+    from discreet.agreement._continuous_terms import ContinuousTerms, ReferenceTerms, read_continuous_terms
+    from discreet.agreement._mechanism_terms import BlockTerms, JointTerms, OwnTerms, Schedule, SurveyTerms
+    from discreet.families import ContinuousFamily
+    from discreet.mechanisms import ComposedSampler, JointSampler, OwnSampler, ReportSampler
+    from discreet.privacy import Gaussian, privacy_document, read_privacy
+    from discreet.privacy.tradeoff import weak_rounds_warning
+    from discreet.survey import SurveySampler
 
 AgreedSampler = TypeVar("AgreedSampler", bound=Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler)
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
+
+OWN_MECHANISM = "own"  # what `mechanism` says where the field `own` names the mechanism
 
 # the fields that an agreement may have beside those it needs, by how they are read; the first two stand as they are
 _PLAIN = {"rounds": 1, "purpose": ""}
@@ -104,16 +97,22 @@ _TERMS: dict[str, type[AgreementTerms]] = {
     "survey": SurveyTerms,
     "own": OwnTerms,
 }
+
+
+def _read_terms_of_field(name: str, terms: Any) -> AgreementTerms:
+    return _TERMS[name].read(name, terms)
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "privacy": read_privacy,
-    "reference": ReferenceTerms.read_listed,
+    "reference": lambda terms: ReferenceTerms.read_listed(terms),
     "other": require_outcome_number,
-    **{name: partial(terms.read, name) for name, terms in _TERMS.items()},
+    **{name: partial(_read_terms_of_field, name) for name in _TERMS},
 }
 _AGREEMENT = Fields(
     frozenset({"discreet", "family", "mechanism", "epsilon", "bits"}), frozenset(_PLAIN) | frozenset(_READERS)
 )
-_ONLY_FOR = {"joint": JointSampler.name, "blocks": ReportSampler.name, "reference": MollifierSampler.name}
+_ONLY_FOR: dict[str, Any] = {"joint": JointSampler, "blocks": ReportSampler, "reference": MollifierSampler}
 _refuse_repeats = refuse_repeated_fields("the agreement")
 _LEARNED = re.compile(r"learned from samples under ([0-9a-f]{64}(?:, [0-9a-f]{64})*)")
 
@@ -172,12 +171,12 @@ class Agreement:
             check_mechanism(self.mechanism)
         if self.other is not None:
             object.__setattr__(self, "other", self.family.check_other(self.other))
-        for name, mechanism in _ONLY_FOR.items():
-            if getattr(self, name) is not None and self.mechanism != mechanism:
+        for name, sampler in _ONLY_FOR.items():
+            if getattr(self, name) is not None and self.mechanism != sampler.name:
                 raise DiscreetError(f"{name} has no meaning for the mechanism {self.mechanism}; leave it out")
         if self.joint is not None and (self.privacy is not None or isinstance(self.family, ContinuousTerms)):
             raise DiscreetError("joint is for pure epsilon on a list of outcomes; leave it out")
-        if self.mechanism == ReportSampler.name:
+        if self.mechanism == REPORTS_MECHANISM:
             self._refuse_inconsistent_reports()
         if self.privacy is not None:
             privacy_document(self.privacy)
@@ -427,7 +426,7 @@ class Agreement:
         Raises:
             DiscreetError: for a round that was not agreed on.
         """
-        if not is_round_given_by_date(given):
+        if not isinstance(given, (str, date)):
             return self.check_round(given)
         if self.schedule is None:
             raise DiscreetError(

@@ -60,10 +60,6 @@ MIXTURES: dict[str, type[GaussianMixtures | LaplaceMixtures]] = {
     "laplace mixtures": LaplaceMixtures,
 }
 DENSITY_BAND = "density band"
-KINDS = {
-    **dict.fromkeys(MIXTURES, Fields.from_names("kind dim atoms", "box radius scale")),
-    DENSITY_BAND: Fields.from_names("kind dim atoms", "box lower upper density everybody table"),
-}
 _BY = {"cells": {"by", "count", "digest"}, "points": {"by", "count", "digest", "seed"}}
 
 Box = tuple[tuple[float | None, float | None], ...]

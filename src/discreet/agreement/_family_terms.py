@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base import OldName
+from discreet._base import OldName, placeholders_until_used
 from discreet._base.showing import with_short_repr
 from discreet.domain import (
     DOMAIN_FIELDS,
@@ -37,7 +37,9 @@ from discreet.domain import (
 )
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import Band, FiniteFamily, Simplex, read_stated_any_client
-from discreet.survey import SurveyColumns, read_columns
+
+with placeholders_until_used(globals()):
+    from discreet.survey import SurveyColumns, read_columns
 
 MOST_LISTED = 1 << 16  # weights of a reference, or values of a table, that a document lists
 
@@ -169,6 +171,12 @@ BESIDE = ".weights"
 KINDS = {
     "simplex": Fields.from_names("kind size", "labels interval"),
     "band": Fields.from_names("kind size", "labels interval lower upper weights everybody reference"),
+}
+_MIXTURE = Fields.from_names("kind dim atoms", "box radius scale")
+CONTINUOUS_KINDS = {  # read in `_continuous_terms`
+    "gaussian mixtures": _MIXTURE,
+    "laplace mixtures": _MIXTURE,
+    "density band": Fields.from_names("kind dim atoms", "box lower upper density everybody table"),
 }
 _LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be uniform
 

@@ -118,7 +118,6 @@ class BlockTerms(AgreementTerms):
         return ReportSampler(family, epsilon=epsilon, blocks=self.on(family.size))
 
 
-OWN_MECHANISM = "own"  # what `mechanism` says where the field `own` names the mechanism
 _LONGEST_TEXT = 200
 
 
@@ -296,8 +295,3 @@ class Schedule(AgreementTerms):
         """
         after = self.first_day(number + 1)
         return after if after == date.max else date.fromordinal(after.toordinal() - 1)
-
-
-def is_round_given_by_date(given: Any) -> bool:
-    """Whether a round is given by a date: a date, or a text."""
-    return isinstance(given, (str, date))

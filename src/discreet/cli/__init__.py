@@ -4,6 +4,7 @@
 """
 
 import gc
+import os
 import sys
 
 from discreet.errors import MissingExtraError, need_extra
@@ -17,6 +18,8 @@ _OBJECTS_TO_COLLECT = 200_000
 def main() -> None:
     """Run the command line with the arguments of this process; without the packages it needs, say in one line how to get them."""
     gc.set_threshold(_OBJECTS_TO_COLLECT)
+    if _needs_no_linear_algebra(sys.argv[1:]):
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads, a twentieth of the start
     try:
         from discreet.cli._app import app
     except ImportError as missing:
@@ -25,4 +28,16 @@ def main() -> None:
         except MissingExtraError as advice:
             sys.stderr.write(f"discreet: {advice}\n")
             raise SystemExit(1) from None
-    app()
+    try:
+        app()
+    finally:
+        gc.freeze()  # when Python ends, it looks for garbage among all objects that are not frozen
+
+
+def _needs_no_linear_algebra(arguments: list[str]) -> bool:
+    """Whether a command releases samples on a list of outcomes, without a survey or an agreement.
+
+    These may need BLAS, whose last bits depend on the number of threads. So they keep the threads that they always had.
+    """
+    agreed = ("--survey", "--agreement")
+    return arguments[:1] == ["sample"] and not any(each.startswith(agreed) for each in arguments)

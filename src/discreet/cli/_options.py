@@ -19,16 +19,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from discreet._base import placeholders_until_used
 from discreet._base.files import check_apart, read_lines
 from discreet.agreement import Agreement
-from discreet.domain import Domain, Interval, Labels, Numbers
+from discreet.domain import Domain, Labels, Numbers
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Band, Simplex
 from discreet.mechanisms import SERVED, mechanism_for
-from discreet.privacy import Approximate, Gaussian, Privacy, Pure
-from discreet.privacy.tradeoff import LARGE_EPSILON, large_epsilon_warning
-from discreet.survey import Survey, SurveySampler
+from discreet.privacy import Approximate, Privacy, Pure
+from discreet.privacy.tradeoff import LARGE_EPSILON
 from discreet.tables import READ, STANDARD
+
+with placeholders_until_used(globals()):
+    from discreet.domain import Interval
+    from discreet.privacy import Gaussian
+    from discreet.privacy.tradeoff import large_epsilon_warning
+    from discreet.survey import Survey, SurveySampler
 
 if TYPE_CHECKING:
     from discreet.tables import Source

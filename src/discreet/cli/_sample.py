@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from discreet._base import placeholders_until_used
 from discreet._base.files import error_reason
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, weights_path
@@ -53,8 +54,11 @@ from discreet.cli._options import (
 )
 from discreet.errors import DiscreetError, visible
 from discreet.release import read_secret
-from discreet.survey import Survey
-from discreet.tables import STANDARD, Request, Summary, find_misfits, open_source, sample_file
+from discreet.tables import STANDARD, Request, Summary, open_source, sample_file
+
+with placeholders_until_used(globals()):
+    from discreet.survey import Survey
+    from discreet.tables import find_misfits
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 

@@ -39,6 +39,7 @@ from discreet._base import OldName
 from discreet._base.files import atomic_write, check_private, error_reason
 from discreet._base.numerics import stated_decimal
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_choice, check_path
+from discreet.ledger import OVER_BUDGET
 from discreet.ledger._book import PARTIAL, Book, Budget, Rounds, utc_timestamp
 from discreet.ledger._client_ledger import Destination, is_key_note
 from discreet.release import Question, RunKey, Secret, as_secret
@@ -121,7 +122,6 @@ class Segment:
 
 
 POPULATION_FORMAT, OLDER = "discreet population 2", ("discreet population 1",)
-OVER_BUDGET = ("refuse", "drop")
 _BOOK, _SUFFIX = "book", ".charges"
 _WAIT_SECONDS = 600.0
 _EXACT = 1 << 62  # sums below it fit into 64 bits

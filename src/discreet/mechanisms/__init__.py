@@ -14,6 +14,7 @@ with imports_on_first_use(globals()):
     from discreet.mechanisms._mechanism_names import (
         MECHANISM_NAMES as MECHANISM_NAMES,
         MECHANISMS,
+        REPORTS_MECHANISM as REPORTS_MECHANISM,
         SERVED,
         SERVING as SERVING,
         InstalledMechanism as InstalledMechanism,

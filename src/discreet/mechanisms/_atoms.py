@@ -29,33 +29,32 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base import placeholders_until_used
 from discreet.domain import digest
 from discreet.errors import DiscreetError, check_count
-from discreet.families import (
-    LARGEST_CHARTED,
-    CellPartition,
-    ContinuousFamily,
-    FiniteFamily,
-    HistogramLaw,
-    LogDensity,
-    Nodes,
-    NodeSummary,
-    Outsiders,
-    as_clients,
-    as_laws,
-    clients_missed_by_nodes,
-    error_for_unseen_client,
-    find_finite_outsiders,
-    find_outsiders,
-    interval_masses_if_known,
-    is_certain_member,
-    is_list_of_clients,
-    log_ratios,
-    panel_masses,
-    warn_of_coarse_masses,
-    warn_of_or_refuse_outsiders,
-)
-from discreet.projection import Affine, Box, OutputLaw, OutputProblem, OutputSolver
+from discreet.families import FiniteFamily, Outsiders, as_laws, find_finite_outsiders, warn_of_or_refuse_outsiders
+from discreet.projection import Affine, Box
+
+with placeholders_until_used(globals()):
+    from discreet.families import (
+        CellPartition,
+        ContinuousFamily,
+        HistogramLaw,
+        LogDensity,
+        Nodes,
+        NodeSummary,
+        as_clients,
+        clients_missed_by_nodes,
+        error_for_unseen_client,
+        find_outsiders,
+        interval_masses_if_known,
+        is_certain_member,
+        is_list_of_clients,
+        log_ratios,
+        panel_masses,
+        warn_of_coarse_masses,
+    )
+    from discreet.projection import OutputLaw, OutputProblem, OutputSolver
 
 if TYPE_CHECKING:
     from discreet.mechanisms._sampler import Sampler
@@ -65,7 +64,7 @@ Integers = NDArray[np.int64]
 Clients = TypeVar("Clients", bound=Sized)
 """Some clients as a carrier reads them: rows of probabilities, or densities."""
 Densities = tuple[LogDensity, ...]
-DEFAULT_CELLS = {1: 1024, 2: 8192, 3: 16384}
+DEFAULT_CELLS = {1: 1024, 2: 8192, 3: 16384}  # by dimension; there are cells up to the last one
 _BLOCK = 1 << 22  # clients times atoms held at a time
 _NODES_IN_A_CELL = {1: 1, 2: 2, 3: 2}  # along each axis
 _CELL_SLACK = 1e-3
@@ -347,9 +346,9 @@ class CellAtoms(DensityAtoms):
     @cached_property
     def partition(self) -> CellPartition:
         """The public partition."""
-        if self.family.dim > LARGEST_CHARTED:
+        if self.family.dim not in DEFAULT_CELLS:
             raise DiscreetError(
-                f"cells are for dimension at most {LARGEST_CHARTED}, not {self.family.dim}: their number would grow "
+                f"cells are for dimension at most {max(DEFAULT_CELLS)}, not {self.family.dim}: their number would grow "
                 "exponentially; use Points"
             )
         assert self.discretisation.count is not None
@@ -478,7 +477,7 @@ def default_discretisation(family: FiniteFamily | ContinuousFamily) -> Discretis
         return None
     from discreet.mechanisms._points import Points  # a circular import
 
-    return Cells(DEFAULT_CELLS[family.dim]) if family.dim <= LARGEST_CHARTED else Points()
+    return Cells(DEFAULT_CELLS[family.dim]) if family.dim in DEFAULT_CELLS else Points()
 
 
 def discretisation_or_default(
@@ -486,7 +485,7 @@ def discretisation_or_default(
 ) -> Discretisation | None:
     """The discretisation with its numbers filled in: the default for None, and the default count for cells without one."""
     unsaid = isinstance(discretisation, Cells) and discretisation == Cells()
-    if discretisation is None or (unsaid and isinstance(family, ContinuousFamily) and family.dim <= LARGEST_CHARTED):
+    if discretisation is None or (unsaid and isinstance(family, ContinuousFamily) and family.dim in DEFAULT_CELLS):
         return default_discretisation(family)
     return discretisation
 

@@ -9,19 +9,24 @@ A package offers a class of `OwnSampler` under the entry points `discreet.mechan
 Whether these are installed is decided by metadata alone: code of another package or version is never loaded for an agreement.
 """
 
-from importlib.metadata import EntryPoint, entry_points
+from __future__ import annotations
+
+from importlib.metadata import entry_points
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from discreet._base import placeholders_until_used
 from discreet.errors import DiscreetError
 from discreet.families import Simplex, check_family
 from discreet.mechanisms._atoms import Discretisation
 from discreet.mechanisms._optimal_linear_mollifier import LinearSampler, MollifierSampler, OptimalSampler
-from discreet.mechanisms._own import OwnSampler
-from discreet.mechanisms._reports import LARGEST_TABLE, ReportSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.privacy import Privacy, Pure
+
+with placeholders_until_used(globals()):
+    from discreet.mechanisms._own import OwnSampler
+    from discreet.mechanisms._reports import ReportSampler
 
 F = TypeVar("F", bound=AnyFamily)
 ENTRY_POINTS = "discreet.mechanisms"
@@ -30,7 +35,8 @@ MECHANISMS: dict[str, type[Sampler[Any]]] = {
     kind.name: kind for kind in (OptimalSampler, LinearSampler, MollifierSampler)
 }
 
-MECHANISM_NAMES = (*MECHANISMS, ReportSampler.name)  # reports are no samples, so theirs is no `Sampler`
+REPORTS_MECHANISM = "reports"  # the name of `ReportSampler`, which is no `Sampler`: reports are no samples
+MECHANISM_NAMES = (*MECHANISMS, REPORTS_MECHANISM)
 
 SERVED = {"population": LinearSampler.name, "clients": OptimalSampler.name}
 SERVING: dict[str, type[Sampler[Any]]] = {name: MECHANISMS[name] for name in SERVED.values()}
@@ -57,7 +63,7 @@ def mechanism_for(goal: str | None, mechanism: str | None) -> str:
         raise DiscreetError(
             f"goal = {goal!r} (--for) is not one of {', '.join(SERVED)}: to estimate a population, or to serve each client"
         )
-    if goal == "population" and mechanism == ReportSampler.name:
+    if goal == "population" and mechanism == REPORTS_MECHANISM:
         return mechanism
     if mechanism not in (None, SERVED[goal]):
         raise DiscreetError(
@@ -91,8 +97,10 @@ def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
         reports = ReportSampler(family, privacy=privacy)
     except DiscreetError:  # of an epsilon at which no report says anything
         return LinearSampler.name
+    from discreet.mechanisms._reports import LARGEST_TABLE  # loaded with reports
+
     smaller = reports.variance() < reports.by_values().variance()
-    return ReportSampler.name if smaller and reports.blocks.points <= LARGEST_TABLE else LinearSampler.name
+    return REPORTS_MECHANISM if smaller and reports.blocks.points <= LARGEST_TABLE else LinearSampler.name
 
 
 def check_mechanism(name: Any, argument: str = "mechanism") -> str:
@@ -138,7 +146,7 @@ def sampler_named(
     Raises:
         DiscreetError: for another name, and for what the sampler refuses.
     """
-    if check_mechanism(name) == ReportSampler.name:
+    if check_mechanism(name) == REPORTS_MECHANISM:
         raise DiscreetError(f"mechanism = {name!r} releases no samples; use ReportSampler(family, epsilon=...)")
     kind = MECHANISMS[name]
     if reference is None:
@@ -216,7 +224,7 @@ def installed_mechanism(name: str, agreed: tuple[str, str] | None = None) -> Ins
     if name in BUILT_IN:
         _refuse_other_package_version(name, BUILT_IN[name][1:], agreed)
         return BUILT_IN[name]
-    found: list[EntryPoint] = [each for each in entry_points(group=ENTRY_POINTS) if each.name == name]
+    found = [each for each in entry_points(group=ENTRY_POINTS) if each.name == name]
     if len({(each.value, each.dist and each.dist.name) for each in found}) != 1 or found[0].dist is None:
         packages = ", ".join(sorted({each.dist.name for each in found if each.dist is not None}))
         if found:

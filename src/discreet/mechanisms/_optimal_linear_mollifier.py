@@ -34,33 +34,23 @@ from typing import Any, ClassVar, Self, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base import old_keywords
+from discreet._base import old_keywords, placeholders_until_used
 from discreet._base.labelled import LawLike
-from discreet.divergences import FDivergence, divergence as divergence_named
 from discreet.errors import OPEN_UNIT, DiscreetError, OutsideFamilyWarning, check_count
-from discreet.families import (
-    ANY,
-    Bounds,
-    ContinuousFamily,
-    DensityBand,
-    FiniteFamily,
-    Simplex,
-    as_clients,
-    as_density,
-    check_family,
-    is_law,
-    is_list_of_clients,
-    refuse_bad_law,
-    serves_everybody,
-)
+from discreet.families import Bounds, FiniteFamily, Simplex, check_family, is_law, refuse_bad_law, serves_everybody
 from discreet.mechanisms._atoms import Discretisation, make_atoms
-from discreet.mechanisms._multisets import SAMPLES_ARE, Multisets
 from discreet.mechanisms._sampler import AnyFamily, Client, F, Floats, Sampler, bounds_around_reference
-from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
 from discreet.privacy import Privacy, Pure
 from discreet.privacy.tradeoff import Constants, Risk, constants_for_privacy, mollifier_constants, risk_by_formula
-from discreet.projection import Affine, Box, OutputLaw, OutputProblem, OutputSolver, sampler_risk
+from discreet.projection import Affine, Box
 from discreet.release import randomness_from
+
+with placeholders_until_used(globals()):
+    from discreet.divergences import FDivergence, divergence as divergence_named
+    from discreet.families import ContinuousFamily, DensityBand, as_clients, as_density, is_list_of_clients
+    from discreet.mechanisms._multisets import Multisets
+    from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
+    from discreet.projection import OutputLaw, OutputProblem, OutputSolver, sampler_risk
 
 MEMBERS_ALONE = (  # the error for tables under a linear mechanism for a band or a continuous family
     "mechanism = 'linear' on a band or a continuous family is for its members alone, and a table may hold others; agree on optimal, which "
@@ -195,6 +185,8 @@ class OptimalSampler(ProjectingSampler[F]):
         Raises:
             DiscreetError: for a number out of range, or a budget that cannot be split so often.
         """
+        from discreet.mechanisms._multisets import SAMPLES_ARE  # loaded for several samples alone
+
         size = check_count("samples", samples, fix=SAMPLES_ARE)
         family: AnyFamily = self.family
         if isinstance(family, ContinuousFamily) or not isinstance(self.privacy, Pure) or size == 1:
@@ -467,6 +459,8 @@ def normalised_law(law: Floats) -> Floats:
 def _band_around_reference(reference: Any, family: ContinuousFamily) -> DensityBand:
     """Q0 as a band on the family's space. A `DensityBand` bounds p/Q0; a density alone does not."""
     if not isinstance(reference, DensityBand):
+        from discreet.families import ANY  # loaded with densities
+
         as_density(reference, family.dim, "reference")  # its error message names the argument
         return DensityBand(reference, family.box_with_infinite_ends, lower=0.0, upper=ANY)
     if reference.box != family.box_with_infinite_ends:

@@ -14,20 +14,18 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
-from discreet._base import OldName, old_keywords
+from discreet._base import OldName, old_keywords, placeholders_until_used
 from discreet._base.labelled import LawLike
 from discreet._base.showing import notebook_table
-from discreet.accounting import MOST_SAMPLES
-from discreet.divergences import FDivergence
 from discreet.domain import Outcome
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.families import Bounds, ContinuousFamily, FiniteFamily, HasLogPdf, LogDensity, as_floats, check_family
+from discreet.families import Bounds, FiniteFamily, as_floats, check_family
 from discreet.mechanisms._atoms import (
     Atoms,
     Discretisation,
@@ -37,9 +35,6 @@ from discreet.mechanisms._atoms import (
     discretisation_or_default,
     make_atoms,
 )
-from discreet.mechanisms._multisets import SAMPLES_ARE
-from discreet.mechanisms._points import Density
-from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
 from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.privacy.tradeoff import (
     Constants,
@@ -48,15 +43,22 @@ from discreet.privacy.tradeoff import (
     refuse_useless_or_raw_privacy,
     warn_of_weak_privacy,
 )
-from discreet.projection import Affine, Box, OutputLaw
+from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness
+
+with placeholders_until_used(globals()):
+    from discreet.divergences import FDivergence
+    from discreet.families import ContinuousFamily, HasLogPdf, LogDensity
+    from discreet.mechanisms._points import Density
+    from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
+    from discreet.projection import OutputLaw
 
 Client = LogDensity | HasLogPdf | Callable[..., Any]
 AnyFamily = FiniteFamily | ContinuousFamily
 F = TypeVar("F", bound=AnyFamily, covariant=True)
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Rng = np.random.Generator | None
+Rng: TypeAlias = "np.random.Generator | None"  # a text: to name the class would load numpy.random
 OneLaw = Sequence[float] | Mapping[Any, float]
 """One client's distribution on a finite family, as a list or a dict by label; an array may hold many clients."""
 ManyLaws = Sequence[Sequence[float]] | Sequence[Mapping[Any, float]] | Sequence[Floats]
@@ -373,6 +375,9 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: if p is not a distribution or size is out of range, before anything is drawn.
         """
         if size is not None:
+            from discreet.accounting import MOST_SAMPLES  # loaded for several samples alone
+            from discreet.mechanisms._multisets import SAMPLES_ARE
+
             check_count("size", size, most=MOST_SAMPLES, fix=SAMPLES_ARE)
             if constant_time:
                 raise DiscreetError("constant_time is for one sample; leave out size")

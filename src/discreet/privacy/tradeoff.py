@@ -21,8 +21,8 @@ from typing import Protocol
 import numpy as np
 
 from discreet import divergences
+from discreet._base import placeholders_until_used
 from discreet._base.numerics import exp_nearest, expm1_nearest, float_up, log_bracket
-from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
 from discreet.families import LARGEST_ENUMERATED, Band, Bounds, Simplex, splits_into_equal_groups
 from discreet.privacy._notion import (
@@ -40,6 +40,9 @@ from discreet.privacy._notion import (
     weak_pure_rounds_warning as weak_pure_rounds_warning,
     weak_rounds_warning as weak_rounds_warning,
 )
+
+with placeholders_until_used(globals()):
+    from discreet.divergences import FDivergence
 
 __all__ = ["Constants", "Risk"]
 

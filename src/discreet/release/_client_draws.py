@@ -539,7 +539,7 @@ def _pad_laws_by_length(laws: list[Law]) -> Iterator[_PaddedLaws]:
 def _rows_of_similar_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Groups of rows of similar length, to be padded to one length; long rows stay alone."""
     kinds = np.ceil(np.log2(np.maximum(lengths, 1)))
-    for kind in np.unique(kinds):
+    for kind in sorted(set(kinds.tolist())):  # np.unique would load numpy.ma
         rows = np.flatnonzero(kinds == kind)
         step = 1 if 2**kind > NOT_LONG else max(1, _ENTRIES >> int(kind))
         yield from (rows[start : start + step] for start in range(0, rows.size, step))

@@ -66,6 +66,8 @@ from the operating system, from a seed, or from a secret and a client's data:
 with the run key and the message above. Each word loses its two lowest bits.
 """
 
+from __future__ import annotations
+
 import hashlib
 import math
 import os
@@ -318,12 +320,12 @@ class InputDigest:
     words: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     @classmethod
-    def of(cls, sums: NDArray[np.uint64]) -> "InputDigest":
+    def of(cls, sums: NDArray[np.uint64]) -> InputDigest:
         """The digest with these sums; of nothing, if there are none."""
         a, b, c, d = sums.tolist() or (0, 0, 0, 0)
         return cls((a, b, c, d))
 
-    def __add__(self, other: "InputDigest") -> "InputDigest":
+    def __add__(self, other: InputDigest) -> InputDigest:
         a, b, c, d = ((one + two) % (1 << 64) for one, two in zip(self.words, other.words, strict=True))
         return InputDigest((a, b, c, d))
 
@@ -438,7 +440,7 @@ def _refuse_second_hard_link(path: str | Path, status: os.stat_result) -> None:
         )
 
 
-def as_secret(secret: "Secret | str | Path | None") -> Secret | None:
+def as_secret(secret: Secret | str | Path | None) -> Secret | None:
     """The secret itself, or the one in the file of that name; None for None."""
     if secret is None or isinstance(secret, Secret):
         return secret

@@ -24,20 +24,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from discreet._base import placeholders_until_used
 from discreet._base.kernels import compiled_for, read_only_view
 from discreet.domain import Coding, Interval
 from discreet.errors import DiscreetError, check_kind
 from discreet.families import Simplex
-from discreet.ledger import ClientDigests, PopulationLedger, Round, Settlement
-from discreet.mechanisms import (
-    AnyFamily,
-    JointSampler,
-    OptimalSampler,
-    OwnSampler,
-    ReportSampler,
-    Sampler,
-    draw_from_weights,
-)
+from discreet.mechanisms import AnyFamily, OptimalSampler, Sampler
 from discreet.release import (
     BITS,
     DIGEST_WORDS,
@@ -59,7 +51,6 @@ from discreet.release import (
     plan_of_lattice,
     store_order_and_digest,
 )
-from discreet.survey import SurveySampler
 from discreet.tables._columns import normalise_client_names
 from discreet.tables._parts import SECONDS_A_ROW, client_columns_from_arrow, refuse_repeated_clients
 from discreet.tables._request import Job, joint_sample_columns
@@ -72,6 +63,11 @@ from discreet.tables._sources import (
     take_rows,
     unique_column_names,
 )
+
+with placeholders_until_used(globals()):
+    from discreet.ledger import ClientDigests, PopulationLedger, Round, Settlement
+    from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler, draw_from_weights
+    from discreet.survey import SurveySampler
 
 if TYPE_CHECKING:
     from discreet.tables._parts import ClientGroup

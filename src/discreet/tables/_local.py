@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 import numpy as np
 import pyarrow as pa
 
+from discreet._base import placeholders_until_used
 from discreet._base.files import check_apart, check_output_path
 from discreet.agreement import weights_path
 from discreet.domain import MARK_LISTED, Coding, mark_with_type_of_records
@@ -24,7 +25,7 @@ from discreet.errors import (
     check_kind,
     check_path,
 )
-from discreet.ledger import OVER_BUDGET, PopulationLedger, Rounds
+from discreet.ledger import OVER_BUDGET
 from discreet.release import InputDigest
 from discreet.tables._columns import normalise_client_names, read_listed_clients
 from discreet.tables._reading import RecordReader
@@ -45,6 +46,9 @@ from discreet.tables._sources import (
     source_of_table,
     take_rows,
 )
+
+with placeholders_until_used(globals()):
+    from discreet.ledger import PopulationLedger, Rounds
 
 if TYPE_CHECKING:
     from discreet.tables._drawing import Draws

@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from discreet._base import placeholders_until_used
 from discreet.domain import (
     FIRST_MARK,
     MARK_ABOVE,
@@ -40,7 +41,6 @@ from discreet.domain import (
     resolve_marks,
 )
 from discreet.errors import DiscreetError, check_choice
-from discreet.survey import SurveyColumns
 from discreet.tables._columns import (
     Columns,
     ValueColumn,
@@ -57,6 +57,9 @@ from discreet.tables._columns import (
     warn_of_suspicious_client_names,
 )
 from discreet.tables._sources import FEW, Source
+
+with placeholders_until_used(globals()):
+    from discreet.survey import SurveyColumns
 
 _AS_IT_STANDS = "\0as it stands"  # a column of ours: no header has such a name
 _MARKED_ROW = np.uint64(1 << 63)  # of a survey

@@ -14,8 +14,8 @@ from typing import Any, Protocol, Required, TypedDict, Unpack, cast
 import numpy as np
 import polars as pl
 
-from discreet._base import OldName, old_keywords
-from discreet.agreement import VERSION, Agreement, ContinuousTerms, RowTerms
+from discreet._base import OldName, old_keywords, placeholders_until_used
+from discreet.agreement import VERSION, Agreement, RowTerms
 from discreet.domain import Coding, Digested, Domain, Labels, as_domain, is_whole_number_text
 from discreet.errors import (
     DiscreetError,
@@ -25,15 +25,12 @@ from discreet.errors import (
     check_kind,
     warn_caller,
 )
-from discreet.families import ContinuousFamily, FiniteFamily, Simplex
+from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import (
     MEMBERS_ALONE,
+    REPORTS_MECHANISM,
     AnyFamily,
-    JointSampler,
     LinearSampler,
-    LineCells,
-    OwnSampler,
-    ReportSampler,
     Sampler,
     mechanism_for,
     sampler_named,
@@ -41,9 +38,14 @@ from discreet.mechanisms import (
 from discreet.privacy import Pure
 from discreet.privacy.tradeoff import large_epsilon_warning, weak_pure_rounds_warning
 from discreet.release import Question, RunKey, Secret, as_secret, fresh_secret
-from discreet.survey import Survey, SurveySampler
 from discreet.tables._columns import Columns
 from discreet.tables._reading import Reading, RowCoding
+
+with placeholders_until_used(globals()):
+    from discreet.agreement import ContinuousTerms
+    from discreet.families import ContinuousFamily
+    from discreet.mechanisms import JointSampler, LineCells, OwnSampler, ReportSampler
+    from discreet.survey import Survey, SurveySampler
 
 TableSampler = Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler
 _OUTSIDE = ("error", "agreed")
@@ -185,7 +187,7 @@ class Request:
         if isinstance(coding, RowCoding):
             assert agreement is not None  # made of the survey, if it was not given
             return agreement.survey_sampler()
-        if self.mechanism == ReportSampler.name:
+        if self.mechanism == REPORTS_MECHANISM:
             if agreement is None:
                 return ReportSampler(coding.domain, privacy=privacy)
             return agreement.report_sampler(agreed_clients_family(agreement, coding))
@@ -349,7 +351,7 @@ def _requested_agreement(terms: RequestTerms) -> Agreement | None:
         if epsilon is None:
             raise DiscreetError("epsilon is not given; say epsilon= beside family=")
         name = _requested_mechanism_name(terms, None)
-        if name == ReportSampler.name:
+        if name == REPORTS_MECHANISM:
             sampler = ReportSampler(cast("Simplex", family), epsilon=epsilon)  # which refuses any other
         else:
             sampler = sampler_named(name, family, epsilon=epsilon)

@@ -34,6 +34,7 @@ from discreet._base.showing import notebook_table
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Simplex, check_laws
+from discreet.mechanisms._mechanism_names import REPORTS_MECHANISM
 from discreet.mechanisms._reports._blocks import (
     AffineBlocks,
     BlockFamily,
@@ -90,7 +91,7 @@ class ReportSampler:
         >>> report = sampler.release([0.7, 0.2, 0.1])
     """
 
-    name: ClassVar[str] = "reports"
+    name: ClassVar[str] = REPORTS_MECHANISM
 
     def __init__(
         self,
