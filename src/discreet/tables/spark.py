@@ -4,9 +4,10 @@ Every sample is a keyed function of client, data, agreement and round. A task th
 second action therefore gives the same sample again. (A fresh draw each time would spend epsilon again.)
 
 Rows are first grouped by client within each input partition, as a combiner does. Clients fall into buckets by a hash of their names, and
-the shuffle moves one row for each bucket and partition: Spark spends a microsecond or more on every row, whatever is in it. Lists of numbers
-travel as bytes, which Spark passes on unchanged. The shuffle then sorts by bucket with Spark's own means, which spill to disk. All of a
-bucket is drawn at once. Executors get the key of this run, never the secret it comes from.
+the shuffle moves one row for each bucket and partition, since Spark's work is by row. Lists of numbers travel as bytes, which Spark passes on
+unchanged. The shuffle then sorts by bucket with Spark's own means, which spill to disk. A task draws whole buckets: no client is drawn twice
+as long as every task finds the same bucket for it, so the seed of the hash is that of the release. Executors get the key of this run, never
+the secret it comes from.
 
 Spark's adaptive execution joins small partitions before the draw, so the number of Python tasks follows the amount of data. (Where a session
 has it switched off, there are as many as it has shuffle partitions.) A second shuffle, of the samples alone, then puts them into as many
@@ -315,10 +316,9 @@ def _release_spark_frame(
     if request.secret is not None:
         digest = _sum_digests(drawn).sealed_bytes(job.key)
         Rounds(request.secret).note_round(job.agreement, job.question, request.round, digest)
-    agreement = F.when(
-        F.col(job.sample_columns[0]).isNotNull(), job.agreement.id
-    )  # no row has another: it need not travel
-    agreement = agreement.alias("agreement", metadata={METADATA.decode(): job.agreement.text})
+    # the same in all rows, so it need not travel; a literal alone would make a column without nulls, another type than in files
+    agreement_id = F.when(F.col(job.sample_columns[0]).isNotNull(), job.agreement.id)
+    agreement = agreement_id.alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
         return drawn.orderBy("order").select(*job.sample_columns, agreement)
     # a number of the cluster's: which clients share a partition, and so a file, must not depend on the sizes of their data
@@ -365,7 +365,7 @@ def _make_record_combiner(job: Job, seed: np.uint64, tallies: list[Any] | None) 
 
 @cache
 def _exempt_modules_from_garbage_collection() -> None:
-    """Let the collection of garbage after each task of a Python worker skip what is loaded now: it takes longer than the task."""
+    """Make garbage collection skip what this Python worker has loaded: it runs after every task, and would take 40 ms each time."""
     gc.collect()
     gc.freeze()
 
