@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.engine_parts.data import FOLDER, OUTCOMES, labels, table
+from benchmarks.engine_parts.on_spark import FEW, OWN_QUERY, OWN_QUERY_OF_FEW
 from benchmarks.engine_parts.processes import (
     Run,
     alternated,
@@ -99,12 +100,19 @@ def _least_seconds(source: Path) -> float:
     """What reading the unpacked columns once would take at the bandwidth of a copy, on all cores."""
     unpacked = pq.ParquetFile(source).metadata
     size = float(sum(unpacked.row_group(number).total_byte_size for number in range(unpacked.num_row_groups)))
-    return size / copy_bandwidth() / min(2, os.cpu_count() or 1)
+    return size / _most_bytes()
+
+
+def _most_bytes() -> float:
+    """Bytes a second that all cores copy."""
+    return copy_bandwidth() * min(2, os.cpu_count() or 1)
 
 
 def stages(console: Console, sizes: list[int]) -> None:
     """1. Where the processor time of the command goes."""
-    shown = shown_table(f"1. Processor time of the command by stage, seconds, least of {TIMES}", "rows", *STAGES, "all")
+    shown = shown_table(
+        f"1. Processor time of the command by stage, seconds, least of {TIMES}", "rows", *STAGES, "all", "reading the bytes once",
+    )  # fmt: skip
     for rows in sizes:
         arguments = command(table(rows), FOLDER / "private.parquet")[1:]
         program = [sys.executable, "-m", "benchmarks.engine_parts.stages", *arguments]
@@ -113,7 +121,8 @@ def stages(console: Console, sizes: list[int]) -> None:
             done = subprocess.run(program, capture_output=True, text=True, check=True)
             found.append(json.loads(done.stdout.splitlines()[-1]))
         least = min(found, key=lambda each: sum(each.values()))
-        shown.add_row(f"{rows:,}", *(f"{least[stage]:.2f}" for stage in STAGES), f"{sum(least.values()):.2f}")
+        cells = [f"{least[stage]:.2f}" for stage in STAGES]
+        shown.add_row(f"{rows:,}", *cells, f"{sum(least.values()):.2f}", f"{_least_seconds(table(rows)):.3f}")
     console.print(shown)
 
 
@@ -122,7 +131,7 @@ def kernel(console: Console, most: int) -> None:
     domains = (10**3, 10**6, 10**8)
     shown = shown_table(
         "2. The kernel alone: million clients per second, all cores, best of 3 (target: 5 at 10 records)",
-        "records each", *(f"{size:,} outcomes" for size in domains),
+        "records each", *(f"{size:,} outcomes" for size in domains), "reading the bytes once",
     )  # fmt: skip
     rng = np.random.default_rng(2)
     for records in (10, 100, 1000):
@@ -135,8 +144,13 @@ def kernel(console: Console, most: int) -> None:
             batch = pa.RecordBatch.from_arrays([pa.array(np.arange(clients)), lists], names=["client", "outcomes"])
             best = min(_seconds(lambda made=made, batch=batch: made(batch)) for _ in range(3))
             cells.append(f"{clients / best / 1e6:.3f}")
-        shown.add_row(f"{records:,}", *cells)
+        shown.add_row(f"{records:,}", *cells, f"{_most_clients(records) / 1e6:.0f}")
     console.print(shown)
+
+
+def _most_clients(records: int) -> float:
+    """Clients a second if their names and so many outcomes of each were only read."""
+    return _most_bytes() / (8 + 4 * records)
 
 
 def _job(size: int) -> Any:
@@ -150,14 +164,14 @@ def large(console: Console, rows: int) -> None:
     """3. Peak memory on a large table, with the default budget and with a small one that goes through the disk."""
     source = table(rows)
     shown = shown_table(
-        f"3. {rows:,} rows (target: within 4 GB)", "memory budget", "seconds", "million rows/s", "peak, GB"
-    )
+        f"3. {rows:,} rows (target: within 4 GB)", "memory budget", "seconds", "million rows/s", "peak, GB", "reading the bytes once, s",
+    )  # fmt: skip
     for budget in (None, "2G", "300M"):
         more = () if budget is None else ("--memory", budget, "--scratch", str(FOLDER))
         found = measured(command(source, FOLDER / "private.parquet", more=more))
-        shown.add_row(
-            budget or "default", f"{found.seconds:.1f}", f"{rows / found.seconds / 1e6:.1f}", f"{found.gigabytes:.2f}"
-        )
+        speed = f"{rows / found.seconds / 1e6:.1f}"
+        least = f"{_least_seconds(source):.3f}"
+        shown.add_row(budget or "default", f"{found.seconds:.1f}", speed, f"{found.gigabytes:.2f}", least)
     console.print(shown)
 
 
@@ -167,12 +181,15 @@ def spark(console: Console, rows: int) -> None:
     if found:
         shown = shown_table(
             f"4. Spark local[2], {rows:,} rows, a new action each time, least of several in turns",
-            "", "s", "times Spark's own query", "processor time, s", "times Spark's own query",
+            "", "s", "times Spark's own query", "processor time, s", "times Spark's own query", "reading the bytes once, s",
         )  # fmt: skip
-        own = found["own query, not private"]
         for name, (seconds, busy) in ((name, each) for name, each in found.items() if name != "same"):
-            shown.add_row(name, f"{seconds:.2f}", f"{seconds / own[0]:.2f}", f"{busy:.2f}", f"{busy / own[1]:.2f}")
-        shown.add_row("same samples as the local engine", str(found["same"]), "", "", "")
+            few = name.endswith("rows")  # these have a query of their own, and 16 bytes a row
+            own = found[OWN_QUERY_OF_FEW if few else OWN_QUERY]
+            least = 16 * FEW / _most_bytes() if few else _least_seconds(table(rows))
+            ratios = [f"{seconds / own[0]:.2f}", f"{busy:.2f}", f"{busy / own[1]:.2f}"]
+            shown.add_row(name, f"{seconds:.2f}", *ratios, f"{least:.6f}" if few else f"{least:.3f}")
+        shown.add_row("same samples as the local engine", str(found["same"]))
         console.print(shown)
         if found["one private row per client"][1] < found["passing the rows to Python"][1]:
             raise SystemExit(
@@ -214,6 +231,7 @@ def peers(console: Console, clients: int, seconds: float) -> None:
     values = np.searchsorted(edges, rng.random((clients, records)) * edges[-1])
     lists = pa.LargeListArray.from_arrays(np.arange(clients + 1) * records, values.ravel().astype(np.uint32))
     batch = pa.RecordBatch.from_arrays([pa.array(np.arange(clients)), lists], names=["client", "outcomes"])
+    shown.add_row("reading the records once, all cores", f"{_most_clients(records):,.0f}")
     made = Kernel(_job(OUTCOMES))
     ours = clients / min(_seconds(lambda: made(batch)) for _ in range(3))
     shown.add_row("discreet kernel", f"{ours:,.0f}", "1", "yes, integers", "yes, keyed by entropy", "for each client")
@@ -256,7 +274,7 @@ def ledger(console: Console, rows: int) -> None:
     """7. The command with a population's ledger, as a multiple of the command without it."""
     shown = shown_table(
         f"7. A ledger of the population: {rows:,} rows, whole processes, best of {TIMES} in turns (target: 1.5)",
-        "run", "s", "ratio to no ledger",
+        "run", "s", "ratio to no ledger", "reading the bytes once, s",
     )  # fmt: skip
     source, output = table(rows), FOLDER / "private.parquet"
     seconds: dict[str, list[float]] = {"no ledger": [], "new to the ledger": [], "known to the ledger": []}
@@ -270,7 +288,7 @@ def ledger(console: Console, rows: int) -> None:
                 seconds[name].append(measured(command(source, output, more=options)).seconds)
     least = min(seconds["no ledger"])
     for name, found in seconds.items():
-        shown.add_row(name, f"{min(found):.2f}", f"{min(found) / least:.2f}")
+        shown.add_row(name, f"{min(found):.2f}", f"{min(found) / least:.2f}", f"{_least_seconds(source):.3f}")
     console.print(shown)
 
 
@@ -283,6 +301,7 @@ def growth(console: Console, sizes: list[int]) -> None:
         "million rows/s",
         "peak, GB",
         "slope",
+        "reading the bytes once, s",
     )
     runs: list[Run] = []
     for rows in sizes:
@@ -300,6 +319,7 @@ def growth(console: Console, sizes: list[int]) -> None:
             f"{rows / runs[-1].seconds / 1e6:.2f}",
             f"{runs[-1].gigabytes:.2f}",
             slope,
+            f"{_least_seconds(source):.3f}",
         )
     console.print(shown)
     console.print(f"picture: {_picture(sizes, runs)}")

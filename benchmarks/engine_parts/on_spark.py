@@ -28,6 +28,8 @@ TERMS: dict[str, Any] = {
     "secret": Secret(bytes(32)),
 }
 FEW, TIMES = 1000, 3
+OWN_QUERY, OWN_QUERY_OF_FEW = "own query, not private", f"own query on {FEW:,} rows"
+_BYTE_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
 MASTER = "spark://127.0.0.1:17077"
 
 
@@ -57,14 +59,15 @@ def speed(source: str) -> dict[str, Any]:
     few = made.createDataFrame([(n % 200, n * n % 37) for n in range(FEW)], "client long, value long")
     with tempfile.TemporaryDirectory() as folder:
         actions: dict[str, Callable[[], object]] = {
-            "own query, not private": lambda: _not_private(rows).write.mode("overwrite").parquet(f"{folder}/plain"),
+            OWN_QUERY: lambda: _not_private(rows).write.mode("overwrite").parquet(f"{folder}/plain"),
             "one private row per client": lambda: (
                 spark.sample(rows, **terms).write.mode("overwrite").parquet(f"{folder}/out")
             ),
-            "passing the rows to Python": lambda: rows.mapInArrow(_counted, "n long").collect(),
-            f"own query on {FEW:,} rows": lambda: (
-                _not_private(few).write.mode("overwrite").parquet(f"{folder}/plain few")
+            "the same, batches without a limit in bytes": lambda: _without_byte_limit(
+                made, lambda: spark.sample(rows, **terms).write.mode("overwrite").parquet(f"{folder}/out")
             ),
+            "passing the rows to Python": lambda: rows.mapInArrow(_counted, "n long").collect(),
+            OWN_QUERY_OF_FEW: lambda: _not_private(few).write.mode("overwrite").parquet(f"{folder}/plain few"),
             f"one private row per client of {FEW:,} rows": lambda: (
                 spark.sample(few, **terms).write.mode("overwrite").parquet(f"{folder}/few")
             ),
@@ -89,6 +92,13 @@ def _not_private(rows: Any) -> Any:
     from pyspark.sql import functions as F
 
     return rows.withColumn("u", F.rand()).groupBy("client").agg(F.max_by("value", "u").alias("sample"))
+
+
+def _without_byte_limit(made: Any, action: Callable[[], object]) -> None:
+    """An action in a session in which Spark does not compute the size of a batch after every row that it adds."""
+    made.conf.set(_BYTE_LIMIT, str(2**31 - 1))
+    action()
+    made.conf.unset(_BYTE_LIMIT)
 
 
 def _counted(batches: Iterator[Any]) -> Iterator[Any]:

@@ -74,7 +74,7 @@ def test_texts(texts: list[str], seed: Any) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
-@given(st.one_of(TEXTS, INTEGERS), SEEDS, st.sampled_from([1, 2, 7]), st.sampled_from(AMOUNTS), st.data())
+@given(st.one_of(TEXTS, INTEGERS), SEEDS, st.sampled_from([1, 2, 7, 12]), st.sampled_from(AMOUNTS), st.data())
 def test_rows_in_order_of_part(clients: Any, seed: Any, bits: int, amounts: Any, data: st.DataObject) -> None:
     """Records that are left out and whole parts that are empty among them; what was given is not changed."""
     outcomes = np.array(data.draw(several(st.sampled_from(MARKS), len(clients))), dtype=np.uint32)

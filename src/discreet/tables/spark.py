@@ -3,9 +3,11 @@
 Every sample is a keyed function of client, data, agreement and round. A task that is retried, run twice by speculation or recomputed by a
 second action therefore gives the same sample again. (A fresh draw each time would spend epsilon again.)
 
-Rows are first grouped by client within each input partition, as a combiner does, so the shuffle moves one row for each client and
-partition. Lists of numbers travel as bytes, which Spark passes on unchanged. The shuffle then sorts by client with Spark's own means, which
-spill to disk. Executors get the key of this run, never the secret it comes from.
+Rows are first grouped by client within each input partition, as a combiner does. Clients fall into buckets by a hash of their names, and
+the shuffle moves one row for each bucket and partition, since Spark's work is by row. Lists of numbers travel as bytes, which Spark passes on
+unchanged. The shuffle then sorts by bucket with Spark's own means, which spill to disk. A task draws whole buckets: no client is drawn twice
+as long as every task finds the same bucket for it, so the seed of the hash is that of the release. Executors get the key of this run, never
+the secret it comes from.
 
 Spark's adaptive execution joins small partitions before the draw, so the number of Python tasks follows the amount of data. (Where a session
 has it switched off, there are as many as it has shuffle partitions.) A second shuffle, of the samples alone, then puts them into as many
@@ -16,6 +18,7 @@ changed. The samples are then computed at once and kept (a checkpoint), with the
 raised, before the caller has them; later actions read the kept samples.
 """
 
+import gc
 import os
 import re
 import secrets
@@ -24,7 +27,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 from urllib.parse import unquote, urlsplit
@@ -32,9 +35,9 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from discreet._base.kernels import read_only_view
 from discreet.agreement import Agreement
 from discreet.domain import MARK_LISTED, Coding, mark_with_type_of_records
 from discreet.errors import DiscreetError, check_flag, check_kind, check_path, need_extra
@@ -52,9 +55,8 @@ from discreet.tables._columns import (
 )
 from discreet.tables._drawing import Kernel
 from discreet.tables._parts import (
-    ClientGroup,
-    ClientParts,
     RecordArrays,
+    choose_grouping_functions,
     client_names_as_arrays,
     group_records_by_client,
     unlisted_clients_error,
@@ -77,29 +79,49 @@ from discreet.tables._sources import (
 __all__ = ["sample", "sample_files"]
 
 
-def pack_group_as_batch(group: ClientGroup) -> pa.RecordBatch:
-    """A row (client, outcomes[, counts]) for each client of a group."""
+def pack_records_by_bucket(records: RecordArrays, seed: np.uint64) -> Iterator[pa.RecordBatch]:
+    """A row for each bucket of clients: whom it holds, the number of outcomes of each, all outcomes[, their counts], each as bytes."""
+    code = choose_grouping_functions(records.outcomes.size)
+    starts, *ordered = code.records_by_part(*map(read_only_view, records), _BUCKET_BITS, seed)
+    buckets = np.flatnonzero(np.diff(starts[:-1]))
+    if not buckets.size:
+        return
+    clients = group_records_by_client(RecordArrays(*ordered), seed=seed).clients  # in order of bucket
+    record_ends = np.append(starts[buckets], starts[-2])
+    client_ends = np.searchsorted(clients.ends, record_ends)
     columns = {
-        "client": group.names.cast(pa.string()) if group.clients.text_ends.size else group.names,
-        "outcomes": _lists_as_bytes(group.clients.ends, group.clients.outcomes),
+        "bucket": pa.array(buckets),
+        "lengths": _lists_as_bytes(client_ends, np.diff(clients.ends)),
+        "outcomes": _lists_as_bytes(record_ends, clients.outcomes),
     }
-    amounts = group.clients.counts if group.clients.counts.size else group.clients.weights
+    if clients.text_ends.size:
+        columns["clients"] = _lists_as_bytes(clients.text_ends[client_ends], clients.text)
+        columns["text_lengths"] = _lists_as_bytes(client_ends, np.diff(clients.text_ends))
+    else:
+        columns["clients"] = _lists_as_bytes(client_ends, clients.integers)
+    amounts = clients.counts if clients.counts.size else clients.weights
     if amounts.size:
-        columns["counts"] = _lists_as_bytes(group.clients.ends, amounts)
-    return pa.RecordBatch.from_pydict(columns)
+        columns["counts"] = _lists_as_bytes(record_ends, amounts)
+    yield pa.RecordBatch.from_pydict(columns)
 
 
 def unpack_records(
-    batch: pa.RecordBatch, amounts: Any, outcome_type: Any = np.uint32
+    table: pa.Table, amounts: Any, outcome_type: Any = np.uint32
 ) -> tuple[RecordArrays, NDArray[np.int64]]:
-    """The records of such rows, and the number in each row. `amounts`: the type of counts."""
-    lengths, outcomes = _lists_from_bytes(batch.column("outcomes"), outcome_type)
-    counts = np.empty(0)
-    if "counts" in batch.schema.names:
-        counts = _lists_from_bytes(batch.column("counts"), amounts)[1]
+    """The records of such rows, and the number of outcomes of each client in each row. `amounts`: the type of counts."""
+    texts = "text_lengths" in table.column_names
+    kinds = {"outcomes": outcome_type, "counts": amounts, "clients": np.uint8 if texts else np.int64}
+    found = {
+        name: _numbers_from_bytes(table.column(name), kinds.get(name, np.int64)) for name in table.column_names[1:]
+    }
+    none = np.empty(0, dtype=np.int64)
     return RecordArrays(
-        *client_names_as_arrays(normalise_client_names(batch.column("client"))), outcomes, counts
-    ), lengths
+        none if texts else found["clients"],
+        np.concatenate(([0], np.cumsum(found["text_lengths"]))) if texts else none,
+        found["clients"] if texts else np.empty(0, dtype=np.uint8),
+        found["outcomes"],
+        found.get("counts", np.empty(0)),
+    ), found["lengths"]
 
 
 def _lists_as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
@@ -110,14 +132,14 @@ def _lists_as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
     ).cast(pa.binary())
 
 
-def _lists_from_bytes(column: pa.Array, kind: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """(the number of numbers in each row, the numbers)."""
-    rows = column.cast(pa.large_binary())
-    _, offsets, content = rows.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
-    size = np.dtype(kind).itemsize
-    values = np.frombuffer(content, dtype=kind, count=(ends[-1] - ends[0]) // size, offset=ends[0])
-    return np.diff(ends) // size, values
+def _numbers_from_bytes(column: pa.ChunkedArray, kind: Any) -> NDArray[Any]:
+    """The numbers of all lists."""
+    found = []
+    for rows in column.cast(pa.large_binary()).chunks:
+        _, offsets, content = rows.buffers()
+        ends = np.frombuffer(offsets, dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
+        found.append(np.frombuffer(content, dtype=np.uint8, count=ends[-1] - ends[0], offset=ends[0]))
+    return np.concatenate(found).view(kind)
 
 
 try:
@@ -132,10 +154,11 @@ _SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the second: errors of Java 
 _NARROW = (T.ByteType, T.ShortType, T.IntegerType)
 
 _READ_AT_ONCE = 1 << 18  # rows
-_COMBINED = 1 << 23  # rows that a task groups by client before it passes them on
+_COMBINED = 1 << 27  # bytes of records that a task groups by client before it passes them on
 _DIGITS = 20  # of a report of 64 bits
 _WORDS = f"<{DIGEST_WORDS}Q"
-_DRAWN_AT_ONCE = 1 << 16  # combined rows that a task groups and draws at a time
+_BUCKET_BITS = 12  # 2^12 buckets of clients, each of which is drawn at once
+_DRAWN_AT_ONCE = 1 << 24  # bytes of combined records that a task groups and draws at a time
 
 
 def sample(
@@ -277,20 +300,18 @@ def _release_spark_frame(
     job.reading.warn_of_float_columns()  # here: warnings of a task are not seen
     if clients is not None:
         _refuse_list_of_composite_clients(job)
-    names = T.LongType() if job.reading.are_clients_integers else T.StringType()
-    fields = [T.StructField("client", names), T.StructField("outcomes", T.BinaryType())]
-    if job.reading.columns.count_column is not None:
-        fields.append(T.StructField("counts", T.BinaryType()))
+    seed = np.uint64(secrets.randbits(64))  # of the buckets, the same in all tasks
     combined = frame.select(*job.reading.columns.names).mapInArrow(
-        _make_record_combiner(job, tallies), T.StructType(fields)
+        _make_record_combiner(job, seed, tallies), _spark_schema_of_buckets(job)
     )
     if clients is not None:
-        combined = combined.unionByName(_marks_of_listed_clients(clients, job, names))
+        combined = combined.unionByName(_marks_of_listed_clients(clients, job, seed))
+    words = [*(["order"] if drop_client else []), *([] if request.secret is None else ["digest"])]
     # without a number: Spark joins small partitions, so that few rows are not drawn in many tasks
     drawn = (
-        combined.repartition("client")
-        .sortWithinPartitions("client")
-        .mapInArrow(_make_sample_drawer(job, clients is not None, tallies), _spark_schema_of_draws(job, names))
+        combined.repartition("bucket")
+        .sortWithinPartitions("bucket")
+        .mapInArrow(_make_sample_drawer(job, clients is not None, words, tallies), _spark_schema_of_draws(job, words))
     )
     # a law of one's own may answer otherwise the next time, and a joint draw takes as many integers as there are multisets
     asked_once = isinstance(job.sampler, (OwnSampler, JointSampler))
@@ -303,14 +324,16 @@ def _release_spark_frame(
     if request.secret is not None:
         digest = _sum_digests(drawn).sealed_bytes(job.key)
         Rounds(request.secret).note_round(job.agreement, job.question, request.round, digest)
-    agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
+    # the same in all rows, so it need not travel; a literal alone would make a column without nulls, another type than in files
+    agreement_id = F.when(F.col(job.sample_columns[0]).isNotNull(), job.agreement.id)
+    agreement = agreement_id.alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
         return drawn.orderBy("order").select(*job.sample_columns, agreement)
     # a number of the cluster's: which clients share a partition, and so a file, must not depend on the sizes of their data
     session = frame.sparkSession
     most = int(str(session.conf.get("spark.sql.shuffle.partitions")))
     partitions = max(1, min(most, session.sparkContext.defaultParallelism))
-    released = drawn.select("client", *job.sample_columns, "agreement").repartition(partitions, "client")
+    released = drawn.select("client", *job.sample_columns).repartition(partitions, "client")
     ordered = released.sortWithinPartitions("client")
     return ordered.select(F.col("client").alias(job.output_columns[0]), *job.sample_columns, agreement)
 
@@ -322,16 +345,19 @@ def _sum_digests(drawn: DataFrame) -> InputDigest:
     return sum((InputDigest((a, b, c, d)) for a, b, c, d in words), InputDigest())
 
 
-def _make_record_combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
-    """A function from rows (client, value) to fewer rows (client, outcomes): many records in one row, as bytes."""
+def _make_record_combiner(job: Job, seed: np.uint64, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
+    """A function from rows (client, value) to fewer rows: the records of many clients in one, as bytes."""
 
     def combine_batches(batches: Batches) -> Batches:
-        parts, reader = _new_client_parts(), RecordReader(job.reading)
-        for rows in _read_records_in_task(reader, job, batches):
-            parts.add_records(*rows)
-            if parts.records >= _COMBINED:
-                yield from _pack_combined_parts(parts)
-                parts = _new_client_parts()
+        _exempt_modules_from_garbage_collection()
+        reader = RecordReader(job.reading)
+        waiting: list[RecordArrays] = []
+        for clients, outcomes, counts in _read_records_in_task(reader, job, batches):
+            amounts = np.empty(0) if counts is None else counts
+            waiting.append(RecordArrays(*client_names_as_arrays(clients), outcomes, amounts))
+            if sum(piece.nbytes for piece in waiting) >= _COMBINED:
+                yield from pack_records_by_bucket(RecordArrays.join_pieces(waiting), seed)
+                waiting = []
         reader.raise_counted_errors()
         if tallies is not None:
             found = reader.total_misfit_counts
@@ -339,9 +365,17 @@ def _make_record_combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batc
                 tallies, (reader.rows, 0, found.nulls, found.not_numbers, found.outside, reader.nameless), strict=True
             ):
                 total.add(number)
-        yield from _pack_combined_parts(parts)
+        if waiting:
+            yield from pack_records_by_bucket(RecordArrays.join_pieces(waiting), seed)
 
     return combine_batches
+
+
+@cache
+def _exempt_modules_from_garbage_collection() -> None:
+    """Make garbage collection skip what this Python worker has loaded: it runs after every task, and would take 40 ms each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def _refuse_bad_rows_of_frame(frame: DataFrame, job: Job) -> None:
@@ -382,35 +416,25 @@ def _join_small_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _new_client_parts() -> ClientParts:
-    return ClientParts(seed=secrets.randbits(64), budget=sys.maxsize)  # the input of one call is bounded
-
-
-def _pack_combined_parts(parts: ClientParts) -> Batches:
-    groups = (group() for groups in parts.group_readers() for group in groups)
-    batches = [pack_group_as_batch(group) for group in groups]
-    if batches:
-        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
-
-
-def _make_sample_drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
-    """A function from rows (client, outcomes) in order of client to samples."""
+def _make_sample_drawer(
+    job: Job, listed: bool, words: Sequence[str], tallies: list[Any] | None
+) -> Callable[[Batches], Batches]:
+    """A function from combined rows in order of bucket to samples. `words`: "order" and "digest", if these are needed too."""
 
     def draw_batches(batches: Batches) -> Batches:
+        _exempt_modules_from_garbage_collection()
         kernel = Kernel(job)
         waiting: list[pa.RecordBatch] = []
-        rows = 0
         for batch in batches:
             waiting.append(batch)
-            rows += batch.num_rows
-            if rows >= _DRAWN_AT_ONCE:
-                table = pa.Table.from_batches(waiting).combine_chunks()
-                clients = table.column("client").chunk(0)
-                whole = rows - pc.sum(pc.equal(clients, clients[-1])).as_py()  # the last client may not be complete yet
-                yield from _draw_samples_of_table(table.slice(0, whole), kernel, job, listed, tallies)
-                waiting, rows = table.slice(whole).combine_chunks().to_batches(), rows - whole
-        if rows:
-            yield from _draw_samples_of_table(pa.Table.from_batches(waiting), kernel, job, listed, tallies)
+            if sum(each.nbytes for each in waiting) >= _DRAWN_AT_ONCE:
+                table = pa.Table.from_batches(waiting)
+                buckets = table.column("bucket").to_numpy()
+                whole = int(np.searchsorted(buckets, buckets[-1]))  # the last bucket may not be complete yet
+                yield from _draw_samples_of_table(table.slice(0, whole), kernel, job, listed, words, tallies)
+                waiting = table.slice(whole).to_batches()
+        if waiting:
+            yield from _draw_samples_of_table(pa.Table.from_batches(waiting), kernel, job, listed, words, tallies)
 
     return draw_batches
 
@@ -458,16 +482,11 @@ def _spark_job(request: Request, frame: DataFrame, where: str, keys: Collection[
 
 
 def _draw_samples_of_table(
-    table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: list[Any] | None
+    table: pa.Table, kernel: Kernel, job: Job, listed: bool, words: Sequence[str], tallies: list[Any] | None
 ) -> Batches:
     if not table.num_rows:
         return
-    (batch,) = table.combine_chunks().to_batches()
-    if batch.column("client").null_count:  # records are checked before they are combined
-        raise DiscreetError(
-            "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
-        )
-    records, lengths = unpack_records(batch, job.reading.columns.count_or_weight_dtype, job.reading.coding.record_type)
+    records, lengths = unpack_records(table, job.reading.columns.count_or_weight_dtype, job.reading.coding.record_type)
     group = group_records_by_client(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
         group, unlisted = group.without_listed_marks()
@@ -475,18 +494,18 @@ def _draw_samples_of_table(
             raise unlisted_clients_error(unlisted, len(group.names))
         if tallies is not None:
             tallies[1].add(group.number_of_clients_without_records)
-    drawn = kernel.draw(group.clients, ordered=True)
+    drawn = kernel.draw(group.clients, ordered="order" in words, digested="digest" in words)
     found = kernel.publish(group.names, drawn)
-    yield pa.RecordBatch.from_arrays(
-        [
-            found.column("client").cast(pa.int64() if job.reading.are_clients_integers else pa.string()),
-            *(found.column(name).cast(_arrow_and_spark_sample_types(job)[0]) for name in job.sample_columns),
-            found.column("agreement").cast(pa.string()),
-            pa.array(drawn.order.view(np.int64)),
-            pa.array([struct.pack(_WORDS, *drawn.digest.words)] + [None] * (len(group.names) - 1), pa.binary()),
-        ],
-        names=["client", *job.sample_columns, "agreement", "order", "digest"],
-    )
+    columns = {
+        "client": found.column("client").cast(pa.int64() if job.reading.are_clients_integers else pa.string()),
+        **{name: found.column(name).cast(_arrow_and_spark_sample_types(job)[0]) for name in job.sample_columns},
+    }
+    if "order" in words:
+        columns["order"] = pa.array(drawn.order.view(np.int64))
+    if "digest" in words:
+        digest = struct.pack(_WORDS, *drawn.digest.words)
+        columns["digest"] = pa.array([digest] + [None] * (len(group.names) - 1), pa.binary())
+    yield pa.RecordBatch.from_pydict(columns)
 
 
 def _arrow_and_spark_sample_types(job: Job) -> tuple[pa.DataType, T.DataType]:
@@ -502,17 +521,31 @@ def _arrow_and_spark_sample_types(job: Job) -> tuple[pa.DataType, T.DataType]:
     return coding.sample_type, samples[coding.sample_type]
 
 
-def _spark_schema_of_draws(job: Job, names: T.DataType) -> T.StructType:
+def _spark_schema_of_buckets(job: Job) -> T.StructType:
+    """The columns of `pack_records_by_bucket`."""
+    lists = ["lengths", "outcomes", "clients"]
+    if not job.reading.are_clients_integers:
+        lists.append("text_lengths")
+    if job.reading.columns.count_column is not None:
+        lists.append("counts")
+    return T.StructType(
+        [T.StructField("bucket", T.LongType()), *(T.StructField(name, T.BinaryType()) for name in lists)]
+    )
+
+
+def _spark_schema_of_draws(job: Job, words: Sequence[str]) -> T.StructType:
     released = _arrow_and_spark_sample_types(job)[1]
     return T.StructType(
         [
-            T.StructField("client", names),
+            T.StructField("client", _spark_type_of_clients(job)),
             *(T.StructField(name, released) for name in job.sample_columns),
-            T.StructField("agreement", T.StringType()),
-            T.StructField("order", T.LongType()),
-            T.StructField("digest", T.BinaryType()),
+            *(T.StructField(name, T.LongType() if name == "order" else T.BinaryType()) for name in words),
         ]
     )
+
+
+def _spark_type_of_clients(job: Job) -> T.DataType:
+    return T.LongType() if job.reading.are_clients_integers else T.StringType()
 
 
 def _refuse_list_of_composite_clients(job: Job) -> None:
@@ -522,8 +555,8 @@ def _refuse_list_of_composite_clients(job: Job) -> None:
         )
 
 
-def _marks_of_listed_clients(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
-    """For each client of the list a row whose one outcome is the mark LISTED."""
+def _marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64) -> DataFrame:
+    """For each client of the list a record whose outcome is the mark LISTED, combined as those of the frame."""
     column = job.reading.columns.client_columns[0]
     if column not in clients.columns:
         raise DiscreetError(f"column {column!r} is not in the list of clients; it has {', '.join(clients.columns)}")
@@ -536,21 +569,26 @@ def _marks_of_listed_clients(clients: DataFrame, job: Job, names: T.DataType) ->
         raise DiscreetError(
             f"the list of clients holds {there} but the clients of the table are {here}; cast the integers to text: 7 and '7' are one client"
         )
-    name = F.col(column)
+    name, names = F.col(column), _spark_type_of_clients(job)
     if kind.is_float():
         astray = F.isnan(name) | (F.abs(name) >= exact_integer_bound(kind))
         name = F.when(~astray, F.when(name.cast(names) == name, name))
-    marks = [name.cast(names).alias("client"), F.lit(_listed_mark_bytes(job)).alias("outcomes")]
-    if job.reading.columns.count_column is not None:
-        marks.append(F.lit(job.reading.columns.count_or_weight_dtype(1).tobytes()).alias("counts"))
-    return clients.select(*marks)
 
+    def combine_marks(batches: Batches) -> Batches:
+        for table in _join_small_batches(batches, _READ_AT_ONCE):
+            listed = table.column("client").combine_chunks()
+            if listed.null_count:
+                raise DiscreetError(
+                    "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
+                )
+            outcomes: NDArray[Any] = np.zeros(len(listed), dtype=job.reading.coding.record_type)
+            outcomes[:] = mark_with_type_of_records(MARK_LISTED, outcomes)
+            columns = job.reading.columns
+            counts = np.ones(0 if columns.count_column is None else len(listed), dtype=columns.count_or_weight_dtype)
+            arrays = client_names_as_arrays(normalise_client_names(listed))
+            yield from pack_records_by_bucket(RecordArrays(*arrays, outcomes, counts), seed)
 
-def _listed_mark_bytes(job: Job) -> bytes:
-    """The mark LISTED as a record of the job."""
-    record = np.zeros(1, dtype=job.reading.coding.record_type)
-    record[:] = mark_with_type_of_records(MARK_LISTED, record)
-    return record.tobytes()
+    return clients.select(name.cast(names).alias("client")).mapInArrow(combine_marks, _spark_schema_of_buckets(job))
 
 
 def _distinct_examples(raw: Any, prepare: Callable[[Any], Any], column: str, number: int) -> list[Any]:
@@ -593,9 +631,9 @@ def _read_client_list(session: SparkSession, path: str, job: Job) -> DataFrame:
     _refuse_list_of_composite_clients(job)
     column = job.reading.columns.client_columns[0]
     listed = read_client_list(Path(path), column, integers=job.reading.are_clients_integers)
-    names = T.LongType() if job.reading.are_clients_integers else T.StringType()
     return session.createDataFrame(
-        [(client,) for client in listed.to_pylist()], T.StructType([T.StructField(column, names)])
+        [(client,) for client in listed.to_pylist()],
+        T.StructType([T.StructField(column, _spark_type_of_clients(job))]),
     )
 
 
