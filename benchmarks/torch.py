@@ -433,7 +433,7 @@ def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float
     distance = (
         0.5 * (found[:100].double().cpu() / TOTAL - torch.from_numpy(host.output(some, terms))).abs().sum(1).max()
     )
-    assert distance < 2e-5, (
+    assert distance < 1e-5, (
         f"{float(distance)} from the projection: {p.shape}, {p.dtype}, {epsilon}, {upper}, {public is not None}"
     )
     for _ in range(3):
