@@ -189,7 +189,7 @@ def test_a_survey_is_answered_by_one_report(embed: Any, service: Any) -> None:
     page.get_by_label("train").check()
     page.get_by_role("spinbutton").fill("30")
     page.get_by_role("button", name="Randomise my answer").click()
-    page.get_by_text("The coin chose").wait_for()
+    page.get_by_text("The random choice was").wait_for()
     page.get_by_role("button", name="Send it").click()
     until(page, SENT)
     assert _samples(service, "survey") == 1

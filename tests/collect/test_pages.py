@@ -379,7 +379,7 @@ def test_entries_outside_the_list_are_shown_and_can_be_corrected(collection: Col
     page.locator("#entry").press("Enter")
     told = page.locator("#outside").inner_text()
     assert told.startswith(
-        "Your entry is not on the list: it is left out, and your sample is drawn without looking at you."
+        "Your entry is not on the list: it is left out, and your sample is drawn without using your data."
     )
     assert (
         len({text.partition(" ")[0] for text in page.locator("#drawn .told").all_text_contents()}) == 1
@@ -453,7 +453,7 @@ def test_few_samples_are_drawn_within_bounds_and_a_long_list_is_searched(collect
     told = collection.estimate("quiet")
     assert told["margin_at_worst"] > 0.1
     margin = f"{told['margin_at_worst']:.2g}"
-    assert f"to +-{margin} at worst" in " ".join(told["notes"])
+    assert f"the margin of a share can be +-{margin}" in " ".join(told["notes"])
     assert abs(float(page.locator("#width").inner_text().strip("± %\u00a0")) / 100 - told["margin_at_worst"]) < 0.01
     for share in told["shares"]:
         row = page.locator("#rows li", has=page.get_by_text(share["outcome"], exact=True))
@@ -601,7 +601,7 @@ def test_pages_outlive_the_service_and_a_collection_that_goes_on(browser: Any, t
         live.goto(f"{collector.address}/")
         taking.goto(f"{collector.address}{TAKE_PART}")
         _counted(live, 0)
-        assert "Whoever was given a token" in live.locator("#trust").inner_text()
+        assert "People with a token" in live.locator("#trust").inner_text()
         taking.get_by_role("button", name="One more of yes").click()
         taking.locator("#draw").click()
         taking.wait_for_selector("#sample-card:not([hidden])")
@@ -638,7 +638,7 @@ def test_pages_outlive_the_service_and_a_collection_that_goes_on(browser: Any, t
         late.locator("#draw").click()
         late.locator("#token").fill(other)
         late.locator("#send").click()
-        until(late, "document.getElementById('send-problem').textContent.includes('has spoken in this round already')")
+        until(late, "document.getElementById('send-problem').textContent.includes('has taken part in this round')")
         _counted(live, 2)
         live.goto(f"{again.address}/?round=7")
         until(live, "document.getElementById('problem').textContent === 'Round is not a whole number from 1 to 1.'")

@@ -228,7 +228,7 @@ def test_forgetting_deletes_one_record_and_says_what_it_does_not_do(page: Any, s
         assert words in said
     kept = page.evaluate(STORED)
     page.evaluate("document.getElementById('forget').dispatchEvent(new Event('click'))")
-    assert page.locator("#device-problem").inner_text().startswith("Only the person forgets a record")
+    assert page.locator("#device-problem").inner_text().startswith("Only the person can delete a record")
     assert page.evaluate(STORED) == kept
     with page.expect_navigation():
         page.locator("#forget").click()

@@ -386,13 +386,13 @@ def test_words_are_texts_and_the_agreement_speaks_for_itself(visit: Any, surveys
     more = page.locator("#asked-rest").inner_text()
     assert listed[made["single"].id] in more
     assert made["single"].id in more
-    assert "No word of theirs is a part of the agreement" in more
+    assert "Their words are not part of the agreement" in more
     assert collector.send(one(made["single"], "ann", "car")).status == 200
     live = visit("single", path=LIVE)
     until(live, "document.querySelectorAll('#rows li').length === 5")
     assert live.locator("h1").inner_text() == ASKED["title"]
     assert {"By car (car)", "By train (train)", "bike"} <= set(live.locator("#rows .name").all_inner_texts())
-    assert "Whoever preferred not to say counts for every option" in live.locator("#meaning").inner_text()
+    assert "A person who preferred not to say counts for every option" in live.locator("#meaning").inner_text()
 
 
 @pytest.mark.slow

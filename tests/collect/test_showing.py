@@ -144,7 +144,7 @@ def test_a_person_sees_what_others_said_after_their_own_answer_or_never(browser:
         collector.stop()
     with running(tmp_path, "--show", "never", port=port, log="second.txt") as collector:
         page.goto(f"{collector.address}{LIVE}")
-        until(page, "document.getElementById('nothing').textContent.includes('shows no results here')")
+        until(page, "document.getElementById('nothing').textContent.includes('show no results here')")
         page.goto(f"{collector.address}{TAKE_PART}")
         page.wait_for_selector("#receipt-card:not([hidden])")
         assert page.locator("#live, #see").locator("visible=true").count() == 0

@@ -116,7 +116,7 @@ def test_one_report_leaves_of_one_length_and_the_coin_is_told(visit: Any, servic
     lengths, parts = set(), set()
     for declined in (False, True, False):
         page = visit(ASKED_OF)
-        assert "your randomised answer is about one of them" in page.locator("#coin").inner_text()
+        assert "Your randomised answer is about one part of the survey" in page.locator("#coin").inner_text()
         assert page.locator("#draw").is_disabled()
         assert page.locator("#draw-first").inner_text() == "Answer every question first; 4 are left."
         requests: list[Any] = []
@@ -139,7 +139,7 @@ def test_one_report_leaves_of_one_length_and_the_coin_is_told(visit: Any, servic
         page.wait_for_selector(RECEIPT_SHOWN)
         assert json.loads(page.locator("#request").text_content())["sample"] == str(report)
     assert len(lengths) == 1
-    assert all(part.startswith("The coin chose “") for part in parts)
+    assert all(part.startswith("The random choice was “") for part in parts)
     assert service.get(f"/estimate?agreement={ASKED_OF.id}").json["clients"] == before + 3
     live = visit(ASKED_OF, path=LIVE)
     until(live, "document.querySelectorAll('#answers h3').length === 5")
@@ -188,7 +188,7 @@ def test_a_survey_without_words_has_a_field_for_each_column_and_says_what_is_agr
     assert page.locator("#question legend").all_inner_texts() == ["mode", "minutes", "since", "stops"]
     assert page.locator("#question b").count() == 0
     facts = page.locator("#asked").inner_text()
-    assert "Eine öffentliche Münze wählt, worum es in Ihrer Meldung geht" in facts
+    assert "bestimmt, um welchen Teil der Umfrage es in Ihrer Meldung geht" in facts
     assert "mode × stops mit einer Wahrscheinlichkeit von" in facts
     assert "höchstens den Faktor 7,39" in facts
     page.locator("#question fieldset").nth(1).locator("input").first.fill("999")  # counts as the nearest end
@@ -201,7 +201,7 @@ def test_a_survey_without_words_has_a_field_for_each_column_and_says_what_is_agr
     page.locator("#send").click()
     page.wait_for_selector(RECEIPT_SHOWN)
     live = visit(ASKED_OF, path=LIVE)
-    until(live, "document.getElementById('meaning').textContent.includes('preferred not to say to a question')")
+    until(live, "document.getElementById('meaning').textContent.includes('preferred not to say counts for every')")
     assert live.locator("h1").inner_text() == ASKED["title"]
 
 
@@ -215,8 +215,8 @@ def test_an_answer_that_a_column_does_not_have_is_told_before_the_draw_and_to_no
     assert page.locator("#draw").is_enabled()
     parts = page.locator("#question fieldset")
     for place, good, wrong, allowed in (
-        (3, "2", ["7", "6", "-1", "1.5"], "enter a whole number from 0 to 5"),
-        (2, "2024-12-31", ["2025-01-01", "2023-12-31"], "enter a date from 2024-01-01 to 2024-12-31"),
+        (3, "2", ["7", "6", "-1", "1.5"], "Enter a whole number from 0 to 5"),
+        (2, "2024-12-31", ["2025-01-01", "2023-12-31"], "Enter a date from 2024-01-01 to 2024-12-31"),
     ):
         field, told = parts.nth(place).locator("input").first, parts.nth(place).locator("[role=status]")
         for each in wrong:

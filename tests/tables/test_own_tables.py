@@ -76,7 +76,7 @@ def _bounds(sampler: Any, weights: list[int]) -> tuple[list[int], list[int], lis
 
 def test_a_law_that_changes_for_public_clients_is_refused_before_the_draw(install: Install, secret: Path) -> None:
     agreement = Agreement.of(install(target="obscurity:Fickle")(Simplex(LABELS), epsilon=1.0))
-    with pytest.raises(DiscreetError, match="answers otherwise when it is asked again"):
+    with pytest.raises(DiscreetError, match="gives another result when it is called again"):
         drawn(agreement, secret)
     assert len(drawn(agreement, None)) == 200  # every run is a release of its own
 

@@ -24,7 +24,7 @@ function counted(place, count) {
   const counts = state.counts.slice();
   counts[place] = count;
   if (counts.some(Boolean)) change({ counts });
-  else say("problem", "A client without records holds nothing: leave one bar above 0.");
+  else say("problem", "A client needs at least one record. Leave one bar above 0.");
 }
 
 /** One bar was dragged to a share: the others keep their proportions, in counts that are fine enough. */
@@ -34,7 +34,7 @@ function dragged(place, share) {
   const finer = total < 500 ? Math.ceil(500 / total) : 1;
   const counts = state.counts.map((count) => count * finer);
   const others = counts.reduce((sum, count, other) => sum + (other === place ? 0 : count), 0);
-  if (!others) return say("problem", "This bar is all there is: raise another one first.");
+  if (!others) return say("problem", "This is the only bar above 0. Raise another one first.");
   counts[place] = Math.min(Math.round((others * Math.min(share, 0.99)) / (1 - Math.min(share, 0.99))), 1e9);
   return change({ counts });
 }
@@ -98,8 +98,8 @@ function show() {
   say("target-told", short(target));
   say("shown-name", NAMES[shown]);
   const strangers = draws.reduce((sum, count, place) => sum + (counts[place] ? 0 : count), 0);
-  say("draws-told", `Of 1,000 draws, ${strangers} name something this client never held.`);
-  by("curve").setAttribute("aria-label", `What the worst client pays (${MEASURES[measure]}) against epsilon: at ${epsilon.toFixed(2)} it is ${short(found["optimal-worst"])} for Q* and the linear mechanism, ${short(found["mollifier-worst"])} for the mollifier, ${short(found["designed-worst"])} for the designed one.`);
+  say("draws-told", `Of 1,000 draws, ${strangers} name an outcome that this client never had.`);
+  by("curve").setAttribute("aria-label", `What the worst client pays (${MEASURES[measure]}) against epsilon. At ${epsilon.toFixed(2)} it is ${short(found["optimal-worst"])} for Q* and the linear mechanism, ${short(found["mollifier-worst"])} for the mollifier, ${short(found["designed-worst"])} for the designed one.`);
   showGuide(found);
   for (const name of ["explore", "agreement"]) {
     by(`tab-${name}`).setAttribute("aria-selected", name === tab);
@@ -148,7 +148,7 @@ function flights() {
   by("aircraft").addEventListener("change", ({ target }) => {
     const counts = books.get(target.value.trim().toUpperCase());
     if (counts) change({ labels: zones, counts });
-    else say("problem", `${target.value} is none of the ${books.size.toLocaleString("en")} aircraft: choose one of the list, such as N725MQ.`);
+    else say("problem", `${target.value} is none of the ${books.size.toLocaleString("en")} aircraft. Choose one from the list, such as N725MQ.`);
   });
 }
 
@@ -158,14 +158,14 @@ async function open(files) {
   const beside = [...files].find(({ name }) => name.endsWith(".weights"));
   const file = [...files].find((each) => each !== beside) ?? beside;
   try {
-    for (const { size } of files) if (size > LARGEST_FILE) throw new Error("The file is larger than 64 MB: that is no agreement.");
+    for (const { size } of files) if (size > LARGEST_FILE) throw new Error("The file is larger than 64 MB, so it is not an agreement.");
     const weights = beside && (await beside.arrayBuffer());
     const agreement = Agreement.read(await file.arrayBuffer(), { weights });
-    if (agreement.survey) throw new Error("The agreement is on a survey of several columns, which this page does not explain yet.");
+    if (agreement.survey) throw new Error("The agreement is on a survey of several columns. This page does not explain surveys yet.");
     words.replaceChildren(
       ...told(asked(agreement)),
       element("dt", {}, "Its id"),
-      element("dd", {}, element("code", {}, agreement.id), " is computed from what it says: compare it with the one you were given."),
+      element("dd", {}, element("code", {}, agreement.id), " is computed from the content of the agreement. Compare it with the id that you were given."),
     );
     say("agreement-problem", "");
     by("agreement-name").textContent = file.name;

@@ -46,6 +46,6 @@ export function hashOf(state) {
 /** Labels and counts from pasted rows. What is none of these is said. */
 export function pasted(text) {
   const found = countsOf(text, MOST_OUTCOMES);
-  if (found.size < 2) throw new Error("There is one label only: with one outcome there is nothing to keep private.");
+  if (found.size < 2) throw new Error("There is only one label. With one outcome there is nothing to keep private.");
   return { labels: [...found.keys()], counts: [...found.values()] };
 }

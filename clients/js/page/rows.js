@@ -14,7 +14,7 @@ export function readRows(text) {
 /** How often each label comes, as a Map. What is neither of these is said, as are more than `most` labels. */
 export function countsOf(text, most) {
   const rows = readRows(text);
-  if (!rows.length) throw new Error("There is nothing to read: paste rows of a label and a count, or one record a row.");
+  if (!rows.length) throw new Error("There is nothing to read. Paste rows of a label and a count, or one record a row.");
   const without = rows.filter(({ count }) => count === undefined);
   if (without.length && without.length < rows.length / 2) {
     throw new Error(`Row ${rows.indexOf(without[0]) + 1} has no count: give every row one, or none.`);
@@ -24,11 +24,11 @@ export function countsOf(text, most) {
     const [label, count] = without.length ? [each.row.trim(), 1] : [each.label, each.count];
     if (!isCount(count)) throw new Error(`Row ${place + 1} has the count ${String(count).slice(0, 20)}: counts are whole numbers from 0 on.`);
     found.set(label, (found.get(label) ?? 0) + count);
-    if (found.size > most) throw new Error(`There are more than ${most.toLocaleString("en")} different labels: group them.`);
+    if (found.size > most) throw new Error(`There are more than ${most.toLocaleString("en")} different labels. Group them.`);
   });
   const counts = [...found.values()];
-  if (!counts.some(Boolean)) throw new Error("All counts are 0: a client without records holds nothing.");
-  if (!counts.every(isCount)) throw new Error("The counts add up to more than a thousand million: divide them.");
+  if (!counts.some(Boolean)) throw new Error("All counts are 0. A client needs at least one record.");
+  if (!counts.every(isCount)) throw new Error("The counts add up to more than a thousand million. Divide them.");
   return found;
 }
 

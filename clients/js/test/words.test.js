@@ -55,21 +55,21 @@ const TABLE = [
 
 /** What is said at a grade, and what may not be. */
 const SAID = {
-  Strong: "Somebody who was undecided stays far from sure: a doubt of at least @ remains. You can plausibly say that your sample came by chance.",
-  Moderate: "Somebody who was undecided can come to think one thing likely; a doubt of at least @ remains. You can say that your sample came by chance, but that is the less likely story.",
-  Weak: "Somebody who was undecided can become nearly sure: the doubt that remains may be as little as @. Few would believe that your sample came by chance.",
-  "Very weak": "Somebody who was undecided can become all but certain: the doubt that remains may be as little as @. Do not expect anybody to believe that your sample came by chance.",
-  "Hardly any privacy": "A sample can give away what you hold: the doubt that remains may be as little as @. Take part only with what you would publish.",
+  Strong: "Somebody who was undecided stays far from sure: a doubt of at least @ remains. You can plausibly say that chance produced your sample.",
+  Moderate: "Somebody who was undecided can come to think one thing likely. A doubt of at least @ remains. You can say that chance produced your sample, but others may find that less likely.",
+  Weak: "Somebody who was undecided can become nearly sure. The remaining doubt can be as small as @. Few people may believe that chance produced your sample.",
+  "Very weak": "Somebody who was undecided can become almost certain. The remaining doubt can be as small as @. Do not expect anybody to believe that chance produced your sample.",
+  "Hardly any privacy": "A sample can reveal your data. The remaining doubt can be as small as @. Take part only with data that you would publish.",
 };
 
 test("the sentences for epsilon 0.1 to 10 and 2 to 10,000 outcomes", () => {
   for (const [epsilon, size, grade, sure, doubt, floor, blind] of TABLE) {
     const said = asked(read({ epsilon, family: { kind: "simplex", size } })).map(([heading, text]) => [heading, text.replaceAll("\u00a0", " ")]);
     const words = Object.fromEntries(said);
-    assert.equal(words["How private that is"], `${grade}. ${SAID[grade].replace("@", doubt)}`);
+    assert.equal(words["How private this is"], `${grade}. ${SAID[grade].replace("@", doubt)}`);
     assert.ok(words["What can be learnt about you at most"].endsWith(`from 50 % sure to ${sure} sure.`), `${sure}`);
     assert.ok(words["What it can be"].endsWith(`with a chance of at least ${floor}.`));
-    assert.ok(words["How often it is chance alone"].startsWith(`With a chance of at least ${blind} a sample is drawn without looking at what you hold.`));
+    assert.ok(words["How often only chance decides"].startsWith(`With a chance of at least ${blind} a sample is drawn without using your data.`));
     const [e, true_floor] = [Math.exp(epsilon), 1 / (Math.exp(epsilon) + size - 1)];
     assert.ok(number(sure) >= (100 * e) / (1 + e) && number(sure) < 100);
     for (const [shown, exact] of [[doubt, 100 / (1 + e)], [floor, 100 * true_floor], [blind, 100 * size * true_floor]]) {
@@ -79,7 +79,7 @@ test("the sentences for epsilon 0.1 to 10 and 2 to 10,000 outcomes", () => {
     assert.doesNotMatch(all, /\b(100|0) %|usual|always say|deniable|nobody can tell/i);
     if (number(doubt) < 25) assert.doesNotMatch(all, /plausibly|strong/i);
     if (number(doubt) < 10) assert.doesNotMatch(all, /moderate|stays|can say/i);
-    if (number(blind) < 50) assert.doesNotMatch(all, /most samples say nothing/);
+    if (number(blind) < 50) assert.doesNotMatch(all, /most samples are independent/);
   }
   assert.ok(new Set(TABLE.map(([, , grade]) => grade)).size >= 4);
 });
@@ -149,16 +149,16 @@ test("rows that are no counts are entries, and none is refused", () => {
   assert.throws(() => countsOf("red, 3\ngreen, 2\nblue", 9), /Row 3 has no count/);
 });
 
-test("a report is said to name many outcomes, one of which is the person's, perhaps", () => {
+test("a report is said to name many outcomes, which may include the person's", () => {
   const towns = read({ mechanism: "reports", epsilon: 1, family: { kind: "simplex", size: 104 }, blocks: { kind: "affine", q: 107, t: 1, c: 28 } });
   const said = Object.fromEntries(asked(towns).map(([heading, text]) => [heading, text.replaceAll("\u00a0", " ")]));
   assert.match(said["What leaves your device"], /^One report, and /);
-  assert.match(said["What it can be"], /names about 27 outcomes at once, of 104: .* One of them is yours, perhaps: the report does not say which, or whether any is\./);
+  assert.match(said["What it can be"], /names about 27 outcomes at once, of 104: .* The named outcomes may include yours\. The report does not say which one is yours, or whether any is\./);
   // p_in = e^1 28/(107 + 28 (e^1 - 1)), p_out = (e^1 27 + 79) 28/106/(107 + 28 (e^1 - 1)), N/2^62 = 107/(107 + 28 (e^1 - 1))
   const { blind, inside, outside } = towns.reports.chances, all = 107 + 28 * Math.expm1(1);
   assert.ok(Math.abs(inside - (28 * Math.E) / all) < 1e-12 && Math.abs(blind - 107 / all) < 1e-12 && Math.abs(outside - (28 * ((27 * Math.E) + 79)) / 106 / all) < 1e-12);
   assert.match(said["How it is drawn"], /names it with a chance of 49.1 %, and any other outcome with a chance of 26 %/);
-  assert.match(said["How often it is chance alone"], /^With a chance of 68.9 % a report is drawn without looking/);
+  assert.match(said["How often only chance decides"], /^With a chance of 68.9 % a report is drawn without using your data/);
   const values = read({ mechanism: "reports", epsilon: 4, family: { kind: "simplex", size: 3 }, blocks: { kind: "values" } });
   assert.match(Object.fromEntries(asked(values))["What it can be"], /A report names one outcome, of 3: .* It may be yours, or any other\./);
 });

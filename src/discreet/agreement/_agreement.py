@@ -430,8 +430,8 @@ class Agreement:
             return self.check_round(given)
         if self.schedule is None:
             raise DiscreetError(
-                f"round = {str(given)!r} is not a number, and the agreement has no schedule, by which a date would be a round; give the "
-                "number, or make an agreement that says when its rounds are: schedule= (discreet agree --start DATE --every day)"
+                f"round = {str(given)!r} is not a number, and the agreement has no schedule of dates. Give the number of the round, or make "
+                "an agreement with a schedule: schedule= (discreet agree --start DATE --every day)"
             )
         day = read_day("round", given)
         number = self.schedule.number(day)
@@ -474,8 +474,8 @@ class Agreement:
         if self.joint is not None:
             raise DiscreetError(
                 f"agreement {self.id} is on {self.joint.samples} samples of each client drawn together, not on one; use "
-                "agreement.joint_sampler(), with Ledger.release(...) or `discreet sample` to release and population(agreement, samples=rows) "
-                "or `discreet estimate` to estimate, or agree on one sample of each client"
+                "agreement.joint_sampler(), or agree on one sample of each client. Release with Ledger.release(...) or `discreet sample`. "
+                "Estimate with population(agreement, samples=rows) or `discreet estimate`"
             )
         whole_family = self._agreed_or_given_family(family)
         if self.own is not None:

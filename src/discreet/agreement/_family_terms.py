@@ -316,8 +316,8 @@ class FamilyTerms(AnyFamilyTerms):
         if self.size <= _LARGEST_TRIED and _digest_of_uniform_weights(self.size) == self.weights:
             return self._make_band(np.ones(self.size))
         raise DiscreetError(
-            "the agreement holds a digest of its weights; pass the family it was made with, or keep the file of weights that was "
-            f"written with the agreement beside it, called as it is with {BESIDE} at the end"
+            "the agreement holds a digest of its weights; pass the family that it was made with. Or put the file of weights that was "
+            f"written with it beside it, under the agreement's name with {BESIDE} at the end"
         )
 
     def _with_checked_weights(self) -> Self:

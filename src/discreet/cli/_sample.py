@@ -264,8 +264,8 @@ def release_samples_of_table(
             refuse_given_options(local, "is for the local engine; Spark has settings of its own for that")
             if ledger is not None:
                 raise DiscreetError(
-                    "--ledger is for the local engine: Spark has no table of its own that a job can look up and append to as one "
-                    "step, so a job that is cut short could spend twice; run it locally (files may be larger than memory)"
+                    "--ledger is for the local engine. Spark cannot look up a table and append to it in one step, so an "
+                    "interrupted job could spend twice. Run it locally; files may be larger than memory"
                 )
             summary = sample_files(
                 source,

@@ -122,7 +122,7 @@ def share_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | No
     liars = f"Each {released[:-1]} that was not honest moved a share by at most"
     statistics = "".join(
         f"<dt>{_escape_html(each['name'].capitalize())}</dt><dd>{_statistic_html(each['estimate'])}; from {_statistic_html(each['low'])} to "
-        f"{_statistic_html(each['high'])}, {confidence} sure</dd>\n"
+        f"{_statistic_html(each['high'])}, at {confidence} confidence</dd>\n"
         for each in found["statistics"]
     )
     named = "Reports that name it" if released == "reports" else "Samples"
@@ -136,11 +136,11 @@ def share_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | No
         found,
         many=pluralise(found[released], released[:-1]),
         picture=_picture_description(found, ordered=ordered),
-        meaning=f"{meaning} An interval holds the true share {confidence} of the time.",
+        meaning=f"{meaning} An interval contains the true share in {confidence} of cases.",
         tables=tables,
         statistics=f"<dl>\n{statistics}</dl>" if statistics else "",
         asked=asked,
-        fact=("What liars can do", f"{liars} {_percent_text_rounded_up(found['liars']['one'])}."),
+        fact=("What dishonest participants can do", f"{liars} {_percent_text_rounded_up(found['liars']['one'])}."),
     )
 
 
@@ -187,7 +187,7 @@ def _fill_page_template(
 
 
 def _page_title(agreed: Agreement, found: Mapping[str, Any]) -> str:
-    return _escape_html(agreed.purpose or f"What these {_noun_for_releases(found)} tell")
+    return _escape_html(agreed.purpose or f"What these {_noun_for_releases(found)} show")
 
 
 def _privacy_promise_text(agreed: Agreement) -> str:
@@ -351,12 +351,12 @@ def _height_and_svg_of_bar_columns(shares: Sequence[Any], released: str) -> tupl
 
 
 _SURVEY_MEANING = (
-    "Each participant sent one report, which answers one of the questions. Which one was decided by a public coin. Shares of tables with "
-    "common columns agree, and those of a question add up to 100 %."
+    "Each participant sent one report, which is about one part of the survey. A public random choice selected the part. Shares of tables "
+    "with common columns agree, and those of a question add up to 100 %."
 )
 _PROOFS = (
     "Intervals of shares from the reports on one table are proved. Those from several tables, of means, sums and quantiles rest on Gaffke's "
-    "bound, a conjecture to which no counterexample is known. Intervals allow for chance, not for lies"
+    "bound, a conjecture to which no counterexample is known. Intervals cover chance, but no dishonest reports"
 )
 _QUESTION_GAP = 76  # of a picture, above the rows of a question
 
@@ -381,7 +381,7 @@ def survey_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | N
         found,
         many=pluralise(found["clients"], "report"),
         picture=_survey_picture_description(found),
-        meaning=f"{_SURVEY_MEANING} An interval holds the true number {confidence} of the time.",
+        meaning=f"{_SURVEY_MEANING} An interval contains the true number in {confidence} of cases.",
         tables="\n".join(map(_question_table_html, found["questions"])),
         statistics="",
         asked=asked,

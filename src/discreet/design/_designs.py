@@ -150,7 +150,7 @@ class LineDesign:
         if not self.is_certified:
             raise DiscreetError(
                 f"there is no certificate: clients[{self.estimated[0]}] has no distribution function, so its masses on the cells "
-                "and the bound are estimates; give a scipy.stats distribution, a Mixture or a Tabulated, or add information with "
+                "and the bound are estimates. Give a scipy.stats distribution, a Mixture or a Tabulated. Or state an error bound: "
                 "BoundedDensity(density, cdf=..., error=...) or BoundedDensity(density, lipschitz=...)"
             )
         return self.on_cells.certificate

@@ -166,9 +166,9 @@ class GaussianMixtures(_Mixtures):
         self._log_upper = self._log_mass_of_envelope()
         if self._log_upper > 700.0:
             raise ImpossibleError(
-                f"in dimension {self.dim} the class is too wide to be useful: c2 = e^{self._log_upper:.0f}, so every "
-                "epsilon-LDP sampler has nearly the largest possible worst-case divergence; use LaplaceMixtures or a "
-                "DensityBand around a public law, whose bounds need not grow with the dimension"
+                f"in dimension {self.dim} the class is too wide to be useful: with c2 = e^{self._log_upper:.0f}, every "
+                "epsilon-LDP sampler has nearly the largest possible worst-case divergence. Use LaplaceMixtures or a "
+                "DensityBand around a public law. Their bounds need not grow with the dimension"
             )
         self.bounds = normalised_bounds(0.0, 1.0, math.exp(self._log_upper))
 

@@ -426,8 +426,8 @@ class Rounds:
                 )
             if any(line[0] == _ROUND for line in notes.lines):
                 raise LedgerError(
-                    "rounds were released under this secret without a ledger, which would know nothing of them; make a new secret for the "
-                    "ledger, and a budget that is smaller by what those rounds have cost: what was spent stays spent"
+                    "rounds were released under this secret without a ledger, so a ledger would not count them. Make a new secret for the "
+                    "ledger. Subtract from its budget what those rounds have cost: what was spent stays spent"
                 )
             notes.add([_LEDGER, ledger])
 

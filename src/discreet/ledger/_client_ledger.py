@@ -470,8 +470,8 @@ def refuse_new_ledger_of_used_identity(ledger: str | Path, identity: str | Path)
     if os.path.lexists(identity) or os.path.lexists(f"{identity}{PASSING}"):
         raise LedgerError(
             f"ledger {ledger} is missing or empty, but its identity {identity} is there: this device has spent from that ledger. Restore "
-            f"{ledger} from a copy. To start anew on purpose remove {identity} as well: collectors will then count this device as another "
-            "one, and what it spent before stays spent"
+            f"{ledger} from a copy. To start anew on purpose, remove {identity} as well. Collectors will then count this device as another "
+            "one. What it spent before stays spent"
         )
 
 

@@ -323,9 +323,9 @@ class PopulationLedger:
                 if not self._to.is_same_collector_as(run.to):
                     where = "for nobody in particular" if run.to is None else f"for {run.to.address}"
                     raise LedgerError(
-                        f"round {asked.number} of agreement {asked.agreement[:12]}... was released {where} under this secret, and "
-                        f"{self._to.address} would be given the same samples; use another secret and ledger for another collector, with a "
-                        "budget that is smaller by what was spent here (what an earlier version sent it did not note: finish that with it)"
+                        f"round {asked.number} of agreement {asked.agreement[:12]}... was released {where} under this secret, so "
+                        f"{self._to.address} would be given the same samples. Use another secret and ledger for another collector. Subtract "
+                        "from its budget what was spent here. If an earlier version began to send this round, finish with that version"
                     )
             elif before.number == asked.number and self._to.is_already_answered_by(run.to, before.agreement):
                 raise LedgerError(

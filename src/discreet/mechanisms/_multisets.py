@@ -100,8 +100,8 @@ class Multisets:
             )
             raise DiscreetError(
                 f"samples = {self.samples} of {self.size:,} outcomes are {many} multisets; a joint draw allows at most "
-                f"{MOST_MULTISETS:,} of at most {MOST_TOGETHER} members: take fewer samples, or draw them one by one with a share of the "
-                "budget each, as release(p, size=...) does then"
+                f"{MOST_MULTISETS:,}, of at most {MOST_TOGETHER} members each. Take fewer samples. Or draw them one by one, each with a "
+                "share of the budget, as release(p, size=...) does in this case"
             )
 
     @staticmethod

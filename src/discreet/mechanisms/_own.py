@@ -343,8 +343,8 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         for name, one, other in zip(names, first, second, strict=True):
             if not np.array_equal(one, other):
                 raise DiscreetError(
-                    f"the law of {self.name!r} answers otherwise when it is asked again (for a public client: {name}), and a secret promises "
-                    "the same samples again; make the law a function of p, without randomness and memory, or leave the secret out"
+                    f"the law of {self.name!r} gives another result when it is called again (for a public client: {name}). Under a secret "
+                    "the samples must repeat. Make the law a function of p, without randomness and memory, or leave the secret out"
                 )
 
     def _refuse_law_failing_test_clients(self) -> None:

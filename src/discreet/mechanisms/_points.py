@@ -223,8 +223,7 @@ class NoAtoms(DensityAtoms):
 
     def _refuse_release(self) -> NoReturn:
         raise DiscreetError(
-            f"discretisation = {self.discretisation!r} only describes the output and releases nothing: privacy of a draw "
-            "from the density itself would "
-            "depend on the numerical integral of the client's function; release with discretisation=Cells(...) or "
+            f"discretisation = {self.discretisation!r} only describes the output and releases nothing. Privacy of a draw from the density "
+            "itself would depend on the numerical integral of the client's function. Release with discretisation=Cells(...) or "
             "discretisation=Points(...), which are private for every function"
         )

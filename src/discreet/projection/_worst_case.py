@@ -271,8 +271,8 @@ def _epsilon_reaching_risk(
         )
     if bounds.lower == 0.0 and math.isinf(f.at_zero) and math.isinf(risk_at(1.0)):
         raise ImpossibleError(
-            f"no epsilon reaches {f.name} = {target:g}: f(0) is infinite and the family holds laws with disjoint supports, "
-            "so every epsilon-LDP sampler has infinite risk; use a bounded divergence such as 'tv', or a Band with lower > 0"
+            f"no epsilon reaches {f.name} = {target:g}: every epsilon-LDP sampler has infinite risk, because f(0) is infinite "
+            "and the family contains laws with disjoint supports. Use a bounded divergence such as 'tv', or a Band with lower > 0"
         )
     if math.isfinite(identity_at):
         return _smallest_sufficient_float(risk_at, target, identity_at)

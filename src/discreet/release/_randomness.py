@@ -434,9 +434,9 @@ def _refuse_second_hard_link(path: str | Path, status: os.stat_result) -> None:
     if status.st_nlink > 1:
         folder = shlex.quote(os.path.dirname(os.path.realpath(path)))
         raise DiscreetError(
-            f"secret file {path} has {status.st_nlink} names (hard links), each with a record of rounds of its own; keep the one beside "
-            f"which NAME.rounds lies and remove the others (find {folder} -samefile {shlex.quote(str(path))}, then higher up); where two "
-            "have such a record, keep neither and make a new secret: discreet secret FILE"
+            f"secret file {path} has {status.st_nlink} names (hard links), each with its own record of rounds; keep the one beside "
+            f"which NAME.rounds lies and remove the others (find {folder} -samefile {shlex.quote(str(path))}, then in higher folders). "
+            "If two have such a record, keep neither, and make a new secret: discreet secret FILE"
         )
 
 

@@ -240,8 +240,8 @@ def sample_files(
         )
     if path.lower().endswith((*TEXTS, ".txt", ".gz")):
         raise DiscreetError(
-            f"the Spark engine reads Parquet, not {path}: what Spark reads from text is not what the local engine reads (quotes, spaces, "
-            "long rows, names that are not UTF-8), so clients would be others; convert it to Parquet, or use --engine local"
+            f"the Spark engine reads Parquet, not {path}. Spark reads text differently from the local engine (quotes, spaces, long rows, "
+            "names that are not UTF-8), so the clients would differ. Convert it to Parquet, or use --engine local"
         )
     path, output = _absolute_path(path), _absolute_path(output)
     if not _is_remote_path(output) and os.path.exists(output):

@@ -43,7 +43,7 @@ REFUSED_ROWS = [
     ("", "nothing to read"),
     ("red, 1\nblue, -2", "count -2: counts are whole"),
     ("red, 1\nblue, 0.5", "count 0.5"),
-    ("a\na", "one label only"),
+    ("a\na", "only one label"),
     ("a, 0\nb, 0", "All counts are 0"),
     ("\n".join(f"{place}, 1" for place in range(200)), "more than 120 different"),
     ("a, 1\nb, 2\nc", "Row 3 has no count"),
@@ -274,7 +274,7 @@ def test_a_step_of_the_guided_path_is_answered_by_hand_and_says_what_must_stay(o
     opened.keyboard.press("End")
     assert "more than is needed" in opened.locator("#guide-answer").text_content()
     opened.keyboard.press("Home")
-    assert "needs a larger one" in opened.locator("#guide-answer").text_content()
+    assert "Try a larger epsilon" in opened.locator("#guide-answer").text_content()
     opened.locator("#epsilon").fill("2.46")
     assert opened.locator("#guide-answer.solved").count() == 1
     opened.locator("#measure").select_option("kl")
@@ -322,7 +322,7 @@ def test_an_agreement_is_told_in_plain_words(opened: Any, tmp_path: Path) -> Non
         "12 samples, one each round",
         "\u2068red\u2069, \u2068grün\u2069, \u2068蓝\u2069, \u20684\u2069",
         "a factor of at most 1.11",
-        "50 % sure to",
+        "50\u00a0% sure to",
         "at most 3.33",  # e^1.2 = 3.3201
     ):
         assert said in words

@@ -99,7 +99,7 @@ def test_findings_say_who_wins_where(recorded: RecordedRun[SetAtBudget]) -> None
         with_errors(high, optimal=0.05, linear=0.06, subset=0.2),
     ]
     told = dict(population_findings(rows))
-    assert "in 1 of 3 cases (skewed at ε = 1)" in told["Where an oracle wins."]
+    assert "in 1 of 3 cases: skewed at ε = 1." in told["Where an oracle wins."]
     assert "0.321, unary encoding 0.111" in told["Where an oracle wins."]
     assert "closer in 2 of 3 cases" in told["Where a sample wins."]
     assert told["Where a sample wins."].endswith("Q* samples alone do both on skewed at ε = 4.")

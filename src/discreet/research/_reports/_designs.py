@@ -106,8 +106,9 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
     said = [
         (
             "The smallest mean.",
-            f"Of {len(found)} cases the design has a smaller mean than Q*, the linear mechanism, the mollifier and the best uniform floor "
-            f"in: {wins}." + (f" It does not on {titles_with_budgets_text(lost)}." if lost else ""),
+            "The design is compared with Q*, the linear mechanism, the mollifier and the best uniform floor. It has the smallest mean in "
+            f"this number of {len(found)} cases: {wins}."
+            + (f" It does not on {titles_with_budgets_text(lost)}." if lost else ""),
         ),
         (
             "Distance from the lower bound.",
@@ -209,7 +210,8 @@ def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
         said.append(
             (
                 "Where a design made elsewhere pays.",
-                f"Part of the gap between the best of Q*, mollifier and best uniform and the floor that is closed: {told}.",
+                "The gap lies between the floor and the best of Q*, mollifier and best uniform. The design closes this part of it: "
+                f"{told}.",
             )
         )
     if mixed:
@@ -220,11 +222,12 @@ def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
         said.append(("Where it depends.", f"{told}."))
     if fails:
         told = "; ".join(
-            f"{named[name]}: mean KL {min(one.means['elsewhere'] / min(one.means[safe] for safe in SAFE) for one in kinds[name]):.1f} to "
-            f"{max(one.means['elsewhere'] / min(one.means[safe] for safe in SAFE) for one in kinds[name]):.1f} times that of the best of them"
+            f"{named[name]}: {min(one.means['elsewhere'] / min(one.means[safe] for safe in SAFE) for one in kinds[name]):.1f} to "
+            f"{max(one.means['elsewhere'] / min(one.means[safe] for safe in SAFE) for one in kinds[name]):.1f} times"
             for name in fails
         )
-        said.append(("Where it stops paying.", f"{told}. Privacy is the same; only the mean is worse."))
+        worse = f"Mean KL, compared with the best of Q*, mollifier and best uniform: {told}."
+        said.append(("Where it stops paying.", f"{worse} Privacy is the same; only the mean is worse."))
     return said
 
 

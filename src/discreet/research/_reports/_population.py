@@ -233,8 +233,8 @@ def _oracle_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | N
     most = max(won, key=lambda contest: contest.error_ratio)
     return (
         "Where an oracle wins.",
-        f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases "
-        f"({titles_with_budgets_text([contest.row for contest in won])}). The difference is largest on {_set_at_budget_text(most.row)}: "
+        f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases: "
+        f"{titles_with_budgets_text([contest.row for contest in won])}. The difference is largest on {_set_at_budget_text(most.row)}: "
         f"{_contest_errors_text(most)}.",
     )
 
@@ -249,8 +249,8 @@ def _sample_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | N
         least = min(worth, key=lambda contest: contest.error_ratio)
         kinds = Counter(SHORT_LABELS[contest.best_sample] for contest in worth)
         said += (
-            f" In {len(worth)} of them it also beats the uniform distribution by a tenth or more "
-            f"({titles_with_budgets_text([contest.row for contest in worth])}). "
+            f" In {len(worth)} of them it also beats the uniform distribution by a tenth or more: "
+            f"{titles_with_budgets_text([contest.row for contest in worth])}. "
             f"The best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
             f"The difference is largest on {_set_at_budget_text(least.row)}: {_contest_errors_text(least)}."
         )
@@ -268,8 +268,8 @@ def _oracle_equals_sampler_finding(rows: Sequence[SetAtBudget]) -> Finding | Non
     starts = "; ".join(f"{those[0].title} ε ≥ {those[0].epsilon:g}" for those in rows_by_set(alike).values())
     return (
         "Where they are the same.",
-        f"If subset selection reports a single outcome, it is k-ary randomised response, which is the linear sampler ({starts}). From "
-        "there on the best oracle's report is a sample.",
+        "If subset selection reports a single outcome, it is k-ary randomised response. This is the linear sampler, so the best oracle's "
+        f"report is then a sample. It is the case from these budgets on: {starts}.",
     )
 
 
@@ -280,7 +280,7 @@ def _uninformative_finding(contests: Sequence[SampleOracleContest]) -> Finding |
     return (
         "Where samples hardly help.",
         f"In {len(idle)} cases no private estimate is at least a tenth closer than the uniform distribution, which needs no "
-        f"data ({titles_with_budgets_text(idle)}). A biased sample that is nearly uniform is then closer than a noisy oracle, "
+        f"data. They are {titles_with_budgets_text(idle)}. A biased sample that is nearly uniform is then closer than a noisy oracle, "
         f"but neither is informative.",
     )
 
@@ -292,14 +292,14 @@ def _sets_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[Se
 
 def _raw_sample_bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
     shown = sorted(_sets_nearest_budget(rows, 1.0), key=lambda row: row.bias["optimal"])
-    told = [
-        f"{row.bias['optimal']:.3f} of {mean_error(row, 'optimal', projected=False):.3f} on {row.title}"
+    least, most = (
+        (f"{row.bias['optimal']:.3f}", f"{mean_error(row, 'optimal', projected=False):.3f}", row.title)
         for row in (shown[0], shown[-1])
-    ]
+    )
     return (
         "Raw samples of Q* have a bias that no number of clients removes.",
-        f"At ε = {shown[0].epsilon:g} the bias is between {' and '.join(told)}, as a part of the total error. "
-        "With enough clients every unbiased estimate is better.",
+        f"At ε = {shown[0].epsilon:g} the smallest bias is {least[0]} of a total error of {least[1]}, on {least[2]}. The largest is "
+        f"{most[0]} of {most[1]}, on {most[2]}. With enough clients every unbiased estimate is better.",
     )
 
 
@@ -319,12 +319,14 @@ def _average_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     parts = []
     for f in ("tv", "kl", "hellinger"):
         best = Counter(min(SAMPLES, key=lambda name: row.realised[name][f].mean) for row in rows)
-        parts.append(f"{divergence_label(f)}: " + ", ".join(f"{SHORT_LABELS[name]} {best[name]}" for name in SAMPLES))
+        label = divergence_label(f)
+        counts = ", ".join(f"{SHORT_LABELS[name]} {best[name]}" for name in SAMPLES)
+        parts.append(f"{label[0].upper()}{label[1:]}: {counts}.")
     gain = max(rows, key=lambda row: row.realised["optimal"]["tv"].mean - row.realised["mollifier"]["tv"].mean)
     means = [gain.realised[name]["tv"].mean for name in ("mollifier", "optimal")]
     return (
         "The average client.",
-        f"In how many of {len(rows)} cases each mechanism has the smallest mean: {'; '.join(parts)}. The difference is largest on "
+        f"Each mechanism has the smallest mean in this number of {len(rows)} cases. {' '.join(parts)} The difference is largest on "
         f"{_set_at_budget_text(gain)}: mean TV {means[0]:.3f} (mollifier) against {means[1]:.3f} (Q*). Both boxes have the same ratio "
         f"e^ε. The box of Q* is chosen for clients with a single outcome, which gives the smallest worst case. For a client with "
         f"several outcomes a lower floor is better.",
@@ -342,9 +344,8 @@ def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
         for more, less in ((ours.mean, theirs.mean), (ours.median, theirs.median), (ours.worst, theirs.worst))
     )
     said = f"The largest TV of a client is smaller under Q* than under the mollifier in {len(rows) - len(behind)} of {len(rows)} cases"
-    said += (
-        f" (not on {titles_with_budgets_text(behind)}, whose worst client is not the worst possible)" if behind else ""
-    )
+    if behind:
+        said += f". It is not on {titles_with_budgets_text(behind)}, where the worst client is not the worst possible"
     worst = [most.realised[name]["tv"].worst for name in ("optimal", "mollifier")]
     return (
         "The worst client.",
@@ -358,7 +359,7 @@ def _own_outcomes_finding(rows: Sequence[SetAtBudget]) -> Finding:
     told = [f"{row.own['optimal']:.0%} on {row.title}" for row in (shown[0], shown[-1])]
     return (
         "A sample is a record; a support is not.",
-        f"At ε = {shown[0].epsilon:g} the outcome that Q* releases is one of the client's own with a probability between "
+        f"At ε = {shown[0].epsilon:g} Q* releases one of the client's own outcomes with a probability between "
         f"{' and '.join(told)}. "
         f"Single reports ({', '.join(REPORT_LABELS[name] for name in ORACLES)}) become data only after the curator has aggregated them.",
     )

@@ -91,8 +91,8 @@ def _source_of_foreign_table(table: Any) -> Source:
         reader = pa.RecordBatchReader.from_stream(table)
     except (pa.ArrowException, TypeError, ValueError, ImportError):  # the message may show values
         raise DiscreetError(
-            f"the {type(table).__name__} cannot be read as Arrow: a column holds values of several kinds, or of one that Arrow does not "
-            "know; make each column texts alone or numbers alone (of clients: whole numbers without a point, and no row that has none)"
+            f"the {type(table).__name__} cannot be read as Arrow: a column has values of several types, or of a type that Arrow does not "
+            "know. Make each column only texts or only numbers. A column of clients needs a value in every row; numbers must be integers"
         ) from None
     return _arrow_batch_source(f"the {type(table).__name__}", reader.schema, read_stream_batches(reader))
 
