@@ -30,7 +30,11 @@ from discreet import Simplex
 from discreet.errors import LargeEpsilonWarning, NotPrivateWarning
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.mechanisms import LinearSampler, ReportCounts, Reports, ReportSampler
-from discreet.mechanisms._reports._choice import best_subset_width_and_variance, choose_blocks, worst_variance
+from discreet.mechanisms._reports._choice import (
+    best_subset_width_and_variance,
+    choose_blocks,
+    share_variance_in_uniform_population,
+)
 from discreet.privacy import at_most_exp
 from discreet.release import Secret
 from discreet.tables import Kernel, Request, sample
@@ -56,7 +60,10 @@ TABLES = ((10, 1.0), (64, 0.5), (104, 4.0), (1000, 1.0), (100_000, 1.0), (1_000_
 def excess(size: int, bound: Fraction) -> float:
     """The variance of the blocks that are chosen over that of the best subset selection; e^epsilon is a rational."""
     blocks, growth = choose_blocks(size, bound), float(bound)
-    return worst_variance(size, blocks.points, blocks.width, growth) / best_subset_width_and_variance(size, growth)[1]
+    return (
+        share_variance_in_uniform_population(size, blocks.point_count, blocks.width, growth)
+        / best_subset_width_and_variance(size, growth)[1]
+    )
 
 
 def largest_excesses(sizes: Sequence[int], epsilons: Sequence[float]) -> list[tuple[float, int]]:
@@ -84,7 +91,8 @@ def variances(console: Console) -> None:
         table.add_column(f"epsilon {epsilon:g}", justify="right")
     for size in SIZES:
         values = [
-            worst_variance(size, size, 1, math.exp(e)) / best_subset_width_and_variance(size, math.exp(e))[1]
+            share_variance_in_uniform_population(size, size, 1, math.exp(e))
+            / best_subset_width_and_variance(size, math.exp(e))[1]
             for e in EPSILONS
         ]
         cells = [f"{excess(size, at_most_exp(e)):.4f} ({v:,.1f})" for e, v in zip(EPSILONS, values, strict=True)]

@@ -104,7 +104,9 @@ def amounts(console: Console) -> None:
             found = answer_survey(sampler, sampler.release_table({"x": x}, rng=rng))
             errors[name].append(found[0].law.estimate - truth[name])
         reports = by_cells.release_rows(np.minimum(x / 500.0 * CELLS, CELLS - 1).astype(np.int64), rng=rng)
-        values = np.bincount(reports.astype(np.int64), minlength=found_blocks.different) @ contributions / PEOPLE
+        values = (
+            np.bincount(reports.astype(np.int64), minlength=found_blocks.distinct_report_count) @ contributions / PEOPLE
+        )
         below = isotonic_regression(np.concatenate([[0.0], np.arange(1, CELLS) / CELLS + values, [1.0]])).x
         places = np.interp([0.5, 0.9], np.clip(below, 0.0, 1.0), np.linspace(0.0, 500.0, CELLS + 1))
         errors["cells"].append(places - truth["quantiles"])
@@ -159,7 +161,14 @@ def sums(console: Console) -> None:
                     f"{widths.max() / found.largest:.2f}",
                     f"{found.mean / found.least:.2f}",
                 )
-                row = (name, str(size), f"{epsilon:g}", f"{found.mean:.4g}", *ratios, str(found.blocks.different))
+                row = (
+                    name,
+                    str(size),
+                    f"{epsilon:g}",
+                    f"{found.mean:.4g}",
+                    *ratios,
+                    str(found.blocks.distinct_report_count),
+                )
                 table.add_row(*row, f"{seconds:.1f}")
     console.print(table)
 

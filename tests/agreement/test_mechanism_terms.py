@@ -59,7 +59,7 @@ def test_an_agreement_keeps_its_blocks_where_another_choice_would_be_made_today(
     assert found != ReportSampler(Simplex(20), epsilon=1.0)
     assert Agreement.of(found).id == agreed.id
     key = Secret(bytes(range(32))).run_key(agreed.id, 1, Question(value="v"))
-    assert found.check_reports([found.release_keyed(key, "x", [3], [1])]) < blocks.blocks
+    assert found.check_reports([found.release_keyed(key, "x", [3], [1])]) < blocks.block_count
     with pytest.raises(DiscreetError, match="belongs to agreement"):
         agreed.check_sampler(ReportSampler(Simplex(20), epsilon=1.0))
 

@@ -133,7 +133,7 @@ def test_a_certificate_of_reports_says_what_every_single_report_loses(size: int,
     sampler = ReportSampler(Simplex(size), epsilon=epsilon)
     found = certificate(sampler, agreement=Agreement.of(sampler))
     assert found.holds
-    assert found.total == 2**62 * sampler.blocks.blocks * sampler.blocks.width
+    assert found.total == 2**62 * sampler.blocks.block_count * sampler.blocks.width
     every = sampler.reports()
     for pair in {(0, 1), (0, size - 1), (size - 1, size // 2)}:
         if pair[0] == pair[1]:

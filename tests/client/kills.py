@@ -56,7 +56,7 @@ def take_part(address: str, path: Path, data: int, fatal: int | None, careless: 
             secret = Path(f"{path}.identity").read_bytes()
             path.unlink()
             os.unlink(f"{path}.identity")
-            with Ledger.create(path, Budget(epsilon=1.0)).binding() as binding:
+            with Ledger.create(path, Budget(epsilon=1.0)).locked_identity_binding() as binding:
                 binding.bind_identity(_identity_digest(parse_secret(secret, path)))
             Path(f"{path}.identity").write_bytes(secret)
             Path(f"{path}.identity").chmod(0o600)

@@ -353,12 +353,12 @@ def test_two_runs_at_once_under_two_agreements_speak_once(tmp_path: Path, secret
     told = said(200, offering(AGREED, agreement=second.id, agreements=rows))
     answer = said(200, {"counted": 10, "again": 0, "refused": []})
     books = PopulationLedger.create(tmp_path / "books", budget=5.0, secret=secret)
-    both, settle = threading.Barrier(2, timeout=60.0), PopulationLedger.settle
+    both, charge = threading.Barrier(2, timeout=60.0), PopulationLedger.charge_clients_once
     ends: list[object] = []
 
     def slowly(self: Any, *words: Any, **more: Any) -> Any:
         both.wait()
-        return settle(self, *words, **more)
+        return charge(self, *words, **more)
 
     def run(agreement: Agreement, address: str) -> None:
         try:
@@ -367,7 +367,7 @@ def test_two_runs_at_once_under_two_agreements_speak_once(tmp_path: Path, secret
             ends.append(str(error))
 
     with serving(replies(AGREED, collection=told, samples=answer)) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PopulationLedger, "settle", slowly)
+        patch.setattr(PopulationLedger, "charge_clients_once", slowly)
         threads = [threading.Thread(target=run, args=(each, server.address)) for each in (AGREED, second)]
         for thread in threads:
             thread.start()

@@ -21,14 +21,14 @@ from discreet.client._device_data import DeviceData
 from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget, Destination, Ledger, PopulationLedger
 from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
-from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, SingleOutcomes
 from discreet.tables import read_secret, sample, write_secret
 from tests.collect.running import running
 from tests.soaking import wide
 
 TOWNS = [f"town {number}" for number in range(64)]
 FAMILIES: list[BlockFamily] = [
-    Values(5),
+    SingleOutcomes(5),
     MaskedSubsets(6, 2),
     MaskedSubsets(64, 17),
     RankedSubsets(9, 3),
@@ -72,8 +72,8 @@ def test_a_report_is_counted_once_and_charged_once_however_often_it_is_sent(tmp_
 @pytest.mark.parametrize("blocks", FAMILIES, ids=lambda blocks: f"{blocks.name}-{blocks.size}")
 def test_bodies_of_all_reports_have_one_length(blocks: BlockFamily) -> None:
     sampler = sampler_of(blocks)
-    ranks = np.unique(np.linspace(0, blocks.blocks - 1, 200).astype(np.int64).clip(0, blocks.blocks - 1))
-    reports = [str(each) for each in blocks.report(ranks).tolist()]
+    ranks = np.unique(np.linspace(0, blocks.block_count - 1, 200).astype(np.int64).clip(0, blocks.block_count - 1))
+    reports = [str(each) for each in blocks.reports_of_ranks(ranks).tolist()]
     bodies = [sample_request_body("a" * 64, 1, "c", each, longest_sample_length(sampler)) for each in reports]
     assert len({len(body) for body in bodies}) == 1
     assert [json.loads(body)["sample"] for body in bodies] == reports
@@ -116,7 +116,7 @@ def test_a_device_takes_as_many_words_whichever_block_it_sends(monkeypatch: pyte
         reports.add(sampler.release_number(np.eye(20)[3]))
         asked.add(script.asked)
     assert asked == {4}
-    assert reports == {7, int(sampler.blocks.report_holding(np.array([3]), np.array([9]))[0])}
+    assert reports == {7, int(sampler.blocks.reports_holding_outcomes(np.array([3]), np.array([9]))[0])}
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_ledger_repeats_a_report_and_charges_it_once(tmp_path: Path) -> None:
         ledger.release(sampler, np.eye(64), agreement=agreement)
 
 
-@pytest.mark.parametrize("blocks", [each for each in FAMILIES if each.blocks < 10**5], ids=lambda each: each.name)
+@pytest.mark.parametrize("blocks", [each for each in FAMILIES if each.block_count < 10**5], ids=lambda each: each.name)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_the_profile_of_reports_bounds_every_pair_of_clients(blocks: BlockFamily, epsilon: float) -> None:
     """delta(e) = sum of (P(B) - e^e P'(B))_+ over reports, for two clients that hold one outcome each; alpha is w/K."""

@@ -28,7 +28,7 @@ from discreet.collect._store import Store
 from discreet.errors import StoreError
 from discreet.estimation import reported_population
 from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
-from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, SingleOutcomes
 from tests.collect.behaviour import DAY, agreed
 from tests.collect.running import one, running
 from tests.javascript.browser import chromium, new_context, until, watched
@@ -39,7 +39,7 @@ FAMILIES: list[BlockFamily] = [
     RankedSubsets(90, 3),
     AffineBlocks(104, 107, 1, 28),
     AffineBlocks(1000, 11, 3, 3),
-    Values(5),
+    SingleOutcomes(5),
 ]
 
 
@@ -81,7 +81,7 @@ def test_what_is_no_report_is_refused_and_nothing_is_counted(either_store: Store
     sampler = sampler_of(AffineBlocks(104, 107, 1, 28))
     agreement = Agreement.of(sampler)
     either_store.add(agreement)
-    for wrong in (sampler.blocks.blocks, -1):
+    for wrong in (sampler.blocks.block_count, -1):
         with pytest.raises(DiscreetError, match="no report"):
             either_store.count_arrivals(
                 agreement.id,
@@ -353,16 +353,16 @@ def test_reports_are_read_alike_from_json_and_from_every_type_of_arrow(blocks: B
         7,
         100,
         127,
-        blocks.blocks - 1,
-        blocks.blocks,
-        blocks.largest,
-        blocks.largest + 1,
+        blocks.block_count - 1,
+        blocks.block_count,
+        blocks.largest_report,
+        blocks.largest_report + 1,
         2**63,
         2**64 - 1,
     ]
-    numbers += blocks.report(np.arange(min(blocks.blocks, 50))).tolist()
+    numbers += blocks.reports_of_ranks(np.arange(min(blocks.block_count, 50))).tolist()
     numbers = [each for each in numbers if each < 2**64]
-    good = blocks.are_blocks(np.array(numbers, dtype=np.uint64)).tolist()
+    good = blocks.are_valid_reports(np.array(numbers, dtype=np.uint64)).tolist()
     found = read.stored_numbers_from_json([str(each) for each in numbers])
     assert [int(each) for each in found.view(np.uint64)] == [
         n if g else 2**64 - 1 for n, g in zip(numbers, good, strict=True)

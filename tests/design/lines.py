@@ -173,7 +173,7 @@ def random_clients(rng: np.random.Generator, cells: int) -> list[Client]:
     return found
 
 
-def best_floor(laws: Floats, weights: Floats, epsilon: float) -> Floats:
+def best_floor_for_mean(laws: Floats, weights: Floats, epsilon: float) -> Floats:
     """The floor m whose laws m <= q_j <= e^epsilon m have the least mean of |(p_j - q_j)_+|, by a linear programme in (m, q, excess)."""
     (n, k), growth = laws.shape, math.exp(epsilon)
     size = n * k
@@ -236,7 +236,7 @@ def compared(seed: int, most_cells: int = 512) -> Compared:
         masses = [one.masses(found.edges) for one in clients]
         weights = np.full(len(clients), 1.0 / len(clients))
         laws = np.array([[float(p) for p in law] for law in masses])
-        reached = cost(best_floor(laws, weights, epsilon), masses, weights, epsilon)
+        reached = cost(best_floor_for_mean(laws, weights, epsilon), masses, weights, epsilon)
         sharp = not any(isinstance(one.given, BoundedDensity) for one in clients)
         return Compared(found.bound, float(reached), mpmath.mpf(found.bound) > reached, sharp)
 

@@ -11,7 +11,7 @@ from discreet import Simplex, divergence
 from discreet._base.kernels import Code, use_only
 from discreet.design import design
 from discreet.design._compiled import CompiledSteps
-from discreet.design._floors import ExampleClients, as_examples
+from discreet.design._floors import ExampleClients, as_example_clients
 from discreet.design._interior import FloorBounds, InteriorPoint, PlainSteps
 from discreet.design._newton import Objective
 from tests.design.mechanisms import clients
@@ -24,7 +24,7 @@ def _examples(*, alike: bool) -> ExampleClients:
     """Clients of one outcome, of a few, and of all there are."""
     laws = np.vstack([clients(40, SIZE, 3), np.eye(SIZE)[:4], np.full((2, SIZE), 1.0 / SIZE)])
     weights = None if alike else np.random.default_rng(4).gamma(0.3, size=len(laws))
-    return as_examples(laws, weights, SIZE)
+    return as_example_clients(laws, weights, SIZE)
 
 
 @pytest.mark.parametrize("cautious", [True, False])
@@ -55,9 +55,9 @@ def test_a_step_is_the_same(name: str, alike: bool, cautious: bool, monkeypatch:
                 cautious=cautious,
             )
             for _ in range(6):
-                point.take_step(point.value)
+                point.take_step(point.mean_cost)
             multipliers = np.concatenate([block.multiplier for block in point.blocks])
-            found.append((len(point.blocks), point.value, point.gap, point.floor, multipliers))
+            found.append((len(point.blocks), point.mean_cost, point.gap, point.floor, multipliers))
     plain, compiled = found
     assert plain[0] == 1
     assert compiled[0] > 2

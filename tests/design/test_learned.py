@@ -9,12 +9,12 @@ import pytest
 
 import discreet as dc
 from discreet.design import Learned, concentration_law, learn
-from discreet.design._learned import judge_client_kinds
+from discreet.design._learned import check_client_kinds_on_held_out_samples
 from discreet.design._posterior import (
     Clusters,
     RoundCounts,
     draw_model_clients,
-    expected_agreement,
+    expected_chance_of_equal_draws,
     fit_posterior,
     softmax,
 )
@@ -185,7 +185,8 @@ def test_agreement_of_two_draws() -> None:
     laws = people(40_000, 6)
     told = concentration_law(laws).mean(axis=0)[1]
     spread = [
-        expected_agreement(MEAN, 6.0 * factor) for factor in np.exp(0.5 * np.random.default_rng(1).normal(size=4_000))
+        expected_chance_of_equal_draws(MEAN, 6.0 * factor)
+        for factor in np.exp(0.5 * np.random.default_rng(1).normal(size=4_000))
     ]
     assert told == pytest.approx(np.mean(spread), abs=0.01)
 
@@ -288,7 +289,7 @@ def test_clusters_have_the_mean_that_is_asked_for(groups: int) -> None:
     assert laws.sum(axis=1) == pytest.approx(np.ones(len(laws)))
     if groups == K:
         assert (laws.max(axis=1) == 1.0).all()
-        assert Clusters(K, K).mean_agreement(MEAN) == pytest.approx(1.0)
+        assert Clusters(K, K).mean_chance_of_equal_draws(MEAN) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -341,7 +342,7 @@ def test_held_out_samples_seldom_reject_the_truth(kind: Any) -> None:
         sampler = kind(FAMILY, epsilon=float(rng.choice([0.5, 1.0, 4.0])))
         laws = np.eye(K)[rng.choice(K, 1_500, p=rng.dirichlet(np.ones(K)))]
         rounds = [RoundCounts(sampler, counts(sampler, laws, seed).astype(float))]
-        found = judge_client_kinds(K, rounds, None, np.random.default_rng(seed))
+        found = check_client_kinds_on_held_out_samples(K, rounds, None, np.random.default_rng(seed))
         rejected += "of one value each" in found.rejected
         assert kind is dc.MollifierSampler or len(found.rejected) in (0, 3)
     assert rejected <= wide(3, 2)  # of 60 or 20 at level .01: more has a probability below .004
@@ -352,11 +353,14 @@ def test_held_out_samples_of_a_projection_or_bits_reject_point_masses() -> None:
     mollifier, linear = dc.MollifierSampler(FAMILY, epsilon=2.0), dc.LinearSampler(FAMILY, epsilon=2.0)
     two = dc.OptimalSampler(dc.Simplex(2), epsilon=2.0)
     released = RoundCounts(mollifier, counts(mollifier, people(8_000, 1, 20.0), 1).astype(float))
-    found = judge_client_kinds(K, [released], None, np.random.default_rng(0))
+    found = check_client_kinds_on_held_out_samples(K, [released], None, np.random.default_rng(0))
     assert "of one value each" in found.rejected
     assert "spread around a mean" not in found.rejected
     assert found.log_likelihood["of one value each"] < found.log_likelihood["spread around a mean"]
     plain = RoundCounts(linear, counts(linear, people(2_000, 2), 2).astype(float))
     bits = RoundCounts(two, counts(two, concentration_law(people(1_000, 3)), 3).astype(float))
-    assert judge_client_kinds(K, [plain], None, np.random.default_rng(0)).rejected == ()
-    assert "of one value each" in judge_client_kinds(K, [plain], bits, np.random.default_rng(0)).rejected
+    assert check_client_kinds_on_held_out_samples(K, [plain], None, np.random.default_rng(0)).rejected == ()
+    assert (
+        "of one value each"
+        in check_client_kinds_on_held_out_samples(K, [plain], bits, np.random.default_rng(0)).rejected
+    )

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize_scalar
 
 import discreet as dc
-from discreet.design._minimax import _bound_by_random_vertices
+from discreet.design._minimax import _minimax_lower_bound_by_random_vertices
 from discreet.errors import DiscreetError
 from discreet.families._bands_and_laws import vertices
 from tests.design.mechanisms import best_worst_tv
@@ -74,7 +74,7 @@ def test_some_vertices_stay_below_the_formula_where_it_is_exact(name: str) -> No
     band = dc.Band(np.repeat([1.0, 3.0], 8), lower=0.5, upper=1.5)
     exact = dc.OptimalSampler(dc.Band(np.repeat([1.0, 3.0], 4), lower=0.5, upper=1.5), epsilon=0.7).risk(name)
     assert exact.tight
-    below = _bound_by_random_vertices(band, 0.7, dc.divergence(name))
+    below = _minimax_lower_bound_by_random_vertices(band, 0.7, dc.divergence(name))
     assert 0.9 * exact.value < below <= exact.value * (1 + 1e-9)
 
 

@@ -33,7 +33,7 @@ def test_examples_that_teach_nothing_leave_the_optimal_sampler() -> None:
 def test_the_others_count_what_they_are_said_to() -> None:
     examples = np.array([[0.7, 0.3, 0.0, 0.0]] * 4)
     parts = (0.2, 0.1)
-    bare, smoothed = (Smoother(1.0, 0.0).design_with_parts(examples, one) for one in ((0.0, 0.0), parts))
+    bare, smoothed = (Smoother(1.0, 0.0).design_with_smoothing_parts(examples, one) for one in ((0.0, 0.0), parts))
     assert float(smoothed.worst("kl")) < float(bare.worst("kl"))
     groups = (examples, redraw_examples(examples, np.random.default_rng(0)), np.eye(4))
     mean = sum(
@@ -69,7 +69,7 @@ def test_sure_examples_are_counted_by_popularity_and_not_drawn() -> None:
     epsilon = 3.0
     popularity = (1.0 - STRAY) * examples.mean(axis=0) + STRAY / 4
     weights = (1.0 - MODEL) * examples.mean(axis=0) + MODEL * popularity + ANYBODY * math.exp(-epsilon)
-    found = Smoother(epsilon).model_design(examples)
+    found = Smoother(epsilon).design_for_model(examples)
     same = dc.design(dc.Simplex(4), epsilon=epsilon, clients=np.eye(4), weights=weights, keep=0.001)
     assert found.value == pytest.approx(same.value, rel=1e-6)
     np.testing.assert_allclose(found.sampler.output(np.eye(4)), same.sampler.output(np.eye(4)), rtol=1e-3)
@@ -84,7 +84,7 @@ def test_fewer_examples_than_e_to_the_epsilon_do_not_speak_for_themselves() -> N
     sampler = choice.sampler
     assert choice.smoothing.rule == "model"
     assert choice.smoothing.redrawn == MODEL
-    by_parts = Smoother(epsilon).design_with_parts(examples, (0.01, 0.0)).sampler
+    by_parts = Smoother(epsilon).design_with_smoothing_parts(examples, (0.01, 0.0)).sampler
     assert float(sampler.risk("kl")) < float(by_parts.risk("kl"))
     assert float(np.mean(dc.divergence("kl")(examples, sampler.output(examples)))) < float(
         np.mean(dc.divergence("kl")(examples, dc.OptimalSampler(dc.Simplex(6), epsilon=epsilon).output(examples)))
@@ -94,7 +94,7 @@ def test_fewer_examples_than_e_to_the_epsilon_do_not_speak_for_themselves() -> N
 def test_an_outcome_that_an_example_is_sure_of_has_at_least_half_of_the_largest_floor() -> None:
     examples = np.vstack([np.random.default_rng(1).dirichlet(np.full(5, 8.0), 60), np.eye(5)[:1]])
     epsilon = 8.0
-    served = Smoother(epsilon).halfway_sampler(examples).output(np.eye(5)[0])
+    served = Smoother(epsilon).sampler_of_halfway_floor(examples).output(np.eye(5)[0])
     best = dc.OptimalSampler(dc.Simplex(5), epsilon=epsilon).output(np.eye(5)[0])
     assert served[0] >= 0.5 * best[0]
 
@@ -150,7 +150,10 @@ def test_weights_count_as_repetitions_do() -> None:
     weights = np.repeat([3.0, 1.0], 15) / 60.0
     twice = np.vstack([np.repeat(laws[:15], 3, axis=0), laws[15:]])
     for parts in ((0.0, 0.0), (0.0, 0.1)):
-        weighted, repeated = smoother.design_with_parts(laws, parts, weights), smoother.design_with_parts(twice, parts)
+        weighted, repeated = (
+            smoother.design_with_smoothing_parts(laws, parts, weights),
+            smoother.design_with_smoothing_parts(twice, parts),
+        )
         assert weighted.value == pytest.approx(repeated.value, rel=1e-4)
 
 

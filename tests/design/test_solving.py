@@ -9,7 +9,7 @@ import pytest
 from discreet import DiscreetError, OptimalSampler, Simplex, divergence
 from discreet._base.kernels import Code, use_only
 from discreet.design import _solving as cuts, _solving as solving, design
-from discreet.design._floors import as_examples
+from discreet.design._floors import as_example_clients
 from discreet.design._interior import InteriorPoint
 from discreet.errors import WideBracketWarning
 from discreet.research import data
@@ -45,7 +45,7 @@ def test_the_aircraft_take_few_steps_at_every_epsilon(epsilon: float, most: int,
 def test_either_way_leads_to_the_same_floor(name: str, epsilon: float) -> None:
     """Clients of few outcomes, with weights over six orders of magnitude: each value is above the other's bound, within what is promised."""
     laws = clients(30, 12, 5)
-    examples = as_examples(laws, 10.0 ** np.random.default_rng(1).uniform(-6.0, 0.0, 30), 12)
+    examples = as_example_clients(laws, 10.0 ** np.random.default_rng(1).uniform(-6.0, 0.0, 30), 12)
     found = [
         solving._find_floor_by_interior_point(examples, divergence(name), epsilon, 0.01, None, cautious=cautious)
         for cautious in (True, False)
@@ -152,5 +152,5 @@ def test_steps_past_what_floats_hold_end_the_way(monkeypatch: pytest.MonkeyPatch
         self.y = math.nan
 
     monkeypatch.setattr(InteriorPoint, "take_step", broken)
-    examples = as_examples(clients(20, 6, 5), None, 6)
+    examples = as_example_clients(clients(20, 6, 5), None, 6)
     assert solving._find_floor_by_interior_point(examples, divergence("kl"), 1.0, 0.01, None, cautious=False) is None

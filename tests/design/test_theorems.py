@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from discreet import Band, MollifierSampler, OptimalSampler, Simplex, divergence
 from discreet.design import design
-from discreet.design._floors import AllowedFloors, DesignCertificate, as_examples
+from discreet.design._floors import AllowedFloors, DesignCertificate, as_example_clients
 from discreet.divergences._curves import curve_of_divergence
 from discreet.projection import Box
 from tests.design.mechanisms import best_mean_kl, best_mean_tv, clients
@@ -175,7 +175,7 @@ def test_any_multipliers_give_a_bound(name: str, seed: int, epsilon: float) -> N
     rng = np.random.default_rng(seed)
     k, n = int(rng.integers(2, 6)), int(rng.integers(1, 5))
     given_laws = clients(n, k, seed % 1000)
-    examples = as_examples(given_laws, None, k)
+    examples = as_example_clients(given_laws, None, k)
     multiplier = rng.normal(size=n) * 3.0
     if name == "tv":
         slope = rng.random(examples.mass.size)

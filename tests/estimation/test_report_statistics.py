@@ -20,13 +20,13 @@ from discreet.estimation._inference._statistics import (
     prefix_share_tests,
 )
 from discreet.mechanisms import ReportCounts, ReportSampler
-from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, SingleOutcomes
 from discreet.release._randomness import _SeededRandomness
 from tests.soaking import wide
 
 FAMILIES: list[BlockFamily] = [
-    Values(7),
-    Values(2),
+    SingleOutcomes(7),
+    SingleOutcomes(2),
     MaskedSubsets(9, 3),
     MaskedSubsets(6, 5),
     RankedSubsets(8, 4),
@@ -46,7 +46,7 @@ GRID: list[tuple[BlockFamily, float]] = [  # without padding, so that a set's su
             (AffineBlocks(49, 7, 2, 2), 1.0),
             (AffineBlocks(49, 7, 2, 1), 3.0),
             (AffineBlocks(31, 31, 1, 8), 1.0),
-            (Values(10), 3.0),
+            (SingleOutcomes(10), 3.0),
         ],
         [],
     ),
@@ -59,7 +59,7 @@ def sampler_of(blocks: BlockFamily, epsilon: float = 1.0) -> ReportSampler:
 
 def members(blocks: BlockFamily) -> np.ndarray:
     """Which outcomes each block holds."""
-    reports = blocks.report(np.arange(blocks.blocks))
+    reports = blocks.reports_of_ranks(np.arange(blocks.block_count))
     return blocks.holds(reports[:, None], np.arange(blocks.size)[None, :])
 
 
@@ -103,7 +103,7 @@ def test_the_tail_of_two_points_is_binomial_and_the_hull_lies_above_all_points()
 def law_of_total(sampler: ReportSampler, chosen: Sequence[int], clients: int, holders: int) -> np.ndarray:
     """The law of the number of pairs of a report and a member of the set that it holds; so many clients hold one for certain."""
     held, size = members(sampler.blocks)[:, list(chosen)].sum(axis=1), sampler.family.size
-    order = np.argsort(sampler.blocks.report(np.arange(sampler.blocks.blocks)))  # as `output` has them
+    order = np.argsort(sampler.blocks.reports_of_ranks(np.arange(sampler.blocks.block_count)))  # as `output` has them
     length = clients * sampler.blocks.width + 1
     product = np.ones(length // 2 + 1, dtype=np.complex128)
     for outcome, number in ((chosen[0], holders), (size - 1, clients - holders)):

@@ -12,7 +12,7 @@ from discreet.errors import DiscreetError
 from discreet.estimation import nearest_law, report_liars, reported_average, reported_population
 from discreet.estimation._shifts import block_overlap_range
 from discreet.mechanisms import ReportCounts, ReportSampler
-from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, SingleOutcomes
 from discreet.release._randomness import _SeededRandomness
 from tests.estimation.report_coverage import (
     CLIENTS,
@@ -175,11 +175,11 @@ def test_wrong_arguments_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "family",
-    [Values(5), MaskedSubsets(7, 3), RankedSubsets(8, 3), AffineBlocks(20, 5, 2, 2), AffineBlocks(9, 11, 1, 4)],
+    [SingleOutcomes(5), MaskedSubsets(7, 3), RankedSubsets(8, 3), AffineBlocks(20, 5, 2, 2), AffineBlocks(9, 11, 1, 4)],
     ids=str,
 )
 def test_overlaps_of_a_set_with_blocks_are_the_least_and_the_most(family: BlockFamily) -> None:
-    reports = family.report(np.arange(family.blocks))
+    reports = family.reports_of_ranks(np.arange(family.block_count))
     for size in range(1, family.size + 1):
         chosen = np.random.default_rng(size).choice(family.size, size=size, replace=False)
         each = family.holds(reports[:, None], chosen[None, :]).sum(axis=1)

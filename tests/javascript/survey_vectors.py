@@ -19,7 +19,7 @@ import numpy as np
 import discreet as dc
 from discreet.agreement import Agreement, Schedule
 from discreet.mechanisms import AffineBlocks, BlockFamily, choose_blocks
-from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, SingleOutcomes
 from discreet.release import RunKey, client_message, keyed_words, next_below
 from discreet.release._lattice import TOTAL
 from discreet.release._randomness import rejection_limit
@@ -176,7 +176,7 @@ def _blocks(size: int, rng: np.random.Generator) -> BlockFamily:
         try:
             match rng.integers(5):
                 case 0:
-                    return Values(size)
+                    return SingleOutcomes(size)
                 case 1:
                     return MaskedSubsets(size, int(rng.integers(1, max(size, 2))))
                 case 2:
@@ -261,7 +261,10 @@ def _words(sampler: SurveySampler, total: int, rng: np.random.Generator) -> list
     weight, first = sampler.uniform_weights[place], ends[place - 1] if place else 0
     coin = int(rng.choice(np.array([first, ends[place] - 1, rng.integers(first, ends[place])])))
     whole = 2 * sampler.survey.columns[part.projection.column].size if isinstance(part.projection, NumberPoint) else 1
-    bounds = [rejection_limit(bound) for bound in (part.blocks.blocks, part.blocks.holding, max(total, 1), whole)]
+    bounds = [
+        rejection_limit(bound)
+        for bound in (part.blocks.block_count, part.blocks.blocks_per_point, max(total, 1), whole)
+    ]
     near = [each for edge in (0, TOTAL, *bounds) for each in (edge - 1, edge) if 0 <= each < TOTAL]
     chosen = [int(rng.choice(near)) if rng.random() < 0.5 else int(rng.integers(0, TOTAL)) for _ in range(98)]
     uniform = [max(weight - 1, 0), min(weight, TOTAL - 1), int(rng.integers(0, TOTAL)), TOTAL - 1][rng.integers(4)]
@@ -280,9 +283,11 @@ def survey_report_of(sampler: SurveySampler, rows: list[int], counts: list[int],
         return np.array([next_below(left, bound) for _ in range(count)])
 
     if not own or not rows:
-        return sampler._offsets[place] + int(part.blocks.report(below(part.blocks.blocks, 1))[0])
+        return sampler._offsets[place] + int(part.blocks.reports_of_ranks(below(part.blocks.block_count, 1))[0])
     common = math.gcd(*sums.values())
     numbers = [number // common for number in sums.values()]
     row = list(sums)[bisect_right(list(accumulate(numbers)), int(below(sum(numbers), 1)[0]))]
     outcome = part.projection.draw_outcomes(sampler.survey.columns, np.array([row]), below)
-    return sampler._offsets[place] + int(part.blocks.report_holding(outcome, below(part.blocks.holding, 1))[0])
+    return sampler._offsets[place] + int(
+        part.blocks.reports_holding_outcomes(outcome, below(part.blocks.blocks_per_point, 1))[0]
+    )

@@ -30,7 +30,7 @@ import discreet as dc
 from discreet import release
 from discreet.agreement import Agreement
 from discreet.mechanisms import MECHANISMS, AffineBlocks, BlockFamily, ReportSampler
-from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, SingleOutcomes
 from discreet.release import RunKey, client_message, keyed_words, next_below
 from discreet.release._client_draws import _outcomes_beyond_shared_part, plan_of_lattice
 from discreet.release._lattice import TOTAL
@@ -305,8 +305,8 @@ _BLOCKS: list[BlockFamily] = [
     RankedSubsets(3, 2),
     RankedSubsets(65, 32),
     RankedSubsets(2_000_000, 2),
-    Values(1),
-    Values(2**32),
+    SingleOutcomes(1),
+    SingleOutcomes(2**32),
 ]
 
 
@@ -350,7 +350,7 @@ def _report_case(sampler: ReportSampler, rng: np.random.Generator) -> dict[str, 
         assert report == report_of(sampler, outcomes, counts, words)
     else:
         weight, total = sampler.uniform_weight, sum(counts) // math.gcd(*counts)
-        edges = [rejection_limit(bound) for bound in (blocks.blocks, total, blocks.holding)]
+        edges = [rejection_limit(bound) for bound in (blocks.block_count, total, blocks.blocks_per_point)]
         near = [0, TOTAL - 1, weight, *edges, *(edge - 1 for edge in (weight, *edges))]
         chosen = [each for each in near if 0 <= each < TOTAL]
         words = [int(rng.choice(chosen)) if rng.random() < 0.7 else int(rng.integers(0, TOTAL)) for _ in range(100)]
@@ -369,11 +369,11 @@ def report_of(sampler: ReportSampler, outcomes: list[int], counts: list[int], wo
     """The report that given words give, as `ReportSampler.release_keyed` takes them."""
     blocks, left, common = sampler.blocks, iter(words), math.gcd(*counts)
     if next(left) < sampler.uniform_weight:
-        return int(blocks.report(np.array([next_below(left, blocks.blocks)]))[0])
+        return int(blocks.reports_of_ranks(np.array([next_below(left, blocks.block_count)]))[0])
     place = next_below(left, sum(counts) // common)
     outcome = outcomes[int(np.searchsorted(np.cumsum(counts) // common, place, side="right"))]
-    rank = next_below(left, blocks.holding)
-    return int(blocks.report_holding(np.array([outcome]), np.array([rank]))[0])
+    rank = next_below(left, blocks.blocks_per_point)
+    return int(blocks.reports_holding_outcomes(np.array([outcome]), np.array([rank]))[0])
 
 
 def spellings() -> list[str]:

@@ -44,7 +44,7 @@ def settle_until_killed(folder: Path, secret: Secret, pipe: int, seed: int, care
         drawn = chosen.integers(0, 2**31, clients.size)
         if careless:
             publish(pipe, clients, asked.number, drawn)
-        found = ledger.settle(
+        found = ledger.charge_clients_once(
             asked, ClientDigests(clients * np.uint64(977), clients), drawn, NO_CELLS, over_budget="drop"
         )
         publish(pipe, clients[found.kept], asked.number, found.outcomes[found.kept])

@@ -53,7 +53,7 @@ def names(clients: list[int]) -> ClientDigests:
 def settle(ledger: PopulationLedger, clients: list[int], drawn: int, what: Round, **how: Any) -> dict[int, int]:
     """Client -> sample, where `drawn` plus the client's number was drawn for each."""
     outcomes = np.array(clients, dtype=np.int64) + drawn
-    found = ledger.settle(what, names(clients), outcomes, NO_CELLS, **how)
+    found = ledger.charge_clients_once(what, names(clients), outcomes, NO_CELLS, **how)
     return {client: int(found.outcomes[place]) for place, client in enumerate(clients) if found.kept[place]}
 
 
@@ -70,8 +70,8 @@ def test_a_repeated_round_gives_the_stored_samples_to_fewer_clients_and_to_more(
 
 def test_places_within_cells_are_recalled_too(ledger: PopulationLedger) -> None:
     clients = names([5, 6, 4])
-    first = ledger.settle(asked(), clients, np.array([1, 2, 3]), np.array([0.25, 0.5, 0.75]))
-    second = ledger.settle(asked(), clients.select_clients([2, 0]), np.array([9, 9]), np.array([0.0, 0.0]))
+    first = ledger.charge_clients_once(asked(), clients, np.array([1, 2, 3]), np.array([0.25, 0.5, 0.75]))
+    second = ledger.charge_clients_once(asked(), clients.select_clients([2, 0]), np.array([9, 9]), np.array([0.0, 0.0]))
     assert first.within.tolist() == [0.25, 0.5, 0.75]
     assert (second.outcomes.tolist(), second.within.tolist()) == ([3, 1], [0.75, 0.25])
 
@@ -94,7 +94,7 @@ def test_clients_over_budget_stop_the_run_or_are_left_out_and_counted(ledger: Po
     assert "nothing was charged" in str(caught.value)
     assert len(read_budget_and_runs(ledger.folder)[1]) == 2
     assert settle(ledger, [1, 2, 3, 4], 50, asked(3), over_budget="drop") == {1: 51, 3: 53, 4: 54}
-    found = ledger.settle(asked(4), names([1, 2, 3, 4]), np.arange(4), NO_CELLS, over_budget="drop")
+    found = ledger.charge_clients_once(asked(4), names([1, 2, 3, 4]), np.arange(4), NO_CELLS, over_budget="drop")
     assert (found.kept.tolist(), found.over_budget, found.known) == ([False, False, False, True], 3, 0)
     assert settle(ledger, [1, 2], 99, asked(1)) == {1: 1, 2: 2}  # what is paid for stays available
     with pytest.raises(DiscreetError, match="over_budget = 'x' is not one of refuse, drop"):
@@ -369,7 +369,7 @@ def test_killing_would_find_a_run_that_publishes_before_it_is_charged() -> None:
 
 
 def test_no_clients_are_nothing_to_settle(ledger: PopulationLedger) -> None:
-    found = ledger.settle(asked(), names([]), np.empty(0, dtype=np.int64), NO_CELLS)
+    found = ledger.charge_clients_once(asked(), names([]), np.empty(0, dtype=np.int64), NO_CELLS)
     assert isinstance(found, Settlement)
     assert found.kept.size == 0
     assert read_budget_and_runs(ledger.folder)[1] == []

@@ -14,7 +14,7 @@ from discreet.mechanisms._reports._blocks import (
     BlockFamily,
     MaskedSubsets,
     RankedSubsets,
-    Values,
+    SingleOutcomes,
     is_prime,
 )
 from discreet.release import TOTAL, _client_draws_compiled as sparse, keyed_words
@@ -33,7 +33,7 @@ def largest_prime(below: int) -> int:
 LARGE = largest_prime(1 << 31)  # whose blocks number just below 2^62
 MANY = next(q for q in range(1_797_000_000, 1_798_000_000) if is_prime(q))  # a third of the words are drawn anew
 EDGES: list[BlockFamily] = [
-    Values(1), Values(2), Values(2**32 - 4),
+    SingleOutcomes(1), SingleOutcomes(2), SingleOutcomes(2**32 - 4),
     MaskedSubsets(2, 1), MaskedSubsets(64, 1), MaskedSubsets(64, 32), MaskedSubsets(64, 63), MaskedSubsets(63, 31),
     RankedSubsets(3, 1), RankedSubsets(3, 2), RankedSubsets(70, 69), RankedSubsets(100_000, 3), RankedSubsets(2_000, 6),
     AffineBlocks(LARGE, LARGE, 1, 1), AffineBlocks(LARGE, LARGE, 1, LARGE - 1), AffineBlocks(30, MANY, 1, MANY // 4),
@@ -76,7 +76,7 @@ def drawn(
     digest, problem = np.full(DIGEST_WORDS if words else 0, 2**63 + 5, np.uint64), np.zeros(2, np.int64)
     found = DrawnArrays(low, order, high, digest, problem)
     if compiled:
-        bad = sparse.draw(sampler.plan, clients, sparse.draw_state(KEY), first, last, *found)
+        bad = sparse.draw(sampler.draw_plan, clients, sparse.draw_state(KEY), first, last, *found)
     else:
         bad = ReportDrawing(sampler, KEY).draw_rows_in_numpy(clients, first, last, found)
     if bad >= 0:
@@ -116,7 +116,7 @@ def columns(lists: list[list[int]], counts: list[int]) -> ClientColumns:
 @pytest.mark.parametrize("code", [True, False])
 def test_the_first_client_that_cannot_report_is_the_one_refused(code: bool) -> None:
     """Whatever the reasons: too many records of the first, a negative count of the second; and the other way round."""
-    sampler, many, negative = sampler_with(Values(2), 1.0), [1, TOTAL], [0, -1]
+    sampler, many, negative = sampler_with(SingleOutcomes(2), 1.0), [1, TOTAL], [0, -1]
     for counts, why in (((many, negative), REFUSED_TOO_MANY), ((negative, many), REFUSED_NEGATIVE)):
         both = columns([[0, 1], [0, 1]], [count for client in counts for count in client])
         bad, (_, problem) = drawn(sampler, both, 0, 2, compiled=code)

@@ -68,13 +68,14 @@ def test_every_list_of_blocks_is_private_in_rationals_and_without_bias(matrix: F
     bound, size = at_most_exp(epsilon), matrix.shape[1]
     found = optimise_blocks(matrix, bound).blocks
     chosen = sampler_of(matrix, epsilon)
-    beta = Fraction(found.blocks) / (found.blocks + (bound - 1) * found.holding)
+    beta = Fraction(found.block_count) / (found.block_count + (bound - 1) * found.blocks_per_point)
     totals = [Fraction(0)] * size
     expected = np.zeros((size, len(matrix)))
     values = found.unbiased_values(matrix, float(bound - 1))
     for place, (mask, copies) in enumerate(zip(found.masks, found.copies, strict=True)):
         law = [
-            copies * (beta / found.blocks + (1 - beta) * (mask >> x & 1) / Fraction(found.holding)) for x in range(size)
+            copies * (beta / found.block_count + (1 - beta) * (mask >> x & 1) / Fraction(found.blocks_per_point))
+            for x in range(size)
         ]
         assert max(law) <= bound * min(law)
         for x, probability in enumerate(law):
@@ -198,7 +199,7 @@ def test_known_sums_gain_what_they_can(matrix: Floats, epsilon: float, times: fl
     present = _sum_variances(matrix, best_blocks_for_size(size, bound), float(bound))
     assert present.max() >= times * found.largest
     assert found.mean <= over * found.least
-    assert found.blocks.different <= 360
+    assert found.blocks.distinct_report_count <= 360
 
 
 @pytest.mark.slow
@@ -208,7 +209,7 @@ def test_many_outcomes_gain_more(size: int) -> None:
     found = optimise_blocks(prefixes(size), bound)
     present = _sum_variances(prefixes(size), best_blocks_for_size(size, bound), float(bound))
     assert present.mean() >= 4.8 * found.mean
-    assert found.blocks.different <= 1400
+    assert found.blocks.distinct_report_count <= 1400
     assert found.mean <= 1.25 * found.least
 
 
@@ -234,11 +235,16 @@ def test_reports_are_drawn_with_their_probabilities_from_entropy_and_from_a_secr
 
 def test_ranks_are_mapped_to_blocks_by_their_copies() -> None:
     blocks = WeightedBlocks(3, (0b001, 0b010, 0b011, 0b100, 0b111), (1, 1, 2, 3, 4))
-    assert (blocks.blocks, blocks.holding, blocks.largest, blocks.different) == (11, 7, 4, 5)
-    assert blocks.report(np.arange(11)).tolist() == [0, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4]
+    assert (blocks.block_count, blocks.blocks_per_point, blocks.largest_report, blocks.distinct_report_count) == (
+        11,
+        7,
+        4,
+        5,
+    )
+    assert blocks.reports_of_ranks(np.arange(11)).tolist() == [0, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4]
     for x, listed in enumerate(([0, 2, 2, 4, 4, 4, 4], [1, 2, 2, 4, 4, 4, 4], [3, 3, 3, 4, 4, 4, 4])):
-        assert blocks.report_holding(np.full(7, x), np.arange(7)).tolist() == listed
-    assert blocks.copies_of(blocks.every_report()).tolist() == [1, 1, 2, 3, 4]
+        assert blocks.reports_holding_outcomes(np.full(7, x), np.arange(7)).tolist() == listed
+    assert blocks.rank_counts_of_reports(blocks.every_report()).tolist() == [1, 1, 2, 3, 4]
     held = blocks.holds(blocks.every_report()[:, None], np.arange(3)[None, :])
     assert (
         held.tolist()

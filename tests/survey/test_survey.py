@@ -262,10 +262,10 @@ def test_a_mean_is_as_good_as_the_best_known(epsilon: float) -> None:
 @pytest.mark.parametrize(("size", "width"), [(2, 1), (3, 1), (5, 4), (24, 17)])
 def test_windows_are_unbiased_and_have_the_stated_variance(size: int, width: int) -> None:
     windows, growth = Windows(size, width), Fraction(7, 2)
-    beta = Fraction(windows.blocks) / (windows.blocks + (growth - 1) * width)
+    beta = Fraction(windows.block_count) / (windows.block_count + (growth - 1) * width)
     values = windows.unbiased_report_values(float(beta))
     for point in range(size):
-        law = np.full(windows.blocks, float(beta) / windows.blocks)
+        law = np.full(windows.block_count, float(beta) / windows.block_count)
         law[point : point + width] += float(1 - beta) / width
         place = point / (size - 1)
         assert law @ values == pytest.approx(place, abs=1e-12)

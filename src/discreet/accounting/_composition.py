@@ -157,7 +157,9 @@ def loss_of_two_releases(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss
     masses = _increase_by_rounding_error(np.multiply.outer(first.masses, second.masses).ravel(), 1)
     order = np.argsort(values, kind="stable")
     attained = first.attained and second.attained
-    both = PrivacyLoss(values[order], masses[order], attained, probability_of_either(first.certain, second.certain))
+    both = PrivacyLoss(
+        values[order], masses[order], attained, probability_of_either_event(first.certain, second.certain)
+    )
     return _coarsen_loss(both, MOST_KEPT)
 
 
@@ -190,7 +192,7 @@ def loss_of_repeated_release(loss: PrivacyLoss, count: int) -> PrivacyLoss:
         loss = loss_of_two_releases(loss, loss)
 
 
-def probability_of_either(first: float, second: float) -> float:
+def probability_of_either_event(first: float, second: float) -> float:
     """The probability of at least one of two independent events, rounded up."""
     return min(1.0, (first + second * (1.0 - first)) * ROUNDED_UP)
 

@@ -241,7 +241,8 @@ def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> floa
     below = clones.cdf(np.append(starts[1:] - 1, others))
     chances = np.diff(below, prepend=clones.cdf(low - 1))
     found = math.fsum(
-        chance * _delta_given_clones(profile, int(number), beta) for number, chance in zip(starts, chances, strict=True)
+        chance * _shuffled_delta_given_clone_count(profile, int(number), beta)
+        for number, chance in zip(starts, chances, strict=True)
     )
     return min(local, found * (1.0 + _SHUFFLING_ERROR) + 2.0 * _TAIL)
 
@@ -277,7 +278,7 @@ def shuffled_epsilon(profile: BoxProfile, *, clients: int, delta: float) -> floa
     return min(found, profile.epsilon)
 
 
-def _delta_given_clones(profile: BoxProfile, clones: int, beta: float) -> float:
+def _shuffled_delta_given_clone_count(profile: BoxProfile, clones: int, beta: float) -> float:
     """The delta given M. At (x, s - x, N - s), N = M + 1, the probability is
 
         Binomial(N, 2c e^eps)(s)  Binomial(s, 1/2)(x)  (A x + B (s - x) + Z (N - s)) e^(-eps)/N

@@ -105,7 +105,7 @@ def _read_terms_of_field(name: str, terms: Any) -> AgreementTerms:
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "privacy": read_privacy,
-    "reference": lambda terms: ReferenceTerms.read_listed(terms),
+    "reference": lambda terms: ReferenceTerms.read_with_listed_reference(terms),
     "other": require_outcome_number,
     **{name: partial(_read_terms_of_field, name) for name in _TERMS},
 }
@@ -170,7 +170,7 @@ class Agreement:
         if self.survey is None and self.own is None:
             check_mechanism(self.mechanism)
         if self.other is not None:
-            object.__setattr__(self, "other", self.family.check_other(self.other))
+            object.__setattr__(self, "other", self.family.require_other_outcome_number(self.other))
         for name, sampler in _ONLY_FOR.items():
             if getattr(self, name) is not None and self.mechanism != sampler.name:
                 raise DiscreetError(f"{name} has no meaning for the mechanism {self.mechanism}; leave it out")

@@ -158,7 +158,7 @@ class ContinuousTerms(AnyFamilyTerms):
         """The terms as a file lists them, with the table if it is known and small enough."""
         return self.document if self.table is None else {**self.document, **density_table_fields(self.table)}
 
-    def check_other(self, number: Any) -> int:
+    def require_other_outcome_number(self, number: Any) -> int:
         """Raise an error: values outside become the nearest end."""
         require_outcome_number(number)
         raise DiscreetError(OTHER_ON_INTERVAL)
@@ -209,7 +209,7 @@ def _atoms_as_json_object(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
 def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> ContinuousTerms:
     """The terms in a document of that version; an error names the first wrong field."""
     kind, dim = fields["kind"], check_count("family.dim", fields["dim"])
-    atoms, box = _parse_atoms(fields["atoms"]), _parse_box(fields.get("box"), dim)
+    atoms, box = _parse_released_atoms(fields["atoms"]), _parse_density_box(fields.get("box"), dim)
     if kind in MIXTURES:
         radius = POSITIVE.check("family.radius", fields.get("radius"))
         scale = POSITIVE.check("family.scale", fields.get("scale"))
@@ -224,7 +224,7 @@ def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Con
     return ContinuousTerms(kind, dim, atoms, None, None, box, lower, upper, stated, everybody, table, version)
 
 
-def _parse_atoms(atoms: Any) -> dict[str, Any]:
+def _parse_released_atoms(atoms: Any) -> dict[str, Any]:
     by = atoms.get("by") if isinstance(atoms, dict) else None
     if by not in _BY:
         raise DiscreetError(f"family.atoms = {atoms!r} does not say by what it is released: cells or points")
@@ -235,7 +235,7 @@ def _parse_atoms(atoms: Any) -> dict[str, Any]:
     return found if by == "cells" else {**found, "seed": check_count("family.atoms.seed", atoms["seed"], 0)}
 
 
-def _parse_box(box: Any, dim: int) -> Box | None:
+def _parse_density_box(box: Any, dim: int) -> Box | None:
     if box is None:
         return None
     good = isinstance(box, list) and len(box) == dim and all(isinstance(ends, list) and len(ends) == 2 for ends in box)
@@ -308,7 +308,7 @@ class ReferenceTerms(AgreementTerms):
         )
 
     @classmethod
-    def read_listed(cls, value: Any) -> ReferenceTerms:
+    def read_with_listed_reference(cls, value: Any) -> ReferenceTerms:
         """The terms in a JSON object, which may list the reference itself; an error names the first wrong field."""
         fields = require_object_with_fields("reference", value, _REFERENCE)
         weights, table = fields.get("weights"), read_density_table(fields.get("table"), "reference.table")

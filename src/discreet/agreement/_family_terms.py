@@ -119,12 +119,12 @@ class AnyFamilyTerms(AgreementTerms, ABC):
         return self
 
     @abstractmethod
-    def check_other(self, number: Any) -> int:
+    def require_other_outcome_number(self, number: Any) -> int:
         """The number of the outcome that values outside count as; an error if there is no such outcome."""
 
     def outcome_number(self, label: Any) -> int:
         """The number of the outcome with this label; an error where outcomes have none."""
-        return self.check_other(0)
+        return self.require_other_outcome_number(0)
 
 
 def require_object_with_fields(where: str, value: Any, fields: Fields) -> dict[str, Any]:
@@ -292,7 +292,7 @@ class FamilyTerms(AnyFamilyTerms):
         weights = _require_relative_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
         return replace(self, reference=weights)._with_checked_weights()
 
-    def check_other(self, number: Any) -> int:
+    def require_other_outcome_number(self, number: Any) -> int:
         """The number of the outcome that values outside the domain count as; an error if there is no such outcome."""
         found = require_outcome_number(number)
         if self.domain.edges is not None:
@@ -312,9 +312,9 @@ class FamilyTerms(AnyFamilyTerms):
         if self.kind == "simplex":
             return Simplex(self.domain)
         if self.reference is not None:
-            return self._make_band(self.reference)
+            return self._make_band_with_weights(self.reference)
         if self.size <= _LARGEST_TRIED and _digest_of_uniform_weights(self.size) == self.weights:
-            return self._make_band(np.ones(self.size))
+            return self._make_band_with_weights(np.ones(self.size))
         raise DiscreetError(
             "the agreement holds a digest of its weights; pass the family that it was made with. Or put the file of weights that was "
             f"written with it beside it, under the agreement's name with {BESIDE} at the end"
@@ -323,10 +323,10 @@ class FamilyTerms(AnyFamilyTerms):
     def _with_checked_weights(self) -> Self:
         """The terms; an error if the listed weights do not have the stated digest."""
         if self.reference is not None:
-            self._make_band(self.reference)
+            self._make_band_with_weights(self.reference)
         return self
 
-    def _make_band(self, weights: NDArray[np.float64]) -> Band:
+    def _make_band_with_weights(self, weights: NDArray[np.float64]) -> Band:
         assert self.lower is not None
         assert self.upper is not None
         band = Band(weights, lower=self.lower, upper=self.upper, domain=self.domain, any_client=bool(self.everybody))
@@ -447,7 +447,7 @@ class RowTerms(AnyFamilyTerms):
         """The family in words."""
         return f"rows of {', '.join(self.columns)}"
 
-    def check_other(self, number: Any) -> int:
+    def require_other_outcome_number(self, number: Any) -> int:
         """Raise an error: rows with a value outside are left out."""
         require_outcome_number(number)
         raise DiscreetError("other has no meaning for a survey; leave it out")

@@ -34,8 +34,8 @@ from discreet.mechanisms import (
     JointSampler,
     OwnSampler,
     ReportSampler,
-    blocks_named,
     installed_mechanism,
+    make_blocks_of_kind,
 )
 from discreet.privacy import Privacy
 from discreet.survey import Survey, SurveyColumns, SurveySampler, read_parts, read_questions
@@ -111,7 +111,7 @@ class BlockTerms(AgreementTerms):
 
     def on(self, size: int) -> BlockFamily:
         """The blocks themselves, on so many outcomes."""
-        return blocks_named(self.kind, size, {name: getattr(self, name) for name in BLOCK_KINDS[self.kind]})
+        return make_blocks_of_kind(self.kind, size, {name: getattr(self, name) for name in BLOCK_KINDS[self.kind]})
 
     def sampler(self, family: Any, epsilon: float) -> ReportSampler:
         """The sampler of reports on these blocks."""

@@ -38,12 +38,12 @@ from discreet.audit._partitions import (
     Samples,
     parse_mechanism_output,
     partitions_to_try,
-    samples_as_values,
+    samples_as_hashable_values,
     unify_sample_kinds,
 )
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count, check_kind
 from discreet.families import ContinuousFamily, extreme_laws
-from discreet.mechanisms import Mechanism, check_protocol
+from discreet.mechanisms import Mechanism, refuse_non_mechanism
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy
 
 _STEPS = 400
@@ -209,7 +209,7 @@ def black_box_audit(
         DiscreetError: for arguments out of range, and samples that cannot be compared.
     """
     if not callable(mechanism) and hasattr(mechanism, "release"):
-        check_protocol(mechanism)
+        refuse_non_mechanism(mechanism)
         if epsilon is None and privacy is None:
             privacy = mechanism.privacy
         inputs = _extreme_inputs(mechanism) if inputs is None else inputs
@@ -227,11 +227,11 @@ def black_box_audit(
         raise DiscreetError(
             f"{len(inputs)} inputs cannot be told apart; give two or more that the mechanism should hide"
         )
-    choosing = unify_sample_kinds([_draw_samples(mechanism, value, half) for value in inputs])
+    choosing = unify_sample_kinds([_draw_mechanism_samples(mechanism, value, half) for value in inputs])
     (epsilon, delta), promising = _most_doubtful_claim(claims, choosing, half)
-    testing = unify_sample_kinds([_draw_samples(mechanism, value, half) for value in inputs])
+    testing = unify_sample_kinds([_draw_mechanism_samples(mechanism, value, half) for value in inputs])
     if (choosing[0].matrix is None) != (testing[0].matrix is None):
-        choosing, testing = ([samples_as_values(s) for s in part] for part in (choosing, testing))
+        choosing, testing = ([samples_as_hashable_values(s) for s in part] for part in (choosing, testing))
         (epsilon, delta), promising = _most_doubtful_claim(claims, choosing, half)
     events, error = [], (1.0 - confidence) / (1.0 if privacy is None else _SERIES)
     for place, candidate in enumerate(promising):
@@ -286,7 +286,7 @@ def _most_doubtful_claim(
     return max(found, key=lambda each: max((one.promise for one in each[1]), default=-math.inf) - each[0][0])
 
 
-def _draw_samples(mechanism: DrawSamples, value: Any, count: int) -> Samples:
+def _draw_mechanism_samples(mechanism: DrawSamples, value: Any, count: int) -> Samples:
     try:
         output = mechanism(value, count)
     except DiscreetError:

@@ -81,7 +81,7 @@ def unify_sample_kinds(samples: Sequence[Samples]) -> list[Samples]:
     widths = {None if s.matrix is None else s.matrix.shape[1] for s in samples}
     if len(widths) == 1:
         return list(samples)
-    return [samples_as_values(s) for s in samples]
+    return [samples_as_hashable_values(s) for s in samples]
 
 
 def partitions_to_try(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
@@ -123,7 +123,7 @@ def _as_hashable_value(value: Any) -> Hashable:
     return value if isinstance(value, Hashable) else repr(value)
 
 
-def samples_as_values(samples: Samples) -> Samples:
+def samples_as_hashable_values(samples: Samples) -> Samples:
     if samples.matrix is None:
         return samples
     rows = [tuple(row) for row in samples.matrix.tolist()]

@@ -43,7 +43,7 @@ from discreet._base.showing import with_short_repr
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import extreme_laws
-from discreet.mechanisms import AnyFamily, JointSampler, Mechanism, ReportSampler, Sampler, check_sampler
+from discreet.mechanisms import AnyFamily, JointSampler, Mechanism, ReportSampler, Sampler, refuse_non_sampler
 from discreet.privacy import (
     Gaussian,
     Privacy,
@@ -268,7 +268,7 @@ def certificate(
                 f"{sampler!r} states its law in floating point and has no integers to certify; make it an OwnSampler, or audit its samples: "
                 "black_box_audit(mechanism)"
             )
-        check_sampler(sampler)
+        refuse_non_sampler(sampler)
     size, most = sampler.box.size, check_count("most_inputs", most_inputs)
     if isinstance(sampler, JointSampler):
         mu = np.broadcast_to(sampler.family.reference, sampler.family.size).astype(np.float64)
@@ -301,10 +301,10 @@ def _make_report_certificate(
         raise DiscreetError("a single outcome has a single report; there are no two clients to compare")
     blocks, uniform = sampler.blocks, sampler.uniform_weight
     low = uniform * blocks.width
-    high = low + (TOTAL - uniform) * blocks.points
-    both = blocks.holding_both
-    one = blocks.holding - both
-    classes = [(both, high, high), (one, high, low), (one, low, high), (blocks.blocks - both - 2 * one, low, low)]
+    high = low + (TOTAL - uniform) * blocks.point_count
+    both = blocks.blocks_per_pair
+    one = blocks.blocks_per_point - both
+    classes = [(both, high, high), (one, high, low), (one, low, high), (blocks.block_count - both - 2 * one, low, low)]
     there = [each for each in classes if each[0]]
     rows = tuple(tuple(each[0] * each[1 + client] for each in there) for client in range(2))
     box = tuple(number * low for number, _, _ in there), tuple(number * high for number, _, _ in there)

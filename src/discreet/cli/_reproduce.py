@@ -53,7 +53,7 @@ from discreet.research import (
     MixtureClient,
     RecordedRun,
     RingLaw,
-    choose_experiments,
+    choose_experiment_names,
     client_costs,
     compare,
     design_findings,
@@ -164,7 +164,7 @@ def reproduce_paper_figures(
     start = time.perf_counter()
     planned = [
         named_experiment(name, quick=quick, device=device, corrected=corrected)
-        for name in choose_experiments(figures or [])
+        for name in choose_experiment_names(figures or [])
     ]
     runs: dict[str, RecordedRun[Any]] = {}
     columns = (

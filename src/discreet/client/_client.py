@@ -81,7 +81,7 @@ def read_or_create_identity(path: str | Path, ledger: Ledger) -> bytes:
         DiscreetError: for a file that is a link, belongs to another user or is readable by others.
     """
     kept, passing = Path(path), Path(f"{path}{PASSING}")
-    with ledger.binding() as binding:
+    with ledger.locked_identity_binding() as binding:
         if os.path.lexists(kept):
             secret = _read_identity_secret(kept)
             if binding.identity is None and not binding.used:
@@ -389,7 +389,7 @@ def sample_as_json_value(sample: Any) -> Any:
 def longest_sample_length(sampler: AnySampler) -> int:
     """The bytes that the longest of a sampler's samples or reports takes in a body."""
     if isinstance(sampler, ReportSampler):
-        return collector.json_length_of_sample(str(sampler.blocks.largest))
+        return collector.json_length_of_sample(str(sampler.blocks.largest_report))
     if isinstance(sampler, SurveySampler):
         return collector.json_length_of_sample(str(sampler.largest))
     family = sampler.family

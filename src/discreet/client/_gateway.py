@@ -170,13 +170,13 @@ def send_table(
     )
     books = books.for_destination(to)
     asked = Round(agreement=agreed.id, question=question, number=number, epsilon=agreed.epsilon)
-    books.check_destination(asked)
+    books.refuse_wrong_destination(asked)
     terms: Any = {} if agreed.survey is not None else {"value": columns.value}
     drawn = sample(
         read_table_rows(), client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed",
         agreement=agreed, round=number, ledger=books, over_budget=over_budget,
     )  # fmt: skip
-    given = books.destination(asked) or to
+    given = books.destination_of_round(asked) or to
     counted = again = refused = 0
     for samples, body in _request_bodies(_append_outcome_numbers(drawn, agreed, domain), given, agreed, number, held):
         try:

@@ -124,7 +124,7 @@ class ReportReader:
 
     def __init__(self, sampler: ReportSampler | SurveySampler) -> None:
         if isinstance(sampler, ReportSampler):
-            self._are_reports, layout = sampler.blocks.are_blocks, sampler.blocks.report_description
+            self._are_reports, layout = sampler.blocks.are_valid_reports, sampler.blocks.report_description
         else:
             self._are_reports, layout = sampler.are_reports, f"a whole number up to {sampler.largest}"
         self.allowed_samples_text = f"a report of the agreement: {layout}, its digits as a text (in Arrow an integer)"

@@ -4,7 +4,7 @@ from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet.design._designs import Design, LineDesign, design
-    from discreet.design._floors import as_examples as as_examples
+    from discreet.design._floors import as_example_clients as as_example_clients
     from discreet.design._learned import Learned, learn
     from discreet.design._minimax import minimax_risk
     from discreet.design._posterior import concentration_law
@@ -22,7 +22,7 @@ with imports_on_first_use(globals()):
         SURELY as SURELY,
         Smoother as Smoother,
         Smoothing,
-        sampler_costs as sampler_costs,
+        client_divergences_by_name as client_divergences_by_name,
     )
 
 __all__ = ["Design", "Learned", "LineDesign", "Smoothing", "concentration_law", "design", "learn", "minimax_risk"]

@@ -36,7 +36,7 @@ from discreet.design._floors import (
     DesignCertificate,
     ExampleClients,
     Floats,
-    as_examples,
+    as_example_clients,
     band_of_floor,
     client_laws_on_cells,
     interval_cell_edges,
@@ -51,7 +51,7 @@ from discreet.design._solving import (
     NEGLIGIBLE,
     FloorBracket,
     Progress,
-    best_floor,
+    best_floor_for_mean,
     mean_divergence,
     minimax_floor,
     worst_divergence,
@@ -422,14 +422,14 @@ class DesignRequest:
             raise DiscreetError(
                 "clients is missing; give public examples, one law a row, or see Simplex.spread where there are none"
             )
-        examples = as_examples(clients, self.weights, family.size)
+        examples = as_example_clients(clients, self.weights, family.size)
         if examples.seen.size > LARGEST_SEEN:
             raise DiscreetError(
                 f"clients hold {examples.seen.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
                 "or take fewer examples"
             )
         self._refuse_infinite_divergence(bool(examples.leaves_outcomes_out.any()))
-        found = best_floor(examples, self.f, self.solver_epsilon, kept, self.progress)
+        found = best_floor_for_mean(examples, self.f, self.solver_epsilon, kept, self.progress)
         made = self._design_of_floor(found, family, kept, examples, mean_divergence)
         return _smooth_design(made, examples, self.solver_epsilon) if self.smoothing else made
 
@@ -448,10 +448,10 @@ class DesignRequest:
                 )
             mu = np.broadcast_to(family.reference, family.size)
             clients = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
-        laws = as_examples(clients, None, family.size).dense_laws()
+        laws = as_example_clients(clients, None, family.size).dense_laws()
         self._refuse_infinite_divergence(bool((laws == 0.0).any()))
         found = minimax_floor(laws, self.f, self.solver_epsilon)
-        return self._design_of_floor(found, family, 0.0, as_examples(laws, None, family.size), worst_divergence)
+        return self._design_of_floor(found, family, 0.0, as_example_clients(laws, None, family.size), worst_divergence)
 
     def _refuse_infinite_divergence(self, partial: bool) -> None:
         if np.isinf(self.f.at_zero) and partial:

@@ -220,7 +220,7 @@ class ExampleClients:
         return whole
 
 
-def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str = "clients") -> ExampleClients:
+def as_example_clients(clients: Any, weights: ArrayLike | None, size: int, *, name: str = "clients") -> ExampleClients:
     """Distributions (n, size), or a scipy.sparse matrix of counts or probabilities, as `ExampleClients`; other input is an error."""
     read_entries = _entries_of_sparse_clients if hasattr(clients, "tocsr") else _entries_of_dense_clients
     starts, outcome, mass = read_entries(clients, size, name)
@@ -336,9 +336,9 @@ def client_laws_on_cells(clients: Any, edges: Floats) -> CellLaws:
     if not clients:
         raise DiscreetError("clients is an empty list; give at least one example")
     found = [
-        _masses_of_records(one, f"clients[{place}]", edges)
+        _cell_masses_of_records(one, f"clients[{place}]", edges)
         if isinstance(one, (list, tuple, np.ndarray))
-        else _masses_of_density(one, f"clients[{place}]", edges)
+        else _cell_masses_of_density(one, f"clients[{place}]", edges)
         for place, one in enumerate(clients)
     ]
     mass, low, high = (np.stack([getattr(one, side) for one in found]) for side in ("mass", "low", "high"))
@@ -347,7 +347,7 @@ def client_laws_on_cells(clients: Any, edges: Floats) -> CellLaws:
     return CellLaws(laws, (low, high), tuple(place for place, one in enumerate(found) if not one.proved))
 
 
-def _masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMasses:
+def _cell_masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMasses:
     """The relative frequencies of a client's records."""
     try:
         found = np.asarray(points, dtype=np.float64)
@@ -364,7 +364,7 @@ def _masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMasses:
     return IntervalMasses.with_error(shares, 2.0**-52 * shares)
 
 
-def _masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
+def _cell_masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
     """The shares of a density in the cells of the interval: enclosed if it knows its distribution function, else estimated."""
     density = as_density(client, 1, name)
     known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
@@ -468,8 +468,8 @@ class DesignCertificate:
         for rows, part in zip(examples.client_slices(PART), examples.split_clients(PART), strict=True):
             entries, multiplier = examples.entry_slice(rows), self.multiplier[rows]
             client, weight = part.client_of_entry, part.weight
-            held = _entry_prices(self.intercept[entries], multiplier[client], growth)
-            rest = _entry_prices(np.full(len(part), self.at_zero), multiplier, growth)
+            held = _floor_prices_of_entries(self.intercept[entries], multiplier[client], growth)
+            rest = _floor_prices_of_entries(np.full(len(part), self.at_zero), multiplier, growth)
             price += part.sum_by_outcome(weight[client] * (held - rest[client]))
             price_size += part.sum_by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
             idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
@@ -503,7 +503,7 @@ class DesignCertificate:
         middle = [Fraction(float(c)) for c in centre]
         multiplier, weight = ([Fraction(float(x)) for x in values] for values in (self.multiplier, examples.weight))
         at_zero = Fraction(self.at_zero)
-        rest = [_price_of_level(at_zero + one, growth) for one in multiplier]
+        rest = [_floor_price_of_level(at_zero + one, growth) for one in multiplier]
         unseen = sum((w * c for w, c in zip(weight, rest, strict=True)), Fraction(0))
         fixed = Fraction(self.constant)
         fixed -= sum((w * (one - c) for w, one, c in zip(weight, multiplier, middle, strict=True)), Fraction(0))
@@ -517,7 +517,7 @@ class DesignCertificate:
                 raise DiscreetError(f"{intercept} + {slope} t is not below f")
             apart = slope - middle[j]
             fixed += weight[j] * Fraction(a if apart > 0 else b) * apart
-            seen[x] += weight[j] * (_price_of_level(intercept + multiplier[j], growth) - rest[j])
+            seen[x] += weight[j] * (_floor_price_of_level(intercept + multiplier[j], growth) - rest[j])
         hidden = examples.size - len(seen)
         spread = min([*seen, unseen]) if hidden else min(seen)
         return self.floors.least_linear_value(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
@@ -534,11 +534,11 @@ def _slopes_where_mass_ends(examples: ExampleClients, slope: Floats, least: Floa
     return np.asarray(slope[order][place])
 
 
-def _price_of_level(level: Fraction, growth: Fraction) -> Fraction:
+def _floor_price_of_level(level: Fraction, growth: Fraction) -> Fraction:
     return level if level > 0 else growth * level
 
 
-def _entry_prices(intercept: Floats, multiplier: Floats, growth: float) -> Floats:
+def _floor_prices_of_entries(intercept: Floats, multiplier: Floats, growth: float) -> Floats:
     """c of each entry, rounded down."""
     level = intercept + multiplier  # exact where it is 0
     level -= np.where(level == 0.0, 0.0, 4.0 * _UNIT * (np.abs(intercept) + np.abs(multiplier)))

@@ -243,7 +243,7 @@ class InteriorPoint:
         compiled = compiled_alone(_ENTRY_SECONDS * examples.mass.size)
         entries = min(_COMPILED_BLOCK, examples.mass.size // processor_count() + 1) if compiled else _BLOCK
         self.blocks = [
-            ClientBlock(examples, rows, self.floor, self.total, growth, slope)
+            ClientBlock(examples, rows, self.floor, self.floor_mass, growth, slope)
             for rows in examples.client_slices(entries)
         ]
         self._together = cautious or bool(cost(self.v, self.v, 1.0, 1.0).pairs)  # an edge has slacks of its own
@@ -265,14 +265,14 @@ class InteriorPoint:
         return np.asarray(self.y + self.v)
 
     @property
-    def total(self) -> float:
+    def floor_mass(self) -> float:
         """|m|."""
         return float(self.v.sum()) + self.size * self.y
 
     @property
-    def value(self) -> float:
-        floor, total = self.floor, self.total
-        return sum(self._map_in_threads(lambda block: block.value(floor, total), self.blocks))
+    def mean_cost(self) -> float:
+        floor, total = self.floor, self.floor_mass
+        return sum(self._map_in_threads(lambda block: block.weighted_cost(floor, total), self.blocks))
 
     @property
     def gap(self) -> float:
@@ -283,7 +283,7 @@ class InteriorPoint:
 
     def take_step(self, value: float) -> None:
         """One predictor and corrector step; `value` is the current value."""
-        matrix, floor, total = NormalMatrix(self.size, self.seen, self._shares), self.floor, self.total
+        matrix, floor, total = NormalMatrix(self.size, self.seen, self._shares), self.floor, self.floor_mass
 
         def eliminate_clients_of_share(number: int) -> None:
             for steps in self._all_steps[number :: self._shares]:
@@ -315,7 +315,7 @@ class InteriorPoint:
         for pair in (self.bounds, self.cap):
             pair.take_step(primal, dual)
         if apart:
-            total = self.total
+            total = self.floor_mass
             self._map_over_blocks(lambda steps: steps.take_step_apart(primal, total))
         else:
             self._map_over_blocks(lambda steps: steps.take_step(primal, dual))
@@ -328,11 +328,11 @@ class InteriorPoint:
         aim(self.bounds)
         aim(self.cap)
 
-        def right_side(steps: NewtonSteps) -> tuple[Floats, float]:
+        def right_side_of_block(steps: NewtonSteps) -> tuple[Floats, float]:
             aim(steps)
             return steps.right_side(self.seen)
 
-        for of_outcome, of_total in self._map_over_blocks(right_side):
+        for of_outcome, of_total in self._map_over_blocks(right_side_of_block):
             right[:-1] += of_outcome
             right[-1] += of_outcome.sum()
             whole += of_total
@@ -354,7 +354,7 @@ class InteriorPoint:
             slack = np.abs(found.multiplier() + block.multiplier[block.client])
             products += float(np.sum(block.entry_weight * slack * np.minimum(block.low.s, block.high.s)))
             entries += float(np.sum(block.entry_weight * np.ones_like(slack)))
-            value += abs(float(np.sum(block.entry_weight * found.value(q))))
+            value += abs(float(np.sum(block.entry_weight * found.costs_at(q))))
         times = _CAUTIOUS_MU if self._together else _FIRST_MU
         return max(times * products / entries, value / (self.seen + 2.0 * entries), 1e-9)
 

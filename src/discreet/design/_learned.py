@@ -37,7 +37,7 @@ can cause, and q_1, ..., q_m the predictions of the others. Reject the kind if m
 happens with probability at most alpha, for every number of samples. *Proof.* Given the fitted samples, each q_j is fixed. So the expectation
 of L(q_j)/L(true distribution) is at most 1, and L(true distribution) <= S. Markov's inequality and a union bound over j complete the proof
 (universal inference: Wasserman, Ramdas and Balakrishnan, PNAS 2020). Where likelihoods are tempered by a power below 1
-(`RoundCounts.trusted_counts`), Jensen's inequality keeps the expectation at most 1.   QED
+(`RoundCounts.down_weighted_counts`), Jensen's inequality keeps the expectation at most 1.   QED
 
 S is a concave programme in the mean distribution; the value used is an upper bound from its gradient. It is that of the kind itself for
 rounds of the linear mechanism, and for clients of one value each under any mechanism. Elsewhere the response of the mechanism is regressed on
@@ -67,9 +67,9 @@ from discreet.design._posterior import (
     Response,
     ResponseFit,
     RoundCounts,
-    agreement_bit_law,
     fit_posterior,
     softmax,
+    spread_bit_law,
 )
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, DiscreetError, check_list
@@ -98,7 +98,7 @@ _WIDE = 100.0  # of the logarithms of the mean distribution: a prior too wide to
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutResult:
     """The result of the held-out samples for each kind of clients.
 
     Attributes:
@@ -118,9 +118,9 @@ class HeldOut:
         return len(self.rejected) == len(self.log_likelihood) - 1
 
 
-def judge_client_kinds(
+def check_client_kinds_on_held_out_samples(
     size: int, rounds: Sequence[RoundCounts], spread: RoundCounts | None, rng: np.random.Generator
-) -> HeldOut:
+) -> HeldOutResult:
     """Fit hypotheses to one part of all samples, and test every kind of clients on the other part."""
     told = [*rounds, *([] if spread is None else [spread])]
     parts = [_hold_out_samples(one, rng) for one in told]
@@ -128,7 +128,7 @@ def judge_client_kinds(
     about = None if spread is None else (fitted.pop(), held.pop())
     believed = fit_posterior(size, fitted, None if about is None else about[0], rng)
     kinds: dict[str, list[tuple[Mode, float]]] = {}
-    for mode, weight in zip(believed.modes, believed.weights_in_kind.tolist(), strict=True):
+    for mode, weight in zip(believed.modes, believed.mode_probabilities_in_kind.tolist(), strict=True):
         kinds.setdefault(mode.shape.kind, []).append((mode, weight))
     found, largest = {}, {}
     for kind, modes in kinds.items():
@@ -136,16 +136,16 @@ def judge_client_kinds(
         found[kind] = _predictive_log_likelihood(modes, responses, held)
         largest[kind] = _largest_log_likelihood([mode for mode, _ in modes], responses, held)
         if about is not None:
-            agree = sum(weight * mode.shape.mean_agreement(softmax(mode.theta)) for mode, weight in modes)
-            found[kind] += _log_likelihood(about[1], agreement_bit_law(about[1], agree))
+            agree = sum(weight * mode.shape.mean_chance_of_equal_draws(softmax(mode.theta)) for mode, weight in modes)
+            found[kind] += _log_likelihood_of_round(about[1], spread_bit_law(about[1], agree))
             largest[kind] += _largest_bit_likelihood(about[1], modes[0][0].shape)
-    found[PLAIN] = sum(_log_likelihood(kept, _smoothed_shares_of_counts(one)) for one, kept in parts)
+    found[PLAIN] = sum(_log_likelihood_of_round(kept, _smoothed_shares_of_counts(one)) for one, kept in parts)
     rejected = tuple(
         kind
         for kind, most in largest.items()
         if max(value for other, value in found.items() if other != kind) >= most + np.log((len(found) - 1) / LEVEL)
     )
-    return HeldOut(int(sum(kept.counts.sum() for _, kept in parts)), found, rejected)
+    return HeldOutResult(int(sum(kept.counts.sum() for _, kept in parts)), found, rejected)
 
 
 def _hold_out_samples(one: RoundCounts, rng: np.random.Generator) -> tuple[RoundCounts, RoundCounts]:
@@ -154,8 +154,8 @@ def _hold_out_samples(one: RoundCounts, rng: np.random.Generator) -> tuple[Round
     return RoundCounts(one.sampler, one.counts - held), RoundCounts(one.sampler, held)
 
 
-def _log_likelihood(held: RoundCounts, law: Floats) -> float:
-    return float(held.trusted_counts @ np.log(np.maximum(law, LEAST_SHARE)))
+def _log_likelihood_of_round(held: RoundCounts, law: Floats) -> float:
+    return float(held.down_weighted_counts @ np.log(np.maximum(law, LEAST_SHARE)))
 
 
 def _smoothed_shares_of_counts(fitted: RoundCounts) -> Floats:
@@ -173,7 +173,7 @@ def _predictive_log_likelihood(
             for (mode, _), (matrix, offset) in zip(modes, (each[place] for each in responses), strict=True)
         ]
         law = np.maximum(sum(weight * law for (_, weight), law in zip(modes, laws, strict=True)), LEAST_SHARE)
-        total += _log_likelihood(one, law / law.sum())
+        total += _log_likelihood_of_round(one, law / law.sum())
     return total
 
 
@@ -184,12 +184,12 @@ def _largest_log_likelihood(
     if not held:
         return 0.0
     pairs = list(zip(modes, responses, strict=True))
-    if all(one.is_affine for one in held):  # the distribution depends on the mean alone
+    if all(one.has_affine_response for one in held):  # the distribution depends on the mean alone
         pairs = pairs[:1]
     bounds = []
     for mode, each in pairs:
-        fit = ResponseFit(each, [one.trusted_counts for one in held], _WIDE)
-        bounds.append(fit.likelihood_bound(fit.climb_to_mode(mode.theta)))
+        fit = ResponseFit(each, [one.down_weighted_counts for one in held], _WIDE)
+        bounds.append(fit.log_likelihood_upper_bound(fit.climb_to_mode(mode.theta)))
     return max(bounds)
 
 
@@ -197,9 +197,9 @@ def _largest_bit_likelihood(held: RoundCounts, shape: ClientShape) -> float:
     """The largest log-likelihood of held-out bits about spread: point masses always agree, other clients are unconstrained."""
     least = 1.0 if isinstance(shape, Clusters) and shape.groups >= shape.size else 0.0
     number = held.counts.sum()
-    low, high = sorted(agreement_bit_law(held, agree)[1] for agree in (least, 1.0))
+    low, high = sorted(spread_bit_law(held, agree)[1] for agree in (least, 1.0))
     share = min(max(held.counts[1] / number if number else low, low), high)
-    return _log_likelihood(held, np.array([1.0 - share, share]))
+    return _log_likelihood_of_round(held, np.array([1.0 - share, share]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +234,7 @@ class Learned:
     kinds: dict[str, float] = field(default_factory=dict)
     gain_by_kind: dict[str, float] = field(default_factory=dict)
     better_by_kind: dict[str, float] = field(default_factory=dict)
-    held_out: HeldOut = field(default_factory=HeldOut)
+    held_out: HeldOutResult = field(default_factory=HeldOutResult)
 
     @property
     def reason(self) -> str:
@@ -303,22 +303,22 @@ def learn(
     told = [_read_round_counts(f"rounds[{place}]", family.size, one) for place, one in enumerate(listed)]
     about = None if spread is None else _read_round_counts("spread", 2, spread)
     rng = np.random.default_rng(_SEED)
-    merged = _merge_rounds(told)
+    merged = _merge_rounds_of_same_sampler(told)
     found = fit_posterior(family.size, merged, about, rng)
-    held_out = judge_client_kinds(family.size, merged, about, np.random.default_rng([_SEED, 1]))
-    return _choose_sampler(
+    held_out = check_client_kinds_on_held_out_samples(family.size, merged, about, np.random.default_rng([_SEED, 1]))
+    return _choose_designed_or_safe_sampler(
         family, epsilon, f, keep, confidence, found, held_out, rng, [*told, *([about] if about else [])]
     )
 
 
-def _choose_sampler(
+def _choose_designed_or_safe_sampler(
     family: Simplex,
     epsilon: float,
     f: FDivergence,
     keep: float,
     confidence: float,
     found: Posterior,
-    held_out: HeldOut,
+    held_out: HeldOutResult,
     rng: np.random.Generator,
     told: Sequence[RoundCounts],
 ) -> Learned:
@@ -342,7 +342,11 @@ def _choose_sampler(
     )
     gains = _relative_gains_over_safe(made.sampler, safe, cost, found, rng)
     better = float((gains > _WORTH).mean())
-    judged = [kind for kind, likely in found.kinds.items() if likely >= _POSSIBLE or kind not in held_out.rejected]
+    judged = [
+        kind
+        for kind, likely in found.kind_probabilities.items()
+        if likely >= _POSSIBLE or kind not in held_out.rejected
+    ]
     gains_by_kind = {kind: _relative_gains_over_safe(made.sampler, safe, cost, found, rng, kind) for kind in judged}
     gain_by_kind = {kind: float(each.mean()) for kind, each in gains_by_kind.items()}
     better_by_kind = {kind: float((each > _WORTH).mean()) for kind, each in gains_by_kind.items()}
@@ -359,9 +363,9 @@ def _choose_sampler(
         gain=float(gains.mean()),
         confidence=confidence,
         samples=int(sum(one.counts.sum() for one in told)),
-        mean=found.mean,
-        concentration=found.concentration,
-        kinds=found.kinds,
+        mean=found.mean_law,
+        concentration=found.mean_concentration,
+        kinds=found.kind_probabilities,
         gain_by_kind=gain_by_kind,
         better_by_kind=better_by_kind,
         held_out=held_out,
@@ -370,7 +374,7 @@ def _choose_sampler(
 
 def _draw_design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
     """Hypotheses for the design; every possible kind of clients has a share of them, even if its probability is small."""
-    shares = {kind: max(likely, _HEARD) for kind, likely in found.kinds.items() if likely >= _POSSIBLE}
+    shares = {kind: max(likely, _HEARD) for kind, likely in found.kind_probabilities.items() if likely >= _POSSIBLE}
     numbers = {kind: max(1, round(_HYPOTHESES * share / sum(shares.values()))) for kind, share in shares.items()}
     largest = max(numbers, key=lambda kind: numbers[kind])
     numbers[largest] += _HYPOTHESES - sum(numbers.values())
@@ -461,7 +465,7 @@ def _read_round_counts(name: str, size: int, pair: Any) -> RoundCounts:
     return RoundCounts(sampler, found.astype(np.float64))
 
 
-def _merge_rounds(rounds: Sequence[RoundCounts]) -> list[RoundCounts]:
+def _merge_rounds_of_same_sampler(rounds: Sequence[RoundCounts]) -> list[RoundCounts]:
     """Rounds of one sampler as one."""
     found: list[RoundCounts] = []
     for one in rounds:

@@ -86,7 +86,7 @@ class SparseRows:
             *(np.concatenate([getattr(part, name) for part in parts]) for name in ("column", "value", "right")),
         )
 
-    def matrix(self, width: int) -> Any:
+    def as_sparse_matrix(self, width: int) -> Any:
         """A as a sparse matrix with so many columns."""
         from scipy import sparse  # imported here because it is slow
 
@@ -140,7 +140,7 @@ class CutProblem:
             yield solution
             touching = self._touching_points(solution)
             here = p / np.maximum(solution.q, 1e-300)
-            lines = lines.keep_lines(kept)
+            lines = lines.select_lines(kept)
             for t in (here, touching):
                 lines = lines.with_lines(self._tangent_lines(t, np.array([-reach, 0.0, reach])))
             reach = max(_NEARER * reach, _NEAREST)
@@ -181,7 +181,7 @@ class _EntryLines:
             np.concatenate([self.intercept, other.intercept]),
         )
 
-    def keep_lines(self, kept: NDArray[np.bool_]) -> "_EntryLines":
+    def select_lines(self, kept: NDArray[np.bool_]) -> "_EntryLines":
         return _EntryLines(self.entry[kept], self.slope[kept], self.intercept[kept])
 
 
@@ -257,7 +257,7 @@ class _CutProgramme:
         cuts = SparseRows.from_parts(right, (each, g + lines.entry, -scale), (each, q + lines.entry, scale * intercept))
         rows = SparseRows.stack([*self.fixed, cuts])
         found = linprog(
-            self.objective, A_ub=rows.matrix(wide), b_ub=rows.right, A_eq=self.equal.matrix(wide), b_eq=self.equal.right,
+            self.objective, A_ub=rows.as_sparse_matrix(wide), b_ub=rows.right, A_eq=self.equal.as_sparse_matrix(wide), b_eq=self.equal.right,
             bounds=self.bounds, method="highs", options=_FINE_OPTIONS,
         )  # fmt: skip
         if found.status != 0:
@@ -379,7 +379,7 @@ def minimax_bracket_under_notion(
             upper = min(upper, _risk_after_mixing(laws, q, notion, f))
         if min(upper - lower, gained) <= _NARROW * lower:
             break
-        programme.add_lines_near(q, reach)
+        programme.add_tangents_near(q, reach)
     return max(0.0, lower * (1.0 - _LOST) - _LOST), upper
 
 
@@ -434,7 +434,7 @@ class PairProgramme:
         right = -scale * slope * self.p.ravel()[entry]
         return SparseRows.from_parts(right, (each, entry, scale * intercept), (each, self.size + entry, -scale))
 
-    def add_lines_near(self, q: Floats, reach: float) -> None:
+    def add_tangents_near(self, q: Floats, reach: float) -> None:
         """Add lines near a solution."""
         t = self.p.ravel()[self.held] / np.maximum(q.ravel()[self.held], 1e-12)
         self.lines = SparseRows.stack([self.lines, self._tangent_rows(t, np.array([-reach, 0.0, reach]))])
@@ -453,7 +453,7 @@ class PairProgramme:
         cost = np.zeros(self.wide)
         cost[-1] = 1.0
         found = linprog(
-            cost, A_ub=whole.matrix(self.wide), b_ub=whole.right, A_eq=sums.matrix(self.wide), b_eq=sums.right,
+            cost, A_ub=whole.as_sparse_matrix(self.wide), b_ub=whole.right, A_eq=sums.as_sparse_matrix(self.wide), b_eq=sums.right,
             bounds=np.column_stack([self.least, self.most]), method="highs", options=_FINE_OPTIONS,
         )  # fmt: skip
         if found.status != 0:
@@ -487,12 +487,12 @@ def _risk_after_mixing(laws: Floats, q: Floats, notion: Privacy, f: FDivergence)
     mean = q.mean(axis=0)
     for share in _MIXED.tolist():
         mixed = (1.0 - share) * q + share * mean
-        if _all_keep_notion(mixed, notion):
+        if _all_pairs_keep_notion(mixed, notion):
             return float(np.max(f(laws, mixed)))
     return math.inf
 
 
-def _all_keep_notion(q: Floats, notion: Privacy) -> bool:
+def _all_pairs_keep_notion(q: Floats, notion: Privacy) -> bool:
     """Whether every pair has a trade-off function above the notion's, at its corners."""
     for first in range(len(q)):
         for second in range(len(q)):

@@ -33,7 +33,7 @@ import numpy as np
 
 from discreet import divergences
 from discreet.design._designs import design
-from discreet.design._floors import Floats, as_examples
+from discreet.design._floors import Floats, as_example_clients
 from discreet.design._linear_programmes import minimax_bracket_under_notion
 from discreet.design._solving import worst_divergence
 from discreet.design.mixtures import BRACKET_CELLS, KernelsOnCells, minimax_bounds_and_floor, worst_kernel_divergence
@@ -113,19 +113,21 @@ def minimax_risk_of_several_samples(
                 f"divergence = {f.name} is a function of {f.alpha.name}; ask for the bracket of that one"
             )
         assert isinstance(notion, Pure)  # a joint sampler was made for it
-        least = max(least, _lower_bound_for_several_samples(family, notion.epsilon, f, samples))
+        least = max(least, _minimax_lower_bound_for_several_samples(family, notion.epsilon, f, samples))
     return Risk(best.value, False, best.attained, min(least, best.value))
 
 
-def _lower_bound_for_several_samples(family: FiniteFamily, epsilon: float, f: FDivergence, samples: int) -> float:
+def _minimax_lower_bound_for_several_samples(
+    family: FiniteFamily, epsilon: float, f: FDivergence, samples: int
+) -> float:
     if math.isinf(f.at_zero) and family.bounds.lower == 0.0:
         return math.inf  # two clients with no outcome in common
-    if Multisets.count(family.size, samples) > LARGEST_JOINT or epsilon > _LARGEST_EPSILON:
+    if Multisets.number_of_multisets(family.size, samples) > LARGEST_JOINT or epsilon > _LARGEST_EPSILON:
         return 0.0
     multisets = Multisets(family.size, samples)
     bounds = [0.0]
     for parts in {_finest_share_division(family.size, min(most, _ENTRIES // len(multisets))) for most in _CLIENTS}:
-        laws = np.unique(multisets.laws(_grid_of_clients(family, parts)), axis=0)
+        laws = np.unique(multisets.laws(_clients_on_share_grid(family, parts)), axis=0)
         found = design(Simplex(len(multisets)), epsilon=epsilon, clients=laws, divergence=f, over="worst")
         bounds.append(found.bound * (1.0 - _JOINT_LOST) - _JOINT_LOST)
     return max(bounds)
@@ -133,10 +135,10 @@ def _lower_bound_for_several_samples(family: FiniteFamily, epsilon: float, f: FD
 
 def _finest_share_division(size: int, most: int) -> int:
     """The finest division of shares into parts that gives at most that many clients."""
-    return max(n for n in range(1, _FINEST + 1) if n == 1 or Multisets.count(size, n) <= most)
+    return max(n for n in range(1, _FINEST + 1) if n == 1 or Multisets.number_of_multisets(size, n) <= most)
 
 
-def _grid_of_clients(family: FiniteFamily, parts: int) -> Floats:
+def _clients_on_share_grid(family: FiniteFamily, parts: int) -> Floats:
     """Members whose shares are multiples of one part, or the nearest members to those."""
     size = family.size
     every = Multisets(size, parts).members
@@ -203,7 +205,7 @@ def minimax_risk(
     exact = risk_formula_is_minimax(family, notion) or constants.above == 0.0
     found = Risk(risk_by_formula(constants, divergence), exact, exact)
     if not exact and bracket:
-        found = _risk_bracket(family, notion, divergences.divergence(divergence), found.value)
+        found = _minimax_risk_with_bracket(family, notion, divergences.divergence(divergence), found.value)
     if check_count("samples", samples, fix=SAMPLES_ARE) == 1:
         return found
     return minimax_risk_of_several_samples(
@@ -211,11 +213,11 @@ def minimax_risk(
     )
 
 
-def _risk_bracket(family: Family, notion: Privacy, f: FDivergence, formula: float) -> Risk:
+def _minimax_risk_with_bracket(family: Family, notion: Privacy, f: FDivergence, formula: float) -> Risk:
     if isinstance(f, RenyiDivergence):
         raise DiscreetError(f"divergence = {f.name} is a function of {f.alpha.name}; ask for the bracket of that one")
     if not isinstance(notion, Pure):
-        return _bracket_under_notion(family, notion, f, formula)
+        return _minimax_risk_bracket_under_notion(family, notion, f, formula)
     epsilon = notion.epsilon
     match family:
         case Band() if math.isinf(f.at_zero) and family.bounds.lower == 0.0 and family.size <= LARGEST_BRACKETED:
@@ -224,16 +226,16 @@ def _risk_bracket(family: Family, notion: Privacy, f: FDivergence, formula: floa
             found = design(family, epsilon=epsilon, divergence=f, over="worst")
             lower, upper = found.bound, found.value
         case Band(reference=float()) if family.size <= LARGEST_UNIFORM:
-            lower, upper = _bracket_around_uniform(family, epsilon, f)
+            lower, upper = _minimax_bracket_around_uniform(family, epsilon, f)
         case Band() if family.size <= LARGEST_BRACKETED:
-            lower, upper = _bound_by_random_vertices(family, epsilon, f), math.inf
+            lower, upper = _minimax_lower_bound_by_random_vertices(family, epsilon, f), math.inf
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1) if epsilon > _LARGEST_ON_LINE:
             lower, upper = 0.0, math.inf
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1) if f == tv:
             lower, upper, _ = minimax_bounds_and_floor(family, max(epsilon, _SMALLEST_ON_LINE), BRACKET_CELLS)
             upper = upper if epsilon >= _SMALLEST_ON_LINE else math.inf
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1):
-            lower, upper = _bracket_on_cells(family, epsilon, f)
+            lower, upper = _minimax_bracket_on_cells(family, epsilon, f)
         case _:
             raise DiscreetError(
                 f"family = {family!r}: no bracket is known; they are for a Band of at most {LARGEST_BRACKETED:,} outcomes, and for "
@@ -244,7 +246,7 @@ def _risk_bracket(family: Family, notion: Privacy, f: FDivergence, formula: floa
     return Risk(upper, False, upper == own, min(lower, upper))
 
 
-def _bracket_under_notion(family: Family, notion: Privacy, f: FDivergence, formula: float) -> Risk:
+def _minimax_risk_bracket_under_notion(family: Family, notion: Privacy, f: FDivergence, formula: float) -> Risk:
     if not isinstance(family, Band) or family.size > LARGEST_ENUMERATED:
         raise DiscreetError(
             f"family = {family!r}: no bracket is known under {notion}; they are for a Band of at most {LARGEST_ENUMERATED} outcomes"
@@ -260,14 +262,14 @@ def _bracket_under_notion(family: Family, notion: Privacy, f: FDivergence, formu
     return Risk(upper, False, upper == own, min(lower, upper))
 
 
-def _bound_by_random_vertices(band: Band, epsilon: float, f: FDivergence) -> float:
-    laws, outcomes = _random_vertices(band, min(4 * band.size, _VERTICES // band.size)), Simplex(band.size)
+def _minimax_lower_bound_by_random_vertices(band: Band, epsilon: float, f: FDivergence) -> float:
+    laws, outcomes = _random_band_vertices(band, min(4 * band.size, _VERTICES // band.size)), Simplex(band.size)
     if band.size <= _FEW:
         return design(outcomes, epsilon=epsilon, clients=laws, divergence=f, over="worst").bound
     return design(outcomes, epsilon=epsilon, clients=laws, divergence=f, keep=0.0).bound
 
 
-def _random_vertices(band: Band, number: int) -> Floats:
+def _random_band_vertices(band: Band, number: int) -> Floats:
     """That many random vertices: the upper bound on outcomes in some order while mass is left, the lower bound on the others."""
     mu, bounds = np.broadcast_to(band.reference, band.size), band.bounds
     rng = np.random.default_rng(0)  # any orders give a bound; these are the same each time
@@ -281,7 +283,7 @@ def _random_vertices(band: Band, number: int) -> Floats:
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
-def _bracket_around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple[float, float]:
+def _minimax_bracket_around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple[float, float]:
     size = band.size
     atoms = vertex_of_uniform_band(size, band.bounds.lower, band.bounds.upper)
     places = np.rint(atoms.reference * size).astype(np.int64)
@@ -290,11 +292,11 @@ def _bracket_around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple
     found = design(Simplex(size), epsilon=epsilon, clients=shifts, divergence=f, keep=0.0)
     ratio = math.exp(min(epsilon, _LARGEST_EXPONENT))
     total = 1.0 / (1.0 + math.expm1(min(epsilon, _LARGEST_EXPONENT)) / found.family.bounds.upper)
-    alone = as_examples(law[None, :], None, size)
+    alone = as_example_clients(law[None, :], None, size)
     return found.bound, worst_divergence(alone, f, np.full(size, total / size), ratio)
 
 
-def _bracket_on_cells(
+def _minimax_bracket_on_cells(
     family: GaussianMixtures | LaplaceMixtures, epsilon: float, f: FDivergence
 ) -> tuple[float, float]:
     """Both sides for a smooth f: some kernels on cells from below, and from above all kernels under the floor that serves those best."""

@@ -126,7 +126,7 @@ class SmoothCost:
         """f(0), or 0 if it is infinite: then every client has full support, and the value is not used."""
         return self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0
 
-    def value(self, q: Floats) -> Floats:
+    def costs_at(self, q: Floats) -> Floats:
         return q * self.curve.value(self.p / q)
 
     def curvature_at(self, q: Floats) -> Floats:
@@ -163,7 +163,7 @@ class HingeCost:
         g = (excess + 2.0 * product + np.hypot(excess, 2.0 * product)) / 2.0
         self.pairs = (SlackPair(g, product / g, part), SlackPair(g - excess, product / (g - excess), part))
 
-    def value(self, q: Floats) -> Floats:
+    def costs_at(self, q: Floats) -> Floats:
         return np.maximum(self.p - self.gamma * q, 0.0)
 
     def curvature_at(self, q: Floats) -> Floats:
@@ -267,10 +267,10 @@ class ClientBlock:
         out[self.open] = values
         return out
 
-    def value(self, floor: Floats, total: float) -> float:
+    def weighted_cost(self, floor: Floats, total: float) -> float:
         """The clients' mean cost, times their weight."""
         held = floor[self.outcome]
-        costs = self.sum_by_client(self.cost.value(held + self.low.s))
+        costs = self.sum_by_client(self.cost.costs_at(held + self.low.s))
         rest = self.scatter_to_clients(total - self.sum_by_client(held)[self.open] + self.rest_low.s)
         return float(np.sum(self.weight * (costs + self.cost.at_zero * rest)))
 

@@ -65,9 +65,9 @@ class Dirichlet:
         """One client for each row of means (n, k)."""
         return draw_model_clients(mean, np.full(len(mean), self.concentration), rng)
 
-    def mean_agreement(self, mean: Floats) -> float:
+    def mean_chance_of_equal_draws(self, mean: Floats) -> float:
         """The second probability of `concentration_law` for the average client around a mean distribution (k,)."""
-        return expected_agreement(mean, self.concentration)
+        return expected_chance_of_equal_draws(mean, self.concentration)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Clusters:
         laws = mean * (group == np.take_along_axis(group, own[:, None], axis=1))
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
-    def mean_agreement(self, mean: Floats) -> float:
+    def mean_chance_of_equal_draws(self, mean: Floats) -> float:
         laws = self.draw_clients(np.tile(mean, (_AVERAGED, 1)), np.random.default_rng(0))
         return float(concentration_law(laws)[:, 1].mean())
 
@@ -120,7 +120,7 @@ def concentration_law(laws: Floats) -> Floats:
     return np.stack([1.0 - told, told], axis=-1)
 
 
-def expected_agreement(mean: Floats, concentration: float) -> float:
+def expected_chance_of_equal_draws(mean: Floats, concentration: float) -> float:
     """The second of these probabilities for the average model client."""
     k = len(mean)
     agree = (1.0 + concentration * float(mean @ mean)) / (1.0 + concentration)
@@ -152,20 +152,20 @@ class RoundCounts:
     counts: Floats
 
     @property
-    def is_affine(self) -> bool:
+    def has_affine_response(self) -> bool:
         """Whether its samples' distribution is affine in the mean distribution, for all clients."""
         return isinstance(self.sampler, LinearSampler)
 
     @property
-    def trusted_counts(self) -> Floats:
+    def down_weighted_counts(self) -> Floats:
         """The counts, scaled down where the error of a regression would exceed that of chance."""
         number = float(self.counts.sum())
-        return self.counts if self.is_affine else self.counts / (1.0 + number / _TRUSTED)
+        return self.counts if self.has_affine_response else self.counts / (1.0 + number / _TRUSTED)
 
     def regress_response(self, model: Floats) -> Response:
         """(A, c), regressed on model clients (n, k)."""
         k = model.shape[1]
-        if self.is_affine or bool(
+        if self.has_affine_response or bool(
             (model.max(axis=1) == 1.0).all()
         ):  # for point masses the output is linear in the mean
             return np.asarray(self.sampler.output(np.eye(k))).T, np.zeros(k)
@@ -200,12 +200,12 @@ class Posterior:
     logarithms: Floats  # of the probabilities, up to a constant
 
     @property
-    def weights(self) -> Floats:
+    def mode_probabilities(self) -> Floats:
         """The probability of each mode."""
         return softmax(self.logarithms)
 
     @property
-    def weights_in_kind(self) -> Floats:
+    def mode_probabilities_in_kind(self) -> Floats:
         """The probability of each mode given its kind of clients."""
         kinds = np.array([mode.shape.kind for mode in self.modes])
         found = np.empty(len(kinds))
@@ -214,20 +214,20 @@ class Posterior:
         return found
 
     @property
-    def mean(self) -> Floats:
+    def mean_law(self) -> Floats:
         """The mean distribution, averaged over the modes."""
-        return np.asarray(self.weights @ np.stack([softmax(mode.theta) for mode in self.modes]))
+        return np.asarray(self.mode_probabilities @ np.stack([softmax(mode.theta) for mode in self.modes]))
 
     @property
-    def concentration(self) -> float:
+    def mean_concentration(self) -> float:
         """The concentration of Dirichlet clients as spread out as those of the modes, averaged in logarithms."""
-        return float(np.exp(self.weights @ np.log([_equivalent_concentration(mode) for mode in self.modes])))
+        return float(np.exp(self.mode_probabilities @ np.log([_equivalent_concentration(mode) for mode in self.modes])))
 
     @property
-    def kinds(self) -> dict[str, float]:
+    def kind_probabilities(self) -> dict[str, float]:
         """The probability of each kind of clients."""
         found: dict[str, float] = {}
-        for mode, weight in zip(self.modes, self.weights.tolist(), strict=True):
+        for mode, weight in zip(self.modes, self.mode_probabilities.tolist(), strict=True):
             found[mode.shape.kind] = found.get(mode.shape.kind, 0.0) + weight
         return found
 
@@ -235,9 +235,9 @@ class Posterior:
         self, number: int, rng: np.random.Generator, kind: str | None = None
     ) -> tuple[Floats, NDArray[np.int64]]:
         """That many mean distributions (number, k) and the numbers of their modes (number,), of one kind of clients or of all."""
-        weights = self.weights
+        weights = self.mode_probabilities
         if kind is not None:
-            weights = self.weights_in_kind * [mode.shape.kind == kind for mode in self.modes]
+            weights = self.mode_probabilities_in_kind * [mode.shape.kind == kind for mode in self.modes]
         picked = rng.choice(len(self.modes), number, p=weights / weights.sum())
         k = len(self.modes[0].theta)
         means = np.empty((number, k))
@@ -271,24 +271,26 @@ def fit_posterior(
     """The posterior given the rounds, on `size` outcomes; `spread`: a round on two outcomes about the clients' own spread."""
     start, middle = np.zeros(size), Dirichlet(CONCENTRATIONS[len(CONCENTRATIONS) // 2])
     widths = WIDTHS if rounds else WIDTHS[2:3]
-    tried = [(_find_mode(rounds, middle, width, start, _FIRST_REACH, rng), width) for width in widths]
+    tried = [(_find_posterior_mode(rounds, middle, width, start, _FIRST_REACH, rng), width) for width in widths]
     best, width = max(tried, key=lambda one: one[0].evidence)
     shapes = _shape_priors(size)
     modes = tuple(
-        _find_mode(rounds, shape, width, best.theta, _REACH, rng)
+        _find_posterior_mode(rounds, shape, width, best.theta, _REACH, rng)
         if isinstance(shape, Dirichlet)
-        else _best_mode_of_widths(rounds, shape, widths, best.theta, rng)
+        else _best_posterior_mode_of_widths(rounds, shape, widths, best.theta, rng)
         for shape in shapes
     )
-    told = [mode.evidence + math.log(shapes[mode.shape]) + _spread_likelihood(mode, spread) for mode in modes]
+    told = [
+        mode.evidence + math.log(shapes[mode.shape]) + _log_likelihood_of_spread_round(mode, spread) for mode in modes
+    ]
     return Posterior(modes, np.array(told))
 
 
-def _best_mode_of_widths(
+def _best_posterior_mode_of_widths(
     rounds: Sequence[RoundCounts], shape: ClientShape, widths: Sequence[float], start: Floats, rng: np.random.Generator
 ) -> Mode:
     """The mode of a shape unlike the others: its mean distribution and width may differ from theirs."""
-    tried = [_find_mode(rounds, shape, width, start, _FAR_REACH, rng) for width in widths]
+    tried = [_find_posterior_mode(rounds, shape, width, start, _FAR_REACH, rng) for width in widths]
     return max(tried, key=lambda one: one.evidence)
 
 
@@ -311,24 +313,24 @@ def _equivalent_concentration(mode: Mode) -> float:
         return mode.shape.concentration
     law = softmax(mode.theta)
     k, alone = len(law), float(law @ law)
-    agree = mode.shape.mean_agreement(law) * (1.0 - 1.0 / k) + 1.0 / k
+    agree = mode.shape.mean_chance_of_equal_draws(law) * (1.0 - 1.0 / k) + 1.0 / k
     return max((1.0 - agree) / max(agree - alone, 1e-12), _LEAST_CONCENTRATION)
 
 
-def _spread_likelihood(mode: Mode, spread: RoundCounts | None) -> float:
+def _log_likelihood_of_spread_round(mode: Mode, spread: RoundCounts | None) -> float:
     if spread is None:
         return 0.0
-    law = agreement_bit_law(spread, mode.shape.mean_agreement(softmax(mode.theta)))
+    law = spread_bit_law(spread, mode.shape.mean_chance_of_equal_draws(softmax(mode.theta)))
     return float(spread.counts @ np.log(np.maximum(law, LEAST_SHARE)))
 
 
-def agreement_bit_law(spread: RoundCounts, agree: float) -> Floats:
+def spread_bit_law(spread: RoundCounts, agree: float) -> Floats:
     """The distribution of a sample in a round about the clients' own spread, if two draws of one agree that often."""
     ends = np.asarray(spread.sampler.output(np.eye(2)))
     return np.asarray((1.0 - agree) * ends[0] + agree * ends[1])
 
 
-def _find_mode(
+def _find_posterior_mode(
     rounds: Sequence[RoundCounts],
     shape: ClientShape,
     width: float,
@@ -338,8 +340,8 @@ def _find_mode(
 ) -> Mode:
     """The mode by a few regressions, each used within its reach: if an outcome is at its ceiling for all clients, its slope is zero."""
     theta, k = start, len(start)
-    counts = [one.trusted_counts for one in rounds]
-    for trusted in [math.inf] if all(one.is_affine for one in rounds) else reach:
+    counts = [one.down_weighted_counts for one in rounds]
+    for trusted in [math.inf] if all(one.has_affine_response for one in rounds) else reach:
         fit = ResponseFit(_regress_model_responses(rounds, shape, theta, rng), counts, width)
         theta = theta + np.clip(fit.climb_to_mode(theta) - theta, -trusted, trusted)
     _, curvature = fit.gradient_and_curvature(theta)
@@ -383,7 +385,7 @@ class ResponseFit:
             curvature += moved.T @ ((c.sum() / y)[:, None] * moved)
         return gradient, curvature
 
-    def likelihood_bound(self, theta: Floats) -> float:
+    def log_likelihood_upper_bound(self, theta: Floats) -> float:
         """An upper bound on the log-likelihood under every mean distribution: it is concave, so it stays below its tangent at theta."""
         law = softmax(theta)
         shares = self.released_shares(law)

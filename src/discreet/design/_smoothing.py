@@ -134,10 +134,10 @@ class Smoother:
         weights = _equal_weights(examples) if weights is None else weights
         if len(examples) < 2:
             return SmoothingChoice(
-                self.halfway_sampler(examples, weights),
+                self.sampler_of_halfway_floor(examples, weights),
                 Smoothing("model", *self._smoothing_parts_of_model(examples), None, None),
             )
-        bare = self._held_out_costs(examples, weights, self._rule_with_smoothing_parts((0.0, 0.0)))[self.f.name]
+        bare = self._held_out_costs(examples, weights, self._make_rule_with_smoothing_parts((0.0, 0.0)))[self.f.name]
         unsmoothed = float(weights @ bare)
         judged = (
             self._choose_parts_or_model
@@ -147,7 +147,7 @@ class Smoother:
         rule, parts, held_out, sampler = judged(examples, weights)
         return SmoothingChoice(sampler, Smoothing(rule, *parts, held_out, unsmoothed))
 
-    def design_with_parts(
+    def design_with_smoothing_parts(
         self, examples: Floats, parts: tuple[float, float], weights: Floats | None = None
     ) -> "Design":
         """The design for examples with these parts of the weight on redrawn examples and on the k point masses."""
@@ -156,12 +156,12 @@ class Smoother:
         copies = len(again) // len(examples)
         shares = (1.0 - sum(parts), *parts)
         each = (weights, np.tile(weights, copies) / copies, np.full(k, 1.0 / k))
-        return self._make_design(
+        return self._design_for_weighted_clients(
             np.vstack([examples, again, np.eye(k)]),
             np.concatenate([share * part for share, part in zip(shares, each, strict=True)]),
         )
 
-    def model_design(self, examples: Floats, weights: Floats | None = None) -> "Design":
+    def design_for_model(self, examples: Floats, weights: Floats | None = None) -> "Design":
         """The design for the model that replaces examples if there are too few."""
         k, weights = examples.shape[1], _equal_weights(examples) if weights is None else weights
         popularity = (1.0 - STRAY) * (weights @ examples) + STRAY / k
@@ -175,27 +175,29 @@ class Smoother:
             MODEL * np.tile(weights[~sure], copies) / copies,
             MODEL * weights[sure].sum() * popularity + point,
         )
-        return self._make_design(np.vstack([examples, drawn, np.eye(k)]), np.concatenate(counted))
+        return self._design_for_weighted_clients(np.vstack([examples, drawn, np.eye(k)]), np.concatenate(counted))
 
     def best_uniform_floor_sampler(self, examples: Floats, weights: Floats | None = None) -> Sampler[FiniteFamily]:
         """The uniform floor with the smallest mean over the examples."""
         family, weights = Simplex(examples.shape[1]), _equal_weights(examples) if weights is None else weights
         spreads = np.exp(np.linspace(0.0, math.log(0.999 * family.size), SPREADS))
         samplers = [OptimalSampler(family.spread(float(s)), epsilon=self.epsilon) for s in spreads]
-        return min(samplers, key=lambda one: float(weights @ sampler_costs(examples, one, (self.f,))[self.f.name]))
+        return min(
+            samplers, key=lambda one: float(weights @ client_divergences_by_name(examples, one, (self.f,))[self.f.name])
+        )
 
-    def halfway_sampler(self, examples: Floats, weights: Floats | None = None) -> BandSampler:
+    def sampler_of_halfway_floor(self, examples: Floats, weights: Floats | None = None) -> BandSampler:
         """The sampler of the floor halfway between the model's and `MARGIN` times the largest shares seen, where the latter is larger."""
         outcomes, model = (
             Simplex(examples.shape[1]),
-            self._floor_of_sampler(self.model_design(examples, weights).sampler),
+            self._floor_of_sampler(self.design_for_model(examples, weights).sampler),
         )
         seen = np.minimum(1.0, MARGIN * examples.max(axis=0)) * self._floor_of_sampler(
             OptimalSampler(outcomes, epsilon=self.epsilon)
         )
         return self._sampler_keeping_share((1.0 - HALF) * model + HALF * np.maximum(model, seen))
 
-    def _make_design(self, clients: Floats, weights: Floats) -> "Design":
+    def _design_for_weighted_clients(self, clients: Floats, weights: Floats) -> "Design":
         from discreet.design._designs import design  # a circular import
 
         return design(
@@ -207,13 +209,13 @@ class Smoother:
             keep=self.keep,
         )
 
-    def _rule_with_smoothing_parts(self, parts: tuple[float, float]) -> Rule:
+    def _make_rule_with_smoothing_parts(self, parts: tuple[float, float]) -> Rule:
         return partial(self._sampler_with_smoothing_parts, parts)
 
     def _sampler_with_smoothing_parts(
         self, parts: tuple[float, float], examples: Floats, weights: Floats
     ) -> BandSampler:
-        return OptimalSampler(self.design_with_parts(examples, parts, weights).family, epsilon=self.epsilon)
+        return OptimalSampler(self.design_with_smoothing_parts(examples, parts, weights).family, epsilon=self.epsilon)
 
     def _choose_parts_or_safe_rule(
         self, examples: Floats, weights: Floats
@@ -221,10 +223,13 @@ class Smoother:
         optimal = self._sampler_keeping_share(
             self._floor_of_sampler(OptimalSampler(Simplex(examples.shape[1]), epsilon=self.epsilon))
         )
-        safe: dict[str, Rule] = {"optimal": lambda clients, counted: optimal, "uniform": self._best_uniform_sampler}
+        safe: dict[str, Rule] = {
+            "optimal": lambda clients, counted: optimal,
+            "uniform": self._best_uniform_sampler_keeping_share,
+        }
         cautious = {rule: self._held_out_costs(examples, weights, made)[self.f.name] for rule, made in safe.items()}
         bold = {
-            parts: self._held_out_costs(examples, weights, self._rule_with_smoothing_parts(parts))[self.f.name]
+            parts: self._held_out_costs(examples, weights, self._make_rule_with_smoothing_parts(parts))[self.f.name]
             for parts in PARTS
         }
         best = min(bold, key=lambda one: float(weights @ bold[one]))
@@ -236,9 +241,9 @@ class Smoother:
     def _choose_parts_or_model(
         self, examples: Floats, weights: Floats
     ) -> tuple[str, tuple[float, float], float, BandSampler]:
-        stands, trusted = self._held_out_costs(examples, weights, self.halfway_sampler), {}
+        stands, trusted = self._held_out_costs(examples, weights, self.sampler_of_halfway_floor), {}
         for parts in PARTS:
-            found = self._held_out_costs(examples, weights, self._rule_with_smoothing_parts(parts))
+            found = self._held_out_costs(examples, weights, self._make_rule_with_smoothing_parts(parts))
             gains = {name: stands[name] - found[name] for name in stands}
             better = all(_is_credible_gain(gain, weights, SURELY) for gain in gains.values())
             if better and np.count_nonzero(gains["kl"] < -PAYING) >= SEEN:
@@ -247,12 +252,17 @@ class Smoother:
             best = min(trusted, key=lambda parts: trusted[parts])
             return "parts", best, trusted[best], self._sampler_with_smoothing_parts(best, examples, weights)
         held_out = float(weights @ stands[self.f.name])
-        return "model", self._smoothing_parts_of_model(examples), held_out, self.halfway_sampler(examples, weights)
+        return (
+            "model",
+            self._smoothing_parts_of_model(examples),
+            held_out,
+            self.sampler_of_halfway_floor(examples, weights),
+        )
 
     def _smoothing_parts_of_model(self, examples: Floats) -> tuple[float, float]:
         return MODEL, examples.shape[1] * ANYBODY * math.exp(-self.epsilon)
 
-    def _best_uniform_sampler(self, examples: Floats, weights: Floats) -> BandSampler:
+    def _best_uniform_sampler_keeping_share(self, examples: Floats, weights: Floats) -> BandSampler:
         return self._sampler_keeping_share(self._floor_of_sampler(self.best_uniform_floor_sampler(examples, weights)))
 
     def _held_out_costs(self, examples: Floats, weights: Floats, made: Rule) -> dict[str, Floats]:
@@ -263,7 +273,7 @@ class Smoother:
         for held in (fold for fold in np.array_split(order, FOLDS) if fold.size):
             others = np.delete(weights, held)
             sampler = made(np.delete(examples, held, axis=0), others / others.sum())
-            for name, score in sampler_costs(examples[held], sampler, judges).items():
+            for name, score in client_divergences_by_name(examples[held], sampler, judges).items():
                 found[name][held] = score
         return found
 
@@ -283,7 +293,7 @@ class Smoother:
         return OptimalSampler(band_of_floor(moved, self.epsilon, Simplex(k)), epsilon=self.epsilon)
 
 
-def sampler_costs(
+def client_divergences_by_name(
     clients: Floats, sampler: Sampler[FiniteFamily], judges: Sequence[str | FDivergence] = JUDGES
 ) -> dict[str, Floats]:
     """The divergences of every client, by name."""

@@ -20,7 +20,7 @@ from discreet.design._floors import (
     DesignCertificate,
     ExampleClients,
     Floats,
-    as_examples,
+    as_example_clients,
     outputs_for_floor,
 )
 from discreet.design._interior import FloorBounds, InteriorPoint, SmoothMinimax
@@ -68,7 +68,7 @@ class FloorBracket:
         return FloorBracket(found.floor, found.value, proof.bound, proof.certificate)
 
 
-def best_floor(
+def best_floor_for_mean(
     examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, progress: Progress | None = None
 ) -> FloorBracket:
     """The floor with the least mean divergence over the examples, among those that keep that share of the best worst case.
@@ -93,7 +93,7 @@ def floor_by_interior_point(
             found = led if found is None else found.best_of_both(led)
             if found.is_settled:
                 return found
-    easy = floor_of_last_resort(examples, f, epsilon, keep)
+    easy = floor_bracket_of_optimal_sampler(examples, f, epsilon, keep)
     return easy if found is None else found.best_of_both(easy)
 
 
@@ -104,7 +104,7 @@ def narrow_bracket_by_cuts(
     if examples.mass.size > LARGEST_CUT or keep > _MOST_KEEP:
         return found
     objective, ratio, size = Objective.of_divergence(f), math.exp(epsilon), examples.size
-    least, most = _floor_bounds(size, ratio, keep)
+    least, most = _floor_mass_bounds(size, ratio, keep)
     problem = CutProblem(examples, objective.curve, epsilon, least, most, worst)
     start, _ = outputs_for_floor(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
     narrowest, waited = found.value - found.bound, 0
@@ -161,7 +161,9 @@ def _restrict_to_clients(examples: ExampleClients, counted: NDArray[np.bool_], w
     )
 
 
-def floor_of_last_resort(examples: ExampleClients, f: FDivergence, epsilon: float, keep: float) -> FloorBracket:
+def floor_bracket_of_optimal_sampler(
+    examples: ExampleClients, f: FDivergence, epsilon: float, keep: float
+) -> FloorBracket:
     """The floor of Q*, and the bound by the tangents of f at 1, as the last resort."""
     objective, ratio = Objective.of_divergence(f), math.exp(epsilon)
     floor = np.full(examples.size, 1.0 / (ratio + examples.size - 1))
@@ -173,7 +175,7 @@ def floor_of_last_resort(examples: ExampleClients, f: FDivergence, epsilon: floa
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), max(proof.lower_bound(), 0.0), proof)
 
 
-def _floor_bounds(size: int, ratio: float, keep: float) -> tuple[float, float]:
+def _floor_mass_bounds(size: int, ratio: float, keep: float) -> tuple[float, float]:
     """The least m_x and the largest |m| - m_x that `keep` allows (T2)."""
     held_to = min(max(keep, _LEAST_KEEP), _MOST_KEEP)
     return held_to / (ratio + size - 1), 1.0 - held_to / (1.0 + (size - 1) / ratio)
@@ -184,17 +186,17 @@ def _find_floor_by_interior_point(
 ) -> FloorBracket | None:
     """The floor of the interior point method and the best of its certificates, once the two agree or no step is left; None on overflow."""
     size, ratio, objective = examples.size, math.exp(epsilon), Objective.of_divergence(f)
-    promise = FloorBounds(*_floor_bounds(size, ratio, keep))
+    promise = FloorBounds(*_floor_mass_bounds(size, ratio, keep))
     point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.entry_cost, cautious=cautious)
     floors = AllowedFloors(size, epsilon, keep)
     proofs: list[tuple[float, DesignCertificate]] = []
     spent, first = False, point.gap
     for _ in range(STEPS if cautious else _STEPS_APART):
-        value, gap = point.value + objective.constant, point.gap
+        value, gap = point.mean_cost + objective.constant, point.gap
         if not math.isfinite(value + gap):
             return None
         if progress is not None:
-            progress(_progress_share(first, gap, max(TOLERANCE * value, NEGLIGIBLE)))
+            progress(_solver_progress_share(first, gap, max(TOLERANCE * value, NEGLIGIBLE)))
         spent |= gap <= _SPENT * value
         if spent or gap <= max(TOLERANCE * value, NEGLIGIBLE):
             found = certificate_of_interior_point(point, objective, floors)
@@ -218,7 +220,7 @@ def _find_floor_by_interior_point(
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), bound, certificate)
 
 
-def _progress_share(first: float, gap: float, last: float) -> float:
+def _solver_progress_share(first: float, gap: float, last: float) -> float:
     """The progress of the gap from the first to the last, on a logarithmic scale, on which steps are about equally long."""
     return min(max(math.log(first / max(gap, 1e-300)) / math.log(first / min(last, 0.5 * first)), 0.0), 1.0)
 
@@ -265,16 +267,16 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
         raise DiscreetError(
             f"clients has {laws.size:,} entries, more than {LARGEST_HULL:,}: give fewer laws, or a smaller domain, for over='worst'"
         )
-    everyone, gamma = as_examples(laws, None, size), hockey_stick_gamma(f)
+    everyone, gamma = as_example_clients(laws, None, size), hockey_stick_gamma(f)
     if gamma is not None and gamma != 1.0 and everyone.mass.size > LARGEST_CUT:
         raise DiscreetError(
             f"clients has {everyone.mass.size:,} entries, more than {LARGEST_CUT:,}: give fewer laws, or a smaller domain, for "
             f"over='worst' with {f.name}"
         )
-    found = _bracket_by_saddles(everyone, laws, f, epsilon) if gamma is None or gamma == 1.0 else None
+    found = _floor_bracket_by_saddle_points(everyone, laws, f, epsilon) if gamma is None or gamma == 1.0 else None
     if found is not None and found.is_settled:
         return found
-    easy = floor_of_last_resort(everyone, f, epsilon, 0.0)
+    easy = floor_bracket_of_optimal_sampler(everyone, f, epsilon, 0.0)
     largest = worst_divergence(everyone, f, easy.floor, math.exp(epsilon))
     easy = FloorBracket(easy.floor, largest, easy.bound, easy.certificate)  # no mean is above the largest
     return narrow_bracket_by_cuts(
@@ -282,14 +284,16 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
     )
 
 
-def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket | None:
+def _floor_bracket_by_saddle_points(
+    everyone: ExampleClients, laws: Floats, f: FDivergence, epsilon: float
+) -> FloorBracket | None:
     """The bracket by saddle points for some clients, which those that are served worst join; None if no saddle point is found."""
     ratio, order = math.exp(epsilon), np.lexsort(laws.T)
     chosen = np.unique(
         order[np.linspace(0, len(laws) - 1, min(len(laws), _FEW)).astype(np.int64)]
     )  # clients that differ
     while True:
-        saddle = _near_saddle_point(laws[chosen], f, epsilon)
+        saddle = _find_near_saddle_point(laws[chosen], f, epsilon)
         if saddle is None:
             return None
         floor, weights = saddle
@@ -300,11 +304,13 @@ def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, 
             break
         chosen = np.union1d(chosen, worse[np.argsort(-served[worse])[:_FEW]])
     counted = weights > _SADDLE_TOLERANCE * weights.max()
-    mean = floor_by_interior_point(as_examples(laws[chosen][counted], weights[counted], laws.shape[1]), f, epsilon, 0.0)
+    mean = floor_by_interior_point(
+        as_example_clients(laws[chosen][counted], weights[counted], laws.shape[1]), f, epsilon, 0.0
+    )
     return FloorBracket(floor, value, min(mean.bound, value), mean.certificate)
 
 
-def _near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
+def _find_near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
     """A floor (k,) and weights of the clients (n,), nearly a saddle point; None where none is found."""
     if hockey_stick_gamma(f) is None:
         with np.errstate(all="ignore"):  # overflow ends the iteration

@@ -29,9 +29,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._floors import as_examples, band_of_floor
+from discreet.design._floors import as_example_clients, band_of_floor
 from discreet.design._linear_programmes import minimax_tv_floor
-from discreet.design._solving import best_floor
+from discreet.design._solving import best_floor_for_mean
 from discreet.divergences import FDivergence, curve_of_divergence, hockey_stick_gamma, tv
 from discreet.errors import DiscreetError, check_count
 from discreet.families import GaussianMixtures, LaplaceMixtures, Simplex
@@ -71,7 +71,7 @@ class Bracket:
 
     lower: float
     upper: float
-    floor: "LogLinear"
+    floor: "LogLinearDensity"
 
     def __repr__(self) -> str:
         return f"Bracket({self.lower:.6g}, {self.upper:.6g})"
@@ -107,14 +107,16 @@ def minimax_bracket(
 
 def minimax_bounds_and_floor(
     family: GaussianMixtures | LaplaceMixtures, epsilon: float, cells: int
-) -> tuple[float, float, "LogLinear"]:
+) -> tuple[float, float, "LogLinearDensity"]:
     """Certified lower and upper bounds of the minimax total variation, at any distance, and the floor that attains the upper one."""
     line, ratio = KernelsOnCells(family, cells), math.exp(epsilon)
     served, mixed = _FEW if family.radius <= _NARROW * family.scale else _MANY
     clients = line.kernel_laws_on_cells(np.linspace(-family.radius, family.radius, served))
     _, weights = minimax_tv_floor(clients, epsilon)
     counted = weights > 1e-6 * weights.max()
-    mean = best_floor(as_examples(clients[counted], weights[counted], clients.shape[1]), tv, epsilon, 0.0)
+    mean = best_floor_for_mean(
+        as_example_clients(clients[counted], weights[counted], clients.shape[1]), tv, epsilon, 0.0
+    )
     grid = np.linspace(-family.radius, family.radius, mixed)
     basis = np.vstack([line.kernel_laws_on_cells(grid, scale) for scale in line.kernel_scales])
     shares, _ = minimax_tv_floor(clients, epsilon, basis)
@@ -192,7 +194,7 @@ class FineCells:
         slopes = np.diff(height) / np.diff(middles)
         piece = np.clip(np.searchsorted(middles, edges) - 1, 0, slopes.size - 1)
         log_density = height[piece] + slopes[piece] * (edges - middles[piece])
-        bent = LogLinear(edges, log_density[:-1], np.diff(log_density) / np.diff(edges))
+        bent = LogLinearDensity(edges, log_density[:-1], np.diff(log_density) / np.diff(edges))
         parts = bent.masses_between(edges[:-1], edges[1:])
         left, right = log_density[:-1] - np.log(parts), log_density[1:] - np.log(parts)
         whole = np.repeat(parts.reshape(-1, _PARTS).sum(axis=1), _PARTS)
@@ -309,7 +311,7 @@ class KernelsOnCells:
         """The scales of the kernels that a floor is mixed from. (Narrow Laplace kernels would be steeper than the members.)"""
         return (self.scale, 0.6 * self.scale) if self.name == "gaussian" else (self.scale,)
 
-    def mix_kernels(self, shares: Floats, grid: Floats) -> "LogLinear":
+    def mix_kernels(self, shares: Floats, grid: Floats) -> "LogLinearDensity":
         """A mixture of kernels, first all of one scale, then of the next, with its logarithm made linear between many nodes."""
         fine = np.concatenate([np.linspace(a, b, _NODES_IN_A_CELL, endpoint=False) for a, b in pairwise(self.edges)])
         nodes = np.unique(
@@ -326,9 +328,9 @@ class KernelsOnCells:
         slope = np.diff(logarithm) / np.diff(nodes)
         if self.name == "laplace":  # rounding aside, no mixture of kernels is steeper
             slope = np.clip(slope, -_STEEPEST / self.scale, _STEEPEST / self.scale)
-        return LogLinear(nodes, logarithm[:-1], slope)
+        return LogLinearDensity(nodes, logarithm[:-1], slope)
 
-    def floor_costs(self, floor: "LogLinear", centres: Floats, ratio: float) -> Floats:
+    def floor_costs(self, floor: "LogLinearDensity", centres: Floats, ratio: float) -> Floats:
         """F(P_c; m) of each centre."""
         mass = self.kernel_mass_inside(centres)
         inside = np.diff(self.kernel_mass_below(self.edges[[0, -1]], centres[:, None]), axis=1)[:, 0] / mass
@@ -337,7 +339,7 @@ class KernelsOnCells:
         under = self._excess_over_floor(floor, 1.0, centres, mass) - inside + floor.total_mass
         return np.maximum(over, under)
 
-    def _excess_over_floor(self, floor: "LogLinear", times: float, centres: Floats, mass: Floats) -> Floats:
+    def _excess_over_floor(self, floor: "LogLinearDensity", times: float, centres: Floats, mass: Floats) -> Floats:
         """The integral of (p_c - times m)_+ over the pieces (n,): on each, over the interval where the difference is positive."""
         centre, tilt = centres[:, None], floor.slope * self.scale
         height = np.log(self.largest_density / mass)[:, None] - math.log(times) - floor.log_density_at(centre)
@@ -352,7 +354,7 @@ class KernelsOnCells:
         gained = (self.kernel_mass_below(high, centre) - self.kernel_mass_below(low, centre)) / mass[:, None]
         return np.asarray((gained - times * floor.masses_between(low, high)).sum(axis=1))
 
-    def worst_floor_cost(self, floor: "LogLinear", ratio: float, tolerance: float) -> float:
+    def worst_floor_cost(self, floor: "LogLinearDensity", ratio: float, tolerance: float) -> float:
         """An upper bound on F(P_c; m) over all centres, at most 1 + tolerance times too large, unless too many centres are alike."""
         radius = self.family.radius
         steep = self.largest_density * (
@@ -376,7 +378,7 @@ class KernelsOnCells:
 
 
 @dataclass(frozen=True, eq=False)
-class LogLinear:
+class LogLinearDensity:
     """exp(value + slope (x - node)) on the pieces between nodes (k + 1,): values and slopes (k,) are those at each piece's left end."""
 
     nodes: Floats

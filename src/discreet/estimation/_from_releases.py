@@ -64,7 +64,7 @@ from discreet.mechanisms import (
     ReportCounts,
     ReportSampler,
     Sampler,
-    check_protocol,
+    refuse_non_mechanism,
 )
 
 Floats = NDArray[np.float64]
@@ -360,7 +360,7 @@ def inverted_population(
     if (samples is None) == (counts is None):
         raise DiscreetError("pass either samples= (the released samples) or counts= (the count of each outcome)")
     found: Any = mechanism.sampler() if isinstance(mechanism, Agreement) else mechanism
-    check_protocol(found)
+    refuse_non_mechanism(found)
     if isinstance(found.family, ContinuousFamily):
         raise DiscreetError(f"family = {found.family!r} is continuous; a matrix is for a list of outcomes")
     matrix = _matrix_of_linear_mechanism(found)

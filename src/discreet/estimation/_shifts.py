@@ -494,13 +494,13 @@ def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:
 
 def block_overlap_range(blocks: BlockFamily, outcomes: NDArray[np.int64]) -> tuple[int, int]:
     """The least and the most of these outcomes that a block holds; for many affine blocks, bounds of them."""
-    size, others = len(outcomes), blocks.points - len(outcomes)
+    size, others = len(outcomes), blocks.point_count - len(outcomes)
     least, most = max(0, blocks.width - others), min(size, blocks.width)
-    if not isinstance(blocks, AffineBlocks) or blocks.blocks * size > _MOST_CHECKED or not size:
+    if not isinstance(blocks, AffineBlocks) or blocks.block_count * size > _MOST_CHECKED or not size:
         return least, most
-    found = np.zeros(blocks.blocks, dtype=np.int64)
-    reports = blocks.report(np.arange(blocks.blocks))
-    for start in range(0, blocks.blocks, _REPORTS_TOGETHER):
+    found = np.zeros(blocks.block_count, dtype=np.int64)
+    reports = blocks.reports_of_ranks(np.arange(blocks.block_count))
+    for start in range(0, blocks.block_count, _REPORTS_TOGETHER):
         part = reports[start : start + _REPORTS_TOGETHER]
         for outcome in outcomes:
             found[start : start + _REPORTS_TOGETHER] += blocks.holds(part, np.array([outcome]))

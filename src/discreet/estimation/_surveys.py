@@ -305,7 +305,7 @@ class _QuestionReports:
         for number, part, given in zip(self.numbers, self.parts, self.reports, strict=True):
             assert isinstance(part.blocks, Windows)
             values.append(part.blocks.unbiased_report_values(self.sampler.uniform_weights[number] / TOTAL))
-            counts.append(np.bincount(given.astype(np.int64), minlength=part.blocks.blocks))
+            counts.append(np.bincount(given.astype(np.int64), minlength=part.blocks.block_count))
         seen, often = np.concatenate(values), np.concatenate(counts)
         domain = self.sampler.survey.columns[column]
         assert isinstance(domain, Interval)
@@ -348,7 +348,9 @@ class _QuestionReports:
         part, (distinct, often) = self.parts[0], np.unique(self.reports[0], return_counts=True)
         if isinstance(part.blocks, WeightedBlocks):
             weight = self.sampler.uniform_weights[self.numbers[0]]
-            gain = float(Fraction(TOTAL - weight, weight) * Fraction(part.blocks.blocks, part.blocks.holding))
+            gain = float(
+                Fraction(TOTAL - weight, weight) * Fraction(part.blocks.block_count, part.blocks.blocks_per_point)
+            )
             values = part.blocks.unbiased_values(matrix, gain)
             return ReportSums([values[distinct.astype(np.int64)]], [often], values.min(axis=0), values.max(axis=0))
         centred = matrix - matrix.mean(axis=1, keepdims=True)

@@ -394,7 +394,7 @@ def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int
     whole = OptimalSampler(family, epsilon=epsilon)
     share = OptimalSampler(family, epsilon=whole.epsilon / count)
     costs = _TotalVariations(laws, worst=examples is None)
-    multisets = Multisets(family.size, count) if Multisets.fit(family.size, count) else None
+    multisets = Multisets(family.size, count) if Multisets.can_be_listed(family.size, count) else None
     error = _linear_estimate_error(family, whole.epsilon, clients)
     found = [Way("single", 1, whole.epsilon, costs.of_laws(laws, whole.output(laws)), None, error)]
     if multisets is not None:

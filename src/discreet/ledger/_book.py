@@ -217,7 +217,7 @@ class Book:
         except (OSError, ValueError) as error:
             raise LedgerError(f"{self.what} {self.path} cannot be made: {error_reason(error)}") from None
         with self._open_connection() as database, self._durable_transaction(database):
-            if not _is_blank(database):
+            if not _is_empty_database(database):
                 raise LedgerError(
                     f"{self.path} exists already, and replacing it would forget what was spent; use another name"
                 )
@@ -241,7 +241,7 @@ class Book:
     def is_blank(self) -> bool:
         """Whether the file is empty because its creation was interrupted; then it may be created again."""
         with self._open_connection() as database:
-            return _is_blank(database)
+            return _is_empty_database(database)
 
     def read_lines(self) -> list[Any]:
         """All lines, verified; the first states what the file is."""
@@ -324,7 +324,7 @@ class BookWriter:
         _append_line(self._database, self.lines, line)
 
 
-def _is_blank(database: sqlite3.Connection) -> bool:
+def _is_empty_database(database: sqlite3.Connection) -> bool:
     return not database.execute("SELECT 1 FROM sqlite_master").fetchone()
 
 
@@ -374,7 +374,7 @@ _MEMORY_LOCK = threading.RLock()
 
 
 @dataclass(frozen=True)
-class _Notes:
+class _NotesUnderSecret:
     """What is noted under a secret, and how to add a line."""
 
     lines: list[Any]
@@ -449,17 +449,17 @@ class Rounds:
         return hashlib.blake2b(b"held", key=self._secret.value, digest_size=32).digest()
 
     @contextmanager
-    def _writing_notes(self) -> Iterator[_Notes]:
+    def _writing_notes(self) -> Iterator[_NotesUnderSecret]:
         if self._book is None:
             with _MEMORY_LOCK:
                 lines = _NOTES_IN_MEMORY.setdefault(self._secret_digest, [])
-                yield _Notes(lines, lines.append)
+                yield _NotesUnderSecret(lines, lines.append)
             return
         if self._is_missing_or_blank(self._book):
             with _MEMORY_LOCK:
                 self._create_book(self._book)
         with self._book.write_transaction() as pen:
-            yield _Notes(pen.lines[1:], pen.add_line)
+            yield _NotesUnderSecret(pen.lines[1:], pen.add_line)
 
     def _is_missing_or_blank(self, book: Book) -> bool:
         """Whether there is no book, or one without its first line: somebody is making it, or was interrupted."""

@@ -54,7 +54,7 @@ from discreet.ledger._book import (
     numbers_as_distinct_texts,
     utc_timestamp,
 )
-from discreet.mechanisms import AnyFamily, Client, JointSampler, ReportSampler, Sampler, check_sampler
+from discreet.mechanisms import AnyFamily, Client, JointSampler, ReportSampler, Sampler, refuse_non_sampler
 from discreet.privacy import Privacy
 from discreet.survey import SurveySampler
 
@@ -87,12 +87,12 @@ class Destination:
         return {"address": self.address, "key": self.key, "collection": self.collection}
 
     @property
-    def as_line(self) -> list[str | None]:
+    def as_ledger_line(self) -> list[str | None]:
         """The destination as a line of a ledger."""
         return [self.address, self.key, self.collection]
 
     @classmethod
-    def from_line(cls, line: Any) -> "Destination | None":
+    def from_ledger_line(cls, line: Any) -> "Destination | None":
         """The destination in a line of a ledger; None for a sample without one."""
         return None if line is None else cls(*line)
 
@@ -247,7 +247,7 @@ class Ledger:
                 sampler, lambda: sampler.release_number(laws), agreement=agreement, round=round
             ).sample
         if not isinstance(sampler, JointSampler):
-            check_sampler(sampler)
+            refuse_non_sampler(sampler)
         held: Any = p
         shape = sampler.carrier.read_clients(held).shape
         if shape:
@@ -255,12 +255,14 @@ class Ledger:
                 f"p holds {math.prod(shape)} distributions; a ledger belongs to one client, with one distribution"
             )
 
-        def draw() -> int:
+        def draw_release_number() -> int:
             if isinstance(sampler, JointSampler):
                 return int(sampler.release_number(held))
             return int(sampler.release_number(held, constant_time=sampler.can_draw_in_constant_time))
 
-        return self._release_and_charge(sampler, draw, agreement=agreement, round=round).as_released(sampler)
+        return self._release_and_charge(sampler, draw_release_number, agreement=agreement, round=round).as_released(
+            sampler
+        )
 
     def release_to(
         self,
@@ -297,7 +299,7 @@ class Ledger:
         if to.key_note_to_add(self._book.read_lines()[1:]) is not None:
             with self._book.write_transaction() as pen:
                 _note_collector_key(pen, to)
-        return self._find_entry(self._book.read_lines(), agreement="", round=round, to=to)
+        return self._find_charge_for_question(self._book.read_lines(), agreement="", round=round, to=to)
 
     def _release_and_charge(
         self,
@@ -344,7 +346,7 @@ class Ledger:
             LedgerError: for a ledger that cannot be read.
         """
         agreement.check_sampler(sampler)
-        found = self._find_entry(
+        found = self._find_charge_for_question(
             self._book.read_lines(), agreement=agreement.id, round=agreement.check_round(round), to=None
         )
         return None if found is None else found.as_released(sampler)
@@ -369,21 +371,23 @@ class Ledger:
     ) -> Entry:
         """The charge for this question: the stored one, or a new one. `privacy`: the promise of one release, if it is known."""
         check_count("round", round)
-        known = self._find_entry(self._book.read_lines(), agreement=agreement, round=round, to=to)
+        known = self._find_charge_for_question(self._book.read_lines(), agreement=agreement, round=round, to=to)
         if known is not None:
             return known
         number = int(draw())  # outside the lock: it may take long
         with self._book.write_transaction() as pen:
             _note_collector_key(pen, to)
-            known = self._find_entry(pen.lines, agreement=agreement, round=round, to=to)
+            known = self._find_charge_for_question(pen.lines, agreement=agreement, round=round, to=to)
             if known is not None:
                 return known
             self._refuse_over_budget(pen.lines, profile, privacy)
             line = [agreement, round, profile.epsilon, profile.alpha, number, utc_timestamp(), place]
-            pen.add_line([*line, to.as_line] if to is not None else line[: 6 if place is None else 7])
+            pen.add_line([*line, to.as_ledger_line] if to is not None else line[: 6 if place is None else 7])
             return _entries_from_lines(pen.lines)[-1]
 
-    def _find_entry(self, lines: list[Any], *, agreement: str, round: int, to: Destination | None) -> Entry | None:
+    def _find_charge_for_question(
+        self, lines: list[Any], *, agreement: str, round: int, to: Destination | None
+    ) -> Entry | None:
         """The charge among these lines that answers a question."""
         entries = _entries_from_lines(lines)
         if to is None:
@@ -393,7 +397,7 @@ class Ledger:
         return next((entry for entry in asked if entry.round == round), None)
 
     @contextmanager
-    def binding(self) -> Iterator["IdentityBinding"]:
+    def locked_identity_binding(self) -> Iterator["IdentityBinding"]:
         """The identity this ledger belongs to, under its lock: no other process looks or binds meanwhile."""
         with self._book.write_transaction() as pen:
             yield IdentityBinding(pen)
@@ -479,7 +483,7 @@ def _entries_from_lines(lines: list[Any]) -> list[Entry]:
     """The charges among the lines of a ledger, numbered from 1."""
     charges = (line for line in lines[1:] if line[0] != _BOUND and not is_key_note(line))
     return [
-        Entry(number, *line[:7], *(Destination.from_line(to) for to in line[7:]))
+        Entry(number, *line[:7], *(Destination.from_ledger_line(to) for to in line[7:]))
         for number, line in enumerate(charges, start=1)
     ]
 

@@ -137,7 +137,7 @@ class Round:
     epsilon: float
 
     @property
-    def identity(self) -> tuple[Any, ...]:
+    def answered_question(self) -> tuple[Any, ...]:
         return self.agreement, self.question.value, self.question.count, self.question.weight, self.number
 
 
@@ -154,22 +154,22 @@ class Run:
     to: Destination | None = None
 
     @classmethod
-    def from_line(cls, line: Sequence[Any]) -> "Run":
+    def from_ledger_line(cls, line: Sequence[Any]) -> "Run":
         """The run in a line of the book."""
         agreement, (value, count, weight), number, epsilon, clients, cells, file, digest, time, *to = line
         question = Question(value=value, count=count, weight=weight)
         asked = Round(agreement=agreement, question=question, number=number, epsilon=epsilon)
-        given = Destination.from_line(to[0]) if to else None
+        given = Destination.from_ledger_line(to[0]) if to else None
         return cls(round=asked, clients=clients, cells=cells, file=file, digest=digest, time=time, to=given)
 
     @property
-    def as_line(self) -> list[Any]:
+    def as_ledger_line(self) -> list[Any]:
         """The run as a line of the book."""
         asked, question = self.round, self.round.question
         columns = [question.value, question.count, question.weight]
         terms = [asked.agreement, columns, asked.number, asked.epsilon]
         run = [*terms, self.clients, self.cells, self.file, self.digest, self.time]
-        return run if self.to is None else [*run, self.to.as_line]
+        return run if self.to is None else [*run, self.to.as_ledger_line]
 
 
 @dataclass(frozen=True)
@@ -243,14 +243,14 @@ class PopulationLedger:
 
     def client_digest_key(self) -> RunKey:
         """The key under which this ledger computes the digests of clients' names."""
-        return self._derive_key(b"names")
+        return self._derive_key_from_secret(b"names")
 
     def client_order_key(self, asked: Round) -> RunKey:
         """The key of an order of clients that depends on the round and not on their data."""
-        columns = "\0".join(repr(part) for part in asked.identity)
-        return self._derive_key(b"order" + columns.encode("utf-8", "surrogatepass"))
+        columns = "\0".join(repr(part) for part in asked.answered_question)
+        return self._derive_key_from_secret(b"order" + columns.encode("utf-8", "surrogatepass"))
 
-    def settle(
+    def charge_clients_once(
         self,
         asked: Round,
         names: ClientDigests,
@@ -274,10 +274,10 @@ class PopulationLedger:
             if note is not None:
                 pen.add_line(note)
             known = self._replace_draws_by_stored_samples(
-                drawn, [run for run in runs if run.round.identity == asked.identity]
+                drawn, [run for run in runs if run.round.answered_question == asked.answered_question]
             )
             over = self._clients_over_budget(
-                names, ~known, asked, [run for run in runs if run.round.identity != asked.identity]
+                names, ~known, asked, [run for run in runs if run.round.answered_question != asked.answered_question]
             )
             if over.any() and over_budget == "refuse":
                 raise BudgetError(
@@ -287,7 +287,7 @@ class PopulationLedger:
             new = ~known & ~over
             self._remove_stray_files(runs)
             if new.any():
-                pen.add_line(self._write_run(asked, drawn, new).as_line)
+                pen.add_line(self._write_run(asked, drawn, new).as_ledger_line)
         back = np.empty_like(order)
         back[order] = np.arange(order.size)
         kept = ~over[back]
@@ -298,19 +298,24 @@ class PopulationLedger:
         """This ledger, for samples that go to a collector."""
         return PopulationLedger(self.folder, self._secret, to=to)
 
-    def check_destination(self, asked: Round) -> None:
-        """Raise an error, before anything is drawn, if the round may not be released to this collector. `settle` checks again, under its
-        lock.
+    def refuse_wrong_destination(self, asked: Round) -> None:
+        """Raise an error, before anything is drawn, if the round may not be released to this collector.
+
+        `charge_clients_once` checks again, under its lock.
         """
         lines = self._book.read_lines()
         if self._to is not None:
             self._to.key_note_to_add(lines[1:])
         self._refuse_other_destination(asked, _parse_runs(lines))
 
-    def destination(self, asked: Round) -> Destination | None:
+    def destination_of_round(self, asked: Round) -> Destination | None:
         """Where the samples of a round went when it was first charged; if it was not, where they will go."""
         return next(
-            (run.to for run in read_budget_and_runs(self.folder)[1] if run.round.identity == asked.identity),
+            (
+                run.to
+                for run in read_budget_and_runs(self.folder)[1]
+                if run.round.answered_question == asked.answered_question
+            ),
             self._to,
         )
 
@@ -319,7 +324,7 @@ class PopulationLedger:
             return
         for run in runs:
             before = run.round
-            if before.identity == asked.identity:
+            if before.answered_question == asked.answered_question:
                 if not self._to.is_same_collector_as(run.to):
                     where = "for nobody in particular" if run.to is None else f"for {run.to.address}"
                     raise LedgerError(
@@ -354,7 +359,7 @@ class PopulationLedger:
         """Which of the asking clients cannot pay."""
         over = np.zeros(len(names), dtype=np.bool_)
         price, budget = Fraction(stated_decimal(asked.epsilon)), Fraction(stated_decimal(self.budget.epsilon))
-        rounds = {run.round.identity: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
+        rounds = {run.round.answered_question: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
         if price + sum(rounds.values()) <= budget or not asking.any():
             return over
         scale = math.lcm(price.denominator, *(cost.denominator for cost in rounds.values()))
@@ -363,7 +368,7 @@ class PopulationLedger:
         spent: NDArray[Any] = np.full(len(who), int(price * scale), dtype=np.int64 if exact else object)
         for run in runs:
             here = read_segment(self.folder, run).find_client_places(who) >= 0
-            spent[here] += int(rounds[run.round.identity] * scale)
+            spent[here] += int(rounds[run.round.answered_question] * scale)
         over[asking] = spent > math.floor(budget * scale)
         return over
 
@@ -382,7 +387,7 @@ class PopulationLedger:
             if path.name not in named and _SUFFIX in path.suffixes:  # whole or partial
                 path.unlink()
 
-    def _derive_key(self, about: bytes) -> RunKey:
+    def _derive_key_from_secret(self, about: bytes) -> RunKey:
         content = bytes.fromhex(self.id) + about
         return RunKey(hashlib.blake2b(content, key=self._secret.value, person=b"discreet books 1").digest())
 
@@ -397,7 +402,7 @@ def read_budget_and_runs(folder: str | Path) -> tuple[Budget, list[Run]]:
 
 def _parse_runs(lines: Sequence[Any]) -> list[Run]:
     """The runs among the lines of a book."""
-    return [Run.from_line(line) for line in lines[1:] if not is_key_note(line)]
+    return [Run.from_ledger_line(line) for line in lines[1:] if not is_key_note(line)]
 
 
 def spent_by_clients(folder: str | Path, runs: Sequence[Run]) -> NDArray[np.float64]:

@@ -20,10 +20,10 @@ with imports_on_first_use(globals()):
         InstalledMechanism as InstalledMechanism,
         Mechanism,
         check_mechanism,
-        check_protocol as check_protocol,
         installed_mechanism as installed_mechanism,
         mechanism_for,
         population_mechanism,
+        refuse_non_mechanism as refuse_non_mechanism,
         sampler_named,
     )
     from discreet.mechanisms._multisets import (
@@ -55,20 +55,20 @@ with imports_on_first_use(globals()):
         Reports as Reports,
         ReportSampler,
         best_subset_width_and_variance as best_subset_width_and_variance,
-        blocks_named as blocks_named,
-        check_record_total as check_record_total,
         choose_blocks as choose_blocks,
         draw_reports as draw_reports,
+        largest_report_ratio as largest_report_ratio,
         least_uniform_weight as least_uniform_weight,
-        read_report_numbers as read_report_numbers,
-        report_bound as report_bound,
-        worst_variance as worst_variance,
+        make_blocks_of_kind as make_blocks_of_kind,
+        require_drawable_record_total as require_drawable_record_total,
+        require_report_numbers as require_report_numbers,
+        share_variance_in_uniform_population as share_variance_in_uniform_population,
     )
     from discreet.mechanisms._sampler import (
         AnyFamily as AnyFamily,
         Client as Client,
         Sampler,
-        check_sampler as check_sampler,
+        refuse_non_sampler as refuse_non_sampler,
     )
     from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
     from discreet.mechanisms._transport_sampler import TransportSampler

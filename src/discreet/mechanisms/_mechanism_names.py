@@ -100,7 +100,7 @@ def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
     from discreet.mechanisms._reports import LARGEST_TABLE  # loaded with reports
 
     smaller = reports.variance() < reports.by_values().variance()
-    return REPORTS_MECHANISM if smaller and reports.blocks.points <= LARGEST_TABLE else LinearSampler.name
+    return REPORTS_MECHANISM if smaller and reports.blocks.point_count <= LARGEST_TABLE else LinearSampler.name
 
 
 def check_mechanism(name: Any, argument: str = "mechanism") -> str:
@@ -185,7 +185,7 @@ class Mechanism(Protocol):
         """One sample for each client."""
 
 
-def check_protocol(mechanism: object, argument: str = "mechanism") -> None:
+def refuse_non_mechanism(mechanism: object, argument: str = "mechanism") -> None:
     """Reject an object without one of the five names of a `Mechanism`."""
     if isinstance(mechanism, type):
         raise DiscreetError(f"{argument} = {mechanism!r} is a class; pass an instance")

@@ -94,9 +94,11 @@ class Multisets:
     def __post_init__(self) -> None:
         check_count("size", self.size, fix="it is how many outcomes there are")
         check_count("samples", self.samples, fix=SAMPLES_ARE)
-        if not self.fit(self.size, self.samples):
+        if not self.can_be_listed(self.size, self.samples):
             many = (
-                f"{self.count(self.size, self.samples):,}" if self.size < 10**6 and self.samples < 100 else "too many"
+                f"{self.number_of_multisets(self.size, self.samples):,}"
+                if self.size < 10**6 and self.samples < 100
+                else "too many"
             )
             raise DiscreetError(
                 f"samples = {self.samples} of {self.size:,} outcomes are {many} multisets; a joint draw allows at most "
@@ -105,19 +107,19 @@ class Multisets:
             )
 
     @staticmethod
-    def count(size: int, samples: int) -> int:
+    def number_of_multisets(size: int, samples: int) -> int:
         """The number of multisets of so many samples out of `size` outcomes."""
         return math.comb(size + samples - 1, samples)
 
     @classmethod
-    def fit(cls, size: int, samples: int) -> bool:
+    def can_be_listed(cls, size: int, samples: int) -> bool:
         """Whether the multisets are few enough to be listed."""
         if size > MOST_MULTISETS or samples > MOST_TOGETHER:
             return False
-        return cls.count(size, samples) <= MOST_MULTISETS
+        return cls.number_of_multisets(size, samples) <= MOST_MULTISETS
 
     def __len__(self) -> int:
-        return self.count(self.size, self.samples)
+        return self.number_of_multisets(self.size, self.samples)
 
     @cached_property
     def members(self) -> Integers:
@@ -145,7 +147,7 @@ class Multisets:
         total = found.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(found, total, out=found, where=total > 0.0))
 
-    def distinct_member_blocks(self) -> Iterator[tuple[slice, Integers, Integers]]:
+    def blocks_of_distinct_members(self) -> Iterator[tuple[slice, Integers, Integers]]:
         """Blocks of rows: the multisets, their distinct members (n, samples), and how often each comes; 0 in unused places."""
         rows = max(1, _RUN_ENTRIES // self.samples**2)
         for start in range(0, len(self), rows):
@@ -169,11 +171,11 @@ class Multisets:
 
     each = OldName("marginals")
 
-    def sequences(self, numbers: Integers, rng: np.random.Generator) -> Integers:
+    def members_in_random_order(self, numbers: Integers, rng: np.random.Generator) -> Integers:
         """The members of multisets (n,) in a random order, (n, samples), independent of the client."""
-        return self.sequences_by_keys(numbers, rng.random((len(numbers), self.samples)))
+        return self.members_in_key_order(numbers, rng.random((len(numbers), self.samples)))
 
-    def sequences_by_keys(self, numbers: Integers, keys: Floats | NDArray[np.uint64]) -> Integers:
+    def members_in_key_order(self, numbers: Integers, keys: Floats | NDArray[np.uint64]) -> Integers:
         """The members of multisets (n,) in the order of the keys (n, samples)."""
         return np.take_along_axis(self.members[numbers], np.argsort(keys, axis=1, kind="stable"), axis=1)
 
@@ -208,7 +210,7 @@ def _simplex_envelope(multisets: Multisets) -> Envelope:
     """The envelope of all distributions, in whole numbers; the value depends on the multiplicities alone."""
     values = np.empty(len(multisets))
     total, known = Fraction(0), dict[tuple[int, ...], Fraction]()
-    for rows, _, often in multisets.distinct_member_blocks():
+    for rows, _, often in multisets.blocks_of_distinct_members():
         kinds, places, times = np.unique(np.sort(often, axis=1), axis=0, return_inverse=True, return_counts=True)
         found = []
         for kind, number in zip(map(tuple, kinds.tolist()), times.tolist(), strict=True):
@@ -232,15 +234,15 @@ def _band_envelope(family: FiniteFamily, multisets: Multisets) -> Envelope:
     reference = np.broadcast_to(family.reference, family.size)
     lower, upper = family.bounds.lower * reference, np.minimum(family.bounds.upper * reference, 1.0)
     values, least = np.empty(len(multisets)), math.inf
-    for rows, distinct, often in multisets.distinct_member_blocks():
+    for rows, distinct, often in multisets.blocks_of_distinct_members():
         held = often > 0
         floor, ceiling = (np.where(held, bound[distinct], 0.0) for bound in (lower, upper))
         elsewhere = family.bounds.lower * (1.0 - np.where(held, reference[distinct], 0.0).sum(axis=1))
         most = _scale_counts_into_bounds(often, floor, ceiling, 1.0 - np.maximum(elsewhere, 0.0))
-        values[rows] = multisets.orders[rows] * _power_product(most, often)
+        values[rows] = multisets.orders[rows] * _product_of_powers(most, often)
         if family.bounds.lower:
             ratios = np.divide(floor, most, out=np.ones_like(floor), where=held & (most > 0.0))
-            least = min(least, float(_power_product(ratios, often).min()))
+            least = min(least, float(_product_of_powers(ratios, often).min()))
     total = math.fsum(values)
     bottom = least * total * (1.0 - _ROUNDING) if family.bounds.lower else 0.0
     return Envelope(values / total, Bounds(bottom, total * (1.0 + _ROUNDING)))
@@ -263,7 +265,7 @@ def _scale_counts_into_bounds(often: Integers, floor: Floats, ceiling: Floats, m
     return np.asarray(np.clip(slope[:, None] * often, floor, ceiling))
 
 
-def _power_product(base: Floats, often: Integers) -> Floats:
+def _product_of_powers(base: Floats, often: Integers) -> Floats:
     """The product of base^often along each row, by multiplications alone, so every machine gets the same result."""
     found = np.ones(len(base))
     for place in range(base.shape[1]):
@@ -300,7 +302,7 @@ class JointBox(abc.ABC):
     def risk(self, f: FDivergence) -> Risk:
         """The largest divergence from P^J to its projection."""
 
-    def _sure_client_risk(self, f: FDivergence, past_ceiling: float) -> float:
+    def _risk_of_client_sure_of_multiset(self, f: FDivergence, past_ceiling: float) -> float:
         """The divergence of a client that is sure of the rarest multiset, which has mass 1 - past_ceiling at its ceiling."""
         b, top, least = self.constants.b, self.constants.B, float(np.min(self.reference))
         return point_mass_risk(f, min(top * least, 1.0 - b * (1.0 - least), 1.0), max(past_ceiling, b * (1.0 - least)))
@@ -364,7 +366,7 @@ class ProductBox(JointBox):
             # 1 - B mu to all its digits, since alpha B + (1 - alpha) b = 1
             missed = (one.alpha - rarest) * one.B + (1.0 - one.alpha) * one.b
             past = -math.expm1(self._multisets.samples * math.log1p(-missed)) if missed < 1.0 else 1.0
-        value = self._sure_client_risk(f, past)
+        value = self._risk_of_client_sure_of_multiset(f, past)
         everybody = isinstance(self._family, Simplex) or serves_everybody(self._family)
         return Risk(value, tight=False, attained=everybody and value < f.maximum)
 
@@ -390,7 +392,7 @@ class BandBox(JointBox):
         """Over all clients: an upper bound."""
         alpha, b, top = self.constants.alpha, self.constants.b, self.constants.B
         past = (alpha - float(np.min(self.reference))) * top + (1.0 - alpha) * b
-        return Risk(self._sure_client_risk(f, past), tight=False, attained=False)
+        return Risk(self._risk_of_client_sure_of_multiset(f, past), tight=False, attained=False)
 
 
 def make_joint_box(

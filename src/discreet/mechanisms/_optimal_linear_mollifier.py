@@ -39,7 +39,7 @@ from discreet._base.labelled import LawLike
 from discreet.errors import OPEN_UNIT, DiscreetError, OutsideFamilyWarning, check_count
 from discreet.families import Bounds, FiniteFamily, Simplex, check_family, is_law, refuse_bad_law, serves_everybody
 from discreet.mechanisms._atoms import Discretisation, make_atoms
-from discreet.mechanisms._sampler import AnyFamily, Client, F, Floats, Sampler, bounds_around_reference
+from discreet.mechanisms._sampler import AnyFamily, Client, F, Floats, Sampler, convert_bounds_to_reference
 from discreet.privacy import Privacy, Pure
 from discreet.privacy.tradeoff import Constants, Risk, constants_for_privacy, mollifier_constants, risk_by_formula
 from discreet.projection import Affine, Box
@@ -81,7 +81,7 @@ class ProjectingSampler(Sampler[F]):
             DiscreetError: if p is not a distribution.
         """
         given = self.carrier.read_clients(p)
-        return self._outputs.clipping_scales(given.clients, given.shape)
+        return self._outputs_of_clients.clipping_scales(given.clients, given.shape)
 
     def sensitivity(self, p: LawLike | Client | Sequence[Client]) -> float | Floats:
         """How far the output can move with P: TV(Q(P), Q(P')) <= sensitivity(P) TV(P, P') [paper, Prop. 4.1].
@@ -191,7 +191,7 @@ class OptimalSampler(ProjectingSampler[F]):
         family: AnyFamily = self.family
         if isinstance(family, ContinuousFamily) or not isinstance(self.privacy, Pure) or size == 1:
             return super().with_samples(size)
-        if not Multisets.fit(family.size, size):
+        if not Multisets.can_be_listed(family.size, size):
             return super().with_samples(size)
         return JointSampler(family, samples=size, privacy=self.privacy)
 
@@ -401,7 +401,7 @@ class MollifierSampler(ProjectingSampler[F]):
             return bounds
         if isinstance(self._own_reference, DensityBand):
             return bounds if serves_everybody(self.family) else self._own_reference.served_bounds
-        return bounds_around_reference(self._own_reference, bounds, self.carrier.reference)
+        return convert_bounds_to_reference(self._own_reference, bounds, self.carrier.reference)
 
     @cached_property
     def constants(self) -> Constants:

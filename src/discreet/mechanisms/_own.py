@@ -53,14 +53,14 @@ from discreet.mechanisms._own_weights import (
     checked_lattice_weights,
     draw_from_weights,
     floor_of_matrix,
-    law_or_problem,
     matrix_of_linear_law,
+    normalised_law_or_problem,
     outcomes_outside_box,
     public_test_clients,
     read_floor_and_ceiling,
     refuse_bad_law_of_public_client,
 )
-from discreet.mechanisms._sampler import bounds_around_reference, privacy_as_argument_text
+from discreet.mechanisms._sampler import convert_bounds_to_reference, privacy_as_argument_text
 from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import Constants, Risk
 from discreet.projection import Box, point_mass_risk
@@ -231,7 +231,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
 
     @property
     def bounds(self) -> Bounds:
-        return bounds_around_reference(self.reference, self.family.served_bounds, self.family.reference)
+        return convert_bounds_to_reference(self.reference, self.family.served_bounds, self.family.reference)
 
     @property
     def can_draw_in_constant_time(self) -> bool:
@@ -358,7 +358,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         """The law of one client, normalised; or what is wrong with it, which shows no value unless p is public. It is asked for once."""
         if self._matrix is not None:
             return np.asarray(p @ self._matrix)
-        return law_or_problem(self.law, p, public=public)
+        return normalised_law_or_problem(self.law, p, public=public)
 
     def _laws_projected_into_box(self, rows: Floats) -> Floats:
         """The laws of clients (n, k) in the box: as answered, projected where they leave it, the reference where there is none."""

@@ -81,7 +81,7 @@ def matrix_of_linear_law(name: str, size: int, answer: Callable[[Floats], Floats
     return found
 
 
-def law_or_problem(law: Callable[[Floats], Any], p: Floats, *, public: bool) -> Floats | str:
+def normalised_law_or_problem(law: Callable[[Floats], Any], p: Floats, *, public: bool) -> Floats | str:
     """What a law answers for p, normalised; or what is wrong with it, which shows no value unless p is public. It is asked for once."""
     try:
         found = np.array(law(p.copy()), dtype=np.float64, subok=False)

@@ -30,7 +30,7 @@ from discreet.mechanisms._atoms import (
     Atoms,
     Discretisation,
     LawsOnAtoms,
-    Outputs,
+    OutputsOfClients,
     default_discretisation,
     discretisation_or_default,
     make_atoms,
@@ -95,7 +95,7 @@ class Sampler(abc.ABC, Generic[F]):
                 "release_reference_number",
                 "points",
             ),
-            *("box", "lattice", "privacy", "epsilon", "carrier", "can_draw_in_constant_time", "_outputs"),
+            *("box", "lattice", "privacy", "epsilon", "carrier", "can_draw_in_constant_time", "_outputs_of_clients"),
             *(
                 "_laws_on_atoms",
                 "_integer_weights_of_laws",
@@ -263,7 +263,7 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: if p is not a distribution; the message says which entry, and why.
         """
         given = self.carrier.read_clients(p)
-        return self._outputs.output_law(given.clients, given.shape)
+        return self._outputs_of_clients.output_law(given.clients, given.shape)
 
     def weights(self, p: LawLike | Client | Sequence[Client]) -> Integers:
         """The output distribution as the integers that a sample is drawn with.
@@ -297,7 +297,7 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: for rows that are not distributions.
         """
-        rows = self.carrier.as_laws_on_atoms(laws)
+        rows = self.carrier.require_laws_on_atoms(laws)
         return self._integer_weights_of_laws(rows.reshape(-1, self.box.size)).reshape(rows.shape)
 
     def with_privacy(self, privacy: Privacy) -> Self:
@@ -494,7 +494,7 @@ class Sampler(abc.ABC, Generic[F]):
         return not isinstance(self.family, ContinuousFamily)
 
     @cached_property
-    def _outputs(self) -> Outputs:
+    def _outputs_of_clients(self) -> OutputsOfClients:
         return self.carrier.outputs_of_sampler(self)
 
     def _laws_on_atoms(self, clients: Any) -> LawsOnAtoms:
@@ -544,11 +544,13 @@ def _refuse_overridden_sealed_names(kind: type) -> None:
 
     A class of this package that seals a name itself may define it anew: `OwnSampler` does, for both together.
     """
-    if "_SEALED" in vars(kind) and not _is_of_this_package(kind):
+    if "_SEALED" in vars(kind) and not _is_class_of_this_package(kind):
         raise DiscreetError(f"{kind.__name__} defines _SEALED, which says what no subclass may change; {_OWN}")
     for name in (*_sealed_names(kind), *_SET_ONCE):
         definer = next((each for each in kind.__mro__ if name in vars(each)), None)
-        if definer is not None and not (_is_of_this_package(definer) and name in vars(definer).get("_SEALED", ())):
+        if definer is not None and not (
+            _is_class_of_this_package(definer) and name in vars(definer).get("_SEALED", ())
+        ):
             raise DiscreetError(
                 f"{kind.__name__} overrides {name}, and would describe one mechanism and release another; {_OWN}"
             )
@@ -558,16 +560,16 @@ class _SealedError(DiscreetError, AttributeError):
     """The error for setting what describes or releases a mechanism; an AttributeError too, as of any property that cannot be set."""
 
 
-def _is_of_this_package(kind: type) -> bool:
+def _is_class_of_this_package(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _sealed_names(kind: type) -> set[str]:
     """What no subclass outside this package may define, and no instance set."""
-    return {name for base in kind.__mro__ if _is_of_this_package(base) for name in vars(base).get("_SEALED", ())}
+    return {name for base in kind.__mro__ if _is_class_of_this_package(base) for name in vars(base).get("_SEALED", ())}
 
 
-def check_sampler(sampler: object) -> None:
+def refuse_non_sampler(sampler: object) -> None:
     """Reject an argument that cannot release samples: a family, a class, the boosted baseline."""
     check_kind(
         "sampler",
@@ -582,7 +584,7 @@ def privacy_as_argument_text(privacy: Privacy) -> str:
     return f"epsilon={privacy.epsilon:g}" if isinstance(privacy, Pure) else f"privacy={privacy!r}"
 
 
-def bounds_around_reference(reference: Floats, bounds: Bounds, own: float | Floats) -> Bounds:
+def convert_bounds_to_reference(reference: Floats, bounds: Bounds, own: float | Floats) -> Bounds:
     """Bounds of a family around its `own` reference, as bounds around another one."""
     ratio = own / reference
     return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))

@@ -265,7 +265,7 @@ class JointSampler:
         """
         given = self._carrier.read_clients(p)
         numbers = self._draw_multiset_numbers(given.clients, rng)
-        drawn = self.multisets.sequences(numbers, release.generator(rng))
+        drawn = self.multisets.members_in_random_order(numbers, release.generator(rng))
         return np.asarray(self._carrier.samples_in_user_form(drawn, (*given.shape, self.samples)))
 
     def release_number(self, p: LawLike, *, rng: Rng = None) -> int | Integers:
@@ -308,7 +308,9 @@ class JointSampler:
             )
         law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), len(self.multisets))
         rows = np.broadcast_to(law / law.sum(), (len(uniform), law.size))
-        return self._multiset_numbers_from_laws((rows[part] for part in self._slices_of_rows(len(rows))), uniform)
+        return self._multiset_numbers_from_laws(
+            (rows[part] for part in self._row_slices_that_fit_memory(len(rows))), uniform
+        )
 
     def points(self, numbers: ArrayLike, *, rng: Rng = None) -> NDArray[Any]:
         """The samples that released multisets stand for, in a random order. It spends no budget.
@@ -328,7 +330,7 @@ class JointSampler:
             raise DiscreetError(
                 f"numbers = {numbers!r} are not whole numbers between 0 and {len(self.multisets) - 1}, as release_number gives them"
             )
-        found = self.multisets.sequences(wanted.ravel().astype(np.int64), release.generator(rng))
+        found = self.multisets.members_in_random_order(wanted.ravel().astype(np.int64), release.generator(rng))
         return np.asarray(self._carrier.samples_in_user_form(found, (*wanted.shape, self.samples)))
 
     def _draw_multiset_numbers(self, clients: Floats, rng: Rng) -> Integers:
@@ -376,10 +378,10 @@ class JointSampler:
         """Clients' distributions on the outcomes, checked, as many at a time as fit on multisets."""
         rows = self._carrier.laws_on_atoms(clients, refuse=False).rows
         check_laws(rows)
-        for part in self._slices_of_rows(len(rows)):
+        for part in self._row_slices_that_fit_memory(len(rows)):
             yield rows[part]
 
-    def _slices_of_rows(self, rows: int) -> Iterator[slice]:
+    def _row_slices_that_fit_memory(self, rows: int) -> Iterator[slice]:
         """At least one part of so many rows, of as many rows as are held at once on multisets."""
         many = max(1, _ENTRIES // len(self.multisets))
         for start in range(0, max(1, rows), many):

@@ -299,7 +299,7 @@ class TransportSampler(OwnSampler):
         self._points = None if points is None else np.array(plain, dtype=np.float64)
         self._metric = None if metric is None else as_floats(metric, "metric").copy()
         self._norm = norm
-        self._given_floor = None if floor is None else _read_floor(floor, self._space.size)
+        self._given_floor = None if floor is None else _require_floor_masses(floor, self._space.size)
         super().__init__(Simplex(self._space.size), privacy=notion)
         object.__setattr__(self, "_carrier", TransportAtoms(self.family, points=self._points))
 
@@ -481,7 +481,7 @@ class TransportSampler(OwnSampler):
 BUILT_IN[TransportSampler.name] = InstalledMechanism(TransportSampler, "discreet", "1")
 
 
-def _read_floor(floor: ArrayLike, size: int) -> Floats:
+def _require_floor_masses(floor: ArrayLike, size: int) -> Floats:
     """A floor for each outcome, with a mass of at most 1."""
     found = as_floats(floor, "floor")
     if found.shape != (size,):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.mechanisms import AnyFamily, Mechanism, OutputLaw, Sampler, check_protocol, check_sampler
+from discreet.mechanisms import AnyFamily, Mechanism, OutputLaw, Sampler, refuse_non_mechanism, refuse_non_sampler
 from discreet.plots import _style as style
 from discreet.plots._style import Axes, AxesLike, Figure
 
@@ -178,9 +178,9 @@ def output(
         DiscreetError: `p` is not one client of the family or lies in more than two dimensions, `released` is not an outcome, or
             `ax` does not hold as many axes as there are panels.
     """
-    check_protocol(sampler, "sampler")
+    refuse_non_mechanism(sampler, "sampler")
     if not isinstance(sampler, Sampler) and isinstance(sampler.family, ContinuousFamily):
-        check_sampler(sampler)
+        refuse_non_sampler(sampler)
     if isinstance(sampler.family, ContinuousFamily):
         if released is not None:
             raise DiscreetError(f"released = {released!r} is for finite families; a density is drawn without it")

@@ -52,7 +52,7 @@ with imports_on_first_use(globals()):
         MixtureClient as MixtureClient,
         RecordedRun,
         RingLaw as RingLaw,
-        choose_experiments as choose_experiments,
+        choose_experiment_names as choose_experiment_names,
         named_experiment as named_experiment,
         records_path as records_path,
         reproduce,

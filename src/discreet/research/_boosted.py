@@ -342,23 +342,23 @@ class BoostedLaw:
     nodes: Nodes
 
     @cached_property
-    def _node_exponents(self) -> Floats:
+    def _boost_exponents_at_nodes(self) -> Floats:
         """(n, nodes) of sum_t theta^t c_t."""
-        return self._exponents_at(self.nodes.x.reshape(-1, self.reference.dim))
+        return self._boost_exponents_at(self.nodes.x.reshape(-1, self.reference.dim))
 
     @cached_property
     def _log_normalisers(self) -> Floats:
         masses = self.nodes.masses.ravel()
-        return np.asarray(np.log((np.exp(self._node_exponents) * masses).sum(axis=1) / masses.sum()))
+        return np.asarray(np.log((np.exp(self._boost_exponents_at_nodes) * masses).sum(axis=1) / masses.sum()))
 
-    def _exponents_at(self, x: Floats) -> Floats:
+    def _boost_exponents_at(self, x: Floats) -> Floats:
         rows = zip(self.networks, self.weights, strict=True)
         return np.stack([boost_exponents(nets, weights.tolist(), x, self.width, self.preset) for nets, weights in rows])
 
     def log_relative(self, x: ArrayLike) -> Floats:
         """log q/q_0 at points (n,) in one dimension or (n, dim)."""
         points = as_points(x, self.reference.dim)
-        found = self._exponents_at(points) - self._log_normalisers[:, None]
+        found = self._boost_exponents_at(points) - self._log_normalisers[:, None]
         shape = shape_of_point_values(x, self.reference.dim)
         return found.reshape((len(found), *shape)) if self.many else found.reshape(shape)
 
@@ -371,12 +371,14 @@ class BoostedLaw:
         """The largest |log q/q_0| on the nodes: the budget that each distribution spends at least (a ball of radius epsilon/2 allows
         epsilon/2).
         """
-        return self._scalar_if_one_client(np.abs(self._node_exponents - self._log_normalisers[:, None]).max(axis=1))
+        return self._scalar_if_one_client(
+            np.abs(self._boost_exponents_at_nodes - self._log_normalisers[:, None]).max(axis=1)
+        )
 
     @property
     def largest_pairwise_log_ratio(self) -> float:
         """The largest |log q/q'| on the nodes between any two of these clients' output distributions."""
-        found = self._node_exponents - self._log_normalisers[:, None]
+        found = self._boost_exponents_at_nodes - self._log_normalisers[:, None]
         return float((found.max(axis=0) - found.min(axis=0)).max())
 
     def divergence(self, name: str | FDivergence) -> float | Floats:
@@ -386,7 +388,7 @@ class BoostedLaw:
         shift = largest_log_ratios(log_ratio)
         p = np.exp(log_ratio - shift[:, None]) * masses
         warn_of_unresolved_masses(self.reference, self.clients, shift + np.log(p.sum(axis=1)), np.zeros(len(p)))
-        q = np.exp(self._node_exponents) * masses
+        q = np.exp(self._boost_exponents_at_nodes) * masses
         f = divergences.divergence(name)
         return self._scalar_if_one_client(
             np.asarray(f(p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True)))

@@ -20,7 +20,7 @@ except ImportError as missing:
 Layers = list[tuple[Any, Any]]
 
 
-def device_named(name: str) -> Any:
+def require_torch_device(name: str) -> Any:
     """The torch device; an error if a GPU is requested but missing."""
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise DiscreetError(f"device = {name!r}: torch {torch.__version__} sees no CUDA device here; take device='cpu'")
@@ -50,7 +50,7 @@ def logits(network: Layers, x: Any) -> Any:
 
 def train_networks(parameters: Singles, p: Singles, q: Singles, training: Training, device: str) -> Singles:
     """Networks (n, parameters) trained to distinguish points p (n, dim, samples) from q: cross-entropy, SGD with Nesterov momentum."""
-    place = device_named(device)
+    place = require_torch_device(device)
     dim, batch = p.shape[1], training.batch
     flat = torch.tensor(parameters, device=place, requires_grad=True)
     steps = torch.optim.SGD([flat], lr=training.rate, momentum=training.momentum, nesterov=True)
@@ -94,7 +94,7 @@ def walk_chains(
 
     `networks` is (n, rounds so far, parameters) and `weights` (n, rounds so far). The chains of all clients share one generator.
     """
-    place = device_named(device)
+    place = require_torch_device(device)
     clients, dim = len(networks), len(low)
     generator = torch.Generator(device=place).manual_seed(seed)
     with torch.no_grad():

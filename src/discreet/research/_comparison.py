@@ -24,7 +24,7 @@ from discreet.design import minimax_risk
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError, check_choice, check_count, need_extra
 from discreet.families import ContinuousFamily, FiniteFamily, Simplex, check_family, check_laws
-from discreet.mechanisms import MECHANISMS, Mechanism, OwnSampler, check_protocol, installed_mechanism
+from discreet.mechanisms import MECHANISMS, Mechanism, OwnSampler, installed_mechanism, refuse_non_mechanism
 from discreet.privacy import Pure, check_epsilon
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ def _build_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[f
         elif isinstance(source, type) or (callable(source) and not isinstance(source, Mechanism)):
             kind = source
         else:
-            check_protocol(source)
+            refuse_non_mechanism(source)
             found.append(source)
             continue
         for epsilon in epsilons:
@@ -369,7 +369,7 @@ def _build_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[f
                 raise DiscreetError(
                     f"mechanism {source!r} cannot be called as kind(family, epsilon=...): {error}; pass a function that can, or a mechanism"
                 ) from error
-            check_protocol(made)
+            refuse_non_mechanism(made)
             found.append(made)
     return found
 

@@ -44,7 +44,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.domain import CellDomain
 from discreet.errors import DiscreetError, check_choice, check_count, check_kind
-from discreet.mechanisms import BLOCK_KINDS, BlockFamily, RankedSubsets, blocks_named
+from discreet.mechanisms import BLOCK_KINDS, BlockFamily, RankedSubsets, make_blocks_of_kind
 from discreet.survey._columns import JointColumns, NumberCell, NumberPoint, Projection, SurveyColumns
 from discreet.survey._questions import (
     LARGEST_TOGETHER,
@@ -249,7 +249,7 @@ def _tables_wider_than_asked(
             if table in asked or not 2 <= cells <= _most_cells_of_wider_table(bound):
                 continue
             blocks = _best_blocks_cached(cells, bound)
-            if blocks.largest < _LARGEST_WIDER:
+            if blocks.largest_report < _LARGEST_WIDER:
                 found[table] = blocks
     return found
 
@@ -390,7 +390,7 @@ def _read_blocks(terms: Any, projection: Projection, columns: SurveyColumns, whe
     numbers = {name: check_count(f"{where}.{name}", terms[name], most=_LARGEST_PARAMETER) for name in kinds[kind]}
     if isinstance(projection, NumberPoint):
         return Windows(projection.points, check_count(f"{where}.w", terms["w"], most=MOST_POINTS))
-    return blocks_named(kind, projection.outcome_count(columns), numbers)
+    return make_blocks_of_kind(kind, projection.outcome_count(columns), numbers)
 
 
 def _read_weighted_blocks(terms: dict[str, Any], size: int, where: str) -> WeightedBlocks:

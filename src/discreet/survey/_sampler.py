@@ -33,11 +33,11 @@ from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.mechanisms import (
     LARGEST_OUTPUT,
     Reports,
-    check_record_total,
     draw_reports,
+    largest_report_ratio,
     least_uniform_weight,
-    read_report_numbers,
-    report_bound,
+    require_drawable_record_total,
+    require_report_numbers,
 )
 from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.privacy.tradeoff import warn_of_weak_privacy
@@ -102,7 +102,7 @@ class SurveySampler:
         if not isinstance(promise, Pure):
             raise DiscreetError(f"privacy = {promise!r}: surveys are for pure privacy; pass epsilon= or Pure(...)")
         self.survey, self.privacy = survey, promise
-        self._bound = report_bound(promise)
+        self._bound = largest_report_ratio(promise)
         self.parts = (
             choose_parts(survey.questions, survey.columns, self._bound)
             if parts is None
@@ -288,10 +288,10 @@ class SurveySampler:
         own = int(randomness.integers(1)[0]) >= self.uniform_weights[place] and held.size > 0
         below = partial(draw_below, randomness)
         row = known[below(len(known), 1)]
-        holding = part.blocks.report_holding(
-            part.projection.draw_outcomes(self.survey.columns, row, below), below(part.blocks.holding, 1)
+        holding = part.blocks.reports_holding_outcomes(
+            part.projection.draw_outcomes(self.survey.columns, row, below), below(part.blocks.blocks_per_point, 1)
         )
-        uniform = part.blocks.report(below(part.blocks.blocks, 1))
+        uniform = part.blocks.reports_of_ranks(below(part.blocks.block_count, 1))
         return self._offsets[place] + int(np.where(own, holding, uniform)[0])
 
     def release_keyed(self, key: RunKey, client: int | str, rows: Sequence[int], counts: Sequence[int]) -> int:
@@ -319,26 +319,26 @@ class SurveySampler:
         if len(given) != len(often):
             raise DiscreetError(f"there are {len(given)} rows and {len(often)} counts; give one count for each row")
         law = integer_law_of_counts(given, often)
-        if not check_record_total(sum(law.values())):
+        if not require_drawable_record_total(sum(law.values())):
             raise DiscreetError("the client has no rows; leave it out")
         return self._draw_keyed_report(key, client_message(client, given, often), list(law), list(law.values()))
 
     def _draw_keyed_report(self, key: RunKey, message: bytes, rows: list[int], numbers: list[int]) -> int:
         """One report from the words of a client; without rows a uniform one."""
-        words, total = keyed_words(key, self.context + message), check_record_total(sum(numbers))
+        words, total = keyed_words(key, self.context + message), require_drawable_record_total(sum(numbers))
         place = bisect_right(self._share_ends, next(words))
         part = self.parts[place]
         if next(words) < self.uniform_weights[place] or not total:
-            rank = np.array([next_below(words, part.blocks.blocks)])
-            return self._offsets[place] + int(part.blocks.report(rank)[0])
+            rank = np.array([next_below(words, part.blocks.block_count)])
+            return self._offsets[place] + int(part.blocks.reports_of_ranks(rank)[0])
         row = np.array([rows[bisect_right(list(accumulate(numbers)), next_below(words, total))]])
 
         def draw_next_below(bound: int, count: int) -> Integers:
             return np.array([next_below(words, bound) for _ in range(count)])
 
         outcome = part.projection.draw_outcomes(self.survey.columns, row, draw_next_below)
-        rank = draw_next_below(part.blocks.holding, 1)
-        return self._offsets[place] + int(part.blocks.report_holding(outcome, rank)[0])
+        rank = draw_next_below(part.blocks.blocks_per_point, 1)
+        return self._offsets[place] + int(part.blocks.reports_holding_outcomes(outcome, rank)[0])
 
     def release_messages(
         self, key: RunKey, messages: list[bytes], laws: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
@@ -358,7 +358,7 @@ class SurveySampler:
         words = keyed_word_rows(key, [self.context + message for message in messages])
         rows, states = np.zeros(len(laws), dtype=np.int64), np.zeros(len(laws), dtype=np.int8)
         for client, (held, numbers) in enumerate(laws):
-            total = check_record_total(int(numbers.sum(dtype=np.uint64)))
+            total = require_drawable_record_total(int(numbers.sum(dtype=np.uint64)))
             if total:
                 word = int(words[client, _ROW_WORD])
                 states[client] = ROW_DRAWN if word < (TOTAL // total) * total else DRAW_ANEW
@@ -393,10 +393,12 @@ class SurveySampler:
                 _WordReader(words, others, again, _ROW_WORD),
                 _WordReader(words, mine, again, _ROW_WORD + 1),
             )
-            found = part.blocks.report(uniform.draw_below(part.blocks.blocks, len(others)))
+            found = part.blocks.reports_of_ranks(uniform.draw_below(part.blocks.block_count, len(others)))
             reports[others] = found + np.uint64(self._offsets[place])
             outcomes = part.projection.draw_outcomes(self.survey.columns, rows[mine], chosen.draw_below)
-            found = part.blocks.report_holding(outcomes, chosen.draw_below(part.blocks.holding, len(mine)))
+            found = part.blocks.reports_holding_outcomes(
+                outcomes, chosen.draw_below(part.blocks.blocks_per_point, len(mine))
+            )
             reports[mine] = found + np.uint64(self._offsets[place])
         return reports, again
 
@@ -440,7 +442,7 @@ class SurveySampler:
         asked, good = self._part_place_of_each_report(reports), np.zeros(len(reports), dtype=np.bool_)
         for place, part in enumerate(self.parts):
             own = asked == place
-            good[own] = part.blocks.are_blocks(reports[own] - np.uint64(self._offsets[place]))
+            good[own] = part.blocks.are_valid_reports(reports[own] - np.uint64(self._offsets[place]))
         return good
 
     def _part_place_of_each_report(self, reports: Reports) -> Integers:
@@ -460,7 +462,7 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no reports of this survey.
         """
-        found = read_report_numbers(reports, "a survey's report is a whole number")
+        found = require_report_numbers(reports, "a survey's report is a whole number")
         if found.ndim > 1:
             raise DiscreetError(f"reports has shape {found.shape}; pass one report of each client, in one dimension")
         given = found.ravel()
@@ -485,7 +487,7 @@ class SurveySampler:
 
     def reports(self) -> Reports:
         """Every report there is, in order, if they are at most 2^20."""
-        count = sum(part.blocks.different for part in self.parts)
+        count = sum(part.blocks.distinct_report_count for part in self.parts)
         if count > LARGEST_OUTPUT:
             raise DiscreetError(f"there are {count:,} reports; they are listed up to {LARGEST_OUTPUT:,}")
         listed = (
@@ -528,8 +530,8 @@ class SurveySampler:
         own = np.array([int(report) - self._offsets[place]], dtype=np.uint64)
         law = part.projection.outcome_probabilities(self.survey.columns, number)
         inside = part.chance_of_holding(own, law)
-        drawn = beta / part.blocks.blocks + (1 - beta) * inside / part.blocks.holding
-        return self.exact_shares[place] * drawn * int(part.blocks.copies_of(own)[0])
+        drawn = beta / part.blocks.block_count + (1 - beta) * inside / part.blocks.blocks_per_point
+        return self.exact_shares[place] * drawn * int(part.blocks.rank_counts_of_reports(own)[0])
 
 
 class _WordReader:

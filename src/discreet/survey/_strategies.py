@@ -38,7 +38,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.mechanisms import BlockFamily, MaskedSubsets, RankedSubsets, Reports, choose_blocks, worst_variance
+from discreet.mechanisms import (
+    BlockFamily,
+    MaskedSubsets,
+    RankedSubsets,
+    Reports,
+    choose_blocks,
+    share_variance_in_uniform_population,
+)
 from discreet.survey._columns import Integers, JointColumns, NumberCell, NumberPoint, Projection, SurveyColumns
 from discreet.survey._questions import (
     HistogramQuestion,
@@ -77,44 +84,44 @@ class Windows:
     name: ClassVar[str] = "windows"
 
     @property
-    def blocks(self) -> int:
+    def block_count(self) -> int:
         """M: how many reports there are."""
         return self.size - 1 + self.width
 
     @property
-    def holding(self) -> int:
+    def blocks_per_point(self) -> int:
         """How many of them hold a given point."""
         return self.width
 
     @property
-    def largest(self) -> int:
+    def largest_report(self) -> int:
         """The largest report."""
-        return self.blocks - 1
+        return self.block_count - 1
 
     @property
-    def different(self) -> int:
+    def distinct_report_count(self) -> int:
         """How many reports there are: one for each rank."""
-        return self.blocks
+        return self.block_count
 
     def every_report(self) -> Reports:
         """All reports, in order."""
-        return np.arange(self.blocks, dtype=np.uint64)
+        return np.arange(self.block_count, dtype=np.uint64)
 
-    def copies_of(self, reports: Reports) -> Integers:
+    def rank_counts_of_reports(self, reports: Reports) -> Integers:
         """How many ranks each report has: one."""
         return np.ones(reports.shape, dtype=np.int64)
 
-    def report(self, rank: Integers) -> Reports:
+    def reports_of_ranks(self, rank: Integers) -> Reports:
         """The report of each rank."""
         return rank.astype(np.uint64)
 
-    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
+    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         """The report of each rank among those that hold a point."""
         return (outcomes + rank).astype(np.uint64)
 
-    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
+    def are_valid_reports(self, reports: Reports) -> NDArray[np.bool_]:
         """Which numbers are reports."""
-        return np.asarray(reports < self.blocks)
+        return np.asarray(reports < self.block_count)
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
         """Whether each report holds each point; arrays are broadcast."""
@@ -123,12 +130,12 @@ class Windows:
 
     def unbiased_report_values(self, beta: float) -> Floats:
         """The unbiased value of u in [0, 1] that each report stands for, where a share beta of reports is uniform."""
-        middle = beta * (self.blocks - 1) / 2 + (1.0 - beta) * (self.width - 1) / 2
-        return np.asarray((np.arange(self.blocks) - middle) / ((1.0 - beta) * (self.size - 1)))
+        middle = beta * (self.block_count - 1) / 2 + (1.0 - beta) * (self.width - 1) / 2
+        return np.asarray((np.arange(self.block_count) - middle) / ((1.0 - beta) * (self.size - 1)))
 
     def value_variances(self, growth: float) -> Floats:
         """The variance of a client's value, for u on a grid of [0, 1]."""
-        beta = self.blocks / (self.blocks + (growth - 1.0) * self.width)
+        beta = self.block_count / (self.block_count + (growth - 1.0) * self.width)
         squares = np.square(self.unbiased_report_values(beta))
         uniform = squares.mean()
         own = np.convolve(squares, np.full(self.width, 1.0 / self.width), mode="valid")  # at each point
@@ -168,7 +175,7 @@ class Part:
     @cached_property
     def report_capacity(self) -> int:
         """More than the largest report."""
-        return self.blocks.largest + 1
+        return self.blocks.largest_report + 1
 
     @property
     def share_units(self) -> int:
@@ -184,7 +191,7 @@ class Part:
         self, columns: SurveyColumns, rows: Sequence[int], share: Fraction, beta: Fraction
     ) -> list[ReportClass]:
         """Its reports in classes that two clients with these rows do not tell apart; `share`: asked it, `beta`: uniform."""
-        least, own = share * beta / self.blocks.blocks, share * (1 - beta) / self.blocks.holding
+        least, own = share * beta / self.blocks.block_count, share * (1 - beta) / self.blocks.blocks_per_point
         counts = self._count_reports_by_membership(
             [self.projection.outcome_probabilities(columns, row) for row in rows]
         )
@@ -198,20 +205,20 @@ class Part:
         blocks, found = self.blocks, dict[tuple[Fraction, ...], int]()
         if isinstance(blocks, BlockFamily):  # so many that they are counted, not listed; outcomes are certain
             (first,), (second,) = laws
-            both = blocks.holding if first == second else blocks.holding_both
-            alone = blocks.holding - both
+            both = blocks.blocks_per_point if first == second else blocks.blocks_per_pair
+            alone = blocks.blocks_per_point - both
             one, none = Fraction(1), Fraction(0)
             found = {
                 (one, one): both,
                 (one, none): alone,
                 (none, one): alone,
-                (none, none): blocks.blocks - both - 2 * alone,
+                (none, none): blocks.block_count - both - 2 * alone,
             }
         else:
             for report in blocks.every_report():
                 given = np.array([report], dtype=np.uint64)
                 held = tuple(self.chance_of_holding(given, law) for law in laws)
-                found[held] = found.get(held, 0) + int(blocks.copies_of(given)[0])
+                found[held] = found.get(held, 0) + int(blocks.rank_counts_of_reports(given)[0])
         return {held: many for held, many in found.items() if many}
 
 
@@ -256,7 +263,7 @@ def best_blocks_for_size(size: int, bound: Fraction) -> BlockFamily:
 
 def share_variance(blocks: BlockFamily, growth: float) -> float:
     """n times the variance of a share in the uniform population."""
-    return worst_variance(blocks.size, blocks.points, blocks.width, growth)
+    return share_variance_in_uniform_population(blocks.size, blocks.point_count, blocks.width, growth)
 
 
 def _share_strategy(

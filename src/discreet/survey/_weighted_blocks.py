@@ -146,22 +146,22 @@ class WeightedBlocks:
         return cls(size, tuple(int(each, 16) for each in given), tuple(often))
 
     @cached_property
-    def blocks(self) -> int:
+    def block_count(self) -> int:
         """b: the copies of all blocks."""
         return sum(self.copies)
 
     @cached_property
-    def holding(self) -> int:
+    def blocks_per_point(self) -> int:
         """r: the copies of the blocks that hold a given outcome."""
         return sum(often for mask, often in zip(self.masks, self.copies, strict=True) if mask & 1)
 
     @property
-    def largest(self) -> int:
+    def largest_report(self) -> int:
         """The largest report."""
         return len(self.masks) - 1
 
     @property
-    def different(self) -> int:
+    def distinct_report_count(self) -> int:
         """How many reports there are."""
         return len(self.masks)
 
@@ -169,7 +169,7 @@ class WeightedBlocks:
         """All reports, in order."""
         return np.arange(len(self.masks), dtype=np.uint64)
 
-    def copies_of(self, reports: Reports) -> Integers:
+    def rank_counts_of_reports(self, reports: Reports) -> Integers:
         """How many copies each report has."""
         return np.asarray(self._copies_of_each_block[reports.astype(np.int64)])
 
@@ -196,17 +196,17 @@ class WeightedBlocks:
         _, blocks = np.nonzero(self.membership_matrix.T)
         return blocks, np.cumsum(self._copies_of_each_block[blocks])
 
-    def report(self, rank: Integers) -> Reports:
+    def reports_of_ranks(self, rank: Integers) -> Reports:
         """The report of each rank below `blocks`; a block has as many ranks as copies."""
         return np.searchsorted(self._copies_up_to_block, rank, side="right").astype(np.uint64)
 
-    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
-        """The report of each rank below `holding` among the copies that hold an outcome."""
+    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
+        """The report of each rank below `blocks_per_point` among the copies that hold an outcome."""
         blocks, ends = self._blocks_by_outcome
-        place = np.searchsorted(ends, outcomes * self.holding + rank, side="right")
+        place = np.searchsorted(ends, outcomes * self.blocks_per_point + rank, side="right")
         return blocks[place].astype(np.uint64)
 
-    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
+    def are_valid_reports(self, reports: Reports) -> NDArray[np.bool_]:
         """Which numbers are reports."""
         return np.asarray(reports < np.uint64(len(self.masks)))
 
@@ -222,7 +222,9 @@ class WeightedBlocks:
         """p_B at g = `gain`."""
         widths = self.membership_matrix.sum(axis=1)
         return np.asarray(
-            self._copies_of_each_block * (self.size + gain * widths) / (self.size * (self.blocks + gain * self.holding))
+            self._copies_of_each_block
+            * (self.size + gain * widths)
+            / (self.size * (self.block_count + gain * self.blocks_per_point))
         )
 
     def _information_factor(self, gain: float) -> tuple[Floats, bool]:

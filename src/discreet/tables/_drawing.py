@@ -235,7 +235,7 @@ class ReportDrawing(_DrawingOfReports):
 
     def __init__(self, sampler: ReportSampler, key: RunKey) -> None:
         self.size, self._sampler, self._key = sampler.family.size, sampler, key
-        self._plan = sampler.plan  # made here, before threads ask for it
+        self._plan = sampler.draw_plan  # made here, before threads ask for it
 
     def _make_compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
         return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
@@ -368,7 +368,7 @@ class JointDrawing(_DrawingByLaw):
         """Records (client, sample_1, ..., agreement). The seed also gives the place of each member within its cell."""
         number = self._sampler.samples
         words = _expand_seeds_to_words((drawn.within * 2.0**53).astype(np.uint64), 2 * number)
-        members = self._sampler.multisets.sequences_by_keys(drawn.outcomes, words[:, :number])
+        members = self._sampler.multisets.members_in_key_order(drawn.outcomes, words[:, :number])
         within = (words[:, number:] >> np.uint64(11)).astype(np.float64) * 2.0**-53
         samples = [outcomes_as_samples(self._coding, members[:, place], within[:, place]) for place in range(number)]
         columns = [names, *samples, agreement_id_column(agreement_id, len(names))]
@@ -549,7 +549,7 @@ class LedgerSettlement:
         groups = [group for part in parts for group in part]
         if not groups:
             return
-        found = self._ledger.settle(
+        found = self._ledger.charge_clients_once(
             self._round,
             ClientDigests(
                 *(np.concatenate([getattr(group.names, word) for group in groups]) for word in ("first", "second"))

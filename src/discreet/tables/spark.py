@@ -512,7 +512,7 @@ def _arrow_and_spark_sample_types(job: Job) -> tuple[pa.DataType, T.DataType]:
     """The type of what is released, for Arrow and Spark, which has no unsigned integers: reports have 64 bits, or decimal digits."""
     coding = job.reading.coding
     if isinstance(job.sampler, (ReportSampler, SurveySampler)):
-        largest = job.sampler.blocks.largest if isinstance(job.sampler, ReportSampler) else job.sampler.largest
+        largest = job.sampler.blocks.largest_report if isinstance(job.sampler, ReportSampler) else job.sampler.largest
         return (
             (pa.int64(), T.LongType()) if largest < 1 << 63 else (pa.decimal128(_DIGITS, 0), T.DecimalType(_DIGITS, 0))
         )

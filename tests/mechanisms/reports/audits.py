@@ -45,9 +45,9 @@ class FaultySampler:
 
     def draw(self, outcome: int, count: int, randomness: Randomness) -> np.ndarray:
         """So many reports of a client that holds one outcome."""
-        uniform = self.sampler.blocks.report(draw_below(randomness, self.sampler.blocks.blocks, count))
-        rank = draw_below(randomness, self.own.holding, count)
-        own = self.own.report_holding(np.full(count, outcome), rank)
+        uniform = self.sampler.blocks.reports_of_ranks(draw_below(randomness, self.sampler.blocks.block_count, count))
+        rank = draw_below(randomness, self.own.blocks_per_point, count)
+        own = self.own.reports_holding_outcomes(np.full(count, outcome), rank)
         return np.where(randomness.integers(count) >= self.weight, own, uniform)
 
 
@@ -65,11 +65,11 @@ def faulty_samplers(window: int, epsilon: float) -> dict[str, FaultySampler]:
 
 def shown_reports(sampler: ReportSampler, reports: np.ndarray) -> np.ndarray:
     """What the auditor sees of reports: the number itself where there are few, else what they say of outcomes 0 and 1."""
-    if sampler.blocks.blocks <= _FEW_REPORTS:
+    if sampler.blocks.block_count <= _FEW_REPORTS:
         return np.searchsorted(sampler.reports(), reports)
     blocks = sampler.blocks
     held = [blocks.holds(reports, np.array([x])).astype(np.int64) for x in (0, 1)]
-    if isinstance(blocks, AffineBlocks) and blocks.points <= _SHORT_LINE:
+    if isinstance(blocks, AffineBlocks) and blocks.point_count <= _SHORT_LINE:
         vectors, shifts = blocks.vectors_and_shifts_of_reports(reports)
         held[0] = (blocks.inner_product(vectors, np.array([0])) + shifts) % blocks.prime
     return held[0] * 2 + held[1]

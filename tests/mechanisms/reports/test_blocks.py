@@ -14,13 +14,13 @@ from discreet.mechanisms._reports._blocks import (
     BlockFamily,
     MaskedSubsets,
     RankedSubsets,
-    Values,
+    SingleOutcomes,
     is_prime,
 )
 from discreet.mechanisms._reports._choice import chances_of_holding_outcomes
 
 SMALL = [
-    Values(5),
+    SingleOutcomes(5),
     MaskedSubsets(2, 1),
     MaskedSubsets(7, 3),
     MaskedSubsets(9, 1),
@@ -38,8 +38,8 @@ SMALL = [
 
 def incidence(family: BlockFamily) -> np.ndarray:
     """Blocks by points, padding too."""
-    reports = family.report(np.arange(family.blocks))
-    return np.asarray(family.holds(reports[:, None], np.arange(family.points)[None, :]))
+    reports = family.reports_of_ranks(np.arange(family.block_count))
+    return np.asarray(family.holds(reports[:, None], np.arange(family.point_count)[None, :]))
 
 
 @pytest.mark.parametrize("family", SMALL, ids=str)
@@ -47,9 +47,11 @@ def test_every_pair_of_points_lies_in_equally_many_blocks(family: BlockFamily) -
     held = incidence(family).astype(np.int64)
     pairs = held.T @ held
     assert (held.sum(axis=1) == family.width).all()
-    assert (np.diag(pairs) == family.holding).all()
-    others = pairs[~np.eye(family.points, dtype=bool)]
-    assert all(Fraction(int(each), family.holding) == family.chance_of_holding_both for each in np.unique(others))
+    assert (np.diag(pairs) == family.blocks_per_point).all()
+    others = pairs[~np.eye(family.point_count, dtype=bool)]
+    assert all(
+        Fraction(int(each), family.blocks_per_point) == family.chance_of_holding_both for each in np.unique(others)
+    )
 
 
 def affine_families() -> list[tuple[int, int, int]]:
@@ -70,8 +72,8 @@ def test_affine_blocks_are_balanced_by_algebra() -> None:
     assert len(families) == 200
     for q, t, c in families:
         family = AffineBlocks(2, q, t, c)
-        assert Fraction(pairs_by_algebra(q, t, c), family.holding) == family.chance_of_holding_both
-        assert family.blocks * family.width == family.points * family.holding
+        assert Fraction(pairs_by_algebra(q, t, c), family.blocks_per_point) == family.chance_of_holding_both
+        assert family.block_count * family.width == family.point_count * family.blocks_per_point
 
 
 def countable_families() -> list[tuple[int, int, int]]:
@@ -89,12 +91,12 @@ def test_affine_blocks_are_balanced_by_counting() -> None:
     assert len(set(families)) == 200
     for q, t, c in families:
         family = AffineBlocks(q**t, q, t, c)
-        reports = family.report(np.arange(family.blocks))
-        pairs: list[list[int]] = [rng.choice(family.points, size=2, replace=False).tolist() for _ in range(3)]
-        pairs += [[0, 1], [family.points - 2, family.points - 1], *([[1, 2]] if q > 2 else [])]
+        reports = family.reports_of_ranks(np.arange(family.block_count))
+        pairs: list[list[int]] = [rng.choice(family.point_count, size=2, replace=False).tolist() for _ in range(3)]
+        pairs += [[0, 1], [family.point_count - 2, family.point_count - 1], *([[1, 2]] if q > 2 else [])]
         for x, y in pairs:
             both = family.holds(reports, np.array([x])) & family.holds(reports, np.array([y]))
-            assert Fraction(int(both.sum()), family.holding) == family.chance_of_holding_both, (q, t, c, x, y)
+            assert Fraction(int(both.sum()), family.blocks_per_point) == family.chance_of_holding_both, (q, t, c, x, y)
 
 
 def test_blocks_over_a_ring_that_is_no_field_would_bias_estimates() -> None:
@@ -105,10 +107,12 @@ def test_blocks_over_a_ring_that_is_no_field_would_bias_estimates() -> None:
         patch.setattr(_blocks, "is_prime", lambda number: True)
         family = AffineBlocks(9, 9, 1, 4)
     held = incidence(family).astype(np.int64)
-    beside_the_first = (held.T @ held)[0, 1:] / family.holding  # probabilities to lie in a block that holds point 0
+    beside_the_first = (held.T @ held)[
+        0, 1:
+    ] / family.blocks_per_point  # probabilities to lie in a block that holds point 0
     assert len(set(beside_the_first.tolist())) > 1
-    found = chances_of_holding_outcomes(family.points, family.width, math.e)
-    own = 1.0 - 1.0 / (1.0 + (math.e - 1.0) * family.width / family.points)
+    found = chances_of_holding_outcomes(family.point_count, family.width, math.e)
+    own = 1.0 - 1.0 / (1.0 + (math.e - 1.0) * family.width / family.point_count)
     bias = own * (beside_the_first - float(family.chance_of_holding_both)) / found.gap
     assert bias[[2, 5]] == pytest.approx(0.1)  # points that differ by a multiple of 3 get a tenth each
     assert np.delete(bias, [2, 5]) == pytest.approx(0.0)
@@ -116,12 +120,12 @@ def test_blocks_over_a_ring_that_is_no_field_would_bias_estimates() -> None:
 
 @pytest.mark.parametrize("family", SMALL, ids=str)
 def test_ranks_name_every_block_once_and_every_block_that_holds_an_outcome_once(family: BlockFamily) -> None:
-    reports = family.report(np.arange(family.blocks))
-    assert len(np.unique(reports)) == family.blocks
-    assert family.are_blocks(reports).all()
+    reports = family.reports_of_ranks(np.arange(family.block_count))
+    assert len(np.unique(reports)) == family.block_count
+    assert family.are_valid_reports(reports).all()
     for outcome in range(family.size):
-        rank = np.arange(family.holding)
-        holding = family.report_holding(np.full(family.holding, outcome), rank)
+        rank = np.arange(family.blocks_per_point)
+        holding = family.reports_holding_outcomes(np.full(family.blocks_per_point, outcome), rank)
         expected = reports[family.holds(reports, np.array([outcome]))]
         assert np.array_equal(np.sort(holding), np.sort(expected))
 
@@ -131,18 +135,18 @@ def test_subsets_are_those_that_they_stand_for() -> None:
     expected = sorted(combinations(range(8), 3), key=lambda each: each[::-1])
     for rank, members in enumerate(expected):
         assert tuple(ranks.outcomes_of(rank)) == members
-        mask = int(masks.report(np.array([rank]))[0])
+        mask = int(masks.reports_of_ranks(np.array([rank]))[0])
         assert mask == sum(1 << x for x in members)
         assert tuple(masks.outcomes_of(mask)) == members
 
 
 def test_the_largest_masks_use_all_64_bits() -> None:
     family = MaskedSubsets(64, 32)
-    last = family.report(np.array([family.blocks - 1]))
+    last = family.reports_of_ranks(np.array([family.block_count - 1]))
     assert int(last[0]) == ((1 << 32) - 1) << 32
-    holding = family.report_holding(np.array([63, 0]), np.array([family.holding - 1, 0]))
+    holding = family.reports_holding_outcomes(np.array([63, 0]), np.array([family.blocks_per_point - 1, 0]))
     assert family.holds(holding, np.array([63, 0])).all()
-    assert family.are_blocks(holding).all()
+    assert family.are_valid_reports(holding).all()
 
 
 def test_inner_products_do_not_wrap_around() -> None:
@@ -155,19 +159,22 @@ def test_inner_products_do_not_wrap_around() -> None:
         AffineBlocks(3, 2147483659, 1, 5)
     q = next(q for q in range(1664510, 0, -1) if is_prime(q))  # the cube root of 2^62
     wide = AffineBlocks(q**2, q, 2, 5)
-    a, x = rng.integers(wide.points - 10**6, wide.points, 200), rng.integers(wide.points - 10**6, wide.points, 200)
+    a, x = (
+        rng.integers(wide.point_count - 10**6, wide.point_count, 200),
+        rng.integers(wide.point_count - 10**6, wide.point_count, 200),
+    )
     digits = [(divmod(int(i), wide.prime), divmod(int(j), wide.prime)) for i, j in zip(a, x, strict=True)]
     expected = [(i[0] * j[0] + i[1] * j[1]) % wide.prime for i, j in digits]
     assert wide.inner_product(a, x).tolist() == expected
-    reports = wide.report_holding(x, rng.integers(0, wide.holding, 200))
+    reports = wide.reports_holding_outcomes(x, rng.integers(0, wide.blocks_per_point, 200))
     assert wide.holds(reports, x).all()
-    assert wide.are_blocks(reports).all()
+    assert wide.are_valid_reports(reports).all()
 
 
 @pytest.mark.parametrize(
     ("family", "wrong"),
     [
-        (Values(5), 5),
+        (SingleOutcomes(5), 5),
         (MaskedSubsets(7, 3), 0b1111),
         (MaskedSubsets(7, 3), 0b10000011),
         (MaskedSubsets(64, 3), 1 << 63),
@@ -178,7 +185,7 @@ def test_inner_products_do_not_wrap_around() -> None:
     ids=str,
 )
 def test_numbers_that_are_no_reports_are_refused(family: BlockFamily, wrong: int) -> None:
-    good = family.report(np.arange(3)).tolist()
+    good = family.reports_of_ranks(np.arange(3)).tolist()
     assert family.check_reports(good).tolist() == good
     with pytest.raises(DiscreetError, match="no report"):
         family.check_reports(np.array([*good, wrong], dtype=np.uint64))

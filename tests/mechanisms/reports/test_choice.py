@@ -9,12 +9,12 @@ import pytest
 
 from discreet import Band, DiscreetError, Gaussian, Interval, LinearSampler, Pure, Simplex
 from discreet.mechanisms import ReportCounts, ReportSampler, mechanism_for, population_mechanism, sampler_named
-from discreet.mechanisms._reports._blocks import AffineBlocks, MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import AffineBlocks, MaskedSubsets, RankedSubsets, SingleOutcomes
 from discreet.mechanisms._reports._choice import (
     best_subset_width_and_variance,
     chances_of_holding_outcomes,
     choose_blocks,
-    worst_variance,
+    share_variance_in_uniform_population,
 )
 from discreet.privacy import at_most_exp
 from tests.soaking import wide
@@ -72,7 +72,10 @@ SIZES = (
 
 def excess(size: int, bound: Fraction) -> float:
     blocks, growth = choose_blocks(size, bound), float(bound)
-    return worst_variance(size, blocks.points, blocks.width, growth) / best_subset_width_and_variance(size, growth)[1]
+    return (
+        share_variance_in_uniform_population(size, blocks.point_count, blocks.width, growth)
+        / best_subset_width_and_variance(size, growth)[1]
+    )
 
 
 def test_the_variance_is_within_a_hundredth_of_the_best_subset_selection() -> None:
@@ -98,13 +101,13 @@ def test_the_best_width_is_the_best_of_all() -> None:
     for size in (2, 3, 10, 40, 64, 65, 100, 257):
         for epsilon in EPSILONS:
             growth = math.exp(epsilon)
-            everything = min(worst_variance(size, size, w, growth) for w in range(1, size))
+            everything = min(share_variance_in_uniform_population(size, size, w, growth) for w in range(1, size))
             assert best_subset_width_and_variance(size, growth)[1] == pytest.approx(everything, rel=1e-12)
 
 
 def test_blocks_are_of_the_kind_that_fits() -> None:
     kinds = {
-        (1, 1.0): Values, (2, 1.0): Values, (10, 4.0): Values, (10**4, 10.0): Values,
+        (1, 1.0): SingleOutcomes, (2, 1.0): SingleOutcomes, (10, 4.0): SingleOutcomes, (10**4, 10.0): SingleOutcomes,
         (10, 1.0): MaskedSubsets, (64, 0.05): MaskedSubsets,
         (104, 4.0): RankedSubsets, (65, 1.0): AffineBlocks, (2**40, 1.0): AffineBlocks,
     }  # fmt: skip
@@ -125,7 +128,7 @@ def test_the_uniform_population_has_the_largest_variance() -> None:
 def test_extreme_budgets_have_blocks(epsilon: float) -> None:
     for size in (2, 3, 64, 65, 1000, 10**6):
         blocks = choose_blocks(size, Fraction(math.exp(epsilon)))
-        assert 0 < blocks.width < blocks.points
+        assert 0 < blocks.width < blocks.point_count
 
 
 def test_the_population_is_served_by_whichever_has_the_smaller_variance() -> None:
@@ -146,7 +149,7 @@ def test_blocks_on_millions_of_outcomes_can_be_counted(epsilon: float) -> None:
     """In at most 20 million places, with at most 10,000 additions a report; and they are as good as all others."""
     for size in (10**6, 4_900_000, 5_100_003, 7 * 10**6, 10**7, 12_345_678, 15 * 10**6, 19_400_000):
         blocks = choose_blocks(size, Fraction(math.exp(epsilon)))
-        assert blocks.points <= 2 * 10**7, size
+        assert blocks.point_count <= 2 * 10**7, size
         assert blocks.parameters["c"] <= 10_000, size
         assert excess(size, Fraction(math.exp(epsilon))) < 1.01, size
 

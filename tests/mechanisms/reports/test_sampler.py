@@ -73,8 +73,8 @@ def test_the_bound_is_used_up() -> None:
         blocks, beta = sampler.blocks, Fraction(sampler.uniform_weight, TOTAL)
         fewer = beta - Fraction(1, TOTAL)
         bound = at_most_exp(sampler.epsilon)
-        ratio = 1 + (1 - beta) / beta * Fraction(blocks.blocks, blocks.holding)
-        broken = 1 + (1 - fewer) / fewer * Fraction(blocks.blocks, blocks.holding)
+        ratio = 1 + (1 - beta) / beta * Fraction(blocks.block_count, blocks.blocks_per_point)
+        broken = 1 + (1 - fewer) / fewer * Fraction(blocks.block_count, blocks.blocks_per_point)
         assert ratio <= bound < broken
         assert float(bound - ratio) < 1e-14 * float(bound)
 
@@ -139,7 +139,7 @@ def test_a_law_is_reported_with_its_output() -> None:
 def test_outcomes_without_mass_are_never_drawn() -> None:
     rows = np.array([[0.0, 0.3, 0.0, 0.7, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]])
     for words in ([0] * 3, [(1 << 62) - 1] * 3):
-        assert _sampler.draw_outcomes(rows, _Counting(words)).tolist() in ([1, 0, 4], [3, 0, 4])
+        assert _sampler.draw_outcomes_from_laws(rows, _Counting(words)).tolist() in ([1, 0, 4], [3, 0, 4])
 
 
 def test_what_is_taken_is_what_the_linear_mechanism_takes() -> None:

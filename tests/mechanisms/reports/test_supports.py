@@ -10,12 +10,12 @@ from discreet._base.kernels import Code, use_only
 from discreet.errors import DiscreetError
 from discreet.mechanisms import ReportCounts, ReportSampler
 from discreet.mechanisms._reports import _counts as _supports
-from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, SingleOutcomes
 from discreet.mechanisms._reports._counts import Directions
 from tests.mechanisms.reports.test_sampler import sampler_with
 
 FAMILIES = [
-    Values(7),
+    SingleOutcomes(7),
     MaskedSubsets(64, 20),
     MaskedSubsets(3, 1),
     RankedSubsets(90, 3),
@@ -31,9 +31,9 @@ FAMILIES = [
 
 def reports_of(family: BlockFamily, number: int, seed: int = 3) -> np.ndarray:
     """Some reports at random, the last ten of them alike."""
-    ranks = np.random.default_rng(seed).integers(0, family.blocks, number)
-    ranks[-10:] = family.blocks - 1
-    return np.asarray(family.report(ranks))
+    ranks = np.random.default_rng(seed).integers(0, family.block_count, number)
+    ranks[-10:] = family.block_count - 1
+    return np.asarray(family.reports_of_ranks(ranks))
 
 
 def counted(family: BlockFamily, reports: np.ndarray) -> np.ndarray:
@@ -63,7 +63,7 @@ def test_compiled_code_counts_the_same_in_any_number_of_threads(
     family: AffineBlocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More reports of one kind than 16 bits count, and so many that several threads share them."""
-    reports = np.concatenate([reports_of(family, 3000), np.full(70_000, family.blocks - 2, dtype=np.uint64)])
+    reports = np.concatenate([reports_of(family, 3000), np.full(70_000, family.block_count - 2, dtype=np.uint64)])
     directions, expected = Directions(family), ReportCounts(sampler_with(family, 1.0)).table
     monkeypatch.setattr(_supports, "_WORTH_A_THREAD", 1)
     with use_only(Code.NUMPY):
@@ -102,7 +102,7 @@ def test_wrong_reports_and_other_samplers_are_refused() -> None:
     sampler = ReportSampler(Simplex(104), epsilon=1.0)
     state = ReportCounts(sampler)
     with pytest.raises(DiscreetError, match="no report"):
-        state.add([1, 2, sampler.blocks.blocks])
+        state.add([1, 2, sampler.blocks.block_count])
     assert state.reports == 0
     assert not state.table.any()
     with pytest.raises(DiscreetError, match="other"):
@@ -173,11 +173,11 @@ def test_the_bound_on_rounding_errors_is_kept() -> None:
     spectrum = directions.spectrum_from_direction_rows(
         (table - table.sum(axis=1, keepdims=True) // 101).astype(np.float64)
     )
-    norm = np.sqrt(np.vdot(spectrum, spectrum).real * family.points)
-    found = np.fft.ifftn(spectrum.reshape(101, 101)).ravel().real * family.points
+    norm = np.sqrt(np.vdot(spectrum, spectrum).real * family.point_count)
+    found = np.fft.ifftn(spectrum.reshape(101, 101)).ravel().real * family.point_count
     part = int((table - table.sum(axis=1, keepdims=True) // 101).sum()) % 101 / 101
     error = np.abs(found + part - np.rint(found + part)).max()
-    assert 0 < error <= _supports._LOSS * np.log2(family.points) * 2.0**-53 * norm < 0.5
+    assert 0 < error <= _supports._LOSS * np.log2(family.point_count) * 2.0**-53 * norm < 0.5
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def test_laws_are_those_of_sequences(size: int, samples: int) -> None:
 def test_every_order_of_a_multiset_is_as_likely() -> None:
     multisets = Multisets(3, 3)
     place = multisets.members.tolist().index([0, 1, 2])
-    drawn = multisets.sequences(np.full(60_000, place), np.random.default_rng(1))
+    drawn = multisets.members_in_random_order(np.full(60_000, place), np.random.default_rng(1))
     seen = Counter(map(tuple, drawn.tolist()))
     assert len(seen) == 6
     assert max(abs(count - 10_000) for count in seen.values()) < 450  # five standard deviations

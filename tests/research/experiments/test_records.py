@@ -25,11 +25,11 @@ class Squares:
     count: int = 6
     fail_at: int | None = None
     name: str = "squares"
-    computes: str = "squares"
+    description: str = "squares"
     seed: int | None = 7
-    quick: bool = False
+    is_quick: bool = False
     done: list[str] = field(default_factory=list)
-    record: type[Square] = Square
+    record_type: type[Square] = Square
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -119,10 +119,10 @@ class Nests:
     """One unit of everything that a record may hold."""
 
     name: str = "nests"
-    computes: str = "nests"
+    description: str = "nests"
     seed: int | None = None
-    quick: bool = True
-    record: type[Nested] = Nested
+    is_quick: bool = True
+    record_type: type[Nested] = Nested
 
     @property
     def parameters(self) -> Mapping[str, Any]:

@@ -24,9 +24,9 @@ TINY = Training(epochs=2, samples=100, batch=50, burn_in=5)
 def tiny(name: str) -> Any:
     match name:
         case "fig1":
-            return replace(GaussianRing(), quick=True, training=TINY)
+            return replace(GaussianRing(), is_quick=True, training=TINY)
         case "fig4":
-            return replace(RandomMixtures(), quick=True, clients=3, training=TINY)
+            return replace(RandomMixtures(), is_quick=True, clients=3, training=TINY)
         case _:
             return named_experiment(name, quick=True)
 
@@ -37,7 +37,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     found = {}
     for name in FIGURES:
         finished = run_experiment(tiny(name), folder)
-        found[name] = read_records(records_path(tiny(name), folder), tiny(name).record)
+        found[name] = read_records(records_path(tiny(name), folder), tiny(name).record_type)
         assert found[name] == finished
     return found
 

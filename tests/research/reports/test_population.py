@@ -30,7 +30,9 @@ from tests.pictures import assert_picture
 from tests.research.experiments.test_population import skewed
 from tests.soaking import wide
 
-TINY = PopulationComparison(epsilons=(0.5, 1.0, 4.0), repetitions=4, quick=True, sets=(skewed(300, 4), skewed(100, 30)))
+TINY = PopulationComparison(
+    epsilons=(0.5, 1.0, 4.0), repetitions=4, is_quick=True, sets=(skewed(300, 4), skewed(100, 30))
+)
 
 
 @pytest.fixture(scope="module")

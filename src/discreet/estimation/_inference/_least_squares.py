@@ -193,7 +193,7 @@ class ShareTables:
         """Which tables have few outcomes in all of their different reports together."""
         return np.array(
             [
-                min(len(given), part.blocks.blocks) * part.blocks.size <= _LARGEST_SUMMED
+                min(len(given), part.blocks.block_count) * part.blocks.size <= _LARGEST_SUMMED
                 for part, given in zip(self._parts, self._reports, strict=True)
             ]
         )

@@ -52,7 +52,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
 from discreet._base.showing import with_short_repr
-from discreet.design import as_examples
+from discreet.design import as_example_clients
 from discreet.errors import DiscreetError
 from discreet.estimation._inference._inversion import nearest_law
 from discreet.families import ContinuousFamily, as_floats
@@ -259,7 +259,7 @@ def reweight_examples_to_reports(
         masses[:, blocks.holds(seen, np.array([outcome]))] += laws[:, outcome, None]
     beta = sampler.uniform_weight / TOTAL
     released = beta + (1.0 - beta) * masses * (
-        blocks.blocks / blocks.holding
+        blocks.block_count / blocks.blocks_per_point
     )  # times the number of blocks, which changes no weight
     shares = often / number
     found, fitted = _fit_example_weights(released, shares, number, laws.shape[1])
@@ -311,7 +311,7 @@ def _choose_pull(path: Sequence[ExampleMixture], freedoms: Sequence[Floats], sha
 def example_laws_for_reports(sampler: ReportSampler, examples: Any) -> Floats:
     """Examples as distributions (N, k) on the outcomes that are reported."""
     given = examples if hasattr(examples, "tocsr") else sampler.family.as_rows(examples, "examples")
-    return as_examples(given, None, sampler.family.size, name="examples").dense_laws()
+    return as_example_clients(given, None, sampler.family.size, name="examples").dense_laws()
 
 
 def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
@@ -333,7 +333,7 @@ def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
         raise DiscreetError(
             f"examples has {shape[0]:,} rows on {shape[1]:,} outcomes, more than {LARGEST_TABLE:,} numbers; take fewer of them, at random"
         )
-    return as_examples(given, None, sampler.carrier.size, name="examples").dense_laws()
+    return as_example_clients(given, None, sampler.carrier.size, name="examples").dense_laws()
 
 
 def _falling_pulls(least: float, number: float) -> list[float]:

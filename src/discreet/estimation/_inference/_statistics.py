@@ -209,7 +209,7 @@ def mean_tail_probability(deviation: Floats, variance: Floats, reach: Floats, sa
 
 def centred_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     """The sums of centred values over blocks. Those that took long are kept: they do not depend on data."""
-    is_long = isinstance(blocks, AffineBlocks) and blocks.points * blocks.size <= _MOST_PRODUCTS
+    is_long = isinstance(blocks, AffineBlocks) and blocks.point_count * blocks.size <= _MOST_PRODUCTS
     return _cached_block_sums(blocks, phi.tobytes()) if is_long else _compute_block_sums(blocks, phi)
 
 
@@ -224,7 +224,7 @@ def _compute_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     most = largest_block_sum(blocks, phi)
     if not isinstance(blocks, AffineBlocks):
         return BlockSums(everywhere, _second_moments_of_subset_blocks(blocks, phi * phi, squares), most)
-    if blocks.points * blocks.size > _MOST_PRODUCTS:
+    if blocks.point_count * blocks.size > _MOST_PRODUCTS:
         loose = min(everywhere / float(blocks.chance_of_holding_point), max(most, largest_block_sum(blocks, -phi)) ** 2)
         return BlockSums(everywhere, np.full(blocks.size, loose), most)
     return BlockSums(everywhere, *_second_moments_of_affine_blocks(blocks, phi))
@@ -233,7 +233,7 @@ def _compute_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
 def _second_moments_of_subset_blocks(blocks: BlockFamily, phi_squared: Floats, squares: float | Floats) -> Floats:
     """psi for all subsets of one width: E V^2 given x, with sum phi = 0."""
     one = float(blocks.chance_of_holding_both)
-    two = one * (blocks.width - 2) / (blocks.points - 2) if blocks.points > 2 else 0.0
+    two = one * (blocks.width - 2) / (blocks.point_count - 2) if blocks.point_count > 2 else 0.0
     others = squares - phi_squared  # sum of squares of the others, whose sum is -phi(x)
     return np.asarray(phi_squared * (1.0 - 2.0 * one) + one * others + two * (phi_squared - others))
 
@@ -243,15 +243,15 @@ def _second_moments_of_affine_blocks(blocks: AffineBlocks, phi: Floats) -> tuple
     q, c, outcomes = blocks.prime, blocks.window, np.arange(blocks.size, dtype=np.int64)
     total, most = np.zeros(blocks.size), -math.inf
     step = max(1, _AT_ONCE // blocks.size)
-    for start in range(1, blocks.points, step):
-        vectors = np.arange(start, min(start + step, blocks.points), dtype=np.int64)
+    for start in range(1, blocks.point_count, step):
+        vectors = np.arange(start, min(start + step, blocks.point_count), dtype=np.int64)
         places = np.asarray(blocks.inner_product(vectors[:, None], outcomes[None, :]))
         places += q * np.arange(len(vectors))[:, None]
         lines: Floats = np.bincount(places.ravel(), np.tile(phi, len(vectors)), q * len(vectors)).astype(np.float64)
         sums = _cyclic_window_sums(lines.reshape(-1, q), c)
         most = max(most, float(sums.max()))
         total += _cyclic_window_sums(np.square(sums), c).ravel()[places].sum(axis=0)
-    return total / blocks.holding, most
+    return total / blocks.blocks_per_point, most
 
 
 def _cyclic_window_sums(lines: Floats, window: int) -> Floats:
@@ -270,7 +270,7 @@ def largest_block_sum(blocks: BlockFamily, phi: Floats) -> float:
 
 def largest_block_sums(blocks: BlockFamily, columns: Floats) -> Floats:
     """The same for each column of a table (outcomes, columns)."""
-    padding = np.zeros((min(blocks.points - blocks.size, blocks.width), columns.shape[1]))
+    padding = np.zeros((min(blocks.point_count - blocks.size, blocks.width), columns.shape[1]))
     return np.asarray(np.sort(np.concatenate([columns, padding]), axis=0)[-blocks.width :].sum(axis=0))
 
 
@@ -362,7 +362,7 @@ class SupportStatistics:
     ) -> int | None:
         """The first of the places at which the level is not rejected, with the exact variance of the sets where that is known."""
         blocks = self.sampler.blocks
-        if not isinstance(blocks, AffineBlocks) or blocks.points * blocks.size > _MOST_PRODUCTS:
+        if not isinstance(blocks, AffineBlocks) or blocks.point_count * blocks.size > _MOST_PRODUCTS:
             return int(places[0]) if len(places) else None
         for place in places.tolist():
             phi = np.full(len(order), -(place + 1.0) / len(order))
@@ -379,9 +379,9 @@ class SupportStatistics:
 
 def _quantile_threshold_spacing(blocks: BlockFamily) -> int:
     """How far apart the thresholds of a quantile are: 1, or as far as keeps their variances from taking seconds."""
-    if not isinstance(blocks, AffineBlocks) or blocks.points * blocks.size > _MOST_PRODUCTS:
+    if not isinstance(blocks, AffineBlocks) or blocks.point_count * blocks.size > _MOST_PRODUCTS:
         return 1
-    return -(-blocks.size * blocks.points * blocks.size // _MOST_REFINED)
+    return -(-blocks.size * blocks.point_count * blocks.size // _MOST_REFINED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -424,7 +424,7 @@ class _AverageTest:
 def prefix_share_tests(sampler: ReportSampler, sizes: Integers, clients: int, level: float) -> _AverageTest:
     """Tests of the shares of sets of 1, 2, ... outcomes at once, whichever these are, if all sets had the share `level`."""
     blocks, k = sampler.blocks, sampler.family.size
-    w, padding, share, gap = blocks.width, blocks.points - k, sizes / k, sampler.chances.gap
+    w, padding, share, gap = blocks.width, blocks.point_count - k, sizes / k, sampler.chances.gap
     squares, together = sizes * (1.0 - share), float(blocks.chance_of_holding_both)
     everywhere = float(blocks.chance_of_holding_point) * (1.0 - together) * squares
     if isinstance(blocks, AffineBlocks):

@@ -11,13 +11,13 @@ with imports_on_first_use(globals()):
         MaskedSubsets as MaskedSubsets,
         RankedSubsets as RankedSubsets,
         Reports as Reports,
-        blocks_named as blocks_named,
-        read_report_numbers as read_report_numbers,
+        make_blocks_of_kind as make_blocks_of_kind,
+        require_report_numbers as require_report_numbers,
     )
     from discreet.mechanisms._reports._choice import (
         best_subset_width_and_variance as best_subset_width_and_variance,
         choose_blocks as choose_blocks,
-        worst_variance as worst_variance,
+        share_variance_in_uniform_population as share_variance_in_uniform_population,
     )
     from discreet.mechanisms._reports._counts import (
         ReportCounts as ReportCounts,
@@ -25,10 +25,10 @@ with imports_on_first_use(globals()):
     from discreet.mechanisms._reports._sampler import (
         LARGEST_OUTPUT as LARGEST_OUTPUT,
         ReportSampler as ReportSampler,
-        check_record_total as check_record_total,
         draw_reports as draw_reports,
+        largest_report_ratio as largest_report_ratio,
         least_uniform_weight as least_uniform_weight,
-        report_bound as report_bound,
+        require_drawable_record_total as require_drawable_record_total,
     )
 
 __all__: list[str] = []

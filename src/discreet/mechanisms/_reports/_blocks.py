@@ -4,7 +4,7 @@ A family has K points, of which the first k are outcomes and the others padding 
 each point lies in r blocks, and each pair of points in the same number of blocks (a 2-design). Hence a block that holds x also holds
 another given point with probability (w - 1)/(K - 1), whichever the two are, and an estimate that uses this number is unbiased.
 
-* `Values`: the k single outcomes; a report is an outcome number.
+* `SingleOutcomes`: the k single outcomes; a report is an outcome number.
 * `MaskedSubsets`: all subsets of w of at most 64 outcomes; a report is a mask, bit x for outcome x.
 * `RankedSubsets`: all subsets of a few of many outcomes; a report is the rank C(x_1, 1) + ... + C(x_w, w) of x_1 < ... < x_w.
 * `AffineBlocks`: q prime, K = q^t, outcomes as vectors of their t digits in base q, the lowest first. A vector a other than 0 and a shift
@@ -41,15 +41,15 @@ _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # of composite number
 BLOCK_KINDS: dict[str, tuple[str, ...]] = {"values": (), "masks": ("w",), "ranks": ("w",), "affine": ("q", "t", "c")}
 
 
-class Reporting(Protocol):
+class RankedReports(Protocol):
     """Reports by rank, equally many of which hold each outcome: all that a private draw needs."""
 
     @property
-    def blocks(self) -> int: ...
+    def block_count(self) -> int: ...
     @property
-    def holding(self) -> int: ...
-    def report(self, rank: Integers) -> Reports: ...
-    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports: ...
+    def blocks_per_point(self) -> int: ...
+    def reports_of_ranks(self, rank: Integers) -> Reports: ...
+    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports: ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class BlockFamily(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def points(self) -> int:
+    def point_count(self) -> int:
         """K: outcomes and padding."""
 
     @property
@@ -71,58 +71,58 @@ class BlockFamily(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def blocks(self) -> int:
+    def block_count(self) -> int:
         """b: how many blocks there are."""
 
     @property
-    def holding(self) -> int:
+    def blocks_per_point(self) -> int:
         """r: how many blocks hold a given point."""
-        return self.blocks * self.width // self.points
+        return self.block_count * self.width // self.point_count
 
     @property
-    def largest(self) -> int:
+    def largest_report(self) -> int:
         """A number that no report exceeds."""
-        return self.blocks - 1
+        return self.block_count - 1
 
     @property
-    def different(self) -> int:
+    def distinct_report_count(self) -> int:
         """How many reports there are: one for each block."""
-        return self.blocks
+        return self.block_count
 
     def every_report(self) -> Reports:
         """All reports, in order."""
-        return np.sort(self.report(np.arange(self.blocks)))
+        return np.sort(self.reports_of_ranks(np.arange(self.block_count)))
 
-    def copies_of(self, reports: Reports) -> Integers:
+    def rank_counts_of_reports(self, reports: Reports) -> Integers:
         """How many ranks each report has: one."""
         return np.ones(reports.shape, dtype=np.int64)
 
     @property
-    def holding_both(self) -> int:
+    def blocks_per_pair(self) -> int:
         """lambda: how many blocks hold two given points; the same for every pair."""
-        return self.holding * (self.width - 1) // (self.points - 1) if self.points > 1 else 0
+        return self.blocks_per_point * (self.width - 1) // (self.point_count - 1) if self.point_count > 1 else 0
 
     @property
     def chance_of_holding_point(self) -> Fraction:
         """w/K: the probability that a uniform block holds a given point."""
-        return Fraction(self.width, self.points)
+        return Fraction(self.width, self.point_count)
 
     @property
     def chance_of_holding_both(self) -> Fraction:
         """The probability that a uniform block which holds one point holds another given one."""
-        return Fraction(self.width - 1, self.points - 1) if self.points > 1 else Fraction(0)
+        return Fraction(self.width - 1, self.point_count - 1) if self.point_count > 1 else Fraction(0)
 
-    def report(self, rank: Integers) -> Reports:
-        """The block of each rank below `blocks`, which is the rank itself unless a report says it otherwise."""
+    def reports_of_ranks(self, rank: Integers) -> Reports:
+        """The block of each rank below `block_count`, which is the rank itself unless a report says it otherwise."""
         return rank.astype(np.uint64)
 
     @abc.abstractmethod
-    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
-        """The block of each rank below `holding` among those that hold an outcome."""
+    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
+        """The block of each rank below `blocks_per_point` among those that hold an outcome."""
 
-    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
+    def are_valid_reports(self, reports: Reports) -> NDArray[np.bool_]:
         """Which numbers are reports."""
-        return np.asarray(reports < np.uint64(self.blocks))
+        return np.asarray(reports < np.uint64(self.block_count))
 
     @abc.abstractmethod
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
@@ -140,8 +140,8 @@ class BlockFamily(abc.ABC):
 
     def check_reports(self, reports: Any) -> Reports:
         """Reports as uint64, or an error that shows the first number that is not a report."""
-        found = read_report_numbers(reports, self.report_description)
-        good = self.are_blocks(found)
+        found = require_report_numbers(reports, self.report_description)
+        good = self.are_valid_reports(found)
         if not good.all():
             raise DiscreetError(
                 f"reports holds {int(found[~good].flat[0])}, which is no report; {self.report_description}"
@@ -156,13 +156,13 @@ class BlockFamily(abc.ABC):
 
 @final
 @dataclass(frozen=True)
-class Values(BlockFamily):
+class SingleOutcomes(BlockFamily):
     """Single outcomes: k-ary randomised response."""
 
     name = "values"
 
     @property
-    def points(self) -> int:
+    def point_count(self) -> int:
         return self.size
 
     @property
@@ -170,10 +170,10 @@ class Values(BlockFamily):
         return 1
 
     @property
-    def blocks(self) -> int:
+    def block_count(self) -> int:
         return self.size
 
-    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
+    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         return outcomes.astype(np.uint64)
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
@@ -203,11 +203,11 @@ class _Subsets(BlockFamily):
         return {"w": self.width}
 
     @property
-    def points(self) -> int:
+    def point_count(self) -> int:
         return self.size
 
     @property
-    def blocks(self) -> int:
+    def block_count(self) -> int:
         return math.comb(self.size, self.width)
 
 
@@ -223,7 +223,7 @@ class MaskedSubsets(_Subsets):
             raise DiscreetError(f"subsets of {self.members} of {self.size} outcomes are no masks of 64 bits")
 
     @property
-    def largest(self) -> int:
+    def largest_report(self) -> int:
         return (1 << self.size) - 1
 
     @cached_property
@@ -250,16 +250,16 @@ class MaskedSubsets(_Subsets):
             mask += belongs
         return mask
 
-    def report(self, rank: Integers) -> Reports:
+    def reports_of_ranks(self, rank: Integers) -> Reports:
         return self._mask_of_rank(rank, self.members, self.size)
 
-    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
+    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         others = self._mask_of_rank(rank, self.members - 1, self.size - 1)
         bit = _ONE << outcomes.astype(np.uint64)
         below = bit - _ONE
         return np.asarray((others & below) | ((others & ~below) << _ONE) | bit)
 
-    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
+    def are_valid_reports(self, reports: Reports) -> NDArray[np.bool_]:
         inside = reports <= np.uint64((1 << self.size) - 1)
         return np.asarray(inside & (np.bitwise_count(reports) == self.members))
 
@@ -280,7 +280,7 @@ class RankedSubsets(_Subsets):
 
     def __post_init__(self) -> None:
         good = 1 <= self.members < self.size and (self.members + 1) * self.size <= _MOST_ENTRIES
-        if not good or self.blocks > LARGEST_COUNT:
+        if not good or self.block_count > LARGEST_COUNT:
             raise DiscreetError(f"subsets of {self.members} of {self.size:,} outcomes have no rank of 62 bits")
 
     @cached_property
@@ -301,7 +301,7 @@ class RankedSubsets(_Subsets):
             found.append(x)
         return found
 
-    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
+    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         others = self.subset_members_of_rank(rank, self.members - 1)
         total = np.zeros(rank.shape, dtype=np.int64)
         above = np.zeros(rank.shape, dtype=np.int64)
@@ -321,7 +321,7 @@ class RankedSubsets(_Subsets):
 
     @property
     def report_description(self) -> str:
-        return f"a report is the rank of {self.members} of {self.size:,} outcomes, below {self.blocks:,}"
+        return f"a report is the rank of {self.members} of {self.size:,} outcomes, below {self.block_count:,}"
 
 
 @final
@@ -338,21 +338,21 @@ class AffineBlocks(BlockFamily):
         q = self.prime
         if not is_prime(q) or not 1 <= self.digits <= LARGEST_COUNT.bit_length() or not 1 <= self.window < q:
             raise DiscreetError(f"q = {q}, t = {self.digits}, c = {self.window}: q is prime, t >= 1 and 1 <= c < q")
-        points = self.points
+        points = self.point_count
         if not 2 <= self.size <= points or points * q > LARGEST_COUNT:
             raise DiscreetError(f"{self.size:,} outcomes on {points:,} points: k <= q^t and q^(t+1) <= 2^62 are needed")
 
     @property
-    def points(self) -> int:
+    def point_count(self) -> int:
         return int(self.prime**self.digits)
 
     @property
     def width(self) -> int:
-        return self.window * self.points // self.prime
+        return self.window * self.point_count // self.prime
 
     @property
-    def blocks(self) -> int:
-        return (self.points - 1) * self.prime
+    def block_count(self) -> int:
+        return (self.point_count - 1) * self.prime
 
     def inner_product(self, vectors: Integers, outcomes: Integers) -> Integers:
         """<a, x> mod q. Digits are below q <= 2^31 and products below 2^62; each is reduced before it is added."""
@@ -368,7 +368,7 @@ class AffineBlocks(BlockFamily):
             vectors, outcomes = next_a, next_x
         return np.asarray(total - (total // q) * q)
 
-    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
+    def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         vector = rank // self.window
         place = rank - vector * self.window
         shift = place - self.inner_product(vector + 1, outcomes)
@@ -392,14 +392,14 @@ class AffineBlocks(BlockFamily):
 
     @property
     def report_description(self) -> str:
-        return f"a report is (a - 1) q + s with q = {self.prime:,}, below {self.blocks:,}"
+        return f"a report is (a - 1) q + s with q = {self.prime:,}, below {self.block_count:,}"
 
 
-def blocks_named(kind: str, size: int, parameters: Mapping[str, int]) -> BlockFamily:
+def make_blocks_of_kind(kind: str, size: int, parameters: Mapping[str, int]) -> BlockFamily:
     """The blocks of one of the `BLOCK_KINDS` on so many outcomes, with the parameters that it has; others are refused."""
     match kind:
         case "values":
-            return Values(size)
+            return SingleOutcomes(size)
         case "masks":
             return MaskedSubsets(size, parameters["w"])
         case "ranks":
@@ -409,7 +409,7 @@ def blocks_named(kind: str, size: int, parameters: Mapping[str, int]) -> BlockFa
     raise DiscreetError(f"blocks.kind = {kind!r} is not one of {', '.join(BLOCK_KINDS)}")
 
 
-def read_report_numbers(reports: Any, layout: str) -> Reports:
+def require_report_numbers(reports: Any, layout: str) -> Reports:
     """Whole numbers from 0 to 2^64 - 1 as uint64; an error for others, which ends with `layout`, what a report is."""
     try:  # in a list numpy makes floats of whole numbers on both sides of 2^63
         given = np.array(reports, dtype=object) if isinstance(reports, (list, tuple, int)) else np.asarray(reports)

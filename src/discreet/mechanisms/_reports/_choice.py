@@ -4,7 +4,7 @@ With probability beta a report is a uniform block, else a uniform block that hol
 1). A report holds an outcome that the client does not have with probability p_out = beta f + (1 - beta) g, and one that it has for certain
 with p_in = beta f + (1 - beta). Of n clients S_x report a block with x, and (S_x/n - p_out)/(p_in - p_out) estimates the share of x without
 bias. The sum of the variances over outcomes is largest for the uniform population, where each is q(1 - q)/(n (p_in - p_out)^2) with q = p_out
-+ (p_in - p_out)/k: `worst_variance`. It is what choices minimise.
++ (p_in - p_out)/k: `share_variance_in_uniform_population`. It is what choices minimise.
 
 All subsets of w of k outcomes (subset selection) with the best w, near k/(e^epsilon + 1), have the smallest one of any epsilon-LDP report
 on a record (`discreet.estimation._planning` has the proof; Ye and Barg 2018 to leading order for any population). Masks and ranks are
@@ -30,7 +30,7 @@ from discreet.mechanisms._reports._blocks import (
     BlockFamily,
     MaskedSubsets,
     RankedSubsets,
-    Values,
+    SingleOutcomes,
     is_prime,
 )
 
@@ -72,7 +72,7 @@ def chances_of_holding_outcomes(points: int, width: int, growth: float) -> Chanc
     return Chances(uniform + own, uniform + own * together)
 
 
-def worst_variance(size: int, points: int, width: int, growth: float) -> float:
+def share_variance_in_uniform_population(size: int, points: int, width: int, growth: float) -> float:
     """The variance of a share in the uniform population, times the number of clients."""
     return chances_of_holding_outcomes(points, width, growth).variance(1.0 / size)
 
@@ -81,7 +81,10 @@ def best_subset_width_and_variance(size: int, growth: float) -> tuple[int, float
     """The width and the variance of the best subset selection on so many outcomes."""
     near = size / (growth + 1.0)
     widths = {min(max(w, 1), size - 1) for w in range(math.floor(near) - 1, math.floor(near) + 4)} | {1}
-    return min(((w, worst_variance(size, size, w, growth)) for w in sorted(widths)), key=lambda each: each[1])
+    return min(
+        ((w, share_variance_in_uniform_population(size, size, w, growth)) for w in sorted(widths)),
+        key=lambda each: each[1],
+    )
 
 
 @lru_cache(maxsize=256)
@@ -89,7 +92,7 @@ def affine_field_sizes(size: int) -> tuple[tuple[int, int], ...]:
     """(q, t) of affine blocks on at least so many points, and not many more. They do not depend on epsilon."""
     found: list[tuple[int, int]] = []
     for digits in range(1, size.bit_length() + 1):
-        prime = _least_root(size, digits)
+        prime = _integer_root_rounded_up(size, digits)
         if digits > 1 and prime < _LEAST_PRIME:
             break
         tried, most = 0, _PRIMES if digits == 1 else _MORE_PRIMES
@@ -109,17 +112,23 @@ def affine_block_candidates(size: int, growth: float) -> Iterator[_Candidate]:
         near, part = prime / (growth + 1.0), prime ** (digits - 1)
         for window in {max(math.floor(near), 1), min(max(math.ceil(near), 1), prime - 1)}:
             points = part * prime
-            yield worst_variance(size, points, window * part, growth), window, points, prime, digits
+            yield (
+                share_variance_in_uniform_population(size, points, window * part, growth),
+                window,
+                points,
+                prime,
+                digits,
+            )
 
 
 def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
     """The blocks for so many outcomes and a rational bound of e^epsilon."""
     growth = float(bound)
     if size == 1:
-        return Values(1)
+        return SingleOutcomes(1)
     width, best = best_subset_width_and_variance(size, growth)
     if width == 1:
-        return Values(size)
+        return SingleOutcomes(size)
     if size <= LARGEST_MASK:
         return MaskedSubsets(size, width)
     ranks = size <= _LARGEST_RANKED and width <= _MOST_RANKED and math.comb(size, width) <= LARGEST_COUNT
@@ -129,8 +138,8 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
     if ranks and min(found)[0] > best * _TOO_FAR:
         return RankedSubsets(size, width)
     chosen = _narrowest_candidate(found, best)
-    counted = [each for each in found if _is_small_enough_to_count(each)]
-    if counted and not _is_small_enough_to_count(chosen):
+    counted = [each for each in found if _can_count_candidate_reports(each)]
+    if counted and not _can_count_candidate_reports(chosen):
         chosen = _narrowest_candidate(counted, best)
     _, window, _, prime, digits = chosen
     return AffineBlocks(size, prime, digits, window)
@@ -142,12 +151,12 @@ def _narrowest_candidate(found: Sequence[_Candidate], best: float) -> _Candidate
     return min((each for each in found if each[0] <= enough), key=lambda each: each[1:])
 
 
-def _is_small_enough_to_count(candidate: _Candidate) -> bool:
+def _can_count_candidate_reports(candidate: _Candidate) -> bool:
     _, window, points, _, _ = candidate
     return points <= LARGEST_TABLE and window <= _WIDEST
 
 
-def _least_root(size: int, digits: int) -> int:
+def _integer_root_rounded_up(size: int, digits: int) -> int:
     """The least q with q^digits >= size."""
     root: int = round(math.exp(math.log(size) / digits))
     while root**digits >= size:

@@ -68,9 +68,9 @@ class ReportCounts:
 
     def __init__(self, sampler: ReportSampler) -> None:
         check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
-        if sampler.blocks.points > LARGEST_TABLE:
+        if sampler.blocks.point_count > LARGEST_TABLE:
             raise DiscreetError(
-                f"the blocks have {sampler.blocks.points:,} points, more than {LARGEST_TABLE:,}; estimate shares of groups of them"
+                f"the blocks have {sampler.blocks.point_count:,} points, more than {LARGEST_TABLE:,}; estimate shares of groups of them"
             )
         self._sampler = sampler
         self._reports = 0
@@ -173,7 +173,7 @@ class ReportCounts:
             return self._table.copy()
         if blocks.digits == 1:  # one direction, whose values are the points
             return self._table[: blocks.size].copy()
-        return _sums_along_directions(self._table, directions_of_blocks(blocks))[: blocks.size]
+        return _sum_direction_table_at_points(self._table, directions_of_blocks(blocks))[: blocks.size]
 
     def _refuse_too_many_reports(self, more: int) -> None:
         if self._reports + more > MOST_REPORTS:
@@ -212,7 +212,7 @@ class Directions:
     @cached_property
     def _direction_of_every_vector(self) -> tuple[NDArray[np.int32], Integers]:
         """The direction of every vector, as a number, and its factor j; both 0 for 0."""
-        q, points = self.blocks.prime, self.blocks.points
+        q, points = self.blocks.prime, self.blocks.point_count
         direction, factor = np.zeros(points, dtype=np.int32), np.zeros(points, dtype=np.int64)
         for p in range(self.blocks.digits):
             rest = np.arange(q ** (self.blocks.digits - 1 - p), dtype=np.int64)
@@ -255,7 +255,7 @@ def directions_of_blocks(blocks: AffineBlocks) -> Directions:
 
 def _count_table_size(blocks: BlockFamily) -> int:
     if isinstance(blocks, AffineBlocks):
-        return (blocks.points - 1) // (blocks.prime - 1) * blocks.prime
+        return (blocks.point_count - 1) // (blocks.prime - 1) * blocks.prime
     return blocks.size
 
 
@@ -283,7 +283,7 @@ def _add_reports_to_table(blocks: BlockFamily, reports: Reports, table: Integers
 def _add_affine_reports_to_table(blocks: AffineBlocks, reports: Reports, table: Integers) -> None:
     """Add the c values of every report to H; of many reports that are alike, all at once."""
     directions = directions_of_blocks(blocks)
-    if blocks.blocks <= min(len(reports) * blocks.window // 4, _LARGEST_GROUPED):
+    if blocks.block_count <= min(len(reports) * blocks.window // 4, _LARGEST_GROUPED):
         _add_repeated_reports_to_table(directions, reports, table)
         return
     additions = len(reports) * blocks.window
@@ -293,7 +293,7 @@ def _add_affine_reports_to_table(blocks: AffineBlocks, reports: Reports, table: 
         return
     step = max(1, _TOGETHER // blocks.window)
     for start in range(0, len(reports), step):
-        row, value, stride = _table_progressions_of_reports(directions, reports[start : start + step])
+        row, value, stride = _table_starts_and_strides_of_reports(directions, reports[start : start + step])
         places = np.empty((blocks.window, len(row)), dtype=np.int64)
         for i in range(blocks.window):
             np.add(row, value, out=places[i])
@@ -302,7 +302,9 @@ def _add_affine_reports_to_table(blocks: AffineBlocks, reports: Reports, table: 
         table += np.bincount(places.ravel(), minlength=len(table))
 
 
-def _table_progressions_of_reports(directions: Directions, reports: Reports) -> tuple[Integers, Integers, Integers]:
+def _table_starts_and_strides_of_reports(
+    directions: Directions, reports: Reports
+) -> tuple[Integers, Integers, Integers]:
     """Where the row of each report's direction starts in H, and the first and the stride of the c values that it adds 1 to there."""
     q = directions.blocks.prime
     vectors, shifts = directions.blocks.vectors_and_shifts_of_reports(reports)
@@ -317,10 +319,10 @@ def _add_reports_with_compiled_code(directions: Directions, reports: Reports, ta
 
     blocks, adding = directions.blocks, Lock()
 
-    def count_part(part: Reports) -> None:
+    def count_reports_of_part(part: Reports) -> None:
         counts = np.zeros(len(table), dtype=np.uint16)
         for start in range(0, len(part), MOST_IN_16_BITS):
-            progressions = _table_progressions_of_reports(directions, part[start : start + MOST_IN_16_BITS])
+            progressions = _table_starts_and_strides_of_reports(directions, part[start : start + MOST_IN_16_BITS])
             add_progression_counts(*progressions, blocks.prime, blocks.window, counts)
             with adding:
                 np.add(table, counts, out=table)
@@ -328,18 +330,18 @@ def _add_reports_with_compiled_code(directions: Directions, reports: Reports, ta
 
     threads = max(1, min(processor_count(), len(reports) * blocks.window // _WORTH_A_THREAD))
     if threads == 1:
-        count_part(reports)
+        count_reports_of_part(reports)
         return
     directions.directions_and_factors(np.zeros(1, dtype=np.int64))  # the tables are worked out once
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(count_part, np.array_split(reports, threads)))
+        list(pool.map(count_reports_of_part, np.array_split(reports, threads)))
 
 
 def _add_repeated_reports_to_table(directions: Directions, reports: Reports, table: Integers) -> None:
     """Add reports to H by way of how often each report came: sums over windows of shifts, then over the vectors of a direction."""
     blocks = directions.blocks
-    q, c, vectors = blocks.prime, blocks.window, np.arange(1, blocks.points)
-    often = np.bincount(reports.astype(np.int64), minlength=blocks.blocks).reshape(-1, q)
+    q, c, vectors = blocks.prime, blocks.window, np.arange(1, blocks.point_count)
+    often = np.bincount(reports.astype(np.int64), minlength=blocks.block_count).reshape(-1, q)
     sums = np.zeros((len(vectors), q + c + 1), dtype=np.int64)
     np.cumsum(np.concatenate([often, often[:, :c]], axis=1), axis=1, out=sums[:, 1:])
     direction, factor = directions.directions_and_factors(vectors)
@@ -350,7 +352,7 @@ def _add_repeated_reports_to_table(directions: Directions, reports: Reports, tab
         lines[:, u] += np.rint(np.bincount(direction, weights=held, minlength=len(lines))).astype(np.int64)
 
 
-def _sums_along_directions(table: Integers, directions: Directions) -> Integers:
+def _sum_direction_table_at_points(table: Integers, directions: Directions) -> Integers:
     """The sum over directions d of H[d, <d, x>] for every point x, exactly, whatever whole numbers H has."""
     blocks = directions.blocks
     q, shape = blocks.prime, (blocks.prime,) * blocks.digits
@@ -358,10 +360,10 @@ def _sums_along_directions(table: Integers, directions: Directions) -> Integers:
     base = lines.sum(axis=1) // q
     rest = lines - base[:, None]
     spectrum = directions.spectrum_from_direction_rows(rest.astype(np.float64))
-    norm = math.sqrt(float(np.vdot(spectrum, spectrum).real) * blocks.points)
+    norm = math.sqrt(float(np.vdot(spectrum, spectrum).real) * blocks.point_count)
     whole, part = divmod(int(rest.sum()), q)
     fixed = int(base.sum()) + whole
-    if _LOSS * math.log2(blocks.points) * 2.0**-53 * norm <= _CERTAIN and int(np.abs(rest).max()) < MOST_REPORTS:
+    if _LOSS * math.log2(blocks.point_count) * 2.0**-53 * norm <= _CERTAIN and int(np.abs(rest).max()) < MOST_REPORTS:
         half = spectrum.reshape(shape)[..., : q // 2 + 1]
         found = scipy.fft.irfftn(half, s=shape, norm="forward").ravel() + part / q
         rounded = np.rint(found)
@@ -372,7 +374,7 @@ def _sums_along_directions(table: Integers, directions: Directions) -> Integers:
     upper = rest >> bits
     lower = rest - (upper << bits)
     return (
-        (_sums_along_directions(upper, directions) << bits)
-        + _sums_along_directions(lower, directions)
+        (_sum_direction_table_at_points(upper, directions) << bits)
+        + _sum_direction_table_at_points(lower, directions)
         + int(base.sum())
     )

@@ -40,10 +40,10 @@ from discreet.mechanisms._reports._blocks import (
     BlockFamily,
     Integers,
     MaskedSubsets,
+    RankedReports,
     RankedSubsets,
-    Reporting,
     Reports,
-    Values,
+    SingleOutcomes,
 )
 from discreet.mechanisms._reports._choice import Chances, best_subset_width_and_variance, choose_blocks
 from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
@@ -108,7 +108,7 @@ class ReportSampler:
         if not isinstance(promise, Pure):
             raise DiscreetError(f"privacy = {promise!r}: reports are for pure privacy; pass epsilon= or Pure(...)")
         self._privacy = promise
-        self._bound = report_bound(promise)
+        self._bound = largest_report_ratio(promise)
         if blocks is not None and blocks.size != self._family.size:
             raise DiscreetError(f"blocks are on {blocks.size:,} outcomes, the family has {self._family.size:,}")
         self._blocks = choose_blocks(self._family.size, self._bound) if blocks is None else blocks
@@ -174,7 +174,7 @@ class ReportSampler:
         )
 
     @cached_property
-    def plan(self) -> release.ReportPlan:
+    def draw_plan(self) -> release.ReportPlan:
         """What every draw of a report has in common, as plain numbers for compiled code."""
         blocks, none = self._blocks, np.zeros((1, 1), dtype=np.uint64)
         kind, prime, digits, window, binomials = release.SINGLE_BLOCKS, 2, 1, 1, none
@@ -189,8 +189,8 @@ class ReportSampler:
             size=self._family.size,
             kind=kind,
             uniform_weight=self._uniform_weight,
-            blocks=blocks.blocks,
-            holding=blocks.holding,
+            blocks=blocks.block_count,
+            holding=blocks.blocks_per_point,
             width=blocks.width,
             prime=prime,
             digits=digits,
@@ -200,7 +200,7 @@ class ReportSampler:
 
     def by_values(self) -> ReportSampler:
         """This sampler with single outcomes for blocks: k-ary randomised response, the linear mechanism of a draw."""
-        return ReportSampler(self._family, privacy=self._privacy, blocks=Values(self._family.size))
+        return ReportSampler(self._family, privacy=self._privacy, blocks=SingleOutcomes(self._family.size))
 
     def release(self, p: LawLike, *, rng: np.random.Generator | None = None) -> int | Reports:
         """One private report for each client, from the operating system's entropy. Each call spends epsilon anew.
@@ -220,7 +220,9 @@ class ReportSampler:
         rows, randomness = laws.reshape(-1, self._family.size), randomness_from(rng)
         step = max(1, _TOGETHER // 8)
         parts = (rows[start : start + step] for start in range(0, len(rows), step))
-        drawn = [self._draw_reports_for_outcomes(draw_outcomes(part, randomness), randomness) for part in parts]
+        drawn = [
+            self._draw_reports_for_outcomes(draw_outcomes_from_laws(part, randomness), randomness) for part in parts
+        ]
         reports = np.concatenate(drawn) if drawn else np.zeros(0, dtype=np.uint64)
         return reports.reshape(laws.shape[:-1]) if laws.ndim > 1 else int(reports[0])
 
@@ -243,10 +245,12 @@ class ReportSampler:
         check_laws(laws)
         if laws.ndim != 1:
             raise DiscreetError(f"p holds laws of shape {laws.shape[:-1]}; it is to be the law of one client")
-        outcome = draw_outcomes(laws[None, :], randomness)
+        outcome = draw_outcomes_from_laws(laws[None, :], randomness)
         own = randomness.integers(1) >= self._uniform_weight
-        uniform = self._blocks.report(draw_below(randomness, self._blocks.blocks, 1))
-        holding = self._blocks.report_holding(outcome, draw_below(randomness, self._blocks.holding, 1))
+        uniform = self._blocks.reports_of_ranks(draw_below(randomness, self._blocks.block_count, 1))
+        holding = self._blocks.reports_holding_outcomes(
+            outcome, draw_below(randomness, self._blocks.blocks_per_point, 1)
+        )
         return int(np.where(own, holding, uniform)[0])
 
     def release_records(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Reports:
@@ -314,19 +318,19 @@ class ReportSampler:
         words = keyed_word_rows(key, messages)
         outcomes, totals = np.zeros(len(laws), dtype=np.int64), np.zeros(len(laws), dtype=np.int64)
         for row, (_, numbers) in enumerate(laws):
-            totals[row] = check_record_total(int(numbers.sum(dtype=np.uint64)))
+            totals[row] = require_drawable_record_total(int(numbers.sum(dtype=np.uint64)))
         own = (words[:, 0] >= self._uniform_weight) & (totals > 0)
         again = np.zeros(len(laws), dtype=np.bool_)  # of which words of the first hash are drawn anew
         reports, mine, others = np.empty(len(laws), dtype=np.uint64), np.flatnonzero(own), np.flatnonzero(~own)
-        b, r = self._blocks.blocks, self._blocks.holding
+        b, r = self._blocks.block_count, self._blocks.blocks_per_point
         again[others] = words[others, 1] >= (TOTAL // b) * b
         again[mine] = (words[mine, 1] >= (TOTAL // totals[mine]) * totals[mine]) | (words[mine, 2] >= (TOTAL // r) * r)
-        reports[others] = self._blocks.report(words[others, 1] % b)
+        reports[others] = self._blocks.reports_of_ranks(words[others, 1] % b)
         places = words[mine, 1] % totals[mine]
         for row, place in zip(mine.tolist(), places.tolist(), strict=True):
             held, numbers = laws[row]
             outcomes[row] = held[np.searchsorted(np.cumsum(numbers), place, side="right")] if len(held) > 1 else held[0]
-        reports[mine] = self._blocks.report_holding(outcomes[mine], words[mine, 2] % r)
+        reports[mine] = self._blocks.reports_holding_outcomes(outcomes[mine], words[mine, 2] % r)
         for row in np.flatnonzero(again).tolist():
             held, numbers = laws[row]
             reports[row] = self._draw_keyed_report(key, messages[row], held.tolist(), numbers.tolist())
@@ -334,12 +338,16 @@ class ReportSampler:
 
     def _draw_keyed_report(self, key: RunKey, message: bytes, outcomes: list[int], numbers: list[int]) -> int:
         """One report from the words of a client."""
-        words, total = keyed_words(key, message), check_record_total(sum(numbers))
+        words, total = keyed_words(key, message), require_drawable_record_total(sum(numbers))
         if next(words) < self._uniform_weight or not total:
-            return int(self._blocks.report(_array_of_one(next_below(words, self._blocks.blocks)))[0])
+            return int(
+                self._blocks.reports_of_ranks(_as_one_element_array(next_below(words, self._blocks.block_count)))[0]
+            )
         outcome = outcomes[bisect_right(list(accumulate(numbers)), next_below(words, total))]
-        rank = next_below(words, self._blocks.holding)
-        return int(self._blocks.report_holding(_array_of_one(outcome), _array_of_one(rank))[0])
+        rank = next_below(words, self._blocks.blocks_per_point)
+        return int(
+            self._blocks.reports_holding_outcomes(_as_one_element_array(outcome), _as_one_element_array(rank))[0]
+        )
 
     def _draw_reports_for_outcomes(self, outcomes: Integers, randomness: Randomness) -> Reports:
         """A report for each drawn outcome."""
@@ -359,13 +367,15 @@ class ReportSampler:
             DiscreetError: for numbers that are not reports, and for unknown outcomes.
         """
         beta = Fraction(self._uniform_weight, TOTAL)
-        own = (1 - beta) / self._blocks.holding if self.holds([report], [outcome])[0] else Fraction(0)
-        return beta / self._blocks.blocks + own
+        own = (1 - beta) / self._blocks.blocks_per_point if self.holds([report], [outcome])[0] else Fraction(0)
+        return beta / self._blocks.block_count + own
 
     def reports(self) -> Reports:
         """Every report there is, in order, if they are at most 2^20."""
-        if self._blocks.blocks > LARGEST_OUTPUT:
-            raise DiscreetError(f"there are {self._blocks.blocks:,} reports; they are listed up to {LARGEST_OUTPUT:,}")
+        if self._blocks.block_count > LARGEST_OUTPUT:
+            raise DiscreetError(
+                f"there are {self._blocks.block_count:,} reports; they are listed up to {LARGEST_OUTPUT:,}"
+            )
         return self._blocks.every_report()
 
     def output(self, p: LawLike) -> Floats:
@@ -386,7 +396,7 @@ class ReportSampler:
         masses = np.zeros((*laws.shape[:-1], len(reports)))
         for outcome in range(self._family.size):
             masses[..., self._blocks.holds(reports, np.array([outcome]))] += laws[..., outcome, None]
-        return beta / self._blocks.blocks + (1.0 - beta) * masses / self._blocks.holding
+        return beta / self._blocks.block_count + (1.0 - beta) * masses / self._blocks.blocks_per_point
 
     def check_reports(self, reports: ArrayLike) -> Reports:
         """Reports as uint64, or an error that shows the first number that is not a report.
@@ -450,7 +460,7 @@ class ReportSampler:
         return self._family, self._privacy, self._blocks
 
 
-def draw_outcomes(rows: Floats, randomness: Randomness) -> Integers:
+def draw_outcomes_from_laws(rows: Floats, randomness: Randomness) -> Integers:
     """One outcome of each row of probabilities, by the inverse of its distribution function. Privacy does not depend on it."""
     sums = np.cumsum(rows, axis=1)
     total = sums[:, -1]
@@ -459,7 +469,7 @@ def draw_outcomes(rows: Floats, randomness: Randomness) -> Integers:
     return np.asarray(np.argmax(sums > places[:, None], axis=1))
 
 
-def report_bound(promise: Pure) -> Fraction:
+def largest_report_ratio(promise: Pure) -> Fraction:
     """E, a rational at most e^epsilon; an error for an epsilon at which no report says anything."""
     bound = at_most_exp(promise.epsilon)
     if bound - 1 < _LEAST_GROWTH:
@@ -467,29 +477,29 @@ def report_bound(promise: Pure) -> Fraction:
     return bound
 
 
-def least_uniform_weight(blocks: Reporting, bound: Fraction) -> int:
+def least_uniform_weight(blocks: RankedReports, bound: Fraction) -> int:
     """N: the least integer with N/2^62 >= b/(b + (E - 1) r)."""
-    beta = Fraction(blocks.blocks) / (blocks.blocks + (bound - 1) * blocks.holding)
+    beta = Fraction(blocks.block_count) / (blocks.block_count + (bound - 1) * blocks.blocks_per_point)
     return -(-TOTAL * beta.numerator // beta.denominator)
 
 
-def draw_reports(blocks: Reporting, weight: int, outcomes: Integers, randomness: Randomness) -> Reports:
+def draw_reports(blocks: RankedReports, weight: int, outcomes: Integers, randomness: Randomness) -> Reports:
     """A report for each drawn outcome: a uniform one where a word is below N = `weight`, else a uniform one that holds it."""
     own = randomness.integers(len(outcomes)) >= weight
     mine, others = np.flatnonzero(own), np.flatnonzero(~own)
     reports = np.empty(len(outcomes), dtype=np.uint64)
-    reports[others] = blocks.report(draw_below(randomness, blocks.blocks, len(others)))
-    rank = draw_below(randomness, blocks.holding, len(mine))
-    reports[mine] = blocks.report_holding(outcomes[mine], rank)
+    reports[others] = blocks.reports_of_ranks(draw_below(randomness, blocks.block_count, len(others)))
+    rank = draw_below(randomness, blocks.blocks_per_point, len(mine))
+    reports[mine] = blocks.reports_holding_outcomes(outcomes[mine], rank)
     return reports
 
 
-def check_record_total(total: int) -> int:
+def require_drawable_record_total(total: int) -> int:
     """How many records a client holds, if a word of 62 bits can choose among them."""
     if total > TOTAL:
         raise DiscreetError("the counts of a client add up to more than 2^62; divide them by a common number")
     return total
 
 
-def _array_of_one(number: int) -> Integers:
+def _as_one_element_array(number: int) -> Integers:
     return np.array([number], dtype=np.int64)

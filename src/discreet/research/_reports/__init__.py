@@ -193,21 +193,21 @@ def recorded_mechanisms(rows: Sequence[MixtureClient]) -> list[str]:
     return [name for name in known if name in rows[0].laws]
 
 
-class AtBudget(Protocol):
+class RecordAtBudget(Protocol):
     """A record of one budget."""
 
     @property
     def epsilon(self) -> float: ...
 
 
-class TitledAtBudget(AtBudget, Protocol):
+class TitledRecordAtBudget(RecordAtBudget, Protocol):
     """A record of one set of clients at one budget."""
 
     @property
     def title(self) -> str: ...
 
 
-def titles_with_budgets_text(rows: Iterable[TitledAtBudget]) -> str:
+def titles_with_budgets_text(rows: Iterable[TitledRecordAtBudget]) -> str:
     """Cases in words: film genres at ε = 0.5, 1; lecture ratings at ε = 2."""
     budgets: dict[str, list[str]] = {}
     for row in rows:
@@ -215,7 +215,7 @@ def titles_with_budgets_text(rows: Iterable[TitledAtBudget]) -> str:
     return "; ".join(f"{title} at ε = {', '.join(those)}" for title, those in budgets.items())
 
 
-def recorded_epsilons(rows: Sequence[AtBudget]) -> list[float]:
+def recorded_epsilons(rows: Sequence[RecordAtBudget]) -> list[float]:
     """The budgets in the records, smallest first."""
     return sorted({row.epsilon for row in rows})
 

@@ -130,7 +130,7 @@ def rows_by_set(rows: Sequence[SetAtBudget]) -> dict[str, list[SetAtBudget]]:
     return {name: sorted(those, key=lambda row: row.epsilon) for name, those in found.items()}
 
 
-def describe_set(row: SetAtBudget) -> str:
+def set_description_text(row: SetAtBudget) -> str:
     """The set in a few words: arrival delays, 24 outcomes, 4,037 aircraft."""
     return f"{row.title}, {row.outcomes} outcomes, {row.clients:,} {row.who}"
 
@@ -145,7 +145,7 @@ def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
         _oracle_wins_finding(contests),
         _sample_wins_finding(contests),
         _oracle_equals_sampler_finding(rows),
-        _uninformative_finding(contests),
+        _no_better_than_uniform_finding(contests),
         _raw_sample_bias_finding(rows),
         _unused_large_budget_finding(rows),
         _average_client_finding(rows),
@@ -273,7 +273,7 @@ def _oracle_equals_sampler_finding(rows: Sequence[SetAtBudget]) -> Finding | Non
     )
 
 
-def _uninformative_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
+def _no_better_than_uniform_finding(contests: Sequence[SampleOracleContest]) -> Finding | None:
     idle = [contest.row for contest in contests if not contest.beats_uniform_guess]
     if not idle:
         return None
@@ -381,15 +381,15 @@ def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
     """The overview under "population", and one picture for each set under "population-NAME"."""
     rows = run.rows
     with using_library_style():
-        found = {"population": _overview_figure(rows)}
-        found |= {f"population-{name}": _one_set_figure(those) for name, those in rows_by_set(rows).items()}
+        found = {"population": _contest_overview_figure(rows)}
+        found |= {f"population-{name}": _client_set_figure(those) for name, those in rows_by_set(rows).items()}
         if run.header.quick:
             for drawn in found.values():
                 mark_quick_run(drawn, "QUICK RUN: few repetitions")
     return found
 
 
-def _overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
+def _contest_overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
     sets, budgets = rows_by_set(rows), recorded_epsilons(rows)
     drawn = empty_figure(11.6, 1.9 + 0.62 * len(sets))
     set_figure_title(drawn, "The population's law from one report of each client: samples or a frequency oracle?")
@@ -430,9 +430,9 @@ def _filled_rectangle(corner: tuple[float, float], width: float, height: float, 
     return Rectangle(corner, width, height, facecolor=colour, linewidth=0)
 
 
-def _one_set_figure(rows: Sequence[SetAtBudget]) -> Figure:
+def _client_set_figure(rows: Sequence[SetAtBudget]) -> Figure:
     drawn = empty_figure(14.6, 4.9)
-    set_figure_title(drawn, _capitalise(describe_set(rows[0])))
+    set_figure_title(drawn, _capitalise(set_description_text(rows[0])))
     panels = drawn.subplots(1, 3)
     for axes, f in zip(panels, ("tv", "kl"), strict=False):
         write_panel_title(
@@ -494,7 +494,7 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Pictures) -> str:
     ]
     for name, those in rows_by_set(rows).items():
         parts += [
-            f"<h2>{html.escape(describe_set(those[0]))}</h2>",
+            f"<h2>{html.escape(set_description_text(those[0]))}</h2>",
             f"<p class='quiet'>Domain: {html.escape(those[0].domain)}. Source: {html.escape(those[0].source)}.</p>",
             picture_html(pictures, f"population-{name}"),
             "<h3>From each client's law to the law it draws from</h3>",

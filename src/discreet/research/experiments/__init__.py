@@ -75,13 +75,13 @@ class Experiment(Protocol[R_co]):
     @property
     def name(self) -> str: ...
     @property
-    def computes(self) -> str: ...
+    def description(self) -> str: ...
     @property
     def seed(self) -> int | None: ...
     @property
-    def quick(self) -> bool: ...
+    def is_quick(self) -> bool: ...
     @property
-    def record(self) -> type[R_co]:
+    def record_type(self) -> type[R_co]:
         """The type of a finished unit."""
 
     @property
@@ -111,7 +111,7 @@ class Header:
     def of_experiment(cls, experiment: Experiment[Record]) -> "Header":
         """The header of an experiment, as it will read back."""
         said = json.loads(json.dumps(dict(experiment.parameters)))
-        return cls(experiment.name, experiment.computes, __version__, experiment.seed, experiment.quick, said)
+        return cls(experiment.name, experiment.description, __version__, experiment.seed, experiment.is_quick, said)
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ Progress = Callable[[int, int], None]
 
 def records_path(experiment: Experiment[Record], folder: Path) -> Path:
     """The path of an experiment's records; names of quick runs say so."""
-    return folder / f"{experiment.name}{'.quick' if experiment.quick else ''}.jsonl"
+    return folder / f"{experiment.name}{'.quick' if experiment.is_quick else ''}.jsonl"
 
 
 def run_experiment(
@@ -287,7 +287,7 @@ def run_experiment(
     path = records_path(experiment, folder)
     if restart:
         path.unlink(missing_ok=True)
-    records = RecordFile(path, Header.of_experiment(experiment), experiment.record)
+    records = RecordFile(path, Header.of_experiment(experiment), experiment.record_type)
     finished, units = records.finished_units, experiment.unit_names
     missing = [unit for unit in units if unit not in finished]
     if progress:
@@ -317,7 +317,7 @@ QUICK_REPETITIONS = 20
 QUICK_SET = 300
 
 
-def choose_experiments(names: list[str]) -> list[str]:
+def choose_experiment_names(names: list[str]) -> list[str]:
     """The requested figures in the paper's order; "all", or nothing, is all of them. The other experiments run only when named."""
     unknown = [name for name in names if name not in (*FIGURES, FOLLOW_UP, POPULATION, "all")]
     if unknown:
@@ -358,7 +358,7 @@ def named_experiment(
         "reweighted": (reweighted, {"epsilons": (1.0,), "repetitions": 2, "sets": reweighted.sets[-1:]}),
     }  # fmt: skip
     full, changes = planned[name]
-    return cast("Experiment[Record]", replace(full, quick=True, **changes) if quick else full)
+    return cast("Experiment[Record]", replace(full, is_quick=True, **changes) if quick else full)
 
 
 def reproduce(name: str, folder: str | Path, *, quick: bool = False, **changes: Any) -> RecordedRun[Any]:
@@ -381,7 +381,9 @@ def reproduce(name: str, folder: str | Path, *, quick: bool = False, **changes: 
     if not isinstance(name, str) or name not in EXPERIMENTS:
         raise DiscreetError(f"name = {name!r} is not one of {', '.join(EXPERIMENTS)}")
     planned: Any = named_experiment(name, quick=check_flag("quick", quick))
-    known = [each.name for each in fields(planned) if each.name not in ("name", "record", "computes", "quick")]
+    known = [
+        each.name for each in fields(planned) if each.name not in ("name", "record_type", "description", "is_quick")
+    ]
     for field in changes:
         if field not in known:
             raise DiscreetError(f"{name} has no field {field!r} to change; it has {', '.join(known)}")

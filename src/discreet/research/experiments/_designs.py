@@ -45,10 +45,10 @@ from discreet.design import (
     Learned,
     Smoother,
     Smoothing,
+    client_divergences_by_name,
     concentration_law,
     design,
     learn,
-    sampler_costs,
 )
 from discreet.divergences import divergence
 from discreet.families import FiniteFamily, Simplex
@@ -72,7 +72,7 @@ DESIGN_RIVALS = (*MECHANISMS, "uniform")
 
 def mean_divergences(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, float]:
     """The mean divergence of each kind over clients."""
-    return {name: float(each.mean()) for name, each in sampler_costs(laws, sampler).items()}
+    return {name: float(each.mean()) for name, each in client_divergences_by_name(laws, sampler).items()}
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ class DesignComparison(SetComparison):
     share: float = 0.2
     keep: float = KEEP_SMOOTHED
     clients: int | None = None  # of each set; all of them by default
-    computes: str = "mean divergences of designs on clients they were not made on, and what no sampler can go below"
-    record: type[DesignedSplit] = DesignedSplit
+    description: str = "mean divergences of designs on clients they were not made on, and what no sampler can go below"
+    record_type: type[DesignedSplit] = DesignedSplit
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -121,7 +121,7 @@ class DesignComparison(SetComparison):
             "clients": self.clients,
             "parts": PARTS,
             "model": [MODEL, STRAY, ANYBODY, MARGIN, HALF, SURELY, SEEN, PAYING],
-            "sets": self.outcomes_per_set,
+            "sets": self.outcome_count_by_set,
         }
 
     @property
@@ -156,7 +156,7 @@ class DesignComparison(SetComparison):
             means={kind: mean_divergences(served, one) for kind, one in samplers.items()},
             floor=floor.bound,
             gap=(floor.value - floor.bound) / floor.value if floor.value else 0.0,
-            exact_gap=exact_gap_to_floor(floor, served) if split == 0 and not self.quick else None,
+            exact_gap=exact_gap_to_floor(floor, served) if split == 0 and not self.is_quick else None,
             kept=(1.0 - float(sampler.risk("tv"))) / (1.0 - float(samplers[OptimalSampler.name].risk("tv"))),
         )
 
@@ -237,10 +237,10 @@ class KeepComparison(SetComparison):
     name: str = "keeps"
     share: float = 0.2
     sets: tuple[ClientSet, ...] = tuple(one for one in CLIENT_SETS if one.bundled)
-    computes: str = (
+    description: str = (
         "the mean KL that designs reach while part of the best worst case is kept, and the least there could be"
     )
-    record: type[KeptAtBudget] = KeptAtBudget
+    record_type: type[KeptAtBudget] = KeptAtBudget
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -253,7 +253,7 @@ class KeepComparison(SetComparison):
         optimal = OptimalSampler(family, epsilon=epsilon)
         kept = []
         for keep in KEEPS:
-            made = Smoother(epsilon, keep).design_with_parts(examples, SMOOTHING)
+            made = Smoother(epsilon, keep).design_with_smoothing_parts(examples, SMOOTHING)
             floor = design(family, epsilon=epsilon, clients=served, keep=keep).bound
             kept.append(KeepResult(keep, mean_divergences(served, made.sampler)["kl"], float(made.worst("kl")), floor))
         mean, worst = mean_divergences(served, optimal)["kl"], float(optimal.risk("kl"))
@@ -298,10 +298,10 @@ class ShiftComparison:
     name: str = "shifts"
     epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
     seed: int | None = 7
-    quick: bool = False
+    is_quick: bool = False
     shifts: tuple[Shift, ...] = SHIFTS
-    computes: str = "mean KL of designs on clients of another kind than the examples"
-    record: type[ShiftedDesign] = ShiftedDesign
+    description: str = "mean KL of designs on clients of another kind than the examples"
+    record_type: type[ShiftedDesign] = ShiftedDesign
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -323,8 +323,8 @@ class ShiftComparison:
         samplers: dict[str, Sampler[FiniteFamily]] = {
             **{kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)},
             "uniform": smoother.best_uniform_floor_sampler(examples),
-            "elsewhere": smoother.design_with_parts(examples, SMOOTHING).sampler,
-            "home": smoother.design_with_parts(at_home, SMOOTHING).sampler,
+            "elsewhere": smoother.design_with_smoothing_parts(examples, SMOOTHING).sampler,
+            "home": smoother.design_with_smoothing_parts(at_home, SMOOTHING).sampler,
         }
         return ShiftedDesign(
             unit=f"{shift.name}/{epsilon:g}",
@@ -401,8 +401,8 @@ class LearnedComparison(SetComparison):
     name: str = "learned"
     times: tuple[int, ...] = (1, 10, 100)
     splits: int = 3
-    computes: str = "mean KL of clients served by designs that were learned from private samples of earlier clients"
-    record: type[LearnedRun] = LearnedRun
+    description: str = "mean KL of clients served by designs that were learned from private samples of earlier clients"
+    record_type: type[LearnedRun] = LearnedRun
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -412,7 +412,7 @@ class LearnedComparison(SetComparison):
             "splits": self.splits,
             "batches": BATCHES,
             "shares": [BITS, FIRST],
-            "sets": self.outcomes_per_set,
+            "sets": self.outcome_count_by_set,
         }
 
     @property
@@ -438,7 +438,7 @@ class LearnedComparison(SetComparison):
         for _ in range(BATCHES):
             found = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
             those = crowd.take_next_clients(share)
-            batches.append(_served_batch_costs(found, those, family, epsilon))
+            batches.append(_measure_served_batch(found, those, family, epsilon))
             rounds.append((found.sampler, crowd.draw_and_count_samples(those, found.sampler)))
             held.append(those)
         sizes = np.array([len(those) for those in held], dtype=np.float64)
@@ -464,7 +464,7 @@ class LearnedComparison(SetComparison):
         )
 
 
-def _served_batch_costs(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> ServedBatch:
+def _measure_served_batch(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> ServedBatch:
     safe = {kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)}
     used = "designed" if found.published else found.sampler.name
     costs = {name: _mean_kl_cost(laws, sampler) for name, sampler in {**safe, "designed": found.design.sampler}.items()}

@@ -205,9 +205,11 @@ class LocalFinite:
     budgets: tuple[float, ...] = FOLLOW_UP_BUDGETS
     clients: int = 400
     seed: int | None = 11
-    quick: bool = False
-    computes: str = "minimax values of three classes of clients under four notions of privacy, and clients one by one"
-    record: type[FiniteClasses] = FiniteClasses
+    is_quick: bool = False
+    description: str = (
+        "minimax values of three classes of clients under four notions of privacy, and clients one by one"
+    )
+    record_type: type[FiniteClasses] = FiniteClasses
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -306,11 +308,11 @@ class LocalMixtures:
     budgets: tuple[float, ...] = FOLLOW_UP_BUDGETS
     seeds: tuple[int, ...] = FOLLOW_UP_SEEDS
     clients: int = 100
-    quick: bool = False
-    computes: str = (
+    is_quick: bool = False
+    description: str = (
         "divergences of random mixtures to their output laws, by the global and the local class, by both mechanisms"
     )
-    record: type[MixtureClasses] = MixtureClasses
+    record_type: type[MixtureClasses] = MixtureClasses
 
     @property
     def seed(self) -> int | None:
@@ -369,10 +371,10 @@ class LocalPlane:
 
     name: str = "local_plane"
     side: int = PLANE_SIDE
-    quick: bool = False
+    is_quick: bool = False
     seed: int | None = None
-    computes: str = "densities of four Laplace laws in the plane and of what is sampled instead"
-    record: type[PlaneLaw] = PlaneLaw
+    description: str = "densities of four Laplace laws in the plane and of what is sampled instead"
+    record_type: type[PlaneLaw] = PlaneLaw
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -465,8 +467,8 @@ class OrderedComparison(SetComparison):
     seed: int | None = None
     most: int | None = None  # clients of a set, for quick runs
     sets: tuple[ClientSet, ...] = tuple(one for one in CLIENT_SETS if one.name in ORDERED)
-    computes: str = "how far each client's sample law is from its own on an ordered axis, by mechanism"
-    record: type[OrderedSet] = OrderedSet
+    description: str = "how far each client's sample law is from its own on an ordered axis, by mechanism"
+    record_type: type[OrderedSet] = OrderedSet
 
     @property
     def parameters(self) -> Mapping[str, Any]:

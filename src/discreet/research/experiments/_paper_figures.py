@@ -61,10 +61,10 @@ class FiniteMechanism:
     name: str = "fig2"
     law: tuple[float, ...] = (0.3, 0.25, 0.2, 0.15, 0.1)
     epsilons: tuple[float, ...] = (1.0, 0.5, 0.1)
-    quick: bool = False
+    is_quick: bool = False
     seed: int | None = None
-    computes: str = "the law that one client's sample is drawn from, on five outcomes"
-    record: type[FiniteLaw] = FiniteLaw
+    description: str = "the law that one client's sample is drawn from, on five outcomes"
+    record_type: type[FiniteLaw] = FiniteLaw
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -90,10 +90,10 @@ class FiniteWorstCases:
     name: str
     outcomes: int
     epsilons: tuple[float, ...] = EPSILONS
-    quick: bool = False
+    is_quick: bool = False
     seed: int | None = None
-    computes: str = "worst-case divergences over every law on k outcomes, in closed form"
-    record: type[WorstCases] = WorstCases
+    description: str = "worst-case divergences over every law on k outcomes, in closed form"
+    record_type: type[WorstCases] = WorstCases
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -185,9 +185,9 @@ class RandomMixtures:
     presets: tuple[str, ...] = ("published", "corrected")
     training: Training = field(default_factory=Training)
     device: str = "cpu"
-    quick: bool = False
-    computes: str = "divergences from each random client to its output law, by mechanism"
-    record: type[MixtureClient] = MixtureClient
+    is_quick: bool = False
+    description: str = "divergences from each random client to its output law, by mechanism"
+    record_type: type[MixtureClient] = MixtureClient
 
     @property
     def seed(self) -> int | None:
@@ -361,9 +361,9 @@ class GaussianRing:
     training: Training = field(default_factory=Training)
     device: str = "cpu"
     seed: int | None = 0
-    quick: bool = False
-    computes: str = "densities on a grid, and divergences from the ring to each law"
-    record: type[RingLaw] = RingLaw
+    is_quick: bool = False
+    description: str = "densities on a grid, and divergences from the ring to each law"
+    record_type: type[RingLaw] = RingLaw
 
     @property
     def parameters(self) -> Mapping[str, Any]:

@@ -265,10 +265,10 @@ class PopulationComparison(SetComparison):
 
     name: str = "population"
     repetitions: int = 200
-    computes: str = (
+    description: str = (
         "per-client divergences, and the error of the estimated average law, of samples and of frequency oracles"
     )
-    record: type[SetAtBudget] = SetAtBudget
+    record_type: type[SetAtBudget] = SetAtBudget
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -414,10 +414,10 @@ class ReweightedComparison(SetComparison):
     epsilons: tuple[float, ...] = REWEIGHTED_BUDGETS
     repetitions: int = 10
     share: float = 0.2
-    computes: str = (
+    description: str = (
         "the error of the estimated average law of clients who are no examples, from designed samples and from oracles"
     )
-    record: type[ReweightedSet] = ReweightedSet
+    record_type: type[ReweightedSet] = ReweightedSet
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -428,7 +428,7 @@ class ReweightedComparison(SetComparison):
             "keep": KEEP,
             "skews": SKEWS,
             "without examples": ["reports", *MECHANISMS],
-            "sets": self.outcomes_per_set,
+            "sets": self.outcome_count_by_set,
         }
 
     @property

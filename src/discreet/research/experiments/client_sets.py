@@ -106,7 +106,7 @@ def _read_destination_counts(_: ClientSet) -> Floats:
     return data.logbooks().counts.astype(np.float64)
 
 
-def read_delay_cells() -> tuple[Any, Integers]:
+def read_flights_and_delay_cells() -> tuple[Any, Integers]:
     """The flights that landed, and the cell of each one's delay."""
     import pyarrow.compute
 
@@ -116,7 +116,7 @@ def read_delay_cells() -> tuple[Any, Integers]:
 
 
 def _read_delay_counts(declared: ClientSet) -> Floats:
-    landed, cells = read_delay_cells()
+    landed, cells = read_flights_and_delay_cells()
     tail = landed["tailnum"].combine_chunks().dictionary_encode().indices.to_numpy()
     return outcome_counts_by_client(tail, cells, len(declared.outcomes))
 
@@ -145,7 +145,7 @@ def _read_lecture_counts(declared: ClientSet) -> Floats:
     return outcome_counts_by_client(frame["s"], declared.numbers(frame["y"].tolist()), len(declared.outcomes))
 
 
-def read_cholesterol_cells() -> tuple[Any, Integers]:
+def read_rows_and_cholesterol_cells() -> tuple[Any, Integers]:
     """The rows called `hdl` with their cells; those called `chol` repeat their values in this table, as `dbp` does `sbp`."""
     frame = read_rdataset("survival", "nafld2")
     frame = frame[frame["test"] == "hdl"]
@@ -153,7 +153,7 @@ def read_cholesterol_cells() -> tuple[Any, Integers]:
 
 
 def _read_cholesterol_counts(declared: ClientSet) -> Floats:
-    frame, cells = read_cholesterol_cells()
+    frame, cells = read_rows_and_cholesterol_cells()
     return outcome_counts_by_client(frame["id"], cells, len(declared.outcomes))
 
 
@@ -254,7 +254,7 @@ class Shift:
         return first, second
 
 
-def _counts_of_two_kinds(
+def _outcome_counts_of_two_client_kinds(
     clients: Any, outcomes: Any, size: int, first: Booleans, weights: Any = None
 ) -> tuple[Floats, Floats]:
     """Counts of the records of the first kind, and of all others."""
@@ -278,12 +278,14 @@ def _destination_counts_by_flight_range() -> tuple[Floats, Floats]:
     air = np.array([minutes or 0 for minutes in table["air_time"].to_pylist()])  # 0 if missing
     _, rows = np.unique(tail, return_inverse=True)
     mean = np.bincount(rows, weights=air) / np.maximum(np.bincount(rows, weights=air > 0), 1)
-    return _counts_of_two_kinds(tail, place, 104, mean[rows] <= 120.0)
+    return _outcome_counts_of_two_client_kinds(tail, place, 104, mean[rows] <= 120.0)
 
 
 def _delay_counts_by_half_year() -> tuple[Floats, Floats]:
-    landed, cells = read_delay_cells()
-    return _counts_of_two_kinds(landed["tailnum"].to_pylist(), cells, 24, landed["month"].to_numpy() <= 6)
+    landed, cells = read_flights_and_delay_cells()
+    return _outcome_counts_of_two_client_kinds(
+        landed["tailnum"].to_pylist(), cells, 24, landed["month"].to_numpy() <= 6
+    )
 
 
 def _ratings_and_whether_before(year: int) -> tuple[Any, Booleans]:
@@ -294,27 +296,31 @@ def _ratings_and_whether_before(year: int) -> tuple[Any, Booleans]:
 
 def _rating_counts_by_year() -> tuple[Floats, Floats]:
     rows, early = _ratings_and_whether_before(2005)
-    return _counts_of_two_kinds(rows["userId"], np.round(2 * rows["rating"].to_numpy()).astype(np.int64) - 1, 10, early)
+    return _outcome_counts_of_two_client_kinds(
+        rows["userId"], np.round(2 * rows["rating"].to_numpy()).astype(np.int64) - 1, 10, early
+    )
 
 
 def _genre_counts_by_year() -> tuple[Floats, Floats]:
     frame, early = _ratings_and_whether_before(2005)
     rows, genres, weights = weighted_genre_rows(frame)
-    return _counts_of_two_kinds(frame["userId"].to_numpy()[rows], genres, len(GENRES), early[rows], weights)
+    return _outcome_counts_of_two_client_kinds(
+        frame["userId"].to_numpy()[rows], genres, len(GENRES), early[rows], weights
+    )
 
 
 def _lecture_counts_by_age() -> tuple[Floats, Floats]:
     rows = read_rdataset("lme4", "InstEval")
-    return _counts_of_two_kinds(rows["s"], rows["y"].to_numpy() - 1, 5, rows["studage"].to_numpy() <= 4)
+    return _outcome_counts_of_two_client_kinds(rows["s"], rows["y"].to_numpy() - 1, 5, rows["studage"].to_numpy() <= 4)
 
 
 def _cholesterol_counts_by_sex() -> tuple[Floats, Floats]:
-    (rows, cells), people = read_cholesterol_cells(), read_rdataset("survival", "nafld1")
+    (rows, cells), people = read_rows_and_cholesterol_cells(), read_rdataset("survival", "nafld1")
     male = dict(zip(people["id"].tolist(), (people["male"] == 1).tolist(), strict=True))
     ids = np.array(rows["id"].tolist())
     known = np.array([one in male for one in ids.tolist()])
     kind = np.array([male[one] for one in ids[known].tolist()])
-    return _counts_of_two_kinds(ids[known], cells[known], 24, kind)
+    return _outcome_counts_of_two_client_kinds(ids[known], cells[known], 24, kind)
 
 
 SHIFTS = (
@@ -345,11 +351,11 @@ class SetComparison:
     compute_unit_record: ClassVar[Callable[..., Any]]
     epsilons: tuple[float, ...] = POPULATION_BUDGETS
     seed: int | None = 7
-    quick: bool = False
+    is_quick: bool = False
     sets: tuple[ClientSet, ...] = CLIENT_SETS
 
     @property
-    def outcomes_per_set(self) -> dict[str, int]:
+    def outcome_count_by_set(self) -> dict[str, int]:
         """The number of outcomes of each set."""
         return {one.name: len(one.outcomes) for one in self.sets}
 
