@@ -191,6 +191,8 @@ class Ledger:
         DiscreetError: for what is not a path.
     """
 
+    binding = OldName("locked_identity_binding")
+
     def __init__(self, path: str | Path, *, wait: float = WAIT_SECONDS) -> None:
         self._book = Book(path, kind=FORMAT, wait=wait, older=OLDER)
         try:

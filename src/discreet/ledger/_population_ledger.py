@@ -196,6 +196,9 @@ class PopulationLedger:
         DiscreetError: for what is not a folder or a secret.
     """
 
+    settle = OldName("charge_clients_once")
+    destination = OldName("destination_of_round")
+
     def __init__(self, folder: str | Path, secret: Secret | str | Path, *, to: Destination | None = None) -> None:
         secret = _require_secret(secret)
         self._to = to

@@ -91,6 +91,9 @@ class Multisets:
     size: int
     samples: int
 
+    fit = OldName("can_be_listed", of_class=True)
+    count = OldName("number_of_multisets", of_class=True)
+
     def __post_init__(self) -> None:
         check_count("size", self.size, fix="it is how many outcomes there are")
         check_count("samples", self.samples, fix=SAMPLES_ARE)

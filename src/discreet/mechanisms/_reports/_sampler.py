@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
+from discreet._base import OldName
 from discreet._base.kernels import read_only_view
 from discreet._base.labelled import LawLike
 from discreet._base.showing import notebook_table
@@ -92,6 +93,8 @@ class ReportSampler:
     """
 
     name: ClassVar[str] = REPORTS_MECHANISM
+
+    plan = OldName("draw_plan")
 
     def __init__(
         self,
