@@ -11,6 +11,7 @@ with imports_on_first_use(globals()):
         WorstMembers as WorstMembers,
         as_floats as as_floats,
         as_laws as as_laws,
+        band_vertices as band_vertices,
         check_family as check_family,
         check_laws as check_laws,
         extreme_laws as extreme_laws,
@@ -25,7 +26,6 @@ with imports_on_first_use(globals()):
         serves_everybody as serves_everybody,
         splits_into_equal_groups as splits_into_equal_groups,
         vertex_of_uniform_band as vertex_of_uniform_band,
-        vertices as vertices,
         warn_of_or_refuse_outsiders as warn_of_or_refuse_outsiders,
     )
     from discreet.families._continuous import (

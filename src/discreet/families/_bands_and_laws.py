@@ -247,7 +247,7 @@ def vertex_of_uniform_band(size: int, lower: float, upper: float) -> MembersOnAt
     return members_from_ratios(reference[held], np.array([upper, between, lower])[None, held])
 
 
-def vertices(mu: Floats, lower: float, upper: float) -> MembersOnAtoms:
+def band_vertices(mu: Floats, lower: float, upper: float) -> MembersOnAtoms:
     """Every vertex of a band: each outcome but one at a bound."""
     rows = []
     for free in range(mu.size):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
-from discreet._base import OldName, old_keywords, placeholders_until_used
+from discreet._base import OldName, accept_renamed_keywords, placeholders_until_used
 from discreet._base.labelled import LawLike
 from discreet._base.showing import notebook_table
 from discreet.domain import Outcome
@@ -118,7 +118,7 @@ class Sampler(abc.ABC, Generic[F]):
             )
         super().__setattr__(name, value)
 
-    @old_keywords(how="discretisation")
+    @accept_renamed_keywords(how="discretisation")
     def __init__(
         self,
         family: F,

@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet import divergences
 from discreet._base import placeholders_until_used
-from discreet._base.numerics import exp_nearest, expm1_nearest, float_up, log_bracket
+from discreet._base.numerics import exp_nearest, expm1_nearest, float_rounded_up, log_bracket
 from discreet.errors import DiscreetError
 from discreet.families import LARGEST_ENUMERATED, Band, Bounds, Simplex, splits_into_equal_groups
 from discreet.privacy._notion import (
@@ -93,7 +93,9 @@ class Risk:
 def epsilon_of_box(constants: Constants) -> float:
     """The pure budget of another notion's box: log(B/b), rounded up; the same float on every machine, as in agreements."""
     _, most = log_bracket(Fraction(constants.B) / Fraction(constants.b))
-    return float_up(most * (1 + Fraction(1, 10**15)) + Fraction(1, 10**15))  # above the rounding of the box's bounds
+    return float_rounded_up(
+        most * (1 + Fraction(1, 10**15)) + Fraction(1, 10**15)
+    )  # above the rounding of the box's bounds
 
 
 def refuse_useless_or_raw_privacy(privacy: Privacy, bounds: Bounds) -> None:

@@ -53,11 +53,11 @@ from discreet.release import (
     Randomness,
     RunKey,
     client_message,
-    draw_below,
+    draw_integers_below,
     integer_law_of_counts,
     keyed_word_rows,
-    keyed_words,
-    next_below,
+    keyed_word_stream,
+    next_integer_below,
     randomness_from,
 )
 
@@ -245,8 +245,8 @@ class ReportSampler:
             raise DiscreetError(f"p holds laws of shape {laws.shape[:-1]}; it is to be the law of one client")
         outcome = draw_outcomes(laws[None, :], randomness)
         own = randomness.integers(1) >= self._uniform_weight
-        uniform = self._blocks.report(draw_below(randomness, self._blocks.blocks, 1))
-        holding = self._blocks.report_holding(outcome, draw_below(randomness, self._blocks.holding, 1))
+        uniform = self._blocks.report(draw_integers_below(randomness, self._blocks.blocks, 1))
+        holding = self._blocks.report_holding(outcome, draw_integers_below(randomness, self._blocks.holding, 1))
         return int(np.where(own, holding, uniform)[0])
 
     def release_records(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Reports:
@@ -334,11 +334,11 @@ class ReportSampler:
 
     def _draw_keyed_report(self, key: RunKey, message: bytes, outcomes: list[int], numbers: list[int]) -> int:
         """One report from the words of a client."""
-        words, total = keyed_words(key, message), check_record_total(sum(numbers))
+        words, total = keyed_word_stream(key, message), check_record_total(sum(numbers))
         if next(words) < self._uniform_weight or not total:
-            return int(self._blocks.report(_array_of_one(next_below(words, self._blocks.blocks)))[0])
-        outcome = outcomes[bisect_right(list(accumulate(numbers)), next_below(words, total))]
-        rank = next_below(words, self._blocks.holding)
+            return int(self._blocks.report(_array_of_one(next_integer_below(words, self._blocks.blocks)))[0])
+        outcome = outcomes[bisect_right(list(accumulate(numbers)), next_integer_below(words, total))]
+        rank = next_integer_below(words, self._blocks.holding)
         return int(self._blocks.report_holding(_array_of_one(outcome), _array_of_one(rank))[0])
 
     def _draw_reports_for_outcomes(self, outcomes: Integers, randomness: Randomness) -> Reports:
@@ -478,8 +478,8 @@ def draw_reports(blocks: Reporting, weight: int, outcomes: Integers, randomness:
     own = randomness.integers(len(outcomes)) >= weight
     mine, others = np.flatnonzero(own), np.flatnonzero(~own)
     reports = np.empty(len(outcomes), dtype=np.uint64)
-    reports[others] = blocks.report(draw_below(randomness, blocks.blocks, len(others)))
-    rank = draw_below(randomness, blocks.holding, len(mine))
+    reports[others] = blocks.report(draw_integers_below(randomness, blocks.blocks, len(others)))
+    rank = draw_integers_below(randomness, blocks.holding, len(mine))
     reports[mine] = blocks.report_holding(outcomes[mine], rank)
     return reports
 

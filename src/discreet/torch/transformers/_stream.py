@@ -28,7 +28,7 @@ import torch
 from transformers import LogitsProcessor
 
 from discreet.accounting import BoxProfile, Odometer
-from discreet.domain import VERSION, canonical
+from discreet.domain import VERSION, canonical_json
 from discreet.errors import BudgetError, DiscreetError, check_count, check_kind, check_list
 from discreet.ledger import Budget, Entry, Ledger
 from discreet.torch import release
@@ -146,7 +146,7 @@ class TokenStream:
         self._budget, self._ledger = budget, ledger
         self._vocabulary = check_count("vocabulary", vocabulary, least=2, fix="it is how many tokens the models know")
         stream = {"epsilon": budget.epsilon, "delta": budget.delta, "vocabulary": vocabulary, "purpose": purpose}
-        self.id = hashlib.sha256(canonical({"discreet": VERSION, "stream": stream}).encode()).hexdigest()
+        self.id = hashlib.sha256(canonical_json({"discreet": VERSION, "stream": stream}).encode()).hexdigest()
         self._released = Odometer(delta=budget.delta)
         self.tokens: list[int] = []
 
