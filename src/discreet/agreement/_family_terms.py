@@ -36,7 +36,7 @@ from discreet.domain import (
     domain_from_terms,
 )
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
-from discreet.families import Band, FiniteFamily, Simplex, read_stated_any_client
+from discreet.families import Band, FiniteFamily, Simplex, read_stated_any_client_flag
 
 with placeholders_until_used(globals()):
     from discreet.survey import SurveyColumns, read_columns
@@ -376,7 +376,7 @@ def read_family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyT
         raise DiscreetError(f"family.lower = {lower:g}, family.upper = {upper:g}; a band needs lower < 1 < upper")
     if weights is None:
         raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
-    everybody = read_stated_any_client(fields.get("everybody"), lower)
+    everybody = read_stated_any_client_flag(fields.get("everybody"), lower)
     listed = _read_listed_weights(fields.get("reference"), domain.size)
     return FamilyTerms("band", domain, lower, upper, weights, everybody, listed, version)._with_checked_weights()
 

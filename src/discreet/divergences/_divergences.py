@@ -35,10 +35,10 @@ from discreet.divergences._perspectives import (
     hellinger_terms,
     jensen_shannon_terms,
     le_cam_terms,
+    limit_of_sequence,
     refuse_bad_generator,
     relative_entropy_terms,
     reverse_relative_entropy_terms,
-    sequence_limit,
     total_variation_terms,
 )
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
@@ -105,9 +105,9 @@ class FDivergence:
     ) -> None:
         refuse_bad_generator(f)
         if at_zero is None:
-            at_zero = sequence_limit("at_zero", evaluate_generator(f, _TOWARDS_ZERO))
+            at_zero = limit_of_sequence("at_zero", evaluate_generator(f, _TOWARDS_ZERO))
         if slope_at_infinity is None:
-            slope_at_infinity = sequence_limit(
+            slope_at_infinity = limit_of_sequence(
                 "slope_at_infinity", evaluate_generator(f, 1.0 / _TOWARDS_ZERO) * _TOWARDS_ZERO
             )
         at_zero = _LIMIT.check("at_zero", at_zero)

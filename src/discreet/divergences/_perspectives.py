@@ -174,7 +174,7 @@ def _refuse_bad_generator_values(bad: NDArray[np.bool_], x: FloatArray, values: 
         raise DiscreetError(f"f({x[first]:g}) = {values[first]:g} {why}")
 
 
-def sequence_limit(name: str, values: FloatArray) -> float:
+def limit_of_sequence(name: str, values: FloatArray) -> float:
     """The limit of a sequence that clearly converges, or inf if it clearly grows for ever; otherwise an error that asks for it.
 
     A convex f is monotone near its ends, so growth by steps that do not shrink has no finite limit. Overflowing values are ignored beside

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base import OldName
 from discreet._base.quadrature import ORDER, Panels, integrals_by_panel
-from discreet._base.showing import notebook_table, short_repr
+from discreet._base.showing import html_table_for_notebook, short_repr
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, UnresolvedWarning, check_count, warn_caller
 from discreet.families._bands_and_laws import (
     BandFamily,
@@ -203,7 +203,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
     def _repr_html_(self) -> str:
         where = f"all of R^{self.dim}" if self.box is None else short_repr(self.box)
         said, rows = bounds_heading_and_rows(self.bounds, "p/h", any_client=self.any_client)
-        return notebook_table(f"{self!r}: {said}", [("space", where), *rows])
+        return html_table_for_notebook(f"{self!r}: {said}", [("space", where), *rows])
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The reference density h at points (n,) in one dimension or (n, dim)."""

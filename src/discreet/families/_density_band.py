@@ -28,7 +28,7 @@ from discreet._base.labelled import labelled_values
 from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import DiscreetError, Range
-from discreet.families._bands_and_laws import normalised_bounds, read_any_client
+from discreet.families._bands_and_laws import normalised_bounds, read_any_client_flag
 from discreet.families._continuous import (
     ANY,
     LARGEST_CHARTED,
@@ -78,7 +78,7 @@ class DensityBand(ContinuousFamily):
 
     @accept_renamed_keywords(everybody="any_client")
     def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, any_client: bool = False) -> None:
-        self.any_client = read_any_client(any_client, lower)
+        self.any_client = read_any_client_flag(any_client, lower)
         if isinstance(upper, (int, float)) and upper == math.inf:
             raise error_for_singular_class("upper = inf", "take a finite upper bound on p/h")
         self.box: list[tuple[float, float]] = _given_box_or_that_of_density(density, box)

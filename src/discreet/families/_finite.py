@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from discreet._base import OldName, accept_renamed_keywords
 from discreet._base.labelled import LawLike, labelled_values
-from discreet._base.showing import notebook_table, short_repr
+from discreet._base.showing import html_table_for_notebook, short_repr
 from discreet.domain import Domain, Interval, Labels, Numbers, Outcome, as_domain
 from discreet.errors import DiscreetError, Range
 from discreet.families._bands_and_laws import (
@@ -42,12 +42,12 @@ from discreet.families._bands_and_laws import (
     bounds_heading_and_rows,
     check_laws,
     has_even_cover,
-    has_whole_number_of_outcomes,
+    is_alpha_times_size_whole,
     is_outside_band,
     law_of_counts,
     law_of_logits,
     normalised_bounds,
-    read_any_client,
+    read_any_client_flag,
     vertex_of_uniform_band,
 )
 
@@ -148,7 +148,7 @@ class FiniteFamily(BandFamily, abc.ABC, Generic[Outcome]):
 
     def _repr_html_(self) -> str:
         said, rows = bounds_heading_and_rows(self.bounds, "dP/dmu", any_client=self.any_client)
-        return notebook_table(
+        return html_table_for_notebook(
             f"{type(self).__name__}: {said}", [("outcomes", f"{self.size:,}: {_describe_domain(self.domain)}"), *rows]
         )
 
@@ -358,7 +358,7 @@ class Band(FiniteFamily[Outcome]):
             what = "domain" if labels is None else "labels"
             raise DiscreetError(f"{what} has {self.size} names for {raw.size} weights; give one for each")
         scaled = raw / raw.max()  # so that the sum cannot overflow
-        self.any_client = read_any_client(any_client, lower)
+        self.any_client = read_any_client_flag(any_client, lower)
         given = normalised_bounds(lower, upper)
         attained = self._bounds_attained_by_members(given, scaled)
         self.bounds = given if self.any_client else attained
@@ -391,7 +391,7 @@ class Band(FiniteFamily[Outcome]):
         """Whether mu is known to be alpha-decomposable, so that the risk formula is exact and not only an upper bound."""
         alpha = self.bounds.alpha
         if isinstance(self.reference, float):
-            return has_whole_number_of_outcomes(self.size, alpha)
+            return is_alpha_times_size_whole(self.size, alpha)
         return self.size <= LARGEST_ENUMERATED and has_even_cover(self._mu, alpha)
 
     @property

@@ -24,7 +24,7 @@ from discreet import divergences
 from discreet._base import placeholders_until_used
 from discreet._base.numerics import exp_nearest, expm1_nearest, float_rounded_up, log_bracket
 from discreet.errors import DiscreetError
-from discreet.families import LARGEST_ENUMERATED, Band, Bounds, Simplex, splits_into_equal_groups
+from discreet.families import LARGEST_ENUMERATED, Band, Bounds, Simplex, can_split_into_equal_groups
 from discreet.privacy._notion import (
     LARGE_EPSILON as LARGE_EPSILON,
     Constants,
@@ -154,7 +154,7 @@ def risk_formula_is_minimax(family: Family, privacy: Privacy) -> bool:
     reference = getattr(family, "reference", None)
     if not risk_formula_is_exact(family) or isinstance(privacy, Pure) or not isinstance(reference, np.ndarray):
         return risk_formula_is_exact(family)
-    return reference.size <= LARGEST_ENUMERATED and splits_into_equal_groups(reference, family.bounds.alpha)
+    return reference.size <= LARGEST_ENUMERATED and can_split_into_equal_groups(reference, family.bounds.alpha)
 
 
 def family_covered_by_risk(family: Family) -> Family:

@@ -204,7 +204,7 @@ def solve_slopes_and_lifts(laws: Floats, lower: Bound, upper: Bound) -> tuple[Fl
         return _solve_on_supports(laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_))
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
     for rows, line, place, to in _numbered_support_entries(laws):
-        mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
+        mass, number = _pad_value_lists(laws[rows][line, place], line, to, len(rows))
         slope[rows], lift[rows] = solve_uniform_support_lists(mass, number, laws.shape[1], lower, float(upper))
     return slope, lift
 
@@ -213,8 +213,8 @@ def solve_rows_on_support(laws: Floats, lower: Floats, upper: Floats, unheld: Fl
     """(slope, lift) for each row from its support alone, over any reference; `unheld` sums the lower bounds of the other outcomes."""
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
     for rows, line, place, to in _numbered_support_entries(laws):
-        mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
-        low, high = (_pad_rows(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
+        mass, number = _pad_value_lists(laws[rows][line, place], line, to, len(rows))
+        low, high = (_pad_value_lists(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
         slope[rows], lift[rows] = solve_support_lists(mass, number, low, high, unheld[rows])
     return slope, lift
 
@@ -229,7 +229,7 @@ def _numbered_support_entries(
         yield rows, line, place, (np.cumsum(held[rows], axis=1) - 1)[line, place]
 
 
-def _pad_rows(
+def _pad_value_lists(
     values: Floats, line: NDArray[np.int64], to: NDArray[np.int64], rows: int
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Values as a list for each row, padded with zeros, and their numbers."""

@@ -345,9 +345,9 @@ def _laws_of_counts_or_weights(size: int, clients: ClientColumns, first: int, la
         held = slice(clients.ends[row], clients.ends[row + 1])
         outcomes = clients.outcomes[held].tolist()
         if clients.counts.size:
-            yield _law_as_arrays(_law_of_counts(row, size, outcomes, clients.counts[held].tolist()))
+            yield _law_as_number_arrays(_law_of_counts(row, size, outcomes, clients.counts[held].tolist()))
         else:
-            yield _law_as_arrays(_law_of_weights(row, size, outcomes, clients.weights[held].tolist()))
+            yield _law_as_number_arrays(_law_of_weights(row, size, outcomes, clients.weights[held].tolist()))
 
 
 def _count_records_by_outcome(
@@ -409,7 +409,7 @@ def _law_of_weights(row: int, size: int, outcomes: list[int], weights: list[floa
     return keyed.integer_law_of_weights(outcomes, weights)
 
 
-def _law_as_arrays(numbers: dict[int, int]) -> Law:
+def _law_as_number_arrays(numbers: dict[int, int]) -> Law:
     return np.array(list(numbers), dtype=np.uint64), np.array(list(numbers.values()), dtype=np.uint64)
 
 

@@ -212,7 +212,7 @@ class Lattice:
         """1 <= L <= U <= 2^62, and sum L <= 2^62 <= sum U."""
         lower, upper = np.asarray(self.lower), np.asarray(self.upper)
         ordered = (lower >= 1).all() and (lower <= upper).all() and (upper <= TOTAL).all()
-        return bool(ordered) and self.shared_total <= TOTAL <= self._sum_of_bound(self.upper)
+        return bool(ordered) and self.shared_total <= TOTAL <= self._sum_of_integer_bound(self.upper)
 
     @property
     def largest_ratio(self) -> Fraction:
@@ -225,14 +225,14 @@ class Lattice:
     @cached_property
     def shared_total(self) -> int:
         """sum L: how many of the 2^62 integers are answered independently of the client."""
-        return self._sum_of_bound(self.lower)
+        return self._sum_of_integer_bound(self.lower)
 
     @cached_property
     def shared_edges(self) -> Integers:
         """Running sums of L, for a reference that is not uniform (empty when it is)."""
         return np.empty(0, dtype=np.int64) if isinstance(self.lower, int) else np.cumsum(self.lower)
 
-    def _sum_of_bound(self, bound: int | Integers) -> int:
+    def _sum_of_integer_bound(self, bound: int | Integers) -> int:
         if isinstance(bound, int):
             return bound * self.box.size
         return exact_sum(bound)

@@ -39,7 +39,6 @@ from discreet.torch._tiles import (
     TURNS,
     UNKNOWN,
     WHOLE,
-    check_row,
     combine_seen_of_lanes,
     factor_to_total,
     finite_largest_logit,
@@ -53,6 +52,7 @@ from discreet.torch._tiles import (
     propose_slopes,
     reduce_sums,
     scan_row,
+    scan_row_without_slopes,
     slope_and_lift_of_solution,
     wait_for_group,
     word_to_integer,
@@ -217,7 +217,9 @@ def solve_long_rows(
                 else:
                     f_one, g_one, f_two, g_two = f_below, f_below, f_below, f_below
                     f_three, g_three, f_four, g_four = f_below, f_below, f_below, f_below
-                    z_now, p_seen, m_seen = check_row(p_row, m_row, size, m_shift, m_scale, LOGITS, DEPTH, BLOCK)
+                    z_now, p_seen, m_seen = scan_row_without_slopes(
+                        p_row, m_row, size, m_shift, m_scale, LOGITS, DEPTH, BLOCK
+                    )
                 z_portions = tl.where(again, z_now, z_portions)
                 p_all = combine_seen_of_lanes(p_seen, LOGITS)
                 m_all = combine_seen_of_lanes(m_seen, LOGITS)

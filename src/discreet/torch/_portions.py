@@ -153,7 +153,7 @@ def find_outcome_in_lane(
     p_mass = masses_of_numbers(load_numbers(p + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
     m_mass = masses_of_numbers(load_numbers(m + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
     low, high, excess = integer_bounds_and_excess(p_mass, m_mass, inside, steep, lift, base, ratio, ratio, ratio, True)
-    low_sum, excess_sum, excess_roughly = tl.reduce((low, excess, excess.to(tl.float32)), 0, _add_three)
+    low_sum, excess_sum, excess_roughly = tl.reduce((low, excess, excess.to(tl.float32)), 0, _add_three_sums)
     excess_sum = tl.where(excess_roughly > SURELY_PAST, WHOLE, excess_sum)
     rest = at - low_sum
     part = tl.where(rest < 0, low, tl.where(rest < excess_sum, excess, high - low - excess))
@@ -163,7 +163,7 @@ def find_outcome_in_lane(
 
 
 @triton.jit
-def _add_three(a, b, c, a_more, b_more, c_more):
+def _add_three_sums(a, b, c, a_more, b_more, c_more):
     return a + a_more, b + b_more, c + c_more
 
 

@@ -42,7 +42,7 @@ _TOO_MUCH = tl.constexpr(1.25 * (1 << 62))  # a sum of weights that no good slop
 
 
 @triton.jit
-def _add_two(a, b, a_more, b_more):
+def _add_two_sums(a, b, a_more, b_more):
     return a + a_more, b + b_more
 
 
@@ -64,7 +64,7 @@ def _descend_to_slopes(p_mass, start, z, b, going):
     while (turn < _MOST_TURNS) & (tl.max(going.to(tl.int32), 0) > 0):
         value = p_mass * slope[:, None, None]
         opened = tl.where(value > b, p_mass, 0.0)
-        f, g = tl.reduce((tl.sum(tl.maximum(value, b), 1), tl.sum(opened, 1)), 1, _add_two)
+        f, g = tl.reduce((tl.sum(tl.maximum(value, b), 1), tl.sum(opened, 1)), 1, _add_two_sums)
         f -= z
         change = f / tl.where(g > 0.0, g, LARGEST)
         near = tl.where(going, (tl.abs(f) <= _NEAR * z) & (tl.abs(change) <= _SMALL_STEP * slope), near)
@@ -90,7 +90,7 @@ def _find_slopes(p_mass, m_mass, start, z, b, B, going, REFERENCE: tl.constexpr)
         else:
             kept = tl.minimum(tl.maximum(value, b), B)
         opened = tl.where(kept == value, p_mass, 0.0)
-        f, g = tl.reduce((tl.sum(kept, 1), tl.sum(opened, 1)), 1, _add_two)
+        f, g = tl.reduce((tl.sum(kept, 1), tl.sum(opened, 1)), 1, _add_two_sums)
         f -= z
         below = f < 0.0
         f_low = tl.where(going & below, f, f_low)
@@ -114,7 +114,7 @@ def _find_slopes(p_mass, m_mass, start, z, b, B, going, REFERENCE: tl.constexpr)
 
 
 @triton.jit
-def _float_sums(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE: tl.constexpr):
+def _weight_sums_in_float32(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE: tl.constexpr):
     """The sum of the weights of each row before the fill, in float32."""
     if REFERENCE:
         low = tl.where(m_mass > 0.0, tl.maximum(m_mass * base, 1.0), 0.0)
@@ -242,7 +242,7 @@ def draw_short_rows(
             steep = factor_to_total(slope, tl.load(reals + 6), REFERENCE)
         steep = tl.where(solving, steep, 0.0)
         if tl.max((solving & (near == 0)).to(tl.int32), 0) > 0:
-            most = _float_sums(
+            most = _weight_sums_in_float32(
                 p_mass, m_mass, columns < size, steep[:, None, None], lift[:, None, None], base[:, None, None], ratio, lower, upper,
                 REFERENCE,
             )  # fmt: skip

@@ -372,7 +372,9 @@ def _scan_numbers(
 
 
 @triton.jit
-def check_row(p, m, size, m_shift, m_scale, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
+def scan_row_without_slopes(
+    p, m, size, m_shift, m_scale, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr
+):
     """As `scan_row` over a reference, without slopes; z is added up in the same order."""
     z = tl.zeros((BLOCK,), tl.float32)
     p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)

@@ -236,7 +236,7 @@ class FunctionCache:
                 files.save_data(key, result._reduce())
             with suppress(UnstorableError):
                 kinds = argument_kinds_text_of_types(signature)
-                files.save_machine_code(kinds, serialise_machine_code(result, files.code_identity(kinds)))
+                files.save_machine_code(kinds, serialise_machine_code(result, files.machine_code_identity(kinds)))
         except UntrustedFile as error:
             _warn_of_untrusted_root(root, error)
         except OSError as error:
@@ -278,7 +278,7 @@ def load_machine_code_of(function: Any, kinds: str) -> MachineCode | None:
     for root in cache_roots():
         try:
             files = _cached_files_of(function, root)
-            return MachineCode(files.load_machine_code(kinds), files.code_identity(kinds))
+            return MachineCode(files.load_machine_code(kinds), files.machine_code_identity(kinds))
         except (FileNotFoundError, UnstorableError):
             continue
         except _DAMAGED as error:  # it is compiled anew, and then replaced
@@ -345,7 +345,7 @@ class _FunctionFiles:
         with suppress(UnstorableError):
             kinds = argument_kinds_text_of_types(types)
             try:
-                parse_stored_machine_code(self.load_machine_code(kinds), self.code_identity(kinds))
+                parse_stored_machine_code(self.load_machine_code(kinds), self.machine_code_identity(kinds))
             except FileNotFoundError:
                 return False
         return True
@@ -355,12 +355,12 @@ class _FunctionFiles:
         with self._open_own_folder() as folder:
             write_trusted_file(self._machine_code_file_name(kinds), code, within=folder)
 
-    def code_identity(self, kinds: str) -> str:
+    def machine_code_identity(self, kinds: str) -> str:
         """Everything that machine code depends on."""
         return "\n".join((self.digest, self.name, kinds, processor_description(), str(sorted(_numba_settings()))))
 
     def _machine_code_file_name(self, kinds: str) -> str:
-        return f"{self.name}.{hashlib.blake2b(self.code_identity(kinds).encode(), digest_size=16).hexdigest()}.code"
+        return f"{self.name}.{hashlib.blake2b(self.machine_code_identity(kinds).encode(), digest_size=16).hexdigest()}.code"
 
     def clear_index(self) -> None:
         """Replace an existing index by an empty one, if it is writable."""

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import release
 from discreet._base.kernels import read_only_view
 from discreet._base.labelled import LawLike
-from discreet._base.showing import notebook_table
+from discreet._base.showing import html_table_for_notebook
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Simplex, check_laws
@@ -438,7 +438,7 @@ class ReportSampler:
         promise = f"whatever two clients hold, no report is more than e^{self.epsilon:.6g} times as likely from one as from the other"
         rows = [("clients", repr(self._family)), ("epsilon", f"{self.epsilon:.6g}"), ("promise", promise)]
         rows.append(("report", self._blocks.report_description))
-        return notebook_table(type(self).__name__, rows)
+        return html_table_for_notebook(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ReportSampler) and self._comparison_key() == other._comparison_key()

@@ -265,7 +265,7 @@ class PrivateLogits(LogitsProcessor):
         """Scores that allow only the drawn token in each row."""
         self._refuse_unexpected_input(input_ids, scores)
         active = [place for place, row in enumerate(self._rows) if not row.stopped]
-        public = self._context.logits()
+        public = self._context.next_token_logits()
         if active:
             place = len(self._rows[active[0]].tokens)
             drawn = draw_tokens(scores[active], public[active].to(scores.device), self._terms, self._known, place)
@@ -279,7 +279,7 @@ class PrivateLogits(LogitsProcessor):
             for place, row in enumerate(self._rows)
         ]
         chosen = torch.tensor(tokens, device=scores.device)
-        self._context.append(chosen)
+        self._context.append_tokens(chosen)
         return torch.full_like(scores, -math.inf).scatter(-1, chosen[:, None], 0.0)
 
     @property

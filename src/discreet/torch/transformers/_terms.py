@@ -43,12 +43,12 @@ def box_profile(epsilon: float, upper: float | None, vocabulary: int) -> BoxProf
     b = Fraction(constants_of_optimal_box(bounds, epsilon).b)
     off = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))  # twice the bound, for the floats below
     most, least = (
-        _profile_alpha(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
+        _alpha_of_box_profile(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
     )  # alpha falls with b
     return BoxProfile(epsilon=epsilon, alpha=min(max(0.5, least), most))
 
 
-def _profile_alpha(b: Fraction, epsilon: float) -> float:
+def _alpha_of_box_profile(b: Fraction, epsilon: float) -> float:
     """(1 - b)/((e^epsilon - 1) b), between 0 and 1."""
     found = float(1 - min(b, Fraction(1))) * math.exp(-epsilon) / (float(b) * -math.expm1(-epsilon))
     return min(1.0, max(found, 1e-300))
