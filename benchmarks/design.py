@@ -15,7 +15,7 @@ from benchmarks.engine_parts.data import FOLDER, OUTCOMES, table as tabled
 from benchmarks.engine_parts.processes import alternated, discreet, measured
 from benchmarks.finite import best, peak_mebibytes
 from discreet import Simplex
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet.research import data
 from discreet.tables import Kernel, Request, Secret
 from discreet.tables._request import Job
@@ -34,7 +34,7 @@ def aircraft(console: Console) -> None:
         table.add_column(column, justify="right")
     for epsilon in EPSILONS:
         sampler = dc.OptimalSampler(dc.Simplex(104), epsilon=epsilon)
-        with use_only(Code.COMPILED):
+        with force_implementation(Code.COMPILED):
             sampler.output(laws)
             found = dc.design(dc.Simplex(104), epsilon=epsilon, clients=laws)
             once, whole = [], []
@@ -69,7 +69,7 @@ def large(console: Console) -> None:
     starts = records * np.arange(clients + 1)
     counts = sparse.csr_array((np.ones(drawn.size), drawn, starts), shape=(clients, outcomes))
     family = dc.Simplex(outcomes)
-    with use_only(Code.COMPILED):
+    with force_implementation(Code.COMPILED):
         dc.design(family, epsilon=2.0, clients=counts[:1_000])
     pass_over, _ = _timed(lambda: np.square(counts.data).sum())
     found: list[dc.Design] = []

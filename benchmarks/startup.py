@@ -21,9 +21,9 @@ UNIT = "import polars"
 MAIN = "from discreet.cli import main; main()"
 COMPILED = (
     "import discreet as dc, polars as pl;"
-    "from discreet._base.kernels import Code, use_only;"
+    "from discreet._base.kernels import Code, force_implementation;"
     "rows = pl.DataFrame({'who': [1, 2], 'what': [0, 1]});"
-    "chosen = use_only(Code.COMPILED);"
+    "chosen = force_implementation(Code.COMPILED);"
     "chosen.__enter__();"
     "dc.tables.sample(rows, client='who', value='what', domain=2, epsilon=1.0)"
 )

@@ -232,11 +232,11 @@ def written(model: Any, windows: torch.Tensor, boxes: dict[float, dict[str, Box]
             private, public = Context(model, prompts, 0), Context(model, [[0]] * len(prompts), 0)
             total = 0.0
             for _ in range(WRITTEN):
-                p, m = private.logits().float(), public.logits().float()
+                p, m = private.next_token_logits().float(), public.next_token_logits().float()
                 token = torch.multinomial(law(p, m), 1)[:, 0]
                 total -= float(torch.log_softmax(p.double(), -1).gather(1, token[:, None]).sum())
-                private.append(token)
-                public.append(token)
+                private.append_tokens(token)
+                public.append_tokens(token)
             print(f"{reach:>6g}{name:>38}{math.exp(total / len(prompts) / WRITTEN):>10.2f}", flush=True)
 
 
@@ -288,11 +288,11 @@ def both_contexts(model: Any, public: str, private: list[str], count: int) -> No
     read = [[int(word) for word in text.split()] for text in (*private, public)]
     own, common = Context(model, read[:-1], 0), Context(model, [read[-1]] * len(private), 0)
     for _ in range(count):
-        p, _m = own.logits(), common.logits()
+        p, _m = own.next_token_logits(), common.next_token_logits()
         token = torch.multinomial(torch.softmax(p.float(), -1), 1)[:, 0]
         latest = torch.tensor(token.tolist())
-        own.append(latest)
-        common.append(latest)
+        own.append_tokens(latest)
+        common.append_tokens(latest)
 
 
 def seconds(*calls: Callable[[], Any], times: int = 9) -> list[float]:

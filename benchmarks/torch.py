@@ -447,7 +447,7 @@ def portions_hold_their_totals(solved: Any) -> bool:
     """Whether every portion of a long row can have each total between its bounds: surely <= sum L <= least, fullest <= sum U."""
     if solved.plan.short:
         return True
-    lower, upper, _ = solved.write_integers()
+    lower, upper, _ = solved.write_integer_bounds_and_excess()
     surely, least, wanted, fullest = solved.portions.unbind(1)
     low, high = (solved.cut_into_portions(each).sum(2) for each in (lower, upper))
     far_more = (
@@ -467,7 +467,7 @@ def outcomes_of_integers(solved: Any, integers: torch.Tensor) -> torch.Tensor:
         above = TOTAL - 1 - integers + shared
         return _place(parts, torch.where(integers < shared, integers, above) if solved.referenced else integers)
     surely, least, wanted, fullest = solved.portions.unbind(1)
-    given, fill = gpu._give_out(least, fullest, wanted - least, TOTAL)
+    given, fill = gpu._hand_out_excess_and_fill(least, fullest, wanted - least, TOTAL)
     cut, rest = [solved.cut_into_portions(each) for each in parts], integers
     spans, starts, in_row_order = (
         [surely, least - surely, given, fill],

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet.ledger._book import forget_rounds_in_memory
 from tests.chance import seeded_by
 from tests.mechanism_packages import install as install
@@ -63,5 +63,5 @@ def _forget_rounds() -> None:
 
 @pytest.fixture(params=Code, ids=lambda code: code.value)
 def either_code(request: pytest.FixtureRequest) -> Iterator[None]:
-    with use_only(request.param):
+    with force_implementation(request.param):
         yield

@@ -22,7 +22,7 @@ def methods() -> Iterator[Any]:
     kinds = (dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler, dc.Simplex, dc.Band)
     for kind in kinds:
         for name, method in inspect.getmembers(kind, inspect.isfunction):
-            if not name.startswith("_") and name not in {"numbers", "in_order", "as_rows"}:
+            if not name.startswith("_") and name not in {"numbers", "values_in_outcome_order", "as_rows"}:
                 yield pytest.param(method, id=f"{kind.__name__}.{name}")
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from discreet import LinearSampler, MollifierSampler, OptimalSampler, Simplex
-from discreet._base.numerics import float_up, product_up, sum_up
+from discreet._base.numerics import float_rounded_up, product_rounded_up, sum_rounded_up
 from discreet.accounting import (
     BoxProfile,
     compose,
@@ -162,13 +162,13 @@ def test_shares_of_a_pure_budget_add_up_to_no_more_than_it(total: float, n: int,
 def test_products_and_sums_are_the_least_floats_that_are_not_below(
     factor: float, counts: list[int], first: float, second: float
 ) -> None:
-    for count, found in zip(counts, product_up(factor, np.array(counts)).tolist(), strict=True):
+    for count, found in zip(counts, product_rounded_up(factor, np.array(counts)).tolist(), strict=True):
         exact = Fraction(factor) * count
         assert Fraction(found) >= exact
         if factor > 1e-280:
-            assert found == float_up(exact)
-    total = float(sum_up(np.array([first]), np.array([second]))[0])
-    assert total == float_up(Fraction(first) + Fraction(second))
+            assert found == float_rounded_up(exact)
+    total = float(sum_rounded_up(np.array([first]), np.array([second]))[0])
+    assert total == float_rounded_up(Fraction(first) + Fraction(second))
 
 
 def test_a_shuffled_delta_never_exceeds_the_local_one_nor_falls_below_what_two_clients_show() -> None:

@@ -16,7 +16,7 @@ from discreet._base import imports_on_first_use
 from discreet.errors import MissingExtraError
 
 DOOR = """
-from discreet._base import imports_on_first_use, old_names
+from discreet._base import imports_on_first_use, getattr_for_old_names
 
 with imports_on_first_use(globals(), extra="cli"):
     from {room}._heavy import VALUE, slow_function as slow_function
@@ -25,7 +25,7 @@ with imports_on_first_use(globals(), extra="cli"):
     from {room}._shapes import Shape as Shape
 
 __all__ = ["VALUE"]
-__getattr__ = old_names(__name__, {{"OLD": "VALUE"}})
+__getattr__ = getattr_for_old_names(__name__, {{"OLD": "VALUE"}})
 """
 
 SHAPES = """

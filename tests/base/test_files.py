@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from discreet import DiscreetError, OptimalSampler, Simplex
-from discreet._base.files import atomic_write, check_apart, check_output_path, leads_to_same_file
+from discreet._base.files import atomic_write, check_output_path, leads_to_same_file, refuse_same_file
 from discreet.agreement import Agreement
 from discreet.audit import certificate
 from discreet.plots import _style as style
@@ -123,10 +123,10 @@ def test_one_file_is_recognised_by_every_name(tmp_path: Path, monkeypatch: pytes
     ):
         assert leads_to_same_file(name, "secret")
         with pytest.raises(DiscreetError, match="would replace the secret"):
-            check_apart(name, {"ledger": None, "secret": Path("secret")})
+            refuse_same_file(name, {"ledger": None, "secret": Path("secret")})
     assert leads_to_same_file("folder/up/to be made", "to be made")
     assert not leads_to_same_file("other", "secret")
-    check_apart("other", {"secret": Path("secret")})
+    refuse_same_file("other", {"secret": Path("secret")})
     check_output_path("other")
 
 

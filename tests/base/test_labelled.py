@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dc
 from discreet import estimation
-from discreet._base.labelled import in_outcome_order
+from discreet._base.labelled import values_in_outcome_order
 
 COLOURS = dc.Simplex(["red", "green", "blue"])
 SAMPLER = dc.OptimalSampler(COLOURS, epsilon=1.0)
@@ -146,7 +146,7 @@ def test_counts_of_a_population_are_read_by_label() -> None:
 
 def test_counts_past_every_float_keep_their_digits() -> None:
     large = 2**53 + 1
-    assert in_outcome_order({1: large}, 2, lambda labels: np.array([0]), "counts").tolist() == [large, 0]
+    assert values_in_outcome_order({1: large}, 2, lambda labels: np.array([0]), "counts").tolist() == [large, 0]
 
 
 @pytest.mark.parametrize("labels", [[False, True], [True, False], np.array([True, False])], ids=repr)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given, strategies as st
 
 from discreet._base.numerics import exp_lower, exp_nearest, exp_upper, expm1_nearest, floor_product
-from discreet.release._lattice import largest_float_integers
+from discreet.release._lattice import round_down_to_float_integers
 
 
 @given(st.floats(1e-50, 64.0))
@@ -39,7 +39,7 @@ def test_floor_product_never_exceeds_the_exact_product(values: list[int], factor
 
 @given(st.lists(st.integers(0, 2**62), min_size=1, max_size=8))
 def test_representable_rounds_down_to_a_float(values: list[int]) -> None:
-    for value, rounded in zip(values, largest_float_integers(np.array(values)).tolist(), strict=True):
+    for value, rounded in zip(values, round_down_to_float_integers(np.array(values)).tolist(), strict=True):
         assert int(float(rounded)) == rounded <= value
         assert value - rounded <= value >> 51
 

@@ -17,10 +17,10 @@ EDGES = [np.array([0.0, 0.3, 1.0]), np.array([-1.0, 0.0, 2.0, 2.5]), np.array([0
 def test_splitting_keeps_the_volume(dim: int) -> None:
     panels = Panels.from_edges(EDGES[:dim])
     whole = float(panels.volume.sum())
-    assert panels.split(3).volume.sum() == pytest.approx(whole)
-    assert len(panels.split(3)) == len(panels) * 3**dim
+    assert panels.split_every_panel(3).volume.sum() == pytest.approx(whole)
+    assert len(panels.split_every_panel(3)) == len(panels) * 3**dim
     longest = np.argmax(panels.upper - panels.lower, axis=1)
-    assert panels.halve(longest).volume.sum() == pytest.approx(whole)
+    assert panels.halve_every_panel(longest).volume.sum() == pytest.approx(whole)
     assert len(panels[np.arange(len(panels)) > 0].concat(panels)) == 2 * len(panels) - 1
 
 
@@ -31,7 +31,7 @@ def test_polynomials_are_exact(dim: int, order: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     panels = Panels.from_edges(EDGES[:dim])
     powers = rng.integers(0, 2 * order, dim)
-    t, weights = panels.nodes(order)
+    t, weights = panels.nodes_and_weights(order)
     found = float((np.prod(t**powers, axis=-1) * weights).sum())
     exact = math.prod((e[-1] ** (k + 1) - e[0] ** (k + 1)) / (k + 1) for e, k in zip(EDGES, powers, strict=False))
     assert found == pytest.approx(exact, rel=1e-10, abs=1e-10)
@@ -55,14 +55,14 @@ def test_the_error_estimate_is_not_too_small(name: str, dim: int) -> None:
     errors = estimates = 0.0
     for _ in range(20):
         panels = Panels.from_edges([np.sort(rng.uniform(-1.0, 1.0, 3)) for _ in range(dim)])
-        finer = panels.split({1: 512, 2: 24, 3: 5}[dim])
-        t, weights = panels.nodes(order)
-        fine_t, fine_weights = finer.nodes(order)
+        finer = panels.split_every_panel({1: 512, 2: 24, 3: 5}[dim])
+        t, weights = panels.nodes_and_weights(order)
+        fine_t, fine_weights = finer.nodes_and_weights(order)
         values = FUNCTIONS[name](t)
         errors += abs(float((values * weights).sum() - (FUNCTIONS[name](fine_t) * fine_weights).sum()))
-        estimate = panels.errors(values, order)
+        estimate = panels.integral_errors(values, order)
         estimates += float(estimate.sum())
-        assert (panels.errors(values, order, fast=0.0) >= estimate).all()
+        assert (panels.integral_errors(values, order, fast=0.0) >= estimate).all()
     assert errors <= 1.5 * estimates + 1e-13
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet import Simplex, divergence
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet.design import design
 from discreet.design._compiled import CompiledSteps
 from discreet.design._floors import ExampleClients, as_example_clients
@@ -45,7 +45,7 @@ def test_a_step_is_the_same(name: str, alike: bool, cautious: bool, monkeypatch:
     promise = FloorBounds(0.01 / (ratio + SIZE - 1), 1.0 - 0.01 / (1.0 + (SIZE - 1) / ratio))
     found = []
     for code in Code:
-        with use_only(code):
+        with force_implementation(code):
             point = InteriorPoint(
                 _examples(alike=alike),
                 EPSILON,
@@ -71,7 +71,7 @@ def test_designs_agree(name: str) -> None:
     laws = clients(60, 12, 8)
     found = []
     for code in Code:
-        with use_only(code):
+        with force_implementation(code):
             found.append(design(Simplex(12), epsilon=1.0, clients=laws, divergence=name))
     for one in found:
         assert max(other.bound for other in found) <= one.value <= one.bound * (1.0 + 1e-4)

@@ -130,7 +130,7 @@ def test_the_linear_mechanism_is_for_members_alone() -> None:
 def test_it_releases_by_the_cells_of_the_design(cells: int, keep: float) -> None:
     """So a list of values is served by the design on cells itself, and `worst` is attained there by a point."""
     found = dc.design(UNIT, epsilon=1.0, clients=EXAMPLES, cells=cells, keep=keep)
-    line = LineCells.of(found.sampler)
+    line = LineCells.of_sampler(found.sampler)
     assert set(found.edges) <= set(line.edges)
     k = found.edges.size - 1
     if line.size != k:
@@ -199,7 +199,7 @@ def test_intervals_hold_for_whoever_is_far_outside(kind: Any, discretisation: An
 def test_an_estimate_assumes_nothing_of_clients_and_foretells_so() -> None:
     """Everybody sits in the rarest cell: the intervals of its share reach as far, which a band of members would rule out."""
     number = int(np.argmin(FOUND.sampler.reference))
-    line = LineCells.of(FOUND.sampler)
+    line = LineCells.of_sampler(FOUND.sampler)
     law = np.zeros((1, line.size))
     law[0, number] = 1.0
     counts = np.round(1e6 * FOUND.sampler.weights_on_atoms(law)[0] / TOTAL).astype(np.int64)
@@ -219,7 +219,7 @@ def test_an_estimate_assumes_nothing_of_clients_and_foretells_so() -> None:
 
 def test_examples_on_cells_are_reweighted_until_they_explain_the_samples() -> None:
     found = dc.design(UNIT, epsilon=3.0, clients=[beta(2.0, 9.0), beta(9.0, 2.0)], cells=12)
-    line = LineCells.of(found.sampler)
+    line = LineCells.of_sampler(found.sampler)
     laws = np.empty((2, line.size))
     laws[:, line.order] = found.certificate.examples.dense_laws()
     counts = np.round(1e5 * (np.array([0.8, 0.2]) @ found.sampler.weights_on_atoms(laws)) / TOTAL).astype(np.int64)

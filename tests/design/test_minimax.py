@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 import discreet as dc
 from discreet.design._minimax import _minimax_lower_bound_by_random_vertices
 from discreet.errors import DiscreetError
-from discreet.families._bands_and_laws import vertices
+from discreet.families._bands_and_laws import band_vertices
 from tests.design.mechanisms import best_worst_tv
 from tests.soaking import examples
 
@@ -32,7 +32,7 @@ def test_uniform_bands_against_a_programme_over_all_mechanisms(
     k: int, lower: float, upper: float, epsilon: float
 ) -> None:
     band = dc.Band(np.ones(k), lower=lower, upper=upper)
-    laws = np.unique(np.round(vertices(np.full(k, 1 / k), lower, upper).laws, 12), axis=0)
+    laws = np.unique(np.round(band_vertices(np.full(k, 1 / k), lower, upper).laws, 12), axis=0)
     found = dc.minimax_risk(band, epsilon=epsilon, divergence="tv", bracket=True)
     optimum = best_worst_tv(laws, epsilon)
     assert found.bracket[0] - 1e-7 <= optimum <= found.bracket[1] + 1e-7

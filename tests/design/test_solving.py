@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet import DiscreetError, OptimalSampler, Simplex, divergence
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet.design import _solving as cuts, _solving as solving, design
 from discreet.design._floors import as_example_clients
 from discreet.design._interior import InteriorPoint
@@ -34,7 +34,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_the_aircraft_take_few_steps_at_every_epsilon(epsilon: float, most: int, steps: list[float]) -> None:
     """Steps that are as long for all as for the one entry that is nearest to a bound would be 15, 16, 22 and 38."""
     laws = Simplex(104).law(counts=data.logbooks().counts)
-    with use_only(Code.COMPILED):
+    with force_implementation(Code.COMPILED):
         found = design(Simplex(104), epsilon=epsilon, clients=laws)
     assert len(steps) <= most
     assert found.value - found.bound <= 1e-4 * found.value

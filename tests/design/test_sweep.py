@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.divergences._curves import FiniteDifferences
+from discreet.divergences._curves import FiniteDifferenceCurve
 from tests.design.sweep import DIVERGENCES, OWN, Case, answer, generated
 from tests.soaking import wide
 
@@ -36,9 +36,9 @@ def test_lines_of_an_f_with_three_edges_are_below_it() -> None:
 
     rng = np.random.default_rng(0)
     t = np.concatenate([np.exp(rng.uniform(-14.0, 14.0, 300)), [0.5, 1.0, 2.0], 2.0 * np.exp([-1e-6, 1e-10, 1e-7])])
-    curve = FiniteDifferences(DIVERGENCES["three edges"])
+    curve = FiniteDifferenceCurve(DIVERGENCES["three edges"])
     asked = np.concatenate([np.full(t.size, level) for level in (-3.0, -2.2, -1.5, -0.2, 0.0, 0.2, 0.5, 0.7)])
-    slopes, intercepts = curve.line_below(asked, np.tile(t, 8))
+    slopes, intercepts = curve.steepest_line_below(asked, np.tile(t, 8))
     corners = [Fraction(0), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(10**9)]
     for slope, intercept in zip(slopes.tolist(), intercepts.tolist(), strict=True):
         for corner in corners:
@@ -49,9 +49,9 @@ def test_lines_of_an_f_with_three_edges_are_below_it() -> None:
 def test_lines_touch_where_they_are_asked_to(name: str) -> None:
     """With an intercept between those on the two sides of a kink the line goes through it; elsewhere it touches f at t."""
     f = DIVERGENCES[name]
-    curve = FiniteDifferences(f)
+    curve = FiniteDifferenceCurve(f)
     t = np.array([0.01, 0.3, 0.9, 1.0, 1.1, 3.0, 40.0])
-    slopes, intercepts = curve.line_below(curve.tangent_intercept(t), t)
+    slopes, intercepts = curve.steepest_line_below(curve.tangent_intercept(t), t)
     values = np.asarray(f.f(t))
     assert np.all(values - (intercepts + slopes * t) <= 1e-7 * (np.abs(values) + t))
     everywhere = np.exp(np.linspace(-12.0, 12.0, 20_001))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from discreet import DiscreetError
-from discreet.domain._domain import canonical, read_json_number
+from discreet.domain._domain import canonical_json, read_json_number
 
 # Appendix B of RFC 8785: the bits of a float, and its text
 TABLE = [
@@ -37,21 +37,23 @@ VALUES = st.recursive(
 
 @pytest.mark.parametrize(("bits", "text"), TABLE)
 def test_numbers_are_written_as_the_standard_says(bits: str, text: str) -> None:
-    assert canonical(struct.unpack(">d", bytes.fromhex(bits))[0]) == text
+    assert canonical_json(struct.unpack(">d", bytes.fromhex(bits))[0]) == text
 
 
 def test_keys_are_sorted_by_code_units() -> None:
     """The example of RFC 8785, section 3.2.3."""
     names = ["\u20ac", "\r", "\ufb33", "1", "\U0001f600", "\u0080", "\u00f6"]
-    found = json.loads(canonical(dict.fromkeys(names, 0)), object_pairs_hook=lambda pairs: [name for name, _ in pairs])
+    found = json.loads(
+        canonical_json(dict.fromkeys(names, 0)), object_pairs_hook=lambda pairs: [name for name, _ in pairs]
+    )
     assert found == ["\r", "1", "\u0080", "\u00f6", "\u20ac", "\U0001f600", "\ufb33"]
 
 
 @given(VALUES)
 def test_a_text_reads_back_as_what_was_written(value: Any) -> None:
-    text = canonical(value)
+    text = canonical_json(value)
     assert json.loads(text, parse_int=read_json_number, parse_float=read_json_number) == value
-    assert canonical(json.loads(text, parse_int=read_json_number, parse_float=read_json_number)) == text
+    assert canonical_json(json.loads(text, parse_int=read_json_number, parse_float=read_json_number)) == text
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_a_text_reads_back_as_what_was_written(value: Any) -> None:
 )
 def test_a_number_is_read_as_its_canonical_form_is_however_it_is_spelled(digits: str) -> None:
     assert isinstance(read_json_number(digits), int)
-    assert canonical(read_json_number(digits)) == canonical(float(digits))
+    assert canonical_json(read_json_number(digits)) == canonical_json(float(digits))
 
 
 @pytest.mark.parametrize("digits", ["2.5", "1e-7", "1e21", "1" + "0" * 21])
@@ -77,17 +79,17 @@ def test_a_number_past_every_float_is_refused(digits: str) -> None:
 @pytest.mark.parametrize("version", [1, 2])
 def test_what_is_no_number_is_refused(value: Any, version: int) -> None:
     with pytest.raises(DiscreetError, match="finite numbers only"):
-        canonical(value, version)
+        canonical_json(value, version)
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_half_a_character_is_refused(version: int) -> None:
     with pytest.raises(DiscreetError, match="UTF-8 only"):
-        canonical({"a": "\ud800"}, version)
+        canonical_json({"a": "\ud800"}, version)
 
 
 @pytest.mark.parametrize("whole", [2**53 + 1, -(2**53) - 1, 10**400, 10**23])
 def test_a_whole_number_that_no_float_holds_is_refused(whole: int) -> None:
     with pytest.raises(DiscreetError, match="is not a 64-bit float"):
-        canonical(whole)
-    assert canonical(whole, 1) == str(whole)
+        canonical_json(whole)
+    assert canonical_json(whole, 1) == str(whole)

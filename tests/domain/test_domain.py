@@ -12,7 +12,7 @@ from hypothesis import example, given, settings, strategies as st
 
 import discreet as dc
 from discreet.domain import Bins, Digested, Numbers, as_domain
-from discreet.domain._labels import from_terms
+from discreet.domain._labels import domain_from_terms
 from discreet.mechanisms import LineCells
 from tests.domain.kinds import LABELS, domains, hostile, intervals
 from tests.soaking import examples
@@ -32,9 +32,9 @@ def test_what_an_outcome_is_called_is_that_outcome(domain: dc.Domain, data: st.D
 @settings(deadline=None)
 def test_a_domain_comes_back_from_its_canonical_form(domain: dc.Domain) -> None:
     for document in (domain.terms, domain.full_terms):
-        again = from_terms(json.loads(json.dumps(document)), "family")
+        again = domain_from_terms(json.loads(json.dumps(document)), "family")
         assert (again.canonical, again.digest, again.size) == (domain.canonical, domain.digest, domain.size)
-    assert from_terms(domain.full_terms, "family") == domain
+    assert domain_from_terms(domain.full_terms, "family") == domain
     assert pickle.loads(pickle.dumps(domain)) == domain
     assert as_domain(domain) is domain
 
@@ -63,7 +63,7 @@ def test_digests_tell_apart_kinds_types_and_orders() -> None:
 @given(LABELS)
 def test_a_digest_stands_for_labels_and_says_nothing_else(labels: list[Any]) -> None:
     known = dc.Labels(labels)
-    short = from_terms(known.terms, "family")
+    short = domain_from_terms(known.terms, "family")
     assert isinstance(short, Digested)
     assert (short.canonical, short.digest) == (known.canonical, known.digest)
     with pytest.raises(dc.DiscreetError, match="holds a digest of its labels"):
@@ -199,12 +199,12 @@ def test_families_hold_domains() -> None:
         (lambda: dc.Interval(0, 1, cells=2).numbers(0.5), "not a list"),  # type: ignore[arg-type]
         (lambda: dc.Band([1, 1], lower=0.5, upper=1.5, labels=["a", "b"], domain=dc.Numbers(2)), "both given"),
         (lambda: dc.Band([1, 1], lower=0.5, upper=1.5, domain=dc.Numbers(3)), "domain has 3 names for 2 weights"),
-        (lambda: from_terms({"size": 2, "labels": ["a", "b"], "interval": [0, 1]}, "family"), "are both set"),
+        (lambda: domain_from_terms({"size": 2, "labels": ["a", "b"], "interval": [0, 1]}, "family"), "are both set"),
         (
-            lambda: from_terms({"size": 9, "interval": [1e16, 1e16 + 8]}, "family"),
+            lambda: domain_from_terms({"size": 9, "interval": [1e16, 1e16 + 8]}, "family"),
             r"family\.interval: .* cannot tell so many",
         ),
-        (lambda: from_terms({"size": 9, "interval": [1, 0]}, "family"), r"^family\.interval = \[1, 0\] is not"),
+        (lambda: domain_from_terms({"size": 9, "interval": [1, 0]}, "family"), r"^family\.interval = \[1, 0\] is not"),
     ],
 )
 def test_refusals(call: Any, message: str) -> None:
@@ -263,7 +263,7 @@ def test_arrays_of_whole_numbers_are_read_at_once_as_others_are_one_by_one() -> 
 
 
 def test_cells_are_found_alike_in_arrays_and_in_lists() -> None:
-    line = LineCells.of(
+    line = LineCells.of_sampler(
         dc.OptimalSampler(dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4.0, 4.0)), epsilon=1.0)
     )
     values = [0.0, 0.25, 0.999, 1.0, -0.1, 1.1, math.nan, math.inf, -math.inf, 3.9, -4.0, 4.0]

@@ -143,7 +143,7 @@ def test_on_a_line_intervals_hold_where_the_samples_of_a_client_hang_together() 
     for _ in range(60):
         places = rng.beta(2.0, 3.0, 40)
         law = np.zeros((40, 64))
-        law[np.arange(40), line.cells_of(places)] = 1.0
+        law[np.arange(40), line.cell_numbers_of_values(places)] = 1.0
         q = several.share.weights_on_atoms(law) / TOTAL
         numbers = np.array([rng.choice(64, size=10, p=row / row.sum()) for row in q])
         found = population(several, samples=line.values[numbers], edges=edges)

@@ -20,7 +20,7 @@ import discreet as dc
 from discreet.agreement import Agreement, Schedule
 from discreet.mechanisms import AffineBlocks, BlockFamily, choose_blocks
 from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, SingleOutcomes
-from discreet.release import RunKey, client_message, keyed_words, next_below
+from discreet.release import RunKey, client_message, keyed_word_stream, next_integer_below
 from discreet.release._lattice import TOTAL
 from discreet.release._randomness import rejection_limit
 from discreet.survey import (
@@ -215,7 +215,7 @@ def _client(sampler: SurveySampler, rng: np.random.Generator) -> dict[str, Any]:
     if rows and rng.random() < 0.4:
         key, client = RunKey(rng.bytes(32)), int(rng.integers(0, 1000))
         message = sampler.context + client_message(client, rows, counts)
-        words = list(islice(keyed_words(key, message), 100))
+        words = list(islice(keyed_word_stream(key, message), 100))
         report = sampler.release_keyed(key, client, rows, counts)
         assert report == survey_report_of(sampler, rows, counts, words)
     else:
@@ -280,7 +280,7 @@ def survey_report_of(sampler: SurveySampler, rows: list[int], counts: list[int],
     part, own = sampler.parts[place], next(left) >= sampler.uniform_weights[place]
 
     def below(bound: int, count: int) -> Any:
-        return np.array([next_below(left, bound) for _ in range(count)])
+        return np.array([next_integer_below(left, bound) for _ in range(count)])
 
     if not own or not rows:
         return sampler._offsets[place] + int(part.blocks.reports_of_ranks(below(part.blocks.block_count, 1))[0])

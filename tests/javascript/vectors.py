@@ -31,7 +31,7 @@ from discreet import release
 from discreet.agreement import Agreement
 from discreet.mechanisms import MECHANISMS, AffineBlocks, BlockFamily, ReportSampler
 from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, SingleOutcomes
-from discreet.release import RunKey, client_message, keyed_words, next_below
+from discreet.release import RunKey, client_message, keyed_word_stream, next_integer_below
 from discreet.release._client_draws import _outcomes_beyond_shared_part, plan_of_lattice
 from discreet.release._lattice import TOTAL
 from discreet.release._randomness import rejection_limit
@@ -265,7 +265,7 @@ def _edges(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     past = np.array([min(sampler.lattice.shared_total, TOTAL - 1)], dtype=np.int64)
     _, slope, lift = release._lattice._outcomes_with_slopes_and_lifts(sampler.lattice, law, sampler.mixing, past)
     ends, edges = sampler.lattice.shared_total, []
-    for part in sampler.lattice.parts(law, slope, lift):
+    for part in sampler.lattice.weight_parts(law, slope, lift):
         for length in part[0].tolist():
             ends += length
             if length:
@@ -345,7 +345,7 @@ def _report_case(sampler: ReportSampler, rng: np.random.Generator) -> dict[str, 
     counts = [int(each) for each in rng.integers(1, 10 ** rng.integers(1, 15), len(outcomes))]
     if rng.random() < 0.5:
         key, client = RunKey(rng.bytes(32)), int(rng.integers(0, 1000))
-        words = list(islice(keyed_words(key, client_message(client, outcomes, counts)), 100))
+        words = list(islice(keyed_word_stream(key, client_message(client, outcomes, counts)), 100))
         report = sampler.release_keyed(key, client, outcomes, counts)
         assert report == report_of(sampler, outcomes, counts, words)
     else:
@@ -369,10 +369,10 @@ def report_of(sampler: ReportSampler, outcomes: list[int], counts: list[int], wo
     """The report that given words give, as `ReportSampler.release_keyed` takes them."""
     blocks, left, common = sampler.blocks, iter(words), math.gcd(*counts)
     if next(left) < sampler.uniform_weight:
-        return int(blocks.reports_of_ranks(np.array([next_below(left, blocks.block_count)]))[0])
-    place = next_below(left, sum(counts) // common)
+        return int(blocks.reports_of_ranks(np.array([next_integer_below(left, blocks.block_count)]))[0])
+    place = next_integer_below(left, sum(counts) // common)
     outcome = outcomes[int(np.searchsorted(np.cumsum(counts) // common, place, side="right"))]
-    rank = next_below(left, blocks.blocks_per_point)
+    rank = next_integer_below(left, blocks.blocks_per_point)
     return int(blocks.reports_holding_outcomes(np.array([outcome]), np.array([rank]))[0])
 
 

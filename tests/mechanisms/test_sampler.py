@@ -22,7 +22,7 @@ from discreet import (
     OutsideFamilyError,
     Simplex,
 )
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet.mechanisms._sampler import Sampler
 from discreet.release import _lattice as drawing
 from discreet.release._randomness import SystemEntropy
@@ -161,7 +161,7 @@ BAD_LAWS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize("code", Code)
 def test_bad_laws(p: Any, message: str, method: str, code: Code) -> None:
     for family in (Simplex(3), Band([1, 2, 3], lower=0.1, upper=1.5)):
-        with use_only(code), pytest.raises(DiscreetError, match=message):
+        with force_implementation(code), pytest.raises(DiscreetError, match=message):
             getattr(OptimalSampler(family, epsilon=1.0), method)(p)
 
 
@@ -226,7 +226,7 @@ def test_numpy_and_compiled_draw_alike() -> None:
         uniform = SystemEntropy().integers(len(laws))
         drawn = []
         for code in Code:
-            with use_only(code):
+            with force_implementation(code):
                 drawn.append(drawing.outcomes(sampler.lattice, laws, None, uniform))
         assert np.array_equal(drawn[0], drawn[1])
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet import Band, OptimalSampler
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet.release import _lattice as constant_time
 
 
@@ -15,7 +15,7 @@ from discreet.release import _lattice as constant_time
 def test_a_client_on_a_small_set_has_a_law_however_large_epsilon_is(epsilon: float, law: list[float]) -> None:
     """Floors that stop at the smallest float would not have the shape of the ceilings, and no multiple of them would fill up to one."""
     sampler = OptimalSampler(Band([1e-5, 1e-10, 1e-16], lower=0, upper=2.0), epsilon=epsilon)
-    with use_only(Code.NUMPY):
+    with force_implementation(Code.NUMPY):
         assert float(sampler.output(law).sum()) == pytest.approx(1.0, abs=1e-12)
     drawn = sampler.weights(law)
     alike = np.asarray(sampler.lattice.lower) + sum(

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet import Band, DiscreetError, OptimalSampler, Simplex
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet.projection import Box, _box as in_numpy, _compiled as compiled
 from discreet.projection._box import NEGLIGIBLE
 from discreet.release import TOTAL, outcomes, weights
@@ -102,7 +102,7 @@ def test_they_agree_on_many_clients_at_once() -> None:
 def test_the_corner_that_was_no_law() -> None:
     sampler = OptimalSampler(Band([1.0, 1e-15, 1e-15, 1e-15], lower=0, upper=2), epsilon=1.0)
     for code in Code:
-        with use_only(code):
+        with force_implementation(code):
             assert sampler.output([0.5, 0.5, 0.0, 0.0]).sum() == pytest.approx(1.0, abs=1e-15)
 
 
@@ -119,7 +119,7 @@ def test_the_integers_and_what_is_drawn_from_them_are_the_same(seed: int) -> Non
         uniform = rng.integers(lattice.shared_total if lattice.shared_total < TOTAL else 0, TOTAL, 20)
         found = []
         for code in Code:
-            with use_only(code):
+            with force_implementation(code):
                 found.append(
                     (weights(lattice, laws[:1], None).tolist(), outcomes(lattice, laws, None, uniform).tolist())
                 )
@@ -131,7 +131,7 @@ def test_the_integers_and_what_is_drawn_from_them_are_the_same(seed: int) -> Non
 def test_they_refuse_alike(bad: list[float]) -> None:
     told = []
     for code in Code:
-        with use_only(code), pytest.raises(DiscreetError) as refused:
+        with force_implementation(code), pytest.raises(DiscreetError) as refused:
             OptimalSampler(Simplex(2), epsilon=1.0).output([[0.5, 0.5], bad])
         told.append(str(refused.value))
     assert told[0] == told[1]

@@ -17,7 +17,7 @@ from discreet.mechanisms._reports._blocks import (
     SingleOutcomes,
     is_prime,
 )
-from discreet.release import TOTAL, _client_draws_compiled as sparse, keyed_words
+from discreet.release import TOTAL, _client_draws_compiled as sparse, keyed_word_stream
 from discreet.release._client_draws import REFUSED_NEGATIVE, REFUSED_TOO_MANY, ClientColumns
 from discreet.release._randomness import DIGEST_WORDS, client_message
 from discreet.tables._drawing import DrawnArrays, ReportDrawing
@@ -149,7 +149,7 @@ def test_words_past_the_first_hash_are_drawn_too() -> None:
     long = 0
     for who in range(4000):
         assert reports[who] == sampler.release_keyed(KEY, who, [3, 4], counts)
-        words = keyed_words(KEY, client_message(who, [3, 4], counts))
+        words = keyed_word_stream(KEY, client_message(who, [3, 4], counts))
         if next(words) >= sampler.uniform_weight:
             refused = [next(words) >= (1 << 61) + 1 for _ in range(7)]
             long += all(refused)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet._base.numerics import exp_lower
 from discreet.projection import Box
 from discreet.release import TOTAL, Lattice, _compiled as compiled
@@ -67,7 +67,7 @@ def test_laws_over_hundreds_of_orders_of_magnitude(code: Code) -> None:
         p = np.exp(-rng.uniform(0, 600) * rng.random(k))
         p /= p.sum()
         for kind in (OptimalSampler, MollifierSampler):
-            with use_only(code):
+            with force_implementation(code):
                 q = kind(family, epsilon=float(10 ** rng.uniform(-3, 1))).output(p)
             assert abs(q.sum() - 1.0) <= 1e-12
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import discreet as dc
 from discreet import release
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet._base.numerics import exp_lower
 from discreet.release import TOTAL, _client_draws as plain, _client_draws_compiled as sparse, _lattice as constant_time
 from discreet.release._client_draws import ClientColumns, ReferencePlan, plan_of_lattice
@@ -57,7 +57,9 @@ def dense_parts(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     _, slope, lift = release._lattice._outcomes_with_slopes_and_lifts(
         lattice, law, None, np.array([min(lattice.shared_total, TOTAL - 1)])
     )
-    return [int(n) for part in (lattice.lower, *(part[0] for part in lattice.parts(law, slope, lift))) for n in part]
+    return [
+        int(n) for part in (lattice.lower, *(part[0] for part in lattice.weight_parts(law, slope, lift))) for n in part
+    ]
 
 
 def client_columns(held: Held, many: int, kind: str = "counts") -> ClientColumns:
@@ -111,7 +113,7 @@ def test_the_two_laws_are_one(problem: tuple[Any, Held]) -> None:
     steps = np.cumsum(np.array(parts, dtype=object))
     expected = [int(np.searchsorted(steps, u, side="right")) % size for u in integers]
     for code in Code:
-        with use_only(code):
+        with force_implementation(code):
             many = np.repeat(law, len(integers), axis=0)
             assert release.outcomes(lattice, many, None, np.array(integers)).tolist() == expected
     assert by_sparse(plan, held, integers) == expected
@@ -135,7 +137,7 @@ def test_every_weight_is_in_the_lattice_and_the_sum_is_exact(problem: tuple[Any,
         for low, weight, high in zip(lattice.lower, weights, lattice.upper, strict=True):
             assert 1 <= low <= weight <= high
             assert Fraction(int(high)) <= ratio * int(low)
-    with use_only(Code.NUMPY):
+    with force_implementation(Code.NUMPY):
         assert np.array_equal(sampler.weights(law[0]), sampler.weights(law)[0])
     units = sum(dense_parts(sampler, law)[3 * sampler.family.size :])  # those that only fill up: a few for each outcome
     thin = float(np.min(np.asarray(lattice.upper) - lattice.lower)) < 4.0  # rooms of a few units cannot follow a law

@@ -78,7 +78,7 @@ def test_the_two_laws_are_one(problem: tuple[Sampler[Any], Histogram]) -> None:
     _, slope, lift = release._lattice._outcomes_with_slopes_and_lifts(
         lattice, dense, sampler.mixing, np.array([lattice.shared_total])
     )
-    excess, fill = lattice.parts(dense, slope, lift)
+    excess, fill = lattice.weight_parts(dense, slope, lift)
     lower = np.broadcast_to(lattice.lower, sampler.family.size)
     ends = np.cumsum([int(n) for n in (*lower, *excess[0], *fill[0])], dtype=object)
     integers = sorted({int(u) for end in (0, *ends) for u in (end - 1, end) if 0 <= u < TOTAL})

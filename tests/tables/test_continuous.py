@@ -40,7 +40,7 @@ def table(clients: int, seed: int = 0) -> pl.DataFrame:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_cells_of_a_line_hold_their_values_and_their_points(name: str) -> None:
     sampler = dc.OptimalSampler(FAMILIES[name], epsilon=1.0, discretisation=dc.Cells(64))
-    line = LineCells.of(sampler)
+    line = LineCells.of_sampler(sampler)
     x = np.clip(FAMILIES[name].draw(2000, np.random.default_rng(1))[:, 0], line.edges[0], line.edges[-1])
     numbers = line.numbers(x)
     cells = FAMILIES[name].cells(64)
@@ -48,14 +48,14 @@ def test_the_cells_of_a_line_hold_their_values_and_their_points(name: str) -> No
     assert (cells.panels.lower[numbers, 0] <= t + 1e-9).all()
     assert (t <= cells.panels.upper[numbers, 0] + 1e-9).all()
     for place in (0.0, 0.3, 1.0 - 2**-53):
-        points = line.within(numbers, np.full(len(numbers), place))
+        points = line.points_within_cells(numbers, np.full(len(numbers), place))
         assert np.isfinite(points).all()
         assert (line.numbers(points) == numbers).all()
     assert len(line.names) == len(line.values) == line.size
     assert (
         line
-        == LineCells.of(sampler)
-        != LineCells.of(dc.OptimalSampler(FAMILIES[name], epsilon=1.0, discretisation=dc.Cells(500)))
+        == LineCells.of_sampler(sampler)
+        != LineCells.of_sampler(dc.OptimalSampler(FAMILIES[name], epsilon=1.0, discretisation=dc.Cells(500)))
     )
     assert repr(line).startswith(f"LineCells(<{line.size} cells of ")
     assert (line.numbers(line.values[np.isfinite(line.values)]) == np.flatnonzero(np.isfinite(line.values))).all()
@@ -73,7 +73,7 @@ def test_every_client_gets_what_its_empirical_law_and_its_key_say() -> None:
     assert dict(zip(*found.select([0, 1]).to_pydict().values(), strict=True)) == dict(
         zip(*again.select([0, 1]).to_pydict().values(), strict=True)
     )
-    line, key = LineCells.of(sampler), SECRET.run_key(agreement.id, 1, Question(value="x"))
+    line, key = LineCells.of_sampler(sampler), SECRET.run_key(agreement.id, 1, Question(value="x"))
     held: dict[int, Counter[int]] = {}
     for who, x in given.iter_rows():
         held.setdefault(who, Counter())[int(line.numbers([x])[0])] += 1
@@ -91,7 +91,7 @@ def test_every_client_gets_what_its_empirical_law_and_its_key_say() -> None:
 
 def test_many_clients_that_hold_the_same_follow_the_law_of_the_sampler() -> None:
     sampler = dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells(20))
-    line, values = LineCells.of(sampler), [-1.2, -1.2, 0.4, 2.0]
+    line, values = LineCells.of_sampler(sampler), [-1.2, -1.2, 0.4, 2.0]
     given = pl.DataFrame({"who": np.repeat(np.arange(40_000), 4), "x": values * 40_000})
     found = sample(given, client="who", value="x", sampler=sampler, secret=SECRET)
     drawn = np.bincount(line.numbers(found.column("sample").to_pylist()), minlength=line.size)
@@ -122,7 +122,7 @@ def test_refusals(terms: dict[str, Any], message: str) -> None:
 
 def test_values_outside_and_missing_are_refused_or_sent_where_they_are_to_go() -> None:
     sampler = dc.OptimalSampler(INTERVAL, epsilon=30.0, discretisation=dc.Cells(10))
-    line = LineCells.of(sampler)
+    line = LineCells.of_sampler(sampler)
     for bad in (4.1, -5.0, None, float("nan")):
         given = pl.DataFrame({"who": [1, 2], "x": [0.5, bad]})
         with pytest.raises(dc.DiscreetError):
@@ -153,7 +153,7 @@ def test_a_file_is_released_under_an_agreement_in_a_file(tmp_path: Path) -> None
 def test_whoever_releases_lists_on_narrow_cells_is_told_how_little_they_move(cells: int) -> None:
     """What is said holds for the integers really drawn with: no list of 100 values is further from the reference."""
     sampler = dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells(cells))
-    line, rng = LineCells.of(sampler), np.random.default_rng(0)
+    line, rng = LineCells.of_sampler(sampler), np.random.default_rng(0)
     lists = [rng.normal(0.0, 0.1, 100), rng.uniform(-4.0, 4.0, 100), np.full(100, 0.5)]
     laws = [np.bincount(line.numbers(one), minlength=line.size) / 100 for one in lists]
     drawn = sampler.weights_on_atoms(laws) / release.TOTAL
@@ -179,7 +179,7 @@ def test_privacy_of_what_the_engine_draws_on_cells() -> None:
     for kind in (dc.OptimalSampler, dc.MollifierSampler):
         for cells in (9, 200):
             sampler = kind(INTERVAL, epsilon=0.7, discretisation=dc.Cells(cells))
-            line = LineCells.of(sampler)
+            line = LineCells.of_sampler(sampler)
             laws = [np.bincount(line.numbers(one), minlength=line.size) / max(len(one), 1) for one in lists]
             laws[-1] = np.asarray(sampler.reference)  # whoever holds nothing draws from it
             drawn = sampler.weights_on_atoms(laws).tolist()
@@ -192,7 +192,7 @@ def test_a_value_where_the_reference_has_nothing_is_outside() -> None:
     """Two intervals with a gap: no cell is there, and a value is refused as past the ends, or goes to the cell before it."""
     apart = dc.DensityBand(Tabulated([0.0, 1.0, 2.0, 3.0], [1.0, 0.0, 2.0]), lower=0.0, upper=3.0)
     sampler = dc.OptimalSampler(apart, epsilon=1.0, discretisation=dc.Cells(6))
-    line = LineCells.of(sampler)
+    line = LineCells.of_sampler(sampler)
     assert line.are_between_cells(np.array([0.0, 0.99, 1.01, 1.5, 1.99, 2.01, 3.0])).tolist() == [0, 0, 1, 1, 1, 0, 0]
     with pytest.raises(dc.DiscreetError, match=r"records hold 1\.5, which lies in no cell"):
         line.numbers([0.5, 1.5])
@@ -202,5 +202,7 @@ def test_a_value_where_the_reference_has_nothing_is_outside() -> None:
     found = sample(given, client="who", value="x", sampler=sampler, other="nearest")
     assert not line.are_between_cells(np.array(found.column("sample").to_pylist())).any()
     assert (
-        not LineCells.of(dc.OptimalSampler(INTERVAL, epsilon=1.0)).are_between_cells(np.linspace(-4.0, 4.0, 999)).any()
+        not LineCells.of_sampler(dc.OptimalSampler(INTERVAL, epsilon=1.0))
+        .are_between_cells(np.linspace(-4.0, 4.0, 999))
+        .any()
     )

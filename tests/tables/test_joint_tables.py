@@ -18,7 +18,15 @@ from discreet.cli._app import app
 from discreet.errors import BudgetError, NotPrivateWarning
 from discreet.estimation import population
 from discreet.ledger import PopulationLedger
-from discreet.release import BITS, TOTAL, draw_word_rows, laws_and_messages, outcomes, seeded_randomness, weights
+from discreet.release import (
+    BITS,
+    TOTAL,
+    integer_laws_and_messages,
+    outcomes,
+    pseudo_random_word_rows,
+    seeded_randomness,
+    weights,
+)
 from discreet.tables import Request, read_secret, sample, write_secret
 from discreet.tables._drawing import Kernel
 from discreet.tables._parts import client_columns_from_arrow
@@ -65,7 +73,7 @@ def test_draws_are_those_of_the_joint_sampler_with_the_keyed_integers(secret: Pa
     held = [[0, 0, 0, 2], [1], [], [2, 0, 1]] * 50
     job, lists, columns = kernel_and_lists(secret, held, joint)
     numbers = Kernel(job).draw(columns).outcomes
-    words = draw_word_rows(job.key, laws_and_messages(3, columns, 0, len(held))[1])
+    words = pseudo_random_word_rows(job.key, integer_laws_and_messages(3, columns, 0, len(held))[1])
     uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
     some = np.array([bool(each) for each in held])
     laws = np.array([np.bincount(each, minlength=3) / len(each) for each in held if each])

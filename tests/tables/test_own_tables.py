@@ -11,7 +11,7 @@ import pytest
 import discreet as dc
 from discreet import Agreement, DiscreetError, Simplex
 from discreet.ledger import PopulationLedger
-from discreet.release import BITS, draw_word_rows, laws_and_messages
+from discreet.release import BITS, integer_laws_and_messages, pseudo_random_word_rows
 from discreet.tables import Request, read_secret, sample, write_secret
 from discreet.tables._drawing import Kernel
 from discreet.tables._parts import client_columns_from_arrow
@@ -60,8 +60,8 @@ def test_samples_are_those_of_the_integer_weights_and_the_keyed_words(install: I
     )
     columns = client_columns_from_arrow(lists["client"].to_arrow(), lists["outcomes"].to_arrow(), None, weighted=False)
     outcomes = Kernel(job).draw(columns).outcomes
-    messages = laws_and_messages(3, columns, 0, 2)[1]
-    uniform = (draw_word_rows(job.key, messages)[:, 0] >> np.uint64(64 - BITS)).astype(object)
+    messages = integer_laws_and_messages(3, columns, 0, 2)[1]
+    uniform = (pseudo_random_word_rows(job.key, messages)[:, 0] >> np.uint64(64 - BITS)).astype(object)
     for place, p in enumerate([[0.75, 0.25, 0.0], [0.0, 0.0, 1.0]]):
         weights = [int(each) for each in sampler.weights(p)]
         assert all(low <= each <= high for low, each, high in zip(*_bounds(sampler, weights), strict=True))

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import discreet as dc
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet.cli._app import app
 from discreet.errors import DiscreetError
 from discreet.estimation import reported_average, reported_population
@@ -56,7 +56,7 @@ def test_a_table_gives_every_client_the_report_of_its_key_and_data(name: str, co
     rows = _rows(sampler.family.size)
     agreed = dc.Agreement.of(sampler)
     for count in wide((None, "often"), ("often",)):
-        with use_only(code):
+        with force_implementation(code):
             made = sample(rows, client="who", value="what", count=count, sampler=sampler, secret=SECRET)
         assert made.column_names == ["who", "report", "agreement"]
         assert str(made.schema.field("report").type) == "uint64"
@@ -95,7 +95,7 @@ def test_weights_count_by_their_law_in_whole_numbers() -> None:
 def test_counts_that_a_word_cannot_choose_among_are_refused_by_row() -> None:
     rows = pl.DataFrame({"who": [1, 2, 2], "what": [3, 3, 4], "often": [5, 1 << 62, 1]})
     for code in Code:
-        with use_only(code), pytest.raises(DiscreetError, match=r"row \d of the batch: .* more than 2\^62"):
+        with force_implementation(code), pytest.raises(DiscreetError, match=r"row \d of the batch: .* more than 2\^62"):
             sample(rows, client="who", value="what", count="often", sampler=SAMPLERS["affine"])
 
 

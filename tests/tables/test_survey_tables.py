@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
 from discreet.ledger import PopulationLedger
@@ -76,7 +76,7 @@ def expected(frame: pl.DataFrame, agreement: Agreement, *, count: str | None = N
 def test_a_table_has_the_reports_of_its_clients(count: str | None, code: Code) -> None:
     frame = table()
     agreement = Agreement.of(SurveySampler(survey(), epsilon=1.0))
-    with use_only(code):
+    with force_implementation(code):
         found = sample(frame, client="client", agreement=agreement, secret=SECRET, count=count)
     assert found.column_names == ["client", "report", "agreement"]
     assert found.schema.field("report").type == pa.uint64()
@@ -114,7 +114,7 @@ def test_csv_and_frames_have_the_same_reports(tmp_path: Path) -> None:
 def test_listed_clients_without_rows_report_too(code: Code) -> None:
     frame = table(50, 20)
     everybody = [f"c{number}" for number in range(40)]
-    with use_only(code):
+    with force_implementation(code):
         found = sample(frame, client="client", survey=survey(), epsilon=1.0, secret=SECRET, clients=everybody)
     assert sorted(found["client"].to_pylist()) == sorted(everybody)
     agreement = Agreement.of(SurveySampler(survey(), epsilon=1.0))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet._base.numerics import exp_lower
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import _host as host, weights
@@ -125,7 +125,7 @@ def test_small_batches_without_compiled_code_have_the_integers_of_large_ones_wit
     rows, reference = made(300, 3.0, torch.float32, True, 6)
     found = []
     for code in Code:
-        with use_only(code):
+        with force_implementation(code):
             found.append(weights(logits=rows, reference=reference, epsilon=1.0))
             found.append(torch.stack([weights(logits=row, reference=reference, epsilon=1.0) for row in rows]))
     assert all(torch.equal(each, found[0]) for each in found)

@@ -50,9 +50,9 @@ class _NotedName(NamedTuple):
     module: str
     name: str
 
-    def load(self) -> Any:
+    def import_value(self) -> Any:
         """What has this name; its module is imported now."""
-        with imports_that_forks_await():
+        with making_forks_wait_for_imports():
             return getattr(import_module(self.module), self.name)
 
     def value_if_loaded(self) -> Any:
@@ -97,7 +97,7 @@ class _NotedImports(ABC):
         builtins.__import__ = self.usual_import
         _NotedImports.one_body.release()
         noted = {name: value for name, value in list(self._namespace.items()) if isinstance(value, _NotedName)}
-        self._provide_later(noted)
+        self._make_noted_names_usable(noted)
 
     def _note_import(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
@@ -107,7 +107,7 @@ class _NotedImports(ABC):
         return self.usual_import(name, globals, locals, fromlist, level)
 
     @abstractmethod
-    def _provide_later(self, homes: Mapping[str, _NotedName]) -> None:
+    def _make_noted_names_usable(self, homes: Mapping[str, _NotedName]) -> None:
         """Make the noted names usable."""
 
 
@@ -122,7 +122,7 @@ class imports_on_first_use(_NotedImports):  # it reads as a statement
         super().__init__(door)
         self._door, self._extra = door, extra
 
-    def _provide_later(self, homes: Mapping[str, _NotedName]) -> None:
+    def _make_noted_names_usable(self, homes: Mapping[str, _NotedName]) -> None:
         for name in homes:
             del self._door[name]
         _NAMES_BEHIND_DOORS[self._door["__name__"]] = homes
@@ -148,9 +148,9 @@ class imports_on_first_use(_NotedImports):  # it reads as a statement
                 raise AttributeError(f"module {room!r} has no attribute {name!r}")
             try:
                 if home is None:
-                    with imports_that_forks_await():
+                    with making_forks_wait_for_imports():
                         return import_module(f"{room}.{name}")
-                self._door[name] = value = home.load()
+                self._door[name] = value = home.import_value()
                 return value
             except ModuleNotFoundError as missing:
                 if extra is None or _is_own_module(str(missing.name)):
@@ -171,7 +171,7 @@ class placeholders_until_used(_NotedImports):  # it reads as a statement
     attributes, annotations, `isinstance` and `case Name():`. It is neither for constants nor for base classes, `is` and `in`.
     """
 
-    def _provide_later(self, homes: Mapping[str, _NotedName]) -> None:
+    def _make_noted_names_usable(self, homes: Mapping[str, _NotedName]) -> None:
         for name, home in homes.items():
             self._namespace[name] = _Placeholder(home)
 
@@ -191,10 +191,10 @@ class _Placeholder(type):
         super().__init__(home.name, (), {})
 
     def __call__(cls, *args: Any, **keywords: Any) -> Any:
-        return cls._home.load()(*args, **keywords)
+        return cls._home.import_value()(*args, **keywords)
 
     def __getattr__(cls, name: str) -> Any:
-        return getattr(cls._home.load(), name)
+        return getattr(cls._home.import_value(), name)
 
     def __instancecheck__(cls, value: Any) -> bool:
         kind = cls._home.value_if_loaded()
@@ -253,14 +253,14 @@ class _MovedLoader(InspectLoader, Loader):
         return found is not None and found.submodule_search_locations is not None
 
     def get_code(self, fullname: str) -> CodeType | None:
-        loader = self._target_loader()
+        loader = self._loader_of_new_module()
         return None if loader is None else loader.get_code(self._target)
 
     def get_source(self, fullname: str) -> str | None:
-        loader = self._target_loader()
+        loader = self._loader_of_new_module()
         return None if loader is None else loader.get_source(self._target)
 
-    def _target_loader(self) -> InspectLoader | None:
+    def _loader_of_new_module(self) -> InspectLoader | None:
         found = find_spec(self._target)
         return found.loader if found is not None and isinstance(found.loader, InspectLoader) else None
 
@@ -308,10 +308,10 @@ class OldName:
         return getattr(owner if self._of_class else instance, self._new)
 
 
-def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
+def accept_renamed_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
     """A decorator for a function whose keywords have new names: a call with an old one warns, and is made with the new one."""
 
-    def accept_old_keywords(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    def accept_renamed_keywords_in(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
         @wraps(function)
         def call_with_new_keywords(*args: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result:
             for old, new in names.items():
@@ -328,10 +328,10 @@ def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Call
 
         return call_with_new_keywords
 
-    return accept_old_keywords
+    return accept_renamed_keywords_in
 
 
-def old_names(module: str, names: dict[str, str]) -> Callable[[str], Any]:
+def getattr_for_old_names(module: str, names: dict[str, str]) -> Callable[[str], Any]:
     """The `__getattr__` of a module for old names of its functions, before the one that it has already."""
     others = vars(sys.modules[module]).get("__getattr__")
 
@@ -390,7 +390,7 @@ _importing_threads: set[int] = set()
 
 
 @contextmanager
-def imports_that_forks_await() -> Iterator[None]:
+def making_forks_wait_for_imports() -> Iterator[None]:
     """Forks in other threads wait for the end of the imports in the body: a child could neither finish them nor import the same anew."""
     me = get_ident()
     if me in _importing_threads:

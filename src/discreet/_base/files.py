@@ -95,7 +95,7 @@ def check_output_path(
         raise DiscreetError(f"{what} {path} exists already; {fix}")
 
 
-def check_apart(path: str | Path, others: Mapping[str, str | Path | None], *, what: str = "output") -> None:
+def refuse_same_file(path: str | Path, others: Mapping[str, str | Path | None], *, what: str = "output") -> None:
     """Reject a name that leads, by any path or link, to one of the other files: {its role: its path}."""
     for role, other in others.items():
         if other is not None and leads_to_same_file(path, other):
@@ -222,7 +222,7 @@ def refuse_system_without_file_owners(
         )
 
 
-def check_private(
+def refuse_file_open_to_others(
     path: str | Path, status: os.stat_result, *, what: str, after: str = "", error: type[DiscreetError] = DiscreetError
 ) -> None:
     """Reject a file that others than its owner may read or write, with the command that fixes it. `after`: a further instruction."""
@@ -234,7 +234,7 @@ def check_private(
         )
 
 
-def read_private(
+def read_private_file(
     path: str | Path,
     *,
     what: str,
@@ -270,7 +270,7 @@ def read_private(
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise DiscreetError(f"{what} {path} is not a plain file; {fix}")
-            check_private(path, status, what=what, after=after)
+            refuse_file_open_to_others(path, status, what=what, after=after)
             if check is not None:
                 check(status)
             if own and status.st_uid != os.geteuid():

@@ -57,7 +57,7 @@ def carries_labels(values: Any) -> bool:
     return names is not None and not _is_default_index(names)
 
 
-def plain_column(column: Any) -> Any:
+def unbox_arrow_column(column: Any) -> Any:
     """A pyarrow column, whose values are boxed, as a list of plain values; other columns unchanged.
 
     It is validated in full first: its offsets and indices come from outside, and could point anywhere in this process.
@@ -81,13 +81,15 @@ def is_frame(values: Any) -> bool:
     )
 
 
-def in_outcome_order(values: Any, size: int, places: Places, name: str, missing: float = 0.0) -> Any:
+def values_in_outcome_order(values: Any, size: int, places: Places, name: str, missing: float = 0.0) -> Any:
     """Labelled values as an array (..., size) in the order of the outcomes; values without labels unchanged."""
     if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (numbers.Number, np.generic, str)):
         if not any(carries_labels(one) for one in values):
             return values
         return _stack_arrays(
-            [in_outcome_order(one, size, places, f"{name}[{i}]", missing) for i, one in enumerate(values)], 0, name
+            [values_in_outcome_order(one, size, places, f"{name}[{i}]", missing) for i, one in enumerate(values)],
+            0,
+            name,
         )
     found = labelled_values(values, name)
     if found is None:
@@ -119,7 +121,7 @@ def align_laws(p: Any, q: Any) -> tuple[Any, Any]:
     def places_of_labels(labels: Sequence[Any]) -> NDArray[np.int64]:
         return np.array([index[label] for label in labels], dtype=np.int64)
 
-    return in_outcome_order(p, len(index), places_of_labels, "p"), in_outcome_order(
+    return values_in_outcome_order(p, len(index), places_of_labels, "p"), values_in_outcome_order(
         q, len(index), places_of_labels, "q"
     )
 

@@ -7,8 +7,8 @@ about 2^-62), never privacy.
 A box itself consists of floats, and its integers depend on their last bits. `exp_nearest` and `expm1_nearest` are the floats nearest to the
 true values, which a machine's own library need not return. So every machine, and a browser, has the same box.
 
-Spent budgets are rounded up: `product_up` and `sum_up` are the least floats that are not below the exact product or sum. A hundred times 0.1
-is more than 10, because the float 0.1 is more than a tenth.
+Spent budgets are rounded up: `product_rounded_up` and `sum_rounded_up` are the least floats that are not below the exact product or sum. A
+hundred times 0.1 is more than 10, because the float 0.1 is more than a tenth.
 """
 
 import decimal
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base import old_names
+from discreet._base import getattr_for_old_names
 from discreet.errors import DiscreetError, check_rational
 
 __all__ = [
@@ -30,12 +30,12 @@ __all__ = [
     "exp_nearest",
     "exp_upper",
     "expm1_nearest",
-    "float_up",
+    "float_rounded_up",
     "floor_product",
     "log_bracket",
-    "product_up",
+    "product_rounded_up",
     "stated_decimal",
-    "sum_up",
+    "sum_rounded_up",
 ]
 
 # Independent of the caller's decimal context, without traps.
@@ -211,7 +211,7 @@ def log_bracket(ratio: Fraction) -> tuple[Fraction, Fraction]:
         return Fraction(low.next_minus() if low else low), Fraction(high.next_plus())
 
 
-def product_up(factor: float, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def product_rounded_up(factor: float, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """The least floats that are at least factor * count, for |count| < 2^26 and 0 < factor < 1e300.
 
     The factor is cut into two halves of 26 bits (Veltkamp), whose products with a count are exact. Their sum is rounded, and the rounding
@@ -222,10 +222,10 @@ def product_up(factor: float, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.where(many == 0.0, 0.0, np.nextafter(factor * many, np.inf))
     cut = 134217729.0 * factor
     upper = cut - (cut - factor)
-    return sum_up(upper * many, (factor - upper) * many)
+    return sum_rounded_up(upper * many, (factor - upper) * many)
 
 
-def sum_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+def sum_rounded_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     """The least floats that are at least first + second (Knuth's sum gives the exact rounding error)."""
     total = first + second
     part = total - first
@@ -233,10 +233,18 @@ def sum_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[n
     return np.where(left > 0.0, np.nextafter(total, np.inf), total)
 
 
-def float_up(exact: Fraction) -> float:
+def float_rounded_up(exact: Fraction) -> float:
     """The least float that is at least this number."""
     nearest = float(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
-__getattr__ = old_names(__name__, {"stated": "stated_decimal"})
+__getattr__ = getattr_for_old_names(
+    __name__,
+    {
+        "stated": "stated_decimal",
+        "float_up": "float_rounded_up",
+        "product_up": "product_rounded_up",
+        "sum_up": "sum_rounded_up",
+    },
+)

@@ -64,13 +64,13 @@ class Panels:
     def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> "Panels":
         return Panels(self.lower[which], self.upper[which])
 
-    def nodes(self, order: int) -> tuple[Floats, Floats]:
+    def nodes_and_weights(self, order: int) -> tuple[Floats, Floats]:
         """Gauss-Legendre nodes (n, order^dim, dim) and weights (n, order^dim) of every panel."""
         places, weights = tensor_rule(order, self.dim)
         width = self.upper - self.lower
         return self.lower[:, None, :] + width[:, None, :] * places, np.prod(width, axis=1)[:, None] * weights
 
-    def split(self, ways: int) -> "Panels":
+    def split_every_panel(self, ways: int) -> "Panels":
         """Every panel cut into `ways` equal parts along each axis: ways^dim panels for each, in consecutive rows."""
         steps = np.stack(np.meshgrid(*[np.arange(ways)] * self.dim, indexing="ij"), axis=-1).reshape(-1, self.dim)
         width = (self.upper - self.lower) / ways
@@ -78,7 +78,7 @@ class Panels:
         upper = np.where(steps == ways - 1, self.upper[:, None, :], lower + width[:, None, :])
         return Panels(lower.reshape(-1, self.dim), upper.reshape(-1, self.dim))
 
-    def halve(self, axis: NDArray[np.intp]) -> "Panels":
+    def halve_every_panel(self, axis: NDArray[np.intp]) -> "Panels":
         """Every panel cut in two along its own axis: 2n panels, the lower halves first."""
         rows = np.arange(len(self))
         middle = 0.5 * (self.lower[rows, axis] + self.upper[rows, axis])
@@ -86,7 +86,7 @@ class Panels:
         low_upper[rows, axis], high_lower[rows, axis] = middle, middle
         return Panels(np.vstack([self.lower, high_lower]), np.vstack([low_upper, self.upper]))
 
-    def cut(self, axis: int, places: Floats) -> "Panels":
+    def cut_at_places(self, axis: int, places: Floats) -> "Panels":
         """Panels cut in two wherever one of the places lies inside them along the axis."""
         panels = self
         for place in places:
@@ -97,12 +97,12 @@ class Panels:
         return panels
 
     @property
-    def divisible(self) -> NDArray[np.bool_]:
+    def wide_enough_to_split(self) -> NDArray[np.bool_]:
         """(n,) whether a panel is wide enough to be split: well above rounding, relative to the extent of all panels."""
-        return np.asarray(np.all(self.upper - self.lower > self.narrowest, axis=1))
+        return np.asarray(np.all(self.upper - self.lower > self.least_divisible_sides, axis=1))
 
     @property
-    def narrowest(self) -> Floats:
+    def least_divisible_sides(self) -> Floats:
         """(dim,) the side lengths below which a panel is within rounding, relative to the extent of all panels."""
         return np.asarray(_NARROWEST * (self.upper.max(axis=0) - self.lower.min(axis=0)))
 
@@ -110,8 +110,8 @@ class Panels:
         """These panels and then the others."""
         return Panels(np.vstack([self.lower, other.lower]), np.vstack([self.upper, other.upper]))
 
-    def errors(self, values: Floats, order: int, fast: float = _FAST) -> Floats:
-        """(..., n) estimated errors of the integrals of functions with values (..., n, order^dim) at `nodes(order)`."""
+    def integral_errors(self, values: Floats, order: int, fast: float = _FAST) -> Floats:
+        """(..., n) estimated errors of the integrals of functions with values (..., n, order^dim) at `nodes_and_weights(order)`."""
         flat = integral_errors_on_unit_cube(values.reshape(-1, values.shape[-1]), order, self.dim, fast)
         return np.asarray(self.volume * flat.reshape(values.shape[:-1]))
 
@@ -217,10 +217,10 @@ def integrals_by_panel(
     order, most = ORDER[panels.dim], max(2 * len(panels), 1 << 12)
 
     def integrals_and_errors_of_panels(some: Panels) -> tuple[Floats, Floats]:
-        t, weights = some.nodes(order)
+        t, weights = some.nodes_and_weights(order)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # then the integral is infinite or NaN
             values = element(t)
-            errors = some.errors(values, order, fast)
+            errors = some.integral_errors(values, order, fast)
             if ends:
                 width = some.upper - some.lower
                 inside = np.stack([some.lower + _INSIDE * width, some.upper - _INSIDE * width], axis=1)
@@ -238,10 +238,10 @@ def integrals_by_panel(
             total, error = float(integrals.sum()), float(errors.sum())
         if error <= tolerance * total or len(panels) > most or not np.isfinite(total):
             return panels, owner, integrals, errors
-        bad = panels_to_refine(errors, 0.5 * tolerance * total) & panels.divisible
+        bad = panels_to_refine(errors, 0.5 * tolerance * total) & panels.wide_enough_to_split
         if not bad.any():
             return panels, owner, integrals, errors
-        new = panels[bad].split(2)
+        new = panels[bad].split_every_panel(2)
         fresh = integrals_and_errors_of_panels(new)
         owner = np.concatenate([owner[~bad], np.repeat(owner[bad], len(new) // int(bad.sum()))])
         panels = panels[~bad].concat(new)

@@ -71,7 +71,7 @@ def json_number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def notebook_table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
+def html_table_for_notebook(title: str, rows: Iterable[tuple[str, Any]]) -> str:
     """A title and rows of a name and a value as HTML for a notebook."""
     cells = "".join(
         f'<tr><td style="text-align:left">{_escape_html(name)}</td><td style="text-align:left">{_escape_html(value)}</td></tr>'

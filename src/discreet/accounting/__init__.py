@@ -1,6 +1,6 @@
 """The total privacy loss of many releases: profile of a box, exact composition, odometer, Renyi curve, splitting and shuffling."""
 
-from discreet._base import imports_on_first_use, old_names
+from discreet._base import getattr_for_old_names, imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet.accounting._composition import (
@@ -32,4 +32,4 @@ __all__ = [
     "shuffled_epsilon",
 ]
 
-__getattr__ = old_names(__name__, {"shared": "equal_share"})
+__getattr__ = getattr_for_old_names(__name__, {"shared": "equal_share"})

@@ -69,7 +69,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
 from discreet._base import OldName
-from discreet._base.numerics import float_up, product_up, sum_up
+from discreet._base.numerics import float_rounded_up, product_rounded_up, sum_rounded_up
 from discreet._base.showing import with_short_repr
 from discreet.accounting._profile import ROUNDED_UP, BoxProfile, refuse_unless_profile
 from discreet.errors import NON_NEGATIVE, OPEN_UNIT, PROBABILITY, DiscreetError, Range, check_count
@@ -153,7 +153,7 @@ def _increase_by_rounding_error(masses: NDArray[np.float64], terms: int) -> NDAr
 def loss_of_two_releases(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
     """The loss of two releases together."""
     first, second = _coarsen_loss(first, MOST_LOSSES), _coarsen_loss(second, MOST_LOSSES)
-    values = sum_up(first.values[:, None], second.values).ravel()
+    values = sum_rounded_up(first.values[:, None], second.values).ravel()
     masses = _increase_by_rounding_error(np.multiply.outer(first.masses, second.masses).ravel(), 1)
     order = np.argsort(values, kind="stable")
     attained = first.attained and second.attained
@@ -246,7 +246,7 @@ class GaussianLoss:
 
 def gaussian_loss_from_squares(squares: Fraction) -> GaussianLoss:
     """The loss of releases whose nu have squares with this sum."""
-    nu = math.sqrt(float_up(squares))
+    nu = math.sqrt(float_rounded_up(squares))
     while Fraction(nu) ** 2 < squares:
         nu = math.nextafter(nu, math.inf)
     if not 0.0 < nu < math.inf:
@@ -259,13 +259,13 @@ def gaussian_loss_on_grid(loss: GaussianLoss) -> PrivacyLoss:
     nu, sides = Fraction(loss.nu), MOST_LOSSES // 2
     places = [Fraction(step * _REACH, sides) for step in range(1 - sides, sides + 1)]
     below = [normal_cdf(place) for place in places]
-    values = [float_up(nu * nu / 2 + nu * place) for place in places]
+    values = [float_rounded_up(nu * nu / 2 + nu * place) for place in places]
     masses = [below[0][1], *(high[1] - low[0] for low, high in itertools.pairwise(below))]
     return PrivacyLoss(
         np.array(values),
-        np.array([float_up(mass) for mass in masses]),
+        np.array([float_rounded_up(mass) for mass in masses]),
         attained=False,
-        certain=float_up(1 - below[-1][0]),
+        certain=float_rounded_up(1 - below[-1][0]),
     )
 
 
@@ -276,17 +276,17 @@ def loss_of_broken_line(notion: Functional) -> PrivacyLoss:
     for (left, high), (right, low) in itertools.pairwise(corners):
         if high > low:
             values.append(_log_rounded_up((high - low) / (right - left)))
-            masses.append(float_up(high - low))
+            masses.append(float_rounded_up(high - low))
     order = np.argsort(values, kind="stable")
     found = np.array(values)[order], np.array(masses)[order]
     if not values:  # f = 0: releases are always distinguished
         found = np.zeros(1), np.zeros(1)
-    return PrivacyLoss(*found, attained=False, certain=float_up(1 - corners[0][1]))
+    return PrivacyLoss(*found, attained=False, certain=float_rounded_up(1 - corners[0][1]))
 
 
 def _log_rounded_up(ratio: Fraction) -> float:
     """An upper bound of log(ratio), for positive ratios in the range of floats."""
-    value = math.log(float_up(ratio))
+    value = math.log(float_rounded_up(ratio))
     return value + 4.0 * math.ulp(max(abs(value), 1.0))
 
 
@@ -379,7 +379,7 @@ def _loss_of_box_releases(profile: BoxProfile, count: int) -> PrivacyLoss:
         left >>= 1
         if left:
             square = convolve_rounding_up(square, square)
-    return PrivacyLoss(product_up(profile.epsilon, np.arange(-count, count + 1)), masses, profile.attained)
+    return PrivacyLoss(product_rounded_up(profile.epsilon, np.arange(-count, count + 1)), masses, profile.attained)
 
 
 _ORDER = Range(1.0, math.inf)
@@ -442,7 +442,7 @@ def epsilon_from_renyi(profile: BoxProfile, *, samples: int, delta: float) -> fl
         return math.fsum(parts) + 1e-14 * sum(map(abs, parts))  # plus a bound on the rounding error
 
     found = scipy.optimize.minimize_scalar(epsilon_at_order, bounds=(-12.0, 12.0), method="bounded")
-    return max(0.0, min(float(found.fun), float_up(samples * Fraction(profile.epsilon))))
+    return max(0.0, min(float(found.fun), float_rounded_up(samples * Fraction(profile.epsilon))))
 
 
 _ORDERS: tuple[float, ...] = tuple(1.0 + 2.0 ** (step / 2.0) for step in range(-8, 17))
@@ -482,7 +482,9 @@ class Odometer:
     @property
     def pure(self) -> float:
         """The sum of the epsilons, rounded up: never exceeded."""
-        return float_up(sum((Fraction(profile.epsilon) * count for profile, count in self.releases), Fraction(0)))
+        return float_rounded_up(
+            sum((Fraction(profile.epsilon) * count for profile, count in self.releases), Fraction(0))
+        )
 
     @property
     def epsilon(self) -> float:

@@ -45,7 +45,7 @@ from discreet.agreement._family_terms import (
 from discreet.domain import (
     VERSION,
     Domain,
-    canonical,
+    canonical_json,
     check_version,
     read_day,
     read_json_number,
@@ -392,13 +392,13 @@ class Agreement:
     @cached_property
     def canonical(self) -> str:
         """The canonical JSON text, from which the id is computed."""
-        return canonical(self.document, self.version)
+        return canonical_json(self.document, self.version)
 
     @cached_property
     def text(self) -> str:
         """The text of a file: the canonical form with labels and weights listed, if they are known and few enough."""
         own = {} if self.reference is None else {"reference": self.reference.full_terms}
-        return canonical({**self.document, "family": self.family.full_terms, **own}, self.version)
+        return canonical_json({**self.document, "family": self.family.full_terms, **own}, self.version)
 
     @cached_property
     def id(self) -> str:

@@ -42,7 +42,7 @@ from discreet.families import (
     GaussianMixtures,
     LaplaceMixtures,
     Tabulated,
-    read_stated_any_client,
+    read_stated_any_client_flag,
 )
 from discreet.mechanisms import (
     AnyFamily,
@@ -216,7 +216,7 @@ def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Con
         return ContinuousTerms(kind, dim, atoms, radius, scale, box, version=version)
     lower = NON_NEGATIVE.check("family.lower", fields.get("lower"))
     upper = POSITIVE.check("family.upper", fields.get("upper"))
-    everybody = read_stated_any_client(fields.get("everybody"), lower)
+    everybody = read_stated_any_client_flag(fields.get("everybody"), lower)
     stated = check_digest("family.density", fields.get("density"))
     table = read_density_table(fields.get("table"), "family.table")
     if table is not None:

@@ -30,13 +30,13 @@ from discreet.domain import (
     Digested,
     Domain,
     Labels,
-    canonical,
+    canonical_json,
     check_digest,
     digest,
-    from_terms,
+    domain_from_terms,
 )
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
-from discreet.families import Band, FiniteFamily, Simplex, read_stated_any_client
+from discreet.families import Band, FiniteFamily, Simplex, read_stated_any_client_flag
 
 with placeholders_until_used(globals()):
     from discreet.survey import SurveyColumns, read_columns
@@ -93,7 +93,7 @@ class AgreementTerms:
         )
 
     def __hash__(self) -> int:
-        return hash(canonical(self.document, self.version))
+        return hash(canonical_json(self.document, self.version))
 
 
 class AnyFamilyTerms(AgreementTerms, ABC):
@@ -364,7 +364,7 @@ def _require_relative_weights(weights: NDArray[np.float64], where: Any) -> NDArr
 
 def read_family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyTerms:
     """The terms that a document of that version states, with the fields of its kind; an error names the first one that is wrong."""
-    domain = from_terms(fields, "family", version)
+    domain = domain_from_terms(fields, "family", version)
     if fields["kind"] == "simplex":
         return FamilyTerms("simplex", domain, version=version)
     weights = fields.get("weights")
@@ -376,7 +376,7 @@ def read_family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyT
         raise DiscreetError(f"family.lower = {lower:g}, family.upper = {upper:g}; a band needs lower < 1 < upper")
     if weights is None:
         raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
-    everybody = read_stated_any_client(fields.get("everybody"), lower)
+    everybody = read_stated_any_client_flag(fields.get("everybody"), lower)
     listed = _read_listed_weights(fields.get("reference"), domain.size)
     return FamilyTerms("band", domain, lower, upper, weights, everybody, listed, version)._with_checked_weights()
 

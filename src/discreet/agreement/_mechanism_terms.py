@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from discreet.agreement._family_terms import AgreementTerms
-from discreet.domain import canonical, check_digest, digest, read_day
+from discreet.domain import canonical_json, check_digest, digest, read_day
 from discreet.errors import DiscreetError, check_choice, check_count
 from discreet.families import FiniteFamily
 from discreet.mechanisms import (
@@ -187,7 +187,7 @@ def box_digest(sampler: OwnSampler) -> str:
 def _parameters_as_json(parameters: dict[str, Any]) -> Any:
     """The parameters as every reader of the agreement gets them."""
     try:
-        return json.loads(canonical(parameters))
+        return json.loads(canonical_json(parameters))
     except (TypeError, AttributeError):
         raise DiscreetError(
             f"own.parameters = {parameters!r} are not JSON values; return numbers, texts, lists and dicts from `parameters`"

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
-from discreet._base.files import check_apart
+from discreet._base.files import refuse_same_file
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, weights_path
 from discreet.cli._options import (
@@ -308,7 +308,7 @@ def export_collected_samples(
     """
     with closing(open_store(store, create=False, seal=seal)) as opened:
         if write_agreement is not None:
-            check_apart(output, {"agreement": write_agreement, "weights": weights_path(write_agreement)})
+            refuse_same_file(output, {"agreement": write_agreement, "weights": weights_path(write_agreement)})
             agreed = choose_agreement(opened.agreements(), agreement).agreement
             agreed.check_file(write_agreement)
         made = export_samples(opened, output, agreement=agreement, round=round_number, replace=force)

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet import plots
-from discreet._base.files import check_apart, check_output_path
+from discreet._base.files import check_output_path, refuse_same_file
 from discreet._base.showing import json_number, pluralise
 from discreet.agreement import Agreement, ContinuousTerms, purpose_with_sources
 from discreet.cli._options import (
@@ -182,7 +182,7 @@ def design_sampler(
     check_output_path(output, what="agreement")
     if plot is not None:
         check_picture_path(plot)
-        check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
+        refuse_same_file(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
     coding = Coding(required_domain_from_options(domain, domain_size, bounds, cells), other, nulls)
     columns = Columns(client=client, value=value, count=count, weight=weight)
     with showing_stage_progress(quiet=quiet) as stages:
@@ -323,7 +323,7 @@ class SampleFiles:
         if self.spread_agreement is not None and self.spread is None:
             raise DiscreetError("--spread-agreement is that of --spread FILE; give both")
         for read in (*self.samples, *map(str, self.agreements), self.spread):
-            check_apart(output, {"samples": read}, what="agreement")
+            refuse_same_file(output, {"samples": read}, what="agreement")
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet._base.files import check_private, error_reason, read_lines
+from discreet._base.files import error_reason, read_lines, refuse_file_open_to_others
 from discreet._base.showing import pluralise
 from discreet.cli._options import (
     AgreedDomainFile,
@@ -299,7 +299,7 @@ def _sending_summary_lines(sent: "Sent", to: str) -> list[str]:
 def _read_gateway_token(path: Path) -> str:
     """The token in a file that only its owner may read."""
     try:
-        check_private(path, os.stat(path), what="--gateway-token-file")
+        refuse_file_open_to_others(path, os.stat(path), what="--gateway-token-file")
     except (OSError, ValueError) as error:
         if isinstance(error, DiscreetError):
             raise

@@ -20,7 +20,7 @@ import numpy as np
 import typer
 
 from discreet._base import placeholders_until_used
-from discreet._base.files import check_apart, read_lines
+from discreet._base.files import read_lines, refuse_same_file
 from discreet.agreement import Agreement
 from discreet.domain import Domain, Labels, Numbers
 from discreet.errors import DiscreetError, check_count
@@ -213,7 +213,7 @@ class EstimateOptions:
             from discreet.plots import check_picture_path  # loaded if a picture is drawn
 
             check_picture_path(self.plot)
-            check_apart(self.plot, read, what="picture")
+            refuse_same_file(self.plot, read, what="picture")
 
     def save_picture(self, draw: Callable[[Any], Any]) -> None:
         """Draw with the functions of `discreet.plots`, where a picture was asked for."""

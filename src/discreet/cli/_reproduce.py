@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from discreet import plots
-from discreet._base.files import check_apart
+from discreet._base.files import refuse_same_file
 from discreet.cli._audit import load_callable
 from discreet.cli._options import (
     Bounds,
@@ -327,7 +327,7 @@ def run_comparison(options: ComparisonOptions, *, json: bool) -> None:
     domain = required_domain_from_options(options.domain, options.outcomes, options.bounds, options.cells)
     for path in (options.csv, options.latex, options.pgf, options.plot):
         if path is not None:
-            check_apart(path, {"list of outcomes": options.domain, "records": options.data}, what="output")
+            refuse_same_file(path, {"list of outcomes": options.domain, "records": options.data}, what="output")
     found = compare(
         family_from_options(domain, options.lower or None, options.upper),
         _read_or_draw_clients(options, domain),

@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._base.files import NEW_FILE, error_reason, read_private, sync_folder
+from discreet._base.files import NEW_FILE, error_reason, read_private_file, sync_folder
 from discreet._base.labelled import LawLike
 from discreet.agreement import Agreement
 from discreet.client import _collector as collector, _protocol as protocol
@@ -140,7 +140,7 @@ def _write_temporary_secret(path: Path) -> bytes:
 
 def _read_identity_secret(path: Path) -> bytes:
     fix = "give the path of the device's own file, or restore it from a copy: identity="
-    content = read_private(path, what="identity", most=_LARGEST_FILE, fix=fix, own=True)
+    content = read_private_file(path, what="identity", most=_LARGEST_FILE, fix=fix, own=True)
     try:
         return parse_secret(content, path)
     except DiscreetError:

@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 
 from discreet._base.labelled import LabelledValues, is_frame, labelled_values
 from discreet.agreement import Agreement
-from discreet.domain import CellDomain, Domain, Numbers, list_records, numbers_or_nan, whole_floats_as_integers
+from discreet.domain import (
+    CellDomain,
+    Domain,
+    Numbers,
+    list_records,
+    records_as_floats_or_nan,
+    whole_floats_as_integers,
+)
 from discreet.errors import DiscreetError
 from discreet.families import SUM_TOLERANCE, ContinuousFamily, as_floats, refuse_bad_entries, renormalise_laws
 from discreet.mechanisms import AnyFamily, OwnSampler, ReportSampler, Sampler
@@ -185,8 +192,8 @@ def _rows_as_mappings(rows: Any) -> list[Mapping[str, Any]]:
 def _records_as_points(records: list[Any], dim: int) -> Floats:
     """Records as points (n, dim), NaN for invalid ones."""
     if dim == 1:
-        return numbers_or_nan([each[0] if np.shape(each) == (1,) else each for each in records])[:, None]
-    rows = [numbers_or_nan(each) if np.shape(each) == (dim,) else np.full(dim, np.nan) for each in records]
+        return records_as_floats_or_nan([each[0] if np.shape(each) == (1,) else each for each in records])[:, None]
+    rows = [records_as_floats_or_nan(each) if np.shape(each) == (dim,) else np.full(dim, np.nan) for each in records]
     return np.array(rows).reshape(-1, dim)
 
 
@@ -233,7 +240,7 @@ def _outcome_numbers_of_records(domain: Domain, records: list[Any]) -> NDArray[n
     """The outcome of every record, -1 for none; a number past the end of an interval has the outcome at that end."""
     if not isinstance(domain, CellDomain):
         return domain.find_numbers(whole_floats_as_integers(records) if isinstance(domain, Numbers) else records)
-    return domain.find_cells(np.clip(numbers_or_nan(records), domain.edges[0], domain.edges[-1]))
+    return domain.find_cells(np.clip(records_as_floats_or_nan(records), domain.edges[0], domain.edges[-1]))
 
 
 def _draw_with_reference_fallback(

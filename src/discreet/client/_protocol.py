@@ -47,8 +47,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from discreet._base.files import atomic_write, read_private
-from discreet.domain import canonical
+from discreet._base.files import atomic_write, read_private_file
+from discreet.domain import canonical_json
 from discreet.errors import DiscreetError, check_flag, need_extra
 
 AGREEMENT = "/agreement"  # the newest, or ?agreement=ID: its text, as in a file
@@ -190,7 +190,7 @@ class CollectionStatement:
             "follows": self.follows,
             "addresses": list(self.addresses),
         }
-        return _STATEMENT + canonical(terms).encode()
+        return _STATEMENT + canonical_json(terms).encode()
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ def write_collector_key(path: str | Path) -> None:
 
 def read_collector_key(path: str | Path) -> CollectorKey:
     """The key in a file; an error if anyone but its owner may read it."""
-    found = _KEY_LINE.match(read_private(path, what="collector key", most=1024, fix=_KEY_FIX))
+    found = _KEY_LINE.match(read_private_file(path, what="collector key", most=1024, fix=_KEY_FIX))
     if found is None:
         raise DiscreetError(f"{path} does not hold a collector's key; {_KEY_FIX}")
     return CollectorKey(bytes.fromhex(found[1].decode()))

@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.files import atomic_write, read_private
+from discreet._base.files import atomic_write, read_private_file
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.audit import MOST_DRAWS
 from discreet.client import MOST_NAME
@@ -220,7 +220,7 @@ def read_seal_file(path: str | Path | None) -> Seal:
         path = os.environ.get(SEAL_VARIABLE)
     if path is None or (isinstance(path, str) and not path):
         return Seal()
-    found = _LINE.match(read_private(path, what="seal", most=1024, fix=_FIX))
+    found = _LINE.match(read_private_file(path, what="seal", most=1024, fix=_FIX))
     if found is None:
         raise DiscreetError(f"{path} does not hold the key of a seal; {_FIX}")
     return Seal(bytes.fromhex(found[1].decode()))

@@ -51,12 +51,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet._base.files import atomic_folder, atomic_write, error_reason, read_private
+from discreet._base.files import atomic_folder, atomic_write, error_reason, read_private_file
 from discreet.agreement import Agreement, ContinuousTerms, RowTerms
 from discreet.client import normalise_addresses
 from discreet.collect._counting import NAME_PATTERN, NAME_RULE, token_digest
 from discreet.collect._store import Store, choose_agreement, refuse_shared_tokens
-from discreet.domain import Domain, canonical, refuse_repeated_fields
+from discreet.domain import Domain, canonical_json, refuse_repeated_fields
 from discreet.errors import DiscreetError, check_count, check_texts, need_extra, visible
 
 LIVE, TAKE_PART = "/", "/take-part"
@@ -238,7 +238,7 @@ class Questions:
     @cached_property
     def text(self) -> str:
         """The questions as they are stored and sent: fields in order, no spaces."""
-        return canonical(self.document)
+        return canonical_json(self.document)
 
     @cached_property
     def digest(self) -> str:
@@ -383,7 +383,7 @@ def write_tokens(path: str | Path, number: int) -> None:
 
 def read_tokens(path: str | Path) -> list[str]:
     """The tokens in a file, one on each line; an error if others may read it, or if a token is short enough to guess."""
-    content = read_private(path, what="file of tokens", most=_LARGEST_TOKENS, fix="make one with: discreet enrol")
+    content = read_private_file(path, what="file of tokens", most=_LARGEST_TOKENS, fix="make one with: discreet enrol")
     try:
         lines = content.decode("ascii").split()
     except UnicodeDecodeError:

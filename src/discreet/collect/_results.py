@@ -35,7 +35,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet._base.files import atomic_folder, check_apart, check_output_path
+from discreet._base.files import atomic_folder, check_output_path, refuse_same_file
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement
 from discreet.collect._counting import reports_from_signed_integers
@@ -334,7 +334,7 @@ def export(
         raise DiscreetError("an export appears whole or not at all; name a file")
     where = getattr(store, "path", None)
     beside = {} if where is None else {"store's log": f"{where}-wal", "store's index": f"{where}-shm"}
-    check_apart(output, {"store": where, **beside})
+    refuse_same_file(output, {"store": where, **beside})
     check_output_path(output, replace=replace, fix=REPLACE_HINT)
     counts = store.outcome_counts(agreed.id, number)
     samples = count_samples(sampler_of_agreement(agreed), counts)
@@ -484,7 +484,7 @@ def publish(
             f"agreement {agreed.id[:12]} is still collected, and a result that is published must not change; close it first: discreet close"
         )
     where = getattr(store, "path", None)
-    check_apart(folder, {"store": where})
+    refuse_same_file(folder, {"store": where})
     if os.path.lexists(folder):
         raise DiscreetError(f"folder = {str(folder)!r} exists; name a new one")
     sampler = sampler_of_agreement(agreed)

@@ -76,7 +76,7 @@ from discreet.families import (
     FiniteFamily,
     Simplex,
     Tabulated,
-    vertices,
+    band_vertices,
 )
 from discreet.mechanisms import Cells, OptimalSampler
 from discreet.privacy import check_epsilon
@@ -447,7 +447,7 @@ class DesignRequest:
                     "for it; give laws (n, k)"
                 )
             mu = np.broadcast_to(family.reference, family.size)
-            clients = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
+            clients = np.unique(band_vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
         laws = as_example_clients(clients, None, family.size).dense_laws()
         self._refuse_infinite_divergence(bool((laws == 0.0).any()))
         found = minimax_floor(laws, self.f, self.solver_epsilon)

@@ -47,9 +47,9 @@ from discreet.families import (
     GaussianMixtures,
     LaplaceMixtures,
     Simplex,
+    band_vertices,
     check_family,
     vertex_of_uniform_band,
-    vertices,
 )
 from discreet.mechanisms import (
     SAMPLES_ARE,
@@ -256,7 +256,7 @@ def _minimax_risk_bracket_under_notion(family: Family, notion: Privacy, f: FDive
     if math.isinf(own):
         return Risk(own, False, True, 0.0)
     mu = np.broadcast_to(family.reference, family.size)
-    laws = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
+    laws = np.unique(band_vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
     lower, upper = minimax_bracket_under_notion(laws, notion, sampler.epsilon, f, min(own, formula))
     upper = min(upper, own, formula)
     return Risk(upper, False, upper == own, min(lower, upper))

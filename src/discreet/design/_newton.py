@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.kernels import compiled_alone
+from discreet._base.kernels import should_use_compiled_code_reproducibly
 from discreet.design._floors import ExampleClients, Floats, Integers
-from discreet.divergences import ConvexCurve, Edge, FDivergence, curve_of_divergence, hockey_stick_gamma
+from discreet.divergences import ConvexCurve, FDivergence, HockeyStickCurve, curve_of_divergence, hockey_stick_gamma
 
 Booleans = NDArray[np.bool_]
 
@@ -149,7 +149,7 @@ class SmoothCost:
         """(slope, intercept) of a line below f for each entry, with intercept `level` where a distribution between the bounds allows it."""
         at_floor, at_ceiling = (self.curve.tangent_intercept(self.p / bound) for bound in (floor, ceiling))
         intercept = np.clip(level, at_floor, at_ceiling)
-        return self.curve.line_below(intercept, self.p / q)
+        return self.curve.steepest_line_below(intercept, self.p / q)
 
 
 class HingeCost:
@@ -398,7 +398,7 @@ def _add_squares(
     cross += sum_j (rest_j + rank_j alpha_j b_j) 1_j.
     """
     counts = np.diff(np.append(starts, outcome.size))
-    if compiled_alone(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
+    if should_use_compiled_code_reproducibly(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
         from discreet.design._compiled import add_squares
 
         # unsigned, so that no index is tested for being negative
@@ -431,7 +431,7 @@ class Objective:
         gamma = hockey_stick_gamma(f)
         if gamma is None:
             return cls(f, curve_of_divergence(f), None, 0.0)
-        return cls(f, Edge(gamma), gamma, -max(1.0 - gamma, 0.0))
+        return cls(f, HockeyStickCurve(gamma), gamma, -max(1.0 - gamma, 0.0))
 
     @property
     def slope_at_one(self) -> float:

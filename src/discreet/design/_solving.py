@@ -136,7 +136,7 @@ def _certificates_of_cut_solution(
             solution.intercept[entries],
             np.clip(level, curve.tangent_intercept(p / floor), curve.tangent_intercept(p / (ratio * floor))),
         )
-        found = [(one, *curve.line_below(one, p / q)) for one in wanted]
+        found = [(one, *curve.steepest_line_below(one, p / q)) for one in wanted]
     proofs = []
     for asked, slope, intercept in found:
         if np.isfinite(slope).all() and np.isfinite(intercept).all():
@@ -168,7 +168,7 @@ def floor_bracket_of_optimal_sampler(
     objective, ratio = Objective.of_divergence(f), math.exp(epsilon)
     floor = np.full(examples.size, 1.0 / (ratio + examples.size - 1))
     at_one = np.full(examples.mass.size, -objective.curve.slope_at_one)
-    lines = objective.curve.line_below(at_one, np.ones(examples.mass.size))
+    lines = objective.curve.steepest_line_below(at_one, np.ones(examples.mass.size))
     multiplier = np.full(len(examples), objective.curve.slope_at_one)
     floors = AllowedFloors(examples.size, epsilon, keep)
     proof = DesignCertificate(examples, floors, multiplier, *lines, objective.at_zero, f.name, objective.constant)

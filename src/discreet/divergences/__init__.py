@@ -6,7 +6,7 @@ with imports_on_first_use(globals()):
     from discreet.divergences._curves import (
         CHECKED_IN_RATIONALS as CHECKED_IN_RATIONALS,
         ConvexCurve as ConvexCurve,
-        Edge as Edge,
+        HockeyStickCurve as HockeyStickCurve,
         curve_of_divergence as curve_of_divergence,
         hockey_stick_gamma as hockey_stick_gamma,
         is_line_below as is_line_below,

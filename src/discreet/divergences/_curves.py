@@ -58,7 +58,7 @@ class SmoothCurve:
     steepest: Formula
     highest: float = math.inf
 
-    def line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+    def steepest_line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the steepest line below f with that intercept; t is about where it touches."""
         lowered = np.minimum(intercept, self.highest)
         return self.steepest(lowered), lowered
@@ -93,7 +93,7 @@ def power_curve(order: float) -> SmoothCurve:
 
 
 @dataclass(frozen=True)
-class Edge:
+class HockeyStickCurve:
     """f(t) = max(t - gamma, 0), a hockey stick. A line lies below it when 0 <= slope <= 1 and intercept <= -gamma slope."""
 
     gamma: float
@@ -113,13 +113,13 @@ class Edge:
     def scaled_curvature(self, t: Floats) -> Floats:
         return np.zeros_like(t)
 
-    def line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+    def steepest_line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         slope = np.clip(-intercept / self.gamma, 0.0, 1.0)
         return slope, -slope if self.gamma == 1.0 else np.nextafter(-self.gamma * slope, -np.inf)
 
 
 @dataclass(frozen=True)
-class FiniteDifferences:
+class FiniteDifferenceCurve:
     """A user's f, by differences of its values at t e^-h, t, t e^h. It may have kinks.
 
     Let f be convex, a and b its slopes from t to the left and to the right point. The line through (t, f(t)) with slope s <= b lies below f
@@ -135,9 +135,9 @@ class FiniteDifferences:
 
     @property
     def slope_at_one(self) -> float:
-        return float(self._chord_slopes(np.ones(1), _STEP)[1][0])
+        return float(self._value_and_chord_slopes(np.ones(1), _STEP)[1][0])
 
-    def _chord_slopes(self, t: Floats, step: float) -> tuple[Floats, Floats, Floats, Floats]:
+    def _value_and_chord_slopes(self, t: Floats, step: float) -> tuple[Floats, Floats, Floats, Floats]:
         """f(t), the middle slope, and the slopes of the chords to the left and to the right."""
         left, right = t * math.exp(-step), t * math.exp(step)
         low, here, high = (np.asarray(self.f.f(x)) for x in (left, t, right))
@@ -148,7 +148,7 @@ class FiniteDifferences:
         return np.asarray(self.f.f(t))
 
     def tangent_intercept(self, t: Floats) -> Floats:
-        here, slope, _, _ = self._chord_slopes(t, _STEP)
+        here, slope, _, _ = self._value_and_chord_slopes(t, _STEP)
         return here - t * slope
 
     def scaled_curvature(self, t: Floats) -> Floats:
@@ -157,7 +157,7 @@ class FiniteDifferences:
         slope = (high - low) / (2.0 * wide)  # in log t, where f_ss = t^2 f'' + t f'
         return np.asarray(np.maximum((high - 2.0 * here + low) / wide**2 - slope, 1e-12))
 
-    def line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+    def steepest_line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         with np.errstate(all="ignore"):  # a candidate that overflows is never the best
             touching = self._touching_points(intercept, t)
             places = t, touching, np.where(np.abs(touching - 1.0) < _NEAR_ONE, 1.0, touching)
@@ -165,32 +165,32 @@ class FiniteDifferences:
             slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
             # a certificate multiplies by up to e^eps the amount by which an intercept is below the requested one
             worth = slopes * t + np.minimum(intercepts, intercept) - _MISSED * np.maximum(intercept - intercepts, 0.0)
-        return _best_lines(worth, slopes, intercepts)
+        return _most_valuable_lines(worth, slopes, intercepts)
 
     def best_tangent(self, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the line through (t, f(t)) with the slope that the chords determine best; it may exceed f by rounding."""
         with np.errstate(all="ignore"):
             found = []
             for step in _STEPS:
-                here, middle, _, _ = self._chord_slopes(t, step)
+                here, middle, _, _ = self._value_and_chord_slopes(t, step)
                 slope, intercept = self._lowered_line_at(here - middle * t, t, step)
                 found.append((slope * t + intercept - here, middle, here - middle * t))
             lost, slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
-            return _best_lines(lost, slopes, intercepts)
+            return _most_valuable_lines(lost, slopes, intercepts)
 
     def _touching_points(self, intercept: Floats, t: Floats) -> Floats:
         """About where a line with that intercept touches f; at a kink, within the smallest step that leaves slopes their digits."""
         low, high = np.log(t) - _FAR, np.log(t) + _FAR
         for _ in range(_HALVINGS):
             middle = np.exp((low + high) / 2.0)
-            here, slope, _, _ = self._chord_slopes(middle, _SMALL)
+            here, slope, _, _ = self._value_and_chord_slopes(middle, _SMALL)
             above = here - middle * slope > intercept  # the intercept falls as t grows
             low, high = np.where(above, np.log(middle), low), np.where(above, high, np.log(middle))
         return np.exp((low + high) / 2.0)
 
     def _lowered_line_at(self, intercept: Floats, t: Floats, step: float) -> tuple[Floats, Floats]:
         """The line through (t, f(t)) with about that intercept, lowered until it is below f."""
-        here, middle, before, after = self._chord_slopes(t, step)
+        here, middle, before, after = self._value_and_chord_slopes(t, step)
         rounding = _OWN_ERROR * (np.abs(here) + np.abs(middle) * t + t)
         unsure = 4.0 * rounding / (step * t)
         before, after = before - unsure, after + unsure
@@ -201,10 +201,10 @@ class FiniteDifferences:
         return slope, here - slope * t - beyond - between - 4.0 * rounding
 
 
-ConvexCurve = SmoothCurve | Edge | FiniteDifferences
+ConvexCurve = SmoothCurve | HockeyStickCurve | FiniteDifferenceCurve
 
 
-def _best_lines(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
+def _most_valuable_lines(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
     """(slope, intercept) of the line worth the most, of candidates along the first axis."""
     best = np.argmax(np.where(np.isfinite(worth), worth, -np.inf), axis=0)[None]
     return np.take_along_axis(slopes, best, axis=0)[0], np.take_along_axis(intercepts, best, axis=0)[0]
@@ -212,7 +212,7 @@ def _best_lines(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floa
 
 def tangent_line(curve: ConvexCurve, t: Floats) -> tuple[Floats, Floats]:
     """(slope, intercept) of the tangent of f at t, up to rounding."""
-    if isinstance(curve, FiniteDifferences):
+    if isinstance(curve, FiniteDifferenceCurve):
         return curve.best_tangent(t)
     intercept = curve.tangent_intercept(t)
     return (curve.value(t) - intercept) / t, intercept
@@ -307,7 +307,7 @@ def curve_of_divergence(f: FDivergence) -> ConvexCurve:
             return curve
     order = _parameter_in_name(f, "alpha")
     if order is None:
-        return FiniteDifferences(f)
+        return FiniteDifferenceCurve(f)
     # the same divergences between distributions
     return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or power_curve(order)
 

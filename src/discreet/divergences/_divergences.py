@@ -30,16 +30,16 @@ from discreet.divergences._perspectives import (
     HockeyStickPerspective,
     PowerPerspective,
     RatioPerspective,
+    chi_squared_terms,
     evaluate_generator,
-    half_difference,
+    hellinger_terms,
     jensen_shannon_terms,
+    le_cam_terms,
+    limit_of_sequence,
     refuse_bad_generator,
-    relative_entropy,
-    reverse_relative_entropy,
-    sequence_limit,
-    squared_difference,
-    squared_root_difference,
-    triangular_discrimination,
+    relative_entropy_terms,
+    reverse_relative_entropy_terms,
+    total_variation_terms,
 )
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
 
@@ -67,9 +67,9 @@ class _Generator:
     exact: Perspective | None = None
 
     def perspective(self, p: FloatArray, q: FloatArray) -> FloatArray:
-        return self.exact(p, q) if self.exact else self.excess(p, q) + self.slope_at_one * (p - q)
+        return self.exact(p, q) if self.exact else self.excess_over_tangent(p, q) + self.slope_at_one * (p - q)
 
-    def excess(self, p: FloatArray, q: FloatArray) -> FloatArray:
+    def excess_over_tangent(self, p: FloatArray, q: FloatArray) -> FloatArray:
         return self.tangent(p, q, p - q)
 
     def __call__(self, x: FloatArray) -> FloatArray:
@@ -105,9 +105,9 @@ class FDivergence:
     ) -> None:
         refuse_bad_generator(f)
         if at_zero is None:
-            at_zero = sequence_limit("at_zero", evaluate_generator(f, _TOWARDS_ZERO))
+            at_zero = limit_of_sequence("at_zero", evaluate_generator(f, _TOWARDS_ZERO))
         if slope_at_infinity is None:
-            slope_at_infinity = sequence_limit(
+            slope_at_infinity = limit_of_sequence(
                 "slope_at_infinity", evaluate_generator(f, 1.0 / _TOWARDS_ZERO) * _TOWARDS_ZERO
             )
         at_zero = _LIMIT.check("at_zero", at_zero)
@@ -164,11 +164,13 @@ class FDivergence:
         p, q = _align_labelled_laws(p, q)
         nodes = _read_node_weights(weights, p.shape[-1])
         generator = self._generator
-        total = _weighted_sum(self._terms_extended_to_zeros(generator.excess, generator.slope_at_one, p, q), nodes)
+        total = _sum_over_nodes(
+            self._terms_extended_to_zeros(generator.excess_over_tangent, generator.slope_at_one, p, q), nodes
+        )
         equal = _masses_agree(p, q, nodes) if generator.slope_at_one else np.True_
         if not np.all(equal):
             total = np.where(
-                equal, total, _weighted_sum(self._terms_extended_to_zeros(generator.perspective, 0.0, p, q), nodes)
+                equal, total, _sum_over_nodes(self._terms_extended_to_zeros(generator.perspective, 0.0, p, q), nodes)
             )
         return _float_or_array(total)
 
@@ -212,7 +214,7 @@ def _align_labelled_laws(p: LawLike, q: LawLike) -> tuple[FloatArray, FloatArray
     in_place_p, in_place_q = align_laws(p, q)
     first, second = _read_nonnegative_entries("p", in_place_p), _read_nonnegative_entries("q", in_place_q)
     if first.ndim == 0 or first.shape[-1:] != second.shape[-1:]:
-        raise _shape_error(first, second)
+        raise _error_for_different_shapes(first, second)
     return _broadcast_laws(first, second)
 
 
@@ -220,11 +222,11 @@ def _broadcast_laws(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArra
     try:
         first, second = np.broadcast_arrays(p, q)
     except ValueError:
-        raise _shape_error(p, q) from None
+        raise _error_for_different_shapes(p, q) from None
     return first, second
 
 
-def _shape_error(p: FloatArray, q: FloatArray) -> DiscreetError:
+def _error_for_different_shapes(p: FloatArray, q: FloatArray) -> DiscreetError:
     return DiscreetError(
         f"p has shape {p.shape} but q has {q.shape}; the last axis of both must hold the same outcomes"
     )
@@ -239,7 +241,7 @@ def _read_node_weights(weights: ArrayLike | None, size: int) -> FloatArray | Non
     return nodes
 
 
-def _weighted_sum(terms: FloatArray, nodes: FloatArray | None) -> FloatArray:
+def _sum_over_nodes(terms: FloatArray, nodes: FloatArray | None) -> FloatArray:
     with np.errstate(all="ignore"):
         weighted = terms if nodes is None else np.where(nodes > 0, nodes * terms, 0.0)  # weight 0 adds nothing
         return np.asarray(weighted.sum(axis=-1))
@@ -247,7 +249,7 @@ def _weighted_sum(terms: FloatArray, nodes: FloatArray | None) -> FloatArray:
 
 def _masses_agree(p: FloatArray, q: FloatArray, nodes: FloatArray | None) -> NDArray[np.bool_]:
     """Whether two masses differ by no more than the rounding of normalising k floats to one (or overflow)."""
-    mass_p, mass_q = _weighted_sum(p, nodes), _weighted_sum(q, nodes)
+    mass_p, mass_q = _sum_over_nodes(p, nodes), _sum_over_nodes(q, nodes)
     with np.errstate(all="ignore"):
         rounding = p.shape[-1] * np.finfo(np.float64).eps * (mass_p + mass_q)
         return np.asarray(~(np.abs(mass_p - mass_q) > rounding))
@@ -264,15 +266,15 @@ def _make_divergence(name: str, at_zero: float, slope_at_infinity: float, genera
     return FDivergence(generator, name=name, at_zero=at_zero, slope_at_infinity=slope_at_infinity)
 
 
-kl = _make_divergence("kl", 0.0, math.inf, _Generator(PowerPerspective(1.0), 1.0, relative_entropy))
+kl = _make_divergence("kl", 0.0, math.inf, _Generator(PowerPerspective(1.0), 1.0, relative_entropy_terms))
 reverse_kl = _make_divergence(
-    "reverse_kl", math.inf, 0.0, _Generator(PowerPerspective(0.0), -1.0, reverse_relative_entropy)
+    "reverse_kl", math.inf, 0.0, _Generator(PowerPerspective(0.0), -1.0, reverse_relative_entropy_terms)
 )
-tv = _make_divergence("tv", 0.5, 0.5, _Generator(half_difference))
-hellinger = _make_divergence("hellinger", 1.0, 1.0, _Generator(squared_root_difference))
-chi2 = _make_divergence("chi2", -1.0, math.inf, _Generator(squared_difference, 2.0))
+tv = _make_divergence("tv", 0.5, 0.5, _Generator(total_variation_terms))
+hellinger = _make_divergence("hellinger", 1.0, 1.0, _Generator(hellinger_terms))
+chi2 = _make_divergence("chi2", -1.0, math.inf, _Generator(chi_squared_terms, 2.0))
 jensen_shannon = _make_divergence("jensen_shannon", math.log(2) / 2, math.log(2) / 2, _Generator(jensen_shannon_terms))
-le_cam = _make_divergence("le_cam", 0.5, 0.5, _Generator(triangular_discrimination))
+le_cam = _make_divergence("le_cam", 0.5, 0.5, _Generator(le_cam_terms))
 
 
 def alpha(order: float) -> FDivergence:
@@ -403,7 +405,7 @@ _NAMED = {d.name: d for d in (kl, reverse_kl, tv, hellinger, chi2, jensen_shanno
 _FAMILIES: dict[str, Callable[[float], FDivergence]] = {"alpha": alpha, "hockey_stick": hockey_stick, "renyi": renyi}
 _ALIASES = {
     "kullback_leibler": "kl",
-    "relative_entropy": "kl",
+    "relative_entropy_terms": "kl",
     "total_variation": "tv",
     "total_variation_distance": "tv",
     "squared_hellinger": "hellinger",

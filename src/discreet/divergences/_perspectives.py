@@ -20,7 +20,7 @@ Function = Callable[[FloatArray], FloatArray]
 _GRID = 2.0 ** np.linspace(-20.0, 20.0, 641)  # holds 1 exactly
 
 
-def log_ratio(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+def log_of_ratio(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     """log(p/q), exact near p = q and free of overflow: mantissas and exponents are divided apart."""
     grown = difference / q
     (mantissa_p, exponent_p), (mantissa_q, exponent_q) = np.frexp(p), np.frexp(q)
@@ -55,9 +55,9 @@ class PowerPerspective:
             return PowerPerspective(1.0 - self.order)(q, p, -difference)
         from scipy.special import exprel  # imported here because it is slow
 
-        t, exponent = difference / q, (self.order - 1.0) * log_ratio(p, q, difference)
+        t, exponent = difference / q, (self.order - 1.0) * log_of_ratio(p, q, difference)
         grown = np.where(exponent < 600.0, p * exprel(exponent), np.exp(np.log(p) + exponent - np.log(exponent)))
-        values = np.asarray((log_ratio(p, q, difference) * grown - difference) / self.order)
+        values = np.asarray((log_of_ratio(p, q, difference) * grown - difference) / self.order)
         near = np.abs(t) * max(1.0, self.order) <= 0.125  # where that cancels, and the series does not
         values[near] = q[near] * alpha_generator_series(t[near], self.order)
         return values
@@ -75,23 +75,23 @@ class HockeyStickPerspective:
         return np.maximum(side * apart, 0.0)
 
 
-def relative_entropy(p: FloatArray, q: FloatArray) -> FloatArray:
-    return p * log_ratio(p, q, p - q)
+def relative_entropy_terms(p: FloatArray, q: FloatArray) -> FloatArray:
+    return p * log_of_ratio(p, q, p - q)
 
 
-def reverse_relative_entropy(p: FloatArray, q: FloatArray) -> FloatArray:
-    return q * log_ratio(q, p, q - p)
+def reverse_relative_entropy_terms(p: FloatArray, q: FloatArray) -> FloatArray:
+    return q * log_of_ratio(q, p, q - p)
 
 
-def half_difference(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+def total_variation_terms(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     return np.abs(difference) / 2
 
 
-def squared_root_difference(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+def hellinger_terms(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     return np.asarray(difference / (np.sqrt(p) + np.sqrt(q))) ** 2
 
 
-def squared_difference(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+def chi_squared_terms(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     return np.square(difference / np.sqrt(q))  # neither p^2 nor p/q is formed
 
 
@@ -111,7 +111,7 @@ def entropy_excess(t: FloatArray) -> FloatArray:
     return values
 
 
-def triangular_discrimination(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+def le_cam_terms(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     return np.abs(difference) * np.abs(relative_difference(p, q, difference)) / 2
 
 
@@ -130,7 +130,9 @@ class RatioPerspective:
         ratio = p / q
         in_range = (ratio > 0) & np.isfinite(ratio)
         values = evaluate_generator(self.f, np.where(in_range, ratio, 1.0))
-        _refuse_bad_values(np.isnan(values), ratio, values, "is not a number; rewrite f so that it does not overflow")
+        _refuse_bad_generator_values(
+            np.isnan(values), ratio, values, "is not a number; rewrite f so that it does not overflow"
+        )
         limits = np.where(p > q, p * self.slope_at_infinity, q * self.at_zero)
         return np.where(in_range & np.isfinite(values), q * values, limits)
 
@@ -151,26 +153,28 @@ def evaluate_generator(f: Function, x: FloatArray) -> FloatArray:
 def refuse_bad_generator(f: Function) -> None:
     """Reject f unless f(1) = 0 and, on the grid, f is a number and never above the chord of its neighbours."""
     values = evaluate_generator(f, _GRID)
-    _refuse_bad_values(
+    _refuse_bad_generator_values(
         np.isnan(values) | np.isneginf(values), _GRID, values, "is not a real number; f must be finite on (0, inf)"
     )
-    _refuse_bad_values((_GRID == 1) & (np.abs(values) > 1e-12), _GRID, values, "is not 0; subtract it from f")
+    _refuse_bad_generator_values((_GRID == 1) & (np.abs(values) > 1e-12), _GRID, values, "is not 0; subtract it from f")
     left, middle, right = _GRID[:-2], _GRID[1:-1], _GRID[2:]
     share = (right - middle) / (right - left)
     with np.errstate(all="ignore"):
         chord = share * values[:-2] + (1 - share) * values[2:]
         rounding = 1e-10 * (1 + middle + np.abs(values[1:-1]))
         above = ~(values[1:-1] <= chord + rounding)
-    _refuse_bad_values(above, middle, values[1:-1], "lies above the chord of its neighbours; f must be convex")
+    _refuse_bad_generator_values(
+        above, middle, values[1:-1], "lies above the chord of its neighbours; f must be convex"
+    )
 
 
-def _refuse_bad_values(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, why: str) -> None:
+def _refuse_bad_generator_values(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, why: str) -> None:
     if bad.any():
         first = int(np.argmax(bad))
         raise DiscreetError(f"f({x[first]:g}) = {values[first]:g} {why}")
 
 
-def sequence_limit(name: str, values: FloatArray) -> float:
+def limit_of_sequence(name: str, values: FloatArray) -> float:
     """The limit of a sequence that clearly converges, or inf if it clearly grows for ever; otherwise an error that asks for it.
 
     A convex f is monotone near its ends, so growth by steps that do not shrink has no finite limit. Overflowing values are ignored beside

@@ -13,7 +13,7 @@ with imports_on_first_use(globals()):
         Interval,
         cell_middles as cell_middles,
         cell_names as cell_names,
-        numbers_or_nan as numbers_or_nan,
+        records_as_floats_or_nan as records_as_floats_or_nan,
         whole_floats_as_integers as whole_floats_as_integers,
     )
     from discreet.domain._coding import (
@@ -43,7 +43,7 @@ with imports_on_first_use(globals()):
         Domain,
         Numbers,
         Outcome as Outcome,
-        canonical as canonical,
+        canonical_json as canonical_json,
         check_version as check_version,
         digest as digest,
         first_few_as_text as first_few_as_text,
@@ -57,7 +57,7 @@ with imports_on_first_use(globals()):
         Labels,
         as_domain,
         check_digest as check_digest,
-        from_terms as from_terms,
+        domain_from_terms as domain_from_terms,
         is_numeric_label as is_numeric_label,
         read_day as read_day,
     )

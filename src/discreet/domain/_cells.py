@@ -65,17 +65,17 @@ class CellDomain(Domain[float]):
         return 0, self.size - 1
 
     @abstractmethod
-    def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def cell_numbers_of_values(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each value that lies between the first end and the last; some cell for any other."""
 
     @abstractmethod
-    def within(self, numbers: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float64]:
+    def points_within_cells(self, numbers: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float64]:
         """Points of the cells: `place` in [0, 1) says where in each, 0 being its lower end."""
 
     def find_cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each value, -1 for NaN and for a value in no cell."""
         inside = (values >= self.edges[0]) & (values <= self.edges[-1])
-        return np.where(inside, self.cells_of(values), -1)
+        return np.where(inside, self.cell_numbers_of_values(values), -1)
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The cell of every value; one in no cell is an error that names the first few."""
@@ -90,7 +90,7 @@ class CellDomain(Domain[float]):
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The cell of every number, -1 for what lies in no cell or is no number."""
-        return self.find_cells(numbers_or_nan(records))
+        return self.find_cells(records_as_floats_or_nan(records))
 
     def to_samples(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The middles of the cells; a float for a 0-d array."""
@@ -159,13 +159,13 @@ class Interval(CellDomain):
         """The cells + 1 ends of the cells, in order."""
         if _ORDINARY < self._length < 1.0 / _ORDINARY:
             return _as_read_only(np.linspace(self.low, self.high, self.cells + 1))
-        starts = self.within(np.arange(self.cells), 0.0)  # computed without overflow or loss of digits
+        starts = self.points_within_cells(np.arange(self.cells), 0.0)  # computed without overflow or loss of digits
         return _as_read_only(np.append(starts, self.high))
 
     def find_cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each value, -1 for NaN and for a value outside [low, high]."""
         inside = (values >= self.low) & (values <= self.high)  # the edges may be too many to list
-        return np.where(inside, self.cells_of(np.where(inside, values, self.low)), -1)
+        return np.where(inside, self.cell_numbers_of_values(np.where(inside, values, self.low)), -1)
 
     def _values_outside_message(self, values: NDArray[np.float64]) -> str:
         return (
@@ -173,17 +173,19 @@ class Interval(CellDomain):
             "correct the values or decide what becomes of them first"
         )
 
-    def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def cell_numbers_of_values(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each value, which lies in [low, high]."""
         places = np.floor((values - self.low) * self.inverse_length * self.cells)
         return np.clip(places, 0, self.cells - 1).astype(np.int64)
 
     def to_samples(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The middles of the cells; a float for a 0-d array."""
-        found = self.within(numbers, 0.5)
+        found = self.points_within_cells(numbers, 0.5)
         return found if found.ndim else float(found)
 
-    def within(self, numbers: NDArray[np.int64], place: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    def points_within_cells(
+        self, numbers: NDArray[np.int64], place: float | NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Points of the cells; `place` in [0, 1) is the position in each, 0 being its lower end."""
         return np.clip(self.low + (numbers + place) / self.cells * self._length, self.low, self.high)
 
@@ -210,9 +212,9 @@ def as_flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
     return values
 
 
-def numbers_or_nan(records: Any) -> NDArray[np.float64]:
+def records_as_floats_or_nan(records: Any) -> NDArray[np.float64]:
     """Every record as a float; NaN for a record that is not a number."""
-    return np.array([_record_as_number_or_nan(record) for record in list_records(records)], dtype=np.float64)
+    return np.array([_record_as_float_or_nan(record) for record in list_records(records)], dtype=np.float64)
 
 
 def whole_floats_as_integers(records: Iterable[Any]) -> list[Any]:
@@ -223,7 +225,7 @@ def whole_floats_as_integers(records: Iterable[Any]) -> list[Any]:
     ]
 
 
-def _record_as_number_or_nan(record: Any) -> float:
+def _record_as_float_or_nan(record: Any) -> float:
     if isinstance(record, (bool, np.bool_)) or not isinstance(record, (Real, Decimal, np.floating)):
         return math.nan
     number: Any = record
@@ -288,11 +290,11 @@ class Bins(CellDomain):
         """How many cells there are."""
         return len(self.edges) - 1
 
-    def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def cell_numbers_of_values(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each value; values lie between the ends."""
         return np.asarray(np.searchsorted(self.edges[1:-1], values, side="right"))  # NaN: past them all
 
-    def within(self, numbers: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float64]:
+    def points_within_cells(self, numbers: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float64]:
         """Points of the cells; `place` in [0, 1) is the position in each, 0 being its lower end."""
         low, high = self.edges[numbers], self.edges[numbers + 1]
         return np.asarray(np.minimum(low + (high - low) * place, high))

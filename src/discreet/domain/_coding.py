@@ -247,7 +247,9 @@ def outcome_codes_expression(coding: Coding, column: str) -> pl.Expr:
             code = value.cast(pl.Int64, strict=False).replace_strict(
                 known, pl.arange(len(labels), eager=True, dtype=pl.UInt32), default=None
             )
-        case Interval() as interval:  # the formula of its `cells_of`, in polars: twice as fast as by batches of numpy
+        case (
+            Interval() as interval
+        ):  # the formula of its `cell_numbers_of_values`, in polars: twice as fast as by batches of numpy
             share = (value.cast(pl.Float64) - interval.low) * interval.inverse_length
             cell = (share * interval.cells).floor().clip(0, interval.cells - 1)
             return _cell_or_mark_expression(coding, value.cast(pl.Float64), interval.low, interval.high, cell)
@@ -278,7 +280,7 @@ def _cell_numbers_expression(coding: Coding, value: pl.Expr, line: CellDomain) -
 
     def find_cell_numbers(values: pl.Series) -> pl.Series:
         given = values.fill_null(math.nan).to_numpy()
-        cells = line.cells_of(given) if coding.other == NEAREST else line.find_cells(given)
+        cells = line.cell_numbers_of_values(given) if coding.other == NEAREST else line.find_cells(given)
         return pl.Series(values.name, cells, dtype=pl.Int64)
 
     return value.map_batches(find_cell_numbers, return_dtype=pl.Int64, is_elementwise=True)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import OldName
-from discreet._base.labelled import in_outcome_order, is_frame, plain_column
+from discreet._base.labelled import is_frame, unbox_arrow_column, values_in_outcome_order
 from discreet.errors import DiscreetError, check_count
 
 VERSION = 2  # of new documents
@@ -46,7 +46,7 @@ def list_records(records: Any) -> list[Any]:
             f"records is a {type(records).__name__}, not a list of records; pass one column of it, or counts= for how often"
         )
     try:
-        return list(plain_column(records))
+        return list(unbox_arrow_column(records))
     except TypeError:
         raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
 
@@ -141,9 +141,9 @@ class Domain(ABC, Generic[Outcome]):
         """The outcome numbers of the keys of a dict or a Series: labels, or the numbers of outcomes."""
         return self.numbers(labels)
 
-    def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
+    def values_in_outcome_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
         """Labelled values as an array (..., size) in the order of the outcomes; other values unchanged."""
-        return in_outcome_order(values, self.size, self.outcome_numbers_of_labels, name, missing)
+        return values_in_outcome_order(values, self.size, self.outcome_numbers_of_labels, name, missing)
 
     @property
     @abstractmethod
@@ -162,7 +162,7 @@ class Domain(ABC, Generic[Outcome]):
     @cached_property
     def canonical(self) -> str:
         """The canonical JSON text of the terms."""
-        return canonical(self.terms)
+        return canonical_json(self.terms)
 
     @property
     def digest(self) -> str:
@@ -248,7 +248,7 @@ def _is_whole_number(record: Any) -> bool:
     return isinstance(record, (int, np.integer)) and not isinstance(record, bool)
 
 
-def canonical(value: Any, version: int = VERSION) -> str:
+def canonical_json(value: Any, version: int = VERSION) -> str:
     """The canonical JSON text of a value."""
     try:
         text = _FORMS[version](value)

@@ -1,10 +1,10 @@
-"""Domains of labels, `Labels` and `Digested`, and the reading of any domain, `as_domain` and `from_terms`.
+"""Domains of labels, `Labels` and `Digested`, and the reading of any domain, `as_domain` and `domain_from_terms`.
 
 `Labels` are named outcomes in order. Of `Digested` labels only the digest is known, as an agreement may state it instead of the list. Such a
 domain can check whether a list is the right one, and nothing else.
 
-`as_domain` reads what users pass: a number of outcomes, a list of labels or a domain. `from_terms` reads what an agreement states: the terms
-that `Domain.terms` or `Domain.full_terms` wrote.
+`as_domain` reads what users pass: a number of outcomes, a list of labels or a domain. `domain_from_terms` reads what an agreement states:
+the terms that `Domain.terms` or `Domain.full_terms` wrote.
 """
 
 import math
@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.labelled import is_frame, plain_column
+from discreet._base.labelled import is_frame, unbox_arrow_column
 from discreet._base.showing import with_short_repr
 from discreet.domain._cells import Interval
 from discreet.domain._domain import (
@@ -28,7 +28,7 @@ from discreet.domain._domain import (
     Domain,
     Numbers,
     Outcome,
-    canonical,
+    canonical_json,
     digest,
     first_few_as_text,
     list_records,
@@ -204,7 +204,7 @@ class Labels(Domain[Outcome]):
         return self._labels_digest_in_version(VERSION)
 
     def _labels_digest_in_version(self, version: int) -> str:
-        return digest(canonical(list(_labels_as_json_values(self.labels)), version).encode())
+        return digest(canonical_json(list(_labels_as_json_values(self.labels)), version).encode())
 
     @cached_property
     def _labels_array(self) -> NDArray[Any]:
@@ -224,7 +224,7 @@ def labels_as_tuple(labels: Any, argument: str) -> tuple[Any, ...]:
         what = "has no order" if isinstance(labels, (set, frozenset)) else "is more than a list of labels"
         raise DiscreetError(f"{argument} = a {type(labels).__name__} {what}; pass a list, each outcome once")
     try:
-        found = tuple(map(_as_python_value, list(plain_column(labels))))
+        found = tuple(map(_as_python_value, list(unbox_arrow_column(labels))))
     except TypeError:
         raise DiscreetError(f"{argument} = {labels!r} is not a list of labels") from None
     if not found:
@@ -373,7 +373,7 @@ DOMAIN_FIELDS = ("size", "labels", "interval")
 _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 
 
-def from_terms(fields: Mapping[str, Any], where: str, version: int = VERSION) -> Domain:
+def domain_from_terms(fields: Mapping[str, Any], where: str, version: int = VERSION) -> Domain:
     """The domain in a document of that version; errors name the field of `where`."""
     size = check_count(f"{where}.size", fields["size"])
     labels, interval = fields.get("labels"), fields.get("interval")

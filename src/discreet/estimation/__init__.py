@@ -1,6 +1,6 @@
 """The curator's side: estimates of the population from one private sample of each client, with intervals."""
 
-from discreet._base import imports_on_first_use, old_names
+from discreet._base import getattr_for_old_names, imports_on_first_use
 
 with imports_on_first_use(globals(), extra="cli"):
     from discreet.estimation._client_tables import (
@@ -172,4 +172,4 @@ __all__ = [
     "ways_to_spend",
 ]
 
-__getattr__ = old_names(__name__, {"ways": "ways_to_spend"})
+__getattr__ = getattr_for_old_names(__name__, {"ways": "ways_to_spend"})

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.labelled import plain_column
+from discreet._base.labelled import unbox_arrow_column
 from discreet.audit import MOST_DRAWS
 from discreet.domain import LARGEST_VALUE, Bins, Domain, Interval
 from discreet.errors import DiscreetError, check_count
@@ -62,7 +62,7 @@ def outcome_reference_masses(domain: Domain, reference: float | Floats) -> Float
 
 def column_as_list(column: Any) -> Any:
     """A column of pyarrow, polars, pandas or numpy as a plain list; other values unchanged."""
-    column = plain_column(column)
+    column = unbox_arrow_column(column)
     for plain in ("to_list", "tolist"):
         if hasattr(column, plain):
             return getattr(column, plain)()
@@ -97,7 +97,7 @@ def count_samples_by_outcome(samples: Any, domain: Domain) -> NDArray[np.int64]:
 
 def counts_in_outcome_order(counts: Any, domain: Domain) -> NDArray[np.int64]:
     """Counts in the order of the outcomes; a dict or a Series is read by its labels."""
-    size, counts = domain.size, domain.in_order(counts, "counts")
+    size, counts = domain.size, domain.values_in_outcome_order(counts, "counts")
     wrong = f"counts is not a list of {size} whole numbers of at least 0, one for each outcome"
     try:
         given = np.asarray(counts)
@@ -219,7 +219,7 @@ def _point_share_by_bin(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | Non
         return None
     points = carrier.points_of_numbers(np.arange(carrier.size), carrier.discretisation.seed)[:, 0]
     inside = points[(points >= bins.edges[0]) & (points <= bins.edges[-1])]
-    return np.asarray(np.bincount(bins.cells_of(inside), minlength=bins.size) / len(points))
+    return np.asarray(np.bincount(bins.cell_numbers_of_values(inside), minlength=bins.size) / len(points))
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,7 +127,7 @@ def attained_bounds(bounds: Bounds, least_mass: Fraction) -> Bounds:
     return Bounds(float(least), bounds.upper) if lower < least else bounds
 
 
-def read_any_client(any_client: Any, lower: Any) -> bool:
+def read_any_client_flag(any_client: Any, lower: Any) -> bool:
     """Whether a band is to serve everybody; it then needs a lower bound of 0."""
     if not isinstance(any_client, (bool, np.bool_)):
         raise DiscreetError(f"any_client = {any_client!r} is neither True nor False")
@@ -136,7 +136,7 @@ def read_any_client(any_client: Any, lower: Any) -> bool:
     return bool(any_client)
 
 
-def read_stated_any_client(stated: Any, lower: float) -> bool | None:
+def read_stated_any_client_flag(stated: Any, lower: float) -> bool | None:
     """Check an agreement's `any_client`: True (with a lower bound of 0) or absent."""
     if stated is None or (stated is True and lower == 0.0):  # 1 == True, but their canonical forms differ
         return stated
@@ -176,12 +176,12 @@ def serves_everybody(family: Any) -> bool:
     return isinstance(family, BandFamily) and family.any_client
 
 
-def has_whole_number_of_outcomes(size: int, alpha: float) -> bool:
+def is_alpha_times_size_whole(size: int, alpha: float) -> bool:
     """Whether alpha k is a whole number: the uniform reference on k outcomes is then decomposable."""
     return math.isclose(alpha * size, round(alpha * size), rel_tol=_SAME_MASS)
 
 
-def splits_into_equal_groups(mu: Floats, alpha: float) -> bool:
+def can_split_into_equal_groups(mu: Floats, alpha: float) -> bool:
     """Whether the outcomes can be divided into n groups of mass 1/n each, for some n of which alpha n is a whole number.
 
     Then mu is decomposable. Moreover, seen through the groups it is uniform on n exchangeable outcomes.
@@ -247,7 +247,7 @@ def vertex_of_uniform_band(size: int, lower: float, upper: float) -> MembersOnAt
     return members_from_ratios(reference[held], np.array([upper, between, lower])[None, held])
 
 
-def vertices(mu: Floats, lower: float, upper: float) -> MembersOnAtoms:
+def band_vertices(mu: Floats, lower: float, upper: float) -> MembersOnAtoms:
     """Every vertex of a band: each outcome but one at a bound."""
     rows = []
     for free in range(mu.size):
@@ -272,11 +272,11 @@ def extreme_laws(mu: Floats, bounds: Bounds, most: int) -> tuple[tuple[str, ...]
         for liked in (True, False):
             order = np.roll(np.arange(size), -outcome if liked else -outcome - 1)
             names.append(f"{'most' if liked else 'least'} of outcome {outcome}")
-            laws.append(_raise_outcomes_in_order(mu, bounds.lower, bounds.upper, order))
+            laws.append(_law_raised_to_upper_in_order(mu, bounds.lower, bounds.upper, order))
     return tuple(names), np.array(laws)
 
 
-def _raise_outcomes_in_order(mu: Floats, lower: float, upper: float, order: NDArray[np.int64]) -> Floats:
+def _law_raised_to_upper_in_order(mu: Floats, lower: float, upper: float, order: NDArray[np.int64]) -> Floats:
     """Raise outcomes from lower mu to upper mu in order until the mass is used up."""
     left = (upper - lower) * mu[order]
     ends = np.minimum(np.cumsum(left), 1.0 - lower)

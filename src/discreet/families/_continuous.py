@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base import OldName
 from discreet._base.quadrature import ORDER, Panels, integrals_by_panel
-from discreet._base.showing import notebook_table, short_repr
+from discreet._base.showing import html_table_for_notebook, short_repr
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, UnresolvedWarning, check_count, warn_caller
 from discreet.families._bands_and_laws import (
     BandFamily,
@@ -203,7 +203,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
     def _repr_html_(self) -> str:
         where = f"all of R^{self.dim}" if self.box is None else short_repr(self.box)
         said, rows = bounds_heading_and_rows(self.bounds, "p/h", any_client=self.any_client)
-        return notebook_table(f"{self!r}: {said}", [("space", where), *rows])
+        return html_table_for_notebook(f"{self!r}: {said}", [("space", where), *rows])
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The reference density h at points (n,) in one dimension or (n, dim)."""
@@ -221,7 +221,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
 
     def nodes_of_panels(self, panels: Panels, order: int) -> Nodes:
         """Nodes of given panels."""
-        t, weights = panels.nodes(order)
+        t, weights = panels.nodes_and_weights(order)
         x = self.chart.points_at_coordinates(t)
         log_reference = self.log_reference(x.reshape(-1, self.dim)).reshape(weights.shape)
         with np.errstate(invalid="ignore"):  # a rational map has infinite slope at infinity
@@ -243,7 +243,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
         """A partition into at least `count` cells of about equal reference mass; the same for all clients."""
         count = check_count("cells", count, most=MOST_CELLS)
         if count not in self._partitions_by_count:
-            self._partitions_by_count[count] = CellPartition.of(self, count)
+            self._partitions_by_count[count] = CellPartition.of_family(self, count)
         return self._partitions_by_count[count]
 
     @cached_property
@@ -363,7 +363,7 @@ def refuse_lost_masses(masses: Floats | float) -> None:
 
 def mixtures_of_one_kernel(clients: Sequence[LogDensity]) -> list[Mixture] | None:
     """The clients if all of them are mixtures of the same kernel, else None."""
-    mixtures = [p for p in clients if isinstance(p, Mixture) and p.kernel.separable]
+    mixtures = [p for p in clients if isinstance(p, Mixture) and p.kernel.has_independent_axes]
     return mixtures if len(mixtures) == len(clients) and len({p.kernel for p in mixtures}) == 1 else None
 
 
@@ -442,7 +442,7 @@ def panel_masses(
             found = np.where(held, found, -np.inf)
         return np.asarray(found.reshape(t.shape[:-1]))
 
-    waiting = [log_density_at_coordinates(fine.nodes(order)[0])]  # reused in the first evaluation below
+    waiting = [log_density_at_coordinates(fine.nodes_and_weights(order)[0])]  # reused in the first evaluation below
     shift = float(waiting[0].max())
     if math.isinf(shift):
         return None
@@ -544,7 +544,7 @@ def _summarise_client_at_nodes(family: ContinuousFamily, p: LogDensity) -> tuple
     mass = float((density * nodes.weights).sum())
     refuse_lost_masses(mass)
     smallest = float(log_ratio[0].min(where=nodes.masses > 0.0, initial=np.inf))
-    error = float(nodes.panels.errors(density, order).sum()) / mass
+    error = float(nodes.panels.integral_errors(density, order).sum()) / mass
     return shift + math.log(mass), smallest, shift, BAND_SLACK + error
 
 
@@ -580,5 +580,5 @@ def _log_ratios_at_narrow_places(family: ContinuousFamily, p: LogDensity) -> Flo
 
 
 def is_certain_member(family: ContinuousFamily, p: Any) -> bool:
-    """Whether p is in the band by its parameters, or because it was clipped (`certainly_in`)."""
-    return family.certainly_contains(p) or (hasattr(p, "certainly_in") and bool(p.certainly_in(family)))
+    """Whether p is in the band by its parameters, or because it was clipped (`is_certainly_in`)."""
+    return family.certainly_contains(p) or (hasattr(p, "is_certainly_in") and bool(p.is_certainly_in(family)))

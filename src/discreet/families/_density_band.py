@@ -23,12 +23,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base import old_keywords
+from discreet._base import accept_renamed_keywords
 from discreet._base.labelled import labelled_values
 from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import DiscreetError, Range
-from discreet.families._bands_and_laws import normalised_bounds, read_any_client
+from discreet.families._bands_and_laws import normalised_bounds, read_any_client_flag
 from discreet.families._continuous import (
     ANY,
     LARGEST_CHARTED,
@@ -76,9 +76,9 @@ class DensityBand(ContinuousFamily):
         ImpossibleError: for upper = inf.
     """
 
-    @old_keywords(everybody="any_client")
+    @accept_renamed_keywords(everybody="any_client")
     def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, any_client: bool = False) -> None:
-        self.any_client = read_any_client(any_client, lower)
+        self.any_client = read_any_client_flag(any_client, lower)
         if isinstance(upper, (int, float)) and upper == math.inf:
             raise error_for_singular_class("upper = inf", "take a finite upper bound on p/h")
         self.box: list[tuple[float, float]] = _given_box_or_that_of_density(density, box)
@@ -131,11 +131,11 @@ class DensityBand(ContinuousFamily):
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if isinstance(self.density, Drawable):
-            return self._draw_inside_box(self.density, count, rng)
+            return self._draw_density_inside_box(self.density, count, rng)
         numbers = rng.choice(len(self._cells_to_draw_from), size=count, p=self._cells_to_draw_from.masses)
         return self._cells_to_draw_from.draw_points_in_cells(numbers, rng)
 
-    def _draw_inside_box(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
+    def _draw_density_inside_box(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
         low, high = np.array(self.box).T
         kept: list[Floats] = []
         missing = count
@@ -158,7 +158,7 @@ class DensityBand(ContinuousFamily):
         breaks: list[Floats] = []
         edges: list[Floats] = []
         for axis, (low, high) in enumerate(self.box):
-            axis_map, start, stop = self._axis_map(axis, low, high)
+            axis_map, start, stop = self._map_and_range_of_axis(axis, low, high)
             maps.append(axis_map)
             inner = np.empty(0)
             if isinstance(self.density, Tabulated):
@@ -170,7 +170,7 @@ class DensityBand(ContinuousFamily):
             edges.append(subdivide_breaks(breaks[-1], (stop - start) / _PANELS[self.dim]))
         return Cartesian(tuple(maps), tuple(breaks), tuple(edges))
 
-    def _axis_map(self, axis: int, low: float, high: float) -> tuple[AxisMap, float, float]:
+    def _map_and_range_of_axis(self, axis: int, low: float, high: float) -> tuple[AxisMap, float, float]:
         """The map of one axis and the range of its coordinate."""
         if math.isfinite(low) and math.isfinite(high):
             return Identity(), low, high

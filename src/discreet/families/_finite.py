@@ -25,9 +25,9 @@ from typing import Any, Generic, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base import OldName, old_keywords
+from discreet._base import OldName, accept_renamed_keywords
 from discreet._base.labelled import LawLike, labelled_values
-from discreet._base.showing import notebook_table, short_repr
+from discreet._base.showing import html_table_for_notebook, short_repr
 from discreet.domain import Domain, Interval, Labels, Numbers, Outcome, as_domain
 from discreet.errors import DiscreetError, Range
 from discreet.families._bands_and_laws import (
@@ -38,17 +38,17 @@ from discreet.families._bands_and_laws import (
     as_floats,
     as_laws,
     attained_bounds,
+    band_vertices,
     bounds_heading_and_rows,
     check_laws,
     has_even_cover,
-    has_whole_number_of_outcomes,
+    is_alpha_times_size_whole,
     is_outside_band,
     law_of_counts,
     law_of_logits,
     normalised_bounds,
-    read_any_client,
+    read_any_client_flag,
     vertex_of_uniform_band,
-    vertices,
 )
 
 LARGEST_DOMAIN = 2**40  # outcomes, so that each gets a share of 2^62
@@ -124,8 +124,8 @@ class FiniteFamily(BandFamily, abc.ABC, Generic[Outcome]):
                 )
             return law_of_counts(np.bincount(numbers, minlength=self.size), self.size)
         if counts is not None:
-            return law_of_counts(self.in_order(counts, "counts"), self.size)
-        return law_of_logits(self.in_order(logits, "logits", -math.inf), self.size)
+            return law_of_counts(self.values_in_outcome_order(counts, "counts"), self.size)
+        return law_of_logits(self.values_in_outcome_order(logits, "logits", -math.inf), self.size)
 
     def contains(self, p: LawLike) -> bool:
         """Whether every given distribution obeys the bounds, up to rounding. An argument that is not a distribution is an error.
@@ -148,20 +148,20 @@ class FiniteFamily(BandFamily, abc.ABC, Generic[Outcome]):
 
     def _repr_html_(self) -> str:
         said, rows = bounds_heading_and_rows(self.bounds, "dP/dmu", any_client=self.any_client)
-        return notebook_table(
+        return html_table_for_notebook(
             f"{type(self).__name__}: {said}", [("outcomes", f"{self.size:,}: {_describe_domain(self.domain)}"), *rows]
         )
 
-    def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
+    def values_in_outcome_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
         """Labelled values as an array (..., size) in the order of the outcomes; other values unchanged."""
-        return self.domain.in_order(values, name, missing)
+        return self.domain.values_in_outcome_order(values, name, missing)
 
     def as_rows(self, p: Any, name: str = "p") -> NDArray[np.float64]:
         """Distributions as float64 (..., size) in the order of the outcomes: labelled ones by label, others by position.
 
         Rows of float32 and float16 are normalised again if their own rounding explains the error of their sum. Nothing else is checked here.
         """
-        return as_laws(self.in_order(p, name), name, self.size)
+        return as_laws(self.values_in_outcome_order(p, name), name, self.size)
 
     def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as samples: labels where the family has labels, the middles of cells where it has cells.
@@ -320,7 +320,7 @@ class Band(FiniteFamily[Outcome]):
         domain: Domain | None = None,
         any_client: bool = False,
     ) -> None: ...
-    @old_keywords(everybody="any_client")
+    @accept_renamed_keywords(everybody="any_client")
     def __init__(
         self,
         weights: LawLike,
@@ -343,7 +343,7 @@ class Band(FiniteFamily[Outcome]):
         in_place: Any = weights
         if found is not None:
             domain = as_domain(found.labels, "labels") if domain is None else domain
-            in_place = domain.in_order(weights, "weights")
+            in_place = domain.values_in_outcome_order(weights, "weights")
         raw = as_floats(in_place, "weights")
         if raw.ndim != 1 or raw.size == 0:
             raise DiscreetError(f"weights has shape {raw.shape}; it is one positive number for each outcome")
@@ -358,9 +358,9 @@ class Band(FiniteFamily[Outcome]):
             what = "domain" if labels is None else "labels"
             raise DiscreetError(f"{what} has {self.size} names for {raw.size} weights; give one for each")
         scaled = raw / raw.max()  # so that the sum cannot overflow
-        self.any_client = read_any_client(any_client, lower)
+        self.any_client = read_any_client_flag(any_client, lower)
         given = normalised_bounds(lower, upper)
-        attained = self._attainable_bounds(given, scaled)
+        attained = self._bounds_attained_by_members(given, scaled)
         self.bounds = given if self.any_client else attained
         self._weights, self._mu = scaled, scaled / scaled.sum()
         for each in (self._weights, self._mu):
@@ -368,7 +368,7 @@ class Band(FiniteFamily[Outcome]):
         if not (self._mu > 0).all():
             raise DiscreetError("weights differ by more than a factor 1e308; leave out the outcomes that cannot occur")
 
-    def _attainable_bounds(self, given: Bounds, weights: NDArray[np.float64]) -> Bounds:
+    def _bounds_attained_by_members(self, given: Bounds, weights: NDArray[np.float64]) -> Bounds:
         if self.size == 1:
             raise DiscreetError("weights has one entry: there is one law on one outcome, and nothing to keep private")
         least = float(weights.min())
@@ -391,7 +391,7 @@ class Band(FiniteFamily[Outcome]):
         """Whether mu is known to be alpha-decomposable, so that the risk formula is exact and not only an upper bound."""
         alpha = self.bounds.alpha
         if isinstance(self.reference, float):
-            return has_whole_number_of_outcomes(self.size, alpha)
+            return is_alpha_times_size_whole(self.size, alpha)
         return self.size <= LARGEST_ENUMERATED and has_even_cover(self._mu, alpha)
 
     @property
@@ -400,17 +400,17 @@ class Band(FiniteFamily[Outcome]):
         lower, upper = self.bounds.lower, self.bounds.upper
         if isinstance(self.reference, float):
             return lambda levels: vertex_of_uniform_band(self.size, lower, upper)
-        return None if self.size > LARGEST_ENUMERATED else lambda levels: vertices(self._mu, lower, upper)
+        return None if self.size > LARGEST_ENUMERATED else lambda levels: band_vertices(self._mu, lower, upper)
 
     @property
-    def least_mass(self) -> float:
+    def least_reference_mass(self) -> float:
         """mu of the rarest outcome."""
         return float(self._mu.min())
 
     @property
     def served_bounds(self) -> Bounds:
         """Bounds of dP/dmu for the clients that risks hold for: the members, or all distributions."""
-        return Bounds(0.0, 1.0 / self.least_mass) if self.any_client else self.bounds
+        return Bounds(0.0, 1.0 / self.least_reference_mass) if self.any_client else self.bounds
 
     def _are_all_members(self, laws: NDArray[np.float64]) -> bool:
         return not is_outside_band(laws, self._mu, self.bounds).any()
@@ -451,5 +451,5 @@ def Preserving(q: LawLike, *, labels: Sequence[Any] | None = None) -> Band:
     Example:
         >>> family = Preserving({"north": 0.4, "south": 0.3, "east": 0.2, "west": 0.1})
     """
-    rarest = Band(q, lower=0.0, upper=2.0, labels=labels, any_client=True).least_mass
+    rarest = Band(q, lower=0.0, upper=2.0, labels=labels, any_client=True).least_reference_mass
     return Band(q, lower=0.0, upper=1.0 / rarest, labels=labels, any_client=True)

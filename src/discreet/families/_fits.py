@@ -80,7 +80,7 @@ class ClippedLaw:
         """The density at points (n,) in one dimension or (n, dim)."""
         return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_point_values(x, self.dim))
 
-    def certainly_in(self, family: ContinuousFamily) -> bool:
+    def is_certainly_in(self, family: ContinuousFamily) -> bool:
         """Whether it was clipped to that family's band."""
         return self.family == family
 
@@ -330,7 +330,7 @@ class LineCells(CellDomain):
         self.order: Integers = np.argsort(partition.panels.lower[:, 0])
 
     @classmethod
-    def of(cls, sampler: Any) -> LineCells:
+    def of_sampler(cls, sampler: Any) -> LineCells:
         """The cells by which a sampler releases on a line; any other sampler is an error."""
         partition = getattr(sampler.carrier, "partition", None)
         if partition is None or partition.family.dim != 1:
@@ -396,7 +396,7 @@ class LineCells(CellDomain):
         """The middles of the cells."""
         return cell_middles(self.edges)[np.argsort(self.order)]
 
-    def cells_of(self, values: Floats) -> Integers:
+    def cell_numbers_of_values(self, values: Floats) -> Integers:
         """The cell of each value; values lie between the ends."""
         place = np.searchsorted(self.edges[1:-1], values, side="right")  # NaN: past them all
         return np.asarray(self.order[place])
@@ -419,7 +419,7 @@ class LineCells(CellDomain):
         """The cell of each value, -1 for NaN and for a value past the ends or between cells."""
         return np.where(self.are_between_cells(values), -1, super().find_cells(values))
 
-    def within(self, numbers: Integers, place: Floats) -> Floats:
+    def points_within_cells(self, numbers: Integers, place: Floats) -> Floats:
         """Points of the cells; `place` in [0, 1) is the position in each, in the family's coordinate."""
         panels = self._partition.panels
         low, high = panels.lower[numbers, 0], panels.upper[numbers, 0]

@@ -269,7 +269,7 @@ def split_panels_near_features(
         widths = np.tile(widths, (3, 1))
     done, owners = panels[np.zeros(len(panels), dtype=bool)], np.empty(0, dtype=np.intp)
     active, owner = panels, np.arange(len(panels))
-    smallest = np.broadcast_to(panels.narrowest, (panels.dim,))
+    smallest = np.broadcast_to(panels.least_divisible_sides, (panels.dim,))
     while len(active) and len(middles):
         excess = _sides_in_feature_widths(active, middles, widths) / widest
         excess[active.upper - active.lower <= 2.0 * smallest] = 0.0
@@ -277,7 +277,7 @@ def split_panels_near_features(
         if not wide.any() or len(done) + len(active) + int(wide.sum()) > most:
             break
         done, owners = done.concat(active[~wide]), np.concatenate([owners, owner[~wide]])
-        active, owner = active[wide].halve(np.argmax(excess[wide], axis=1)), np.tile(owner[wide], 2)
+        active, owner = active[wide].halve_every_panel(np.argmax(excess[wide], axis=1)), np.tile(owner[wide], 2)
     return done.concat(active), np.concatenate([owners, owner])
 
 
@@ -346,7 +346,7 @@ class CellPartition:
     ceilings: Floats
 
     @classmethod
-    def of(cls, family: ContinuousFamily, count: int) -> CellPartition:
+    def of_family(cls, family: ContinuousFamily, count: int) -> CellPartition:
         """Cells halved along their longest side until none exceeds mass 1/count; cells of mass 0 stay only if the family serves everybody."""
         panels = Panels.from_edges(family.chart.breaks)
         masses = _reference_masses_of_panels(family, panels)
@@ -354,7 +354,7 @@ class CellPartition:
             heavy = masses > masses.sum() / count * (1.0 + 1e-9)
             if not heavy.any() or len(panels) > 64 * count:
                 break
-            halves = panels[heavy].halve(_longest_axis_of_cells(family, panels[heavy]))
+            halves = panels[heavy].halve_every_panel(_longest_axis_of_cells(family, panels[heavy]))
             panels = panels[~heavy].concat(halves)
             masses = np.concatenate([masses[~heavy], _reference_masses_of_panels(family, halves)])
         held = masses > (0.0 if family.any_client else 1e-15 * masses.max())

@@ -51,10 +51,10 @@ class MixtureKernel(Protocol):
         """log K((x - c)/s) - log K(0) for every point (n, dim) and centre (k, dim): (k, n)."""
 
     @property
-    def separable(self) -> bool:
+    def has_independent_axes(self) -> bool:
         """Whether the axes are independent, so that masses of boxes are products."""
 
-    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+    def draw_component_points(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
         """One point (n, dim) for each of the components drawn."""
 
     def log_mass_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
@@ -73,7 +73,7 @@ class MixtureKernel(Protocol):
 @dataclass(frozen=True)
 class _GaussianKernel:
     name: str = "gaussian"
-    separable: bool = True
+    has_independent_axes: bool = True
 
     def log_kernel_at_centre(self, dim: int) -> float:
         return -0.5 * dim * math.log(2.0 * math.pi)
@@ -89,7 +89,7 @@ class _GaussianKernel:
         squared *= (-0.5 / np.square(scales))[:, None]
         return squared
 
-    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+    def draw_component_points(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
         return rng.standard_normal((len(which), dim))
 
     def log_mass_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
@@ -114,7 +114,7 @@ class _GaussianKernel:
 @dataclass(frozen=True)
 class _LaplaceKernel:
     name: str = "laplace"
-    separable: bool = True
+    has_independent_axes: bool = True
 
     def log_kernel_at_centre(self, dim: int) -> float:
         return -dim * math.log(2.0)
@@ -126,7 +126,7 @@ class _LaplaceKernel:
         distance *= (-1.0 / scales)[:, None]
         return distance
 
-    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+    def draw_component_points(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
         return rng.laplace(size=(len(which), dim))
 
     def log_mass_between(self, low: ArrayLike, high: ArrayLike) -> Floats:
@@ -183,7 +183,7 @@ class CorrelatedGaussian:
 
     axes: Floats
     name: str = "gaussian"
-    separable: bool = False
+    has_independent_axes: bool = False
 
     def log_kernel_at_centre(self, dim: int) -> float:
         return -0.5 * dim * math.log(2.0 * math.pi)
@@ -196,7 +196,7 @@ class CorrelatedGaussian:
         out *= (-0.5 / np.square(scales))[:, None]
         return out
 
-    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+    def draw_component_points(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
         standard = rng.standard_normal((len(which), dim))
         return np.asarray(np.einsum("nij,nj->ni", self.axes[which], standard))
 
@@ -347,7 +347,7 @@ class Mixture:
 
     def mass_between(self, low: Floats, high: Floats) -> float:
         """Its mass in the box from low to high (dim,), whose ends may be infinite; NaN if it is not known."""
-        if not self.kernel.separable:
+        if not self.kernel.has_independent_axes:
             return 1.0 if np.isneginf(low).all() and np.isposinf(high).all() else math.nan
         return float(mixture_masses_in_box([self], low, high)[0])
 
@@ -366,7 +366,8 @@ class Mixture:
         """Independent points (count, dim) of the mixture."""
         which = rng.choice(len(self.weights), size=count, p=self.weights)
         return np.asarray(
-            self.means[which] + self.scales[which, None] * self.kernel.draw(which, self.dim, rng), dtype=np.float64
+            self.means[which] + self.scales[which, None] * self.kernel.draw_component_points(which, self.dim, rng),
+            dtype=np.float64,
         )
 
     def __repr__(self) -> str:

@@ -436,7 +436,7 @@ def worst_gaussian_member_on_line(radius: float, log_upper: float, box: tuple[fl
     def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         edges = np.concatenate([radius - _NEAR, radius + _NEAR, -radius - _NEAR, -radius + _NEAR, [-radius, radius]])
         x, weights = _gauss_nodes_and_weights(
-            _edges_within(np.append(edges, [place_where_log_ratio_is(level) for level in levels]), low, high),
+            _edges_between(np.append(edges, [place_where_log_ratio_is(level) for level in levels]), low, high),
             _LINE_NODES,
         )
         return members_from_ratios(
@@ -452,7 +452,7 @@ def worst_laplace_member(radius: float) -> WorstMembers:
     def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         places = [0.5 * (level + radius) for level in levels]
         x, weights = _gauss_nodes_and_weights(
-            _edges_within(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES
+            _edges_between(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES
         )
         reference = np.concatenate([[0.5], 0.5 * np.exp(-x) * weights, [0.5 * np.exp(-radius)]])
         return members_from_ratios(reference, np.exp(np.concatenate([[-radius], 2.0 * x - radius, [radius]]))[None, :])
@@ -473,7 +473,7 @@ def worst_gaussian_member_in_space(dim: int, radius: float, log_upper: float) ->
         depths = [2.0 * max(0.0, log_upper - level) for level in levels]
         turns = [turn for depth in depths for turn in _level_exit_distances(depth, radius)]
         edges = np.concatenate([*(at + side * _NEAR for at in (mode, middle) for side in (-1.0, 1.0)), [radius], turns])
-        r, outer = _gauss_nodes_and_weights(_edges_within(edges, 0.0, highest), _RADIAL_NODES)
+        r, outer = _gauss_nodes_and_weights(_edges_between(edges, 0.0, highest), _RADIAL_NODES)
         beyond = np.square(np.maximum(0.0, r - radius))
         cosines = [(np.square(r) + radius**2 - beyond - depth) / (2.0 * radius * r) for depth in depths]
         angle, inner = _angle_nodes_and_weights(
@@ -514,7 +514,7 @@ def _angle_nodes_and_weights(dim: int, pull: Floats, cuts: Sequence[Floats]) -> 
     return angle.reshape(len(pull), -1), (half * weights).reshape(len(pull), -1)
 
 
-def _edges_within(edges: Floats, low: float, high: float) -> Floats:
+def _edges_between(edges: Floats, low: float, high: float) -> Floats:
     return np.unique(np.clip(np.append(edges, [low, high]), low, high))
 
 

@@ -55,7 +55,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet._base.files import NEW_FILE, check_private, error_reason, refuse_system_without_file_owners
+from discreet._base.files import NEW_FILE, error_reason, refuse_file_open_to_others, refuse_system_without_file_owners
 from discreet._base.numerics import stated_decimal
 from discreet.accounting import MOST_SAMPLES, BoxProfile, compose, renyi
 from discreet.agreement import Agreement
@@ -207,7 +207,7 @@ class Book:
             raise LedgerError(f"{self.what} {self.path} cannot be opened: {error_reason(error)}") from None
         if not stat.S_ISREG(status.st_mode):
             raise LedgerError(f"{self.what} {self.path} is not a plain file; check the name")
-        check_private(self.path, status, what=self.what, error=LedgerError)
+        refuse_file_open_to_others(self.path, status, what=self.what, error=LedgerError)
 
     def create(self, terms: dict[str, Any]) -> None:
         """Make the file, with its first line. A file that holds anything is never replaced."""

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import OldName
-from discreet._base.files import atomic_write, check_private, error_reason
+from discreet._base.files import atomic_write, error_reason, refuse_file_open_to_others
 from discreet._base.numerics import stated_decimal
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_choice, check_path
 from discreet.ledger import OVER_BUDGET
@@ -450,7 +450,7 @@ def _open_population_book(folder: Path) -> Book:
         raise LedgerError(f"ledger {folder} cannot be opened: {error_reason(error)}") from None
     if not stat.S_ISDIR(status.st_mode):
         raise LedgerError(f"{folder} is no folder, so no ledger of a population; check the name")
-    check_private(folder, status, what="ledger", error=LedgerError)
+    refuse_file_open_to_others(folder, status, what="ledger", error=LedgerError)
     return Book(folder / _BOOK, kind=POPULATION_FORMAT, wait=_WAIT_SECONDS, older=OLDER)
 
 

@@ -34,7 +34,7 @@ from typing import Any, ClassVar, Self, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base import old_keywords, placeholders_until_used
+from discreet._base import accept_renamed_keywords, placeholders_until_used
 from discreet._base.labelled import LawLike
 from discreet.errors import OPEN_UNIT, DiscreetError, OutsideFamilyWarning, check_count
 from discreet.families import Bounds, FiniteFamily, Simplex, check_family, is_law, refuse_bad_law, serves_everybody
@@ -351,7 +351,7 @@ class MollifierSampler(ProjectingSampler[F]):
 
     name = "mollifier"
 
-    @old_keywords(how="discretisation")
+    @accept_renamed_keywords(how="discretisation")
     def __init__(
         self,
         family: F,

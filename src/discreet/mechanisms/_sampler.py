@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
-from discreet._base import OldName, old_keywords, placeholders_until_used
+from discreet._base import OldName, accept_renamed_keywords, placeholders_until_used
 from discreet._base.labelled import LawLike
-from discreet._base.showing import notebook_table
+from discreet._base.showing import html_table_for_notebook
 from discreet.domain import Outcome
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import Bounds, FiniteFamily, as_floats, check_family
@@ -118,7 +118,7 @@ class Sampler(abc.ABC, Generic[F]):
             )
         super().__setattr__(name, value)
 
-    @old_keywords(how="discretisation")
+    @accept_renamed_keywords(how="discretisation")
     def __init__(
         self,
         family: F,
@@ -523,7 +523,7 @@ class Sampler(abc.ABC, Generic[F]):
             rows.insert(1, ("privacy", str(self.privacy)))
         if self.discretisation is not None:
             rows.append(("released by", repr(self.discretisation)))
-        return notebook_table(type(self).__name__, rows)
+        return html_table_for_notebook(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -40,7 +40,7 @@ import numpy as np
 import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.labelled import LawLike, in_outcome_order
+from discreet._base.labelled import LawLike, values_in_outcome_order
 from discreet.domain import first_few_as_text
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex, as_floats, check_laws, refuse_bad_entries
@@ -232,7 +232,7 @@ class TransportAtoms(OutcomeAtoms):
 
     def read_laws(self, p: LawLike, name: str = "p") -> Floats:
         """Distributions (..., k) in the order of the outcomes, checked."""
-        found = self.family.as_rows(in_outcome_order(p, self.size, self._outcome_numbers, name), name)
+        found = self.family.as_rows(values_in_outcome_order(p, self.size, self._outcome_numbers, name), name)
         check_laws(found)
         return found
 

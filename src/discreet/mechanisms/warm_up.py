@@ -9,7 +9,7 @@ import importlib.util
 
 import numpy as np
 
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet.families import Band, Simplex
 from discreet.mechanisms._optimal_linear_mollifier import LinearSampler, OptimalSampler
 from discreet.mechanisms._reports import ReportCounts, ReportSampler
@@ -22,7 +22,7 @@ def warm_up() -> None:
     if importlib.util.find_spec("numba") is None:
         return
     law = [0.2, 0.3, 0.5]
-    with use_only(Code.COMPILED):
+    with force_implementation(Code.COMPILED):
         for family in (Simplex(3), Band([1.0, 1.0, 2.0], lower=0.5, upper=2.0)):
             projecting, mixing = OptimalSampler(family, epsilon=1.0), LinearSampler(family, epsilon=1.0)
             projecting.output(law)

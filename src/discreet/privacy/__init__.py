@@ -1,6 +1,6 @@
 """Notions of privacy as values: each knows its trade-off function, its hockey-stick profile and its box for a band."""
 
-from discreet._base import imports_on_first_use, old_names
+from discreet._base import getattr_for_old_names, imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet._base.numerics import (
@@ -53,4 +53,4 @@ __all__ = [
     "stated_decimal",
 ]
 
-__getattr__ = old_names(__name__, {"promised": "chosen_privacy"})
+__getattr__ = getattr_for_old_names(__name__, {"promised": "chosen_privacy"})

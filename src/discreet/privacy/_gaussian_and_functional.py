@@ -44,7 +44,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from discreet._base.numerics import exp_lower, float_up, stated_decimal
+from discreet._base.numerics import exp_lower, float_rounded_up, stated_decimal
 from discreet.errors import DiscreetError, Range
 from discreet.privacy._notion import ERROR, EXPONENT, Approximate, Privacy, read_budget_in_range
 
@@ -138,7 +138,9 @@ class Gaussian(Privacy):
         if beta > 100.0 * max(self.nu, self.nu * self.nu):  # positive, but below every float
             return math.ulp(0.0)
         high = normal_cdf(nu / 2 - exponent / nu)[1]
-        return float_up(max(Fraction(0), high - exp_lower(float(beta)) * normal_cdf(-nu / 2 - exponent / nu)[0]))
+        return float_rounded_up(
+            max(Fraction(0), high - exp_lower(float(beta)) * normal_cdf(-nu / 2 - exponent / nu)[0])
+        )
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
         if lower == upper:
@@ -189,7 +191,7 @@ class Functional(Privacy):
     def profile(self, beta: float) -> float:
         """As for every notion; the smaller of f and its inverse."""
         factor = exp_lower(EXPONENT.check("beta", beta))
-        return float_up(
+        return float_rounded_up(
             max(
                 Fraction(0),
                 1 - max(self._least_weighted_sum(Fraction(1), factor), self._least_weighted_sum(factor, Fraction(1))),
@@ -236,7 +238,7 @@ class Functional(Privacy):
         return hash((Functional, self._points))
 
 
-def _evaluation_points() -> list[float]:
+def _trade_off_evaluation_points() -> list[float]:
     """The points at which a function is evaluated: evenly spaced, and denser towards 0 and 1."""
     near = [2.0 ** -(1 + step / _NEAR_STEPS) for step in range((_NEAR_OCTAVES - 1) * _NEAR_STEPS)]
     far = [2.0 ** -(_NEAR_OCTAVES + step / _FAR_STEPS) for step in range((_FAR_OCTAVES - _NEAR_OCTAVES) * _FAR_STEPS)]
@@ -246,7 +248,7 @@ def _evaluation_points() -> list[float]:
 
 def _trade_off_points_of_function(f: Callable[[float], float]) -> list[tuple[Any, Any]]:
     table = []
-    for x in _evaluation_points():
+    for x in _trade_off_evaluation_points():
         try:
             table.append((x, f(x)))
         except (TypeError, ValueError, ArithmeticError) as error:
@@ -352,7 +354,7 @@ def read_privacy(fields: Any) -> Privacy:
     numbers = {name: fields[name] for name in names}
     found: Privacy
     if kind == "functional":
-        found = Functional(_read_corners(fields["points"]))
+        found = Functional(_read_trade_off_corners(fields["points"]))
     else:
         found = Gaussian(**numbers) if kind == "gaussian" else Approximate(**numbers)
     if privacy_document(found) != fields:
@@ -362,7 +364,7 @@ def read_privacy(fields: Any) -> Privacy:
     return found
 
 
-def _read_corners(listed: Any) -> list[tuple[Fraction, Fraction]]:
+def _read_trade_off_corners(listed: Any) -> list[tuple[Fraction, Fraction]]:
     """The corners in a document."""
     if not isinstance(listed, list) or not 2 <= len(listed) <= MOST_POINTS:
         raise DiscreetError(f"privacy.points is not a list of 2 to {MOST_POINTS:,} pairs of rationals")

@@ -223,11 +223,11 @@ def _largest_mixing_weight(privacy: Privacy, bounds: Bounds) -> Fraction:
     if is_allowed(Fraction(1)):
         return Fraction(1)
     if is_allowed(Fraction(_HALF)):
-        return 1 - Fraction(_least_float_satisfying(lambda left: is_allowed(1 - Fraction(left))))
-    return Fraction(-_least_float_satisfying(lambda below: is_allowed(Fraction(-below)), negative=True))
+        return 1 - Fraction(_least_good_float(lambda left: is_allowed(1 - Fraction(left))))
+    return Fraction(-_least_good_float(lambda below: is_allowed(Fraction(-below)), negative=True))
 
 
-def _least_float_satisfying(good: Callable[[float], bool], *, negative: bool = False) -> float:
+def _least_good_float(good: Callable[[float], bool], *, negative: bool = False) -> float:
     """The least good float of (0, 1/2], if all floats above some place are good; or of [-1/2, 0], where 0 counts as good."""
     low, high = (-_float_rank(_HALF), 0) if negative else (0, _float_rank(_HALF))
     while high - low > 1:

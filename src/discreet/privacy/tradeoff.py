@@ -22,9 +22,9 @@ import numpy as np
 
 from discreet import divergences
 from discreet._base import placeholders_until_used
-from discreet._base.numerics import exp_nearest, expm1_nearest, float_up, log_bracket
+from discreet._base.numerics import exp_nearest, expm1_nearest, float_rounded_up, log_bracket
 from discreet.errors import DiscreetError
-from discreet.families import LARGEST_ENUMERATED, Band, Bounds, Simplex, splits_into_equal_groups
+from discreet.families import LARGEST_ENUMERATED, Band, Bounds, Simplex, can_split_into_equal_groups
 from discreet.privacy._notion import (
     LARGE_EPSILON as LARGE_EPSILON,
     Constants,
@@ -93,7 +93,9 @@ class Risk:
 def epsilon_of_box(constants: Constants) -> float:
     """The pure budget of another notion's box: log(B/b), rounded up; the same float on every machine, as in agreements."""
     _, most = log_bracket(Fraction(constants.B) / Fraction(constants.b))
-    return float_up(most * (1 + Fraction(1, 10**15)) + Fraction(1, 10**15))  # above the rounding of the box's bounds
+    return float_rounded_up(
+        most * (1 + Fraction(1, 10**15)) + Fraction(1, 10**15)
+    )  # above the rounding of the box's bounds
 
 
 def refuse_useless_or_raw_privacy(privacy: Privacy, bounds: Bounds) -> None:
@@ -152,7 +154,7 @@ def risk_formula_is_minimax(family: Family, privacy: Privacy) -> bool:
     reference = getattr(family, "reference", None)
     if not risk_formula_is_exact(family) or isinstance(privacy, Pure) or not isinstance(reference, np.ndarray):
         return risk_formula_is_exact(family)
-    return reference.size <= LARGEST_ENUMERATED and splits_into_equal_groups(reference, family.bounds.alpha)
+    return reference.size <= LARGEST_ENUMERATED and can_split_into_equal_groups(reference, family.bounds.alpha)
 
 
 def family_covered_by_risk(family: Family) -> Family:

@@ -12,7 +12,7 @@ with imports_on_first_use(globals()):
         Box,
         estimated_numpy_seconds as estimated_numpy_seconds,
         first_invalid_row as first_invalid_row,
-        improve_slopes as improve_slopes,
+        improve_slopes_by_newton as improve_slopes_by_newton,
         row_slices_within_memory as row_slices_within_memory,
         scale_laws as scale_laws,
         solve_rows_on_support as solve_rows_on_support,

@@ -33,7 +33,7 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.kernels import compiled_for
+from discreet._base.kernels import should_use_compiled_code
 from discreet._base.numerics import exp_nearest
 from discreet._base.showing import with_short_repr
 from discreet.families import SUM_TOLERANCE, as_laws, is_law, refuse_bad_law
@@ -149,7 +149,7 @@ class Box:
         rows = np.ascontiguousarray(rows)  # as the compiled code requires
         slope = np.full(len(rows), 1.0 if mixing is None else mixing.slope)
         lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
-        compiled = compiled_for(estimated_numpy_seconds(rows.size))
+        compiled = should_use_compiled_code(estimated_numpy_seconds(rows.size))
         fill = import_module("discreet.projection._compiled").fill_affine_laws if compiled else fill_affine_laws
         bad = fill(rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law)
         if bad >= 0:
@@ -203,8 +203,8 @@ def solve_slopes_and_lifts(laws: Floats, lower: Bound, upper: Bound) -> tuple[Fl
     if isinstance(lower, np.ndarray):
         return _solve_on_supports(laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_))
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
-    for rows, line, place, to in _support_entries(laws):
-        mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
+    for rows, line, place, to in _numbered_support_entries(laws):
+        mass, number = _pad_value_lists(laws[rows][line, place], line, to, len(rows))
         slope[rows], lift[rows] = solve_uniform_support_lists(mass, number, laws.shape[1], lower, float(upper))
     return slope, lift
 
@@ -212,14 +212,14 @@ def solve_slopes_and_lifts(laws: Floats, lower: Bound, upper: Bound) -> tuple[Fl
 def solve_rows_on_support(laws: Floats, lower: Floats, upper: Floats, unheld: Floats) -> tuple[Floats, Floats]:
     """(slope, lift) for each row from its support alone, over any reference; `unheld` sums the lower bounds of the other outcomes."""
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
-    for rows, line, place, to in _support_entries(laws):
-        mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
-        low, high = (_pad_rows(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
+    for rows, line, place, to in _numbered_support_entries(laws):
+        mass, number = _pad_value_lists(laws[rows][line, place], line, to, len(rows))
+        low, high = (_pad_value_lists(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
         slope[rows], lift[rows] = solve_support_lists(mass, number, low, high, unheld[rows])
     return slope, lift
 
 
-def _support_entries(
+def _numbered_support_entries(
     laws: Floats,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
     """(rows, line among them, outcome, place in a list) of all entries in the supports, for rows of similar length."""
@@ -229,7 +229,7 @@ def _support_entries(
         yield rows, line, place, (np.cumsum(held[rows], axis=1) - 1)[line, place]
 
 
-def _pad_rows(
+def _pad_value_lists(
     values: Floats, line: NDArray[np.int64], to: NDArray[np.int64], rows: int
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Values as a list for each row, padded with zeros, and their numbers."""
@@ -376,7 +376,7 @@ def _lift_off_support(mass: Floats, unheld: Floats, lower: Bound, upper: Bound, 
     return np.asarray(np.divide(1.0 - on, off, out=np.zeros(len(mass)), where=off > 0.0))
 
 
-def _newton_slopes(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> Floats:
+def _slopes_after_newton_step(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> Floats:
     """(1 - clipped mass) / unclipped mass of each row; on a flat piece at height one, its near end."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value = laws * slope[:, None]
@@ -391,10 +391,10 @@ def _newton_slopes(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> F
     return step
 
 
-def improve_slopes(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> Floats:
+def improve_slopes_by_newton(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> Floats:
     """Newton's method from nearly right slopes (n,), where the bounds may differ from row to row (n, k)."""
     for _ in range(_IMPROVING_STEPS):
-        step = _newton_slopes(laws, slope, lower, upper)
+        step = _slopes_after_newton_step(laws, slope, lower, upper)
         usable = (step > 0.0) & np.isfinite(step)
         settled = np.abs(step - slope) <= SETTLED * slope
         slope = np.where(usable, step, slope)

@@ -2,7 +2,7 @@
 
 The output density is q = clip(slope p + lift b h, b h, B h). On nodes with reference masses mu_i and client masses p_i, the scale r = 1/slope
 is the finite weighted problem of `discreet.projection`, solved exactly. Only the nodes are approximate: they see a bare function only at
-their own places. `OneClient`, `ManyClients` and `PublicPoints` choose them (`discreet.projection._output_solver`).
+their own places. `OneClientSolver`, `ManyClientsSolver` and `PublicPointsSolver` choose them (`discreet.projection._output_solver`).
 
 An `OutputLaw` is for inspection. Releases are drawn from integer weights (`discreet.mechanisms._atoms`), whose guarantee does not
 depend on this module.
@@ -197,7 +197,7 @@ class OutputLaw:
         found = self.output_masses_of_clients(slice(None))
         return found if self.many else found[0]
 
-    def certainly_in(self, family: ContinuousFamily) -> bool:
+    def is_certainly_in(self, family: ContinuousFamily) -> bool:
         """Whether its box lies in that family's band, so that the output is a member for every client."""
         bounds = family.bounds
         return self.family == family and bounds.lower <= self.constants.b and bounds.upper >= self.constants.B

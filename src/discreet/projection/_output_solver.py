@@ -2,15 +2,16 @@
 
 p and h are evaluated once at every node. The scale is then the finite weighted problem of `discreet.projection`, solved exactly.
 
-`OneClient`, for one client in up to three dimensions, has panels of its own. It splits the family's public panels until p is resolved, and
-cuts them where q or min(p, q) has a kink. As panels change, the problem is solved again, and the solution tells where the kinks are. Errors
-are estimated for the masses of p and q, for their overlap, and for p log(p/q), so that divergences are as accurate as the scale.
+`OneClientSolver`, for one client in up to three dimensions, has panels of its own. It splits the family's public panels until p is
+resolved, and cuts them where q or min(p, q) has a kink. As panels change, the problem is solved again, and the solution tells where the
+kinks are. Errors are estimated for the masses of p and q, for their overlap, and for p log(p/q), so that divergences are as accurate as the
+scale.
 
-`ManyClients` uses one set of Gauss-Legendre nodes for all clients, on which p/h is nearly a polynomial. On a line every client has its own
-cuts. Values at the nodes between its kinks are interpolated, without new evaluations of its density. Clients have different numbers of
-pieces; the arrays are padded with nodes of mass zero.
+`ManyClientsSolver` uses one set of Gauss-Legendre nodes for all clients, on which p/h is nearly a polynomial. On a line every client has
+its own cuts. Values at the nodes between its kinks are interpolated, without new evaluations of its density. Clients have different numbers
+of pieces; the arrays are padded with nodes of mass zero.
 
-`PublicPoints`, above three dimensions, uses nodes drawn from h by a public generator, each of mass 1/N.
+`PublicPointsSolver`, above three dimensions, uses nodes drawn from h by a public generator, each of mass 1/N.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from discreet.families import (
     log_ratios,
     refuse_lost_masses,
 )
-from discreet.projection._box import improve_slopes
+from discreet.projection._box import improve_slopes_by_newton
 from discreet.projection._output_law import (
     CutLines,
     OutputLaw,
@@ -131,7 +132,7 @@ class RefinedSolution:
 
 
 @dataclass(frozen=True, eq=False)
-class OneClient:
+class OneClientSolver:
     """The output law of one client in up to three dimensions."""
 
     problem: OutputProblem
@@ -160,23 +161,27 @@ class OneClient:
         shift = float(largest_log_ratios(log_ratio[None])[0])
         ratio = np.exp(log_ratio - shift)
 
-        def ratio_at(x: Floats, log_reference: Floats) -> Floats:
+        def density_ratio_at(x: Floats, log_reference: Floats) -> Floats:
             return density_ratio(p.log_density(x), log_reference + shift)
 
         def cut_panels_at_kinks(some: Nodes, ratio: Floats | None = None) -> CutPanels:
             if ratio is None:
-                ratio = ratio_at(some.x.reshape(-1, dim), some.log_reference.ravel()).reshape(some.weights.shape)
-            return self._cut_panels(some, ratio, found, ratio_at)
+                ratio = density_ratio_at(some.x.reshape(-1, dim), some.log_reference.ravel()).reshape(
+                    some.weights.shape
+                )
+            return self._cut_panels(some, ratio, found, density_ratio_at)
 
         found = self._solve_on_nodes(nodes.masses.ravel(), ratio.ravel())
-        kinked, lines = self._cut_kinked_panels(nodes, ratio, found, ratio_at)
-        found = self._solve_on_nodes(*_join_cut_nodes(nodes, ratio, kinked, lines))
+        kinked, lines = self._cut_kinked_panels(nodes, ratio, found, density_ratio_at)
+        found = self._solve_on_nodes(*_node_masses_and_ratios_after_cuts(nodes, ratio, kinked, lines))
         cut_at, pieces = found.slope, cut_panels_at_kinks(nodes, ratio)  # now the cuts are where the kinks are
         found = self._solve_on_nodes(pieces.masses, pieces.ratio)
         for _ in range(_ROUNDS):
-            bad = panels_to_refine(pieces.errors, 0.5 * tolerance) & pieces.panels.divisible
+            bad = panels_to_refine(pieces.errors, 0.5 * tolerance) & pieces.panels.wide_enough_to_split
             if pieces.errors.sum() > tolerance and pieces.masses.size < MOST_NODES[dim] and bad.any():
-                fresh = self.problem.family.nodes_of_panels(pieces.panels[bad].split(_SPLIT[dim]), ORDER[dim])
+                fresh = self.problem.family.nodes_of_panels(
+                    pieces.panels[bad].split_every_panel(_SPLIT[dim]), ORDER[dim]
+                )
                 pieces = pieces.without_panels(bad).concat(cut_panels_at_kinks(fresh))
             elif abs(found.slope - cut_at) > _MOVED * cut_at and math.isfinite(found.slope):
                 cut_at = found.slope
@@ -186,15 +191,17 @@ class OneClient:
             found = self._solve_on_nodes(pieces.masses, pieces.ratio)
         return RefinedSolution(found, shift, float(pieces.errors.sum()))
 
-    def _cut_panels(self, nodes: Nodes, ratio: Floats, at: Solution, ratio_at: RatioAt) -> CutPanels:
+    def _cut_panels(self, nodes: Nodes, ratio: Floats, at: Solution, density_ratio_at: RatioAt) -> CutPanels:
         """The nodes of some panels, cut along the kinks of the solution that cross them, with every panel's error."""
         order = ORDER[self.problem.family.dim]
-        kinked, lines = self._cut_kinked_panels(nodes, ratio, at, ratio_at)
+        kinked, lines = self._cut_kinked_panels(nodes, ratio, at, density_ratio_at)
         p, q = self._client_and_output_ratios(ratio, at)
-        errors = nodes.panels.errors(p * nodes.element, order)
+        errors = nodes.panels.integral_errors(p * nodes.element, order)
         if self.problem.family.dim == 1:
-            errors += self._errors_at_interval_ends(nodes, ratio, ratio_at) / at.mass
-        errors[~kinked] += nodes.panels[~kinked].errors((_relative_entropy_terms(p, q) * nodes.element)[~kinked], order)
+            errors += self._errors_by_jumps_at_interval_ends(nodes, ratio, density_ratio_at) / at.mass
+        errors[~kinked] += nodes.panels[~kinked].integral_errors(
+            (_relative_entropy_terms(p, q) * nodes.element)[~kinked], order
+        )
         owner = np.repeat(np.flatnonzero(~kinked), ratio.shape[1])
         if lines is not None:
             p, q = self._client_and_output_ratios(lines.ratio, at)
@@ -204,25 +211,27 @@ class OneClient:
                 + lines.integral_errors(_relative_entropy_terms(p, q))
             )
             owner = np.concatenate([owner, np.repeat(np.flatnonzero(kinked)[lines.panel_of_segment], order)])
-        return CutPanels(nodes.panels, *_join_cut_nodes(nodes, ratio, kinked, lines), owner, errors)
+        return CutPanels(nodes.panels, *_node_masses_and_ratios_after_cuts(nodes, ratio, kinked, lines), owner, errors)
 
     def _cut_kinked_panels(
-        self, nodes: Nodes, ratio: Floats, at: Solution, ratio_at: RatioAt
+        self, nodes: Nodes, ratio: Floats, at: Solution, density_ratio_at: RatioAt
     ) -> tuple[NDArray[np.bool_], CutLines | None]:
         """Which panels a kink of the solution crosses, and the lines they are cut into."""
         places = self._ratio_levels_of_kinks(at)
         kinked = _panels_crossing_levels(ratio, places)
         if not kinked.any():
             return kinked, None
-        return kinked, cut_panels_into_lines(self.problem.family, nodes.panels[kinked], ratio[kinked], places, ratio_at)
+        return kinked, cut_panels_into_lines(
+            self.problem.family, nodes.panels[kinked], ratio[kinked], places, density_ratio_at
+        )
 
-    def _errors_at_interval_ends(self, nodes: Nodes, ratio: Floats, ratio_at: RatioAt) -> Floats:
+    def _errors_by_jumps_at_interval_ends(self, nodes: Nodes, ratio: Floats, density_ratio_at: RatioAt) -> Floats:
         """The error that a jump of p between the outermost nodes of an interval and its ends would cause; the nodes cannot see it."""
         order = ratio.shape[1]
         width = nodes.panels.upper - nodes.panels.lower
         t = np.concatenate([nodes.panels.lower + 1e-9 * width, nodes.panels.upper - 1e-9 * width], axis=1)[..., None]
         x = self.problem.family.chart.points_at_coordinates(t).reshape(-1, 1)
-        found = ratio_at(x, self.problem.family.log_reference(x)).reshape(-1, 2)
+        found = density_ratio_at(x, self.problem.family.log_reference(x)).reshape(-1, 2)
         missed = np.abs(found - ratio @ endpoint_value_map(order)) * nodes.element[:, [0, -1]]
         return np.asarray(missed.sum(axis=1) * width[:, 0] * gauss_rule(order)[0][0])
 
@@ -255,7 +264,7 @@ def _normalised_ratio(ratio: Floats, mass: float) -> Floats:
         return np.minimum(ratio / mass, _LARGEST_RATIO)
 
 
-def _join_cut_nodes(
+def _node_masses_and_ratios_after_cuts(
     nodes: Nodes, ratio: Floats, kinked: NDArray[np.bool_], lines: CutLines | None
 ) -> tuple[Floats, Floats]:
     """Reference masses and p/h (m,) on the nodes of the panels that stay whole, then on the lines of the others."""
@@ -268,14 +277,14 @@ def _join_cut_nodes(
 def nodes_for_client(family: ContinuousFamily, p: LogDensity) -> Nodes:
     """The family's nodes, on panels cut along the lines where p is known not to be smooth, and refined where p is narrow."""
     panels = family.panels
-    for axis, places in enumerate(_axis_breaks(family, p) or ()):
-        panels = panels.cut(axis, np.unique(places))
+    for axis, places in enumerate(_known_breaks_of_axes(family, p) or ()):
+        panels = panels.cut_at_places(axis, np.unique(places))
     panels, _ = family.refine_panels(panels, [p], MOST_NODES[family.dim] // 2)
     unchanged = len(panels) == len(family.panels)
     return family.nodes if unchanged else family.nodes_of_panels(panels, ORDER[family.dim])
 
 
-def _axis_breaks(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None:
+def _known_breaks_of_axes(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None:
     """For each of the chart's axes, the coordinates at which p has a cusp or a jump, if they are known and few."""
     chart = family.chart
     found: list[Floats] | None = None
@@ -287,7 +296,7 @@ def _axis_breaks(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None
         case HistogramLaw(), _ if p.partition.family == family:
             found = list(np.unique(np.vstack([p.partition.panels.lower, p.partition.panels.upper]), axis=0).T)
         case OutputLaw(), _:
-            return _axis_breaks(family, p.clients[0])
+            return _known_breaks_of_axes(family, p.clients[0])
         case _:
             return None
     return found if all(len(np.unique(places)) <= _MOST_BREAKS[family.dim] for places in found) else None
@@ -312,7 +321,7 @@ def _panels_crossing_levels(ratio: Floats, levels: list[float]) -> NDArray[np.bo
 
 
 @dataclass(frozen=True, eq=False)
-class ManyClients:
+class ManyClientsSolver:
     """Output laws of many clients in up to three dimensions, on nodes that they share."""
 
     problem: OutputProblem
@@ -328,33 +337,33 @@ class ManyClients:
             return self.problem.correct_errors_by_reported_masses(self._solve_again_on_cut_line(law, nodes, errors))
         for rows in row_slices_within_memory(*law.client_masses.shape):
             density = law.output_masses_of_clients(rows).reshape(-1, *nodes.weights.shape) / nodes.weights
-            errors[rows] += nodes.panels.errors(density, ORDER[self.problem.family.dim]).sum(axis=1)
+            errors[rows] += nodes.panels.integral_errors(density, ORDER[self.problem.family.dim]).sum(axis=1)
         return self.problem.correct_errors_by_reported_masses(replace(law, errors=errors))
 
     def _resolve_shared_nodes(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
         """Nodes on which every client is resolved, log p/h there (n, panels, nodes), and the remaining errors (n,)."""
         dim, order = self.problem.family.dim, ORDER[self.problem.family.dim]
-        nodes = self._shared_nodes_for(clients)
+        nodes = self._shared_nodes_refined_for(clients)
         log_ratio = log_ratios(clients, nodes)
         shift = largest_log_ratios(log_ratio)
         for _ in range(_SHARED_ROUNDS):
-            errors = self._client_errors(nodes, log_ratio, shift)
+            errors = self._client_mass_errors(nodes, log_ratio, shift)
             bad = errors.max(axis=0) > SHARED_TOLERANCE[dim] / len(nodes.panels)
             if not bad.any() or nodes.weights.size > MOST_SHARED_NODES[dim]:
                 break
-            fresh = self.problem.family.nodes_of_panels(nodes.panels[bad].split(2), order)
+            fresh = self.problem.family.nodes_of_panels(nodes.panels[bad].split_every_panel(2), order)
             nodes = nodes[~bad].concat(fresh)
             log_ratio = np.concatenate([log_ratio[:, ~bad], log_ratios(clients, fresh)], axis=1)
         return nodes, log_ratio, np.asarray(errors.sum(axis=1))
 
-    def _client_errors(self, nodes: Nodes, log_ratio: Floats, shift: Floats) -> Floats:
+    def _client_mass_errors(self, nodes: Nodes, log_ratio: Floats, shift: Floats) -> Floats:
         """(n, panels) estimated errors of the clients' masses, each client's mass being one."""
         errors = np.empty(log_ratio.shape[:2])
         for rows in row_slices_within_memory(len(log_ratio), nodes.weights.size):
             density = np.exp(log_ratio[rows] - shift[rows, None, None]) * nodes.element
             mass = np.sum(density * nodes.weights, axis=(1, 2))
             refuse_lost_masses(mass)
-            errors[rows] = nodes.panels.errors(density, ORDER[self.problem.family.dim]) / mass[:, None]
+            errors[rows] = nodes.panels.integral_errors(density, ORDER[self.problem.family.dim]) / mass[:, None]
         return errors
 
     def _solve_again_on_cut_line(self, law: OutputLaw, nodes: Nodes, errors: Floats) -> OutputLaw:
@@ -372,22 +381,28 @@ class ManyClients:
             client /= cut_mass[:, None]
             if self.problem.mixing is None:
                 lower, upper = constants.b * found.masses, constants.B * found.masses
-                better = improve_slopes(client, np.where(np.isfinite(slope), slope, 1.0), lower, upper)
+                better = improve_slopes_by_newton(client, np.where(np.isfinite(slope), slope, 1.0), lower, upper)
                 slope = np.where(np.isfinite(slope), better, slope)
         law = replace(law, node_masses=found.masses, client_masses=client, slope=slope)
         output = np.divide(law.output_masses, found.masses, out=np.zeros_like(client), where=found.masses > 0.0)
         return replace(law, errors=errors + found.integral_errors(output), log_mass=law.log_mass + np.log(cut_mass))
 
-    def _shared_nodes_for(self, clients: Sequence[LogDensity]) -> Nodes:
+    def _shared_nodes_refined_for(self, clients: Sequence[LogDensity]) -> Nodes:
         """Nodes as fine as the narrowest client asks for, where it asks for them."""
-        dim, panels = self.problem.family.dim, self._shared_nodes.panels
+        dim, panels = self.problem.family.dim, self._unrefined_shared_nodes.panels
         fine, _ = self.problem.family.refine_panels(panels, clients, MOST_SHARED_NODES[dim] // 2)
-        return self._shared_nodes if len(fine) == len(panels) else self.problem.family.nodes_of_panels(fine, ORDER[dim])
+        return (
+            self._unrefined_shared_nodes
+            if len(fine) == len(panels)
+            else self.problem.family.nodes_of_panels(fine, ORDER[dim])
+        )
 
     @cached_property
-    def _shared_nodes(self) -> Nodes:
+    def _unrefined_shared_nodes(self) -> Nodes:
         dim = self.problem.family.dim
-        return self.problem.family.nodes_of_panels(self.problem.family.panels.split(SHARED_SPLIT[dim]), ORDER[dim])
+        return self.problem.family.nodes_of_panels(
+            self.problem.family.panels.split_every_panel(SHARED_SPLIT[dim]), ORDER[dim]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -440,7 +455,7 @@ def _interpolate_ratio(values: Floats, inner: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class PublicPoints:
+class PublicPointsSolver:
     """Output laws in any dimension, on points of the reference."""
 
     problem: OutputProblem
@@ -480,7 +495,7 @@ class OutputSolver:
         return (
             self._solver_on_shared_nodes.output_law(clients)
             if shape
-            else OneClient(self.problem).output_law(clients[0])
+            else OneClientSolver(self.problem).output_law(clients[0])
         )
 
     def clipping_scales(self, clients: Sequence[LogDensity], shape: tuple[int, ...]) -> float | Floats:
@@ -488,9 +503,9 @@ class OutputSolver:
         return self.output_law(clients, shape).scale
 
     @cached_property
-    def _solver_on_shared_nodes(self) -> ManyClients:
-        return ManyClients(self.problem)
+    def _solver_on_shared_nodes(self) -> ManyClientsSolver:
+        return ManyClientsSolver(self.problem)
 
     @cached_property
-    def _solver_on_public_points(self) -> PublicPoints:
-        return PublicPoints(self.problem)
+    def _solver_on_public_points(self) -> PublicPointsSolver:
+        return PublicPointsSolver(self.problem)

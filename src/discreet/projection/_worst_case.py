@@ -75,7 +75,7 @@ def sampler_risk(
     """
     if serves_everybody(family):
         if isinstance(family, Band):
-            return worst_case_on_atoms(constants, family.least_mass, divergence)
+            return worst_case_on_atoms(constants, family.least_reference_mass, divergence)
         return largest_risk_over_all_densities(privacy, divergence)
     formula = risk_by_formula(constants, divergence)
     if not (constants.below > 0.0 and constants.above > 0.0):

@@ -1,6 +1,6 @@
 """The exact draw of a sample: integer weights within an integer box, and the uniform integers that select an outcome."""
 
-from discreet._base import imports_on_first_use, old_names
+from discreet._base import getattr_for_old_names, imports_on_first_use
 
 with imports_on_first_use(globals()):
     from discreet.release._client_draws import (
@@ -18,9 +18,9 @@ with imports_on_first_use(globals()):
         RefusedRow as RefusedRow,
         ReportPlan as ReportPlan,
         client_draw_functions as client_draw_functions,
-        draw_word_rows as draw_word_rows,
-        laws_and_messages as laws_and_messages,
+        integer_laws_and_messages as integer_laws_and_messages,
         plan_of_lattice as plan_of_lattice,
+        pseudo_random_word_rows as pseudo_random_word_rows,
         store_order_and_digest as store_order_and_digest,
     )
     from discreet.release._keyed_reports import add_progression_counts as add_progression_counts
@@ -39,14 +39,14 @@ with imports_on_first_use(globals()):
         SystemEntropy,
         as_secret as as_secret,
         client_message as client_message,
-        draw_below as draw_below,
+        draw_integers_below as draw_integers_below,
         entropy_bytes as entropy_bytes,
         fresh_secret as fresh_secret,
         generator,
         integer_law_of_counts as integer_law_of_counts,
         keyed_word_rows as keyed_word_rows,
-        keyed_words as keyed_words,
-        next_below as next_below,
+        keyed_word_stream as keyed_word_stream,
+        next_integer_below as next_integer_below,
         parse_secret as parse_secret,
         randomness_from as randomness_from,
         read_secret as read_secret,
@@ -68,4 +68,4 @@ __all__ = [
     "weights",
 ]
 
-__getattr__ = old_names(__name__, {"seeded": "seeded_randomness"})
+__getattr__ = getattr_for_old_names(__name__, {"seeded": "seeded_randomness"})

@@ -27,7 +27,7 @@ from discreet.projection import (
     solve_uniform_support_lists,
 )
 from discreet.release import _randomness as keyed
-from discreet.release._lattice import TOTAL, Integers, Lattice, is_row_sum_within
+from discreet.release._lattice import TOTAL, Integers, Lattice, is_row_sum_at_most
 from discreet.release._randomness import BITS, RunKey
 
 LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.held`
@@ -119,8 +119,8 @@ def plan_of_lattice(lattice: Lattice, mixing: Affine | None) -> UniformPlan | Re
         room=_running_sums(room >> ROOM_BITS),
         rest_of_room=_running_sums(room & ((1 << ROOM_BITS) - 1)),
         shift=shift,
-        edge_guide=_make_search_guide(edges, shift),
-        portion_guide=_make_search_guide(portions, shift),
+        edge_guide=_search_guide_of_sums(edges, shift),
+        portion_guide=_search_guide_of_sums(portions, shift),
     )
 
 
@@ -131,7 +131,7 @@ def _aligned_zero_rows(number: int) -> Integers:
     return spare[first : first + number * ROW].reshape(number, ROW)
 
 
-def _make_search_guide(sums: Integers, shift: int) -> NDArray[np.int32]:
+def _search_guide_of_sums(sums: Integers, shift: int) -> NDArray[np.int32]:
     steps = np.arange((TOTAL >> shift) + 2) << shift
     return _as_contiguous_read_only((np.searchsorted(sums[:-1], steps, side="right") - 1).astype(np.int32))
 
@@ -175,7 +175,7 @@ def _excesses_over_reference(
     shared = int(plan.edges[-1])
     unheld = (shared - np.where(present, lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
     slope = np.full(len(masses), np.inf)
-    rows = ~is_row_sum_within(np.where(present, upper - lower, 0), TOTAL - shared)
+    rows = ~is_row_sum_at_most(np.where(present, upper - lower, 0), TOTAL - shared)
     if rows.any():
         slope[rows], _ = solve_support_lists(masses[rows], lengths[rows], low[rows], high[rows], unheld[rows])
     with np.errstate(over="ignore"):
@@ -204,7 +204,7 @@ def _outcome_beyond_shared_over_reference(plan: ReferencePlan, held: list[int], 
         return int(np.searchsorted(plan.portions, wanted, side="right")) - 1
     rest -= limit
 
-    def portions_before(place: int) -> int:
+    def unheld_portions_before(place: int) -> int:
         """Portions of the outcomes outside the support before this one."""
         return -(-(int(plan.portions[place]) - before) * limit // whole) if limit else 0
 
@@ -214,8 +214,8 @@ def _outcome_beyond_shared_over_reference(plan: ReferencePlan, held: list[int], 
         return (
             (high << ROOM_BITS)
             + int(plan.rest_of_room[last] - plan.rest_of_room[first])
-            - portions_before(last)
-            + portions_before(first)
+            - unheld_portions_before(last)
+            + unheld_portions_before(first)
         )
 
     first = 0
@@ -278,11 +278,11 @@ def draw(
     if first == last:
         return -1
     try:
-        laws, messages = laws_and_messages(plan.size, clients, first, last)
+        laws, messages = integer_laws_and_messages(plan.size, clients, first, last)
     except RefusedRow as bad:
         problem[0], problem[1] = bad.place, bad.why
         return bad.row
-    words = draw_word_rows(key, messages)
+    words = pseudo_random_word_rows(key, messages)
     uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
     if isinstance(plan, UniformPlan):
         drawn[first:last], shared = uniform // plan.lower, plan.size * plan.lower
@@ -299,7 +299,9 @@ def draw(
     return -1
 
 
-def laws_and_messages(size: int, clients: ClientColumns, first: int, last: int) -> tuple[list[Law], list[bytes]]:
+def integer_laws_and_messages(
+    size: int, clients: ClientColumns, first: int, last: int
+) -> tuple[list[Law], list[bytes]]:
     """What clients hold in whole numbers, and their canonical inputs; raises `RefusedRow` for the first that is refused."""
     lengths = np.diff(clients.ends[first : last + 1])
     if (lengths > LONGEST).any():
@@ -318,7 +320,7 @@ def laws_and_messages(size: int, clients: ClientColumns, first: int, last: int) 
     return laws, list(map(operator.add, _encode_narrow_message_heads(clients, first, last), parts))
 
 
-def draw_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
+def pseudo_random_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
     """The eight words of each client, a row each, as `discreet.release._randomness.pseudo_random_words_of_client` gives them."""
     hashed = [
         hashlib.blake2b(message, key=key.value, person=keyed.DRAW_PERSON, digest_size=8 * keyed.WORDS).digest()
@@ -343,9 +345,9 @@ def _laws_of_counts_or_weights(size: int, clients: ClientColumns, first: int, la
         held = slice(clients.ends[row], clients.ends[row + 1])
         outcomes = clients.outcomes[held].tolist()
         if clients.counts.size:
-            yield _law_as_arrays(_law_of_counts(row, size, outcomes, clients.counts[held].tolist()))
+            yield _law_as_number_arrays(_law_of_counts(row, size, outcomes, clients.counts[held].tolist()))
         else:
-            yield _law_as_arrays(_law_of_weights(row, size, outcomes, clients.weights[held].tolist()))
+            yield _law_as_number_arrays(_law_of_weights(row, size, outcomes, clients.weights[held].tolist()))
 
 
 def _count_records_by_outcome(
@@ -407,7 +409,7 @@ def _law_of_weights(row: int, size: int, outcomes: list[int], weights: list[floa
     return keyed.integer_law_of_weights(outcomes, weights)
 
 
-def _law_as_arrays(numbers: dict[int, int]) -> Law:
+def _law_as_number_arrays(numbers: dict[int, int]) -> Law:
     return np.array(list(numbers), dtype=np.uint64), np.array(list(numbers.values()), dtype=np.uint64)
 
 

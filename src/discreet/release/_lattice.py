@@ -59,7 +59,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import OldName
-from discreet._base.kernels import compiled_for
+from discreet._base.kernels import should_use_compiled_code
 from discreet._base.numerics import floor_product
 from discreet._base.showing import with_short_repr
 from discreet.errors import DiscreetError, check_count, check_kind
@@ -95,7 +95,7 @@ def portion_sizes(floors: Floats, lower: Integers, upper: Integers, shared: int)
     return np.minimum(fine, floor_product(np.maximum(upper - lower - 1, 0), Fraction(TOTAL, rest), TOTAL))
 
 
-def is_row_sum_within(spans: Integers, available: int) -> NDArray[np.bool_]:
+def is_row_sum_at_most(spans: Integers, available: int) -> NDArray[np.bool_]:
     """Whether the sum of each row, without overflow, is at most `available`: then a client's outcomes are all at their ceilings."""
     low = (spans & _MASK).sum(axis=-1)
     high = (spans >> _HALF).sum(axis=-1) + (low >> _HALF)
@@ -195,9 +195,9 @@ class Lattice:
             np.asarray(box.lower) * TOTAL * (raised or 1.0), raised is not None or ratio > box.size
         ):
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
-            widest = largest_float_integers(lower + np.minimum(room, TOTAL - lower))
+            widest = round_down_to_float_integers(lower + np.minimum(room, TOTAL - lower))
             for upper in (np.clip(widest, lower, np.maximum(ceiling, lower)), widest):
-                lattice = cls(box, _as_number_or_read_only_array(lower), _as_number_or_read_only_array(upper))
+                lattice = cls(box, _number_or_read_only_array(lower), _number_or_read_only_array(upper))
                 if lattice._bounds_allow_weights():
                     return lattice
         return None
@@ -212,7 +212,7 @@ class Lattice:
         """1 <= L <= U <= 2^62, and sum L <= 2^62 <= sum U."""
         lower, upper = np.asarray(self.lower), np.asarray(self.upper)
         ordered = (lower >= 1).all() and (lower <= upper).all() and (upper <= TOTAL).all()
-        return bool(ordered) and self.shared_total <= TOTAL <= self._sum_of_bound(self.upper)
+        return bool(ordered) and self.shared_total <= TOTAL <= self._sum_of_integer_bound(self.upper)
 
     @property
     def largest_ratio(self) -> Fraction:
@@ -225,14 +225,14 @@ class Lattice:
     @cached_property
     def shared_total(self) -> int:
         """sum L: how many of the 2^62 integers are answered independently of the client."""
-        return self._sum_of_bound(self.lower)
+        return self._sum_of_integer_bound(self.lower)
 
     @cached_property
     def shared_edges(self) -> Integers:
         """Running sums of L, for a reference that is not uniform (empty when it is)."""
         return np.empty(0, dtype=np.int64) if isinstance(self.lower, int) else np.cumsum(self.lower)
 
-    def _sum_of_bound(self, bound: int | Integers) -> int:
+    def _sum_of_integer_bound(self, bound: int | Integers) -> int:
         if isinstance(bound, int):
             return bound * self.box.size
         return exact_sum(bound)
@@ -246,7 +246,7 @@ class Lattice:
         found.setflags(write=False)
         return found
 
-    def parts(self, laws: Floats, slope: Floats, lift: NDArray[np.float64]) -> tuple[Integers, ...]:
+    def weight_parts(self, laws: Floats, slope: Floats, lift: NDArray[np.float64]) -> tuple[Integers, ...]:
         """The parts that every row adds to L, in the order in which integers fall on them.
 
         These are the excess (rounded down, cut off at 2^62), the portions unless the reference is uniform, and the fill that makes the sum
@@ -288,7 +288,7 @@ class Lattice:
 
     def weights(self, laws: Floats, slope: Floats, lift: Floats) -> Integers:
         """W for every row: the exact distribution of the draw."""
-        return np.asarray(sum(self.parts(laws, slope, lift)) + self.lower)
+        return np.asarray(sum(self.weight_parts(laws, slope, lift)) + self.lower)
 
     def outcomes_of_integers(
         self,
@@ -303,7 +303,7 @@ class Lattice:
             uniform // self.lower if uniform_reference else np.searchsorted(self.shared_edges, uniform, side="right")
         )
         own = np.flatnonzero(uniform >= self.shared_total)
-        parts = self.parts(laws[own], slope[own], lift[own])
+        parts = self.weight_parts(laws[own], slope[own], lift[own])
         for place, row in enumerate(own):
             rest = int(uniform[row]) - self.shared_total
             for part in parts:
@@ -335,7 +335,7 @@ def _lower_bound_candidates(exact: Floats, upwards: bool) -> Iterator[Integers]:
     yield clip_to_integers(np.ceil(exact))
 
 
-def _as_number_or_read_only_array(values: Integers) -> int | Integers:
+def _number_or_read_only_array(values: Integers) -> int | Integers:
     """One number for a uniform reference, else a read-only array."""
     if values.ndim == 0:
         return int(values)
@@ -344,7 +344,7 @@ def _as_number_or_read_only_array(values: Integers) -> int | Integers:
     return values
 
 
-def largest_float_integers(values: Integers) -> Integers:
+def round_down_to_float_integers(values: Integers) -> Integers:
     """The largest integers at most these that a float represents exactly: their leading 53 bits."""
     spare = np.maximum(np.frexp(values.astype(np.float64))[1] - 53, 0)
     return np.asarray((values >> spare) << spare)
@@ -425,7 +425,7 @@ def _outcomes_with_slopes_and_lifts(
     slope = np.full(kept, np.inf if mixing is None else mixing.slope)
     lift = np.full(kept, 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
-    compiled = compiled_for(estimated_numpy_seconds(laws.size))
+    compiled = should_use_compiled_code(estimated_numpy_seconds(laws.size))
     draw = import_module("discreet.release._compiled").draw if compiled else _store_outcomes_in_numpy
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
@@ -470,7 +470,7 @@ def _slopes_and_lifts_of_projections(lattice: Lattice, laws: Floats) -> tuple[Fl
     held = laws > NEGLIGIBLE
     unheld = (lattice.shared_total - np.where(held, lattice.lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
     slope, lift = np.full(len(laws), np.inf), np.zeros(len(laws))
-    rows = ~is_row_sum_within(
+    rows = ~is_row_sum_at_most(
         np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared_total
     )
     if rows.any():
@@ -516,7 +516,7 @@ def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | Non
 
 
 def weight_parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None) -> tuple[Integers, ...]:
-    """The parts added to L, as `Lattice.parts` of one row: the excess, the portions unless the reference is uniform, the fill."""
+    """The parts added to L, as `Lattice.weight_parts` of one row: the excess, the portions unless the reference is uniform, the fill."""
     mass = np.where(law > NEGLIGIBLE, law, 0.0)
     portioning = mixing is None and not isinstance(lattice.lower, int)
     slope, lift = (

@@ -85,7 +85,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import OldName
-from discreet._base.files import atomic_write, read_private
+from discreet._base.files import atomic_write, read_private_file
 from discreet.errors import DiscreetError, NotPrivateWarning, check_count, check_path, warn_caller
 
 BITS = 62
@@ -320,7 +320,7 @@ class InputDigest:
     words: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     @classmethod
-    def of(cls, sums: NDArray[np.uint64]) -> InputDigest:
+    def from_sums(cls, sums: NDArray[np.uint64]) -> InputDigest:
         """The digest with these sums; of nothing, if there are none."""
         a, b, c, d = sums.tolist() or (0, 0, 0, 0)
         return cls((a, b, c, d))
@@ -409,7 +409,7 @@ def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
     Raises:
         DiscreetError: for a file that cannot be read, holds no secret, or is not its owner's alone.
     """
-    content = read_private(
+    content = read_private_file(
         path,
         what="secret file",
         most=_LARGEST_FILE,
@@ -508,7 +508,7 @@ def rejection_limit(bound: int) -> int:
     return ((1 << BITS) // bound) * bound
 
 
-def draw_below(randomness: Randomness, bound: int, count: int) -> NDArray[np.int64]:
+def draw_integers_below(randomness: Randomness, bound: int, count: int) -> NDArray[np.int64]:
     """That many independent integers, uniform on 0 .. bound - 1."""
     limit = rejection_limit(bound)
     words = randomness.integers(count)
@@ -521,7 +521,7 @@ def draw_below(randomness: Randomness, bound: int, count: int) -> NDArray[np.int
     return words
 
 
-def keyed_words(key: RunKey, message: bytes) -> Iterator[int]:
+def keyed_word_stream(key: RunKey, message: bytes) -> Iterator[int]:
     """The endless stream of 62-bit words of one client; the same key and message give the same words."""
     number = 0
     while True:
@@ -533,7 +533,7 @@ def keyed_words(key: RunKey, message: bytes) -> Iterator[int]:
 
 
 def keyed_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.int64]:
-    """The first words of `keyed_words` of many clients, a row of eight for each."""
+    """The first words of `keyed_word_stream` of many clients, a row of eight for each."""
     start = struct.pack("<Q", 0)
     hashed = [
         hashlib.blake2b(start + message, key=key.value, person=BLOCK_PERSON, digest_size=8 * WORDS).digest()
@@ -543,7 +543,7 @@ def keyed_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.int64]:
     return (words >> np.uint64(64 - BITS)).astype(np.int64)
 
 
-def next_below(words: Iterator[int], bound: int) -> int:
+def next_integer_below(words: Iterator[int], bound: int) -> int:
     """The next integer of a stream, uniform on 0 .. bound - 1."""
     limit = rejection_limit(bound)
     word = next(words)

@@ -484,7 +484,7 @@ class BoostedSampler:
     @cached_property
     def _quadrature_nodes(self) -> Nodes:
         dim = self.family.dim
-        return self.reference.nodes_of_panels(self.reference.panels.split(_SPLIT[dim]), ORDER[dim])
+        return self.reference.nodes_of_panels(self.reference.panels.split_every_panel(_SPLIT[dim]), ORDER[dim])
 
     def __repr__(self) -> str:
         return f"BoostedSampler({self.family!r}, epsilon={self.epsilon:g}, preset={self.preset.name!r})"

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.labelled import plain_column
+from discreet._base.labelled import unbox_arrow_column
 from discreet.domain import (
     CellDomain,
     Domain,
@@ -31,7 +31,7 @@ from discreet.domain import (
     Labels,
     Numbers,
     as_domain,
-    numbers_or_nan,
+    records_as_floats_or_nan,
     whole_floats_as_integers,
 )
 from discreet.errors import DiscreetError, check_count, check_kind
@@ -191,7 +191,7 @@ class SurveyColumns(Mapping[str, Domain]):
         rows: Integers | None = None
         for name, domain in self._domains.items():
             try:
-                values = plain_column(table[name])
+                values = unbox_arrow_column(table[name])
             except (KeyError, TypeError, IndexError, ValueError):
                 raise DiscreetError(f"the table has no column {name!r}; the survey asks {', '.join(self)}") from None
             if isinstance(self._given[name], Dates):
@@ -225,7 +225,7 @@ class SurveyColumns(Mapping[str, Domain]):
             if isinstance(self._given[name], Dates):
                 values = [_date_as_text(value) for value in values]
             if isinstance(domain, CellDomain):
-                found = domain.find_cells(np.clip(numbers_or_nan(values), domain.edges[0], domain.edges[-1]))
+                found = domain.find_cells(np.clip(records_as_floats_or_nan(values), domain.edges[0], domain.edges[-1]))
             else:
                 found = domain.find_numbers(whole_floats_as_integers(values) if isinstance(domain, Numbers) else values)
             known &= found >= 0

@@ -46,11 +46,11 @@ from discreet.release import (
     Randomness,
     RunKey,
     client_message,
-    draw_below,
+    draw_integers_below,
     integer_law_of_counts,
     keyed_word_rows,
-    keyed_words,
-    next_below,
+    keyed_word_stream,
+    next_integer_below,
     randomness_from,
 )
 from discreet.survey._columns import Integers, JointColumns
@@ -265,7 +265,7 @@ class SurveySampler:
         if not held.size:
             raise DiscreetError("the client has no rows; leave it out")
         randomness = randomness_from(rng)
-        return int(self._draw_reports(held[draw_below(randomness, len(held), 1)], randomness)[0])
+        return int(self._draw_reports(held[draw_integers_below(randomness, len(held), 1)], randomness)[0])
 
     def release_number(self, rows: ArrayLike) -> int:
         """One report of one client, by the same steps whatever it holds: the time it takes does not tell what they decided.
@@ -286,7 +286,7 @@ class SurveySampler:
         place = bisect_right(self._share_ends, int(randomness.integers(1)[0]))
         part = self.parts[place]
         own = int(randomness.integers(1)[0]) >= self.uniform_weights[place] and held.size > 0
-        below = partial(draw_below, randomness)
+        below = partial(draw_integers_below, randomness)
         row = known[below(len(known), 1)]
         holding = part.blocks.reports_holding_outcomes(
             part.projection.draw_outcomes(self.survey.columns, row, below), below(part.blocks.blocks_per_point, 1)
@@ -325,16 +325,16 @@ class SurveySampler:
 
     def _draw_keyed_report(self, key: RunKey, message: bytes, rows: list[int], numbers: list[int]) -> int:
         """One report from the words of a client; without rows a uniform one."""
-        words, total = keyed_words(key, self.context + message), require_drawable_record_total(sum(numbers))
+        words, total = keyed_word_stream(key, self.context + message), require_drawable_record_total(sum(numbers))
         place = bisect_right(self._share_ends, next(words))
         part = self.parts[place]
         if next(words) < self.uniform_weights[place] or not total:
-            rank = np.array([next_below(words, part.blocks.block_count)])
+            rank = np.array([next_integer_below(words, part.blocks.block_count)])
             return self._offsets[place] + int(part.blocks.reports_of_ranks(rank)[0])
-        row = np.array([rows[bisect_right(list(accumulate(numbers)), next_below(words, total))]])
+        row = np.array([rows[bisect_right(list(accumulate(numbers)), next_integer_below(words, total))]])
 
         def draw_next_below(bound: int, count: int) -> Integers:
-            return np.array([next_below(words, bound) for _ in range(count)])
+            return np.array([next_integer_below(words, bound) for _ in range(count)])
 
         outcome = part.projection.draw_outcomes(self.survey.columns, row, draw_next_below)
         rank = draw_next_below(part.blocks.blocks_per_point, 1)
@@ -393,11 +393,11 @@ class SurveySampler:
                 _WordReader(words, others, again, _ROW_WORD),
                 _WordReader(words, mine, again, _ROW_WORD + 1),
             )
-            found = part.blocks.reports_of_ranks(uniform.draw_below(part.blocks.block_count, len(others)))
+            found = part.blocks.reports_of_ranks(uniform.draw_integers_below(part.blocks.block_count, len(others)))
             reports[others] = found + np.uint64(self._offsets[place])
-            outcomes = part.projection.draw_outcomes(self.survey.columns, rows[mine], chosen.draw_below)
+            outcomes = part.projection.draw_outcomes(self.survey.columns, rows[mine], chosen.draw_integers_below)
             found = part.blocks.reports_holding_outcomes(
-                outcomes, chosen.draw_below(part.blocks.blocks_per_point, len(mine))
+                outcomes, chosen.draw_integers_below(part.blocks.blocks_per_point, len(mine))
             )
             reports[mine] = found + np.uint64(self._offsets[place])
         return reports, again
@@ -409,7 +409,9 @@ class SurveySampler:
         reports = np.empty(len(rows), dtype=np.uint64)
         for place, part in enumerate(self.parts):
             mine = np.flatnonzero(asked == place)
-            outcomes = part.projection.draw_outcomes(self.survey.columns, rows[mine], partial(draw_below, randomness))
+            outcomes = part.projection.draw_outcomes(
+                self.survey.columns, rows[mine], partial(draw_integers_below, randomness)
+            )
             found = draw_reports(part.blocks, self.uniform_weights[place], outcomes, randomness)
             reports[mine] = found + np.uint64(self._offsets[place])
         return reports
@@ -540,7 +542,7 @@ class _WordReader:
     def __init__(self, words: Integers, clients: Integers, again: NDArray[np.bool_], first: int) -> None:
         self._words, self._clients, self._again, self._next = words, clients, again, first
 
-    def draw_below(self, bound: int, count: int) -> Integers:
+    def draw_integers_below(self, bound: int, count: int) -> Integers:
         """The next word of each client, uniform below a bound."""
         assert count == len(self._clients)
         word = self._words[self._clients, self._next]

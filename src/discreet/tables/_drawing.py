@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._base import placeholders_until_used
-from discreet._base.kernels import compiled_for, read_only_view
+from discreet._base.kernels import read_only_view, should_use_compiled_code
 from discreet.domain import Coding, Interval
 from discreet.errors import DiscreetError, check_kind
 from discreet.families import Simplex
@@ -46,9 +46,9 @@ from discreet.release import (
     RefusedRow,
     RunKey,
     client_draw_functions,
-    draw_word_rows,
-    laws_and_messages,
+    integer_laws_and_messages,
     plan_of_lattice,
+    pseudo_random_word_rows,
     store_order_and_digest,
 )
 from discreet.tables._columns import normalise_client_names
@@ -162,7 +162,7 @@ class DrawingMethod(ABC):
             bad = draw_rows(first, last, found)
             if bad >= 0:
                 self._refuse_row(bad, int(found.problem[1]))
-            return InputDigest.of(sums)
+            return InputDigest.from_sums(sums)
 
         parts = max(1, min(threads, number // _WORTH_SHARING))
         if parts == 1:
@@ -220,7 +220,7 @@ class _DrawingOfReports(DrawingMethod):
                 return found.note_refused_row(bad)
             _write_report_halves(self._sampler.release_messages(self._key, messages, laws), rows, found)
             if found.order.size or found.digest.size:
-                store_order_and_digest(draw_word_rows(self._key, messages), rows, found.order, found.digest)
+                store_order_and_digest(pseudo_random_word_rows(self._key, messages), rows, found.order, found.digest)
         return -1
 
     def released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
@@ -273,7 +273,7 @@ class SurveyDrawing(_DrawingOfReports):
             here = slice(first, last)
             reports, again = self._sampler.release_words(words[here], rows[here], states[here])
             for row in np.flatnonzero(again).tolist():
-                laws, messages = laws_and_messages(self.size, clients, first + row, first + row + 1)
+                laws, messages = integer_laws_and_messages(self.size, clients, first + row, first + row + 1)
                 reports[row] = self._sampler.release_messages(self._key, messages, laws)[0]
             _write_report_halves(reports, here, found)
             return -1
@@ -304,10 +304,10 @@ class _DrawingByLaw(DrawingMethod):
         for start in range(first, last, step):
             here = slice(start, min(start + step, last))
             try:
-                laws, messages = laws_and_messages(self.size, clients, here.start, here.stop)
+                laws, messages = integer_laws_and_messages(self.size, clients, here.start, here.stop)
             except RefusedRow as bad:
                 return found.note_refused_row(bad)
-            words, rows = draw_word_rows(self._key, messages), np.zeros((len(laws), self.size))
+            words, rows = pseudo_random_word_rows(self._key, messages), np.zeros((len(laws), self.size))
             for row, (outcomes, numbers) in zip(rows, laws, strict=True):
                 row[outcomes.astype(np.int64)] = numbers.astype(np.float64)
             totals = rows.sum(axis=1)
@@ -401,7 +401,7 @@ def _write_report_halves(reports: NDArray[np.uint64], rows: slice, found: DrawnA
 def _is_worth_compiling(clients: ClientColumns, seconds_a_client: float) -> bool:
     """Whether compiled code draws for the clients rather than numpy, with the same results."""
     each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else SECONDS_A_ROW
-    return compiled_for(seconds_a_client * len(clients) + each * clients.outcomes.size)
+    return should_use_compiled_code(seconds_a_client * len(clients) + each * clients.outcomes.size)
 
 
 def _digest_clients_and_draws(key: RunKey, words: NDArray[np.uint64], drawn: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -418,10 +418,10 @@ def _digest_clients_and_draws(key: RunKey, words: NDArray[np.uint64], drawn: NDA
 def _laws_and_messages_for_reports(size: int, clients: ClientColumns, first: int, last: int) -> Any:
     """The laws and messages of some clients; the first of them that cannot report is refused, for whichever reason."""
     try:
-        laws, messages = laws_and_messages(size, clients, first, last)
+        laws, messages = integer_laws_and_messages(size, clients, first, last)
     except RefusedRow as bad:
         if bad.row > first:
-            _refuse_too_many_records(laws_and_messages(size, clients, first, bad.row)[0], first)
+            _refuse_too_many_records(integer_laws_and_messages(size, clients, first, bad.row)[0], first)
         raise
     _refuse_too_many_records(laws, first)
     return laws, messages

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet._base import placeholders_until_used
-from discreet._base.files import check_apart, check_output_path
+from discreet._base.files import check_output_path, refuse_same_file
 from discreet.agreement import weights_path
 from discreet.domain import MARK_LISTED, Coding, mark_with_type_of_records
 from discreet.errors import (
@@ -424,7 +424,7 @@ def sample_file(
             raise DiscreetError(f"output {output} would lie in the ledger; name another file")
         if agreement_file is not None:
             kept["weights of the agreement"] = weights_path(agreement_file)
-        check_apart(output, {**kept, **(keep or {})})
+        refuse_same_file(output, {**kept, **(keep or {})})
         check_output_path(output, replace=replace, fix=REPLACE_HINT)
 
     with open_source(path, folder) as source:

@@ -24,7 +24,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet._base.kernels import compiled_for, read_only_view
+from discreet._base.kernels import read_only_view, should_use_compiled_code
 from discreet.domain import MARK_LISTED, MARK_OUTSIDE, mark_with_type_of_records
 from discreet.errors import DiscreetError
 from discreet.release import ClientColumns
@@ -433,7 +433,7 @@ def _list_ends_and_values(
 
 def choose_grouping_functions(rows: int) -> ModuleType | SimpleNamespace:
     """The grouping functions for that many rows: those of `grouping`, or the plain ones with the same results."""
-    return import_module("discreet.tables._grouping") if compiled_for(SECONDS_A_ROW * rows) else PLAIN
+    return import_module("discreet.tables._grouping") if should_use_compiled_code(SECONDS_A_ROW * rows) else PLAIN
 
 
 def _hash_numbers(value: NDArray[np.uint64], seed: Any) -> NDArray[np.uint64]:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Required, TypedDict, Unpack, cast
 import numpy as np
 import polars as pl
 
-from discreet._base import OldName, old_keywords, placeholders_until_used
+from discreet._base import OldName, accept_renamed_keywords, placeholders_until_used
 from discreet.agreement import VERSION, Agreement, RowTerms
 from discreet.domain import Coding, Digested, Domain, Labels, as_domain, is_whole_number_text
 from discreet.errors import (
@@ -130,7 +130,7 @@ class Request:
     show_values: bool
     null_clients: str
 
-    @old_keywords(serve="goal")
+    @accept_renamed_keywords(serve="goal")
     def __init__(self, **terms: Unpack[RequestTerms]) -> None:
         _refuse_wrong_keywords(terms)
         check_choice("null_clients", terms.get("null_clients", "error"), _NULL_CLIENTS)
@@ -455,7 +455,7 @@ def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) ->
     """The coding of an agreement. A given domain must be the agreed one; it may be needed for its labels."""
     if isinstance(agreement.family, ContinuousTerms):
         refuse_domain_beside_continuous_agreement(agreement, given)
-        return Coding(LineCells.of(agreement.sampler()), other)
+        return Coding(LineCells.of_sampler(agreement.sampler()), other)
     domain = agreement.domain if given is None else _agreed_domain_or_error(agreement, as_domain(given))
     if isinstance(domain, Digested):
         raise DiscreetError(

@@ -6,7 +6,7 @@ This covers `discreet.mechanisms.warm_up`, designs and the engines. On a cluster
 import numpy as np
 import pyarrow as pa
 
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet.agreement import Agreement
 from discreet.design import design
 from discreet.families import Band, Simplex
@@ -23,7 +23,7 @@ def warm_up() -> None:
     references, reports, surveys.
     """
     mechanisms.warm_up()
-    with use_only(Code.COMPILED):
+    with force_implementation(Code.COMPILED):
         for names in ([1, 2], ["a", "b"]):
             _compile_release_kernels(names)
         _compile_design_kernels()

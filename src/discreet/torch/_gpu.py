@@ -119,7 +119,7 @@ class LaunchPlan:
         self.portions = _LANES if referenced else self.units
 
     def _short_row_constants(self, size: int, dtypes: tuple[torch.dtype, torch.dtype], ceiling: bool) -> dict[str, Any]:
-        """The constants of `draw`: a row belongs to as many threads as leave 16 numbers to each, and to one warp at most."""
+        """The constants of `draw_short_rows`: a row belongs to as many threads as leave 16 numbers to each, and to one warp at most."""
         block = max(triton.next_power_of_2(size), 4)
         aligned = math.gcd(size, 4)
         threads = min(max(block // 16, 1), 32)
@@ -330,7 +330,7 @@ class _Launch:
             self._draw_short_rows(self._make_random_words(stream), keep, stream)
         elif self.referenced:
             words = self._make_random_words(stream)
-            self._solve_rows(words, self._order_rows(), self.count, stream)
+            self._solve_rows(words, self._rows_in_solving_order(), self.count, stream)
         elif self.count <= _FEW and stream is not None:
             self._draw_few_rows(stream)
         else:
@@ -359,7 +359,7 @@ class _Launch:
         self.plan.launch_kernel(keystream.write_keystream, -(-count // _STREAM_STEP), arguments, _STREAM, stream)
         return room.words
 
-    def _order_rows(self) -> torch.Tensor:
+    def _rows_in_solving_order(self) -> torch.Tensor:
         """All rows; where the host knows the integers, those first that take longest, because they are solved."""
         room = self.room
         if self.count > _FEW:
@@ -393,7 +393,9 @@ class _Launch:
         if at_once:
             self._check_rows(room.few, False, room.side)
         else:
-            plan.launch_kernel(long.draw_shared, 1, (room.few, self.out, plan.whole, self.count), _SHARED, stream)
+            plan.launch_kernel(
+                long.store_shared_outcomes, 1, (room.few, self.out, plan.whole, self.count), _SHARED, stream
+            )
         room.after.record(room.side)
         stream.wait_event(room.after)
 
@@ -406,7 +408,7 @@ class _Launch:
             self.p, self.m, words, room.solved, self.out, room.bad, plan.reals, plan.whole, self.count, self.size // aligned,
             *self.layout[2:], *plan.tolerances,
         )  # fmt: skip
-        plan.launch_kernel(short.draw, -(-self.count // together), arguments, constants, stream)
+        plan.launch_kernel(short.draw_short_rows, -(-self.count // together), arguments, constants, stream)
 
     def _check_rows(self, words: torch.Tensor | None, listing: bool, stream: Any) -> None:
         """Check rows over a uniform reference. With words, draw those whose integers are shared, and list the others on request."""
@@ -415,7 +417,7 @@ class _Launch:
             self.p, room.few if words is None else words, self.out, room.listed, room.counts, room.seen, room.bad, plan.whole,
             self.size, self.size, plan.tolerances[0], parts, int(words is not None), int(listing),
         )  # fmt: skip
-        plan.launch_kernel(long.check, self.count * parts, arguments, plan.checked, stream)
+        plan.launch_kernel(long.check_long_rows, self.count * parts, arguments, plan.checked, stream)
 
     def _solve_rows(self, words: torch.Tensor, listed: torch.Tensor, rows: int, stream: Any) -> None:
         """Solve rows and find their outcomes: all rows over a reference, the listed ones over a uniform one; -1 for all that are listed."""
@@ -426,27 +428,31 @@ class _Launch:
             room.counters, *self.layout, *plan.tolerances, plan.sample_step, rows, plan.most_split, keep,
         )  # fmt: skip
         programs = rows if self.referenced else plan.solving if rows < 0 else min(plan.solving, rows * plan.most_split)
-        plan.launch_kernel(long.solve, programs, arguments, plan.solved, stream)
+        plan.launch_kernel(long.solve_long_rows, programs, arguments, plan.solved, stream)
 
-    def write_integers(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def write_integer_bounds_and_excess(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, U and E, (n, k) each, of rows that were all solved."""
         shape, plan = (self.count, self.size), self.plan
         lower, upper, excess = (torch.empty(shape, dtype=torch.int64, device=self.p.device) for _ in range(3))
         arguments = self.p, self.m, self.room.solved, lower, upper, excess, plan.reals, *self.layout
         with torch.cuda.device_of(self.p):
-            long.write[(self.count, triton.cdiv(self.size, 1024))](*arguments, **plan.kind, BLOCK=1024)
+            long.write_integer_bounds_and_excess[(self.count, triton.cdiv(self.size, 1024))](
+                *arguments, **plan.kind, BLOCK=1024
+            )
         return lower, upper, excess
 
     def weight_parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, E as far as it is given out, and the fill, (n, k) each, of rows that were all solved."""
-        lower, upper, excess = self.write_integers()
+        lower, upper, excess = self.write_integer_bounds_and_excess()
         if self.plan.short:
-            return lower, *_give_out(lower, upper, excess, TOTAL)
+            return lower, *_hand_out_excess_and_fill(lower, upper, excess, TOTAL)
         low, high, more = (self.cut_into_portions(each) for each in (lower, upper, excess))
         _, least, wanted, fullest = self.portions.unbind(1)
-        totals = least + sum(_give_out(least, fullest, wanted - least, TOTAL))
-        in_portions = [self.join_portions(each) for each in _give_out(low, high, more, totals[:, :, None])]
-        in_one = _give_out(lower, upper, excess, TOTAL)
+        totals = least + sum(_hand_out_excess_and_fill(least, fullest, wanted - least, TOTAL))
+        in_portions = [
+            self.join_portions(each) for each in _hand_out_excess_and_fill(low, high, more, totals[:, :, None])
+        ]
+        in_one = _hand_out_excess_and_fill(lower, upper, excess, TOTAL)
         cuttable = least[:, :1] >= 0
         return lower, *(torch.where(cuttable, many, one) for many, one in zip(in_portions, in_one, strict=True))
 
@@ -487,7 +493,7 @@ def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     return found
 
 
-def _give_out(
+def _hand_out_excess_and_fill(
     lower: torch.Tensor, upper: torch.Tensor, excess: torch.Tensor, totals: torch.Tensor | int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(the excess as far as it is given out, and the fill) beyond `lower`, along the last axis, so that all sum to `totals`."""

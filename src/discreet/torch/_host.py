@@ -275,15 +275,15 @@ class _ReferenceGroup:
 
 def client_laws(rows: TensorRows) -> Floats:
     """The clients' distributions in float64, checked."""
-    return _tensor_as_laws(rows.p, rows.argument_name, rows.logits, rows.temperature)
+    return _laws_of_tensor(rows.p, rows.argument_name, rows.logits, rows.temperature)
 
 
 def reference_laws(rows: TensorRows) -> Floats | None:
     """The reference distributions in float64, checked; None if there are none."""
-    return None if rows.reference is None else _tensor_as_laws(rows.reference, "reference", rows.logits, 1.0)
+    return None if rows.reference is None else _laws_of_tensor(rows.reference, "reference", rows.logits, 1.0)
 
 
-def _tensor_as_laws(tensor: torch.Tensor, name: str, logits: bool, temperature: float) -> Floats:
+def _laws_of_tensor(tensor: torch.Tensor, name: str, logits: bool, temperature: float) -> Floats:
     array = tensor.to("cpu", torch.float64).contiguous().numpy()
     if logits:
         return law_of_logits(array if temperature == 1.0 else array / temperature, array.shape[1], name)

@@ -31,7 +31,7 @@ def _quarter_round(a, b, c, d):
 
 
 @triton.jit
-def _pair(low, high):
+def _join_words(low, high):
     """Two 32-bit words as one of 64 bits, the first one low."""
     return (low.to(tl.uint64) | (high.to(tl.uint64) << 32)).to(tl.int64, bitcast=True)
 
@@ -78,11 +78,11 @@ def write_keystream(
         x_2, x_7, x_8, x_13 = _quarter_round(x_2, x_7, x_8, x_13)
         x_3, x_4, x_9, x_14 = _quarter_round(x_3, x_4, x_9, x_14)
     place = block * 8
-    tl.store(out + place + 0, _pair(x_0 + c_0, x_1 + c_1), mask=place + 0 < words)
-    tl.store(out + place + 1, _pair(x_2 + c_2, x_3 + c_3), mask=place + 1 < words)
-    tl.store(out + place + 2, _pair(x_4 + k_0, x_5 + k_1), mask=place + 2 < words)
-    tl.store(out + place + 3, _pair(x_6 + k_2, x_7 + k_3), mask=place + 3 < words)
-    tl.store(out + place + 4, _pair(x_8 + k_4, x_9 + k_5), mask=place + 4 < words)
-    tl.store(out + place + 5, _pair(x_10 + k_6, x_11 + k_7), mask=place + 5 < words)
-    tl.store(out + place + 6, _pair(x_12 + counter, x_13 + n_0), mask=place + 6 < words)
-    tl.store(out + place + 7, _pair(x_14 + n_1, x_15 + n_2), mask=place + 7 < words)
+    tl.store(out + place + 0, _join_words(x_0 + c_0, x_1 + c_1), mask=place + 0 < words)
+    tl.store(out + place + 1, _join_words(x_2 + c_2, x_3 + c_3), mask=place + 1 < words)
+    tl.store(out + place + 2, _join_words(x_4 + k_0, x_5 + k_1), mask=place + 2 < words)
+    tl.store(out + place + 3, _join_words(x_6 + k_2, x_7 + k_3), mask=place + 3 < words)
+    tl.store(out + place + 4, _join_words(x_8 + k_4, x_9 + k_5), mask=place + 4 < words)
+    tl.store(out + place + 5, _join_words(x_10 + k_6, x_11 + k_7), mask=place + 5 < words)
+    tl.store(out + place + 6, _join_words(x_12 + counter, x_13 + n_0), mask=place + 6 < words)
+    tl.store(out + place + 7, _join_words(x_14 + n_1, x_15 + n_2), mask=place + 7 < words)

@@ -1,9 +1,10 @@
-"""The Triton kernels for long rows that `discreet.torch._gpu` launches: `check` and `solve`; and `write`, for `weights`.
+"""The Triton kernels for long rows that `discreet.torch._gpu` launches: to check and to solve them, and to write the integers for `weights`.
 
-Over a uniform reference `check` reads every row once. A row whose integer falls on the part that all clients share has its outcome then, and
-the others are listed for `solve`. Over any other reference `solve` takes all rows. It finds the slope, first on a sample of the row in
-registers, then from four slopes around it on the whole row, usually in one or two passes over memory. It finds the outcome without
-another pass, because a row is drawn in two steps: first one of its portions, then an outcome of that portion (`_portions`).
+Over a uniform reference `check_long_rows` reads every row once. A row whose integer falls on the part that all clients share has its
+outcome then, and the others are listed for `solve_long_rows`. Over any other reference `solve_long_rows` takes all rows. It finds the
+slope, first on a sample of the row in registers, then from four slopes around it on the whole row, usually in one or two passes over
+memory. It finds the outcome without another pass, because a row is drawn in two steps: first one of its portions, then an outcome of that
+portion (`_portions`).
 
 Listed rows are solved by groups of programs. Each program sums some of the units of a row, and all add up the sums of all units in the same
 order. So the number of programs that share a row, and with it the batch, has no influence on any integer.
@@ -19,12 +20,12 @@ from discreet.torch._portions import (
     TOTAL,
     add_bounds,
     bound_portions,
+    choose_known_at_slope,
     find_outcome,
     find_outcome_in_lane,
     find_outcome_in_row,
     find_portion,
-    known_at_slope,
-    totals_between,
+    interpolate_portion_totals,
 )
 from discreet.torch._tiles import (
     BASE,
@@ -38,21 +39,21 @@ from discreet.torch._tiles import (
     TURNS,
     UNKNOWN,
     WHOLE,
-    acceptable,
-    check_row,
-    divide,
+    combine_seen_of_lanes,
     factor_to_total,
-    finite,
+    finite_largest_logit,
+    floor_divide,
     guess_slope,
-    integers,
+    integer_bounds_and_excess,
+    is_distribution,
     load_numbers,
-    mass,
+    masses_of_numbers,
     narrow_bracket,
     propose_slopes,
     reduce_sums,
     scan_row,
-    seen_by_all,
-    settle_slope,
+    scan_row_without_slopes,
+    slope_and_lift_of_solution,
     wait_for_group,
     word_to_integer,
 )
@@ -66,7 +67,7 @@ _AROUND = tl.constexpr(1.25)
 
 
 @triton.jit(do_not_specialize=["parts", "drawing", "listing"])
-def check(
+def check_long_rows(
     p,
     words,
     out,
@@ -115,27 +116,27 @@ def check(
             seen = tl.max(every, 0) if LOGITS else tl.sum(every, 0)
             tl.store(counts + 2 + row, 0)
     if judging:
-        if acceptable(seen, tolerance, LOGITS) == 0:
+        if is_distribution(seen, tolerance, LOGITS) == 0:
             tl.store(bad, 1)
         if drawing != 0:
             drawn = word_to_integer(tl.load(words + row))
             if drawn < tl.load(whole + 1):
-                tl.store(out + row, divide(drawn, tl.load(whole + 0), tl.load(whole + 3)))
+                tl.store(out + row, floor_divide(drawn, tl.load(whole + 0), tl.load(whole + 3)))
             elif listing != 0:
                 tl.store(listed + tl.atomic_add(counts, 1), row)
 
 
 @triton.jit(do_not_specialize=["rows"])
-def draw_shared(words, out, whole, rows, BLOCK: tl.constexpr):
+def store_shared_outcomes(words, out, whole, rows, BLOCK: tl.constexpr):
     """Store the outcomes of rows whose integers are shared, over a uniform reference."""
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     drawn = word_to_integer(tl.load(words + row, mask=row < rows, other=0))
     shared = (row < rows) & (drawn < tl.load(whole + 1))
-    tl.store(out + row, divide(drawn, tl.load(whole + 0), tl.load(whole + 3)), mask=shared)
+    tl.store(out + row, floor_divide(drawn, tl.load(whole + 0), tl.load(whole + 3)), mask=shared)
 
 
 @triton.jit(do_not_specialize=["m_step", "rows", "most", "keep"])
-def solve(
+def solve_long_rows(
     p, m, listed, counts, words, solved, portions, out, bad, reals, whole, sums, counters, size, stride, m_step, p_scale, m_scale,
     p_tolerance, m_tolerance, sample_step, rows, most, keep,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLED: tl.constexpr,
@@ -178,17 +179,17 @@ def solve(
         columns = tl.arange(0, SAMPLED)[:, None] * sample_step + tl.arange(0, BLOCK)[None, :]
         inside = columns < size
         numbers = load_numbers(p_row + columns, inside, LOGITS)
-        p_shift = finite(tl.max(tl.max(numbers, 1), 0)) if LOGITS else zero
+        p_shift = finite_largest_logit(tl.max(tl.max(numbers, 1), 0)) if LOGITS else zero
         m_shift = zero
         guess = zero + 1.0
         if REFERENCE:
             others = load_numbers(m_row + columns, inside, LOGITS)
-            m_shift = finite(tl.max(tl.max(others, 1), 0)) if LOGITS else zero
-            others = mass(others, m_shift, m_scale, LOGITS)
+            m_shift = finite_largest_logit(tl.max(tl.max(others, 1), 0)) if LOGITS else zero
+            others = masses_of_numbers(others, m_shift, m_scale, LOGITS)
         else:
             others = tl.where(inside, 1.0, 0.0)
         if solving:
-            guess = guess_slope(mass(numbers, p_shift, p_scale, LOGITS), others, b, B)
+            guess = guess_slope(masses_of_numbers(numbers, p_shift, p_scale, LOGITS), others, b, B)
 
         one, two, three, four = guess / _AROUND, guess / _NEARBY, guess * _NEARBY, guess * _AROUND
         low, f_low, g_low = zero, zero - UNKNOWN, zero
@@ -216,10 +217,12 @@ def solve(
                 else:
                     f_one, g_one, f_two, g_two = f_below, f_below, f_below, f_below
                     f_three, g_three, f_four, g_four = f_below, f_below, f_below, f_below
-                    z_now, p_seen, m_seen = check_row(p_row, m_row, size, m_shift, m_scale, LOGITS, DEPTH, BLOCK)
+                    z_now, p_seen, m_seen = scan_row_without_slopes(
+                        p_row, m_row, size, m_shift, m_scale, LOGITS, DEPTH, BLOCK
+                    )
                 z_portions = tl.where(again, z_now, z_portions)
-                p_all = seen_by_all(p_seen, LOGITS)
-                m_all = seen_by_all(m_seen, LOGITS)
+                p_all = combine_seen_of_lanes(p_seen, LOGITS)
+                m_all = combine_seen_of_lanes(m_seen, LOGITS)
             else:
                 every = sums + (phase % 2) * UNITS * 16
                 for unit in range(part, units, split):
@@ -239,7 +242,7 @@ def solve(
                     tl.store(mine + 5, g_three)
                     tl.store(mine + 6, f_four)
                     tl.store(mine + 7, g_four)
-                    tl.store(mine + 8, seen_by_all(p_seen, LOGITS))
+                    tl.store(mine + 8, combine_seen_of_lanes(p_seen, LOGITS))
                 wait_for_group(counter, phase, split)
                 phase += 1
                 known = numbers_of_portions < units
@@ -253,16 +256,18 @@ def solve(
                 f_four = tl.load(every + 6, mask=known, other=0.0, cache_modifier=".cg")
                 g_four = tl.load(every + 7, mask=known, other=0.0, cache_modifier=".cg")
                 nothing = float("-inf") if LOGITS else 0.0
-                p_all = seen_by_all(tl.load(every + 8, mask=known, other=nothing, cache_modifier=".cg"), LOGITS)
+                p_all = combine_seen_of_lanes(
+                    tl.load(every + 8, mask=known, other=nothing, cache_modifier=".cg"), LOGITS
+                )
                 m_all = p_all
             f_one_all, g_one_all, f_two_all, g_two_all, f_three_all, g_three_all, f_four_all, g_four_all = reduce_sums(
                 f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
             )
             z_all = tl.sum(z_portions, 0)  # from the first pass with these shifts: independent of the client
             z = z_all
-            good = acceptable(p_all, p_tolerance, LOGITS)
+            good = is_distribution(p_all, p_tolerance, LOGITS)
             if REFERENCE:
-                good = good & acceptable(m_all, m_tolerance, LOGITS)
+                good = good & is_distribution(m_all, m_tolerance, LOGITS)
             p_far = again & good & (turn == 0)
             m_far = p_far
             if LOGITS:
@@ -277,10 +282,10 @@ def solve(
                 low, f_low, g_low, high, f_high, g_high, one, f_one_all - z, g_one_all, two, f_two_all - z, g_two_all,
                 three, f_three_all - z, g_three_all, four, f_four_all - z, g_four_all, usable,
             )  # fmt: skip
-            f_below = known_at_slope(low, f_below, one, f_one, two, f_two, three, f_three, four, f_four)
-            g_below = known_at_slope(low, g_below, one, g_one, two, g_two, three, g_three, four, g_four)
-            f_above = known_at_slope(high, f_above, one, f_one, two, f_two, three, f_three, four, f_four)
-            g_above = known_at_slope(high, g_above, one, g_one, two, g_two, three, g_three, four, g_four)
+            f_below = choose_known_at_slope(low, f_below, one, f_one, two, f_two, three, f_three, four, f_four)
+            g_below = choose_known_at_slope(low, g_below, one, g_one, two, g_two, three, g_three, four, g_four)
+            f_above = choose_known_at_slope(high, f_above, one, f_one, two, f_two, three, f_three, four, f_four)
+            g_above = choose_known_at_slope(high, g_above, one, g_one, two, g_two, three, g_three, four, g_four)
             most_open = tl.maximum(tl.maximum(g_one_all, g_two_all), tl.maximum(g_three_all, g_four_all))
             least_open = tl.minimum(tl.minimum(g_one_all, g_two_all), tl.minimum(g_three_all, g_four_all))
             wide = tl.where(most_open - least_open <= _STEADY * most_open, NEARLY, 0.0)  # else corners may cancel out
@@ -293,7 +298,9 @@ def solve(
             turn += 1
         if good == 0:
             tl.store(bad, 1)
-        slope, lift = settle_slope(solving, slope, low, f_low, z, b, B)  # all programs of a group find the same
+        slope, lift = slope_and_lift_of_solution(
+            solving, slope, low, f_low, z, b, B
+        )  # all programs of a group find the same
         steep = factor_to_total(slope, z if REFERENCE else tl.load(reals + 6), REFERENCE)
         base = share / z
         tl.store(solved + row * COLUMNS + SLOPE, steep.to(tl.float64))
@@ -301,7 +308,7 @@ def solve(
         tl.store(solved + row * COLUMNS + BASE, base.to(tl.float64))
         tl.store(solved + row * COLUMNS + P_SHIFT, (p_shift * 1.0).to(tl.float64))
         tl.store(solved + row * COLUMNS + M_SHIFT, (m_shift * 1.0).to(tl.float64))
-        totals = totals_between(
+        totals = interpolate_portion_totals(
             slope, low, f_low > -UNKNOWN, f_below, g_below, high, f_high < UNKNOWN, f_above, g_above
         )
         at_ceiling = (totals - b * z_portions) / (B - b)
@@ -405,7 +412,7 @@ def solve(
 
 
 @triton.jit(do_not_specialize=["m_step"])
-def write(
+def write_integer_bounds_and_excess(
     p, m, solved, lower_out, upper_out, excess_out, reals, size, stride, m_step, p_scale, m_scale,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -421,12 +428,14 @@ def write(
     base = tl.load(solved + row * COLUMNS + BASE).to(tl.float32)
     p_shift = tl.load(solved + row * COLUMNS + P_SHIFT).to(tl.float32)
     m_shift = tl.load(solved + row * COLUMNS + M_SHIFT).to(tl.float32)
-    p_mass = mass(load_numbers(p + row * stride + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
+    p_mass = masses_of_numbers(load_numbers(p + row * stride + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
     if REFERENCE:
-        m_mass = mass(load_numbers(m + row * m_step * stride + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
+        m_mass = masses_of_numbers(
+            load_numbers(m + row * m_step * stride + columns, inside, LOGITS), m_shift, m_scale, LOGITS
+        )
     else:
         m_mass = p_mass
-    low, high, excess = integers(
+    low, high, excess = integer_bounds_and_excess(
         p_mass, m_mass, inside, steep, lift, base, tl.load(reals + 2).to(tl.float32), tl.load(reals + 4), tl.load(reals + 5),
         REFERENCE,
     )  # fmt: skip

@@ -13,7 +13,14 @@ reference of which a portion is too small for these bounds is drawn as a single 
 import triton
 import triton.language as tl
 
-from discreet.torch._tiles import WHOLE, falls_here, first_past, integers, load_numbers, mass
+from discreet.torch._tiles import (
+    WHOLE,
+    first_column_past,
+    integer_bounds_and_excess,
+    load_numbers,
+    masses_of_numbers,
+    row_sum_and_whether_it_holds,
+)
 
 TOTAL = tl.constexpr(float(1 << 62))
 SURELY_WHOLE = tl.constexpr(float(1 << 62) * (1.0 + 2.0**-30))  # also after a sum in float64
@@ -42,21 +49,23 @@ def find_outcome(
         if PART == 0:
             p_mass = tl.zeros((1, BLOCK), tl.float32)
         else:
-            p_mass = mass(load_numbers(p + columns[None, :], inside, LOGITS), p_shift, p_scale, LOGITS)
+            p_mass = masses_of_numbers(load_numbers(p + columns[None, :], inside, LOGITS), p_shift, p_scale, LOGITS)
         if REFERENCE:
-            m_mass = mass(load_numbers(m + columns[None, :], inside, LOGITS), m_shift, m_scale, LOGITS)
+            m_mass = masses_of_numbers(load_numbers(m + columns[None, :], inside, LOGITS), m_shift, m_scale, LOGITS)
         else:
             m_mass = p_mass
-        low, high, excess = integers(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE)
+        low, high, excess = integer_bounds_and_excess(
+            p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE
+        )
         if PART == 0:
             part = low
         elif PART == 1:
             part = excess
         else:
             part = high - low - excess
-        sums, here = falls_here(part, rest)
+        sums, here = row_sum_and_whether_it_holds(part, rest)
         if tl.max(here.to(tl.int32), 0) > 0:
-            found = first_past(part, rest, columns, size)
+            found = first_column_past(part, rest, columns, size)
         else:
             rest = rest - sums
         first += BLOCK
@@ -65,7 +74,7 @@ def find_outcome(
 
 
 @triton.jit
-def _add_up(one, other):
+def _add_up_to_limit(one, other):
     """The sum of two integers, or 2^62 - 1 if it is larger."""
     return tl.minimum(one + other, WHOLE - 1)
 
@@ -73,7 +82,7 @@ def _add_up(one, other):
 @triton.jit
 def find_portion(start, end, rest, PORTIONS: tl.constexpr):
     """(the portion on which `rest` falls in the sums of end - start, or their number; the integer within that portion, or the remainder)."""
-    ends = tl.associative_scan(tl.minimum(end - start, WHOLE - 1), 0, _add_up)
+    ends = tl.associative_scan(tl.minimum(end - start, WHOLE - 1), 0, _add_up_to_limit)
     passed = ends <= rest
     portion = tl.sum(passed.to(tl.int32), 0)
     rest -= tl.max(tl.where(passed, ends, 0), 0)
@@ -81,7 +90,7 @@ def find_portion(start, end, rest, PORTIONS: tl.constexpr):
 
 
 @triton.jit
-def known_at_slope(slope, before, one, of_one, two, of_two, three, of_three, four, of_four):
+def choose_known_at_slope(slope, before, one, of_one, two, of_two, three, of_three, four, of_four):
     """What is known of every portion at a slope: if it is one of the four, what belongs to that; else what was known before."""
     return tl.where(
         slope == one,
@@ -91,7 +100,7 @@ def known_at_slope(slope, before, one, of_one, two, of_two, three, of_three, fou
 
 
 @triton.jit
-def totals_between(slope, low, known_low, f_low, g_low, high, known_high, f_high, g_high):
+def interpolate_portion_totals(slope, low, known_low, f_low, g_low, high, known_high, f_high, g_high):
     """F up to Z of every portion at a slope, by Newton's steps from the ends of a bracket, of which at least one is known.
 
     The step from an end that is much nearer is taken. Otherwise F of a portion with one corner between the ends is the smaller or the
@@ -141,10 +150,10 @@ def find_outcome_in_lane(
     """The outcome of an integer below the total of a lane, which has at most EACH columns."""
     columns = lane + tl.arange(0, EACH) * LANES
     inside = columns < size
-    p_mass = mass(load_numbers(p + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
-    m_mass = mass(load_numbers(m + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
-    low, high, excess = integers(p_mass, m_mass, inside, steep, lift, base, ratio, ratio, ratio, True)
-    low_sum, excess_sum, excess_roughly = tl.reduce((low, excess, excess.to(tl.float32)), 0, _add_three)
+    p_mass = masses_of_numbers(load_numbers(p + columns, inside, LOGITS), p_shift, p_scale, LOGITS)
+    m_mass = masses_of_numbers(load_numbers(m + columns, inside, LOGITS), m_shift, m_scale, LOGITS)
+    low, high, excess = integer_bounds_and_excess(p_mass, m_mass, inside, steep, lift, base, ratio, ratio, ratio, True)
+    low_sum, excess_sum, excess_roughly = tl.reduce((low, excess, excess.to(tl.float32)), 0, _add_three_sums)
     excess_sum = tl.where(excess_roughly > SURELY_PAST, WHOLE, excess_sum)
     rest = at - low_sum
     part = tl.where(rest < 0, low, tl.where(rest < excess_sum, excess, high - low - excess))
@@ -154,7 +163,7 @@ def find_outcome_in_lane(
 
 
 @triton.jit
-def _add_three(a, b, c, a_more, b_more, c_more):
+def _add_three_sums(a, b, c, a_more, b_more, c_more):
     return a + a_more, b + b_more, c + c_more
 
 

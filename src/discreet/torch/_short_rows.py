@@ -1,4 +1,4 @@
-"""The Triton kernel for short rows: `draw` checks, solves and draws whole rows in registers, and reads each once.
+"""The Triton kernel for short rows: `draw_short_rows` checks, solves and draws whole rows in registers, and reads each once.
 
 A tile has ROWS x CHUNKS x WIDTH numbers. Each row belongs to a few neighbouring threads, and each thread holds the same place
 of every chunk. So a sum over a row is a sum within a thread and a few exchanges, for several rows at once. Distribution, integers and their
@@ -20,16 +20,16 @@ from discreet.torch._tiles import (
     P_SHIFT,
     SLOPE,
     WHOLE,
-    acceptable,
-    divide,
     factor_to_total,
-    falls_here,
-    finite,
-    first_past,
-    integers,
+    finite_largest_logit,
+    first_column_past,
+    floor_divide,
+    integer_bounds_and_excess,
+    is_distribution,
     load_numbers,
-    mass,
-    settle_slope,
+    masses_of_numbers,
+    row_sum_and_whether_it_holds,
+    slope_and_lift_of_solution,
     word_to_integer,
 )
 
@@ -42,7 +42,7 @@ _TOO_MUCH = tl.constexpr(1.25 * (1 << 62))  # a sum of weights that no good slop
 
 
 @triton.jit
-def _add_two(a, b, a_more, b_more):
+def _add_two_sums(a, b, a_more, b_more):
     return a + a_more, b + b_more
 
 
@@ -53,7 +53,7 @@ def _sum_rows(tile):
 
 
 @triton.jit
-def _descend(p_mass, start, z, b, going):
+def _descend_to_slopes(p_mass, start, z, b, going):
     """(slope, whether F is near 0 there) of each row `going`, where masses have floors alone: F is convex and at least 0 at the start.
 
     So each of Newton's steps ends above the solution, and after finitely many on it.
@@ -64,7 +64,7 @@ def _descend(p_mass, start, z, b, going):
     while (turn < _MOST_TURNS) & (tl.max(going.to(tl.int32), 0) > 0):
         value = p_mass * slope[:, None, None]
         opened = tl.where(value > b, p_mass, 0.0)
-        f, g = tl.reduce((tl.sum(tl.maximum(value, b), 1), tl.sum(opened, 1)), 1, _add_two)
+        f, g = tl.reduce((tl.sum(tl.maximum(value, b), 1), tl.sum(opened, 1)), 1, _add_two_sums)
         f -= z
         change = f / tl.where(g > 0.0, g, LARGEST)
         near = tl.where(going, (tl.abs(f) <= _NEAR * z) & (tl.abs(change) <= _SMALL_STEP * slope), near)
@@ -90,7 +90,7 @@ def _find_slopes(p_mass, m_mass, start, z, b, B, going, REFERENCE: tl.constexpr)
         else:
             kept = tl.minimum(tl.maximum(value, b), B)
         opened = tl.where(kept == value, p_mass, 0.0)
-        f, g = tl.reduce((tl.sum(kept, 1), tl.sum(opened, 1)), 1, _add_two)
+        f, g = tl.reduce((tl.sum(kept, 1), tl.sum(opened, 1)), 1, _add_two_sums)
         f -= z
         below = f < 0.0
         f_low = tl.where(going & below, f, f_low)
@@ -114,7 +114,7 @@ def _find_slopes(p_mass, m_mass, start, z, b, B, going, REFERENCE: tl.constexpr)
 
 
 @triton.jit
-def _float_sums(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE: tl.constexpr):
+def _weight_sums_in_float32(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE: tl.constexpr):
     """The sum of the weights of each row before the fill, in float32."""
     if REFERENCE:
         low = tl.where(m_mass > 0.0, tl.maximum(m_mass * base, 1.0), 0.0)
@@ -128,7 +128,7 @@ def _float_sums(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, 
 
 
 @triton.jit
-def _chunk_of(sums, rest, CHUNKS: tl.constexpr):
+def _find_chunk(sums, rest, CHUNKS: tl.constexpr):
     """(the chunk in which `rest` falls, or CHUNKS; the sum before it; the sum of all). No sum overflows here."""
     chunk = tl.arange(0, CHUNKS)
     at = rest.to(tl.int32) * 0
@@ -143,31 +143,34 @@ def _chunk_of(sums, rest, CHUNKS: tl.constexpr):
 
 
 @triton.jit
-def _integers_of(
+def _load_integer_bounds_and_excess(
     p, m, row, stride, m_step, places, live, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, CEILING: tl.constexpr,
 ):  # fmt: skip
     """(L, U, E) at some places of each row, read again."""
     inside = live[:, None] & (places < size)
-    p_mass = mass(load_numbers(p + row[:, None] * stride + places, inside, LOGITS), p_shift[:, None], p_scale, LOGITS)
+    p_mass = masses_of_numbers(
+        load_numbers(p + row[:, None] * stride + places, inside, LOGITS), p_shift[:, None], p_scale, LOGITS
+    )
     m_mass = p_mass
     if REFERENCE:
         numbers = load_numbers(m + row[:, None] * m_step * stride + places, inside, LOGITS)
-        m_mass = mass(numbers, m_shift[:, None], m_scale, LOGITS)
-    return integers(
+        m_mass = masses_of_numbers(numbers, m_shift[:, None], m_scale, LOGITS)
+    return integer_bounds_and_excess(
         p_mass, m_mass, inside, steep[:, None], lift[:, None], base[:, None], ratio, lower, upper, REFERENCE, CEILING
     )
 
 
 @triton.jit(do_not_specialize=["rows", "m_step"])
-def draw(
+def draw_short_rows(
     p, m, words, solved, out, bad, reals, whole, rows, steps, m_step, p_scale, m_scale, p_tolerance, m_tolerance,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, CEILING: tl.constexpr, KEEP: tl.constexpr, ALIGNED: tl.constexpr,
     CHUNKS: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Check, solve and draw ROWS rows; set `bad` if one is not a distribution.
 
-    KEEP stores the state of solved rows for `write`. A row has steps * ALIGNED outcomes: what is known to divide it makes loads wide.
+    KEEP stores the state of solved rows for `write_integer_bounds_and_excess`. A row has steps * ALIGNED outcomes: what is known to divide
+    it makes loads wide.
     """
     b = tl.load(reals + 0).to(tl.float32)
     B = tl.load(reals + 1).to(tl.float32)
@@ -192,19 +195,19 @@ def draw(
     m_shift = zero
     if LOGITS:
         p_seen = tl.max(tl.max(p_numbers, 1), 1)
-        p_shift = finite(p_seen)
+        p_shift = finite_largest_logit(p_seen)
     else:
         p_seen = _sum_rows(p_numbers)
-    good = acceptable(p_seen, p_tolerance, LOGITS)
+    good = is_distribution(p_seen, p_tolerance, LOGITS)
     if REFERENCE:
         m_numbers = load_numbers(m_places, inside, LOGITS)
         if LOGITS:
             m_seen = tl.max(tl.max(m_numbers, 1), 1)
-            m_shift = finite(m_seen)
+            m_shift = finite_largest_logit(m_seen)
         else:
             m_seen = _sum_rows(m_numbers)
-        good = good & acceptable(m_seen, m_tolerance, LOGITS)
-        m_mass = mass(m_numbers, m_shift[:, None, None], m_scale, LOGITS)
+        good = good & is_distribution(m_seen, m_tolerance, LOGITS)
+        m_mass = masses_of_numbers(m_numbers, m_shift[:, None, None], m_scale, LOGITS)
         z = _sum_rows(m_mass)
         shared = tl.load(whole + 2)
         found = tl.full((ROWS,), -1, tl.int64)
@@ -213,14 +216,14 @@ def draw(
         m_mass = p_numbers
         z = zero + (size + (CHUNKS * WIDTH - size) * b)  # the places beyond the row count as floors too
         shared = tl.load(whole + 1)
-        found = tl.where(drawn < shared, divide(drawn, tl.load(whole + 0), tl.load(whole + 3)), -1)
+        found = tl.where(drawn < shared, floor_divide(drawn, tl.load(whole + 0), tl.load(whole + 3)), -1)
         rest = drawn - shared
     if tl.max((live & (good == 0)).to(tl.int32), 0) > 0:
         tl.store(bad, 1)
     good = good & live
     solving = good & (drawn >= shared)
     if REFERENCE | (tl.max(solving.to(tl.int32), 0) > 0):
-        p_mass = mass(p_numbers, p_shift[:, None, None], p_scale, LOGITS)
+        p_mass = masses_of_numbers(p_numbers, p_shift[:, None, None], p_scale, LOGITS)
         p_sum = _sum_rows(p_mass)
         start = tl.where((p_sum > 0.0) & (z > 0.0), z / tl.where(p_sum > 0.0, p_sum, 1.0), 1.0)
         start = tl.minimum(tl.maximum(start, 1e-18), 1e18)
@@ -229,9 +232,9 @@ def draw(
         if REFERENCE | CEILING:
             slope, near, low, f_low = _find_slopes(p_mass, m_mass, start, z, b, B, solving, REFERENCE)
             total = z if REFERENCE else zero + size
-            slope, lift = settle_slope(solving, slope, low, f_low, total, b, B)
+            slope, lift = slope_and_lift_of_solution(solving, slope, low, f_low, total, b, B)
         else:
-            slope, near = _descend(p_mass, start, z, b, solving)
+            slope, near = _descend_to_slopes(p_mass, start, z, b, solving)
         if REFERENCE:
             steep = factor_to_total(slope, z, REFERENCE)
             base = share / tl.where(z > 0.0, z, 1.0)
@@ -239,7 +242,7 @@ def draw(
             steep = factor_to_total(slope, tl.load(reals + 6), REFERENCE)
         steep = tl.where(solving, steep, 0.0)
         if tl.max((solving & (near == 0)).to(tl.int32), 0) > 0:
-            most = _float_sums(
+            most = _weight_sums_in_float32(
                 p_mass, m_mass, columns < size, steep[:, None, None], lift[:, None, None], base[:, None, None], ratio, lower, upper,
                 REFERENCE,
             )  # fmt: skip
@@ -252,7 +255,7 @@ def draw(
             tl.store(solved + row * COLUMNS + BASE, base.to(tl.float64), mask=solving)
             tl.store(solved + row * COLUMNS + P_SHIFT, p_shift.to(tl.float64), mask=solving)
             tl.store(solved + row * COLUMNS + M_SHIFT, m_shift.to(tl.float64), mask=solving)
-        low_part, _, excess = integers(
+        low_part, _, excess = integer_bounds_and_excess(
             p_mass, m_mass, columns < size, steep[:, None, None], lift[:, None, None], base[:, None, None], ratio, lower, upper,
             REFERENCE, CEILING,
         )  # fmt: skip
@@ -264,9 +267,9 @@ def draw(
                 common = drawn < _sum_rows(low_part)
                 target = tl.where(common, drawn, rest)
                 part = tl.where(common[:, None, None], low_part, excess)
-        at, before, total_sum = _chunk_of(tl.sum(part, 2), target, CHUNKS)
+        at, before, total_sum = _find_chunk(tl.sum(part, 2), target, CHUNKS)
         places = at[:, None] * WIDTH + across[None, :]
-        low_part, _, excess = _integers_of(
+        low_part, _, excess = _load_integer_bounds_and_excess(
             p, m, row, stride, m_step, places, live, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
             REFERENCE, LOGITS, CEILING,
         )  # fmt: skip
@@ -281,14 +284,14 @@ def draw(
             left = rest - total_sum
             for number in range(CHUNKS):
                 those = number * WIDTH + across
-                low_again, high_again, excess_again = _integers_of(
+                low_again, high_again, excess_again = _load_integer_bounds_and_excess(
                     p, m, row, stride, m_step, those[None, :], live, size, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio,
                     lower, upper, REFERENCE, LOGITS, CEILING,
                 )  # fmt: skip
                 room = high_again - low_again - excess_again
-                held, ends_here = falls_here(room, left)
+                held, ends_here = row_sum_and_whether_it_holds(room, left)
                 searching = lost & (found < 0)
-                filled = first_past(room, left, those, size)
+                filled = first_column_past(room, left, those, size)
                 found = tl.where(searching & ends_here, filled, found)
                 left = tl.where(searching & (ends_here == 0), left - held, left)
     tl.store(out + row, found, mask=live)

@@ -46,7 +46,7 @@ def word_to_integer(word):
 
 @triton.jit
 def load_numbers(places, inside, LOGITS: tl.constexpr):
-    """Numbers in float32; outside the row, numbers without mass. NaN and negative probabilities become infinity: see `acceptable`."""
+    """Numbers in float32; outside the row, numbers without mass. NaN and negative probabilities become infinity: see `is_distribution`."""
     if LOGITS:
         found = tl.load(places, mask=inside, other=float("-inf")).to(tl.float32)
         found = tl.where(found != found, float("inf"), found)
@@ -57,7 +57,7 @@ def load_numbers(places, inside, LOGITS: tl.constexpr):
 
 
 @triton.jit
-def acceptable(seen, tolerance, LOGITS: tl.constexpr):
+def is_distribution(seen, tolerance, LOGITS: tl.constexpr):
     """Whether a row is a distribution, by its largest logit or the sum of its probabilities."""
     if LOGITS:
         good = (seen > float("-inf")) & (seen < float("inf"))
@@ -67,7 +67,7 @@ def acceptable(seen, tolerance, LOGITS: tl.constexpr):
 
 
 @triton.jit
-def mass(numbers, shift, scale, LOGITS: tl.constexpr):
+def masses_of_numbers(numbers, shift, scale, LOGITS: tl.constexpr):
     """The mass of each number, up to a factor of its row. A difference times a factor: nothing that could be fused."""
     if LOGITS:
         found = tl.exp2((numbers - shift) * scale)
@@ -77,7 +77,7 @@ def mass(numbers, shift, scale, LOGITS: tl.constexpr):
 
 
 @triton.jit
-def finite(top):
+def finite_largest_logit(top):
     """The largest logit as a finite number to subtract."""
     return tl.where((top > float("-inf")) & (top < float("inf")), top, 0.0)
 
@@ -180,7 +180,7 @@ def propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn, wide):
 
 
 @triton.jit
-def settle_slope(solving, slope, low, f_low, z, b, B):
+def slope_and_lift_of_solution(solving, slope, low, f_low, z, b, B):
     """(slope, lift): a client on too small a set has its outcomes at their ceilings, and a multiple of the floor for the others."""
     beyond = solving & (low >= LARGEST)
     held = (f_low + (1.0 - b) * z) / (B - b)
@@ -190,7 +190,7 @@ def settle_slope(solving, slope, low, f_low, z, b, B):
 
 
 @triton.jit
-def integers(
+def integer_bounds_and_excess(
     p_mass,
     m_mass,
     inside,
@@ -236,21 +236,21 @@ def factor_to_total(slope, z, REFERENCE: tl.constexpr):
 
 
 @triton.jit
-def divide(integer, divisor, reciprocal):
+def floor_divide(integer, divisor, reciprocal):
     """floor(integer/divisor) for an integer below 2^62, by min(floor(2^64/divisor), 2^64 - 1), which is one too small at most."""
     near = tl.umulhi(integer.to(tl.uint64), reciprocal.to(tl.uint64, bitcast=True)).to(tl.int64)
     return near + (integer - near * divisor >= divisor).to(tl.int64)
 
 
 @triton.jit
-def falls_here(part, rest):
+def row_sum_and_whether_it_holds(part, rest):
     """(the sum of each row, whether `rest` falls within it). Sums beyond 2^63, from a wrong slope, are recognised."""
     whole = tl.sum(part, 1)
     return whole, (tl.sum(part.to(tl.float32), 1) > _SURELY_PAST) | (rest < whole)
 
 
 @triton.jit
-def first_past(part, rest, columns, size):
+def first_column_past(part, rest, columns, size):
     """The first column whose running sum exceeds `rest`. Overflows occur only behind it."""
     ends = tl.cumsum(part, 1)
     return tl.min(tl.where(ends > rest[:, None], columns[None, :], size), 1).to(tl.int64)
@@ -268,8 +268,8 @@ def wait_for_group(counter, phase, number):
 
 
 @triton.jit
-def _load_unchecked(places, inside, LOGITS: tl.constexpr):
-    """As `load_numbers`, but NaN stays among logits: `_seen_by_both` finds it."""
+def _load_numbers_keeping_nan(places, inside, LOGITS: tl.constexpr):
+    """As `load_numbers`, but NaN stays among logits: `_combine_seen` finds it."""
     if LOGITS:
         found = tl.load(places, mask=inside, other=float("-inf")).to(tl.float32)
     else:
@@ -278,24 +278,24 @@ def _load_unchecked(places, inside, LOGITS: tl.constexpr):
 
 
 @triton.jit
-def _seen_by_both(one, other, LOGITS: tl.constexpr):
-    """What `acceptable` takes of two sets of numbers: the larger logit, or NaN if there is any; or the sum of probabilities."""
-    return _larger(one, other) if LOGITS else one + other
+def _combine_seen(one, other, LOGITS: tl.constexpr):
+    """What `is_distribution` takes of two sets of numbers: the larger logit, or NaN if there is any; or the sum of probabilities."""
+    return _larger_or_nan(one, other) if LOGITS else one + other
 
 
 @triton.jit
-def _larger(one, other):
+def _larger_or_nan(one, other):
     return tl.maximum(one, other, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
-def seen_by_all(seen, LOGITS: tl.constexpr):
-    """What `acceptable` takes of all lanes."""
-    return tl.reduce(seen, 0, _larger) if LOGITS else tl.sum(seen, 0)
+def combine_seen_of_lanes(seen, LOGITS: tl.constexpr):
+    """What `is_distribution` takes of all lanes."""
+    return tl.reduce(seen, 0, _larger_or_nan) if LOGITS else tl.sum(seen, 0)
 
 
 @triton.jit
-def _add_clipped(f, g, p_mass, low, high, slope):
+def _add_clipped_masses(f, g, p_mass, low, high, slope):
     """F up to Z and G at a slope, with one more outcome in each lane."""
     value = p_mass * slope
     clipped = tl.minimum(tl.maximum(value, low), high)
@@ -307,7 +307,7 @@ def scan_row(
     p, m, start, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One pass over a row from `start` on, for each lane: F up to Z and G at four slopes, Z, and what `acceptable` takes.
+    """One pass over a row from `start` on, for each lane: F up to Z and G at four slopes, Z, and what `is_distribution` takes.
 
     F is summed up divided by b, since that saves a product for each number.
     """
@@ -327,8 +327,12 @@ def scan_row(
     for first in tl.range(start, whole, DEPTH * BLOCK, num_stages=_STAGES):
         for depth in tl.static_range(DEPTH):
             columns = first + depth * BLOCK + tl.arange(0, BLOCK)
-            p_numbers = _load_unchecked(p + columns, True, LOGITS)
-            m_numbers = _load_unchecked(m + columns, True, LOGITS) if REFERENCE else tl.full((BLOCK,), 1.0, tl.float32)
+            p_numbers = _load_numbers_keeping_nan(p + columns, True, LOGITS)
+            m_numbers = (
+                _load_numbers_keeping_nan(m + columns, True, LOGITS)
+                if REFERENCE
+                else tl.full((BLOCK,), 1.0, tl.float32)
+            )
             f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen = _scan_numbers(
                 p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
                 f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE, LOGITS,
@@ -336,8 +340,8 @@ def scan_row(
     for first in range(whole, size, BLOCK):
         columns = first + tl.arange(0, BLOCK)
         inside = columns < size
-        p_numbers = _load_unchecked(p + columns, inside, LOGITS)
-        m_numbers = _load_unchecked(m + columns, inside, LOGITS) if REFERENCE else tl.where(inside, 1.0, 0.0)
+        p_numbers = _load_numbers_keeping_nan(p + columns, inside, LOGITS)
+        m_numbers = _load_numbers_keeping_nan(m + columns, inside, LOGITS) if REFERENCE else tl.where(inside, 1.0, 0.0)
         f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen = _scan_numbers(
             p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
             f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE, LOGITS,
@@ -351,24 +355,26 @@ def _scan_numbers(
     f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE: tl.constexpr, LOGITS: tl.constexpr,
 ):  # fmt: skip
     """The sums of `scan_row` with one more number in each lane."""
-    p_seen = _seen_by_both(p_seen, p_numbers, LOGITS)
-    p_mass = mass(p_numbers, p_shift, p_scale, LOGITS)
+    p_seen = _combine_seen(p_seen, p_numbers, LOGITS)
+    p_mass = masses_of_numbers(p_numbers, p_shift, p_scale, LOGITS)
     if REFERENCE:
-        m_seen = _seen_by_both(m_seen, m_numbers, LOGITS)
-        m_mass = mass(m_numbers, m_shift, m_scale, LOGITS)
+        m_seen = _combine_seen(m_seen, m_numbers, LOGITS)
+        m_mass = masses_of_numbers(m_numbers, m_shift, m_scale, LOGITS)
     else:
         m_mass = m_numbers
     z += m_mass
     high = m_mass * widest
-    f_one, g_one = _add_clipped(f_one, g_one, p_mass, m_mass, high, one)
-    f_two, g_two = _add_clipped(f_two, g_two, p_mass, m_mass, high, two)
-    f_three, g_three = _add_clipped(f_three, g_three, p_mass, m_mass, high, three)
-    f_four, g_four = _add_clipped(f_four, g_four, p_mass, m_mass, high, four)
+    f_one, g_one = _add_clipped_masses(f_one, g_one, p_mass, m_mass, high, one)
+    f_two, g_two = _add_clipped_masses(f_two, g_two, p_mass, m_mass, high, two)
+    f_three, g_three = _add_clipped_masses(f_three, g_three, p_mass, m_mass, high, three)
+    f_four, g_four = _add_clipped_masses(f_four, g_four, p_mass, m_mass, high, four)
     return f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen
 
 
 @triton.jit
-def check_row(p, m, size, m_shift, m_scale, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr):
+def scan_row_without_slopes(
+    p, m, size, m_shift, m_scale, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr
+):
     """As `scan_row` over a reference, without slopes; z is added up in the same order."""
     z = tl.zeros((BLOCK,), tl.float32)
     p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
@@ -377,21 +383,21 @@ def check_row(p, m, size, m_shift, m_scale, LOGITS: tl.constexpr, DEPTH: tl.cons
     for first in tl.range(0, whole, DEPTH * BLOCK, num_stages=_STAGES):
         for depth in tl.static_range(DEPTH):
             columns = first + depth * BLOCK + tl.arange(0, BLOCK)
-            p_seen = _seen_by_both(p_seen, _load_unchecked(p + columns, True, LOGITS), LOGITS)
-            m_numbers = _load_unchecked(m + columns, True, LOGITS)
-            m_seen = _seen_by_both(m_seen, m_numbers, LOGITS)
-            z += mass(m_numbers, m_shift, m_scale, LOGITS)
+            p_seen = _combine_seen(p_seen, _load_numbers_keeping_nan(p + columns, True, LOGITS), LOGITS)
+            m_numbers = _load_numbers_keeping_nan(m + columns, True, LOGITS)
+            m_seen = _combine_seen(m_seen, m_numbers, LOGITS)
+            z += masses_of_numbers(m_numbers, m_shift, m_scale, LOGITS)
     for first in range(whole, size, BLOCK):
         columns = first + tl.arange(0, BLOCK)
-        p_seen = _seen_by_both(p_seen, _load_unchecked(p + columns, columns < size, LOGITS), LOGITS)
-        m_numbers = _load_unchecked(m + columns, columns < size, LOGITS)
-        m_seen = _seen_by_both(m_seen, m_numbers, LOGITS)
-        z += mass(m_numbers, m_shift, m_scale, LOGITS)
+        p_seen = _combine_seen(p_seen, _load_numbers_keeping_nan(p + columns, columns < size, LOGITS), LOGITS)
+        m_numbers = _load_numbers_keeping_nan(m + columns, columns < size, LOGITS)
+        m_seen = _combine_seen(m_seen, m_numbers, LOGITS)
+        z += masses_of_numbers(m_numbers, m_shift, m_scale, LOGITS)
     return z, p_seen, m_seen
 
 
 @triton.jit
-def _clipped_sums(p_mass, low, high, slope):
+def _clipped_mass_sums(p_mass, low, high, slope):
     """F (up to Z) and G of a sample, summed over the blocks of a thread."""
     kept, open_mass = clip_masses(p_mass, low, high, slope)
     return tl.sum(kept, 0), tl.sum(open_mass, 0)
@@ -410,10 +416,10 @@ def guess_slope(p_mass, m_mass, b, B):
     going = z > 0.0
     turn = 0
     while (turn < 8) & going:
-        f_one, g_one = _clipped_sums(p_mass, m_mass * b, m_mass * B, one)
-        f_two, g_two = _clipped_sums(p_mass, m_mass * b, m_mass * B, two)
-        f_three, g_three = _clipped_sums(p_mass, m_mass * b, m_mass * B, three)
-        f_four, g_four = _clipped_sums(p_mass, m_mass * b, m_mass * B, four)
+        f_one, g_one = _clipped_mass_sums(p_mass, m_mass * b, m_mass * B, one)
+        f_two, g_two = _clipped_mass_sums(p_mass, m_mass * b, m_mass * B, two)
+        f_three, g_three = _clipped_mass_sums(p_mass, m_mass * b, m_mass * B, three)
+        f_four, g_four = _clipped_mass_sums(p_mass, m_mass * b, m_mass * B, four)
         f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums(
             f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
         )

@@ -8,7 +8,7 @@ import pytest
 
 from discreet import OptimalSampler, Simplex
 from discreet._base import kernels as choice
-from discreet._base.kernels import Code, compiled_for, use_only
+from discreet._base.kernels import Code, force_implementation, should_use_compiled_code
 
 
 @pytest.fixture(autouse=True)
@@ -17,22 +17,22 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_compiled_code_comes_after_a_second_of_work() -> None:
-    assert not compiled_for(0.4 * choice.PATIENCE)
-    assert not compiled_for(0.5 * choice.PATIENCE)
-    assert compiled_for(0.2 * choice.PATIENCE)
-    assert compiled_for(0.0)
+    assert not should_use_compiled_code(0.4 * choice.PATIENCE)
+    assert not should_use_compiled_code(0.5 * choice.PATIENCE)
+    assert should_use_compiled_code(0.2 * choice.PATIENCE)
+    assert should_use_compiled_code(0.0)
 
 
 def test_work_that_is_large_at_once_is_compiled_at_once() -> None:
-    assert compiled_for(2 * choice.PATIENCE)
+    assert should_use_compiled_code(2 * choice.PATIENCE)
 
 
 def test_it_can_be_settled() -> None:
-    with use_only(Code.NUMPY):
-        assert not compiled_for(10.0)
-        with use_only(Code.COMPILED):
-            assert compiled_for(0.0)
-        assert not compiled_for(10.0)
+    with force_implementation(Code.NUMPY):
+        assert not should_use_compiled_code(10.0)
+        with force_implementation(Code.COMPILED):
+            assert should_use_compiled_code(0.0)
+        assert not should_use_compiled_code(10.0)
 
 
 def test_a_law_is_drawn_as_it_is_inspected_whichever_does_it() -> None:
@@ -40,7 +40,7 @@ def test_a_law_is_drawn_as_it_is_inspected_whichever_does_it() -> None:
     sampler = OptimalSampler(Simplex(50), epsilon=2.0)
     found = []
     for code in Code:
-        with use_only(code):
+        with force_implementation(code):
             found.append((sampler.output(laws).tobytes(), sampler.weights(laws).tobytes()))
     assert found[0] == found[1]
 

@@ -18,11 +18,11 @@ from tests.soaking import wide
 RELEASE = """
 import discreet as dc, polars as pl
 from discreet.tables import Secret
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 rows = pl.DataFrame({"who": ["a", "b", "c"] * 10, "what": [0, 1, 2] * 10})
 found = []
 for code in Code:
-    with use_only(code):
+    with force_implementation(code):
         dc.OptimalSampler(dc.Simplex(3), epsilon=1.0).release([[0.2, 0.3, 0.5]] * 10)
         table = dc.tables.sample(rows, client="who", value="what", domain=3, epsilon=1.0, secret=Secret(bytes(32)))
         found.append(table.to_pylist())

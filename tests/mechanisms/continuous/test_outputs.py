@@ -63,7 +63,7 @@ def test_halving_the_nodes_changes_little(family: ContinuousFamily, p: Any, accu
     sampler = dc.OptimalSampler(family, epsilon=0.7)
     with pytest.MonkeyPatch.context() as patch:
         found = quietly(sampler, p)
-        finer = family.panels.split(2)
+        finer = family.panels.split_every_panel(2)
         patch.setitem(family.__dict__, "panels", finer)
         patch.setitem(family.__dict__, "nodes", family.nodes_of_panels(finer, ORDER[family.dim]))
         patch.setitem(one_client.TOLERANCE, family.dim, one_client.TOLERANCE[family.dim] / 4)

@@ -22,7 +22,7 @@ import numpy as np
 from discreet import Simplex
 from discreet.audit import BlackBoxAudit, black_box_audit
 from discreet.mechanisms import AffineBlocks, ReportSampler
-from discreet.release import Randomness, SystemEntropy, draw_below
+from discreet.release import Randomness, SystemEntropy, draw_integers_below
 
 SETTINGS = ((8, 1.0), (64, 0.5), (104, 1.0), (104, 4.0), (1000, 2.0), (10, 4.0), (100_000, 1.0))
 """Outcomes and epsilon: masks, affine blocks on a line and in space, ranks, values."""
@@ -45,8 +45,10 @@ class FaultySampler:
 
     def draw(self, outcome: int, count: int, randomness: Randomness) -> np.ndarray:
         """So many reports of a client that holds one outcome."""
-        uniform = self.sampler.blocks.reports_of_ranks(draw_below(randomness, self.sampler.blocks.block_count, count))
-        rank = draw_below(randomness, self.own.blocks_per_point, count)
+        uniform = self.sampler.blocks.reports_of_ranks(
+            draw_integers_below(randomness, self.sampler.blocks.block_count, count)
+        )
+        rank = draw_integers_below(randomness, self.own.blocks_per_point, count)
         own = self.own.reports_holding_outcomes(np.full(count, outcome), rank)
         return np.where(randomness.integers(count) >= self.weight, own, uniform)
 

@@ -26,9 +26,9 @@ from discreet.release._randomness import (
     Secret,
     _SeededRandomness,
     client_message,
-    draw_below,
-    keyed_words,
-    next_below,
+    draw_integers_below,
+    keyed_word_stream,
+    next_integer_below,
 )
 
 
@@ -92,13 +92,13 @@ class _Counting:
 
 def test_draws_below_a_bound_reject_what_would_bias_them() -> None:
     bound = (1 << 61) + 1  # a remainder would favour numbers below 2^61 - 1
-    found = draw_below(_Counting([bound - 1, bound, (1 << 62) - 1, 5, bound + 7, 9]), bound, 3)
+    found = draw_integers_below(_Counting([bound - 1, bound, (1 << 62) - 1, 5, bound + 7, 9]), bound, 3)
     assert found.tolist() == [bound - 1, 9, 5] or sorted(found.tolist()) == [5, 9, bound - 1]
-    assert draw_below(_Counting([(1 << 62) - 1]), 1 << 62, 1).tolist() == [(1 << 62) - 1]
-    assert next_below(iter([bound, 3]), bound) == 3
+    assert draw_integers_below(_Counting([(1 << 62) - 1]), 1 << 62, 1).tolist() == [(1 << 62) - 1]
+    assert next_integer_below(iter([bound, 3]), bound) == 3
     for wrong in (0, (1 << 62) + 1):
         with pytest.raises(ValueError, match="bound"):
-            draw_below(_Counting([1]), wrong, 1)
+            draw_integers_below(_Counting([1]), wrong, 1)
 
 
 @pytest.mark.slow
@@ -231,7 +231,7 @@ def test_reports_under_a_secret_stay_what_they_are(size: int, epsilon: float, re
 
 def test_keyed_words_differ_by_client_and_key() -> None:
     def words(key: RunKey, client: str) -> list[int]:
-        return list(islice(keyed_words(key, client_message(client, [1], [1])), 20))
+        return list(islice(keyed_word_stream(key, client_message(client, [1], [1])), 20))
 
     found = [words(run_key(n), client) for n in (1, 2) for client in ("a", "b")]
     assert len({word for each in found for word in each}) == 80

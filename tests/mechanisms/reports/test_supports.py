@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet import Simplex
-from discreet._base.kernels import Code, use_only
+from discreet._base.kernels import Code, force_implementation
 from discreet.errors import DiscreetError
 from discreet.mechanisms import ReportCounts, ReportSampler
 from discreet.mechanisms._reports import _counts as _supports
@@ -66,7 +66,7 @@ def test_compiled_code_counts_the_same_in_any_number_of_threads(
     reports = np.concatenate([reports_of(family, 3000), np.full(70_000, family.block_count - 2, dtype=np.uint64)])
     directions, expected = Directions(family), ReportCounts(sampler_with(family, 1.0)).table
     monkeypatch.setattr(_supports, "_WORTH_A_THREAD", 1)
-    with use_only(Code.NUMPY):
+    with force_implementation(Code.NUMPY):
         for some in (reports, np.full(70_000, 5, dtype=np.uint64)):
             _supports._add_affine_reports_to_table(family, some, expected)
     assert expected.max() > 1 << 16

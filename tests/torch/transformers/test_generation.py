@@ -99,23 +99,23 @@ def test_rows_apart_have_the_logits_of_rows_alone(kind: str) -> None:
     rows = [[5, 6, 7], [8, 9, 10, 11, 12, 13]]
     apart, alone = SeparateContexts(model(kind), rows, 0), [Context(model(kind), [row], 0) for row in rows]
     for step in range(3):
-        assert torch.equal(apart.logits(), torch.cat([context.logits() for context in alone]))
-        apart.append(torch.tensor([20 + step, 30 + step]))
+        assert torch.equal(apart.next_token_logits(), torch.cat([context.next_token_logits() for context in alone]))
+        apart.append_tokens(torch.tensor([20 + step, 30 + step]))
         for context, token in zip(alone, (20 + step, 30 + step), strict=True):
-            context.append(torch.tensor([token]))
+            context.append_tokens(torch.tensor([token]))
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 def test_caches_and_padding_give_the_logits_of_the_whole_text(kind: str) -> None:
     rows = [[5, 6, 7], [8, 9, 10, 11, 12, 13]]
     together = Context(model(kind), rows, 0)
-    together.logits()
+    together.next_token_logits()
     for step in range(3):
-        together.append(torch.tensor([20 + step, 30 + step]))
+        together.append_tokens(torch.tensor([20 + step, 30 + step]))
         rows = [[*rows[0], 20 + step], [*rows[1], 30 + step]]
-        found = together.logits()
+        found = together.next_token_logits()
         for place, row in enumerate(rows):
-            alone = Context(model(kind), [row], 0).logits()[0]
+            alone = Context(model(kind), [row], 0).next_token_logits()[0]
             assert torch.allclose(found[place], alone, rtol=1e-4, atol=1e-4)
 
 
@@ -124,7 +124,10 @@ def test_a_text_of_several_tokens_is_at_most_e_to_the_sum_times_as_likely_from_o
     terms = TokenTerms(epsilon=0.7, tokens=2, vocabulary=SIZE, top_k=4)
 
     def law(private: list[int], text: list[int]) -> dict[int, Fraction]:
-        own, public = Context(model(), [private + text], 0).logits(), Context(model(), [[3, 4, *text]], 0).logits()
+        own, public = (
+            Context(model(), [private + text], 0).next_token_logits(),
+            Context(model(), [[3, 4, *text]], 0).next_token_logits(),
+        )
         found = weights(logits=own, reference=reference_logits(public, terms, WORDS), epsilon=0.7)[0].tolist()
         return {token: Fraction(weight, 2**62) for token, weight in enumerate(found) if weight}
 

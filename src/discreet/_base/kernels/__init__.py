@@ -25,13 +25,13 @@ from discreet._base.kernels._functions import ModuleOnUse, intrinsic, kernel, ov
 __all__ = [
     "Code",
     "ModuleOnUse",
-    "compiled_alone",
-    "compiled_for",
+    "force_implementation",
     "intrinsic",
     "kernel",
     "overload",
     "read_only_view",
-    "use_only",
+    "should_use_compiled_code",
+    "should_use_compiled_code_reproducibly",
 ]
 
 PATIENCE = 1.0  # seconds
@@ -54,7 +54,7 @@ def _has_numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def compiled_for(seconds: float) -> bool:
+def should_use_compiled_code(seconds: float) -> bool:
     """Whether work that would take numpy about so long should use compiled code."""
     global _spent
     if _only is not None:
@@ -65,7 +65,7 @@ def compiled_for(seconds: float) -> bool:
     return _spent > PATIENCE
 
 
-def compiled_alone(seconds: float) -> bool:
+def should_use_compiled_code_reproducibly(seconds: float) -> bool:
     """The same where the two differ in the last bits: decided by this work alone, so that results are reproducible."""
     if _only is not None:
         return _only is Code.COMPILED
@@ -73,7 +73,7 @@ def compiled_alone(seconds: float) -> bool:
 
 
 @contextmanager
-def use_only(code: Code) -> Iterator[None]:
+def force_implementation(code: Code) -> Iterator[None]:
     """Use one of the two for all work: to compile in advance, and to compare them."""
     global _only
     before, _only = _only, code

@@ -63,10 +63,10 @@ from discreet._base.kernels._machine_code import (
     MachineCode,
     UnstorableError,
     argument_kinds_text_of_types,
-    field_names,
     parse_stored_machine_code,
     processor_description,
     serialise_machine_code,
+    tuple_fields_in_types,
 )
 
 _PACKAGE_FOLDER = Path(__file__).parents[2]
@@ -203,12 +203,12 @@ class FunctionCache:
         for root in cache_roots():
             kept = self._cached_files_in(root)
             try:
-                data = kept.load(key)
+                data = kept.load_data(key)
                 if data is not None:
                     is_complete = kept.has_machine_code(signature)  # if it is damaged, both are made anew
                     result = import_module("numba.core.compiler").CompileResult._rebuild(context, *data)
                     if not is_complete:
-                        self._store(signature, result)
+                        self._store_machine_code_and_data(signature, result)
                     return result
             except FileNotFoundError:
                 continue
@@ -223,9 +223,9 @@ class FunctionCache:
         """Store the function, if a folder is writable."""
         if result.library.has_dynamic_globals or not _is_module_code_unchanged(self._function.__module__):
             return
-        self._store(signature, result, key=self._overload_key(signature, result.codegen))
+        self._store_machine_code_and_data(signature, result, key=self._overload_key(signature, result.codegen))
 
-    def _store(self, signature: Any, result: Any, *, key: Any = None) -> None:
+    def _store_machine_code_and_data(self, signature: Any, result: Any, *, key: Any = None) -> None:
         """Store the machine code and, with a key, what numba stores."""
         root = writable_cache_root()
         if root is None:
@@ -233,10 +233,10 @@ class FunctionCache:
         try:
             files = self._cached_files_in(root)
             if key is not None:
-                files.save(key, result._reduce())
+                files.save_data(key, result._reduce())
             with suppress(UnstorableError):
                 kinds = argument_kinds_text_of_types(signature)
-                files.save_machine_code(kinds, serialise_machine_code(result, files.code_identity(kinds)))
+                files.save_machine_code(kinds, serialise_machine_code(result, files.machine_code_identity(kinds)))
         except UntrustedFile as error:
             _warn_of_untrusted_root(root, error)
         except OSError as error:
@@ -257,7 +257,7 @@ class FunctionCache:
 
     def _overload_key(self, signature: Any, codegen: Any) -> Any:
         code = hashlib.sha256(self._function.__code__.co_code).hexdigest()
-        return signature, field_names(signature), codegen.magic_tuple(), code
+        return signature, tuple_fields_in_types(signature), codegen.magic_tuple(), code
 
     def _cached_files_in(self, root: Path) -> "_FunctionFiles":
         return _cached_files_of(self._function, root)
@@ -278,7 +278,7 @@ def load_machine_code_of(function: Any, kinds: str) -> MachineCode | None:
     for root in cache_roots():
         try:
             files = _cached_files_of(function, root)
-            return MachineCode(files.load_machine_code(kinds), files.code_identity(kinds))
+            return MachineCode(files.load_machine_code(kinds), files.machine_code_identity(kinds))
         except (FileNotFoundError, UnstorableError):
             continue
         except _DAMAGED as error:  # it is compiled anew, and then replaced
@@ -306,13 +306,13 @@ class _FunctionFiles:
     digest: str
     name: str
 
-    def load(self, key: Any) -> Any:
+    def load_data(self, key: Any) -> Any:
         """The data stored under this key, or None."""
         with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
             file = self._read_index(folder).get(key)
             return None if file is None else pickle.loads(read_trusted_file(file, within=folder))
 
-    def save(self, key: Any, data: Any) -> None:
+    def save_data(self, key: Any, data: Any) -> None:
         """Store data under this key."""
         with self._open_own_folder() as folder:
             try:
@@ -338,14 +338,14 @@ class _FunctionFiles:
     def load_machine_code(self, kinds: str) -> bytes:
         """The machine code stored for these kinds of arguments."""
         with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
-            return read_trusted_file(self._machine_code_file(kinds), within=folder)
+            return read_trusted_file(self._machine_code_file_name(kinds), within=folder)
 
     def has_machine_code(self, types: Any) -> bool:
         """Whether machine code for these types of arguments is stored, or cannot be."""
         with suppress(UnstorableError):
             kinds = argument_kinds_text_of_types(types)
             try:
-                parse_stored_machine_code(self.load_machine_code(kinds), self.code_identity(kinds))
+                parse_stored_machine_code(self.load_machine_code(kinds), self.machine_code_identity(kinds))
             except FileNotFoundError:
                 return False
         return True
@@ -353,14 +353,14 @@ class _FunctionFiles:
     def save_machine_code(self, kinds: str, code: bytes) -> None:
         """Store machine code for these kinds of arguments, beside the data of the same version."""
         with self._open_own_folder() as folder:
-            write_trusted_file(self._machine_code_file(kinds), code, within=folder)
+            write_trusted_file(self._machine_code_file_name(kinds), code, within=folder)
 
-    def code_identity(self, kinds: str) -> str:
+    def machine_code_identity(self, kinds: str) -> str:
         """Everything that machine code depends on."""
         return "\n".join((self.digest, self.name, kinds, processor_description(), str(sorted(_numba_settings()))))
 
-    def _machine_code_file(self, kinds: str) -> str:
-        return f"{self.name}.{hashlib.blake2b(self.code_identity(kinds).encode(), digest_size=16).hexdigest()}.code"
+    def _machine_code_file_name(self, kinds: str) -> str:
+        return f"{self.name}.{hashlib.blake2b(self.machine_code_identity(kinds).encode(), digest_size=16).hexdigest()}.code"
 
     def clear_index(self) -> None:
         """Replace an existing index by an empty one, if it is writable."""

@@ -13,7 +13,7 @@ from threading import RLock
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from discreet._base import imports_that_forks_await
+from discreet._base import making_forks_wait_for_imports
 from discreet._base.kernels._cache import FunctionCache, load_machine_code_of, note_module_sources
 from discreet._base.kernels._machine_code import MachineCode, UnstorableError, argument_kinds_text
 
@@ -112,7 +112,7 @@ def _defer_to_numba(function: Callable[..., Any], make: Callable[[], Any]) -> An
 def load_numba() -> None:
     """Import numba and make all functions so far. (Two threads that import numba at once may find it half loaded.)"""
     global _is_loaded
-    with imports_that_forks_await(), _lock:
+    with making_forks_wait_for_imports(), _lock:
         if _is_loaded:
             return
         numba = import_module("numba")

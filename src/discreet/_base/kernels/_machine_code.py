@@ -80,12 +80,12 @@ def _tuple_class_text(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}[{','.join(getattr(kind, '_fields', ()))}]"
 
 
-def field_names(types: Any) -> Any:
+def tuple_fields_in_types(types: Any) -> Any:
     """The classes and fields of all tuples in numba's types of arguments."""
     found = []
     for kind in types:
         if isinstance(kind, import_module("numba.core.types").BaseTuple):
-            found.append((_tuple_class_text(getattr(kind, "instance_class", tuple)), field_names(kind.types)))
+            found.append((_tuple_class_text(getattr(kind, "instance_class", tuple)), tuple_fields_in_types(kind.types)))
     return tuple(found)
 
 
@@ -106,14 +106,14 @@ def _argument_kind_of_type(kind: Any) -> str:
     raise UnstorableError
 
 
-def _argument_words(value: Any) -> Iterator[tuple[str, Any]]:
+def _argument_as_words(value: Any) -> Iterator[tuple[str, Any]]:
     """The format and value of each word of an argument."""
     if isinstance(value, np.ndarray):
         fields = (0, 0, value.size, value.itemsize, value.ctypes.data, value.size, value.strides[0])
         yield from zip(ARRAY, fields, strict=True)
     elif isinstance(value, tuple):
         for each in value:
-            yield from _argument_words(each)
+            yield from _argument_as_words(each)
     else:
         kind = _argument_kind(value)
         if kind not in _SCALARS:
@@ -121,7 +121,7 @@ def _argument_words(value: Any) -> Iterator[tuple[str, Any]]:
         yield _SCALARS[kind], float(value) if kind == "float64" else int(value)
 
 
-def _result_kind(kind: Any) -> Any:
+def _result_type_as_json(kind: Any) -> Any:
     """What a function returns, as JSON: null, the name of a scalar, ["array", dtype], or ["tuple", kinds]."""
     types, support = import_module("numba.core.types"), import_module("numba.np.numpy_support")
     if isinstance(kind, types.NoneType):
@@ -129,7 +129,7 @@ def _result_kind(kind: Any) -> Any:
     if isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout == "C" and kind.mutable:
         return ["array", support.as_dtype(kind.dtype).str]
     if isinstance(kind, (types.Tuple, types.UniTuple)):
-        inner = [_result_kind(each) for each in kind.types]
+        inner = [_result_type_as_json(each) for each in kind.types]
         if None not in inner and "bool" not in inner:
             return ["tuple", inner]
     elif getattr(kind, "name", None) in _SCALARS:
@@ -197,7 +197,7 @@ def serialise_machine_code(compiled: Any, identity: str) -> bytes:
         UnstorableError: It cannot run without numba.
     """
     binding = import_module("llvmlite.binding")
-    header = {"identity": identity, "returns": _result_kind(compiled.signature.return_type)}
+    header = {"identity": identity, "returns": _result_type_as_json(compiled.signature.return_type)}
     if str(import_module("numba.core.callconv").excinfo_t) != _ERROR_STRUCT:
         raise UnstorableError("numba passes errors in another form")
     module = compiled.library._get_module_for_linking().clone()
@@ -278,20 +278,20 @@ class MachineCode:
         self._result_bytes = 8 * sum(1 for _ in _result_word_formats(self._returns))
 
     def __call__(self, arguments: tuple[Any, ...]) -> Any:
-        words = [word for argument in arguments for word in _argument_words(argument)]
+        words = [word for argument in arguments for word in _argument_as_words(argument)]
         packed = struct.pack("=" + "".join(form for form, _ in words), *(value for _, value in words))
         result = ctypes.create_string_buffer(max(8, self._result_bytes))
         error = ctypes.c_void_p()
         if self._entry(packed, ctypes.addressof(result), ctypes.addressof(error)):
-            raise _pickled_error(error.value)
+            raise _error_left_by_code(error.value)
         fields = struct.unpack_from("=" + "".join(_result_word_formats(self._returns)), result.raw)
-        return self._make_result(self._returns, iter(fields), arguments)
+        return self._decode_result(self._returns, iter(fields), arguments)
 
     def _free_array(self, memory: int) -> None:
         """Release an array. (Whoever holds this method keeps the code in memory.)"""
         self._release(memory)
 
-    def _make_result(self, kind: Any, fields: Iterator[Any], arguments: Any) -> Any:
+    def _decode_result(self, kind: Any, fields: Iterator[Any], arguments: Any) -> Any:
         match kind:
             case None:
                 return None
@@ -300,7 +300,7 @@ class MachineCode:
             case str():
                 return next(fields)
             case ["tuple", inner]:
-                return tuple(self._make_result(each, fields, arguments) for each in inner)
+                return tuple(self._decode_result(each, fields, arguments) for each in inner)
         memory, _, entries, _, address, _, _ = (next(fields) for _ in ARRAY)
         kind_of_entries = np.dtype(kind[1])
         held = (ctypes.c_char * (entries * kind_of_entries.itemsize)).from_address(address)
@@ -311,7 +311,7 @@ class MachineCode:
         return np.frombuffer(held, dtype=kind_of_entries) if entries else np.empty(0, dtype=kind_of_entries)
 
 
-def _pickled_error(address: int | None) -> BaseException:
+def _error_left_by_code(address: int | None) -> BaseException:
     """The error that a function leaves when it raises. (Calling it again, by numba, would change its arguments twice.)"""
     if address is None:
         return SystemError("unknown error in compiled code")

@@ -28,7 +28,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.kernels import compiled_for, processor_count
+from discreet._base.kernels import processor_count, should_use_compiled_code
 from discreet.errors import DiscreetError, check_kind
 from discreet.mechanisms._reports._blocks import (
     LARGEST_TABLE,
@@ -288,7 +288,7 @@ def _add_affine_reports_to_table(blocks: AffineBlocks, reports: Reports, table: 
         return
     additions = len(reports) * blocks.window
     flushed = -(-len(reports) // MOST_IN_16_BITS) * len(table)
-    if flushed < additions and compiled_for(additions * _SECONDS_AN_ADDITION):
+    if flushed < additions and should_use_compiled_code(additions * _SECONDS_AN_ADDITION):
         _add_reports_with_compiled_code(directions, reports, table)
         return
     step = max(1, _TOGETHER // blocks.window)

@@ -31,7 +31,7 @@ from discreet import release
 from discreet._base import OldName
 from discreet._base.kernels import read_only_view
 from discreet._base.labelled import LawLike
-from discreet._base.showing import notebook_table
+from discreet._base.showing import html_table_for_notebook
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Simplex, check_laws
@@ -54,11 +54,11 @@ from discreet.release import (
     Randomness,
     RunKey,
     client_message,
-    draw_below,
+    draw_integers_below,
     integer_law_of_counts,
     keyed_word_rows,
-    keyed_words,
-    next_below,
+    keyed_word_stream,
+    next_integer_below,
     randomness_from,
 )
 
@@ -250,9 +250,9 @@ class ReportSampler:
             raise DiscreetError(f"p holds laws of shape {laws.shape[:-1]}; it is to be the law of one client")
         outcome = draw_outcomes_from_laws(laws[None, :], randomness)
         own = randomness.integers(1) >= self._uniform_weight
-        uniform = self._blocks.reports_of_ranks(draw_below(randomness, self._blocks.block_count, 1))
+        uniform = self._blocks.reports_of_ranks(draw_integers_below(randomness, self._blocks.block_count, 1))
         holding = self._blocks.reports_holding_outcomes(
-            outcome, draw_below(randomness, self._blocks.blocks_per_point, 1)
+            outcome, draw_integers_below(randomness, self._blocks.blocks_per_point, 1)
         )
         return int(np.where(own, holding, uniform)[0])
 
@@ -341,13 +341,15 @@ class ReportSampler:
 
     def _draw_keyed_report(self, key: RunKey, message: bytes, outcomes: list[int], numbers: list[int]) -> int:
         """One report from the words of a client."""
-        words, total = keyed_words(key, message), require_drawable_record_total(sum(numbers))
+        words, total = keyed_word_stream(key, message), require_drawable_record_total(sum(numbers))
         if next(words) < self._uniform_weight or not total:
             return int(
-                self._blocks.reports_of_ranks(_as_one_element_array(next_below(words, self._blocks.block_count)))[0]
+                self._blocks.reports_of_ranks(
+                    _as_one_element_array(next_integer_below(words, self._blocks.block_count))
+                )[0]
             )
-        outcome = outcomes[bisect_right(list(accumulate(numbers)), next_below(words, total))]
-        rank = next_below(words, self._blocks.blocks_per_point)
+        outcome = outcomes[bisect_right(list(accumulate(numbers)), next_integer_below(words, total))]
+        rank = next_integer_below(words, self._blocks.blocks_per_point)
         return int(
             self._blocks.reports_holding_outcomes(_as_one_element_array(outcome), _as_one_element_array(rank))[0]
         )
@@ -451,7 +453,7 @@ class ReportSampler:
         promise = f"whatever two clients hold, no report is more than e^{self.epsilon:.6g} times as likely from one as from the other"
         rows = [("clients", repr(self._family)), ("epsilon", f"{self.epsilon:.6g}"), ("promise", promise)]
         rows.append(("report", self._blocks.report_description))
-        return notebook_table(type(self).__name__, rows)
+        return html_table_for_notebook(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ReportSampler) and self._comparison_key() == other._comparison_key()
@@ -491,8 +493,8 @@ def draw_reports(blocks: RankedReports, weight: int, outcomes: Integers, randomn
     own = randomness.integers(len(outcomes)) >= weight
     mine, others = np.flatnonzero(own), np.flatnonzero(~own)
     reports = np.empty(len(outcomes), dtype=np.uint64)
-    reports[others] = blocks.reports_of_ranks(draw_below(randomness, blocks.block_count, len(others)))
-    rank = draw_below(randomness, blocks.blocks_per_point, len(mine))
+    reports[others] = blocks.reports_of_ranks(draw_integers_below(randomness, blocks.block_count, len(others)))
+    rank = draw_integers_below(randomness, blocks.blocks_per_point, len(mine))
     reports[mine] = blocks.reports_holding_outcomes(outcomes[mine], rank)
     return reports
 

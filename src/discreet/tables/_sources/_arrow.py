@@ -278,7 +278,7 @@ def outcomes_as_samples(coding: Coding, outcomes: NDArray[np.int64], within: NDA
                 else cast_column(found.to_arrow(), coding.sample_type)
             )
         case CellDomain() as cells:
-            return numbers_as_arrow_column(cells.within(outcomes, within))
+            return numbers_as_arrow_column(cells.points_within_cells(outcomes, within))
         case _:
             return numbers_as_arrow_column(outcomes)
 

@@ -5,7 +5,7 @@ so far, has a public distribution mu. Each token is drawn by `discreet.torch.rel
 the whole private prompt, and the loss of several tokens together is given by `discreet.accounting.compose`.
 """
 
-from discreet._base import imports_on_first_use, old_names
+from discreet._base import getattr_for_old_names, imports_on_first_use
 from discreet.errors import need_extra
 
 try:
@@ -31,4 +31,4 @@ __all__ = [
     "load_model",
 ]
 
-__getattr__ = old_names(__name__, {"loaded": "load_model"})
+__getattr__ = getattr_for_old_names(__name__, {"loaded": "load_model"})

@@ -178,15 +178,15 @@ def _draw_texts_token_by_token(
         active = [place for place, row in enumerate(rows) if not row.stopped]
         if not active:
             return
-        own, common = private.logits(), public.logits()
+        own, common = private.next_token_logits(), public.next_token_logits()
         if len(active) < len(rows):
             own, common = own[active], common[active]
         drawn = draw_tokens(own, common, terms, known, len(rows[active[0]].tokens))  # active rows have equal length
         for place, token in zip(active, drawn, strict=True):
             rows[place].release_token(token, ends)
         latest = torch.tensor([row.tokens[-1] if not row.stopped else padding for row in rows])
-        private.append(latest)
-        public.append(latest)
+        private.append_tokens(latest)
+        public.append_tokens(latest)
 
 
 def _ledger_of_each_row(given: Any, rows: int) -> list[Ledger | None]:
@@ -248,12 +248,12 @@ def box_for(
     own, common = Context(model, rows, 0), Context(reader, opening, 0)
     held, shared = [], []
     for place in range(count):
-        private, beside = own.logits(), common.logits()
+        private, beside = own.next_token_logits(), common.next_token_logits()
         held.append(private)
         shared.append(reference_logits(beside, terms, known))
         latest = torch.tensor(draw_tokens(private, beside, terms, known, place))
-        own.append(latest)
-        common.append(latest)
+        own.append_tokens(latest)
+        common.append_tokens(latest)
     return fitted_box(
         epsilon=epsilon, logits=torch.cat(held), reference=torch.cat(shared), measure=measure, temperature=temperature
     )

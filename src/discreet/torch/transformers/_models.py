@@ -46,7 +46,7 @@ class Context:
         self._positions = "position_ids" in taken
         self._last = {"logits_to_keep": 1} if "logits_to_keep" in taken else {}
 
-    def logits(self) -> torch.Tensor:
+    def next_token_logits(self) -> torch.Tensor:
         """The logits (rows, vocabulary) of the next token, on the model's device."""
         given: dict[str, Any] = dict(self._last)
         if self._positions:
@@ -58,7 +58,7 @@ class Context:
         self._cache = found.past_key_values
         return found.logits[:, -1, :]
 
-    def append(self, tokens: torch.Tensor) -> None:
+    def append_tokens(self, tokens: torch.Tensor) -> None:
         """Add one token to each row."""
         self._next = tokens.to(self._mask.device)[:, None]
         self._mask = torch.cat([self._mask, torch.ones_like(self._next)], dim=1)
@@ -70,14 +70,14 @@ class SeparateContexts:
     def __init__(self, model: Any, rows: Sequence[Sequence[int]], padding: int) -> None:
         self._each = [Context(model, [row], padding) for row in rows]
 
-    def logits(self) -> torch.Tensor:
+    def next_token_logits(self) -> torch.Tensor:
         """The logits (rows, vocabulary) of the next token, on the model's device."""
-        return torch.cat([context.logits() for context in self._each])
+        return torch.cat([context.next_token_logits() for context in self._each])
 
-    def append(self, tokens: torch.Tensor) -> None:
+    def append_tokens(self, tokens: torch.Tensor) -> None:
         """Add one token to each row."""
         for place, context in enumerate(self._each):
-            context.append(tokens[place : place + 1])
+            context.append_tokens(tokens[place : place + 1])
 
 
 def vocabulary_of_checked_model(name: str, model: Any, vocabulary: int | None) -> int:

@@ -28,7 +28,7 @@ import torch
 from transformers import LogitsProcessor
 
 from discreet.accounting import BoxProfile, Odometer
-from discreet.domain import VERSION, canonical
+from discreet.domain import VERSION, canonical_json
 from discreet.errors import BudgetError, DiscreetError, check_count, check_kind, check_list
 from discreet.ledger import Budget, Entry, Ledger
 from discreet.torch import release
@@ -146,7 +146,7 @@ class TokenStream:
         self._budget, self._ledger = budget, ledger
         self._vocabulary = check_count("vocabulary", vocabulary, least=2, fix="it is how many tokens the models know")
         stream = {"epsilon": budget.epsilon, "delta": budget.delta, "vocabulary": vocabulary, "purpose": purpose}
-        self.id = hashlib.sha256(canonical({"discreet": VERSION, "stream": stream}).encode()).hexdigest()
+        self.id = hashlib.sha256(canonical_json({"discreet": VERSION, "stream": stream}).encode()).hexdigest()
         self._released = Odometer(delta=budget.delta)
         self.tokens: list[int] = []
 
@@ -265,7 +265,7 @@ class PrivateLogits(LogitsProcessor):
         """Scores that allow only the drawn token in each row."""
         self._refuse_unexpected_input(input_ids, scores)
         active = [place for place, row in enumerate(self._rows) if not row.stopped]
-        public = self._context.logits()
+        public = self._context.next_token_logits()
         if active:
             place = len(self._rows[active[0]].tokens)
             drawn = draw_tokens(scores[active], public[active].to(scores.device), self._terms, self._known, place)
@@ -279,7 +279,7 @@ class PrivateLogits(LogitsProcessor):
             for place, row in enumerate(self._rows)
         ]
         chosen = torch.tensor(tokens, device=scores.device)
-        self._context.append(chosen)
+        self._context.append_tokens(chosen)
         return torch.full_like(scores, -math.inf).scatter(-1, chosen[:, None], 0.0)
 
     @property

@@ -23,7 +23,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from discreet.accounting import MOST_SAMPLES, BoxProfile, PrivacyLoss, compose
-from discreet.domain import VERSION, canonical
+from discreet.domain import VERSION, canonical_json
 from discreet.errors import POSITIVE, BudgetError, DiscreetError, Range, check_count
 from discreet.families import Bounds
 from discreet.ledger import Budget
@@ -43,12 +43,12 @@ def box_profile(epsilon: float, upper: float | None, vocabulary: int) -> BoxProf
     b = Fraction(constants_of_optimal_box(bounds, epsilon).b)
     off = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))  # twice the bound, for the floats below
     most, least = (
-        _profile_alpha(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
+        _alpha_of_box_profile(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
     )  # alpha falls with b
     return BoxProfile(epsilon=epsilon, alpha=min(max(0.5, least), most))
 
 
-def _profile_alpha(b: Fraction, epsilon: float) -> float:
+def _alpha_of_box_profile(b: Fraction, epsilon: float) -> float:
     """(1 - b)/((e^epsilon - 1) b), between 0 and 1."""
     found = float(1 - min(b, Fraction(1))) * math.exp(-epsilon) / (float(b) * -math.expm1(-epsilon))
     return min(1.0, max(found, 1e-300))
@@ -139,7 +139,7 @@ class TokenTerms:
         for name in ("model", "public", "purpose"):
             if not isinstance(getattr(self, name), str):
                 raise DiscreetError(f"{name} = {getattr(self, name)!r} is not a text")
-        canonical(self.document)
+        canonical_json(self.document)
         for epsilon in self.epsilons:
             _profile(epsilon, self.upper, self.vocabulary)  # raises the error if no statement is possible
 
@@ -160,7 +160,7 @@ class TokenTerms:
     @cached_property
     def id(self) -> str:
         """SHA-256 of the canonical form, as for every agreement."""
-        return hashlib.sha256(canonical(self.document).encode()).hexdigest()
+        return hashlib.sha256(canonical_json(self.document).encode()).hexdigest()
 
     def epsilon_of(self, place: int) -> float:
         """The budget of the token at a place; the first is at 0."""
