@@ -19,7 +19,7 @@ from benchmarks.engine_parts.processes import alternated, copy_bandwidth, discre
 from benchmarks.engines import shown_table
 from discreet.agreement import Agreement
 from discreet.estimation import population
-from discreet.estimation._sample_tables import coding_and_sampler, tally
+from discreet.estimation._sample_tables import coding_and_sampler, tally_samples
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler, ReportSampler
 from discreet.tables._sources._opening import file_source
@@ -67,7 +67,9 @@ def speed(console: Console, rows: int) -> None:
     domain, sampler = coding_and_sampler(agreement)
     only_counts = _best(lambda: pl.scan_parquet(path).group_by("sample").len().collect(engine="streaming"))
     with_ids = _best(lambda: pl.scan_parquet(path).group_by("sample", "agreement").len().collect(engine="streaming"))
-    ours = _best(lambda: population(sampler, counts=tally(file_source(str(path)), agreement, domain).counts).law)
+    ours = _best(
+        lambda: population(sampler, counts=tally_samples(file_source(str(path)), agreement, domain).counts).law
+    )
     counts = pl.scan_parquet(path).group_by("sample", "agreement").agg(pl.len(), pl.col("client").implode())
     with_clients = _best(lambda: counts.collect(engine="streaming")["client"].explode().n_unique())
     for name, plain in (

@@ -38,7 +38,7 @@ def main() -> None:
     from discreet.tables import _drawing, _local, _parts  # noqa: F401
 
     lap("discreet")
-    read, load_numba = _local.Release._read_records, _functions.load_numba
+    read, load_numba = _local.Release._read_records_into_parts, _functions.load_numba
     load_code = _functions.DeferredFunction._stored_machine_code
     stage = "discreet"
 
@@ -60,7 +60,7 @@ def main() -> None:
         known = argument_kinds_text(arguments) in self._codes
         return load_code(self, arguments) if known else timed_load(load_code, self, arguments)
 
-    _local.Release._read_records = timed_read  # type: ignore[method-assign]
+    _local.Release._read_records_into_parts = timed_read  # type: ignore[method-assign]
     _functions.DeferredFunction._stored_machine_code = timed_load_code  # type: ignore[method-assign]
     _functions.load_numba = partial(timed_load, load_numba)
     try:

@@ -17,7 +17,7 @@ from discreet._base.numerics import exp_lower
 from discreet.agreement._continuous_terms import ReferenceTerms
 from discreet.audit import certificate
 from discreet.estimation import population
-from discreet.estimation._counting import line_cells_of
+from discreet.estimation._counting import line_cells_of_sampler
 from discreet.families import Tabulated
 from discreet.release import TOTAL
 from discreet.tables import sample
@@ -168,7 +168,7 @@ def test_tables_are_released_under_it_client_by_client() -> None:
 def test_tables_of_numbers_are_drawn_with_integers_that_keep_the_budget(name: str) -> None:
     """Lists of values, however absurd, on the cells of the reference: the integers that the engine draws with are within e^epsilon."""
     sampler = dc.Agreement.from_json(dc.Agreement.of(MADE[name]).text).sampler()
-    line, rng = line_cells_of(sampler), np.random.default_rng(0)
+    line, rng = line_cells_of_sampler(sampler), np.random.default_rng(0)
     values: list[Any] = [
         [0.1],
         [-3.9, 3.9],

@@ -12,7 +12,7 @@ import pytest
 import discreet as dc
 from discreet.agreement import Agreement, purpose_with_sources
 from discreet.collect import open_store
-from discreet.collect._serving import _add_agreements
+from discreet.collect._serving import _add_agreements_to_store
 from discreet.design import concentration_law, learn
 
 Run = Callable[..., Any]
@@ -183,11 +183,11 @@ def test_serving_those_again_whom_it_was_learned_from_is_noticed(files: None, ru
     assert sampled.exit_code == 0, sampled.output
     assert f"learned from samples under {first.id[:12]}" in " ".join(sampled.output.split())
     store = open_store("samples.db")
-    _add_agreements(store, "samples.db", [first], None)
+    _add_agreements_to_store(store, "samples.db", [first], None)
     with pytest.raises(
         dc.DiscreetError, match=f"learned from samples under {first.id[:12]}.*--follows {first.id[:12]}"
     ):
-        _add_agreements(store, "samples.db", [learned], None)
-    _add_agreements(store, "samples.db", [learned], first.id[:12])
-    _add_agreements(store, "samples.db", [learned], first.id[:12])  # a restart names it again
+        _add_agreements_to_store(store, "samples.db", [learned], None)
+    _add_agreements_to_store(store, "samples.db", [learned], first.id[:12])
+    _add_agreements_to_store(store, "samples.db", [learned], first.id[:12])  # a restart names it again
     store.close()

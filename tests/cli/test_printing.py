@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 import discreet.cli
 from discreet import DiscreetError
-from discreet.cli._printing import empty_table, print_blocks, safe_text
+from discreet.cli._printing import empty_table, print_text_blocks, safe_text
 from discreet.errors import visible
 
 Run = Callable[..., Any]
@@ -50,7 +50,7 @@ def test_what_is_printed_is_visible(text: str) -> None:
 def test_blocks_and_tables_print_no_control_character(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     made = empty_table("outcome", text)
     made.add_row(text, text)
-    print_blocks(f"for: {safe_text(text)}", made, safe_text(text))
+    print_text_blocks(f"for: {safe_text(text)}", made, safe_text(text))
     said = capsys.readouterr().out
     shown(said)
     if text.startswith("[bold"):

@@ -21,7 +21,7 @@ from discreet.collect._catalogue import Catalogue
 from discreet.collect._results import estimate_from_counts
 from discreet.collect._sqlite import SqliteStore
 from discreet.collect._store import Store
-from discreet.estimation._sample_tables import coding_and_sampler, tally
+from discreet.estimation._sample_tables import coding_and_sampler, tally_samples
 from discreet.tables._sources._opening import file_source
 from tests.collect.behaviour import DAY, agreed, arrival
 from tests.soaking import wide
@@ -47,7 +47,7 @@ def read_back(path: Path) -> list[int]:
     assert source.agreement is not None
     agreement = Agreement.from_json(source.agreement)
     coding, _ = coding_and_sampler(agreement)
-    found = tally(source, agreement, coding)
+    found = tally_samples(source, agreement, coding)
     assert found.named
     assert found.distinct
     return [int(count) for count in found.counts]

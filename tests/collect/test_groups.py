@@ -12,7 +12,7 @@ import discreet as dc
 from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import serve
-from discreet.collect._catalogue import differ_in_purpose_alone
+from discreet.collect._catalogue import agreements_differ_in_purpose_alone
 from discreet.collect._results import group_names
 from discreet.errors import DiscreetError
 from discreet.estimation import (
@@ -179,9 +179,9 @@ def test_agreements_that_differ_in_more_than_their_purpose_are_no_groups(tmp_pat
         Agreement.of(LINEAR, purpose="a"),
         Agreement.of(dc.LinearSampler(dc.Simplex(COLOURS), epsilon=0.5), purpose="b"),
     )
-    assert differ_in_purpose_alone(one_of, Agreement.of(LINEAR, purpose="b"))
-    assert not differ_in_purpose_alone(one_of, other)
-    assert not differ_in_purpose_alone(one_of, Agreement.of(LINEAR, purpose="a", rounds=2))
+    assert agreements_differ_in_purpose_alone(one_of, Agreement.of(LINEAR, purpose="b"))
+    assert not agreements_differ_in_purpose_alone(one_of, other)
+    assert not agreements_differ_in_purpose_alone(one_of, Agreement.of(LINEAR, purpose="a", rounds=2))
     for wrong, said in (([one_of, other], "differ in more than their purpose"), ([one_of], "several agreements")):
         with pytest.raises(DiscreetError, match=said):
             serve(tmp_path / "store.db", wrong, groups=True)

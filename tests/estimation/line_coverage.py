@@ -17,7 +17,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet.estimation import population
-from discreet.estimation._counting import line_cells_of
+from discreet.estimation._counting import line_cells_of_sampler
 from discreet.families import BoundedDensity, Tabulated
 from discreet.mechanisms._sampler import Sampler
 from discreet.release import TOTAL
@@ -70,7 +70,7 @@ def coverage(sampler: Sampler[Any], given: Any, below: Below, clients: int, draw
     """How often the interval of each bin's share held the share of a client, when all clients are alike."""
     rng = np.random.default_rng(seed)
     law = np.asarray(sampler.weights(given), dtype=np.float64).ravel() / TOTAL
-    assert law.size == line_cells_of(sampler).size
+    assert law.size == line_cells_of_sampler(sampler).size
     held: list[NDArray[np.bool_]] = []
     for counts in rng.multinomial(clients, law / law.sum(), size=draws):
         found = population(sampler, counts=counts)

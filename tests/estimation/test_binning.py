@@ -16,7 +16,7 @@ from discreet.estimation._counting import (
     bin_reference_masses,
     cells_as_bins,
     default_bin_count,
-    line_cells_of,
+    line_cells_of_sampler,
 )
 from discreet.estimation._sample_tables import points_in_bins
 from discreet.families import Tabulated
@@ -91,7 +91,7 @@ def test_more_samples_have_more_bins() -> None:
         noise = np.sqrt((1 / number) / clients) / sampler.constants.gamma
         assert 2.0 * noise == pytest.approx(0.5 / number, rel=0.1)
     coarse = dc.LinearSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells(3))
-    assert bin_cells(coarse, clients=10**6).bins.size == line_cells_of(coarse).size
+    assert bin_cells(coarse, clients=10**6).bins.size == line_cells_of_sampler(coarse).size
 
 
 MEMBERS = [(np.array([0.4, 0.6]), np.array([-0.8, 0.9])), (np.ones(1), np.array([0.5])), (np.ones(1), np.array([-0.1]))]
@@ -122,7 +122,7 @@ def cdf(x: Any) -> Any:
 def test_intervals_hold_the_average_member(kind: Any, discretisation: Any) -> None:
     """Samples drawn with the integers that are really drawn with, through the agreement that a file would carry."""
     sampler = kind(INTERVAL, epsilon=1.5, discretisation=discretisation)
-    agreement, line = dc.Agreement.from_json(dc.Agreement.of(sampler).text), line_cells_of(sampler)
+    agreement, line = dc.Agreement.from_json(dc.Agreement.of(sampler).text), line_cells_of_sampler(sampler)
     laws = sampler.weights([INTERVAL.mixture(*one) for one in MEMBERS]) / TOTAL
     rng, clients, rounds = np.random.default_rng(3), 300, 150
     grid = np.linspace(-4.0, 4.0, 20001)
@@ -155,7 +155,7 @@ def test_narrow_cells_serve_statistics_and_bins_serve_shares() -> None:
     assert found.counts.tolist() == again.counts.tolist()
     assert found.law.low == pytest.approx(again.law.low, abs=1e-9)
     assert found.statistic("mean").blur < 0.1 * again.statistic("mean").blur
-    numbers = line_cells_of(sampler).numbers(samples)
+    numbers = line_cells_of_sampler(sampler).numbers(samples)
     counted = population(sampler, counts=np.bincount(numbers, minlength=sampler.carrier.size), bins=found.domain.size)
     assert counted.counts.tolist() == found.counts.tolist()
 

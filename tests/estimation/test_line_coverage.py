@@ -9,7 +9,7 @@ from scipy import stats
 import discreet as dc
 from discreet.errors import UnresolvedWarning
 from discreet.estimation import population
-from discreet.estimation._counting import line_cells_of
+from discreet.estimation._counting import line_cells_of_sampler
 from discreet.release import TOTAL
 from tests.estimation.line_coverage import CELLS, KINDS, WIDTHS, coverage, least_of, settings
 from tests.soaking import wide
@@ -20,7 +20,7 @@ def test_a_release_goes_by_the_client_s_own_masses(kind: str, family: Any, centr
     """Of the linear mechanism what is drawn with, undone, is the client: no noise here, and no tolerance for a rule of quadrature."""
     given, below = KINDS[kind](centre, width)
     sampler = dc.LinearSampler(family, epsilon=6.0, discretisation=dc.Cells(CELLS))
-    line, gamma = line_cells_of(sampler), sampler.constants.gamma
+    line, gamma = line_cells_of_sampler(sampler), sampler.constants.gamma
     law = np.asarray(sampler.weights(given), dtype=np.float64).ravel() / TOTAL
     found = ((law - (1.0 - gamma) * sampler.reference) / gamma)[line.order]
     truth = np.diff(below(line.edges))

@@ -92,7 +92,7 @@ def test_what_leaving_one_out_does_is_what_freedom_says() -> None:
         return list(best_mixtures(laws, counts / counts.sum(), path))[-1]
 
     found = solved(counts)
-    freedom = found.leave_one_out_falls(laws, counts / counts.sum())
+    freedom = found.leave_one_out_log_likelihood_falls(laws, counts / counts.sum())
     for x in range(4):
         less = counts.copy()
         less[x] -= 1.0
@@ -104,4 +104,4 @@ def test_freedom_of_laws_that_hardly_hold_an_outcome() -> None:
     """The square of 1e-200 is no float, and is not needed."""
     laws, shares = np.array([[1.0 - 1e-200, 1e-200], [1.0, 2e-200]]), np.array([0.5, 0.5])
     *_, found = best_mixtures(laws, shares, [1.0, 0.1])
-    assert np.isfinite(found.leave_one_out_falls(laws, shares)).all()
+    assert np.isfinite(found.leave_one_out_log_likelihood_falls(laws, shares)).all()

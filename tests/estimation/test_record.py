@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import discreet as dc
 from discreet.cli._app import app
 from discreet.estimation import population
-from discreet.estimation._record import estimate_notes, estimate_record
+from discreet.estimation._record import json_record_of_estimate, notes_on_estimate
 from discreet.mechanisms import MECHANISMS
 
 
@@ -32,7 +32,7 @@ def test_a_record_from_counts_is_what_the_command_prints_of_a_file(mechanism: st
     assert printed.exit_code == 0, printed.output
     found = population(agreed, counts=counts)
     assert (
-        json.dumps(estimate_record(found, agreed, estimate_notes(found, agreed)), indent=2, allow_nan=False)
+        json.dumps(json_record_of_estimate(found, agreed, notes_on_estimate(found, agreed)), indent=2, allow_nan=False)
         == printed.stdout.strip()
     )
 
@@ -40,7 +40,7 @@ def test_a_record_from_counts_is_what_the_command_prints_of_a_file(mechanism: st
 def test_notes_say_what_is_taken_on_trust() -> None:
     agreed = dc.Agreement.of(dc.LinearSampler(dc.Simplex(3), epsilon=1.0), rounds=2)
     found = population(agreed, counts=[400, 300, 300])
-    assert estimate_notes(found, agreed) == list(found.doubts)
-    unnamed, nobody = estimate_notes(found, agreed, named=False, distinct=False)[:2]
+    assert notes_on_estimate(found, agreed) == list(found.doubts)
+    unnamed, nobody = notes_on_estimate(found, agreed, named=False, distinct=False)[:2]
     assert "which agreement" in unnamed
     assert "2 rounds" in nobody

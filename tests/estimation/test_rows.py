@@ -9,7 +9,7 @@ from scipy import stats
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import liars, population
-from discreet.estimation._counting import line_cells_of
+from discreet.estimation._counting import line_cells_of_sampler
 from discreet.estimation._inference._intervals import clopper_pearson_interval_ends
 from discreet.estimation._inference._inversion import inversion_of_joint_sample, invert_released_intervals
 from discreet.release import TOTAL
@@ -139,7 +139,7 @@ def test_on_a_line_intervals_hold_where_the_samples_of_a_client_hang_together() 
     family = dc.DensityBand(stats.uniform(), lower=0.0, upper=70.0)
     several = dc.LinearSampler(family, epsilon=40.0, discretisation=dc.Cells(64)).with_samples(10)
     rng, edges, held = np.random.default_rng(4), np.array([0.0, 0.25, 0.5, 0.75, 1.0]), []
-    line = line_cells_of(several.share)
+    line = line_cells_of_sampler(several.share)
     for _ in range(60):
         places = rng.beta(2.0, 3.0, 40)
         law = np.zeros((40, 64))

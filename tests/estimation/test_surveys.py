@@ -226,7 +226,7 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     noise = sum(
         each * np.square(c - c.mean(axis=0)).sum(axis=0) for each, c in zip(levels._noise, coefficients, strict=True)
     )
-    assert levels.distribution_function_errors[edges] == pytest.approx(np.sqrt(noise), rel=1e-9)
+    assert levels.distribution_function_standard_errors[edges] == pytest.approx(np.sqrt(noise), rel=1e-9)
 
 
 def misses_and_errors(sampler: SurveySampler, clients: int, runs: int, seed: int) -> tuple[list[float], list[float]]:

@@ -14,7 +14,7 @@ from discreet.domain import Coding
 from discreet.estimation import _client_tables, population
 from discreet.estimation._sample_tables import (
     coding_and_sampler,
-    tally,
+    tally_samples,
     write_synthetic_rows,
     write_weighted_samples,
 )
@@ -46,7 +46,7 @@ def released(tmp_path: Path, name: str = "out.parquet", **terms: Any) -> tuple[P
 def test_counts_are_those_of_the_table_in_every_format(tmp_path: Path, name: str) -> None:
     path, agreement = released(tmp_path, name)
     domain, sampler = coding_and_sampler(agreement)
-    found = tally(file_source(str(path)), agreement, domain)
+    found = tally_samples(file_source(str(path)), agreement, domain)
     assert found.named
     assert sampler == dc.LinearSampler(dc.Simplex(LABELS), epsilon=2.0)
     plain = (
@@ -63,8 +63,8 @@ def test_streams_are_counted_batch_by_batch(tmp_path: Path) -> None:
     path, agreement = released(tmp_path)
     table = pl.read_parquet(path).to_arrow()
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=37))
-    whole = tally(file_source(str(path)), agreement, coding_and_sampler(agreement)[0])
-    parts = tally(source_of_table(reader), agreement, coding_and_sampler(agreement)[0])
+    whole = tally_samples(file_source(str(path)), agreement, coding_and_sampler(agreement)[0])
+    parts = tally_samples(source_of_table(reader), agreement, coding_and_sampler(agreement)[0])
     assert parts.counts.tolist() == whole.counts.tolist()
 
 
@@ -75,23 +75,23 @@ def test_cells_are_found_again() -> None:
     agreement = dc.Agreement.of(dc.LinearSampler(dc.Simplex(cells), epsilon=3.0))
     domain, _ = coding_and_sampler(agreement)
     assert domain == Coding(cells)
-    found = tally(source_of_table(table), agreement, domain)
+    found = tally_samples(source_of_table(table), agreement, domain)
     points = pl.DataFrame(table)["sample"].to_numpy()
     assert found.counts.tolist() == np.histogram(points, np.linspace(-1.0, 3.0, 9))[0].tolist()
     moved = pl.DataFrame(table).with_columns(pl.col("sample") + 1.0)
     with pytest.raises(dc.DiscreetError, match=r"does not know: 3\.\d+.*it is on \[-1, 3\]"):
-        tally(source_of_table(moved), agreement, domain)
+        tally_samples(source_of_table(moved), agreement, domain)
 
 
 def test_records_of_another_agreement_are_refused_with_both_ids(tmp_path: Path) -> None:
     path, agreement = released(tmp_path)
     other = dc.Agreement.of(dc.LinearSampler(dc.Simplex(LABELS), epsilon=1.0))
     with pytest.raises(dc.DiscreetError, match=f"{agreement.id}.*{other.id}"):
-        tally(file_source(str(path)), other, coding_and_sampler(other)[0])
+        tally_samples(file_source(str(path)), other, coding_and_sampler(other)[0])
     mixed = pl.read_parquet(path).with_columns(pl.col("agreement").cast(pl.String))
     mixed = pl.concat([mixed, mixed.head(1).with_columns(pl.lit(None, pl.String).alias("agreement"))])
     with pytest.raises(dc.DiscreetError, match=f"made under agreement None, not under {agreement.id}"):
-        tally(source_of_table(mixed), agreement, coding_and_sampler(agreement)[0])
+        tally_samples(source_of_table(mixed), agreement, coding_and_sampler(agreement)[0])
 
 
 def test_samples_outside_the_domain_and_nulls_are_named(tmp_path: Path) -> None:
@@ -99,15 +99,15 @@ def test_samples_outside_the_domain_and_nulls_are_named(tmp_path: Path) -> None:
     domain, _ = coding_and_sampler(agreement)
     for strange in (["a", "z"], ["a", None]):
         with pytest.raises(dc.DiscreetError, match=f"does not know: {strange[1]!r}"):
-            tally(source_of_table(pl.DataFrame({"sample": strange})), agreement, domain)
+            tally_samples(source_of_table(pl.DataFrame({"sample": strange})), agreement, domain)
     with pytest.raises(dc.DiscreetError, match="column 'sample' is not in the frame; it has 'x'"):
-        tally(source_of_table(pl.DataFrame({"x": [1]})), agreement, domain)
-    unnamed = tally(source_of_table(pl.DataFrame({"sample": ["a", "b"]})), agreement, domain)
+        tally_samples(source_of_table(pl.DataFrame({"x": [1]})), agreement, domain)
+    unnamed = tally_samples(source_of_table(pl.DataFrame({"sample": ["a", "b"]})), agreement, domain)
     assert not unnamed.named
     assert unnamed.counts.tolist() == [1, 1, 0, 0]
     huge = dc.Agreement.of(dc.LinearSampler(dc.Simplex(10**8), epsilon=1.0))
     with pytest.raises(dc.DiscreetError, match="at most 10,000,000"):
-        tally(source_of_table(pl.DataFrame({"sample": [1]})), huge, coding_and_sampler(huge)[0])
+        tally_samples(source_of_table(pl.DataFrame({"sample": [1]})), huge, coding_and_sampler(huge)[0])
 
 
 def test_labels_known_by_their_digest_are_given_and_checked(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_the_truth_of_raw_records_counts_every_client_the_same() -> None:
 def test_weighted_samples_and_drawn_rows_have_the_estimated_shares(tmp_path: Path) -> None:
     path, agreement = released(tmp_path)
     domain, sampler = coding_and_sampler(agreement)
-    found = population(sampler, counts=tally(file_source(str(path)), agreement, domain).counts)
+    found = population(sampler, counts=tally_samples(file_source(str(path)), agreement, domain).counts)
     weighted, drawn = tmp_path / "weighted.parquet", tmp_path / "rows.csv"
     assert write_weighted_samples(found, file_source(str(path)), domain, str(weighted)) == 500
     table = pl.read_parquet(weighted)
@@ -169,11 +169,11 @@ def test_a_client_that_comes_twice_is_refused(tmp_path: Path, name: str) -> None
     """Two rounds of the same clients, one release read twice, or a single client again: none is taken for more clients."""
     path, agreement = released(tmp_path, name)
     domain, _ = coding_and_sampler(agreement)
-    once = tally(file_source(str(path)), agreement, domain)
+    once = tally_samples(file_source(str(path)), agreement, domain)
     assert (once.distinct, once.counts.sum()) == (True, 500)
     (tmp_path / f"again{path.suffix}").write_bytes(path.read_bytes())
     with pytest.raises(dc.DiscreetError, match=r"again in 500 of 1,000 records: samples of several rounds"):
-        tally(file_source(str(tmp_path / f"*{path.suffix}")), agreement, domain)
+        tally_samples(file_source(str(tmp_path / f"*{path.suffix}")), agreement, domain)
 
 
 def test_clients_are_told_apart_by_what_they_are_called(tmp_path: Path) -> None:
@@ -184,16 +184,16 @@ def test_clients_are_told_apart_by_what_they_are_called(tmp_path: Path) -> None:
     for kind in (pl.Int64, pl.String, pl.Categorical):
         typed = one_again.with_columns(pl.col("client").cast(pl.String).cast(kind))
         with pytest.raises(dc.DiscreetError, match="again in 1 of 501 records") as caught:
-            tally(source_of_table(typed), agreement, domain)
+            tally_samples(source_of_table(typed), agreement, domain)
         assert "'0'" not in str(caught.value)
-        assert tally(source_of_table(typed.head(500)), agreement, domain).distinct
+        assert tally_samples(source_of_table(typed.head(500)), agreement, domain).distinct
     batches = pa.RecordBatchReader.from_batches(one_again.to_arrow().schema, one_again.to_arrow().to_batches(37))
     with pytest.raises(dc.DiscreetError, match="again in 1 of 501 records"):
-        tally(source_of_table(batches), agreement, domain)
+        tally_samples(source_of_table(batches), agreement, domain)
     nobody = frame.with_columns(client=pl.when(pl.col("client") > 0).then("client"))
     with pytest.raises(dc.DiscreetError, match="samples without a client"):
-        tally(source_of_table(nobody), agreement, domain)
-    unnamed = tally(source_of_table(one_again.drop("client")), agreement, domain)
+        tally_samples(source_of_table(nobody), agreement, domain)
+    unnamed = tally_samples(source_of_table(one_again.drop("client")), agreement, domain)
     assert (unnamed.distinct, unnamed.counts.sum()) == (False, 501)
 
 
@@ -203,10 +203,10 @@ def test_past_what_can_be_told_apart_a_second_release_is_noticed_still(
     path, agreement = released(tmp_path)
     domain, _ = coding_and_sampler(agreement)
     monkeypatch.setattr(_client_tables, "MOST_TOLD_APART", 100)
-    assert tally(file_source(str(path)), agreement, domain).counts.sum() == 500
+    assert tally_samples(file_source(str(path)), agreement, domain).counts.sum() == 500
     (tmp_path / "again.parquet").write_bytes(path.read_bytes())
     with pytest.raises(dc.DiscreetError, match="names the same clients again"):
-        tally(file_source(str(tmp_path / "*.parquet")), agreement, domain)
+        tally_samples(file_source(str(tmp_path / "*.parquet")), agreement, domain)
 
 
 def test_a_stream_of_unknown_length_is_told_apart_in_bounded_memory(
@@ -223,20 +223,20 @@ def test_a_stream_of_unknown_length_is_told_apart_in_bounded_memory(
 
     monkeypatch.setattr(_client_tables, "MOST_TOLD_APART", 100)
     remembered = []
-    note = _client_tables.DistinctClients.remember_clients
+    note = _client_tables.RepeatedClientCheck.remember_clients
 
-    def noted(self: _client_tables.DistinctClients, frame: pl.DataFrame) -> None:
+    def noted(self: _client_tables.RepeatedClientCheck, frame: pl.DataFrame) -> None:
         note(self, frame)
         remembered.append(sum(each.height for each in self._seen))
 
-    monkeypatch.setattr(_client_tables.DistinctClients, "remember_clients", noted)
-    assert tally(source_of_table(stream(samples)), agreement, domain).counts.sum() == 500
+    monkeypatch.setattr(_client_tables.RepeatedClientCheck, "remember_clients", noted)
+    assert tally_samples(source_of_table(stream(samples)), agreement, domain).counts.sum() == 500
     assert len(remembered) >= 10
     assert max(remembered) <= 100
     with pytest.raises(dc.DiscreetError, match="names the same clients again"):
-        tally(source_of_table(stream(pl.concat([samples, samples]))), agreement, domain)
+        tally_samples(source_of_table(stream(pl.concat([samples, samples]))), agreement, domain)
     with pytest.raises(dc.DiscreetError, match="names the same clients again"):
-        tally(source_of_table(stream(pl.concat([samples.head(1)] * 300))), agreement, domain)
+        tally_samples(source_of_table(stream(pl.concat([samples.head(1)] * 300))), agreement, domain)
 
 
 def test_raw_records_with_nulls_and_others_and_lists() -> None:
@@ -281,12 +281,12 @@ def test_clients_are_told_apart_under_any_name_that_a_release_gives_them() -> No
     first, second = (sample(pa.table({"who": [1, 2], "what": [0, 1]}), **terms) for _ in range(2))
     agreement = dc.Agreement.from_json(first.schema.metadata[b"discreet.agreement"].decode())
     domain, _ = coding_and_sampler(agreement)
-    assert tally(source_of_table(first), agreement, domain).distinct
+    assert tally_samples(source_of_table(first), agreement, domain).distinct
     with pytest.raises(dc.DiscreetError, match="column 'who' of the table names the same clients again"):
-        tally(source_of_table(pa.concat_tables([first, second])), agreement, domain)
+        tally_samples(source_of_table(pa.concat_tables([first, second])), agreement, domain)
     older = first.rename_columns(["client", "sample", "agreement"])
-    assert tally(source_of_table(older.select(["sample", "agreement", "client"])), agreement, domain).distinct
-    assert not tally(source_of_table(first.select(["sample", "agreement"])), agreement, domain).distinct
+    assert tally_samples(source_of_table(older.select(["sample", "agreement", "client"])), agreement, domain).distinct
+    assert not tally_samples(source_of_table(first.select(["sample", "agreement"])), agreement, domain).distinct
 
 
 def test_clients_of_reports_are_told_apart_across_files_under_any_name(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 from discreet import tables as engines
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
-from discreet.estimation._sample_tables import coding_and_sampler, tally
-from discreet.tables._columns import read_client_list
+from discreet.estimation._sample_tables import coding_and_sampler, tally_samples
+from discreet.tables._columns import read_client_list_file
 from discreet.tables._sources._opening import file_source
 
 CANARY = "canary-" + "0123456789abcdef" * 2
@@ -142,13 +142,13 @@ def streamed(path: Path) -> pa.Table:
 
 
 def listed(path: Path) -> pa.Table:
-    return pa.table({"client": read_client_list(path, "client", integers=False)})
+    return pa.table({"client": read_client_list_file(path, "client", integers=False)})
 
 
 def counted(path: Path) -> pa.Table:
     agreed = Agreement.of(_job().sampler)
     domain, _ = coding_and_sampler(agreed)
-    tally(file_source(str(path)), agreed, domain, sample="value")
+    tally_samples(file_source(str(path)), agreed, domain, sample="value")
     return pa.table({"client": []})
 
 

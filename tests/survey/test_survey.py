@@ -39,7 +39,7 @@ from discreet.survey import (
     shares,
 )
 from discreet.survey._parts import NO_QUESTION, Marginals, choose_question_shares, columns_in_survey_order
-from discreet.survey._strategies import best_blocks_for_size, choose_windows, level_variance
+from discreet.survey._strategies import best_blocks_for_size, choose_windows_for_mean, level_variance
 from tests.soaking import examples, wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")
@@ -256,7 +256,7 @@ def rivals_of_a_mean(epsilon: float) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.5, 0.61, 0.7, 0.8, 1.0, 1.29, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.0])
 def test_a_mean_is_as_good_as_the_best_known(epsilon: float) -> None:
-    assert choose_windows(math.exp(epsilon))[2] <= 1.0001 * rivals_of_a_mean(epsilon)
+    assert choose_windows_for_mean(math.exp(epsilon))[2] <= 1.0001 * rivals_of_a_mean(epsilon)
 
 
 @pytest.mark.parametrize(("size", "width"), [(2, 1), (3, 1), (5, 4), (24, 17)])

@@ -15,7 +15,7 @@ from pyarrow import feather
 
 from discreet.errors import DiscreetError
 from discreet.tables import Kernel, Request, sample, sample_file
-from discreet.tables._columns import read_client_list
+from discreet.tables._columns import read_client_list_file
 from discreet.tables._sources import _arrow as ipc
 from discreet.tables._sources._arrow import (
     arrow_column_as_numbers,
@@ -88,14 +88,14 @@ def test_what_points_outside_is_refused_wherever_it_comes_from(tmp_path: Path, c
         with pytest.raises(DiscreetError, match="is damaged"):
             sample(given, **TERMS)
     with pytest.raises(DiscreetError, match="is damaged"):
-        list(file_source(str(tmp_path / "in.arrows")).frames(lambda rows: rows))
+        list(file_source(str(tmp_path / "in.arrows")).read_prepared_frames(lambda rows: rows))
     assert [path.name for path in tmp_path.iterdir()] == ["in.arrows"]
 
 
 def test_a_list_of_clients_that_points_outside_is_refused(tmp_path: Path) -> None:
     (tmp_path / "list.arrows").write_bytes(pointing_outside())
     with pytest.raises(DiscreetError, match="'client' is damaged"):
-        read_client_list(tmp_path / "list.arrows", "client", integers=False)
+        read_client_list_file(tmp_path / "list.arrows", "client", integers=False)
 
 
 @pytest.mark.parametrize("suffix", [".arrow", ".feather"])
@@ -236,7 +236,7 @@ def test_a_small_batch_that_would_unpack_to_a_large_one_is_refused(
     path.write_bytes(stream_of(zeros, opened, options=pa.ipc.IpcWriteOptions(compression=compression)))
     assert path.stat().st_size < 1_000_000
     with pytest.raises(DiscreetError, match="would unpack to 160,000,000"):
-        list(file_source(str(path)).frames(lambda rows: rows))
+        list(file_source(str(path)).read_prepared_frames(lambda rows: rows))
     good = pa.table({"client": np.arange(1000), "value": np.arange(1000) % 40})
     path.write_bytes(stream_of(good, opened, options=pa.ipc.IpcWriteOptions(compression=compression)))
     assert sample(str(path), **TERMS).num_rows == 1000

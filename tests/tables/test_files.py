@@ -18,8 +18,8 @@ from pyarrow import csv
 from discreet._base.kernels import Code
 from discreet.errors import DiscreetError
 from discreet.tables import Request, sample_file
-from discreet.tables._columns import read_client_list
-from discreet.tables._sources._files import format_of
+from discreet.tables._columns import read_client_list_file
+from discreet.tables._sources._files import choose_output_format
 from discreet.tables._sources._opening import file_source, open_standard_input, open_table_writer
 from discreet.tables._sources._source import METADATA
 from tests.tables.small_tables import SECRET, by_client, expected, rows
@@ -158,8 +158,8 @@ def test_places_that_will_not_do(tmp_path: Path) -> None:
     with pytest.raises(DiscreetError, match="is a folder"):
         sample_file(str(tmp_path / "in.parquet"), str(tmp_path / "folder.parquet"), REQUEST)
     with pytest.raises(DiscreetError, match="format = 'xml'"):
-        format_of("out", "xml")
-    assert format_of("-") == "arrow"
+        choose_output_format("out", "xml")
+    assert choose_output_format("-") == "arrow"
 
 
 def test_the_folder_of_the_output_is_made_once_all_is_known_to_be_well(tmp_path: Path) -> None:
@@ -176,24 +176,28 @@ def test_the_folder_of_the_output_is_made_once_all_is_known_to_be_well(tmp_path:
 
 def test_a_client_list_is_a_text_file_or_a_table(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("1\n-2\n30\n")
-    assert read_client_list(tmp_path / "list.txt", "client", integers=True).to_pylist() == [1, -2, 30]
-    assert read_client_list(tmp_path / "list.txt", "client", integers=False).to_pylist() == ["1", "-2", "30"]
+    assert read_client_list_file(tmp_path / "list.txt", "client", integers=True).to_pylist() == [1, -2, 30]
+    assert read_client_list_file(tmp_path / "list.txt", "client", integers=False).to_pylist() == ["1", "-2", "30"]
     frame().write_parquet(tmp_path / "list.parquet")
-    assert set(read_client_list(tmp_path / "list.parquet", "client", integers=False).to_pylist()) == set(
+    assert set(read_client_list_file(tmp_path / "list.parquet", "client", integers=False).to_pylist()) == set(
         NAMED["client"]
     )
     with pytest.raises(DiscreetError, match="column 'who' is not in"):
-        read_client_list(tmp_path / "list.parquet", "who", integers=False)
+        read_client_list_file(tmp_path / "list.parquet", "who", integers=False)
     frame().write_csv(tmp_path / "list.csv")
-    assert set(read_client_list(tmp_path / "list.csv", "client", integers=False).to_pylist()) == set(NAMED["client"])
+    assert set(read_client_list_file(tmp_path / "list.csv", "client", integers=False).to_pylist()) == set(
+        NAMED["client"]
+    )
     frame(TABLE).write_csv(tmp_path / "list.csv")
-    assert set(read_client_list(tmp_path / "list.csv", "client", integers=True).to_pylist()) == set(TABLE["client"])
+    assert set(read_client_list_file(tmp_path / "list.csv", "client", integers=True).to_pylist()) == set(
+        TABLE["client"]
+    )
     (tmp_path / "list.txt").write_text("1\n01\n")
     with pytest.raises(DiscreetError, match="client 2 is no integer"):
-        read_client_list(tmp_path / "list.txt", "client", integers=True)
+        read_client_list_file(tmp_path / "list.txt", "client", integers=True)
     (tmp_path / "list.txt").write_text("1\n\n2\n")
     with pytest.raises(DiscreetError, match="line 2 is empty; each line is a client"):
-        read_client_list(tmp_path / "list.txt", "client", integers=True)
+        read_client_list_file(tmp_path / "list.txt", "client", integers=True)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "arrow", "stream"])
@@ -208,7 +212,7 @@ def test_standard_input_in_every_format(tmp_path: Path, monkeypatch: pytest.Monk
     with open_standard_input(tmp_path) as source:
         assert list(source.schema) == ["client", "value"]
         assert source.name == "standard input"
-        assert sum(batch.height for batch in source.frames(lambda rows: rows)) == 4000
+        assert sum(batch.height for batch in source.read_prepared_frames(lambda rows: rows)) == 4000
     assert list(tmp_path.iterdir()) == []
 
 

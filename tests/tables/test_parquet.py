@@ -61,7 +61,7 @@ def test_slices_are_the_rows_that_polars_reads(tmp_path: Path, value: str) -> No
     pq.write_table(table.to_arrow(), tmp_path / "b.parquet")
     for name in ("a.parquet", "b.parquet"):
         source = file_source(str(tmp_path / name))
-        whole = pl.concat(source.frames(lambda frame: frame, ["client", "value"]))
+        whole = pl.concat(source.read_prepared_frames(lambda frame: frame, ["client", "value"]))
         slices = source._read_slices(lambda frame: frame, ["client", "value"])  # type: ignore[attr-defined]
         assert pl.concat(slices).sort("client", "value").equals(whole.sort("client", "value"))
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from discreet.errors import DiscreetError
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import sample
-from discreet.tables._columns import read_client_list
+from discreet.tables._columns import read_client_list_file
 from discreet.tables._sources import _files
 from discreet.tables._sources._opening import file_source
 from discreet.tables._sources._text_files import sample_texts_expression
@@ -65,7 +65,7 @@ def test_json_lines_give_back_every_text(
 ) -> None:
     path = tmp_path_factory.mktemp("json") / "in.jsonl"
     path.write_bytes(b"".join(json.dumps({"who": who, "what": what}).encode() + b"\n" for who, what in pairs))
-    frames = list(file_source(str(path)).frames(lambda frame: frame, ["who", "what"]))
+    frames = list(file_source(str(path)).read_prepared_frames(lambda frame: frame, ["who", "what"]))
     assert pl.concat(frames).rows() == pairs
 
 
@@ -80,13 +80,13 @@ def test_what_json_writes_is_what_is_read(tmp_path: Path) -> None:
     source = file_source(str(written(tmp_path, "in.jsonl", "\n".join(lines))))
     assert list(source.schema) == ["who", "what", "more"]
     assert source.is_untyped
-    (frame,) = source.frames(lambda frame: frame, ["who", "what"])
+    (frame,) = source.read_prepared_frames(lambda frame: frame, ["who", "what"])
     assert frame.rows() == [("12345678901234567890123", "1.50"), (None, "true"), (None, "x")]
 
 
 def test_json_lines_come_a_part_at_a_time(tmp_path: Path) -> None:
     path = written(tmp_path, "in.jsonl", "".join(f'{{"who": {row}, "what": "x"}}\n' for row in range(1000)))
-    frames = list(file_source(str(path)).frames(lambda frame: frame, ["who"], room=20_000))
+    frames = list(file_source(str(path)).read_prepared_frames(lambda frame: frame, ["who"], room=20_000))
     assert len(frames) > 3
     assert pl.concat(frames)["who"].to_list() == [str(row) for row in range(1000)]
 
@@ -132,9 +132,11 @@ def test_what_is_wrong_with_a_text_table_is_named(tmp_path: Path, name: str, con
 
 def test_a_text_without_an_ending_is_what_its_first_line_is(tmp_path: Path) -> None:
     line = '{"client": "1", "value": "2"}\n'
-    (frame,) = file_source(str(written(tmp_path, "in", line))).frames(lambda frame: frame)
+    (frame,) = file_source(str(written(tmp_path, "in", line))).read_prepared_frames(lambda frame: frame)
     assert frame.rows() == [("1", "2")]
-    (frame,) = file_source(str(written(tmp_path, "in", "{client},value\n1,2\n"))).frames(lambda frame: frame)
+    (frame,) = file_source(str(written(tmp_path, "in", "{client},value\n1,2\n"))).read_prepared_frames(
+        lambda frame: frame
+    )
     assert frame.columns == ["{client}", "value"]
 
 
@@ -143,7 +145,7 @@ def test_clients_are_listed_by_any_table(tmp_path: Path, name: str) -> None:
     records = [{"client": "7", "other": "x"}, {"client": "8", "other": "y"}]
     content = "".join(json.dumps(row) + "\n" for row in records) if name.endswith("l") else text_of(records, "\t")
     path = written(tmp_path, name, content)
-    assert sorted(read_client_list(path, "client", integers=True).to_pylist()) == [7, 8]
+    assert sorted(read_client_list_file(path, "client", integers=True).to_pylist()) == [7, 8]
 
 
 def test_a_folder_takes_documents_beside_its_tables_for_no_tables(tmp_path: Path) -> None:
@@ -198,7 +200,9 @@ def test_a_packed_text_with_guarded_names_is_the_table_it_was(tmp_path: Path) ->
     path = tmp_path / "samples.csv.gz"
     path.write_bytes(gzip.compress(b"client,sample\n'=1,a\n"))
     source = file_source(str(path))
-    (frame,) = source.frames(lambda rows: rows.select(sample_texts_expression(source, "client")), ["client"])
+    (frame,) = source.read_prepared_frames(
+        lambda rows: rows.select(sample_texts_expression(source, "client")), ["client"]
+    )
     assert frame["client"].to_list() == ["=1"]
 
 

@@ -39,7 +39,7 @@ from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import Band, FiniteFamily, Simplex, read_stated_any_client_flag
 
 with placeholders_until_used(globals()):
-    from discreet.survey import SurveyColumns, read_columns
+    from discreet.survey import SurveyColumns, survey_columns_from_terms
 
 MOST_LISTED = 1 << 16  # weights of a reference, or values of a table, that a document lists
 
@@ -470,7 +470,7 @@ def read_row_terms(fields: dict[str, Any], version: int = VERSION) -> RowTerms:
     if len({str(name) for name, _ in columns}) < len(columns):
         raise DiscreetError("family.columns names a column twice")
     _refuse_too_many_labels(each for _, each in columns)
-    return RowTerms(read_columns(dict(columns), "family.columns"), version)
+    return RowTerms(survey_columns_from_terms(dict(columns), "family.columns"), version)
 
 
 def _refuse_too_many_labels(columns: Iterable[Any]) -> None:

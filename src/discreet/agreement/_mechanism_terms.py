@@ -38,7 +38,7 @@ from discreet.mechanisms import (
     make_blocks_of_kind,
 )
 from discreet.privacy import Privacy
-from discreet.survey import Survey, SurveyColumns, SurveySampler, read_parts, read_questions
+from discreet.survey import Survey, SurveyColumns, SurveySampler, survey_parts_from_terms, survey_questions_from_terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,9 +213,9 @@ class SurveyTerms(AgreementTerms):
 
     def sampler(self, columns: SurveyColumns, epsilon: float) -> SurveySampler:
         """What releases the reports; an error names the first wrong field."""
-        questions = read_questions(self.questions, "survey.questions")
+        questions = survey_questions_from_terms(self.questions, "survey.questions")
         survey = Survey(columns, questions)
-        parts = read_parts(self.parts, questions, columns, "survey.parts")
+        parts = survey_parts_from_terms(self.parts, questions, columns, "survey.parts")
         return SurveySampler(survey, epsilon=epsilon, parts=parts)
 
 

@@ -18,7 +18,7 @@ _OBJECTS_TO_COLLECT = 200_000
 def main() -> None:
     """Run the command line with the arguments of this process; without the packages it needs, say in one line how to get them."""
     gc.set_threshold(_OBJECTS_TO_COLLECT)
-    if _needs_no_linear_algebra(sys.argv[1:]):
+    if _command_needs_no_linear_algebra(sys.argv[1:]):
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads, a twentieth of the start
     try:
         from discreet.cli._app import app
@@ -34,7 +34,7 @@ def main() -> None:
         gc.freeze()  # when Python ends, it looks for garbage among all objects that are not frozen
 
 
-def _needs_no_linear_algebra(arguments: list[str]) -> bool:
+def _command_needs_no_linear_algebra(arguments: list[str]) -> bool:
     """Whether a command releases samples on a list of outcomes, without a survey or an agreement.
 
     These may need BLAS, whose last bits depend on the number of threads. So they keep the threads that they always had.

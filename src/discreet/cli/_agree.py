@@ -21,13 +21,13 @@ from discreet.cli._options import (
     Rounds,
     SurveyFile,
     Upper,
-    argument,
     ask_for_goal,
     budget_spending_text,
     choose_mechanism,
     family_from_options,
+    flag_option,
     mechanism_text,
-    option,
+    positional_argument,
     privacy_from_options,
     refuse_given_options,
     refuse_large_epsilon,
@@ -35,9 +35,9 @@ from discreet.cli._options import (
     required_domain_from_options,
     round_schedule_lines,
     survey_sampler_from_options,
-    switch,
+    value_option,
 )
-from discreet.cli._printing import print_blocks, print_json, safe_text
+from discreet.cli._printing import print_json, print_text_blocks, safe_text
 from discreet.domain import Coding, Domain, Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
@@ -56,7 +56,7 @@ from discreet.privacy.tradeoff import large_epsilon_warning
 
 
 def write_or_check_agreement(
-    file: Annotated[Path, argument("FILE", "The agreement: a new file, or with --check an existing one.")],
+    file: Annotated[Path, positional_argument("FILE", "The agreement: a new file, or with --check an existing one.")],
     epsilon: EachEpsilon = None,
     delta: Delta = None,
     nu: Nu = None,
@@ -71,19 +71,21 @@ def write_or_check_agreement(
     mechanism: MechanismName = None,
     rounds: Rounds = 1,
     start: Annotated[
-        str | None, option("DATE", "First day of round 1, such as 2026-01-01: rounds are then named by dates.")
+        str | None, value_option("DATE", "First day of round 1, such as 2026-01-01: rounds are then named by dates.")
     ] = None,
-    every: Annotated[str | None, option("day|week|month", "How long a round is, with --start. [default: day]")] = None,
+    every: Annotated[
+        str | None, value_option("day|week|month", "How long a round is, with --start. [default: day]")
+    ] = None,
     purpose: Purpose = "",
     other: Annotated[
         str | None,
-        option(
+        value_option(
             "LABEL",
             "The outcome that values outside the domain count as. [default: they are left out, and a client "
             "without other values draws from the reference]",
         ),
     ] = None,
-    check: Annotated[bool, switch("--check", "Read FILE and print its terms.")] = False,
+    check: Annotated[bool, flag_option("--check", "Read FILE and print its terms.")] = False,
     allow_large_epsilon: AllowLarge = False,
     json: JsonOutput = False,
 ) -> None:
@@ -188,7 +190,7 @@ def write_or_check_agreement(
         lines.append(f"written to {safe_text(file)}; it names the outcomes, which must be public")
         if taken is not None:
             lines.append(taken)
-    print_blocks("\n".join(lines))
+    print_text_blocks("\n".join(lines))
 
 
 def _schedule_from_options(start: str | None, every: str | None) -> Schedule | None:

@@ -21,12 +21,12 @@ from discreet.cli._options import (
     Lower,
     Nu,
     Upper,
-    argument,
     family_from_options,
-    option,
+    positional_argument,
     privacy_from_options,
+    value_option,
 )
-from discreet.cli._printing import empty_table, fields_as_json, format_number, print_result, safe_text
+from discreet.cli._printing import dataclass_fields_as_json, empty_table, format_number, print_json_or_text, safe_text
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import (
@@ -49,27 +49,29 @@ _BAR = 40
 def audit_mechanism(
     mechanism: Annotated[
         str | None,
-        argument(
+        positional_argument(
             "[MODULE:CALLABLE | NAME]",
             "A Python callable f(input, n) that returns n samples; or a mechanism: an object, a class with --outcomes, or a name.",
         ),
     ] = None,
-    epsilon: Annotated[float | None, option("E", "The claim to be tested. [default: the mechanism's own]")] = None,
+    epsilon: Annotated[
+        float | None, value_option("E", "The claim to be tested. [default: the mechanism's own]")
+    ] = None,
     inputs: Annotated[
         list[str] | None,
-        option(
+        value_option(
             "JSON",
             "An input to be kept private; give two or more. [default: extreme clients of a mechanism]",
             "--input",
         ),
     ] = None,
-    outcomes: Annotated[int | None, option("K", "Make the mechanism as CALLABLE(Simplex(K), epsilon=E).")] = None,
-    agreement: Annotated[Path | None, option("FILE", "Instead of a mechanism: the one agreed on.")] = None,
-    delta: Annotated[float, option("D", "The delta of the claim.")] = 0.0,
-    draws: Annotated[int, option("N", "Draws of each input: half choose events, half test.")] = 100_000,
-    confidence: Annotated[float, option("C", "Confidence of the bound.")] = 0.99,
+    outcomes: Annotated[int | None, value_option("K", "Make the mechanism as CALLABLE(Simplex(K), epsilon=E).")] = None,
+    agreement: Annotated[Path | None, value_option("FILE", "Instead of a mechanism: the one agreed on.")] = None,
+    delta: Annotated[float, value_option("D", "The delta of the claim.")] = 0.0,
+    draws: Annotated[int, value_option("N", "Draws of each input: half choose events, half test.")] = 100_000,
+    confidence: Annotated[float, value_option("C", "Confidence of the bound.")] = 0.99,
     json: JsonOutput = False,
-    plot: Annotated[Path | None, option("FILE", "Draw the result to a .png, .svg or .pdf file.")] = None,
+    plot: Annotated[Path | None, value_option("FILE", "Draw the result to a .png, .svg or .pdf file.")] = None,
 ) -> None:
     """Try to refute a claim of epsilon-LDP from samples; exit status 1 if it is refuted.
 
@@ -83,7 +85,7 @@ def audit_mechanism(
         verdict = "refuted" if found.is_refuted else "not refuted"
         plots.save(plots.audit(found, title=f"{named}: claim {verdict}"), plot)
     pictures = [f"Picture: {safe_text(plot)}"] if plot else []
-    print_result(_audit_json_record(found), *_audit_report_blocks(found, named), *pictures, json=json)
+    print_json_or_text(_audit_json_record(found), *_audit_text_blocks(found, named), *pictures, json=json)
     if found.is_refuted:
         raise typer.Exit(REFUTED)
 
@@ -104,7 +106,7 @@ def _load_audited_mechanism(
             )
         return str(agreement), agreed.sampler() if agreed.joint is None else agreed.joint_sampler()
     assert name is not None
-    found = load_callable(name) if ":" in name else _mechanism_class_named(name)
+    found = import_callable_named(name) if ":" in name else _mechanism_class_named(name)
     made = found.func if isinstance(found, partial) else found  # parameters of a class
     if outcomes is None and not isinstance(made, type):
         if epsilon is None and not hasattr(found, "release"):
@@ -132,16 +134,18 @@ def _mechanism_class_named(name: str) -> Any:
 
 def write_privacy_certificate(
     out: Annotated[
-        Path, option("FILE", "The certificate, a JSON file; it replaces only another certificate.", "--out", "-o")
+        Path, value_option("FILE", "The certificate, a JSON file; it replaces only another certificate.", "--out", "-o")
     ],
-    outcomes: Annotated[int | None, option("K", "Number of outcomes.")] = None,
-    epsilon: Annotated[float | None, option("E", "Privacy budget.")] = None,
+    outcomes: Annotated[int | None, value_option("K", "Number of outcomes.")] = None,
+    epsilon: Annotated[float | None, value_option("E", "Privacy budget.")] = None,
     delta: Delta = None,
     nu: Nu = None,
     agreement: Annotated[
-        Path | None, option("FILE", "Instead of --outcomes, --epsilon and the rest: an agreement.")
+        Path | None, value_option("FILE", "Instead of --outcomes, --epsilon and the rest: an agreement.")
     ] = None,
-    mechanism: Annotated[str | None, option("NAME", "optimal (the default), linear, mollifier or reports.")] = None,
+    mechanism: Annotated[
+        str | None, value_option("NAME", "optimal (the default), linear, mollifier or reports.")
+    ] = None,
     lower: Lower = None,
     upper: Upper = None,
     json: JsonOutput = False,
@@ -169,7 +173,7 @@ def write_privacy_certificate(
         **({} if found.privacy is None else {"privacy": privacy_document(found.privacy)}),
         **({} if agreed is None else {"agreement": agreed.id}),
     }  # fmt: skip
-    print_result(
+    print_json_or_text(
         record,
         f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
         f"Upper bound over all clients:    {float(found.largest_epsilon[1]):.15g}\n"
@@ -209,7 +213,7 @@ def _sampler_from_options_or_agreement(
     return sampler_named(name, family, privacy=stated)
 
 
-def load_callable(name: str) -> Any:
+def import_callable_named(name: str) -> Any:
     """The callable, or the mechanism, named MODULE:CALLABLE; the current folder may contain the module."""
     module_name, colon, attribute = name.rpartition(":")
     if not colon or not module_name or not attribute:
@@ -245,7 +249,7 @@ def _parse_audited_input(text: str) -> Any:
         return text
 
 
-def _audit_report_blocks(found: BlackBoxAudit, mechanism: str) -> list[Any]:
+def _audit_text_blocks(found: BlackBoxAudit, mechanism: str) -> list[Any]:
     claim = f"{found.epsilon:g}" if not found.delta else f"({found.epsilon:g}, {found.delta:g})"
     made = empty_table("event", "inputs", "counts", "at least", texts=3)
     for event in found.events:
@@ -282,7 +286,10 @@ def _audit_json_record(found: BlackBoxAudit) -> dict[str, Any]:
         "refuted": found.is_refuted,
         "inputs": [each.tolist() if isinstance(each, np.ndarray) else each for each in found.inputs],
         "events": [
-            {"event" if name == "description" else name: value for name, value in fields_as_json(event).items()}
+            {
+                "event" if name == "description" else name: value
+                for name, value in dataclass_fields_as_json(event).items()
+            }
             for event in found.events
         ],
     }

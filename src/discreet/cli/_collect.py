@@ -17,20 +17,20 @@ from discreet.agreement import Agreement, weights_path
 from discreet.cli._options import (
     AgreedDomainFile,
     JsonOutput,
-    argument,
     domain_from_options,
-    option,
+    flag_option,
+    positional_argument,
     refuse_given_options,
-    switch,
+    value_option,
 )
-from discreet.cli._printing import print_blocks, print_json_line, print_result, safe_text
+from discreet.cli._printing import print_json_line, print_json_or_text, print_text_blocks, safe_text
 from discreet.client import read_collector_key
 from discreet.collect import (
     SEAL_VARIABLE,
-    choose_agreement,
     close_collection,
     enrol_tokens,
     export as export_samples,
+    find_agreement_by_prefix,
     invitation_links,
     open_store,
     publish as publish_result,
@@ -44,84 +44,101 @@ from discreet.errors import DiscreetError
 
 _NOT_SEALED = "not sealed: the database's dead rows and logs can link clients to their samples; --seal FILE prevents it"
 
-StoreArgument = Annotated[str, argument("STORE", "Where samples are kept: a file, or postgresql://USER@HOST/DATABASE.")]
+StoreArgument = Annotated[
+    str, positional_argument("STORE", "Where samples are kept: a file, or postgresql://USER@HOST/DATABASE.")
+]
 SampleAgreement = Annotated[
     str | None,
-    option("ID", "The agreement of the samples: its id, or at least 12 of its first digits. [default: the newest]"),
+    value_option(
+        "ID", "The agreement of the samples: its id, or at least 12 of its first digits. [default: the newest]"
+    ),
 ]
-StoreSeal = Annotated[Path | None, option("FILE", "The key of a store that is sealed (`discreet collect --seal`).")]
+StoreSeal = Annotated[
+    Path | None, value_option("FILE", "The key of a store that is sealed (`discreet collect --seal`).")
+]
 
 
 def serve_collection(
     agreements: Annotated[
-        list[Path] | None, argument("AGREEMENT...", "Agreements written by `discreet agree`; none to continue a store.")
+        list[Path] | None,
+        positional_argument("AGREEMENT...", "Agreements written by `discreet agree`; none to continue a store."),
     ] = None,
     store: Annotated[
-        str, option("FILE|URL", "Where samples are kept: a file, or postgresql://USER@HOST/DATABASE.")
+        str, value_option("FILE|URL", "Where samples are kept: a file, or postgresql://USER@HOST/DATABASE.")
     ] = "samples.db",
-    port: Annotated[int, option("N", "The port; 0 takes a free one.")] = 8000,
-    host: Annotated[str, option("ADDRESS", "Where to listen; by default for this machine only.")] = "127.0.0.1",
+    port: Annotated[int, value_option("N", "The port; 0 takes a free one.")] = 8000,
+    host: Annotated[str, value_option("ADDRESS", "Where to listen; by default for this machine only.")] = "127.0.0.1",
     follows: Annotated[
-        str | None, option("ID", "The agreement that this one follows: a client sends one sample under both.")
+        str | None, value_option("ID", "The agreement that this one follows: a client sends one sample under both.")
     ] = None,
     groups: Annotated[
         bool,
-        switch(
+        flag_option(
             "--groups",
             "The agreements are those of public groups, named by their purposes: a client sends one sample under one of them.",
         ),
     ] = False,
     round_number: Annotated[
-        list[int] | None, option("R", "An open round; may be repeated. [default: 1]", "--round")
+        list[int] | None, value_option("R", "An open round; may be repeated. [default: 1]", "--round")
     ] = None,
     domain: AgreedDomainFile = None,
     tokens: Annotated[
         Path | None,
-        option("FILE", "Add these tokens (`discreet enrol`): only clients with a token may send samples, from now on."),
+        value_option(
+            "FILE", "Add these tokens (`discreet enrol`): only clients with a token may send samples, from now on."
+        ),
     ] = None,
     gateways: Annotated[
-        Path | None, option("FILE", "Add tokens of gateways, which name their clients themselves.")
+        Path | None, value_option("FILE", "Add tokens of gateways, which name their clients themselves.")
     ] = None,
     key: Annotated[
-        Path | None, option("FILE", "Sign the agreements with this key, which devices pin; created if missing.")
+        Path | None, value_option("FILE", "Sign the agreements with this key, which devices pin; created if missing.")
     ] = None,
     address: Annotated[
         list[str] | None,
-        option("URL", "With --key: where devices reach the service; may be repeated. [default: where it listens]"),
+        value_option(
+            "URL", "With --key: where devices reach the service; may be repeated. [default: where it listens]"
+        ),
     ] = None,
-    replace_key: Annotated[bool, switch("--replace-key", "With --key: replace the key that signed before.")] = False,
+    replace_key: Annotated[
+        bool, flag_option("--replace-key", "With --key: replace the key that signed before.")
+    ] = False,
     seal: Annotated[
         Path | None,
-        option(
+        value_option(
             "FILE",
             "Encrypt samples that wait to be counted with this key, against readers of the store; created if missing.",
         ),
     ] = None,
     least: Annotated[
         int | None,
-        option("N", "Hide the estimates of fewer than N samples, on pages, in /estimate and in exports, from now on."),
+        value_option(
+            "N", "Hide the estimates of fewer than N samples, on pages, in /estimate and in exports, from now on."
+        ),
     ] = None,
     show: Annotated[
         str | None,
-        option(
+        value_option(
             "always|after|never",
             "When pages and /estimate show results: always, after a visitor's own sample, or never, from now on.",
         ),
     ] = None,
     questions: Annotated[
         Path | None,
-        option("FILE", "What people are asked in words: title, text, options, languages; a TOML or JSON file."),
+        value_option("FILE", "What people are asked in words: title, text, options, languages; a TOML or JSON file."),
     ] = None,
     allow_origin: Annotated[
-        list[str] | None, option("ORIGIN", "A site whose pages may read and send, https://...; may be repeated.")
+        list[str] | None, value_option("ORIGIN", "A site whose pages may read and send, https://...; may be repeated.")
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        option("NAME", "A host name that a proxy uses for the service; may be repeated. [default: this machine's]"),
+        value_option(
+            "NAME", "A host name that a proxy uses for the service; may be repeated. [default: this machine's]"
+        ),
     ] = None,
-    patience: Annotated[float, option("SECONDS", "How long a client may take to send a request.")] = 30.0,
-    workers: Annotated[int, option("N", "Number of processes.")] = 1,
-    json: Annotated[bool, switch("--json", "Print the address as one line of JSON.")] = False,
+    patience: Annotated[float, value_option("SECONDS", "How long a client may take to send a request.")] = 30.0,
+    workers: Annotated[int, value_option("N", "Number of processes.")] = 1,
+    json: Annotated[bool, flag_option("--json", "Print the address as one line of JSON.")] = False,
 ) -> None:
     """Take one sample of each client over HTTP, count each client once, and show estimates.
 
@@ -150,7 +167,7 @@ def serve_collection(
         lines += [] if public is None else [f"signed by {public}"]
         if "://" in store and seal is None and not os.environ.get(SEAL_VARIABLE):
             lines.append(_NOT_SEALED)
-        print_blocks("\n".join(lines))
+        print_text_blocks("\n".join(lines))
 
     serve(
         store,
@@ -178,22 +195,24 @@ def serve_collection(
 
 
 def make_client_tokens(
-    number: Annotated[int | None, argument("N", "Number of tokens to make.")] = None,
-    output: Annotated[Path | None, option("FILE", "A new file, one token on each line.", "--output", "-o")] = None,
+    number: Annotated[int | None, positional_argument("N", "Number of tokens to make.")] = None,
+    output: Annotated[
+        Path | None, value_option("FILE", "A new file, one token on each line.", "--output", "-o")
+    ] = None,
     store: Annotated[
         str | None,
-        option("FILE|URL", "A store in which to add, revoke or replace tokens. Services see changes at once."),
+        value_option("FILE|URL", "A store in which to add, revoke or replace tokens. Services see changes at once."),
     ] = None,
-    add: Annotated[Path | None, option("FILE", "Add the tokens of clients in this file.")] = None,
-    add_gateways: Annotated[Path | None, option("FILE", "Add the tokens of gateways in this file.")] = None,
+    add: Annotated[Path | None, value_option("FILE", "Add the tokens of clients in this file.")] = None,
+    add_gateways: Annotated[Path | None, value_option("FILE", "Add the tokens of gateways in this file.")] = None,
     revoke: Annotated[
-        Path | None, option("FILE", "Revoke the tokens in this file, of clients and of gateways.")
+        Path | None, value_option("FILE", "Revoke the tokens in this file, of clients and of gateways.")
     ] = None,
     replace_gateways: Annotated[
         tuple[Path, Path] | None,
-        option("OLD NEW", "Give gateways new tokens, line by line; they stay the same gateways."),
+        value_option("OLD NEW", "Give gateways new tokens, line by line; they stay the same gateways."),
     ] = None,
-    json: Annotated[bool, switch("--json", "Print JSON; the tokens themselves are never printed.")] = False,
+    json: Annotated[bool, flag_option("--json", "Print JSON; the tokens themselves are never printed.")] = False,
 ) -> None:
     """Make tokens for a collection, in a new file that only you may read; add them to a store, or revoke them there.
 
@@ -217,7 +236,7 @@ def make_client_tokens(
     said = [] if number is None else [f"wrote {number:,} tokens to {safe_text(output)} (mode 0600)"]
     changed = [what for what in ("added", "revoked", "replaced") if what in done]
     said += [f"{what} {pluralise(done[what], 'token')}" for what in changed]
-    print_result(done, "\n".join(said), json=json)
+    print_json_or_text(done, "\n".join(said), json=json)
 
 
 def _change_tokens_of_store(
@@ -248,17 +267,17 @@ def _change_tokens_of_store(
 
 def invite_clients(
     store: StoreArgument,
-    address: Annotated[str, option("URL", "Where people reach the service, https://...")],
-    output: Annotated[Path, option("FOLDER", "A new folder.", "--output", "-o")],
+    address: Annotated[str, value_option("URL", "Where people reach the service, https://...")],
+    output: Annotated[Path, value_option("FOLDER", "A new folder.", "--output", "-o")],
     tokens: Annotated[
-        Path | None, option("FILE", "A link for each of these tokens, in random order (`discreet enrol`).")
+        Path | None, value_option("FILE", "A link for each of these tokens, in random order (`discreet enrol`).")
     ] = None,
     agreement: SampleAgreement = None,
     lang: Annotated[
-        str | None, option("CODE", "The language of the page, such as de. [default: the browser's]")
+        str | None, value_option("CODE", "The language of the page, such as de. [default: the browser's]")
     ] = None,
-    offline: Annotated[bool, switch("--offline", "The page can be opened without a network later.")] = False,
-    field: Annotated[bool, switch("--field", "For a device that goes from person to person.")] = False,
+    offline: Annotated[bool, flag_option("--offline", "The page can be opened without a network later.")] = False,
+    field: Annotated[bool, flag_option("--field", "For a device that goes from person to person.")] = False,
     json: JsonOutput = False,
 ) -> None:
     """Write links for taking part, and a sheet of QR codes to print, to a new folder that only you may read.
@@ -278,9 +297,9 @@ def invite_clients(
         raise DiscreetError(f"lang = {lang!r} is not a code of a language such as de")
     with closing(open_store(store, create=False)) as opened:
         links = invitation_links(opened, address, given, agreement=agreement, more="&".join(fields))
-        purpose = choose_agreement(opened.agreements(), agreement).agreement.purpose
+        purpose = find_agreement_by_prefix(opened.agreements(), agreement).agreement.purpose
     write_invitations(output, links, purpose)
-    print_result(
+    print_json_or_text(
         {"folder": str(output), "links": len(links)},
         f"{pluralise(len(links), 'link')} in {safe_text(output)}: links.csv and invitations.html (for you alone)",
         json=json,
@@ -289,15 +308,15 @@ def invite_clients(
 
 def export_collected_samples(
     store: StoreArgument,
-    output: Annotated[Path, option("OUT", "A file that ends in .parquet, .csv or .arrow.", "--output", "-o")],
+    output: Annotated[Path, value_option("OUT", "A file that ends in .parquet, .csv or .arrow.", "--output", "-o")],
     agreement: SampleAgreement = None,
-    round_number: Annotated[int, option("R", "The round to export.", "--round")] = 1,
+    round_number: Annotated[int, value_option("R", "The round to export.", "--round")] = 1,
     write_agreement: Annotated[
-        Path | None, option("FILE", "Also write the agreement; Parquet and Arrow files carry it anyway.")
+        Path | None, value_option("FILE", "Also write the agreement; Parquet and Arrow files carry it anyway.")
     ] = None,
     seal: StoreSeal = None,
     force: Annotated[
-        bool, switch("--force", "Replace OUT if it exists (never the store, a link or a device).")
+        bool, flag_option("--force", "Replace OUT if it exists (never the store, a link or a device).")
     ] = False,
     json: JsonOutput = False,
 ) -> None:
@@ -309,7 +328,7 @@ def export_collected_samples(
     with closing(open_store(store, create=False, seal=seal)) as opened:
         if write_agreement is not None:
             refuse_same_file(output, {"agreement": write_agreement, "weights": weights_path(write_agreement)})
-            agreed = choose_agreement(opened.agreements(), agreement).agreement
+            agreed = find_agreement_by_prefix(opened.agreements(), agreement).agreement
             agreed.check_file(write_agreement)
         made = export_samples(opened, output, agreement=agreement, round=round_number, replace=force)
         if write_agreement is not None:
@@ -323,14 +342,14 @@ def export_collected_samples(
     }
     what = f"{'' if made.what == 'sample' else 'the table of '}{pluralise(made.samples, made.what)}"
     of = f"of round {made.round} under agreement {made.agreement.id[:12]}"
-    print_result(record, f"wrote {what} {of} to {safe_text(output)}", json=json)
+    print_json_or_text(record, f"wrote {what} {of} to {safe_text(output)}", json=json)
 
 
 def close_collection_for_good(
     store: StoreArgument,
     agreement: Annotated[
         str | None,
-        option(
+        value_option(
             "ID",
             "Any agreement of the collection: its id, or at least 12 of its first digits. [default: the only collection]",
         ),
@@ -345,15 +364,15 @@ def close_collection_for_good(
     with closing(open_store(store, create=False)) as opened:
         kept, day = close_collection(opened, agreement=agreement)
     said = f"closed collection {kept.collection[:12]} on {day}"
-    print_result({"collection": kept.collection, "closed": day}, said, json=json)
+    print_json_or_text({"collection": kept.collection, "closed": day}, said, json=json)
 
 
 def publish_closed_collection(
     store: StoreArgument,
-    output: Annotated[Path, option("FOLDER", "A new folder.", "--output", "-o")],
+    output: Annotated[Path, value_option("FOLDER", "A new folder.", "--output", "-o")],
     agreement: SampleAgreement = None,
-    round_number: Annotated[int, option("R", "The round to publish.", "--round")] = 1,
-    confidence: Annotated[float, option("C", "Confidence of every interval.")] = 0.95,
+    round_number: Annotated[int, value_option("R", "The round to publish.", "--round")] = 1,
+    confidence: Annotated[float, value_option("C", "Confidence of every interval.")] = 0.95,
     seal: StoreSeal = None,
     json: JsonOutput = False,
 ) -> None:
@@ -373,4 +392,4 @@ def publish_closed_collection(
     }
     of = f"of round {made.round} under agreement {made.agreement.id[:12]}"
     said = f"published the result of {pluralise(made.samples, made.what)} {of} in {safe_text(output)}"
-    print_result(record, said, json=json)
+    print_json_or_text(record, said, json=json)

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from discreet._base.numerics import LARGEST_EXPONENT
 from discreet._base.showing import json_number, pluralise
-from discreet.cli._options import option, switch
-from discreet.cli._printing import empty_table, print_result, safe_text
+from discreet.cli._options import flag_option, value_option
+from discreet.cli._printing import empty_table, print_json_or_text, safe_text
 from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.plots import divergence_label, save
 from discreet.research import (
@@ -40,12 +40,12 @@ _SHOWN = 6
 
 
 def show_demo_on_flights(
-    epsilon: Annotated[float, option("E", "Privacy budget of each aircraft.")] = 2.0,
+    epsilon: Annotated[float, value_option("E", "Privacy budget of each aircraft.")] = 2.0,
     aircraft: Annotated[
-        str | None, option("TAIL", "Tail number to show in detail. [default: the one with most flights]")
+        str | None, value_option("TAIL", "Tail number to show in detail. [default: the one with most flights]")
     ] = None,
-    out: Annotated[Path, option("DIR", "Folder for the pictures.")] = Path("out"),
-    json: Annotated[bool, switch("--json", "Print JSON instead.")] = False,
+    out: Annotated[Path, value_option("DIR", "Folder for the pictures.")] = Path("out"),
+    json: Annotated[bool, flag_option("--json", "Print JSON instead.")] = False,
 ) -> None:
     """4,043 aircraft each release one destination of their flight log, privately.
 
@@ -73,7 +73,7 @@ def show_demo_on_flights(
         "[bold]Not covered[/bold]: several samples (budgets add up: an aircraft in all four collections above spent "
         f"{4 * run.epsilon:g}), the fact of taking part, timing."
     )
-    print_result({**records.pop("release"), **records}, *blocks, json=json)
+    print_json_or_text({**records.pop("release"), **records}, *blocks, json=json)
 
 
 Section = tuple[dict[str, Any], list[Any]]  # a part of the tour: its numbers as JSON, and its blocks of text

@@ -32,25 +32,25 @@ from discreet.cli._options import (
     Purpose,
     Rounds,
     WeightColumn,
-    argument,
     budget_spending_text,
     client_column_option,
-    option,
+    flag_option,
+    positional_argument,
     read_agreement_of_samples,
     refuse_given_options,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
     required_domain_from_options,
-    switch,
     value_column_option,
+    value_option,
 )
 from discreet.cli._printing import (
     SilentStages,
+    dataclass_fields_as_json,
     empty_table,
-    fields_as_json,
     format_number,
-    note_lines,
-    print_result,
+    notes_as_text_lines,
+    print_json_or_text,
     safe_text,
     showing_stage_progress,
 )
@@ -63,7 +63,7 @@ from discreet.estimation import (
     coding_and_sampler,
     compare_samplers,
     refuse_clients_in_several_sources,
-    tally,
+    tally_samples,
 )
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, Sampler
@@ -78,10 +78,13 @@ FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
 
 
 def design_sampler(
-    epsilon: Annotated[float, option("E", "Privacy budget of each sample.")],
-    output: Annotated[Path, option("FILE", "The agreement on the designed sampler, a new file.", "--output", "-o")],
+    epsilon: Annotated[float, value_option("E", "Privacy budget of each sample.")],
+    output: Annotated[
+        Path, value_option("FILE", "The agreement on the designed sampler, a new file.", "--output", "-o")
+    ],
     source: Annotated[
-        str | None, argument("EXAMPLES", "Public records: a file, a folder or a glob. NOT the records to protect.")
+        str | None,
+        positional_argument("EXAMPLES", "Public records: a file, a folder or a glob. NOT the records to protect."),
     ] = None,
     client: Annotated[str | None, client_column_option()] = None,
     value: Annotated[str | None, value_column_option()] = None,
@@ -95,7 +98,7 @@ def design_sampler(
     weight: WeightColumn = None,
     keep: Annotated[
         float | None,
-        option(
+        value_option(
             "T",
             "Share of the best worst case to keep, 0 to 1; 1 is Q* itself. 0.01 by default, 0.001 with "
             "--smoothing auto.",
@@ -103,39 +106,40 @@ def design_sampler(
     ] = None,
     smoothing: Annotated[
         str,
-        option(
+        value_option(
             "RULE", "none: use the examples as they are. auto: choose by cross-validation, in about twenty designs."
         ),
     ] = NO_SMOOTHING,
     divergence: Annotated[
-        str, option("NAME", "The divergence whose mean is minimised: kl, tv, hellinger or chi2.")
+        str, value_option("NAME", "The divergence whose mean is minimised: kl, tv, hellinger or chi2.")
     ] = "kl",
     rounds: Rounds = 1,
     purpose: Purpose = "",
     released: Annotated[
         list[str] | None,
-        option(
+        value_option(
             "FILE",
             "Instead of EXAMPLES: private samples of other clients, a table or a collector's store; may be repeated.",
             "--from",
         ),
     ] = None,
     agreements: Annotated[
-        list[Path] | None, option("FILE", "The agreement of each --from, if the file does not carry it.", "--agreement")
+        list[Path] | None,
+        value_option("FILE", "The agreement of each --from, if the file does not carry it.", "--agreement"),
     ] = None,
     spread: Annotated[
-        str | None, option("FILE", "With --from: samples of one bit about each client's own spread.")
+        str | None, value_option("FILE", "With --from: samples of one bit about each client's own spread.")
     ] = None,
-    spread_agreement: Annotated[Path | None, option("FILE", "The agreement of --spread.")] = None,
+    spread_agreement: Annotated[Path | None, value_option("FILE", "The agreement of --spread.")] = None,
     confidence: Annotated[
-        float, option("C", "With --from: the confidence that the design beats the safe samplers.")
+        float, value_option("C", "With --from: the confidence that the design beats the safe samplers.")
     ] = 0.8,
     plot: Annotated[
-        Path | None, option("FILE", "Draw the mean against the worst case over --keep: .png, .svg, .pdf.")
+        Path | None, value_option("FILE", "Draw the mean against the worst case over --keep: .png, .svg, .pdf.")
     ] = None,
     allow_large_epsilon: AllowLarge = False,
     json: JsonOutput = False,
-    quiet: Annotated[bool, switch("--quiet", "No progress.", "-q")] = False,
+    quiet: Annotated[bool, flag_option("--quiet", "No progress.", "-q")] = False,
 ) -> None:
     """Design the best private sampler for clients like the given ones, and write it as an agreement for `discreet sample --agreement`.
 
@@ -189,7 +193,9 @@ def design_sampler(
         stages.begin_stage("reading the examples")
         examples = file_source(source)
         untyped, where = examples.untyped_columns, examples.name
-        reading = Reading.of(columns, coding, examples.schema, untyped=untyped, where=where, show_values=True)
+        reading = Reading.for_table_columns(
+            columns, coding, examples.schema, untyped=untyped, where=where, show_values=True
+        )
         counts, family = outcome_counts_by_client(examples, reading), Simplex(reading.values[0].coding.domain)
         stages.begin_stage(
             f"designing for {pluralise(counts.shape[0], 'example')} on {pluralise(counts.shape[1], 'outcome')}"
@@ -213,9 +219,9 @@ def design_sampler(
     if plot is not None:
         others = {row.name: (row.worst, row.mean) for row in rows if row.name in MECHANISMS}
         plots.save(plots.frontier(frontier, others=others), plot)
-    print_result(
+    print_json_or_text(
         _design_json_record(found, rows, frontier, agreement),
-        *_design_report_blocks(found, rows),
+        *_design_text_blocks(found, rows),
         _agreement_written_text(agreement, output) + (f"; picture: {safe_text(plot)}" if plot else ""),
         json=json,
     )
@@ -231,7 +237,7 @@ def _compute_frontier_designs(design_at: Callable[..., Design], found: Design, s
     return sorted(designs, key=lambda one: -one.keep)
 
 
-def _design_report_blocks(found: Design, rows: list[SamplerCost]) -> list[Any]:
+def _design_text_blocks(found: Design, rows: list[SamplerCost]) -> list[Any]:
     name = found.divergence.name
     made = empty_table(f"{name} to a client's own distribution", "mean", "median", "largest", "worst of all")
     for row in rows:
@@ -283,7 +289,7 @@ def _design_json_record(
         "floor": found.bound,
         "worst": json_number(float(found.worst(found.divergence))),
         "smoothing": None if found.smoothing is None else asdict(found.smoothing),
-        "samplers": [fields_as_json(row) for row in rows],
+        "samplers": [dataclass_fields_as_json(row) for row in rows],
         "frontier": [
             {
                 "keep": one.keep,
@@ -412,7 +418,7 @@ def _read_sample_counts(name: str, path: Path | None) -> _SampleSource:
     source = file_source(name)
     agreed = read_agreement_of_samples(source, path)
     coding, sampler = _learnable_coding_and_sampler(agreed)
-    return _SampleSource([(agreed, sampler, tally(source, agreed, coding).counts)], source)
+    return _SampleSource([(agreed, sampler, tally_samples(source, agreed, coding).counts)], source)
 
 
 def _read_sample_counts_of_store(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[Any], Any]]:
@@ -456,7 +462,7 @@ def _write_learned_agreement(found: LearnedAgreement, output: Path, *, json: boo
         typer.echo(visible(f"discreet: {_NARROWED}"), err=True)
     found.agreement.write(output)
     said = _agreement_written_text(found.agreement, output)
-    print_result(_learned_json_record(found), *_learned_report_blocks(found), said, json=json)
+    print_json_or_text(_learned_design_json_record(found), *_learned_design_text_blocks(found), said, json=json)
 
 
 def _agreement_written_text(agreement: Agreement, output: Path) -> str:
@@ -465,7 +471,7 @@ def _agreement_written_text(agreement: Agreement, output: Path) -> str:
     return f"Agreement {agreement.id[:12]}{spent}: {safe_text(output)}"
 
 
-def _learned_report_blocks(found: LearnedAgreement) -> list[Any]:
+def _learned_design_text_blocks(found: LearnedAgreement) -> list[Any]:
     """The report as text."""
     learned = found.learned
     shares = empty_table("outcome", "mean, %")
@@ -476,7 +482,7 @@ def _learned_report_blocks(found: LearnedAgreement) -> list[Any]:
     under, samples = pluralise(len(found.rounds), "agreement"), pluralise(learned.samples, "private sample")
     return [
         f"[bold]Learned from {samples}[/bold] under {under}: {made}, epsilon = {learned.design.epsilon:g}.",
-        *note_lines(found.doubts),
+        *notes_as_text_lines(found.doubts),
         f"Why: {safe_text(learned.reason)} (expected gain {learned.gain:.0%}). The gain assumes a model of the clients: "
         f"spread around a mean, in clusters, or with one value each. Private samples cannot confirm the model.",
         f"[bold red]Note[/bold red]: serve other clients. A client with a sample under {earlier} would "
@@ -488,7 +494,7 @@ def _learned_report_blocks(found: LearnedAgreement) -> list[Any]:
     ]
 
 
-def _learned_json_record(found: LearnedAgreement) -> dict[str, Any]:
+def _learned_design_json_record(found: LearnedAgreement) -> dict[str, Any]:
     """The report as JSON."""
     learned = found.learned
     return {

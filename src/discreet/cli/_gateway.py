@@ -27,15 +27,15 @@ from discreet.cli._options import (
     Quiet,
     TableSource,
     WeightColumn,
-    argument,
     disable_core_dumps,
     domain_from_options,
-    option,
+    flag_option,
+    positional_argument,
     refuse_large_epsilon,
-    show_progress_on_terminal,
-    switch,
+    showing_progress_on_terminal,
+    value_option,
 )
-from discreet.cli._printing import empty_table, format_number, print_json, print_result, safe_text
+from discreet.cli._printing import empty_table, format_number, print_json, print_json_or_text, safe_text
 from discreet.errors import DiscreetError, visible
 from discreet.ledger import (
     Budget,
@@ -104,7 +104,7 @@ def _show_population_ledger(folder: Path, *, json: bool) -> None:
             f"{asked.epsilon:g}", f"{run.clients:,}",
         )  # fmt: skip
     spend = f"{spent.size:,} clients have spent {format_number(most)} at most" if runs else "Nothing is spent so far"
-    print_result(record, *([made] if runs else []), f"Budget {budget} for each client. {spend}.", json=json)
+    print_json_or_text(record, *([made] if runs else []), f"Budget {budget} for each client. {spend}.", json=json)
 
 
 ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -112,9 +112,9 @@ ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_excepti
 
 @ledger.command("create", short_help="Make a new ledger with a budget.")
 def create_ledger(
-    file: Annotated[Path, argument("FILE", "The new ledger; an existing file is never replaced.")],
-    epsilon: Annotated[float, option("E", "Budget of all samples of this client together.")],
-    delta: Annotated[float, option("D", "The delta of the budget, for all samples together.")] = 0.0,
+    file: Annotated[Path, positional_argument("FILE", "The new ledger; an existing file is never replaced.")],
+    epsilon: Annotated[float, value_option("E", "Budget of all samples of this client together.")],
+    delta: Annotated[float, value_option("D", "The delta of the budget, for all samples together.")] = 0.0,
     allow_large_epsilon: AllowLarge = False,
     json: JsonOutput = False,
 ) -> None:
@@ -122,12 +122,12 @@ def create_ledger(
     refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
     made = Ledger.create(file, Budget(epsilon=epsilon, delta=delta))
     record = {"file": str(file), "budget": {"epsilon": made.budget.epsilon, "delta": made.budget.delta}}
-    print_result(record, f"{safe_text(file)}: {made.budget}", json=json)
+    print_json_or_text(record, f"{safe_text(file)}: {made.budget}", json=json)
 
 
 @ledger.command("show", short_help="Show what was charged and what is left.")
 def show_ledger(
-    file: Annotated[Path, argument("FILE", "A client's ledger, or the folder of a population's.")],
+    file: Annotated[Path, positional_argument("FILE", "A client's ledger, or the folder of a population's.")],
     json: JsonOutput = False,
 ) -> None:
     """Show the charges of a client's ledger, in order, and its remaining budget; or a summary of a population's ledger."""
@@ -150,12 +150,12 @@ def show_ledger(
     summary = f"Budget {found.budget}. Spent {format_number(spent.epsilon)}, left {format_number(left)}."
     if spent.epsilon < float(spent.basic):
         summary += f"\n(The epsilons add up to {format_number(float(spent.basic))}.)"
-    print_result(record, *([made] if entries else []), summary, json=json)
+    print_json_or_text(record, *([made] if entries else []), summary, json=json)
 
 
 def make_secret_file(
-    file: Annotated[Path, argument(None, "The file to make. An existing file is never replaced.")],
-    json: Annotated[bool, switch("--json", "Print JSON; the secret itself is never printed.")] = False,
+    file: Annotated[Path, positional_argument(None, "The file to make. An existing file is never replaced.")],
+    json: Annotated[bool, flag_option("--json", "Print JSON; the secret itself is never printed.")] = False,
 ) -> None:
     """Make a secret for `discreet sample --secret`: 32 random bytes in a new file that only you may read.
 
@@ -173,7 +173,7 @@ def make_secret_file(
 
 SentOther = Annotated[
     str | None,
-    option(
+    value_option(
         "LABEL",
         "The outcome that values outside the domain become, if the agreement names none. [default: the agreement's rule: they are left "
         "out, or moved to the nearest end of an interval]",
@@ -181,11 +181,11 @@ SentOther = Annotated[
 ]
 SentValues = Annotated[
     list[str],
-    option("COLUMN", "Column of values. For a survey, each of its columns: --value region --value age."),
+    value_option("COLUMN", "Column of values. For a survey, each of its columns: --value region --value age."),
 ]
 SentNulls = Annotated[
     str,
-    option(
+    value_option(
         "error|drop|other",
         "Null values: an error before anything is sent, or with drop and other alike values outside the domain.",
     ),
@@ -194,42 +194,48 @@ SentNulls = Annotated[
 
 def send_samples_of_table(
     source: TableSource,
-    to: Annotated[str, option("URL", "The collector: https://..., or http:// on this machine.")],
+    to: Annotated[str, value_option("URL", "The collector: https://..., or http:// on this machine.")],
     client: ClientColumn,
     value: SentValues,
     secret: Annotated[
         Path,
-        option("FILE", "Made by `discreet secret`: fixes samples and names, so that a repeated run sends the same."),
+        value_option(
+            "FILE", "Made by `discreet secret`: fixes samples and names, so that a repeated run sends the same."
+        ),
     ],
-    round_number: Annotated[int | None, option("R", "The round. [default: the open one]", "--round")] = None,
+    round_number: Annotated[int | None, value_option("R", "The round. [default: the open one]", "--round")] = None,
     agreement: Annotated[
-        str | None, option("FILE|ID", "The only agreement to accept. [default: the offered one]")
+        str | None, value_option("FILE|ID", "The only agreement to accept. [default: the offered one]")
     ] = None,
-    epsilon: Annotated[float, option("E", "The largest epsilon of a sample to accept.")] = LARGE_EPSILON,
+    epsilon: Annotated[float, value_option("E", "The largest epsilon of a sample to accept.")] = LARGE_EPSILON,
     domain: AgreedDomainFile = None,
     other: SentOther = None,
     nulls: SentNulls = "error",
     count: CountColumn = None,
     weight: WeightColumn = None,
-    ledger: Annotated[Path | None, option("FOLDER", "Counts what each client spends. [default: SECRET.ledger]")] = None,
+    ledger: Annotated[
+        Path | None, value_option("FOLDER", "Counts what each client spends. [default: SECRET.ledger]")
+    ] = None,
     budget: ClientBudget = None,
     over_budget: OverBudget = "refuse",
     gateway_token_file: Annotated[
-        Path | None, option("FILE", "File with the gateway's token, for a collection with enrolment (mode 600).")
+        Path | None, value_option("FILE", "File with the gateway's token, for a collection with enrolment (mode 600).")
     ] = None,
     key: Annotated[
         str | None,
-        option(
+        value_option(
             "KEY",
             "The collector's public key; an agreement without its signature is an error. [default: the first one seen]",
         ),
     ] = None,
-    ca_file: Annotated[Path | None, option("FILE", "Certificate authorities to trust, besides the system's.")] = None,
+    ca_file: Annotated[
+        Path | None, value_option("FILE", "Certificate authorities to trust, besides the system's.")
+    ] = None,
     plain_http: Annotated[
-        bool, switch("--plain-http", "Allow unencrypted http to another machine, on a network of your own.")
+        bool, flag_option("--plain-http", "Allow unencrypted http to another machine, on a network of your own.")
     ] = False,
-    timeout: Annotated[float, option("S", "Seconds to wait for an answer.")] = 60.0,
-    patience: Annotated[float, option("S", "Seconds to keep trying, for each batch.")] = 600.0,
+    timeout: Annotated[float, value_option("S", "Seconds to wait for an answer.")] = 60.0,
+    patience: Annotated[float, value_option("S", "Seconds to keep trying, for each batch.")] = 600.0,
     json: JsonSummary = False,
     quiet: Quiet = False,
 ) -> None:
@@ -252,7 +258,7 @@ def send_samples_of_table(
     books = None if ledger is None else open_or_create_ledger(ledger, budget, held, quiet=quiet or json)
     with (
         open_source(source) if source == STANDARD else nullcontext(source) as records,
-        show_progress_on_terminal("showing_sending_progress", quiet=quiet) as progress,
+        showing_progress_on_terminal("showing_sending_progress", quiet=quiet) as progress,
     ):
         sent = send_table(
             to,

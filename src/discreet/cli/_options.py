@@ -40,45 +40,46 @@ if TYPE_CHECKING:
     from discreet.tables import Source
 
 
-def option(metavar: str, help: str, *names: str) -> Any:
+def value_option(metavar: str, help: str, *names: str) -> Any:
     """An option that takes a value. It is called like its parameter, unless names are given."""
     return typer.Option(*names, metavar=metavar, help=help)
 
 
-def switch(name: str, help: str, *names: str) -> Any:
+def flag_option(name: str, help: str, *names: str) -> Any:
     """An option without a value."""
     return typer.Option(name, *names, help=help)
 
 
-def argument(metavar: str | None, help: str) -> Any:
+def positional_argument(metavar: str | None, help: str) -> Any:
     """An argument, which has its place instead of a name."""
     return typer.Argument(metavar=metavar, help=help)
 
 
 AllowLarge = Annotated[
-    bool, switch("--allow-large-epsilon", f"Take an epsilon above {LARGE_EPSILON:g}, which protects almost nothing.")
+    bool,
+    flag_option("--allow-large-epsilon", f"Take an epsilon above {LARGE_EPSILON:g}, which protects almost nothing."),
 ]
 
 
 def labels_file_option(more: str = "") -> Any:
     """The option for the file of labels; `more` says when it is needed."""
-    return option("FILE", f"The public labels, one on each line{more}.")
+    return value_option("FILE", f"The public labels, one on each line{more}.")
 
 
 def client_column_option(where: str = "") -> Any:
     """The option for the column of clients; `where` names the table if a command reads several."""
-    return option("COLUMN", f"Column of clients{where}: texts or integers.")
+    return value_option("COLUMN", f"Column of clients{where}: texts or integers.")
 
 
 def value_column_option(where: str = "") -> Any:
     """The option for the column of values."""
-    return option("COLUMN", f"Column of values{where}: labels, integers or numbers, or lists of them.")
+    return value_option("COLUMN", f"Column of values{where}: labels, integers or numbers, or lists of them.")
 
 
 ClientColumn = Annotated[str, client_column_option()]
 ClientColumns = Annotated[
     list[str],
-    option(
+    value_option(
         "COLUMN",
         "Column of clients: texts or integers. Given several times, these columns together name a client.",
     ),
@@ -86,32 +87,38 @@ ClientColumns = Annotated[
 OptionalValueColumn = Annotated[str | None, value_column_option()]
 DomainFile = Annotated[Path | None, labels_file_option()]
 AgreedDomainFile = Annotated[Path | None, labels_file_option(", where the agreement holds only a digest of them")]
-DomainSize = Annotated[int | None, option("K", "Instead: the numbers 0 to K - 1.", "--domain-size", "--outcomes")]
-Bounds = Annotated[tuple[float, float] | None, option("LO HI", "Instead: numbers in [LO, HI], cut into --cells.")]
-CellCount = Annotated[int | None, option("N", "Number of equal cells between --bounds.")]
+DomainSize = Annotated[int | None, value_option("K", "Instead: the numbers 0 to K - 1.", "--domain-size", "--outcomes")]
+Bounds = Annotated[tuple[float, float] | None, value_option("LO HI", "Instead: numbers in [LO, HI], cut into --cells.")]
+CellCount = Annotated[int | None, value_option("N", "Number of equal cells between --bounds.")]
 Other = Annotated[
     str | None,
-    option(
+    value_option(
         "LABEL",
         "The outcome that values outside the domain become (with --bounds: nearest). Default: an error.",
     ),
 ]
 Nulls = Annotated[
     str,
-    option(
+    value_option(
         "error|drop|other",
         "Null values: an error, left out (a client without other values then has no sample, which reveals it), "
         "or taken as --other.",
     ),
 ]
-NullClients = Annotated[str, option("error|drop", "Rows without a client: an error, or left out and counted.")]
-CountColumn = Annotated[str | None, option("COLUMN", "Column with the count of each row: whole numbers.")]
-WeightColumn = Annotated[str | None, option("COLUMN", "Column with the weight of each row: numbers of at least 0.")]
-ClientBudget = Annotated[float | None, option("E", "Budget of each client in the ledger, which is created if missing.")]
-OverBudget = Annotated[str, option("refuse|drop", "Clients whose budget is spent: refuse the run, or leave them out.")]
+NullClients = Annotated[str, value_option("error|drop", "Rows without a client: an error, or left out and counted.")]
+CountColumn = Annotated[str | None, value_option("COLUMN", "Column with the count of each row: whole numbers.")]
+WeightColumn = Annotated[
+    str | None, value_option("COLUMN", "Column with the weight of each row: numbers of at least 0.")
+]
+ClientBudget = Annotated[
+    float | None, value_option("E", "Budget of each client in the ledger, which is created if missing.")
+]
+OverBudget = Annotated[
+    str, value_option("refuse|drop", "Clients whose budget is spent: refuse the run, or leave them out.")
+]
 ServedGoal = Annotated[
     str | None,
-    option(
+    value_option(
         "population|clients",
         "The goal: estimate the population (mechanism linear), or serve each client (optimal). Asked on a "
         "terminal; elsewhere population.",
@@ -120,7 +127,7 @@ ServedGoal = Annotated[
 ]
 AgreedGoal = Annotated[
     str | None,
-    option(
+    value_option(
         "population|clients",
         "Estimate a population (mechanism reports where they need fewer clients, else linear), or serve each client (optimal)? Asked "
         "on a terminal; elsewhere linear.",
@@ -129,7 +136,7 @@ AgreedGoal = Annotated[
 ]
 MechanismName = Annotated[
     str | None,
-    option(
+    value_option(
         "linear|optimal|reports|mollifier",
         "Instead of --for, the mechanism itself. reports: for the population alone. mollifier: an older one, for comparison.",
     ),
@@ -137,21 +144,23 @@ MechanismName = Annotated[
 
 TableSource = Annotated[
     str,
-    argument(
+    positional_argument(
         "IN",
         "Parquet, Arrow, CSV, TSV or JSON lines (texts also as .gz): a file, a folder, a glob, or - for standard input.",
     ),
 ]
-EachEpsilon = Annotated[float | None, option("E", "Privacy budget of each sample or report.")]
-Rounds = Annotated[int, option("N", "Samples of each client.")]
-Purpose = Annotated[str, option("TEXT", "What the samples are for.")]
-Lower = Annotated[float | None, option("C1", "Distributions are at least this multiple of uniform. [default: 0]")]
-Upper = Annotated[float | None, option("C2", "Distributions are at most this multiple of uniform. [default: no bound]")]
-Confidence = Annotated[float, option("C", "Confidence of every interval.")]
-PictureFile = Annotated[Path | None, option("FILE", "Draw a picture: .png, .svg or .pdf.")]
-JsonOutput = Annotated[bool, switch("--json", "Print JSON.")]
-JsonSummary = Annotated[bool, switch("--json", "Print the summary as JSON, on standard output.")]
-Quiet = Annotated[bool, switch("--quiet", "No progress and no summary.", "-q")]
+EachEpsilon = Annotated[float | None, value_option("E", "Privacy budget of each sample or report.")]
+Rounds = Annotated[int, value_option("N", "Samples of each client.")]
+Purpose = Annotated[str, value_option("TEXT", "What the samples are for.")]
+Lower = Annotated[float | None, value_option("C1", "Distributions are at least this multiple of uniform. [default: 0]")]
+Upper = Annotated[
+    float | None, value_option("C2", "Distributions are at most this multiple of uniform. [default: no bound]")
+]
+Confidence = Annotated[float, value_option("C", "Confidence of every interval.")]
+PictureFile = Annotated[Path | None, value_option("FILE", "Draw a picture: .png, .svg or .pdf.")]
+JsonOutput = Annotated[bool, flag_option("--json", "Print JSON.")]
+JsonSummary = Annotated[bool, flag_option("--json", "Print the summary as JSON, on standard output.")]
+Quiet = Annotated[bool, flag_option("--quiet", "No progress and no summary.", "-q")]
 
 
 def refuse_given_options(options: Mapping[str, Any], why: str) -> None:
@@ -161,7 +170,7 @@ def refuse_given_options(options: Mapping[str, Any], why: str) -> None:
             raise DiscreetError(f"{name} {why}")
 
 
-def refuse_options_beside(what: str, options: Mapping[str, Any]) -> None:
+def refuse_estimate_options_beside(what: str, options: Mapping[str, Any]) -> None:
     """Raise an error for options of an estimate that do not go with `what`."""
     instead = f", or estimate without {what}" if what.startswith("--") else ""
     refuse_given_options(options, f"does not go with {what}; leave it out{instead}")
@@ -224,10 +233,10 @@ class EstimateOptions:
 
     def print_estimate(self, record: dict[str, Any], blocks: list[Any]) -> None:
         """Print the record as JSON or the blocks, as it was asked."""
-        from discreet.cli._printing import print_result, safe_text  # loads rich, which a release does not need
+        from discreet.cli._printing import print_json_or_text, safe_text  # loads rich, which a release does not need
 
         written = [] if self.plot is None else [f"Written: {safe_text(self.plot)}"]
-        print_result(record, *blocks, *written, json=self.json)
+        print_json_or_text(record, *blocks, *written, json=self.json)
 
 
 LINEAR_BY_DEFAULT = "linear was taken, to estimate the population; for samples as close as can be to their own clients say --for clients"
@@ -309,8 +318,8 @@ def refuse_large_total_epsilon(doubt: str | None, *, allowed: bool) -> None:
         )
 
 
-Delta = Annotated[float | None, option("D", "Promise (epsilon, delta)-LDP in place of epsilon alone.")]
-Nu = Annotated[float | None, option("NU", "Promise Gaussian privacy in place of epsilon.")]
+Delta = Annotated[float | None, value_option("D", "Promise (epsilon, delta)-LDP in place of epsilon alone.")]
+Nu = Annotated[float | None, value_option("NU", "Promise Gaussian privacy in place of epsilon.")]
 
 
 def privacy_from_options(epsilon: float | None, delta: float | None, nu: float | None, *, missing: str) -> Privacy:
@@ -357,7 +366,7 @@ def budget_spending_text(agreement: Agreement) -> str:
 
 SurveyFile = Annotated[
     Path | None,
-    option(
+    value_option(
         "FILE",
         "Instead of a domain: a survey file, with several columns and questions. Each client sends one report.",
         "--survey",
@@ -386,7 +395,7 @@ def round_schedule_lines(agreement: Agreement, number: int | None = None) -> Ite
     yield f"{what}; at most {most:,} in a calendar year: {agreement.in_a_year} for a year"
 
 
-def show_progress_on_terminal(bars: str, *, quiet: bool) -> Any:
+def showing_progress_on_terminal(bars: str, *, quiet: bool) -> Any:
     """Show progress on a terminal, by "showing_release_progress" or "showing_sending_progress" of `_printing`; nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()

@@ -41,13 +41,13 @@ class Terminal(Console):
 
 
 def safe_text(text: Any, *, most: int | None = None, keep: str = "") -> str:
-    """A text from others, safe for `print_blocks`. After `most` characters it is cut, with a note. `keep`: as in `visible`."""
+    """A text from others, safe for `print_text_blocks`. After `most` characters it is cut, with a note. `keep`: as in `visible`."""
     whole = str(text)
     cut = whole if most is None or len(whole) <= most else f"{whole[:most]}... ({len(whole):,} characters)"
     return escape(visible(cut, keep=keep))
 
 
-def print_blocks(*blocks: Any) -> None:
+def print_text_blocks(*blocks: Any) -> None:
     """Print texts and tables, a blank line between blocks."""
     console = Terminal()
     for place, block in enumerate(blocks):
@@ -56,15 +56,15 @@ def print_blocks(*blocks: Any) -> None:
         console.print(block)
 
 
-def print_result(record: dict[str, Any], *blocks: Any, json: bool) -> None:
+def print_json_or_text(record: dict[str, Any], *blocks: Any, json: bool) -> None:
     """Print a result: its record as JSON, or its blocks."""
     if json:
         print_json(record)
     else:
-        print_blocks(*blocks)
+        print_text_blocks(*blocks)
 
 
-def note_lines(notes: Iterable[str]) -> list[str]:
+def notes_as_text_lines(notes: Iterable[str]) -> list[str]:
     """Notes to read before trusting the numbers, as blocks."""
     return [f"[bold red]Note[/bold red]: {safe_text(note)}." for note in notes]
 
@@ -105,7 +105,7 @@ def format_number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if value == 0.0 or 0.01 <= abs(value) < 10_000 else f"{value:.{digits}g}"
 
 
-def fields_as_json(found: Any) -> dict[str, Any]:
+def dataclass_fields_as_json(found: Any) -> dict[str, Any]:
     """The fields of a dataclass as JSON holds them; null stands for infinite."""
     return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(found).items()}
 

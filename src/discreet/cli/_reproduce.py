@@ -22,7 +22,7 @@ from rich.table import Table
 
 from discreet import plots
 from discreet._base.files import refuse_same_file
-from discreet.cli._audit import load_callable
+from discreet.cli._audit import import_callable_named
 from discreet.cli._options import (
     Bounds,
     CellCount,
@@ -32,13 +32,13 @@ from discreet.cli._options import (
     Upper,
     client_column_option,
     family_from_options,
-    option,
+    flag_option,
     refuse_given_options,
     required_domain_from_options,
-    switch,
     value_column_option,
+    value_option,
 )
-from discreet.cli._printing import Terminal, empty_table, format_number, print_blocks, print_json, safe_text
+from discreet.cli._printing import Terminal, empty_table, format_number, print_json, print_text_blocks, safe_text
 from discreet.divergences import FDivergence, divergence as divergence_named, is_divergence_name
 from discreet.domain import Coding, Domain
 from discreet.errors import POSITIVE, DiscreetError, check_count
@@ -89,30 +89,32 @@ def reproduce_paper_figures(
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path, option("DIR", "Folder for records, pictures and the page.")] = Path("out/paper"),
+    out: Annotated[Path, value_option("DIR", "Folder for records, pictures and the page.")] = Path("out/paper"),
     quick: Annotated[
-        bool, switch("--quick", "Fewer clients and repetitions, less training: a preview in two minutes.")
+        bool, flag_option("--quick", "Fewer clients and repetitions, less training: a preview in two minutes.")
     ] = False,
-    device: Annotated[str, option("cpu|cuda", "Where the boosted baseline is trained.")] = "cpu",
+    device: Annotated[str, value_option("cpu|cuda", "Where the boosted baseline is trained.")] = "cpu",
     corrected: Annotated[
         bool, typer.Option(help="Also train the baseline with its budget corrected (doubles the time).")
     ] = True,
-    restart: Annotated[bool, switch("--restart", "Delete the results of an earlier run and start anew.")] = False,
-    json: Annotated[bool, switch("--json", "Print JSON: the experiments, and the files with their numbers.")] = False,
+    restart: Annotated[bool, flag_option("--restart", "Delete the results of an earlier run and start anew.")] = False,
+    json: Annotated[
+        bool, flag_option("--json", "Print JSON: the experiments, and the files with their numbers.")
+    ] = False,
     mechanism: Annotated[
         list[str] | None,
-        option(
+        value_option(
             "NAME",
             "compare: optimal, linear, mollifier, one that an installed package offers, or MODULE:CLASS of your own; may be repeated. "
             "[default: optimal, linear, mollifier]",
         ),
     ] = None,
     epsilon: Annotated[
-        list[float] | None, option("E", "compare: a budget; may be repeated. [default: 0.5, 1, 2, 4]")
+        list[float] | None, value_option("E", "compare: a budget; may be repeated. [default: 0.5, 1, 2, 4]")
     ] = None,
     divergence: Annotated[
         list[str] | None,
-        option(
+        value_option(
             "NAME",
             "compare: kl, tv, hellinger, renyi:2, ..., or MODULE:NAME of your own; may be repeated. [default: kl, tv, hellinger]",
         ),
@@ -123,23 +125,25 @@ def reproduce_paper_figures(
     cells: CellCount = None,
     lower: Lower = None,
     upper: Upper = None,
-    clients: Annotated[int | None, option("N", "compare: the number of random clients. [default: 1000]")] = None,
+    clients: Annotated[int | None, value_option("N", "compare: the number of random clients. [default: 1000]")] = None,
     spread: Annotated[
-        float | None, option("A", "compare: the parameter of their Dirichlet distribution. [default: 0.3]")
+        float | None, value_option("A", "compare: the parameter of their Dirichlet distribution. [default: 0.3]")
     ] = None,
-    seed: Annotated[int | None, option("N", "compare: the seed of the random clients. [default: 0]")] = None,
-    data: Annotated[str | None, option("FILE", "compare: instead, public records, with --client and --value.")] = None,
+    seed: Annotated[int | None, value_option("N", "compare: the seed of the random clients. [default: 0]")] = None,
+    data: Annotated[
+        str | None, value_option("FILE", "compare: instead, public records, with --client and --value.")
+    ] = None,
     client: Annotated[str | None, client_column_option(" of --data")] = None,
     value: Annotated[str | None, value_column_option(" of --data")] = None,
     show: Annotated[
-        str, option("VALUE", "compare: mean, median, largest or worst_case, in tables and pictures.")
+        str, value_option("VALUE", "compare: mean, median, largest or worst_case, in tables and pictures.")
     ] = "mean",
-    csv: Annotated[Path | None, option("FILE", "compare: write all records as CSV.")] = None,
-    latex: Annotated[Path | None, option("FILE", "compare: write a table for LaTeX.")] = None,
+    csv: Annotated[Path | None, value_option("FILE", "compare: write all records as CSV.")] = None,
+    latex: Annotated[Path | None, value_option("FILE", "compare: write a table for LaTeX.")] = None,
     pgf: Annotated[
-        Path | None, option("FILE", "compare: write a picture for pgfplots, one for each divergence.")
+        Path | None, value_option("FILE", "compare: write a picture for pgfplots, one for each divergence.")
     ] = None,
-    plot: Annotated[Path | None, option("FILE", "compare: draw a picture: .png, .svg, .pdf.")] = None,
+    plot: Annotated[Path | None, value_option("FILE", "compare: draw a picture: .png, .svg, .pdf.")] = None,
 ) -> None:
     """Reproduce every figure of the paper, with its numbers beside the published ones.
 
@@ -188,7 +192,7 @@ def reproduce_paper_figures(
     if json:
         print_json({
             "quick": quick, "seconds": time.perf_counter() - start, "pages": [str(page) for page in pages.values()],
-            "experiments": [_run_json_record(runs[one.name], records_path(one, out / "records")) for one in planned],
+            "experiments": [_experiment_run_json_record(runs[one.name], records_path(one, out / "records")) for one in planned],
         })  # fmt: skip
         return
     for report in pages:
@@ -212,20 +216,20 @@ def _print_findings_of_report(
 ) -> None:
     """Print the findings of a report and where its page is. Those on designs are told with the population."""
     if quick and report in _LEFT_OUT_BY_QUICK_RUNS:
-        print_blocks(f"[bold red]QUICK RUN[/bold red]: {_LEFT_OUT_BY_QUICK_RUNS[report]}")
+        print_text_blocks(f"[bold red]QUICK RUN[/bold red]: {_LEFT_OUT_BY_QUICK_RUNS[report]}")
     runs, rows = reports[report], {name: run.rows for those in reports.values() for name, run in those.items()}
     match report:
         case "paper":
             if "fig4" in runs:
-                print_blocks(*_titled_mixtures_table(rows["fig4"]))
+                print_text_blocks(*_titled_mixtures_table(rows["fig4"]))
             if "fig1" in runs:
-                print_blocks(*_titled_ring_table(rows["fig1"]))
-            print_blocks(_run_time_text(f"{len(runs)} of {len(FIGURES)} figures", start, pages[report]))
+                print_text_blocks(*_titled_ring_table(rows["fig1"]))
+            print_text_blocks(_run_time_text(f"{len(runs)} of {len(FIGURES)} figures", start, pages[report]))
         case "follow-up":
             missing = [one.name for one in missing_client_sets() if one.name in ORDERED]
-            print_blocks(*_finding_lines(follow_up_findings(runs), missing=missing))
+            print_text_blocks(*_finding_lines(follow_up_findings(runs), missing=missing))
             cases = sum(len(each.rows) for each in runs.values())
-            print_blocks(_run_time_text(f"{cases} cases of the follow-up", start, pages[report]))
+            print_text_blocks(_run_time_text(f"{cases} cases of the follow-up", start, pages[report]))
         case "population":
             found = [
                 *population_findings(rows["population"]),
@@ -234,8 +238,8 @@ def _print_findings_of_report(
                 *learned_findings(rows["learned"]),
                 *reweighted_findings(rows["reweighted"]),
             ]
-            print_blocks(*_finding_lines(found, missing=[one.name for one in missing_client_sets()]))
-            print_blocks(
+            print_text_blocks(*_finding_lines(found, missing=[one.name for one in missing_client_sets()]))
+            print_text_blocks(
                 _run_time_text(f"{len(rows['population'])} cases", start, pages[report]),
                 f"Designs: [bold]{safe_text(pages['designs'])}[/bold]; "
                 f"learned privately: [bold]{safe_text(pages['learned'])}[/bold]",
@@ -251,7 +255,7 @@ def _finding_lines(found: Sequence[tuple[str, str]], *, missing: Sequence[str] =
     return said
 
 
-def _run_json_record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
+def _experiment_run_json_record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
     """The experiment, and the file with its numbers."""
     header = found.header
     return {
@@ -339,7 +343,7 @@ def run_comparison(options: ComparisonOptions, *, json: bool) -> None:
     if json:
         print_json({"records": _comparison_json_records(found), "files": [str(path) for path in written]})
         return
-    print_blocks(
+    print_text_blocks(
         _comparison_heading(found, options),
         _comparison_table(found, options.show),
         *([] if not written else [f"Written: {', '.join(safe_text(path) for path in written)}"]),
@@ -348,7 +352,7 @@ def run_comparison(options: ComparisonOptions, *, json: bool) -> None:
 
 def _mechanism_named_by_option(name: str) -> Any:
     """A name, or the class of a module."""
-    return load_callable(name) if ":" in name else name
+    return import_callable_named(name) if ":" in name else name
 
 
 def _divergence_named_by_option(name: str) -> str | FDivergence:
@@ -360,7 +364,7 @@ def _divergence_named_by_option(name: str) -> str | FDivergence:
             return divergence_named(name)
         except DiscreetError as error:
             raise DiscreetError(f"{error}, or MODULE:NAME of your own") from error
-    found: Any = load_callable(name)
+    found: Any = import_callable_named(name)
     return found if isinstance(found, FDivergence) else FDivergence(found, name=name.rpartition(":")[2])
 
 
@@ -378,7 +382,7 @@ def _read_or_draw_clients(options: ComparisonOptions, domain: Domain) -> Any:
     if options.client is None or options.value is None:
         raise DiscreetError("--data needs --client COLUMN and --value COLUMN")
     source = file_source(options.data)
-    reading = Reading.of(
+    reading = Reading.for_table_columns(
         Columns(client=options.client, value=options.value, count=None, weight=None),
         Coding(domain),
         source.schema,

@@ -39,18 +39,18 @@ from discreet.cli._options import (
     SurveyFile,
     TableSource,
     WeightColumn,
-    argument,
     choose_mechanism,
     disable_core_dumps,
     domain_from_options,
-    option,
+    flag_option,
+    positional_argument,
     refuse_given_options,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
     required_domain_from_options,
     round_schedule_lines,
-    show_progress_on_terminal,
-    switch,
+    showing_progress_on_terminal,
+    value_option,
 )
 from discreet.errors import DiscreetError, visible
 from discreet.release import read_secret
@@ -58,7 +58,7 @@ from discreet.tables import STANDARD, Request, Summary, open_source, sample_file
 
 with placeholders_until_used(globals()):
     from discreet.survey import Survey
-    from discreet.tables import find_misfits
+    from discreet.tables import find_values_outside_domain
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -69,7 +69,7 @@ def release_samples_of_table(
     value: OptionalValueColumn = None,
     output: Annotated[
         str | None,
-        option("OUT", "Ends in .parquet, .csv or .arrow; - for standard output.", "--output", "-o"),
+        value_option("OUT", "Ends in .parquet, .csv or .arrow; - for standard output.", "--output", "-o"),
     ] = None,
     epsilon: EachEpsilon = None,
     allow_large_epsilon: AllowLarge = False,
@@ -85,7 +85,7 @@ def release_samples_of_table(
     weight: WeightColumn = None,
     clients: Annotated[
         Path | None,
-        option(
+        value_option(
             "FILE",
             "All clients, one on each line (or a table with the client column). Clients without records then "
             "draw from the reference; without the list their absence shows.",
@@ -93,10 +93,10 @@ def release_samples_of_table(
     ] = None,
     goal: ServedGoal = None,
     mechanism: MechanismName = None,
-    drop_client: Annotated[bool, switch("--drop-client", "Write only the samples, in random order.")] = False,
+    drop_client: Annotated[bool, flag_option("--drop-client", "Write only the samples, in random order.")] = False,
     secret: Annotated[
         Path | None,
-        option(
+        value_option(
             "FILE",
             "Made by `discreet secret`. The same data then give the same samples again, and a round released "
             "on other data is an error. Without it each run is a new release and spends epsilon again.",
@@ -104,11 +104,11 @@ def release_samples_of_table(
     ] = None,
     state: Annotated[
         Path | None,
-        option("FILE", "File that notes the rounds released under --secret. Default: SECRET.rounds."),
+        value_option("FILE", "File that notes the rounds released under --secret. Default: SECRET.rounds."),
     ] = None,
     ledger: Annotated[
         Path | None,
-        option(
+        value_option(
             "FOLDER",
             "Counts what each client spends, over all rounds and agreements under --secret. A repeated round "
             "then gives the stored samples, even if the data changed.",
@@ -118,49 +118,55 @@ def release_samples_of_table(
     over_budget: OverBudget = "refuse",
     round_number: Annotated[
         str,
-        option(
+        value_option(
             "N|DATE",
             "Which of the agreed rounds this is: its number, or a date such as 2026-11-17 if the agreement has a schedule.",
             "--round",
         ),
     ] = "1",
-    rounds: Annotated[int | None, option("N", "Number of agreed rounds (default 1); each spends epsilon.")] = None,
-    purpose: Annotated[str | None, option("TEXT", "What the samples are for; part of the agreement.")] = None,
+    rounds: Annotated[
+        int | None, value_option("N", "Number of agreed rounds (default 1); each spends epsilon.")
+    ] = None,
+    purpose: Annotated[str | None, value_option("TEXT", "What the samples are for; part of the agreement.")] = None,
     agreement: Annotated[
         Path | None,
-        option(
+        value_option(
             "FILE",
             "Made by `discreet agree`: epsilon, domain, mechanism, rounds and purpose come from it. An option "
             "that contradicts it is an error.",
         ),
     ] = None,
     write_agreement: Annotated[
-        Path | None, option("FILE", "Write the agreement that the samples were released under.")
+        Path | None, value_option("FILE", "Write the agreement that the samples were released under.")
     ] = None,
     memory: Annotated[
         str | None,
-        option("SIZE", "Memory for records before they go to disk, such as 2G. Default: a quarter."),
+        value_option("SIZE", "Memory for records before they go to disk, such as 2G. Default: a quarter."),
     ] = None,
     scratch: Annotated[
         Path | None,
-        option("FOLDER", "Folder for records larger than memory. Its files have no names and end with the command."),
+        value_option(
+            "FOLDER", "Folder for records larger than memory. Its files have no names and end with the command."
+        ),
     ] = None,
-    force: Annotated[bool, switch("--force", "Replace OUT if it exists (never an input, a link or a device).")] = False,
+    force: Annotated[
+        bool, flag_option("--force", "Replace OUT if it exists (never an input, a link or a device).")
+    ] = False,
     output_format: Annotated[
         str | None,
-        option("parquet|csv|arrow", "Format of the output, if its name does not tell.", "--format"),
+        value_option("parquet|csv|arrow", "Format of the output, if its name does not tell.", "--format"),
     ] = None,
     show_values: Annotated[
         bool,
-        switch(
+        flag_option(
             "--show-values",
             "Errors show some of the values outside the domain. These are private: keep them out of shared logs.",
         ),
     ] = False,
-    engine: Annotated[str, option("local|spark", "Where to run.")] = "local",
+    engine: Annotated[str, value_option("local|spark", "Where to run.")] = "local",
     dry_run: Annotated[
         bool,
-        switch(
+        flag_option(
             "--dry-run",
             "Release nothing: list every value outside the domain with its number of rows. THE LIST IS PRIVATE.",
         ),
@@ -234,7 +240,7 @@ def release_samples_of_table(
                 from discreet.cli._gateway import open_or_create_ledger  # loaded for a ledger alone
 
                 books = open_or_create_ledger(ledger, budget, held, quiet=quiet)
-            with show_progress_on_terminal("showing_release_progress", quiet=quiet) as progress:
+            with showing_progress_on_terminal("showing_release_progress", quiet=quiet) as progress:
                 summary = sample_file(
                     source,
                     output,
@@ -351,7 +357,7 @@ def _release_summary_lines(summary: Summary, request: Request, output: str, ledg
 def _print_values_outside_domain(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
     """Print every value outside the domain with its number of rows on standard output, and a note that the list is private."""
     with open_source(source, scratch) as records:
-        found = find_misfits(records, request)
+        found = find_values_outside_domain(records, request)
     typer.echo(
         "PRIVATE: what is listed are clients' own values. Keep it out of logs, and do not make a domain of it.",
         err=True,
@@ -382,40 +388,40 @@ def _print_values_outside_domain(source: str, request: Request, scratch: Path | 
 
 
 def generate_private_text(
-    model: Annotated[Path, argument("MODEL", "Folder of a causal model, as save_pretrained writes it.")],
-    public: Annotated[Path, option("FILE", "The public prompt.")],
-    private: Annotated[str, option("FILE", "The private prompt; - for standard input.")],
-    epsilon: Annotated[float, option("E", "Budget of one token.")],
-    tokens: Annotated[int, option("N", "Largest number of tokens.")],
-    delta: Annotated[float, option("D", "The delta of the guarantee for all tokens together.")] = 1e-6,
+    model: Annotated[Path, positional_argument("MODEL", "Folder of a causal model, as save_pretrained writes it.")],
+    public: Annotated[Path, value_option("FILE", "The public prompt.")],
+    private: Annotated[str, value_option("FILE", "The private prompt; - for standard input.")],
+    epsilon: Annotated[float, value_option("E", "Budget of one token.")],
+    tokens: Annotated[int, value_option("N", "Largest number of tokens.")],
+    delta: Annotated[float, value_option("D", "The delta of the guarantee for all tokens together.")] = 1e-6,
     total: Annotated[
-        float | None, option("E", "Budget of all tokens together at that delta. [default: no limit]")
+        float | None, value_option("E", "Budget of all tokens together at that delta. [default: no limit]")
     ] = None,
     upper: Annotated[
         float | None,
-        option("U", "Largest ratio of a token's private to its public probability. [default: e^(E/2) + 1]"),
+        value_option("U", "Largest ratio of a token's private to its public probability. [default: e^(E/2) + 1]"),
     ] = None,
     examples: Annotated[
         Path | None,
-        option("FILE", "Instead: public prompts like the private ones, one on each line, to choose the terms."),
+        value_option("FILE", "Instead: public prompts like the private ones, one on each line, to choose the terms."),
     ] = None,
-    ledger: Annotated[Path | None, option("FILE", "The client's ledger, charged before a token leaves.")] = None,
-    number: Annotated[int, option("I", "Number of the text under these terms.")] = 1,
-    temperature: Annotated[float, option("T", "Temperature of both distributions.")] = 1.0,
+    ledger: Annotated[Path | None, value_option("FILE", "The client's ledger, charged before a token leaves.")] = None,
+    number: Annotated[int, value_option("I", "Number of the text under these terms.")] = 1,
+    temperature: Annotated[float, value_option("T", "Temperature of both distributions.")] = 1.0,
     reference_temperature: Annotated[
-        float | None, option("T", "Further temperature of the public one. [default: 1]")
+        float | None, value_option("T", "Further temperature of the public one. [default: 1]")
     ] = None,
-    top_k: Annotated[int | None, option("K", "Only the K likeliest tokens of the public distribution.")] = None,
+    top_k: Annotated[int | None, value_option("K", "Only the K likeliest tokens of the public distribution.")] = None,
     top_p: Annotated[
-        float | None, option("P", "Only the likeliest tokens of the public distribution, with mass P.")
+        float | None, value_option("P", "Only the likeliest tokens of the public distribution, with mass P.")
     ] = None,
-    purpose: Annotated[str, option("TEXT", "What the text is for.")] = "",
-    device: Annotated[str | None, option("NAME", "Such as cuda or cpu. [default: cuda if there is one]")] = None,
+    purpose: Annotated[str, value_option("TEXT", "What the text is for.")] = "",
+    device: Annotated[str | None, value_option("NAME", "Such as cuda or cpu. [default: cuda if there is one]")] = None,
     allow_large_epsilon: AllowLarge = False,
     json: JsonOutput = False,
 ) -> None:
     """Generate a private text with a language model. Each token is drawn from a box around its distribution under the public prompt."""
-    from discreet.cli._printing import print_result, safe_text  # loads rich
+    from discreet.cli._printing import print_json_or_text, safe_text  # loads rich
     from discreet.ledger import Budget, Ledger
     from discreet.torch import transformers  # needs torch
 
@@ -445,7 +451,7 @@ def generate_private_text(
         "text": text.text, "tokens": list(text.tokens), "upper": upper, "reference_temperature": flatter,
         "statement": text.statement.document,
     }  # fmt: skip
-    print_result(record, safe_text(text.text, keep="\n"), safe_text(text.statement, keep="\n"), json=json)
+    print_json_or_text(record, safe_text(text.text, keep="\n"), safe_text(text.statement, keep="\n"), json=json)
 
 
 def _read_prompt_file(path: Path) -> str:

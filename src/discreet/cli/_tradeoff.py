@@ -18,8 +18,8 @@ from discreet import divergences, plots
 from discreet._base.files import atomic_write
 from discreet._base.showing import json_number, pluralise
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
-from discreet.cli._options import JsonOutput, Lower, Upper, family_from_options, option, switch
-from discreet.cli._printing import empty_table, format_number, print_result, safe_text, table_of_records
+from discreet.cli._options import JsonOutput, Lower, Upper, family_from_options, flag_option, value_option
+from discreet.cli._printing import empty_table, format_number, print_json_or_text, safe_text, table_of_records
 from discreet.design import minimax_risk
 from discreet.errors import DiscreetError, ImpossibleError, check_count
 from discreet.families import Band, Simplex
@@ -63,34 +63,36 @@ class BudgetRow:
 
 
 def print_tradeoff(
-    outcomes: Annotated[int, option("K", "Number of outcomes.")],
+    outcomes: Annotated[int, value_option("K", "Number of outcomes.")],
     epsilon: Annotated[
         list[str] | None,
-        option(
+        value_option(
             "E | LOW:HIGH:COUNT",
             "Privacy budget; may be repeated. A range is COUNT values from LOW to HIGH, evenly spaced in ratio.",
         ),
     ] = None,
-    delta: Annotated[float, option("D", "The optimal sampler promises (epsilon, delta)-LDP.")] = 0.0,
-    nu: Annotated[list[float] | None, option("NU", "Also Gaussian privacy with this nu; may be repeated.")] = None,
+    delta: Annotated[float, value_option("D", "The optimal sampler promises (epsilon, delta)-LDP.")] = 0.0,
+    nu: Annotated[
+        list[float] | None, value_option("NU", "Also Gaussian privacy with this nu; may be repeated.")
+    ] = None,
     divergence: Annotated[
         list[str] | None,
-        option("NAME", "kl, tv, hellinger, chi2, alpha:0.5, ...; may be repeated. [default: the first four]"),
+        value_option("NAME", "kl, tv, hellinger, chi2, alpha:0.5, ...; may be repeated. [default: the first four]"),
     ] = None,
     risk: Annotated[
-        float | None, option("R", "Also find the smallest epsilon whose worst case is at most this.")
+        float | None, value_option("R", "Also find the smallest epsilon whose worst case is at most this.")
     ] = None,
     lower: Lower = None,
     upper: Upper = None,
     bracket: Annotated[
         bool,
-        switch(
+        flag_option(
             "--bracket",
             "Where the formula is only an upper bound (--lower, --upper), find the smallest worst case from both sides.",
         ),
     ] = False,
-    json: Annotated[bool, switch("--json", "Print JSON; null stands for infinite.")] = False,
-    plot: Annotated[Path | None, option("FILE", "Draw the curves to a .png, .svg or .pdf file.")] = None,
+    json: Annotated[bool, flag_option("--json", "Print JSON; null stands for infinite.")] = False,
+    plot: Annotated[Path | None, value_option("FILE", "Draw the curves to a .png, .svg or .pdf file.")] = None,
 ) -> None:
     """Print the exact privacy-utility trade-off on k outcomes, beside the mollifier baseline.
 
@@ -120,9 +122,9 @@ def print_tradeoff(
         title, budgets = f"Worst-case divergence: {_family_text(family)}", sorted({row.budget for row in rows})
         distinct = list(dict.fromkeys(names))
         plots.save(plots.tradeoff(family, epsilon=budgets, divergences=distinct, bracket=bracket, title=title), plot)
-    print_result(
+    print_json_or_text(
         _tradeoff_json_record(family, rows, targets, gaussian, delta),
-        *_tradeoff_report_blocks(family, rows, targets, gaussian, delta),
+        *_tradeoff_text_blocks(family, rows, targets, gaussian, delta),
         *([f"Picture: {safe_text(plot)}"] if plot else []),
         json=json,
     )
@@ -177,7 +179,7 @@ def _family_text(family: Simplex | Band) -> str:
     return f"distributions on {outcomes} within {family.bounds.lower:g} to {family.bounds.upper:g} times uniform"
 
 
-def _tradeoff_report_blocks(
+def _tradeoff_text_blocks(
     family: Simplex | Band,
     rows: Sequence[RiskRow],
     targets: Sequence[BudgetRow],
@@ -205,7 +207,7 @@ def _tradeoff_report_blocks(
 
 def _risk_table(rows: Sequence[RiskRow], budget: str) -> Table:
     """Worst cases by divergence and budget; of an epsilon, beside the baseline's."""
-    own, compared = _needs_attained_column(rows), budget == "epsilon"
+    own, compared = _needs_column_of_attained_risk(rows), budget == "epsilon"
     columns = ["divergence", budget, "optimal", *(["attained"] if own else [])]
     made = empty_table(*columns, *(["mollifier", "ratio"] if compared else []))
     for place, row in enumerate(rows):
@@ -218,7 +220,7 @@ def _risk_table(rows: Sequence[RiskRow], budget: str) -> Table:
     return made
 
 
-def _needs_attained_column(rows: Sequence[RiskRow]) -> bool:
+def _needs_column_of_attained_risk(rows: Sequence[RiskRow]) -> bool:
     """Whether the optimal sampler's worst case differs from the smallest one and needs its own column."""
     return any(_attained_risk_text(row) != _risk_text(row.optimal) for row in rows)
 
@@ -256,10 +258,10 @@ def _column_meaning_lines(
             f"  with alpha = {family.bounds.alpha:.4g} none do here, so values marked <= are upper bounds",
             "  of the smallest worst case, and another sampler can be better (--bracket says how much)",
         ]
-    if _needs_attained_column(rows) or _needs_attained_column(gaussian):
+    if _needs_column_of_attained_risk(rows) or _needs_column_of_attained_risk(gaussian):
         notes.append("attained: the worst case of the optimal sampler itself")
     notes.append("mollifier: the baseline of Husain et al. around the uniform distribution")
-    if _needs_attained_column(rows):
+    if _needs_column_of_attained_risk(rows):
         notes.append("ratio: mollifier / attained")
     if any(np.isinf(float(row.optimal)) for row in rows):
         notes.append("infinite: f(0) is, and clients may have disjoint supports; no epsilon helps")
@@ -300,17 +302,19 @@ USUAL_SAMPLES = (1, 4, 16, 64)
 
 
 def print_total_privacy_loss(
-    epsilon: Annotated[float | None, option("E", "Budget of each sample.")] = None,
-    outcomes: Annotated[int | None, option("K", "Number of outcomes, every distribution on them.")] = None,
+    epsilon: Annotated[float | None, value_option("E", "Budget of each sample.")] = None,
+    outcomes: Annotated[int | None, value_option("K", "Number of outcomes, every distribution on them.")] = None,
     alpha: Annotated[
-        float | None, option("A", "Instead: the mass of an extreme client's support; 1/K for K outcomes.")
+        float | None, value_option("A", "Instead: the mass of an extreme client's support; 1/K for K outcomes.")
     ] = None,
     samples: Annotated[
-        list[int] | None, option("N", "Samples of one client; may be repeated. [default: 1 4 16 64]")
+        list[int] | None, value_option("N", "Samples of one client; may be repeated. [default: 1 4 16 64]")
     ] = None,
-    delta: Annotated[float, option("D", "The delta at which the total is stated.")] = 1e-6,
-    total: Annotated[float | None, option("E", "Instead of --epsilon: a budget to be split over the samples.")] = None,
-    clients: Annotated[int | None, option("N", "Also: one sample of each of N clients, shuffled.")] = None,
+    delta: Annotated[float, value_option("D", "The delta at which the total is stated.")] = 1e-6,
+    total: Annotated[
+        float | None, value_option("E", "Instead of --epsilon: a budget to be split over the samples.")
+    ] = None,
+    clients: Annotated[int | None, value_option("N", "Also: one sample of each of N clients, shuffled.")] = None,
     json: JsonOutput = False,
 ) -> None:
     """Print the exact total loss of several samples of one client, beside simpler sums; --total asks the reverse question."""
@@ -329,7 +333,7 @@ def print_total_privacy_loss(
         return
     assert epsilon is not None
     profile = BoxProfile(epsilon=epsilon, alpha=alpha, attained=outcomes is not None)
-    rows = [_composed_loss_row(profile, count, delta) for count in counts]
+    rows = [_total_loss_json_row(profile, count, delta) for count in counts]
     shuffled = None if clients is None else shuffled_epsilon(profile, clients=clients, delta=delta)
     record: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "delta": delta, "samples": rows}
     said = []
@@ -338,7 +342,7 @@ def print_total_privacy_loss(
         said.append(
             f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon at most {format_number(shuffled)}"
         )
-    print_result(
+    print_json_or_text(
         record,
         f"Samples at epsilon = {epsilon:g} each, alpha = {alpha:.4g}: together (epsilon, {delta:g})-LDP with epsilon",
         table_of_records(rows, {"samples": "samples", "basic": "basic", "renyi": "Renyi", "composed": "exact"}),
@@ -350,7 +354,7 @@ def print_total_privacy_loss(
     )
 
 
-def _composed_loss_row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
+def _total_loss_json_row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
     loss = compose([(profile, samples)])
     by_renyi = epsilon_from_renyi(profile, samples=samples, delta=delta) if delta else loss.largest
     found = {"samples": samples, "basic": loss.largest, "renyi": by_renyi, "composed": loss.epsilon(delta)}
@@ -366,7 +370,7 @@ def _print_budget_split(alpha: float, counts: list[int], total: float, delta: fl
         }
         for count in counts
     ]
-    print_result(
+    print_json_or_text(
         {"total": total, "alpha": alpha, "delta": delta, "samples": rows},
         f"Epsilon of each sample, so that all are ({total:g}, {delta:g})-LDP together, alpha = {alpha:.4g}:",
         table_of_records(rows, {"samples": "samples", "basic": "basic", "epsilon": "best known"}),
@@ -376,11 +380,11 @@ def _print_budget_split(alpha: float, counts: list[int], total: float, delta: fl
 
 def serve_explorer_page(
     output: Annotated[
-        Path | None, option("FILE", "Write the page to a new file instead of serving it.", "--output", "-o")
+        Path | None, value_option("FILE", "Write the page to a new file instead of serving it.", "--output", "-o")
     ] = None,
-    port: Annotated[int, option("N", "Serve at this port; 0 takes a free one.")] = 0,
-    browser: Annotated[bool, switch("--browser/--no-browser", "Open a browser.")] = True,
-    json: Annotated[bool, switch("--json", "Print JSON: the file or the address, and the size in bytes.")] = False,
+    port: Annotated[int, value_option("N", "Serve at this port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, flag_option("--browser/--no-browser", "Open a browser.")] = True,
+    json: Annotated[bool, flag_option("--json", "Print JSON: the file or the address, and the size in bytes.")] = False,
 ) -> None:
     """Serve a page on which you change a client's distribution and the budget, and see the privacy, its cost and the estimate of the
     population.
@@ -394,11 +398,11 @@ def serve_explorer_page(
         with atomic_write(output, what="page", folders=True) as file:
             file.write(content.encode())
         record = {"file": str(output), "bytes": size}
-        print_result(record, f"wrote {safe_text(output)}; open it in a browser", json=json)
+        print_json_or_text(record, f"wrote {safe_text(output)}; open it in a browser", json=json)
         return
     explorer = Explorer(content, port=port)
     said = f"{explorer.address} (this machine alone; Ctrl-C ends it)"
-    print_result({"address": explorer.address, "bytes": size}, said, json=json)
+    print_json_or_text({"address": explorer.address, "bytes": size}, said, json=json)
     if browser:
         webbrowser.open(explorer.address)
     with suppress(KeyboardInterrupt):

@@ -292,7 +292,7 @@ class Client:
         given = to if entry.to is None else entry.to
         agreed = self._read_agreement_once(entry.agreement)
         sampler = _sampler_for_writing_samples(agreed, self._family)
-        said = entry_as_json_value(entry, sampler)
+        said = charged_sample_as_json_value(entry, sampler)
         body = collector.sample_request_body(
             agreed.id,
             number,
@@ -373,7 +373,7 @@ def _sampler_for_writing_samples(agreed: Agreement, family: AnyFamily | None) ->
     return OptimalSampler(agreed.family.family() if family is None else family, epsilon=agreed.epsilon)
 
 
-def entry_as_json_value(entry: Entry, sampler: AnySampler) -> Any:
+def charged_sample_as_json_value(entry: Entry, sampler: AnySampler) -> Any:
     """A charged sample as JSON holds it; of a report its digits, since many readers of JSON round numbers past 2^53."""
     released = entry.as_released(sampler)
     return str(released) if isinstance(sampler, (ReportSampler, SurveySampler)) else sample_as_json_value(released)

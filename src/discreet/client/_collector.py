@@ -181,7 +181,7 @@ class Patience:
         POSITIVE.check("timeout", self.timeout, "seconds to wait for an answer")
         _PATIENCE.check("patience", self.total, "seconds to keep trying, 0 to try once")
 
-    def ask_until_answered(self, who: object, ask: Callable[[float], Answer]) -> Answer:
+    def retry_until_answered(self, who: object, ask: Callable[[float], Answer]) -> Answer:
         """The first answer that is no reason to retry. `ask` is called with the seconds it may take."""
         started, pause, tries = time.monotonic(), _FIRST, 0
         while True:
@@ -279,14 +279,14 @@ class Collector:
     def read_offer(self, agreement: str | None) -> Offer:
         """The collection of an agreement; by default of the newest."""
         said = self._parse_answer_object(
-            self._get_valid_answer(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION
+            self._get_successful_answer(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION
         )
         collection, newest, enrolment = (said.get(name) for name in ("collection", "agreement", "enrolment"))
         listed = _parse_offered_agreements(said.get("agreements"))
         closed, last = said.get("closed"), said.get("round", 1)
         if (
             not (closed is None or (isinstance(closed, str) and _DAY.fullmatch(closed)))
-            or not is_count(last)
+            or not is_positive_count(last)
             or not (is_agreement_id(collection) and is_agreement_id(newest) and isinstance(enrolment, bool))
             or listed is None
             or newest not in listed
@@ -322,7 +322,7 @@ class Collector:
 
     def read_agreement(self, wanted: str) -> Agreement:
         """The agreement with this id. The id is a digest of its text, so its source does not matter."""
-        answer = self._get_valid_answer(protocol.AGREEMENT, wanted, most=_MOST_AGREED)
+        answer = self._get_successful_answer(protocol.AGREEMENT, wanted, most=_MOST_AGREED)
         try:
             found = Agreement.from_json(answer.body.decode())
         except UnicodeDecodeError:
@@ -340,7 +340,7 @@ class Collector:
             )
         if not terms.lacks_weights or terms.size <= MOST_LISTED:
             return found
-        weights = self._get_valid_answer(protocol.WEIGHTS, wanted, most=8 * terms.size)
+        weights = self._get_successful_answer(protocol.WEIGHTS, wanted, most=8 * terms.size)
         return replace(found, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))
 
     def refuse_unnamed_own_mechanism(self, agreed: Agreement, *, named: bool) -> None:
@@ -361,7 +361,7 @@ class Collector:
         headers = {"Content-Type": kind}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
-        answer = self.patience.ask_until_answered(
+        answer = self.patience.retry_until_answered(
             self.address,
             lambda timeout: send_http_request(
                 self.address, "POST", protocol.SAMPLES, body=body, headers=headers, timeout=timeout, most=_MOST_SAID
@@ -369,23 +369,25 @@ class Collector:
         )
         if answer.status == 409 and samples == 1:
             return RequestVerdict(0, 0, (0,))
-        said = self._parse_answer_object(self._refuse_error_answer(answer, protocol.SAMPLES), protocol.SAMPLES)
+        said = self._parse_answer_object(self._require_successful_answer(answer, protocol.SAMPLES), protocol.SAMPLES)
         counted, again, refused = said.get("counted"), said.get("again"), said.get("refused", [])
-        if not (is_count(counted, least=0) and is_count(again, least=0) and isinstance(refused, list)):
+        if not (
+            is_positive_count(counted, least=0) and is_positive_count(again, least=0) and isinstance(refused, list)
+        ):
             raise self._not_a_collector_error(protocol.SAMPLES)
-        places = tuple(place for place in refused if is_count(place, least=0) and place < samples)
+        places = tuple(place for place in refused if is_positive_count(place, least=0) and place < samples)
         if len(set(places)) != len(refused) or counted + again + len(places) != samples:
             raise self._not_a_collector_error(protocol.SAMPLES)
         return RequestVerdict(counted, again, places)
 
-    def _get_valid_answer(self, path: str, agreement: str | None, *, most: int) -> Answer:
+    def _get_successful_answer(self, path: str, agreement: str | None, *, most: int) -> Answer:
         where = path if agreement is None else f"{path}?agreement={agreement}"
-        answer = self.patience.ask_until_answered(
+        answer = self.patience.retry_until_answered(
             self.address, lambda timeout: send_http_request(self.address, "GET", where, timeout=timeout, most=most)
         )
-        return self._refuse_error_answer(answer, path)
+        return self._require_successful_answer(answer, path)
 
-    def _refuse_error_answer(self, answer: Answer, path: str) -> Answer:
+    def _require_successful_answer(self, answer: Answer, path: str) -> Answer:
         """The answer itself; an error unless its status is 200 and its body is not compressed."""
         if answer.status == 200:
             if answer.headers.get("content-encoding", "identity") != "identity":
@@ -402,13 +404,13 @@ class Collector:
             raise CollectorError(f"{self.address} has closed the collection: nothing was counted")
         if answer.status in (401, 403):
             raise CollectorError(
-                f"{self.address} takes samples only from enrolled clients{self._server_message(answer)}"
+                f"{self.address} takes samples only from enrolled clients{self._error_message_of_server(answer)}"
             )
         raise CollectorError(
-            f"{self.address}{path} answers {answer.status}{self._server_message(answer)}; check the address and what is sent"
+            f"{self.address}{path} answers {answer.status}{self._error_message_of_server(answer)}; check the address and what is sent"
         )
 
-    def _server_message(self, answer: Answer) -> str:
+    def _error_message_of_server(self, answer: Answer) -> str:
         """The server's own message."""
         try:
             said = _parse_json_object(answer.body).get("error")
@@ -459,7 +461,7 @@ def _parse_offered_agreements(rows: Any) -> dict[str, _OfferedAgreement] | None:
         if (
             not (before is None or is_agreement_id(before))
             or not isinstance(rounds, list)
-            or not all(map(is_count, rounds))
+            or not all(map(is_positive_count, rounds))
         ):
             return None
         found[row["agreement"]] = _OfferedAgreement(before, tuple(sorted(set(rounds))), row.get("signed"))
@@ -493,6 +495,6 @@ def is_agreement_id(said: Any) -> TypeGuard[str]:
     return isinstance(said, str) and _ID.fullmatch(said) is not None
 
 
-def is_count(said: Any, least: int = 1) -> TypeGuard[int]:
+def is_positive_count(said: Any, least: int = 1) -> TypeGuard[int]:
     """Whether `said` is a whole number in the range of counts."""
     return isinstance(said, int) and not isinstance(said, bool) and least <= said <= 10**9

@@ -136,7 +136,7 @@ class DeviceData:
         if not amounts.sum() > 0.0:
             return _prepare_reference_draw(sampler, "nothing that the device holds is an outcome of the agreement")
         held = amounts / amounts.sum()
-        law = _move_into_band(held, sampler)
+        law = _move_law_into_band(held, sampler)
         share = outside / total
         became = "was left out" if other is None else "counts as the agreement's other outcome"
         problems = []
@@ -204,7 +204,7 @@ def _draw_in_constant_time(sampler: OutcomeSampler, law: Floats) -> int:
     return int(sampler.release_number(law, constant_time=sampler.can_draw_in_constant_time))
 
 
-def _move_into_band(law: Floats, sampler: OutcomeSampler) -> Floats:
+def _move_law_into_band(law: Floats, sampler: OutcomeSampler) -> Floats:
     """The law; under the linear mechanism one outside its band is moved straight towards the reference, to the band's edge.
 
     That mechanism accepts only members of the band.
@@ -277,7 +277,7 @@ def _prepare_reference_draw(sampler: AnySampler, problem: str) -> DeviceDraw:
     if isinstance(sampler.family, ContinuousFamily):
         return DeviceDraw(sampler.release_reference_number, 1.0, told)
     reference = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
-    law = _move_into_band(reference / reference.sum(), sampler)
+    law = _move_law_into_band(reference / reference.sum(), sampler)
     if isinstance(sampler, OwnSampler):
         # its law is asked for all the same: the time that it takes would tell that there is nothing
         return _draw_with_reference_fallback(

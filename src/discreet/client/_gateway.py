@@ -178,7 +178,9 @@ def send_table(
     )  # fmt: skip
     given = books.destination_of_round(asked) or to
     counted = again = refused = 0
-    for samples, body in _request_bodies(_append_outcome_numbers(drawn, agreed, domain), given, agreed, number, held):
+    for samples, body in _make_sample_request_bodies(
+        _append_outcome_number_column(drawn, agreed, domain), given, agreed, number, held
+    ):
         try:
             verdict = service.send_samples(body, protocol.ARROW, samples)
         except CollectorError as error:
@@ -251,25 +253,31 @@ def _make_table_reader(
         import polars as pl
 
         from discreet.domain import NULLS
-        from discreet.tables import Columns, ScannedSource, check_rows, refuse_missing_columns, source_of_table
+        from discreet.tables import (
+            Columns,
+            ScannedSource,
+            refuse_missing_columns,
+            refuse_unreadable_table,
+            source_of_table,
+        )
     except ImportError as missing:  # Arrow, which devices do not need
         need_extra("cli", missing)
     check_choice("nulls", nulls, NULLS)
     columns = Columns(client=client, value=names[0] if len(names) == 1 else names, count=count, weight=weight)
     source = source_of_table(table)
     refuse_missing_columns(columns.names, source)
-    frames = list(source.frames(lambda frame: frame.select(columns.names), columns.names))
+    frames = list(source.read_prepared_frames(lambda frame: frame.select(columns.names), columns.names))
     whole = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.names)
 
     def read_table_rows() -> "Source":
         return ScannedSource(source.name, whole.lazy(), untyped=source.untyped_columns, rows=whole.height)
 
     for name in names:
-        check_rows(read_table_rows(), replace(columns, value=name), nulls=nulls)
+        refuse_unreadable_table(read_table_rows(), replace(columns, value=name), nulls=nulls)
     return read_table_rows
 
 
-def _append_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":
+def _append_outcome_number_column(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":
     """Samples with the numbers of their outcomes beside them, where they are texts, which differ in length. Reports are numbers already."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -283,7 +291,7 @@ def _append_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -
     return drawn.append_column(_NUMBERS, pc.index_in(samples, pa.array(labels, samples.type)))
 
 
-def _request_bodies(
+def _make_sample_request_bodies(
     drawn: "pa.Table", to: Destination, agreed: Agreement, number: int, secret: Secret
 ) -> Iterator[tuple[int, bytes]]:
     """The requests: the number of samples of each, and an Arrow stream whose length does not depend on them."""

@@ -126,7 +126,7 @@ def parse_address(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | N
         raise DiscreetError(f"url = {url!r} has a query or a fragment; give the collector's address alone")
     if not parts.path.isascii():
         raise DiscreetError(f"url = {url!r} has a folder with characters outside ASCII; escape them")
-    if parts.scheme == "http" and not (check_flag("plain_http", plain_http) or _is_this_machine(host)):
+    if parts.scheme == "http" and not (check_flag("plain_http", plain_http) or _is_host_this_machine(host)):
         raise DiscreetError(
             f"url = {url!r} is not encrypted: observers would see who takes part; use https://, or plain_http=True "
             "(--plain-http) on a network of your own"
@@ -135,7 +135,7 @@ def parse_address(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | N
     return Address(parts.scheme, host, port or _PORTS[parts.scheme], parts.path.rstrip("/"), context)
 
 
-def _is_this_machine(host: str) -> bool:
+def _is_host_this_machine(host: str) -> bool:
     """Whether `host` is this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

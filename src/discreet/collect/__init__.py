@@ -20,7 +20,7 @@ with imports_on_first_use(globals(), extra="collect"):
         open_store,
         store_display_name as store_display_name,
     )
-    from discreet.collect._store import choose_agreement as choose_agreement
+    from discreet.collect._store import find_agreement_by_prefix as find_agreement_by_prefix
 
 
 __all__ = ["close_collection", "export", "open_store", "publish", "serve", "service"]

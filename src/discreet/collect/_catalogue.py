@@ -51,14 +51,14 @@ from discreet.collect._store import (
     Enrolment,
     Store,
     StoredAgreement,
-    id_with_prefix,
+    agreement_id_with_prefix,
 )
 from discreet.domain import Coding, Interval
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
 from discreet.estimation import LARGEST, cells_as_bins, coding_and_sampler, outcome_reference_masses
 from discreet.mechanisms import ReportSampler
 from discreet.survey import SurveySampler
-from discreet.tables import agreed_coding, agreed_family
+from discreet.tables import agreed_coding, agreed_finite_family
 
 _REST = 50.0  # pause until the next look, in units of its duration: agreements can be large
 FRESH_SECONDS = 2.0  # for which the list of agreements counts as current
@@ -155,7 +155,7 @@ def agreement_coding_and_sampler(
         cells_as_bins(sampler)
         return agreement, cells, sampler
     coding = agreed_coding(agreement, domain)
-    sampler = agreement.sampler(agreed_family(agreement, coding))
+    sampler = agreement.sampler(agreed_finite_family(agreement, coding))
     _refuse_too_many_outcomes(coding)
     if isinstance(coding.domain, Interval):
         outcome_reference_masses(coding.domain, sampler.reference)  # or an error for values whose squares overflow
@@ -194,7 +194,7 @@ def _survey_sampler_to_collect(agreement: Agreement) -> SurveySampler:
     return sampler
 
 
-def differ_in_purpose_alone(one: Agreement, other: Agreement) -> bool:
+def agreements_differ_in_purpose_alone(one: Agreement, other: Agreement) -> bool:
     """Whether two agreements differ in their purpose at most, so that they may be those of two groups."""
     return replace(one, purpose="").id == replace(other, purpose="").id
 
@@ -217,7 +217,7 @@ def survey_columns_to_group_by(agreed: Agreement) -> list[str]:
     return [name for name in agreed.family.columns if name in asked]
 
 
-def _agreement_terms_the_store_may_change(kept: StoredAgreement) -> tuple[Any, ...]:
+def _changeable_fields_of_agreement(kept: StoredAgreement) -> tuple[Any, ...]:
     """What a store may say anew of an agreement."""
     return kept.signed, kept.closed, kept.least, kept.shown, kept.questions
 
@@ -258,13 +258,13 @@ class Catalogue:
                     continue
                 rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
                 known = CollectedAgreement(kept, coding, sampler, rounds)
-            elif _agreement_terms_the_store_may_change(known.kept) != _agreement_terms_the_store_may_change(kept):
+            elif _changeable_fields_of_agreement(known.kept) != _changeable_fields_of_agreement(kept):
                 known = replace(known, kept=kept)
             found[known.id] = known
         now = time.monotonic()
         self._all, self._stale = found, now + max(FRESH_SECONDS, _REST * (now - began))
 
-    async def _refresh_if_stale(self) -> None:
+    async def _reread_agreements_if_stale(self) -> None:
         if time.monotonic() > self._stale:
             self._stale = time.monotonic() + FRESH_SECONDS
             with suppress(StoreError):  # keep the known agreements
@@ -272,12 +272,12 @@ class Catalogue:
 
     async def find_agreement(self, prefix: str | None) -> CollectedAgreement:
         """The agreement with that id or unique prefix of it; by default the newest."""
-        await self._refresh_if_stale()
+        await self._reread_agreements_if_stale()
         if prefix is None:
             if not self._all:
                 raise RequestProblem(404, "no agreement is collected here yet")
             return self.all_agreements[-1]
-        found = id_with_prefix(self._all, prefix)
+        found = agreement_id_with_prefix(self._all, prefix)
         if found is not None:
             return self._all[found]
         raise RequestProblem(
@@ -288,7 +288,7 @@ class Catalogue:
     async def find_agreement_for_samples(self, agreement: str) -> CollectedAgreement:
         """The agreement with the id that a request of samples names."""
         if agreement not in self._all:
-            await self._refresh_if_stale()
+            await self._reread_agreements_if_stale()
         found = self._all.get(agreement)
         if found is None:
             raise unprocessable_problem(
@@ -299,7 +299,7 @@ class Catalogue:
     def agreements_of_groups(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection that differ in their purpose alone: one of each public group."""
         own = self.agreements_of_collection(collected.kept.collection)
-        return tuple(each for each in own if differ_in_purpose_alone(each.agreement, collected.agreement))
+        return tuple(each for each in own if agreements_differ_in_purpose_alone(each.agreement, collected.agreement))
 
     def agreements_of_stages(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection, if they are stages that can be estimated together; else none."""
@@ -412,11 +412,11 @@ class EstimateRequest:
         return self.sides[0][0]
 
     @property
-    def agreement_terms_the_store_may_change(self) -> tuple[Any, ...]:
+    def changeable_fields_of_agreements(self) -> tuple[Any, ...]:
         """What a store may say anew of the agreements."""
-        return tuple(_agreement_terms_the_store_may_change(each.kept) for each, _ in self.sides)
+        return tuple(_changeable_fields_of_agreement(each.kept) for each, _ in self.sides)
 
-    def estimate_document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
+    def estimate_as_json_document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
         """The estimate as a JSON object, from the counts of each side."""
         confidence, kept, sampler = float(self.confidence), self.first_agreement.kept, self.first_agreement.sampler
         rounds = tuple(number for _, number in self.sides)
@@ -480,8 +480,8 @@ class Estimates:
         self._last[asked.cache_key] = last
         if len(self._last) > MOST_KEPT:
             del self._last[next(iter(self._last))]  # the least recently requested one
-        if last.told_of != asked.agreement_terms_the_store_may_change:
-            last.told_of, last.read = asked.agreement_terms_the_store_may_change, -1e9
+        if last.told_of != asked.changeable_fields_of_agreements:
+            last.told_of, last.read = asked.changeable_fields_of_agreements, -1e9
         if self._is_estimate_current(last):
             assert last.told is not None
             return last.told
@@ -506,9 +506,9 @@ class Estimates:
         except StoreError:
             raise unavailable_problem("the store cannot be read now") from None
         kept = asked.first_agreement.kept
-        tag = _entity_tag_of_parts(*asked.cache_key, *counts, days, asked.agreement_terms_the_store_may_change)
+        tag = _entity_tag_of_parts(*asked.cache_key, *counts, days, asked.changeable_fields_of_agreements)
         if last.told is None or last.told.tag != tag:
-            said = asked.estimate_document(counts)
+            said = asked.estimate_as_json_document(counts)
             said |= {"days": days} if asked.kind == "estimate" else {}
             said |= {} if kept.closed is None else {"closed": kept.closed}
             last.told = TaggedEstimate(tag, json.dumps(said, allow_nan=False).encode())

@@ -51,7 +51,7 @@ from discreet.agreement import Agreement, ContinuousTerms
 from discreet.audit import MOST_DRAWS
 from discreet.client import MOST_NAME
 from discreet.errors import DiscreetError, StoreError, check_count, need_extra
-from discreet.estimation import line_cells_of
+from discreet.estimation import line_cells_of_sampler
 from discreet.families import Simplex
 from discreet.mechanisms import ReportCounts, Reports, ReportSampler
 from discreet.survey import SurveySampler
@@ -261,7 +261,7 @@ class AgreementRow:
             if not 0 <= arrival.outcome < self.outcomes:
                 raise DiscreetError(f"outcome = {arrival.outcome!r} is not one of the {self.outcomes:,} agreed on")
 
-    def increments_of_counts(self, released: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    def count_increments_of_outcomes(self, released: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         """What is added to which counts, in their order, by (outcome or report, how often): of reports, the table of them."""
         if not isinstance(self.reports, ReportSampler):
             return sorted(released) if self.is_survey else list(released)
@@ -300,7 +300,7 @@ def number_of_stored_counts(agreement: Agreement) -> int:
     0 for a survey, whose reports are counted by their numbers.
     """
     if isinstance(agreement.family, ContinuousTerms):
-        return line_cells_of(agreement.sampler()).size
+        return line_cells_of_sampler(agreement.sampler()).size
     counter = report_sampler_of(agreement)
     if isinstance(counter, SurveySampler):
         return 0
@@ -321,11 +321,11 @@ def add_pooled_outcomes_to_counts(
     if not waiting:
         return counts
     if place.is_survey:
-        return _sort_valid_survey_reports(
+        return _require_valid_survey_reports_in_order(
             place, np.concatenate([counts, np.array([*waiting.elements()], dtype=np.int64)])
         )
     try:
-        added = np.array(place.increments_of_counts(waiting.items()), dtype=np.int64)
+        added = np.array(place.count_increments_of_outcomes(waiting.items()), dtype=np.int64)
     except DiscreetError:  # a number that is no report
         raise StoreError(DAMAGED) from None
     if added[:, 0].min() < 0 or added[:, 0].max() >= len(counts):
@@ -337,7 +337,7 @@ def add_pooled_outcomes_to_counts(
 def read_outcome_counts(cursor: Any, place: AgreementRow) -> NDArray[np.int64]:
     """The counts of all outcomes, from rows (outcome, number), read in parts; of a survey its reports, in order."""
     if place.is_survey:
-        return _sort_valid_survey_reports(place, _read_survey_reports(cursor))
+        return _require_valid_survey_reports_in_order(place, _read_survey_reports(cursor))
     outcomes = place.outcomes
     counts = np.zeros(outcomes, dtype=np.int64)
     while rows := cursor.fetchmany(_ROWS):
@@ -362,7 +362,7 @@ def _read_survey_reports(cursor: Any) -> NDArray[np.int64]:
     return np.concatenate(parts)
 
 
-def _sort_valid_survey_reports(place: AgreementRow, stored: NDArray[np.int64]) -> NDArray[np.int64]:
+def _require_valid_survey_reports_in_order(place: AgreementRow, stored: NDArray[np.int64]) -> NDArray[np.int64]:
     """The reports in order, if they are reports of the survey."""
     assert place.reports is not None
     try:

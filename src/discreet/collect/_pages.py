@@ -55,7 +55,7 @@ from discreet._base.files import atomic_folder, atomic_write, error_reason, read
 from discreet.agreement import Agreement, ContinuousTerms, RowTerms
 from discreet.client import normalise_addresses
 from discreet.collect._counting import NAME_PATTERN, NAME_RULE, token_digest
-from discreet.collect._store import Store, choose_agreement, refuse_shared_tokens
+from discreet.collect._store import Store, find_agreement_by_prefix, refuse_shared_tokens
 from discreet.domain import Domain, canonical_json, refuse_repeated_fields
 from discreet.errors import DiscreetError, check_count, check_texts, need_extra, visible
 
@@ -441,7 +441,7 @@ def invitation_links(
     Raises:
         DiscreetError: for a token that is not enrolled, and tokens that are missing where the store is enrolled.
     """
-    kept = choose_agreement(store.agreements(), agreement)
+    kept = find_agreement_by_prefix(store.agreements(), agreement)
     (site,) = normalise_addresses([address])
     given = check_texts("tokens", tokens, "pass a token for each client")
     digests = [token_digest(token) for token in given]

@@ -40,10 +40,10 @@ def shares_as_csv(found: Mapping[str, Any]) -> str:
     """A row for each outcome, with all digits."""
     released = _noun_for_releases(found)
     rows = [[share["outcome"], share[released], *(share["law"][name] for name in _SHARES)] for share in found["shares"]]
-    return _csv_text(["outcome", released, *_SHARES], rows)
+    return _rows_as_csv_text(["outcome", released, *_SHARES], rows)
 
 
-def _csv_text(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def _rows_as_csv_text(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([heads, *rows])
     return text.getvalue()
@@ -435,7 +435,7 @@ def survey_as_csv(found: Mapping[str, Any]) -> str:
         for question in found["questions"]
         for answer in question["answers"]
     ]
-    return _csv_text(["question", "outcome", "asked", *_SHARES], rows)
+    return _rows_as_csv_text(["question", "outcome", "asked", *_SHARES], rows)
 
 
 def _survey_picture_description(found: Mapping[str, Any]) -> str:

@@ -1,12 +1,12 @@
-"""Errors and limits of requests and connections, and `Guard`, the outer ASGI application.
+"""Errors and limits of requests and connections, and `RequestGuard`, the outer ASGI application.
 
 A `RequestProblem` is a status code and one sentence. The sentence says what is allowed, never what was sent. `RequestLimits` bounds the
 bytes of a body, the seconds until it is complete, and the bytes of all bodies in memory.
 
-`Guard` checks the host name of a request, adds headers against other sites, and lets no traceback out. A browser that was led here under
-another site's name is rejected by the host check. A page of another site can neither read an answer (no CORS header, same-origin resource
-policy) nor send a sample (its Origin is not ours), unless its origin is allowed. The operator sees the kind of an error and its lines of
-code, never its message, which may quote a request.
+`RequestGuard` checks the host name of a request, adds headers against other sites, and lets no traceback out. A browser that was led here
+under another site's name is rejected by the host check. A page of another site can neither read an answer (no CORS header, same-origin
+resource policy) nor send a sample (its Origin is not ours), unless its origin is allowed. The operator sees the kind of an error and its
+lines of code, never its message, which may quote a request.
 
 `LimitedConnection` bounds the number of connections, the bytes and seconds of a request's head, and idle time. The server underneath limits
 neither the length of a request's head nor its time. It waits for ever for a client that does not read its answer, and queues everything that
@@ -84,7 +84,7 @@ class RequestLimits:
         """The complete body of a request within the limits; its bytes are reserved while it is used."""
         length = _announced_body_length(request)
         if length is not None and length > MOST_BODY:
-            raise _too_large_problem()
+            raise _body_too_large_problem()
         held, parts = 0, []
         try:
             try:
@@ -96,7 +96,7 @@ class RequestLimits:
                             raise ClientDisconnect
                         part, more = message.get("body", b""), message.get("more_body", False)
                         if held + len(part) > MOST_BODY:
-                            raise _too_large_problem()
+                            raise _body_too_large_problem()
                         if len(part) > self._left:
                             raise unavailable_problem("too much is being sent at once")
                         self._left -= len(part)
@@ -119,7 +119,7 @@ def _announced_body_length(request: Request) -> int | None:
     return int(lengths[0])
 
 
-def _too_large_problem() -> RequestProblem:
+def _body_too_large_problem() -> RequestProblem:
     return RequestProblem(413, f"the body is larger than {MOST_BODY:,} bytes; send less in one request")
 
 
@@ -147,7 +147,7 @@ _PREFLIGHT = [
 FAILED = unavailable_problem("the collector failed on this request")
 
 
-class Guard:
+class RequestGuard:
     """An ASGI application around another one.
 
     Args:

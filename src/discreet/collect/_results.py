@@ -47,7 +47,7 @@ from discreet.collect._published_page import (
     survey_page_html,
     survey_picture_svg,
 )
-from discreet.collect._store import Store, StoredAgreement, choose_agreement, refuse_unless_store, today_in_utc
+from discreet.collect._store import Store, StoredAgreement, find_agreement_by_prefix, refuse_unless_store, today_in_utc
 from discreet.domain import Coding, outcome_codes_expression
 from discreet.errors import OPEN_UNIT, DiscreetError, check_path
 from discreet.estimation import (
@@ -59,25 +59,25 @@ from discreet.estimation import (
     answer_groups,
     answer_survey,
     change,
-    change_record,
     coding_and_sampler,
-    empty_survey_record,
     estimate_groups,
-    estimate_notes,
-    estimate_record,
-    group_record,
     inverted_population,
-    inverted_record,
+    json_record_of_change,
+    json_record_of_estimate,
+    json_record_of_group_estimates,
+    json_record_of_inverted_estimate,
+    json_record_of_pooled_estimate,
+    json_record_of_shares_within_groups,
+    json_record_of_survey_answers,
+    json_record_of_survey_change,
+    json_record_of_survey_groups,
+    json_record_without_survey_answers,
+    notes_on_estimate,
+    notes_on_survey_answers,
     pooled_population,
-    pooled_record,
     population,
     reported_population,
-    shares_within_record,
     survey_change,
-    survey_change_record,
-    survey_groups_record,
-    survey_notes,
-    survey_record,
 )
 from discreet.mechanisms import AnyFamily, OwnSampler, ReportCounts, ReportSampler, Sampler
 from discreet.survey import SurveySampler
@@ -86,7 +86,7 @@ from discreet.tables import (
     NUMBERED,
     REPLACE_HINT,
     STANDARD,
-    format_of,
+    choose_output_format,
     open_table_writer,
     outcomes_as_samples,
 )
@@ -130,7 +130,7 @@ def refuse_too_few_samples(kept: StoredAgreement, round: int, samples: int) -> N
         )
 
 
-def document_of_hidden_estimate(
+def json_document_of_hidden_estimate(
     kept: StoredAgreement, sampler: AnySampler, days: list[tuple[str, int]], round: int
 ) -> dict[str, Any]:
     """What is said of a round whose estimates are not shown: how many samples came."""
@@ -157,17 +157,17 @@ def estimate_from_counts(
     if isinstance(sampler, SurveySampler):
         if kept.shows_estimate_of(samples):
             answers = answer_survey(sampler, reports_from_signed_integers(counts), confidence=confidence)
-            return survey_record(answers, agreed, survey_notes(answers))
-        return {**empty_survey_record(agreed, samples, confidence), "notes": [said], **hidden}
+            return json_record_of_survey_answers(answers, agreed, notes_on_survey_answers(answers))
+        return {**json_record_without_survey_answers(agreed, samples, confidence), "notes": [said], **hidden}
     if kept.shows_estimate_of(samples):
         if not isinstance(sampler, OwnSampler):
             found = _estimate_population(sampler, counts, confidence)
-            return estimate_record(
-                found, agreed, estimate_notes(found, agreed), statistics=_estimate_mean_and_median(found)
+            return json_record_of_estimate(
+                found, agreed, notes_on_estimate(found, agreed), statistics=_estimate_mean_and_median(found)
             )
         try:
             inverted = inverted_population(sampler, counts=counts, confidence=confidence)
-            return inverted_record(inverted, agreed, [])
+            return json_record_of_inverted_estimate(inverted, agreed, [])
         except DiscreetError as error:  # the same for all samples: the law is not linear, or its matrix has no inverse
             said = str(error)
     return {
@@ -229,7 +229,11 @@ def estimate_groups_side_by_side(
     if isinstance(sampler, SurveySampler):
         reports = {names[place]: reports_from_signed_integers(counts[place]) for place in shown}
         answers = answer_groups(sampler, reports, confidence=confidence) if reports else {}
-        return {**survey_groups_record(answers, agreed, said, by=BY_AGREEMENT), "confidence": confidence, **about}
+        return {
+            **json_record_of_survey_groups(answers, agreed, said, by=BY_AGREEMENT),
+            "confidence": confidence,
+            **about,
+        }
     if not shown:
         return {"by": BY_AGREEMENT, "confidence": confidence, "groups": [], "notes": said, **about}
     counted: Mapping[str, Any] = {
@@ -239,7 +243,7 @@ def estimate_groups_side_by_side(
         for place in shown
     }
     found = estimate_groups(sampler, counts=counted, confidence=confidence)
-    return {**group_record(found, agreed, said, by=BY_AGREEMENT, statistics={}), **about}
+    return {**json_record_of_group_estimates(found, agreed, said, by=BY_AGREEMENT, statistics={}), **about}
 
 
 def estimate_stages_together(
@@ -258,7 +262,9 @@ def estimate_stages_together(
     said = [f"{pluralise(hidden, 'stage')} of {len(stages)} with too few samples left out"] if hidden else []
     if not used:
         return {"clients": 0, "confidence": confidence, "stages": [], "shares": [], "notes": said}
-    return pooled_record(pooled_population([found for _, found in used]), [agreed for agreed, _ in used], said)
+    return json_record_of_pooled_estimate(
+        pooled_population([found for _, found in used]), [agreed for agreed, _ in used], said
+    )
 
 
 def estimate_change(
@@ -275,9 +281,9 @@ def estimate_change(
     if isinstance(sampler, SurveySampler):
         earlier, later = map(reports_from_signed_integers, counts)
         moved = survey_change(sampler, earlier, sampler, later, confidence=confidence)
-        return {**survey_change_record(moved, (agreed, agreed), [CHANGE_NOTE]), **told}
+        return {**json_record_of_survey_change(moved, (agreed, agreed), [CHANGE_NOTE]), **told}
     before, after = (_estimate_population(sampler, each, confidence) for each in counts)
-    return {**change_record(change(before, after), (agreed, agreed), [CHANGE_NOTE]), **told}
+    return {**json_record_of_change(change(before, after), (agreed, agreed), [CHANGE_NOTE]), **told}
 
 
 def estimate_within_groups(
@@ -287,7 +293,7 @@ def estimate_within_groups(
     samples = count_samples(sampler, counts)
     if not isinstance(sampler, SurveySampler) or not kept.shows_estimate_of(samples):
         return {"by": by, "clients": samples, "confidence": confidence, "questions": [], "notes": []}
-    return shares_within_record(
+    return json_record_of_shares_within_groups(
         answer_survey(sampler, reports_from_signed_integers(counts), confidence=confidence), [], by=by
     )
 
@@ -326,10 +332,10 @@ def export(
         DiscreetError: for an agreement that is not there, one with no samples or too few to be shown, and an output that may not be written.
     """
     refuse_unless_store(store)
-    kept = choose_agreement(store.agreements(), agreement)
+    kept = find_agreement_by_prefix(store.agreements(), agreement)
     agreed = kept.agreement
     number = agreed.check_round(round)
-    format_of(str(output))  # or an error for a name that ends otherwise
+    choose_output_format(str(output))  # or an error for a name that ends otherwise
     if str(output) == STANDARD:
         raise DiscreetError("an export appears whole or not at all; name a file")
     where = getattr(store, "path", None)
@@ -358,7 +364,7 @@ def export(
         [*columns.items(), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
         {METADATA: agreed.text.encode(), **numbered},
     )
-    with open_table_writer(str(output), schema, format_of(str(output)), replace=replace) as writer:
+    with open_table_writer(str(output), schema, choose_output_format(str(output)), replace=replace) as writer:
         for part in parts:
             same = _as_arrow_column(np.zeros(len(part[0]), dtype=np.int8))
             name = pa.DictionaryArray.from_arrays(same, _as_arrow_column([agreed.id]).cast(pa.string()))
@@ -429,7 +435,7 @@ def close_collection(store: Store, *, agreement: str | None = None) -> tuple[Sto
     """
     refuse_unless_store(store)
     kept = store.agreements()
-    found = choose_agreement(kept, agreement)
+    found = find_agreement_by_prefix(kept, agreement)
     several = {each.collection for each in kept}
     if agreement is None and len(several) > 1:
         raise DiscreetError(
@@ -476,7 +482,7 @@ def publish(
     refuse_unless_store(store)
     check_path("folder", folder)
     OPEN_UNIT.check("confidence", confidence)
-    kept = choose_agreement(store.agreements(), agreement)
+    kept = find_agreement_by_prefix(store.agreements(), agreement)
     agreed = kept.agreement
     number = agreed.check_round(round)
     if kept.closed is None:

@@ -44,7 +44,7 @@ from discreet.domain import CellDomain, Coding, Labels, Numbers, refuse_repeated
 from discreet.errors import DiscreetError, StoreError
 from discreet.mechanisms import Reports, ReportSampler
 from discreet.survey import SurveySampler
-from discreet.tables import ArrowStream, check_batch, is_text_type, unique_column_names, without_dictionaries
+from discreet.tables import ArrowStream, check_batch, column_without_dictionaries, is_text_type, unique_column_names
 
 Integers = NDArray[np.int64]
 
@@ -223,7 +223,7 @@ def parse_json_samples(body: bytes) -> SampleRequest:
     if not isinstance(document, dict):
         raise bad_request_problem("the body is not a JSON object")
     alone = "samples" not in document
-    _refuse_other_fields(document, _ABOUT | (_ROW if alone else {"samples"}), "the body")
+    _refuse_missing_or_unknown_fields(document, _ABOUT | (_ROW if alone else {"samples"}), "the body")
     agreement, round_number = _require_agreement_and_round(document["agreement"], document["round"])
     rows = [document] if alone else document["samples"]
     if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_BATCH:
@@ -233,7 +233,7 @@ def parse_json_samples(body: bytes) -> SampleRequest:
             if type(row) is not dict:
                 raise bad_request_problem(f"samples[{number}] is not a JSON object")
             if row.keys() != _ROW:
-                _refuse_other_fields(row, _ROW, f"samples[{number}]")
+                _refuse_missing_or_unknown_fields(row, _ROW, f"samples[{number}]")
     sent = SampleRequest(
         agreement,
         round_number,
@@ -312,7 +312,7 @@ def _column_texts(batch: pa.RecordBatch, name: str) -> list[str]:
     lengths = pc.binary_length(words.cast(pa.large_string()))
     if (pc.max(lengths).as_py() or 0) > MOST_NAME:
         raise unprocessable_problem(f"column {name!r} holds a text that is not {NAME_RULE}")
-    return [str(text) for text in without_dictionaries(column).to_pylist()]
+    return [str(text) for text in column_without_dictionaries(column).to_pylist()]
 
 
 def _agreement_and_round_in_metadata(metadata: dict[bytes, bytes]) -> tuple[str, int]:
@@ -355,7 +355,7 @@ def _refuse_invalid_names(sent: SampleRequest) -> None:
                 raise unprocessable_problem(f"{sent.describe_field(number, column)} is not a text of {NAME_RULE}")
 
 
-def _refuse_other_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
+def _refuse_missing_or_unknown_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
     if found.keys() != needed:
         raise bad_request_problem(f"{where} does not have exactly the fields {', '.join(sorted(needed))}")
 
@@ -365,13 +365,13 @@ def _parse_strict_json(body: bytes) -> Any:
         return json.loads(
             body.decode("utf-8"),
             object_pairs_hook=refuse_repeated_fields("the body"),
-            parse_constant=_refuse_json_constant,
+            parse_constant=_refuse_json_nan_or_infinity,
         )
     except (ValueError, RecursionError):  # also for an integer of thousands of digits
         raise bad_request_problem("the body is not JSON in UTF-8, with each field once and without NaN") from None
 
 
-def _refuse_json_constant(_: str) -> NoReturn:
+def _refuse_json_nan_or_infinity(_: str) -> NoReturn:
     raise ValueError
 
 

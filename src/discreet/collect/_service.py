@@ -66,14 +66,14 @@ from discreet.collect._pages import enrol_tokens, page_routes
 from discreet.collect._requests import (
     FAILED,
     PATIENCE,
-    Guard,
+    RequestGuard,
     RequestLimits,
     RequestProblem,
     bad_request_problem,
     print_fault_without_message,
     unavailable_problem,
 )
-from discreet.collect._results import document_of_hidden_estimate
+from discreet.collect._results import json_document_of_hidden_estimate
 from discreet.collect._samples import SampleRequest, StoreWriter, UnknownToken, parse_arrow_samples, parse_json_samples
 from discreet.collect._store import AFTER, ALWAYS, Store, refuse_unless_store
 from discreet.errors import StoreError
@@ -206,7 +206,7 @@ def service(
         enrol_tokens(store, () if tokens is None else tokens, () if gateways is None else gateways)
     if key is not None:
         sign_agreements(store, read_collector_key(key), addresses, replace_key=replace_key)
-    return _Service(store, rounds, patience).make_app(hosts, origins)
+    return _Service(store, rounds, patience).make_asgi_app(hosts, origins)
 
 
 class _Service:
@@ -221,7 +221,7 @@ class _Service:
         # one at a time: a hostile body may unpack to many times its size
         self._reading = ThreadPoolExecutor(1, "reading")
 
-    def make_app(self, hosts: Sequence[str] | None, origins: Iterable[str]) -> ASGIApp:
+    def make_asgi_app(self, hosts: Sequence[str] | None, origins: Iterable[str]) -> ASGIApp:
         routes = [
             Route(SAMPLES, self._post_samples, methods=["POST"]),
             Route(ESTIMATE, self._get_estimate),
@@ -248,7 +248,7 @@ class _Service:
             },
         )
         inner.router.redirect_slashes = False
-        return Guard(
+        return RequestGuard(
             inner,
             hosts=hosts,
             origins=origins,
@@ -285,7 +285,9 @@ class _Service:
         async with self._limits.read_body(request) as body:
             sent = await self._run_outside_loop_if_large(len(body), read, body)
             collected = await self._catalogue.find_agreement_for_samples(sent.agreement)
-            arrivals = await self._run_outside_loop_if_large(len(body), _arrivals_of_request, sent, collected, gateway)
+            arrivals = await self._run_outside_loop_if_large(
+                len(body), _make_arrivals_of_request, sent, collected, gateway
+            )
             asked = enrolment.needed and gateway is None
             tokens = [token_digest(client) for client in sent.clients] if asked else []
             try:
@@ -310,7 +312,7 @@ class _Service:
         days = await asyncio.get_running_loop().run_in_executor(
             None, self._store.sample_counts_by_day, collected.id, number
         )
-        return _json_response(document_of_hidden_estimate(collected.kept, collected.sampler, days, number))
+        return _json_response(json_document_of_hidden_estimate(collected.kept, collected.sampler, days, number))
 
     async def _get_estimates_of_groups(self, request: Request) -> Response:
         asked = _read_query_parameters(request, "agreement", "round", "confidence", "by")
@@ -372,7 +374,7 @@ class _Service:
                 "enrolment": enrolment.needed,
                 "closed": collected.kept.closed,
                 "shown": collected.kept.shown,
-                "agreements": [_agreement_summary(each) for each in own],
+                "agreements": [_agreement_as_json_value(each) for each in own],
                 "groups": [each.id for each in self._catalogue.agreements_of_groups(collected)],
                 "stages": [each.id for each in self._catalogue.agreements_of_stages(collected)],
                 "within": survey_columns_to_group_by(collected.agreement),
@@ -414,7 +416,7 @@ class _Service:
         return Response(text, headers={"Content-Type": MEDIA_TYPE, "Cache-Control": "no-store"})
 
 
-def _arrivals_of_request(sent: SampleRequest, collected: CollectedAgreement, gateway: str | None) -> list[Arrival]:
+def _make_arrivals_of_request(sent: SampleRequest, collected: CollectedAgreement, gateway: str | None) -> list[Arrival]:
     collected.refuse_closed_round(sent.round)
     return collected.make_arrivals(
         sent.round, sent.clients, sent.keys, sent.outcome_numbers(collected.sample_reader), gateway
@@ -485,7 +487,7 @@ def _requested_round(asked: dict[str, str], collected: CollectedAgreement) -> in
     return int(said)
 
 
-def _agreement_summary(each: CollectedAgreement) -> dict[str, Any]:
+def _agreement_as_json_value(each: CollectedAgreement) -> dict[str, Any]:
     agreed = each.agreement
     about: dict[str, Any] = {"agreement": each.id, "follows": each.kept.follows, "rounds": agreed.rounds}
     about["open"] = [] if each.kept.closed else list(each.rounds)

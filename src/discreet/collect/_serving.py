@@ -29,7 +29,7 @@ from discreet.audit import MOST_DRAWS
 from discreet.client import CollectorKey, normalise_addresses, read_collector_key, write_collector_key
 from discreet.collect._catalogue import (
     agreement_coding_and_sampler,
-    differ_in_purpose_alone,
+    agreements_differ_in_purpose_alone,
     refuse_other_signing_key,
     sign_agreements,
 )
@@ -38,7 +38,7 @@ from discreet.collect._pages import Questions, enrol_tokens, read_tokens, refuse
 from discreet.collect._requests import LOCAL, PATIENCE, LimitedConnection, parse_origin, print_fault_without_message
 from discreet.collect._service import METRICS_FOLDER, service
 from discreet.collect._sqlite import open_store, store_display_name
-from discreet.collect._store import LEAST_PREFIX, SHOWN, Store, id_with_prefix
+from discreet.collect._store import LEAST_PREFIX, SHOWN, Store, agreement_id_with_prefix
 from discreet.errors import (
     DiscreetError,
     Range,
@@ -119,7 +119,7 @@ class _StoreAdditions:
             key = None if self.key is None else self._read_or_create_collector_key(store, self.key)
             if self.tokens or self.gateways:
                 enrol_tokens(store, self.tokens, self.gateways)
-            _add_agreements(store, where, self.agreements, self.follows, groups=self.groups)
+            _add_agreements_to_store(store, where, self.agreements, self.follows, groups=self.groups)
             if key is not None:
                 sign_agreements(store, key, addresses, replace_key=self.replace_key)
             if self.least is not None:
@@ -408,14 +408,14 @@ def _refuse_ungroupable_agreements(agreements: Sequence[Agreement]) -> None:
     if len(agreements) < 2:
         raise DiscreetError("groups (--groups) are several agreements; name one file for each group")
     for other in agreements[1:]:
-        if not differ_in_purpose_alone(agreements[0], other):
+        if not agreements_differ_in_purpose_alone(agreements[0], other):
             raise DiscreetError(
                 f"agreements {agreements[0].id[:12]} and {other.id[:12]} differ in more than their purpose, so they are not those of groups; "
                 "agree on the same for each group, with a --purpose that names the group"
             )
 
 
-def _add_agreements(
+def _add_agreements_to_store(
     store: Store, where: str, agreements: Sequence[Agreement], follows: str | None, *, groups: bool = False
 ) -> None:
     """Add agreements to a store, which then has at least one. `groups`: they make one collection."""
@@ -427,7 +427,7 @@ def _add_agreements(
         )
     first = None
     if follows is not None:
-        first = id_with_prefix(before, follows)
+        first = agreement_id_with_prefix(before, follows)
         if first is None:
             raise DiscreetError(
                 f"follows = {follows!r} is not the id of an agreement in {store_display_name(where)}, nor {LEAST_PREFIX} or more of its "

@@ -274,7 +274,7 @@ def _upgrade_store_file(database: sqlite3.Connection) -> int:
     database.execute("BEGIN IMMEDIATE")
     try:
         (version,) = database.execute("PRAGMA user_version").fetchone()
-        _run_upgrades(database, version)  # none, if another process has done it
+        _upgrade_tables_to_current_format(database, version)  # none, if another process has done it
         database.execute("COMMIT")
     except BaseException:
         database.execute("ROLLBACK")
@@ -282,7 +282,7 @@ def _upgrade_store_file(database: sqlite3.Connection) -> int:
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _run_upgrades(database: sqlite3.Connection, version: int) -> None:
+def _upgrade_tables_to_current_format(database: sqlite3.Connection, version: int) -> None:
     """Bring the tables of a format to the present one."""
     if version not in _UPGRADES:
         return
@@ -314,7 +314,7 @@ def _create_store_file(path: Path) -> None:
         )
     try:
         with tempfile.TemporaryDirectory() as folder:
-            content = _empty_store_content(Path(folder) / "store")
+            content = _bytes_of_empty_store(Path(folder) / "store")
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"store {path} cannot be made: {error_reason(error)}") from None
     try:
@@ -325,14 +325,14 @@ def _create_store_file(path: Path) -> None:
             raise StoreError(str(error)) from None
 
 
-def _empty_store_content(path: Path) -> bytes:
+def _bytes_of_empty_store(path: Path) -> bytes:
     """The content of an empty store."""
     database = sqlite3.connect(path, isolation_level=None)
     try:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute(f"PRAGMA application_id = {APPLICATION}")
         database.executescript(_FIRST_SCHEMA)
-        _run_upgrades(database, 1)
+        _upgrade_tables_to_current_format(database, 1)
     finally:
         database.close()
     return path.read_bytes()

@@ -274,7 +274,7 @@ class Store(ABC):
     def _note_counted_samples(self, many: int) -> None:
         """Note that so many samples were counted in a transaction that is on disk."""
 
-    def _execute(self, database: Any, statement: str, parameters: Sequence[Any] = ()) -> Any:
+    def _execute_sql(self, database: Any, statement: str, parameters: Sequence[Any] = ()) -> Any:
         return database.execute(self._translate_sql_for_engine(statement), parameters)
 
     def _find_agreement_row(self, database: Any, places: AgreementRows, agreement: str | int) -> AgreementRow:
@@ -282,7 +282,7 @@ class Store(ABC):
         if agreement not in places:
             by = "id" if isinstance(agreement, str) else "number"
             row = f"SELECT number, collection, outcomes, rounds, text FROM agreements WHERE {by} = ?"
-            found = self._execute(database, row, (agreement,)).fetchone()
+            found = self._execute_sql(database, row, (agreement,)).fetchone()
             if found is None:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
             places[agreement] = AgreementRow.from_columns(*found)
@@ -293,15 +293,15 @@ class Store(ABC):
         outcomes = number_of_stored_counts(agreement)  # before the lock, since it may take long
         with self._writer.transaction(writes=True) as database:
             self._lock_until_transaction_ends(database, ADDING)
-            kept = dict(self._execute(database, _FOLLOWED).fetchall())
+            kept = dict(self._execute_sql(database, _FOLLOWED).fetchall())
             if is_new_agreement(kept, agreement.id, follows):
                 terms = (agreement.rounds, outcomes, agreement.text, agreement.family.weights_file_content)
-                self._execute(database, _ADD, (agreement.id, follows, follows, *terms))
+                self._execute_sql(database, _ADD, (agreement.id, follows, follows, *terms))
 
     def agreements(self) -> list[StoredAgreement]:
         """All agreements, in the order of arrival."""
         with self._reader.transaction() as database:
-            rows = self._execute(database, _AGREEMENTS).fetchall()
+            rows = self._execute_sql(database, _AGREEMENTS).fetchall()
         return agreements_from_rows(rows)
 
     def count_arrivals(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
@@ -311,7 +311,7 @@ class Store(ABC):
             row = self._find_agreement_row(database, places, agreement)
             row.refuse_invalid_arrivals(round, arrivals)
             self._lock_until_transaction_ends(database, COUNTING, shared=True)
-            closed = self._execute(database, _CLOSED, (row.collection,)).fetchone() is not None
+            closed = self._execute_sql(database, _CLOSED, (row.collection,)).fetchone() is not None
             verdicts = self._insert_arrivals(database, row.collection, round, arrivals, closed=closed)
             new = outcomes_of_counted_arrivals(arrivals, verdicts)
             if new:
@@ -320,7 +320,7 @@ class Store(ABC):
                 self._write_pool(database, self._seal.encode_pool(pool))
                 for group, added in sorted(counted.items()):
                     of_group = self._find_agreement_row(database, places, group[0])
-                    self._add_counts(database, group, of_group, of_group.increments_of_counts(added))
+                    self._add_counts(database, group, of_group, of_group.count_increments_of_outcomes(added))
                 self._add_day_count(database, (row.number, round), day, len(new))
         self._note_counted_samples(len(new))
         return verdicts
@@ -336,7 +336,7 @@ class Store(ABC):
         """The number of samples of each day, in order."""
         with self._reader.transaction() as database:
             row = self._find_agreement_row(database, self._reader.places, agreement)
-            found: list[tuple[str, int]] = self._execute(database, _BY_DAY, (row.number, round)).fetchall()
+            found: list[tuple[str, int]] = self._execute_sql(database, _BY_DAY, (row.number, round)).fetchall()
         return found
 
     def enrol_token_digests(self, tokens: Iterable[bytes], gateways: Iterable[bytes]) -> int:
@@ -356,7 +356,7 @@ class Store(ABC):
             for digest in digests:
                 for table in ("tokens", "gateways"):
                     revoked = f"UPDATE {table} SET revoked = 1 WHERE digest = ? AND revoked = 0"
-                    found += self._execute(database, revoked, (digest,)).rowcount
+                    found += self._execute_sql(database, revoked, (digest,)).rowcount
         return found
 
     def replace_gateway_tokens(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
@@ -364,10 +364,10 @@ class Store(ABC):
         with self._transaction_for_changes() as database:
             for number, (old, new) in enumerate(pairs, start=1):
                 row = "SELECT id FROM gateways WHERE digest = ? AND revoked = 0"
-                found = self._execute(database, row, (old,)).fetchone()
+                found = self._execute_sql(database, row, (old,)).fetchone()
                 if found is None:
                     raise DiscreetError(f"token {number} is not one of a gateway of this store; nothing was replaced")
-                self._execute(database, "UPDATE gateways SET revoked = 1 WHERE digest = ?", (old,))
+                self._execute_sql(database, "UPDATE gateways SET revoked = 1 WHERE digest = ?", (old,))
                 if not self._insert_missing_rows(database, "gateways", [[new], [found[0]], [0]]):
                     raise DiscreetError(f"new token {number} is in the store already; nothing was replaced")
             self._refuse_shared_client_tokens(database)
@@ -375,8 +375,8 @@ class Store(ABC):
     def read_enrolment(self) -> Enrolment:
         """The current enrolment."""
         with self._reader.transaction() as database:
-            rows = self._execute(database, "SELECT digest, id, revoked FROM gateways").fetchall()
-            (some,) = self._execute(database, "SELECT EXISTS (SELECT 1 FROM tokens)").fetchone()
+            rows = self._execute_sql(database, "SELECT digest, id, revoked FROM gateways").fetchall()
+            (some,) = self._execute_sql(database, "SELECT EXISTS (SELECT 1 FROM tokens)").fetchone()
         return Enrolment(
             bool(some or rows), {bytes(digest): str(name) for digest, name, revoked in rows if not revoked}
         )
@@ -390,15 +390,15 @@ class Store(ABC):
         """Keep the signature of an agreement in place of an earlier one."""
         row = (signed.key, signed.signature, json.dumps(list(signed.addresses)), agreement)
         with self._transaction_for_changes() as database:
-            if not self._execute(database, _SIGN, row).rowcount:
+            if not self._execute_sql(database, _SIGN, row).rowcount:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
 
     def close_collection(self, agreement: str, day: str) -> str:
         """Close the collection of an agreement for good, and return the day on which it was closed: this one, or an earlier one."""
         with self._transaction_for_changes() as database:
             self._lock_until_transaction_ends(database, COUNTING)
-            self._execute(database, _CLOSE, (day, agreement))
-            found = self._execute(database, _CLOSED_ON, (agreement,)).fetchone()
+            self._execute_sql(database, _CLOSE, (day, agreement))
+            found = self._execute_sql(database, _CLOSED_ON, (agreement,)).fetchone()
             if found is None:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
         return str(found[0])
@@ -407,28 +407,28 @@ class Store(ABC):
         """Hide the estimates of fewer samples than these, in every collection of the store."""
         check_count("least", least, least=0, most=MOST_DRAWS)
         with self._transaction_for_changes() as database:
-            self._execute(database, _HIDE, (least,))
+            self._execute_sql(database, _HIDE, (least,))
 
     def show_estimates(self, shown: str) -> None:
         """Show estimates always, after a person's own sample, or never, in every collection of the store."""
         check_choice("shown", shown, SHOWN)
         with self._transaction_for_changes() as database:
-            self._execute(database, _SHOW, (shown, secrets.token_hex(16)))
+            self._execute_sql(database, _SHOW, (shown, secrets.token_hex(16)))
 
     def keep_questions(self, agreement: str, questions: str) -> None:
         """Keep what people are asked under an agreement, in words; an error if somebody has answered other words."""
         with self._transaction_for_changes() as database:
             self._lock_until_transaction_ends(database, COUNTING)
-            found = self._execute(database, _ASKED, (agreement,)).fetchone()
+            found = self._execute_sql(database, _ASKED, (agreement,)).fetchone()
             if found is not None and found[0] == questions:
                 return
-            (answered,) = self._execute(database, _ANSWERED, (agreement,)).fetchone()
+            (answered,) = self._execute_sql(database, _ANSWERED, (agreement,)).fetchone()
             if answered:
                 raise DiscreetError(
                     f"agreement {agreement[:12]} has samples of people who read other words, and questions stay what they were; "
                     "collect under a new agreement"
                 )
-            if not self._execute(database, _ASK, (questions, agreement)).rowcount:
+            if not self._execute_sql(database, _ASK, (questions, agreement)).rowcount:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
 
     def close(self) -> None:
@@ -439,7 +439,7 @@ class Store(ABC):
     def _refuse_shared_client_tokens(self, database: Any) -> None:
         """Raise an error for a client's token that is also a gateway's: its client could send samples for many."""
         both = "SELECT count(*) FROM gateways JOIN tokens ON gateways.digest = tokens.digest"
-        (shared,) = self._execute(database, both).fetchone()
+        (shared,) = self._execute_sql(database, both).fetchone()
         refuse_shared_tokens(shared)
 
 
@@ -492,20 +492,20 @@ def is_new_agreement(kept: Mapping[str, str | None], agreement: str, follows: st
     return True
 
 
-def id_with_prefix(agreements: Iterable[str], prefix: str) -> str | None:
+def agreement_id_with_prefix(agreements: Iterable[str], prefix: str) -> str | None:
     """The only id with this prefix; None if none or several have it, or if it is too short."""
     found = [each for each in agreements if each.startswith(prefix)]
     return found[0] if len(found) == 1 and len(prefix) >= LEAST_PREFIX else None
 
 
-def choose_agreement(kept: Sequence[StoredAgreement], prefix: str | None) -> StoredAgreement:
+def find_agreement_by_prefix(kept: Sequence[StoredAgreement], prefix: str | None) -> StoredAgreement:
     """The agreement with that id or unique prefix of it; by default the newest."""
     if not kept:
         raise DiscreetError("the store holds no agreement yet; collect under one first")
     if prefix is None:
         return kept[-1]
     by_id = {each.agreement.id: each for each in kept}
-    found = id_with_prefix(by_id, prefix) if isinstance(prefix, str) else None
+    found = agreement_id_with_prefix(by_id, prefix) if isinstance(prefix, str) else None
     if found is None:
         shown = ", ".join(each[:LEAST_PREFIX] for each in by_id)
         raise DiscreetError(

@@ -1,6 +1,6 @@
 """The clients of tables of samples or reports: told apart, counted in two files, and found in public groups.
 
-If records name their clients, a repeated client is an error, because samples of one client are not those of several (`DistinctClients`).
+If records name their clients, a repeated client is an error, because samples of one client are not those of several (`RepeatedClientCheck`).
 Names are compared as everywhere else: integers and texts alike, texts by 128 bits of hash. Beyond `MOST_TOLD_APART` records a part of the
 clients is checked, which detects a release that came twice, though not every single repeated client.
 
@@ -62,7 +62,7 @@ def _distinct_client_hashes(source: Source) -> pl.DataFrame | None:
     if source.numbered or column not in source.schema:
         return None
     words = client_hash_expressions(client_names_as_texts_expression(source, column))
-    parts = list(source.frames(lambda frame: frame.select(words), [column], client=column))
+    parts = list(source.read_prepared_frames(lambda frame: frame.select(words), [column], client=column))
     return pl.concat(parts).unique() if parts else pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64))
 
 
@@ -74,7 +74,7 @@ def read_samples_by_client(source: Source, sample: pl.Expr, client: str, rounds:
         )
     names = sample.meta.root_names()
     parts = list(
-        source.frames(
+        source.read_prepared_frames(
             lambda frame: frame.select(pl.col(client), sample.alias(KEY)), list(dict.fromkeys([client, *names]))
         )
     )
@@ -88,7 +88,7 @@ def read_samples_by_client(source: Source, sample: pl.Expr, client: str, rounds:
     return np.array(held[KEY].to_list(), dtype=object)
 
 
-class DistinctClients:
+class RepeatedClientCheck:
     """A check that each client occurs once."""
 
     def __init__(self, source: Source, column: str) -> None:
@@ -109,15 +109,15 @@ class DistinctClients:
         """Remember the clients of a frame; where there is room for a part of them, those of some hashes."""
         if frame[_NOBODY].any():
             raise DiscreetError(f"{self._where} holds nulls: samples without a client; filter them out")
-        self._seen.append(self._keep_chosen_hashes(frame.select(self._called)))
+        self._seen.append(self._keep_hashes_of_checked_clients(frame.select(self._called)))
         self._remembered += self._seen[-1].height
         while self._remembered > MOST_TOLD_APART:
             self.refuse_repeated_clients()  # clients that are forgotten now came once so far
             self._parts *= 2
-            self._seen = [self._keep_chosen_hashes(each) for each in self._seen]
+            self._seen = [self._keep_hashes_of_checked_clients(each) for each in self._seen]
             self._remembered = sum(each.height for each in self._seen)
 
-    def _keep_chosen_hashes(self, words: pl.DataFrame) -> pl.DataFrame:
+    def _keep_hashes_of_checked_clients(self, words: pl.DataFrame) -> pl.DataFrame:
         return (
             words if self._parts < 2 else words.filter(pl.col(self._called[0]).hash(seed=self._seed) % self._parts == 0)
         )
@@ -213,7 +213,9 @@ class ClientGroups:
         def select_hashes_and_groups(frame: Any) -> Any:
             return frame.filter(name.is_not_null()).select(*client_hash_expressions(name), group)
 
-        parts = list(clients.frames(select_hashes_and_groups, list(dict.fromkeys([client, column])), client=client))
+        parts = list(
+            clients.read_prepared_frames(select_hashes_and_groups, list(dict.fromkeys([client, column])), client=client)
+        )
         found = (
             pl.concat(parts) if parts else pl.DataFrame(schema={**dict.fromkeys(_WORDS, pl.UInt64), _GROUP: pl.String})
         )
@@ -299,7 +301,7 @@ def _count_releases_by_group(source: Source, key: pl.Expr, groups: ClientGroups,
                 "it: --clients-table FILE"
             )
         group, needed = group_text_expression(source, groups.column), list(dict.fromkeys([column, groups.column]))
-        yield from source.frames(
+        yield from source.read_prepared_frames(
             lambda frame: frame.select(key.alias(KEY), group).group_by(_GROUP, KEY).agg(counted), needed
         )
         return
@@ -307,6 +309,8 @@ def _count_releases_by_group(source: Source, key: pl.Expr, groups: ClientGroups,
     if who not in source.schema:
         raise DiscreetError(f"{source.name} does not name its clients, so no table of clients can be joined with it")
     words = client_hash_expressions(client_names_as_texts_expression(source, who))
-    for frame in source.frames(lambda rows: rows.select(key.alias(KEY), *words), [column, who], client=who):
+    for frame in source.read_prepared_frames(
+        lambda rows: rows.select(key.alias(KEY), *words), [column, who], client=who
+    ):
         joined = frame.join(groups.table, on=_WORDS, how="left")
         yield joined.group_by(_GROUP, KEY).agg(counted)

@@ -140,7 +140,7 @@ class CellBins:
         return np.asarray(np.add.reduceat(cells, self.starts, axis=-1))
 
 
-def line_cells_of(sampler: Sampler[AnyFamily]) -> LineCells:
+def line_cells_of_sampler(sampler: Sampler[AnyFamily]) -> LineCells:
     """The cells of the line that a sampler releases on; for a release by points, the usual cells of its family."""
     carrier = sampler.carrier
     if not isinstance(carrier, DensityAtoms) or carrier.family.dim != 1:
@@ -155,7 +155,7 @@ def line_cells_of(sampler: Sampler[AnyFamily]) -> LineCells:
 
 def cells_as_bins(sampler: Sampler[AnyFamily]) -> CellBins:
     """Each cell as its own bin."""
-    line = line_cells_of(sampler)
+    line = line_cells_of_sampler(sampler)
     if not np.isfinite(line.edges).all():
         raise DiscreetError(
             f"{sampler.family!r} has cells that reach to infinity, of which nothing can be averaged; give public bins, edges="
@@ -192,7 +192,7 @@ def bin_reference_masses(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
     """The masses of bins between any edges under mu: exact for whole cells, by Gauss's rule for parts of cells."""
     found = _point_share_by_bin(sampler, bins)
     if found is None:
-        line = line_cells_of(sampler)
+        line = line_cells_of_sampler(sampler)
         below = np.append(0.0, np.cumsum(line.masses))
         cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
         found = np.diff(below[cell] + line.reference_share_below(cell, bins.edges) * line.masses[cell])
@@ -206,7 +206,7 @@ def count_cells_cut_by_bins(sampler: Sampler[AnyFamily], bins: Bins) -> int:
     carrier = sampler.carrier
     if not isinstance(carrier, CellAtoms) or carrier.family.dim != 1:
         return 0
-    line = line_cells_of(sampler)
+    line = line_cells_of_sampler(sampler)
     cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
     share = line.reference_share_below(cell, bins.edges)
     return int(np.unique(cell[(share > _ROUNDING) & (share < 1.0 - _ROUNDING)]).size)
@@ -342,10 +342,10 @@ class ReportRows:
     @cached_property
     def _client_counts_by_repeats(self) -> Integers:
         """(k, J + 1): the number of clients of whom 0 to J reports hold each outcome."""
-        held = (self._which_reports_hold(outcome).sum(axis=1) for outcome in range(self.sampler.family.size))
+        held = (self._which_reports_hold_outcome(outcome).sum(axis=1) for outcome in range(self.sampler.family.size))
         return np.array([np.bincount(each, minlength=self.reports.shape[1] + 1) for each in held], dtype=np.int64)
 
-    def _which_reports_hold(self, outcome: int) -> NDArray[np.bool_]:
+    def _which_reports_hold_outcome(self, outcome: int) -> NDArray[np.bool_]:
         return self.sampler.blocks.holds(self.reports, np.array([outcome]))
 
     def share_interval_ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
@@ -372,10 +372,10 @@ class ReportRows:
         """The first and the last place in the order that the quantile may have."""
         size, width = len(order), np.zeros(self.client_count)
         for outcome in range(size):
-            width += self._which_reports_hold(outcome).mean(axis=1)
+            width += self._which_reports_hold_outcome(outcome).mean(axis=1)
         below, first, last = np.zeros(self.client_count), size - 1, 0
         for place, outcome in enumerate(order[:-1].tolist()):
-            below += self._which_reports_hold(outcome).mean(axis=1)
+            below += self._which_reports_hold_outcome(outcome).mean(axis=1)
             share = (place + 1.0) / size
             phi = np.full(size, -share)
             phi[order[: place + 1]] += 1.0

@@ -27,7 +27,7 @@ from discreet.estimation._counting import (
     cells_as_bins,
     count_samples_by_outcome,
     counts_in_outcome_order,
-    line_cells_of,
+    line_cells_of_sampler,
     outcome_reference_masses,
     refuse_repeated_clients,
     sample_rows_or_none,
@@ -247,7 +247,7 @@ def _population_on_line(
         wanted = Bins(edges)
         counted, rows = given.count_outcomes(wanted)
         return population_from_counts(wanted, counted, bin_reference_masses(sampler, wanted), rows)
-    cells, line = cells_as_bins(sampler), line_cells_of(sampler)
+    cells, line = cells_as_bins(sampler), line_cells_of_sampler(sampler)
     numbered, rows = given.count_outcomes(line)
     counted = numbered[line.order]
     put = bin_cells(sampler, clients=int(counted.sum()) if rows is None else rows.client_count, count=bins)

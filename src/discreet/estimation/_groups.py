@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.agreement import Agreement
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
-from discreet.estimation._counting import LARGEST, column_as_list, default_bin_count, line_cells_of
+from discreet.estimation._counting import LARGEST, column_as_list, default_bin_count, line_cells_of_sampler
 from discreet.estimation._from_releases import population, reported_population, reported_statistic
 from discreet.estimation._inference import (
     Ends,
@@ -246,7 +246,7 @@ def _estimate_each_group(
 
 def _domain_of_samples(sampler: Sampler[AnyFamily]) -> Domain | LineCells:
     """The outcomes that samples are counted on: those of a finite family, or the cells of a line."""
-    return line_cells_of(sampler) if isinstance(sampler.family, ContinuousFamily) else sampler.family.domain
+    return line_cells_of_sampler(sampler) if isinstance(sampler.family, ContinuousFamily) else sampler.family.domain
 
 
 def _split_releases_by_group(given: Any, groups: Any) -> dict[Any, list[Any]]:
@@ -335,7 +335,7 @@ def shares_within(found: SurveyAnswers, place: int, column: str) -> dict[Any, Sh
     least, most = _group_share_interval_ends(found, column, low, high)
     names = columns[column].names
     return {
-        names[group]: _shares_of_total(cells[group], low[group], high[group], least[group], most[group])
+        names[group]: _shares_of_cells_within_total(cells[group], low[group], high[group], least[group], most[group])
         for group in range(len(cells))
     }
 
@@ -349,7 +349,7 @@ def _group_share_interval_ends(found: SurveyAnswers, column: str, low: Floats, h
     return least, most
 
 
-def _shares_of_total(cells: Floats, low: Floats, high: Floats, least: float, most: float) -> Shares:
+def _shares_of_cells_within_total(cells: Floats, low: Floats, high: Floats, least: float, most: float) -> Shares:
     """The shares of cells within their sum, which lies between `least` and `most`."""
     total = cells.sum()
     estimate = cells / total if total > 0.0 else np.full(len(cells), np.nan)

@@ -185,7 +185,7 @@ def outlook(
         masses = bin_cells(sampler, clients=clients, count=bins).reference
         size = len(masses)
     else:
-        masses, size = _reference_masses(sampler), _share_count(sampler)  # one number may stand for 2^40 outcomes
+        masses, size = _reference_masses(sampler), _number_of_shares(sampler)  # one number may stand for 2^40 outcomes
     noise = SamplingNoise(clients, confidence)
     rare = np.array([_released_share_range(sampler, float(masses.max()))[0]])
     total = None
@@ -202,15 +202,17 @@ def outlook(
         mechanism,
         sampler.epsilon,
         clients,
-        longest_half_width(inversion, sampler, masses, noise),
-        longest_half_width(inversion, sampler, masses, SamplingNoise(clients, confidence, size)),
+        longest_interval_half_width(inversion, sampler, masses, noise),
+        longest_interval_half_width(inversion, sampler, masses, SamplingNoise(clients, confidence, size)),
         float(_share_half_widths(inversion, sampler, float(masses.max()), rare, noise)[0]),
-        longest_half_width(inversion, sampler, masses, SamplingNoise(math.inf, confidence)),
+        longest_interval_half_width(inversion, sampler, masses, SamplingNoise(math.inf, confidence)),
         total,
     )
 
 
-def longest_half_width(inversion: Inversion, sampler: Released, masses: ArrayLike, noise: SamplingNoise) -> float:
+def longest_interval_half_width(
+    inversion: Inversion, sampler: Released, masses: ArrayLike, noise: SamplingNoise
+) -> float:
     """The longest reach of a share's interval, over outcomes with these reference masses and every population."""
     longest = 0.0
     for mass in _masses_nearest_half(np.asarray(masses, dtype=np.float64)):
@@ -246,7 +248,7 @@ def _sampler_inversion(sampler: Sampler[AnyFamily] | ReportSampler) -> Inversion
     return Inversion(line, line)
 
 
-def _share_count(sampler: Sampler[AnyFamily] | ReportSampler) -> int:
+def _number_of_shares(sampler: Sampler[AnyFamily] | ReportSampler) -> int:
     """How many shares there are."""
     return sampler.family.size if isinstance(sampler, ReportSampler) else sampler.carrier.size
 
@@ -314,7 +316,7 @@ def clients_for(
     inversion = _sampler_inversion(sampler)
     masses = _reference_masses(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
     return clients_for_half_width(
-        inversion, sampler, masses, accuracy, confidence, _share_count(sampler) if together else 1
+        inversion, sampler, masses, accuracy, confidence, _number_of_shares(sampler) if together else 1
     )
 
 
@@ -324,10 +326,13 @@ def clients_for_half_width(
     """The number of clients that brings the share of every outcome with one of these reference masses within the accuracy."""
 
     def accuracy_shortfall(clients: float) -> float:
-        return longest_half_width(inversion, sampler, masses, SamplingNoise(clients, confidence, among)) - accuracy
+        return (
+            longest_interval_half_width(inversion, sampler, masses, SamplingNoise(clients, confidence, among))
+            - accuracy
+        )
 
     if accuracy_shortfall(float(MOST_CLIENTS)) > 0.0:
-        left = longest_half_width(inversion, sampler, masses, SamplingNoise(math.inf, confidence))
+        left = longest_interval_half_width(inversion, sampler, masses, SamplingNoise(math.inf, confidence))
         if left < accuracy:
             raise ImpossibleError(
                 f"more than {MOST_CLIENTS:,} clients would be needed to bring {sampler!r} within {accuracy:g}; use a larger epsilon"
@@ -384,7 +389,10 @@ def epsilon_for_accuracy(
 
     def accuracy_shortfall(log_epsilon: float) -> float:
         sampler = make(family, epsilon=math.exp(log_epsilon))
-        return longest_half_width(_sampler_inversion(sampler), sampler, _reference_masses(sampler), noise) - accuracy
+        return (
+            longest_interval_half_width(_sampler_inversion(sampler), sampler, _reference_masses(sampler), noise)
+            - accuracy
+        )
 
     low, high = math.log(LEAST_EPSILON), math.log(_MOST_EPSILON)
     if accuracy_shortfall(high) > 0.0:

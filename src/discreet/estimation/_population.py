@@ -296,7 +296,7 @@ class Population(PopulationEstimate):
     def margin_at_worst(self) -> float:
         """The longest reach of a share's interval from its estimate, for every population with that many clients."""
         noise = planning.SamplingNoise(self.clients, self.confidence)
-        return planning.longest_half_width(self.inversion, self.sampler, self.reference, noise)
+        return planning.longest_interval_half_width(self.inversion, self.sampler, self.reference, noise)
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`estimate_record`: an estimate as plain values for programs, the same from a command and from a service.
+"""`json_record_of_estimate`: an estimate as plain values for programs, the same from a command and from a service.
 
 Notes tell a reader what to know before trusting the numbers: what the records leave open, which clients the intervals exclude, and doubts
 that the samples raise. If the truth is known, `Fidelity` measures the distance of an estimate from it: total variation, KL, squared
@@ -55,17 +55,19 @@ def measure_fidelity(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
     )
 
 
-def estimate_notes(found: AnyPopulation, agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
+def notes_on_estimate(
+    found: AnyPopulation, agreed: Agreement, *, named: bool = True, distinct: bool = True
+) -> list[str]:
     """What a reader should know. `named`: the samples say which agreement they were made under; `distinct`: each is another client's."""
-    trusted = trust_notes(agreed, named=named, distinct=distinct)
+    trusted = notes_on_unverified_records(agreed, named=named, distinct=distinct)
     return (
         [*trusted, *found.doubts]
         if isinstance(found, ReportedPopulation)
-        else [*trusted, *_outsider_notes(found), *found.doubts]
+        else [*trusted, *_notes_on_excluded_clients(found), *found.doubts]
     )
 
 
-def estimate_record(
+def json_record_of_estimate(
     found: AnyPopulation,
     agreed: Agreement,
     notes: Sequence[str],
@@ -91,7 +93,7 @@ def estimate_record(
         columns["truth"] = np.asarray(truth, dtype=np.float64).tolist()
     made: dict[str, Any] = {
         released: found.samples,
-        **_agreement_fields(agreed),
+        **_agreement_json_fields(agreed),
         "confidence": found.confidence,
         "identifiable": found.exact,
         **({} if isinstance(found, ReportedPopulation) else {"largest_bias_of_samples": found.largest_bias}),
@@ -99,7 +101,7 @@ def estimate_record(
         "shares": _columns_to_rows(columns),
         "statistics": [asdict(each) for each in statistics],
         "notes": list(notes),
-        "liars": _liar_fields(found.law, one.shift, one.band_shift),
+        "liars": _liar_json_fields(found.law, one.shift, one.band_shift),
     }
     if lies is not None:
         made["liars"] |= {"number": lies.number, "shift": lies.shift}
@@ -124,17 +126,19 @@ def estimate_record(
     return made
 
 
-def _agreement_fields(agreed: Agreement) -> dict[str, Any]:
+def _agreement_json_fields(agreed: Agreement) -> dict[str, Any]:
     return {"agreement": agreed.id, "mechanism": agreed.mechanism, "epsilon": agreed.epsilon}
 
 
-def _liar_fields(law: Shares, shift: float, band_shift: float) -> dict[str, Any]:
+def _liar_json_fields(law: Shares, shift: float, band_shift: float) -> dict[str, Any]:
     """What one liar can have done, and how many can move a share by half of its longest interval."""
     return {"one": shift, "one_at_ends": band_shift, "as_far_as_intervals": shifts_per_half_interval(law, shift)}
 
 
-def inverted_record(found: InvertedPopulation, agreed: Agreement, notes: Sequence[str]) -> dict[str, Any]:
-    """An estimate from the samples of a mechanism of somebody's own, in the fields of `estimate_record`."""
+def json_record_of_inverted_estimate(
+    found: InvertedPopulation, agreed: Agreement, notes: Sequence[str]
+) -> dict[str, Any]:
+    """An estimate from the samples of a mechanism of somebody's own, in the fields of `json_record_of_estimate`."""
     columns = {
         "outcome": found.domain.names,
         "samples": found.counts.tolist(),
@@ -144,17 +148,17 @@ def inverted_record(found: InvertedPopulation, agreed: Agreement, notes: Sequenc
     }
     return {
         "samples": found.samples,
-        **_agreement_fields(agreed),
+        **_agreement_json_fields(agreed),
         "confidence": found.confidence,
         "identifiable": True,
         "shares": _columns_to_rows(columns),
         "statistics": [],
         "notes": list(notes),
-        "liars": _liar_fields(found.law, found.liar_shift, found.liar_shift),
+        "liars": _liar_json_fields(found.law, found.liar_shift, found.liar_shift),
     }
 
 
-def group_record(
+def json_record_of_group_estimates(
     found: GroupedPopulation,
     agreed: Agreement,
     notes: Sequence[str],
@@ -182,7 +186,7 @@ def group_record(
         groups.append(told)
     return {
         released: found.clients,
-        **_agreement_fields(agreed),
+        **_agreement_json_fields(agreed),
         "confidence": found.confidence,
         "identifiable": first.exact,
         "by": by,
@@ -192,12 +196,12 @@ def group_record(
     }
 
 
-def change_record(
+def json_record_of_change(
     found: Change, agreed: tuple[Agreement, Agreement], notes: Sequence[str], *, statistics: Sequence[Estimate] = ()
 ) -> dict[str, Any]:
     """A change as JSON holds it; `agreed`: the agreements before and after."""
     sides = [
-        {"clients": each.clients, **_agreement_fields(terms)}
+        {"clients": each.clients, **_agreement_json_fields(terms)}
         for each, terms in zip((found.before, found.after), agreed, strict=True)
     ]
     columns = {
@@ -217,7 +221,9 @@ def change_record(
     }
 
 
-def pooled_record(found: PooledPopulation, agreed: Sequence[Agreement], notes: Sequence[str] = ()) -> dict[str, Any]:
+def json_record_of_pooled_estimate(
+    found: PooledPopulation, agreed: Sequence[Agreement], notes: Sequence[str] = ()
+) -> dict[str, Any]:
     """The average client of several stages as JSON holds it; `agreed`: the agreement of each stage."""
     stages = [
         {
@@ -263,7 +269,7 @@ def law_fidelities(found: AnyPopulation, truth: Floats) -> dict[str, Fidelity]:
     return {name: measure_fidelity(truth, law, found.domain) for name, law in laws.items()}
 
 
-def trust_notes(agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
+def notes_on_unverified_records(agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
     """Notes on what the records themselves leave open."""
     said = []
     if not named:
@@ -274,7 +280,7 @@ def trust_notes(agreed: Agreement, *, named: bool = True, distinct: bool = True)
     return said
 
 
-def _outsider_notes(found: Population) -> list[str]:
+def _notes_on_excluded_clients(found: Population) -> list[str]:
     """Notes on clients that the intervals exclude: clients of a table are lists of values, and short lists are in no band of densities."""
     if found.finest is None or found.exact or serves_everybody(found.sampler.family):
         return []
@@ -287,10 +293,10 @@ def _outsider_notes(found: Population) -> list[str]:
     ]
 
 
-def survey_record(found: SurveyAnswers, agreed: Agreement, notes: Sequence[str]) -> dict[str, Any]:
+def json_record_of_survey_answers(found: SurveyAnswers, agreed: Agreement, notes: Sequence[str]) -> dict[str, Any]:
     """The answers to a survey as JSON holds them; what is not known is null."""
     return {
-        **empty_survey_record(agreed, found.clients, found.confidence),
+        **json_record_without_survey_answers(agreed, found.clients, found.confidence),
         "questions": [
             {
                 "question": answer.question.title,
@@ -299,7 +305,7 @@ def survey_record(found: SurveyAnswers, agreed: Agreement, notes: Sequence[str])
                 "unit": answer.unit or None,
                 "clients": answer.clients,
                 "answers": [{name: _null_if_nan(value) for name, value in row.items()} for row in answer.rows()],
-                **_total_record_of_mean(found, place),
+                **_json_record_of_total(found, place),
             }
             for place, answer in enumerate(found)
         ],
@@ -307,7 +313,7 @@ def survey_record(found: SurveyAnswers, agreed: Agreement, notes: Sequence[str])
     }
 
 
-def empty_survey_record(agreed: Agreement, clients: int, confidence: float) -> dict[str, Any]:
+def json_record_without_survey_answers(agreed: Agreement, clients: int, confidence: float) -> dict[str, Any]:
     """The same without answers."""
     about = {"id": agreed.id, "epsilon": agreed.epsilon, "mechanism": agreed.mechanism, "purpose": agreed.purpose}
     return {"agreement": about, "clients": clients, "confidence": confidence, "questions": [], "notes": []}
@@ -317,7 +323,7 @@ def _null_if_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _total_record_of_mean(found: SurveyAnswers, place: int) -> dict[str, Any]:
+def _json_record_of_total(found: SurveyAnswers, place: int) -> dict[str, Any]:
     """The total beside a mean that is known."""
     if found[place].question.kind != "mean" or not found[place].is_known:
         return {}
@@ -331,7 +337,7 @@ def share_rows_by_name(names: Sequence[str], law: Shares) -> list[dict[str, Any]
     return [{"name": name, **dict(zip(keys, row, strict=True))} for name, *row in zip(names, *values, strict=True)]
 
 
-def unnamed_report_notes(*, named: bool, distinct: bool) -> list[str]:
+def notes_on_unverified_reports(*, named: bool, distinct: bool) -> list[str]:
     """What reports on a survey leave open: under which agreement, and by whom."""
     said = []
     if not named:
@@ -341,33 +347,33 @@ def unnamed_report_notes(*, named: bool, distinct: bool) -> list[str]:
     return said
 
 
-def survey_notes(found: SurveyAnswers, *, named: bool = True, distinct: bool = True) -> list[str]:
+def notes_on_survey_answers(found: SurveyAnswers, *, named: bool = True, distinct: bool = True) -> list[str]:
     """What a reader of the answers should know."""
     silent = [answer.question.title for answer in found if not answer.is_known]
     asked = [f"nobody was asked {', '.join(silent)}, since few clients take part"] if silent else []
-    return [*unnamed_report_notes(named=named, distinct=distinct), *asked]
+    return [*notes_on_unverified_reports(named=named, distinct=distinct), *asked]
 
 
-def survey_groups_record(
+def json_record_of_survey_groups(
     found: Mapping[Any, SurveyAnswers], agreed: Agreement, notes: Sequence[str], *, by: str
 ) -> dict[str, Any]:
     """The answers of every public group as JSON holds them."""
     return {
         "by": by,
-        "groups": {str(name): survey_record(each, agreed, []) for name, each in found.items()},
+        "groups": {str(name): json_record_of_survey_answers(each, agreed, []) for name, each in found.items()},
         "notes": list(notes),
     }
 
 
-def survey_change_record(
+def json_record_of_survey_change(
     found: SurveyChange, agreed: tuple[Agreement, Agreement], notes: Sequence[str]
 ) -> dict[str, Any]:
     """The change of every answer as JSON holds it; `agreed`: the agreements before and after."""
     changes = zip(found.after, found.laws, strict=True)
     return {
         "confidence": found.confidence,
-        "before": survey_record(found.before, agreed[0], []),
-        "after": survey_record(found.after, agreed[1], []),
+        "before": json_record_of_survey_answers(found.before, agreed[0], []),
+        "after": json_record_of_survey_answers(found.after, agreed[1], []),
         "changes": [
             {"question": answer.question.title, "answers": share_rows_by_name(answer.names, law)}
             for answer, law in changes
@@ -392,7 +398,7 @@ def outcome_names_within(found: SurveyAnswers, place: int, column: str) -> list[
     )
 
 
-def shares_within_record(found: SurveyAnswers, notes: Sequence[str], *, by: str) -> dict[str, Any]:
+def json_record_of_shares_within_groups(found: SurveyAnswers, notes: Sequence[str], *, by: str) -> dict[str, Any]:
     """Shares within the private groups of a column as JSON holds them; without questions that tell them, none."""
     return {
         "by": by,

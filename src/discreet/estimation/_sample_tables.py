@@ -1,8 +1,8 @@
 """Tables of released samples and reports: counted in one streaming pass, also by groups, and written as synthetic data.
 
-An estimate needs only counts of outcomes (`tally`, and of every group `tally_by_group`). Every record is checked against the agreement: a
-record of another agreement, or an unknown sample, is an error that names it, before anything is estimated. Clients are told apart
-(`discreet.estimation._client_tables`).
+An estimate needs only counts of outcomes (`tally_samples`, and of every group `tally_by_group`). Every record is checked against the
+agreement: a record of another agreement, or an unknown sample, is an error that names it, before anything is estimated. Clients are told
+apart (`discreet.estimation._client_tables`).
 
 Memory grows with the domain, not with the records: rows are counted batch by batch, reports by the table of `ReportCounts`. On top come at
 most `MOST_TOLD_APART` clients to tell apart, and `_TOGETHER` reports that wait to be counted.
@@ -30,22 +30,22 @@ from discreet.estimation._client_tables import (
     NUMBER,
     REPORT,
     ClientGroups,
-    DistinctClients,
     GroupReader,
+    RepeatedClientCheck,
     client_column_name,
     group_sort_key,
     read_samples_by_client,
 )
-from discreet.estimation._counting import LARGEST, line_cells_of
+from discreet.estimation._counting import LARGEST, line_cells_of_sampler
 from discreet.estimation._population import AnyPopulation, Population
 from discreet.mechanisms import AnyFamily, JointSampler, ReportCounts, ReportSampler, Sampler
 from discreet.tables import (
     FEW,
     Source,
     agreed_coding,
-    agreed_family,
+    agreed_finite_family,
+    choose_output_format,
     examples_as_text,
-    format_of,
     open_table_writer,
     outcomes_as_samples,
     refuse_domain_beside_continuous_agreement,
@@ -92,18 +92,18 @@ def coding_and_sampler(agreement: Agreement, domain: Any = None) -> tuple[Coding
     if isinstance(agreement.family, ContinuousTerms):
         refuse_domain_beside_continuous_agreement(agreement, domain)
         sampler = agreement.sampler()
-        return Coding(line_cells_of(sampler)), sampler
+        return Coding(line_cells_of_sampler(sampler)), sampler
     coding = agreed_coding(agreement, domain)
-    return coding, agreement.sampler(agreed_family(agreement, coding))
+    return coding, agreement.sampler(agreed_finite_family(agreement, coding))
 
 
 def coding_and_joint_sampler(agreement: Agreement, domain: Any = None) -> tuple[Coding, JointSampler]:
     """The same for an agreement on several samples of each client drawn together."""
     coding = agreed_coding(agreement, domain)
-    return coding, agreement.joint_sampler(agreed_family(agreement, coding))
+    return coding, agreement.joint_sampler(agreed_finite_family(agreement, coding))
 
 
-def tally(
+def tally_samples(
     source: Source,
     agreement: Agreement,
     coding: Coding,
@@ -175,9 +175,9 @@ def tally_reports(
     `rounds`: how many reports each client has; records must then name their clients.
     """
     coding = agreed_coding(agreement, domain)
-    sampler = agreement.report_sampler(agreed_family(agreement, coding))
+    sampler = agreement.report_sampler(agreed_finite_family(agreement, coding))
     if {PLACE, COUNTED} <= set(source.schema) and column not in source.schema:
-        return _read_tallied_reports(source, agreement, coding, sampler, rounds)
+        return _read_reports_tallied_by_collector(source, agreement, coding, sampler, rounds)
     reader = _make_report_reader(source, agreement, column)
     counted, kept = ReportCounts(sampler), list[NDArray[np.uint64]]()
     for reports in _merge_report_batches(
@@ -238,26 +238,32 @@ class _ReleaseReader:
         self.named = AGREEMENT in source.schema
         self.who = client_column_name(source, column) if who is None else who
         self.distinct = self.who in source.schema
-        self._clients = DistinctClients(source, self.who) if self.distinct else None
+        self._clients = RepeatedClientCheck(source, self.who) if self.distinct else None
 
     def read_record_frames(self, key: pl.Expr, code: pl.Expr, *, count: bool) -> Iterator[pl.DataFrame]:
         """Frames of records, by the code of their key; `count`: of different ones, and how often each came."""
         source, clients = self._source, self._clients
         others = pl.col(AGREEMENT).ne_missing(self._agreement.id) if self.named else pl.lit(False)
 
-        def read_keys(frame: Any) -> Any:
+        def select_keys_of_records(frame: Any) -> Any:
             told = frame.select(key.alias(KEY), others.alias(_OTHERS), *(clients.told if clients else ()))
             return told.with_columns(code.alias(KEY))
 
-        def count_keys(frame: Any) -> Any:
+        def count_records_by_key(frame: Any) -> Any:
             return frame.group_by(KEY).agg(pl.len().alias(NUMBER), pl.col(_OTHERS).sum())
 
         needed = [self._column, *([AGREEMENT] if self.named else []), *([self.who] if clients else [])]
-        prepare = (lambda frame: count_keys(read_keys(frame))) if count and not clients else read_keys
-        for rows in source.frames(prepare, list(dict.fromkeys(needed)), client=self.who if clients else None):
+        prepare = (
+            (lambda frame: count_records_by_key(select_keys_of_records(frame)))
+            if count and not clients
+            else select_keys_of_records
+        )
+        for rows in source.read_prepared_frames(
+            prepare, list(dict.fromkeys(needed)), client=self.who if clients else None
+        ):
             if rows[_OTHERS].sum():
-                _refuse_other_agreements(source, self._agreement)
-            yield count_keys(rows) if count and clients else rows
+                _refuse_records_of_other_agreements(source, self._agreement)
+            yield count_records_by_key(rows) if count and clients else rows
             if clients:
                 clients.remember_clients(rows)
 
@@ -304,7 +310,7 @@ def _whole_number_expression(column: str) -> pl.Expr:
     return pl.col(column).cast(pl.UInt64, strict=False)
 
 
-def _read_tallied_reports(
+def _read_reports_tallied_by_collector(
     source: Source, agreement: Agreement, coding: Coding, sampler: ReportSampler, rounds: int
 ) -> ReportTally:
     """Reports of which a collector kept the table that they add up to, as `discreet export` writes it."""
@@ -314,9 +320,9 @@ def _read_tallied_reports(
         )
     named = AGREEMENT in source.schema
     columns = [PLACE, COUNTED, *([AGREEMENT] if named else [])]
-    table = pl.concat(list(source.frames(lambda frame: frame.select(columns), columns)))
+    table = pl.concat(list(source.read_prepared_frames(lambda frame: frame.select(columns), columns)))
     if named and table[AGREEMENT].ne_missing(agreement.id).any():
-        _refuse_other_agreements(source, agreement)
+        _refuse_records_of_other_agreements(source, agreement)
     counts = ReportCounts(sampler)
     places, counted = (table[name].cast(pl.Int64, strict=False) for name in (PLACE, COUNTED))
     if places.sort().to_list() != list(range(len(counts.table))) or counted.null_count():
@@ -344,16 +350,18 @@ def tally_joint_samples(
                 f"{source.name} has no column {missing[0]!r}; the agreement is on {samples} samples of each client: give them in columns "
                 f"{columns[0]} to {columns[-1]}, or in a column {sample!r} with {samples} records for each client"
             )
-        return tally(source, agreement, coding, sample=sample, rounds=samples)
+        return tally_samples(source, agreement, coding, sample=sample, rounds=samples)
     if f"{sample}_{samples + 1}" in source.schema:
         raise DiscreetError(
             f"{source.name} has a column {sample}_{samples + 1}; the agreement is on {samples} samples of each client"
         )
     first, *others = source.schema
     client = first if others[:samples] == columns else "client"
-    parts = [tally(source, agreement, coding, sample=column, client_column=client) for column in columns]
+    parts = [tally_samples(source, agreement, coding, sample=column, client_column=client) for column in columns]
     typed = [typed_expression_and_coding(source, column, coding)[0].alias(column) for column in columns]
-    frames = [frame.select(columns).rows() for frame in source.frames(lambda rows: rows.select(typed), columns)]
+    frames = [
+        frame.select(columns).rows() for frame in source.read_prepared_frames(lambda rows: rows.select(typed), columns)
+    ]
     rows = np.array([row for frame in frames for row in frame], dtype=object)
     one = parts[0]
     return SampleTally(sum((part.counts for part in parts), 0 * one.counts), one.coding, one.named, one.distinct, rows)
@@ -369,13 +377,13 @@ def typed_expression_and_coding(source: Source, column: str, coding: Coding) -> 
     )
 
 
-def _refuse_other_agreements(source: Source, agreement: Agreement) -> None:
+def _refuse_records_of_other_agreements(source: Source, agreement: Agreement) -> None:
     """Raise an error that names the agreement of records made under another one."""
 
     def records_of_other_agreements(frame: Any) -> Any:
         return frame.filter(pl.col(AGREEMENT).ne_missing(agreement.id)).with_columns(pl.col(AGREEMENT).cast(pl.String))
 
-    found = source.examples(records_of_other_agreements, AGREEMENT, 1)
+    found = source.example_values(records_of_other_agreements, AGREEMENT, 1)
     agreement.check_record(found[0] if found else None)
 
 
@@ -388,7 +396,7 @@ def _refuse_points_outside_cells(source: Source, coding: Coding, key: pl.Expr, s
 
     raise DiscreetError(
         f"column {sample!r} holds samples that the agreement does not know: "
-        f"{examples_as_text(source.examples(points_outside, sample, FEW + 1))}; "
+        f"{examples_as_text(source.example_values(points_outside, sample, FEW + 1))}; "
         f"it is on [{edges[0]:g}, {edges[-1]:g}]"
     )
 
@@ -486,8 +494,8 @@ def write_weighted_samples(
     weights = outcome_weights(found)
     schema = pa.schema([("sample", coding.sample_type), ("weight", pa.float64())])
     written = 0
-    with open_table_writer(output, schema, format_of(output)) as writer:
-        for frame in source.frames(
+    with open_table_writer(output, schema, choose_output_format(output)) as writer:
+        for frame in source.read_prepared_frames(
             lambda rows: rows.select(
                 sample_texts_expression(source, sample).cast(coding.type_for_texts, strict=False).alias("sample")
             ),
@@ -507,7 +515,7 @@ def write_synthetic_rows(found: AnyPopulation, coding: Coding, output: str, rows
     rng = np.random.default_rng()
     left = synthetic_row_counts(found, rows)
     schema = pa.schema([("sample", coding.sample_type)])
-    with open_table_writer(output, schema, format_of(output)) as writer:
+    with open_table_writer(output, schema, choose_output_format(output)) as writer:
         for start in range(0, rows, _ROWS):
             taken = rng.multivariate_hypergeometric(left, min(_ROWS, rows - start), method="marginals")
             left -= taken

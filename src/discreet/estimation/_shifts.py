@@ -332,11 +332,11 @@ def survey_change(
         raise DiscreetError("before and after are two surveys; a change is that of the same columns and questions")
     each = 1.0 - (1.0 - OPEN_UNIT.check("confidence", confidence)) / 2.0
     first, second = answer_survey(before, earlier, confidence=each), answer_survey(after, later, confidence=each)
-    laws = tuple(_answer_change(one, two) for one, two in zip(first, second, strict=True))
+    laws = tuple(_change_of_survey_answer(one, two) for one, two in zip(first, second, strict=True))
     return SurveyChange(first, second, float(confidence), laws)
 
 
-def _answer_change(before: SurveyAnswer, after: SurveyAnswer) -> Shares:
+def _change_of_survey_answer(before: SurveyAnswer, after: SurveyAnswer) -> Shares:
     one, two = before.law, after.law
     return Shares(
         after.consistent - before.consistent,

@@ -291,11 +291,11 @@ class _QuestionReports:
         sampler = report_sampler_of_part(self.sampler, self.parts[0])
         supports = ReportCounts(sampler).add(self.reports[0]).supports()
 
-        def interval_ends(count: int) -> Iterator[Floats]:
+        def share_interval_ends(count: int) -> Iterator[Floats]:
             held = exact_interval_ends(supports, self.clients, confidence, among=count)
             return (np.clip((end - sampler.chances.outside) / sampler.chances.gap, 0.0, 1.0) for end in held)
 
-        law = Shares(unbiased_shares(sampler, self.reports[0]), *interval_ends(1), *interval_ends(among))
+        law = Shares(unbiased_shares(sampler, self.reports[0]), *share_interval_ends(1), *share_interval_ends(among))
         even = law.estimate - (law.estimate.sum() - 1.0) / len(supports)  # the total is known
         return SurveyAnswer(self.question, self.clients, self._answer_number_names(), law, even)
 
@@ -312,14 +312,14 @@ class _QuestionReports:
         low, width = domain.low, domain.high - domain.low
         half = 0.5 * width / domain.size
 
-        def interval_ends(count: int) -> tuple[Floats, Floats]:
+        def mean_interval_ends(count: int) -> tuple[Floats, Floats]:
             lower = -average_upper_bound(-seen, often, confidence, among=count)
             upper = average_upper_bound(seen, often, confidence, among=count)
             within = np.clip([low + width * lower - half, low + width * upper + half], low, low + width)
             return within[:1], within[1:]
 
         estimate = np.array([low + width * float(seen @ often) / self.clients])
-        law = Shares(estimate, *interval_ends(1), *interval_ends(among))
+        law = Shares(estimate, *mean_interval_ends(1), *mean_interval_ends(among))
         return SurveyAnswer(
             self.question, self.clients, self._answer_number_names(), law, estimate, self._column_unit()
         )
@@ -333,14 +333,14 @@ class _QuestionReports:
         estimates = offset + sums.means
         least, most = matrix.min(axis=1), matrix.max(axis=1)
 
-        def interval_ends(count: int) -> Iterator[Floats]:
+        def sum_interval_ends(count: int) -> Iterator[Floats]:
             sides = (
                 [sums.mean_interval_end(place, confidence, count, end) for place in range(len(matrix))]
                 for end in (0, 1)
             )
             return (np.clip(offset + np.array(side), least, most) for side in sides)
 
-        law = Shares(estimates, *interval_ends(1), *interval_ends(among))
+        law = Shares(estimates, *sum_interval_ends(1), *sum_interval_ends(among))
         return SurveyAnswer(self.question, self.clients, self._answer_number_names(), law, estimates)
 
     def _report_sums(self, matrix: Floats) -> ReportSums:
@@ -362,11 +362,11 @@ class _QuestionReports:
         levels = TreeLevels(self.sampler, self.question.columns[0], self.parts, self.reports)
         estimates = levels.quantiles_at(np.asarray(at))
 
-        def interval_ends(count: int) -> Iterator[Floats]:
+        def quantile_interval_ends(count: int) -> Iterator[Floats]:
             pairs = [levels.quantile_interval(level, confidence, count) for level in at]
             return (np.array(side) for side in zip(*pairs, strict=True))
 
-        law = Shares(estimates, *interval_ends(1), *interval_ends(among))
+        law = Shares(estimates, *quantile_interval_ends(1), *quantile_interval_ends(among))
         return SurveyAnswer(
             self.question, self.clients, self._answer_number_names(), law, estimates, self._column_unit()
         )

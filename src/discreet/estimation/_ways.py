@@ -33,7 +33,7 @@ from discreet.agreement import Agreement, FamilyTerms
 from discreet.design import Design, design
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.estimation._counting import bin_cells, line_cells_of
+from discreet.estimation._counting import bin_cells, line_cells_of_sampler
 from discreet.estimation._from_releases import population, reported_population
 from discreet.estimation._inference import reweight_examples
 from discreet.estimation._planning import MOST_CLIENTS, outlook
@@ -161,7 +161,7 @@ def rehearse_collections(
     """Repeated collections of `clients` clients drawn from the examples. On a continuous family `laws` are on its cells, as tables are
     released.
     """
-    client_tv, collect_once, truth = (
+    client_tv, simulate_one_collection, truth = (
         _prepare_report_collection(sampler, laws, clients, confidence)
         if isinstance(sampler, ReportSampler)
         else _prepare_sample_collection(sampler, laws, clients, confidence, bins)
@@ -170,7 +170,7 @@ def rehearse_collections(
     rng = np.random.default_rng(check_count("seed", seed, least=0))
     found = []
     for _ in range(repetitions):
-        each = collect_once(rng)
+        each = simulate_one_collection(rng)
         law, off = each.law, np.abs(each.nearest - truth)
         covered = ((law.low <= truth) & (truth <= law.high)).mean()
         found.append((off.max(), 0.5 * off.sum(), covered, 0.5 * (law.high - law.low).mean()))
@@ -187,12 +187,12 @@ def _prepare_sample_collection(
     check_count("clients", clients, most=MOST_CLIENTS)
     held, drawn_from, truth = _client_laws_outputs_and_true_shares(sampler, laws, clients, bins)
 
-    def collect_once(rng: np.random.Generator) -> Population:
+    def simulate_one_collection(rng: np.random.Generator) -> Population:
         times = rng.multinomial(clients, np.full(len(held), 1.0 / len(held)))
         counts = rng.multinomial(times, drawn_from / drawn_from.sum(axis=1, keepdims=True)).sum(axis=0)
         return population(sampler, counts=counts, bins=bins, confidence=confidence)
 
-    return float(np.asarray(divergence("tv")(held, drawn_from)).mean()), collect_once, truth
+    return float(np.asarray(divergence("tv")(held, drawn_from)).mean()), simulate_one_collection, truth
 
 
 def _client_laws_outputs_and_true_shares(
@@ -209,7 +209,7 @@ def _client_laws_outputs_and_true_shares(
             "outside the family too (optimal or mollifier)"
         )
     held = np.atleast_2d(as_laws(laws, "laws", sampler.carrier.size))
-    shares = held.mean(axis=0)[line_cells_of(sampler).order]
+    shares = held.mean(axis=0)[line_cells_of_sampler(sampler).order]
     return (
         held,
         sampler.weights_on_atoms(held) / TOTAL,
@@ -223,11 +223,11 @@ def _prepare_report_collection(sampler: ReportSampler, laws: ArrayLike, clients:
     held = _normalise_rows(np.atleast_2d(sampler.family.as_rows(laws, "laws")))
     plain = ReportSampler(Simplex(sampler.family.size), privacy=sampler.privacy, blocks=sampler.blocks)
 
-    def collect_once(rng: np.random.Generator) -> ReportedPopulation:
+    def simulate_one_collection(rng: np.random.Generator) -> ReportedPopulation:
         reports = _draw_seeded_reports(plain, held, clients, rng)[1]
         return reported_population(plain, reports=reports, confidence=confidence)
 
-    return None, collect_once, held.mean(axis=0)
+    return None, simulate_one_collection, held.mean(axis=0)
 
 
 def _draw_seeded_reports(
@@ -396,14 +396,16 @@ def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int
     costs = _TotalVariations(laws, worst=examples is None)
     multisets = Multisets(family.size, count) if Multisets.can_be_listed(family.size, count) else None
     error = _linear_estimate_error(family, whole.epsilon, clients)
-    found = [Way("single", 1, whole.epsilon, costs.of_laws(laws, whole.output(laws)), None, error)]
+    found = [Way("single", 1, whole.epsilon, costs.mean_distance_of_laws(laws, whole.output(laws)), None, error)]
     if multisets is not None:
         for name, around in (("joint", AROUND[0]), ("product", AROUND[1])):
             joint = JointSampler(family, samples=count, epsilon=whole.epsilon, around=around)
-            found.append(Way(name, count, whole.epsilon, *costs.of_joint_draws(joint), None))
-    together = None if multisets is None else costs.of_independent_draws(multisets, share.output(laws))
+            found.append(Way(name, count, whole.epsilon, *costs.mean_distances_of_joint_draws(joint), None))
+    together = None if multisets is None else costs.mean_distance_of_independent_draws(multisets, share.output(laws))
     error = _linear_estimate_error(family, share.epsilon, clients * count)
-    found.append(Way("composed", count, share.epsilon, costs.of_laws(laws, share.output(laws)), together, error))
+    found.append(
+        Way("composed", count, share.epsilon, costs.mean_distance_of_laws(laws, share.output(laws)), together, error)
+    )
     return Ways(count, whole.epsilon, clients, examples is None, tuple(found))
 
 
@@ -413,10 +415,10 @@ class _TotalVariations:
     def __init__(self, laws: Floats, *, worst: bool) -> None:
         self._laws, self._put = laws, (np.max if worst else np.mean)
 
-    def of_laws(self, held: Floats, released: Floats) -> float:
+    def mean_distance_of_laws(self, held: Floats, released: Floats) -> float:
         return float(self._put(np.atleast_1d(divergence("tv")(held, released))))
 
-    def of_independent_draws(self, multisets: Multisets, released: Floats) -> float:
+    def mean_distance_of_independent_draws(self, multisets: Multisets, released: Floats) -> float:
         """The distances for independent draws, as multisets."""
         parts = [
             divergence("tv")(multisets.laws(self._laws[rows]), multisets.laws(released[rows]))
@@ -424,7 +426,7 @@ class _TotalVariations:
         ]
         return float(self._put(np.concatenate([np.atleast_1d(part) for part in parts])))
 
-    def of_joint_draws(self, joint: JointSampler) -> tuple[float, float]:
+    def mean_distances_of_joint_draws(self, joint: JointSampler) -> tuple[float, float]:
         """The distances for one sample of a joint draw, and for all of them."""
         each, together = [], []
         for rows in self._client_slices(len(joint.multisets)):

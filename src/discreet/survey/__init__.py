@@ -11,14 +11,14 @@ with imports_on_first_use(globals()):
         NumberCell as NumberCell,
         SurveyColumns as SurveyColumns,
         cell_edges as cell_edges,
-        read_columns as read_columns,
+        survey_columns_from_terms as survey_columns_from_terms,
     )
     from discreet.survey._parts import (
         Marginals as Marginals,
         asks_for_table as asks_for_table,
         column_subsets as column_subsets,
         columns_in_survey_order as columns_in_survey_order,
-        read_parts as read_parts,
+        survey_parts_from_terms as survey_parts_from_terms,
     )
     from discreet.survey._questions import (
         HistogramQuestion as HistogramQuestion,
@@ -32,8 +32,8 @@ with imports_on_first_use(globals()):
         linear,
         mean,
         quantiles,
-        read_questions as read_questions,
         shares,
+        survey_questions_from_terms as survey_questions_from_terms,
     )
     from discreet.survey._sampler import SurveySampler
     from discreet.survey._strategies import (

@@ -153,7 +153,7 @@ class SurveyColumns(Mapping[str, Domain]):
         """How many outcomes each of these columns has."""
         return tuple(self._domains[name].size for name in names)
 
-    def distinct_column_names(self, names: Sequence[str], argument: str) -> tuple[str, ...]:
+    def require_distinct_column_names(self, names: Sequence[str], argument: str) -> tuple[str, ...]:
         """These names as a tuple; an error if one is no column or comes twice."""
         for name in names:
             if not isinstance(name, str) or name not in self._domains:
@@ -169,7 +169,7 @@ class SurveyColumns(Mapping[str, Domain]):
     @property
     def terms(self) -> dict[str, Any]:
         """The columns as a survey file and an agreement state them."""
-        return {name: _column_terms(self, name) for name in self}
+        return {name: _column_as_terms(self, name) for name in self}
 
     def unit_of_column(self, name: str) -> str:
         """The unit of a number; empty where there is none."""
@@ -232,7 +232,7 @@ class SurveyColumns(Mapping[str, Domain]):
             rows += np.maximum(found, 0) * self.strides[name]
         return np.where(known, rows, -1)
 
-    def check_row_numbers(self, rows: Any) -> Integers:
+    def require_row_numbers(self, rows: Any) -> Integers:
         """The numbers of rows as int64; other values are an error."""
         try:
             given = np.asarray(rows)
@@ -278,7 +278,7 @@ def _date_as_text(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime.date) else value
 
 
-def _column_terms(columns: SurveyColumns, name: str) -> dict[str, Any]:
+def _column_as_terms(columns: SurveyColumns, name: str) -> dict[str, Any]:
     """A column in a survey file."""
     given = columns.column_declaration(name)
     if isinstance(given, Number):
@@ -295,13 +295,13 @@ def _column_terms(columns: SurveyColumns, name: str) -> dict[str, Any]:
     raise DiscreetError(f"column {name!r} has a domain that no survey file can state; use labels or numbers")
 
 
-def _checked_label_list(labels: Any) -> list[Any]:
+def _require_label_list(labels: Any) -> list[Any]:
     check_kind("labels", labels, list, "list each outcome once")
     return list(labels)
 
 
 _FIELDS: dict[frozenset[str], Any] = {
-    frozenset({"labels"}): lambda each: _checked_label_list(each["labels"]),
+    frozenset({"labels"}): lambda each: _require_label_list(each["labels"]),
     frozenset({"size"}): lambda each: check_count("size", each["size"]),
     frozenset({"low", "high"}): lambda each: Number(each["low"], each["high"]),
     frozenset({"low", "high", "unit"}): lambda each: Number(each["low"], each["high"], each["unit"]),
@@ -310,7 +310,7 @@ _FIELDS: dict[frozenset[str], Any] = {
 }
 
 
-def read_columns(terms: Any, where: str = "columns") -> SurveyColumns:
+def survey_columns_from_terms(terms: Any, where: str = "columns") -> SurveyColumns:
     """The columns of a survey file or an agreement."""
     if not isinstance(terms, dict):
         raise DiscreetError(f"{where} is not a JSON object with a column for each name")
@@ -368,7 +368,7 @@ class NumberCell:
 
     def outcome_probabilities(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The cell of a row, for certain."""
-        return {int(self.draw_outcomes(columns, np.array([row]), _refuse_draw)[0]): Fraction(1)}
+        return {int(self.draw_outcomes(columns, np.array([row]), _refuse_random_draw)[0]): Fraction(1)}
 
 
 @dataclass(frozen=True)
@@ -382,7 +382,7 @@ class NumberPoint:
         """How many points there are."""
         return self.points
 
-    def _points_around(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
+    def _grid_points_around_rows(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
         """The point below the middle of each row's cell, how far the middle is beyond it, and the distance of points."""
         whole = 2 * columns[self.column].size
         beyond = (2 * columns.column_outcomes(rows, self.column) + 1) * (self.points - 1)
@@ -390,12 +390,14 @@ class NumberPoint:
 
     def draw_outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
         """A point next to each row's number: the upper one with the probability that makes the mean right."""
-        lower, beyond, whole = self._points_around(columns, rows)
+        lower, beyond, whole = self._grid_points_around_rows(columns, rows)
         return lower + (below(whole, len(rows)) < beyond)
 
     def outcome_probabilities(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The two points next to a row's number, and their probabilities."""
-        lower, beyond, whole = (int(np.ravel(each)[0]) for each in self._points_around(columns, np.array([row])))
+        lower, beyond, whole = (
+            int(np.ravel(each)[0]) for each in self._grid_points_around_rows(columns, np.array([row]))
+        )
         upper = Fraction(beyond, whole)
         return {lower: 1 - upper, lower + 1: upper} if upper else {lower: Fraction(1)}
 
@@ -403,7 +405,7 @@ class NumberPoint:
 Projection = JointColumns | NumberCell | NumberPoint
 
 
-def _refuse_draw(bound: int, count: int) -> Integers:
+def _refuse_random_draw(bound: int, count: int) -> Integers:
     raise AssertionError("nothing is drawn here")
 
 

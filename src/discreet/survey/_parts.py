@@ -1,6 +1,6 @@
 """The parts of a survey: what clients are asked and how often, by the public coin with the smallest weighted sum of variances.
 
-`choose_parts` finds them, `part_terms` states them in an agreement, and `read_parts` reads them there.
+`choose_parts_to_ask` finds them, `part_terms` states them in an agreement, and `survey_parts_from_terms` reads them there.
 
 **Questions without columns in common.** A question that alone has variance v_i/n has v_i/(n pi_i) if a share pi_i of the clients is
 asked. The sum with weights w_i is smallest for pi_i proportional to sqrt(v_i w_i) (Cauchy and Schwarz).
@@ -174,7 +174,9 @@ def asks_for_table(question: SurveyQuestion) -> bool:
     return type(question) is ShareQuestion
 
 
-def choose_parts(questions: Sequence[SurveyQuestion], columns: SurveyColumns, bound: Fraction) -> tuple[Part, ...]:
+def choose_parts_to_ask(
+    questions: Sequence[SurveyQuestion], columns: SurveyColumns, bound: Fraction
+) -> tuple[Part, ...]:
     """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
     strategies = [choose_strategy(question, place, columns, bound) for place, question in enumerate(questions)]
     room = LARGEST_REPORT - sum(part.report_capacity for strategy in strategies for part in strategy.parts)
@@ -203,7 +205,7 @@ def choose_question_shares(
     places = [place for place, question in enumerate(questions) if asks_for_table(question)]
     asked = [columns_in_survey_order(columns, questions[place].columns) for place in places]
     blocks = [part.blocks for place in places for part in strategies[place].parts]
-    wider = _tables_wider_than_asked(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
+    wider = _tables_that_no_question_names(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
     if len(set(chain.from_iterable(asked))) == sum(map(len, asked)) and not wider:
         return alone, []
     tables, families = [*asked, *wider], [*blocks, *wider.values()]
@@ -235,7 +237,7 @@ def choose_question_shares(
     return chances, parts
 
 
-def _tables_wider_than_asked(
+def _tables_that_no_question_names(
     columns: SurveyColumns, asked: Sequence[Columns], bound: Fraction
 ) -> dict[Columns, BlockFamily]:
     """Tables of at most three columns of the questions that none of them names, and their blocks."""
@@ -277,11 +279,11 @@ def part_terms(part: Part) -> dict[str, Any]:
         "question": part.question,
         "share": part.share_units,
         "sees": sees,
-        "blocks": {"kind": part.blocks.name, **_block_terms(part.blocks)},
+        "blocks": {"kind": part.blocks.name, **_blocks_as_terms(part.blocks)},
     }
 
 
-def _block_terms(blocks: Blocks) -> dict[str, Any]:
+def _blocks_as_terms(blocks: Blocks) -> dict[str, Any]:
     if isinstance(blocks, Windows):
         return {"w": blocks.width}
     if isinstance(blocks, WeightedBlocks):  # numbers of copies as texts: JSON has no whole numbers of 62 bits
@@ -289,17 +291,17 @@ def _block_terms(blocks: Blocks) -> dict[str, Any]:
     return blocks.parameters
 
 
-def read_parts(
+def survey_parts_from_terms(
     terms: Any, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str = "parts"
 ) -> tuple[Part, ...]:
     """The parts of these terms, if they answer the questions; an error names the first wrong field."""
     if not isinstance(terms, list) or not 0 < len(terms) <= _MOST_PARTS:
         raise DiscreetError(f"{where} is not a list of 1 to {_MOST_PARTS:,} parts")
     found = tuple(_read_part(each, len(questions), columns, f"{where}[{place}]") for place, each in enumerate(terms))
-    return check_parts(found, questions, columns, where)
+    return require_parts_that_answer_questions(found, questions, columns, where)
 
 
-def check_parts(
+def require_parts_that_answer_questions(
     parts: Any, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str = "parts"
 ) -> tuple[Part, ...]:
     """The parts, if their blocks are on what they see, and they answer the questions."""
@@ -334,7 +336,7 @@ def check_parts(
 def _refuse_unfit_part(part: Part, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str) -> None:
     """Refuse blocks on another number of outcomes than the part sees: privacy rests on them. Refuse tables that nobody asked for."""
     names = part.projection.columns if isinstance(part.projection, JointColumns) else (part.projection.column,)
-    columns.distinct_column_names(names, where)
+    columns.require_distinct_column_names(names, where)
     if part.blocks.size != part.projection.outcome_count(columns):
         raise DiscreetError(
             f"{where}: the blocks are on {part.blocks.size:,} outcomes, and the part sees {part.projection.outcome_count(columns):,}"
@@ -367,11 +369,11 @@ def _read_projection(terms: Any, columns: SurveyColumns, where: str) -> Projecti
         raise DiscreetError(f"{where} has not the field columns, nor column with cells or points")
     if "columns" in terms:
         check_kind(f"{where}.columns", terms["columns"], list, "it lists names of columns")
-        names = columns.distinct_column_names(terms["columns"], f"{where}.columns")
+        names = columns.require_distinct_column_names(terms["columns"], f"{where}.columns")
         if any(isinstance(columns[name], CellDomain) for name in names):
             raise DiscreetError(f"{where}.columns names a column of numbers; a table is one of labels or whole numbers")
         return JointColumns(names)
-    (column,) = columns.distinct_column_names([terms["column"]], f"{where}.column")
+    (column,) = columns.require_distinct_column_names([terms["column"]], f"{where}.column")
     if "cells" in terms:
         most = min(columns[column].size, _LARGEST_PARAMETER)
         return NumberCell(column, check_count(f"{where}.cells", terms["cells"], least=2, most=most))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.domain import CellDomain, Interval, digest, refuse_repeated_fields
 from discreet.errors import OPEN_UNIT, DiscreetError, Range, check_count, check_kind
-from discreet.survey._columns import SurveyColumns, read_columns
+from discreet.survey._columns import SurveyColumns, survey_columns_from_terms
 
 LARGEST_TOGETHER = 3  # columns of one question
 QUARTILES = (0.25, 0.5, 0.75)
@@ -51,7 +51,7 @@ class SurveyQuestion:
 
     def refuse_unfit_columns(self, columns: SurveyColumns) -> None:
         """Raise an error where these columns cannot answer the question."""
-        columns.distinct_column_names(self.columns, self.kind)
+        columns.require_distinct_column_names(self.columns, self.kind)
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def shares(*columns: str, weight: float = 1.0) -> ShareQuestion:
     Raises:
         DiscreetError: for names that are no texts, or a weight that is not from 1e-6 to 1e6.
     """
-    return ShareQuestion(_check_column_names(columns), weight)
+    return ShareQuestion(_require_column_names(columns), weight)
 
 
 def histogram(column: str, *, cells: int = 20, weight: float = 1.0) -> HistogramQuestion:
@@ -194,7 +194,7 @@ def histogram(column: str, *, cells: int = 20, weight: float = 1.0) -> Histogram
     Raises:
         DiscreetError: for a name that is no text, a number of cells below 2, or a weight that is not from 1e-6 to 1e6.
     """
-    return HistogramQuestion(_check_column_names((column,)), weight, check_count("cells", cells, least=2, most=4096))
+    return HistogramQuestion(_require_column_names((column,)), weight, check_count("cells", cells, least=2, most=4096))
 
 
 def mean(column: str, *, weight: float = 1.0) -> MeanQuestion:
@@ -210,7 +210,7 @@ def mean(column: str, *, weight: float = 1.0) -> MeanQuestion:
     Raises:
         DiscreetError: for a name that is no text, or a weight that is not from 1e-6 to 1e6.
     """
-    return MeanQuestion(_check_column_names((column,)), weight)
+    return MeanQuestion(_require_column_names((column,)), weight)
 
 
 def quantiles(column: str, *, at: Sequence[float] = QUARTILES, weight: float = 1.0) -> QuantileQuestion:
@@ -231,7 +231,7 @@ def quantiles(column: str, *, at: Sequence[float] = QUARTILES, weight: float = 1
     levels = tuple(OPEN_UNIT.check("at", level) for level in at)
     if not levels:
         raise DiscreetError("at is empty; pass shares between 0 and 1, such as (0.5, 0.9)")
-    return QuantileQuestion(_check_column_names((column,)), weight, levels)
+    return QuantileQuestion(_require_column_names((column,)), weight, levels)
 
 
 def linear(matrix: Any, *columns: str, weight: float = 1.0) -> LinearQuestion:
@@ -253,10 +253,10 @@ def linear(matrix: Any, *columns: str, weight: float = 1.0) -> LinearQuestion:
         given.flags.writeable = False
     except (TypeError, ValueError, OverflowError):
         raise DiscreetError("matrix is not a table of numbers; pass a list of rows") from None
-    return LinearQuestion(_check_column_names(columns), weight, given)
+    return LinearQuestion(_require_column_names(columns), weight, given)
 
 
-def _check_column_names(columns: Sequence[str]) -> tuple[str, ...]:
+def _require_column_names(columns: Sequence[str]) -> tuple[str, ...]:
     for name in columns:
         check_kind("column", name, str, "pass the name of a column")
     if not columns:
@@ -264,7 +264,7 @@ def _check_column_names(columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def read_questions(terms: Any, where: str = "questions") -> list[SurveyQuestion]:
+def survey_questions_from_terms(terms: Any, where: str = "questions") -> list[SurveyQuestion]:
     """The questions of a survey file or an agreement."""
     if not isinstance(terms, list):
         raise DiscreetError(f"{where} is not a list of questions")
@@ -410,4 +410,4 @@ class Survey:
         """
         if not isinstance(terms, dict) or set(terms) != {"columns", "questions"}:
             raise DiscreetError("a survey has the fields columns and questions, and no others")
-        return cls(read_columns(terms["columns"]), read_questions(terms["questions"]))
+        return cls(survey_columns_from_terms(terms["columns"]), survey_questions_from_terms(terms["questions"]))

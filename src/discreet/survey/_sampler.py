@@ -59,10 +59,10 @@ from discreet.survey._parts import (
     NO_QUESTION,
     Marginals,
     asks_for_table,
-    check_parts,
-    choose_parts,
+    choose_parts_to_ask,
     columns_in_survey_order,
     part_terms,
+    require_parts_that_answer_questions,
 )
 from discreet.survey._questions import Survey
 from discreet.survey._strategies import Part, ReportClass, Strategy, level_variance, strategy_of_parts
@@ -104,9 +104,9 @@ class SurveySampler:
         self.survey, self.privacy = survey, promise
         self._bound = largest_report_ratio(promise)
         self.parts = (
-            choose_parts(survey.questions, survey.columns, self._bound)
+            choose_parts_to_ask(survey.questions, survey.columns, self._bound)
             if parts is None
-            else check_parts(parts, survey.questions, survey.columns)
+            else require_parts_that_answer_questions(parts, survey.questions, survey.columns)
         )
         self._offsets = [0, *accumulate(part.report_capacity for part in self.parts)]
         if self._offsets[-1] > LARGEST_REPORT:
@@ -138,13 +138,16 @@ class SurveySampler:
         return f"SurveySampler({self.survey!r}, epsilon={self.epsilon:g})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SurveySampler) and self._compared_fields == other._compared_fields
+        return (
+            isinstance(other, SurveySampler)
+            and self._fields_compared_for_equality == other._fields_compared_for_equality
+        )
 
     def __hash__(self) -> int:
-        return hash(self._compared_fields)
+        return hash(self._fields_compared_for_equality)
 
     @property
-    def _compared_fields(self) -> tuple[Survey, Pure, tuple[Part, ...]]:
+    def _fields_compared_for_equality(self) -> tuple[Survey, Pure, tuple[Part, ...]]:
         return self.survey, self.privacy, self.parts
 
     @cached_property
@@ -241,7 +244,7 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no rows.
         """
-        numbers = self.survey.columns.check_row_numbers(rows)
+        numbers = self.survey.columns.require_row_numbers(rows)
         randomness = randomness_from(rng)
         reports = np.empty(len(numbers), dtype=np.uint64)
         for start in range(0, len(numbers), _TOGETHER):
@@ -261,7 +264,7 @@ class SurveySampler:
         Raises:
             DiscreetError: for a client without rows, and numbers that are no rows.
         """
-        held = self.survey.columns.check_row_numbers(rows)
+        held = self.survey.columns.require_row_numbers(rows)
         if not held.size:
             raise DiscreetError("the client has no rows; leave it out")
         randomness = randomness_from(rng)
@@ -281,7 +284,7 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no rows, before anything is drawn.
         """
-        held, randomness = self.survey.columns.check_row_numbers(rows), randomness_from(None)
+        held, randomness = self.survey.columns.require_row_numbers(rows), randomness_from(None)
         known = held if held.size else np.zeros(1, dtype=np.int64)
         place = bisect_right(self._share_ends, int(randomness.integers(1)[0]))
         part = self.parts[place]
@@ -527,7 +530,7 @@ class SurveySampler:
         Raises:
             DiscreetError: for what is no report or no row.
         """
-        place, number = self.part_of(report), int(self.survey.columns.check_row_numbers([row])[0])
+        place, number = self.part_of(report), int(self.survey.columns.require_row_numbers([row])[0])
         part, beta = self.parts[place], Fraction(self.uniform_weights[place], TOTAL)
         own = np.array([int(report) - self._offsets[place]], dtype=np.uint64)
         law = part.projection.outcome_probabilities(self.survey.columns, number)

@@ -240,16 +240,16 @@ def choose_strategy(question: SurveyQuestion, place: int, columns: SurveyColumns
     """The reports with the smallest variance for a question, at a rational bound of e^epsilon."""
     match question:
         case MeanQuestion():
-            return _mean_strategy(question.columns[0], place, float(bound))
+            return _strategy_for_mean(question.columns[0], place, float(bound))
         case QuantileQuestion():
-            return _quantile_strategy(question.columns[0], place, bound, columns[question.columns[0]].size)
+            return _strategy_for_quantiles(question.columns[0], place, bound, columns[question.columns[0]].size)
         case HistogramQuestion():
             cells = NumberCell(question.columns[0], question.cells)
-            return _share_strategy(cells, place, columns, bound)
+            return _strategy_for_shares(cells, place, columns, bound)
         case LinearQuestion():
-            return _sum_strategy(question, place, columns, bound)
+            return _strategy_for_sums(question, place, columns, bound)
         case ShareQuestion():
-            return _share_strategy(JointColumns(question.columns), place, columns, bound)
+            return _strategy_for_shares(JointColumns(question.columns), place, columns, bound)
     raise DiscreetError(f"questions holds {question!r}, which is no question; shares(...) makes one")
 
 
@@ -266,14 +266,14 @@ def share_variance(blocks: BlockFamily, growth: float) -> float:
     return share_variance_in_uniform_population(blocks.size, blocks.point_count, blocks.width, growth)
 
 
-def _share_strategy(
+def _strategy_for_shares(
     projection: JointColumns | NumberCell, place: int, columns: SurveyColumns, bound: Fraction
 ) -> Strategy:
     blocks = best_blocks_for_size(projection.outcome_count(columns), bound)
     return Strategy((Part(place, projection, blocks, 1.0),), share_variance(blocks, float(bound)))
 
 
-def _sum_strategy(question: LinearQuestion, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
+def _strategy_for_sums(question: LinearQuestion, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
     """Blocks of one width, or those that are optimised for the sums: if their mean variance is less, and the largest no more."""
     projection, matrix = JointColumns(question.columns), question.matrix
     size = projection.outcome_count(columns)
@@ -295,7 +295,7 @@ def _sum_variances(matrix: Floats, blocks: BlockFamily, growth: float) -> Floats
 
 
 @lru_cache(maxsize=256)
-def choose_windows(growth: float) -> tuple[Windows, float, float]:
+def choose_windows_for_mean(growth: float) -> tuple[Windows, float, float]:
     """Windows, the share of clients that report by them and not by the two ends, and the worst-case variance."""
     ends = Windows(2, 1).value_variances(growth)
     best = Windows(2, 1), 1.0, float(ends.max())
@@ -310,8 +310,8 @@ def choose_windows(growth: float) -> tuple[Windows, float, float]:
     return best
 
 
-def _mean_strategy(column: str, place: int, growth: float) -> Strategy:
-    windows, share, variance = choose_windows(growth)
+def _strategy_for_mean(column: str, place: int, growth: float) -> Strategy:
+    windows, share, variance = choose_windows_for_mean(growth)
     parts = [Part(place, NumberPoint(column, windows.size), windows, share)]
     if share < 1.0:
         parts.append(Part(place, NumberPoint(column, 2), Windows(2, 1), 1.0 - share))
@@ -382,7 +382,7 @@ def _candidate_trees(size: int) -> list[Tree]:
     return found or [Tree(2, size.bit_length() - 1)]
 
 
-def _quantile_strategy(column: str, place: int, bound: Fraction, size: int) -> Strategy:
+def _strategy_for_quantiles(column: str, place: int, bound: Fraction, size: int) -> Strategy:
     best: Strategy | None = None
     for tree in _candidate_trees(size):
         levels = range(1, tree.depth + 1)

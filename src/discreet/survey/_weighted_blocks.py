@@ -262,7 +262,7 @@ def block_directions(members: Floats, gain: float) -> Floats:
     return np.asarray((members - widths / size) * ((1.0 + gain) * size / (size + gain * widths)))
 
 
-def block_mask(members: NDArray[np.bool_]) -> int:
+def block_as_bit_mask(members: NDArray[np.bool_]) -> int:
     """A row of zeros and ones as a whole number, bit x for outcome x."""
     return int.from_bytes(np.packbits(members, bitorder="little").tobytes(), "little")
 
@@ -333,7 +333,7 @@ def _search_blocks(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]
     if not target.any():  # constants
         return _round_to_copies(np.eye(size), np.full(size, 1.0 / size), gain), 0.0
     most = min(max(_PER_OUTCOME * size, _LEAST_BLOCKS), _MOST_BLOCKS)
-    blocks = all_blocks(size) if size <= _ALL_BLOCKS else _candidate_blocks(centred, target, gain, most)
+    blocks = all_blocks_on_outcomes(size) if size <= _ALL_BLOCKS else _candidate_blocks(centred, target, gain, most)
     chances = np.full(len(blocks), 1.0 / len(blocks))
     rounds = 0 if size <= _ALL_BLOCKS else _MANY_ROUNDS if size <= _FEW_OUTCOMES else _FEW_ROUNDS
     barrier = _FIRST_GAP
@@ -344,11 +344,13 @@ def _search_blocks(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]
     found = _best_block_chances(blocks, gain, target, chances, barrier, _FINE, _LAST_STEPS)
     least = 0.0
     if size <= _MOST_BOUNDED:
-        least = (found.value * (1.0 + gain) / gain) ** 2 / float(found.net_block_worths(all_blocks(size), gain).max())
+        least = (found.value * (1.0 + gain) / gain) ** 2 / float(
+            found.net_block_worths(all_blocks_on_outcomes(size), gain).max()
+        )
     return _round_to_copies(blocks, found.chances, gain), least
 
 
-def all_blocks(size: int) -> Floats:
+def all_blocks_on_outcomes(size: int) -> Floats:
     """Every block of a few outcomes but the empty and the full one, as rows of zeros and ones."""
     return np.asarray(np.arange(1, (1 << size) - 1)[:, None] >> np.arange(size) & 1, dtype=np.float64)
 
@@ -504,7 +506,7 @@ def _exchange_blocks(blocks: Floats, found: _BlockChances, gain: float, most: in
 
 def _best_of_all_blocks(size: int, found: _BlockChances, gain: float, count: int) -> Floats:
     """Of all blocks of a few outcomes so many that are worth most."""
-    blocks = all_blocks(size)
+    blocks = all_blocks_on_outcomes(size)
     worth = found.net_block_worths(blocks, gain)
     order = np.argsort(-worth, kind="stable")[:count]
     return np.asarray(blocks[order[worth[order] > found.value]])
@@ -555,7 +557,7 @@ def _blocks_by_local_search(blocks: Floats, found: _BlockChances, gain: float, c
 def _round_to_copies(blocks: Floats, chances: Floats, gain: float) -> WeightedBlocks:
     """Blocks with whole numbers of copies in about these probabilities; single outcomes fill up what outcomes lack."""
     size = blocks.shape[1]
-    masks = [block_mask(row) for row in blocks.astype(np.bool_)]
+    masks = [block_as_bit_mask(row) for row in blocks.astype(np.bool_)]
     shares = np.where(chances > _DUST / len(blocks), chances, 0.0) / (size + gain * blocks.sum(axis=1))
     single = _SINGLE / (size * (size + gain))
     scale = _COVER / float((blocks.T @ shares).mean() + single)

@@ -19,16 +19,16 @@ with imports_on_first_use(globals(), extra="cli"):
         average_law_of_clients as average_law_of_clients,
         client_laws as client_laws,
         dry_run,
-        find_misfits as find_misfits,
+        find_values_outside_domain as find_values_outside_domain,
         outcome_counts_by_client as outcome_counts_by_client,
     )
-    from discreet.tables._reading import Reading as Reading, check_rows as check_rows
+    from discreet.tables._reading import Reading as Reading, refuse_unreadable_table as refuse_unreadable_table
     from discreet.tables._request import (
         Progress as Progress,
         Request,
         Summary,
         agreed_coding as agreed_coding,
-        agreed_family as agreed_family,
+        agreed_finite_family as agreed_finite_family,
         refuse_domain_beside_continuous_agreement as refuse_domain_beside_continuous_agreement,
     )
     from discreet.tables._sources import (
@@ -42,9 +42,10 @@ with imports_on_first_use(globals(), extra="cli"):
         ScannedSource as ScannedSource,
         Source as Source,
         check_batch as check_batch,
+        choose_output_format as choose_output_format,
+        column_without_dictionaries as column_without_dictionaries,
         examples_as_text as examples_as_text,
         file_source as file_source,
-        format_of as format_of,
         is_among_inputs as is_among_inputs,
         is_text_type as is_text_type,
         open_source as open_source,
@@ -55,7 +56,6 @@ with imports_on_first_use(globals(), extra="cli"):
         sample_texts_expression as sample_texts_expression,
         source_of_table as source_of_table,
         unique_column_names as unique_column_names,
-        without_dictionaries as without_dictionaries,
     )
 
 

@@ -44,6 +44,7 @@ from discreet.tables._sources import (
     arrow_column_as_polars_series,
     cast_column,
     check_batch,
+    column_without_dictionaries,
     detect_file_format,
     examples_as_text,
     file_source,
@@ -51,7 +52,6 @@ from discreet.tables._sources import (
     polars_schema_of_arrow,
     refuse_missing_columns,
     table_ending_without_gz,
-    without_dictionaries,
 )
 
 _WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # below this, different integers are different floats
@@ -149,7 +149,7 @@ def is_integer_client_type(kind: Any) -> bool:
     return bool(kind.is_integer() or kind in _WHOLE_BELOW)
 
 
-def exact_integer_bound(kind: Any) -> int:
+def bound_of_exact_integers_in_float_type(kind: Any) -> int:
     """The bound below which different integers are different floats of that type."""
     return _WHOLE_BELOW[kind]
 
@@ -210,21 +210,21 @@ def client_names_expression(column: str, kind: Any) -> pl.Expr:
     """The clients as integers or texts; null for a missing name or a number that is not a 64-bit integer."""
     name = pl.col(column)
     if kind in _WHOLE_BELOW:
-        whole = name.is_finite() & (name == name.floor()) & (name.abs() < exact_integer_bound(kind))
+        whole = name.is_finite() & (name == name.floor()) & (name.abs() < bound_of_exact_integers_in_float_type(kind))
         return pl.when(whole).then(name.cast(pl.Int64, strict=False))
     return name.cast(pl.Int64 if kind.is_integer() else pl.String, strict=False)
 
 
-def is_missing_client_name(column: str, kind: Any) -> pl.Expr:
+def missing_client_name_expression(column: str, kind: Any) -> pl.Expr:
     """Whether a row has no client: null or NaN, and not a number that cannot be a name."""
     name = pl.col(column)
     return name.is_null() | name.is_nan() if kind.is_float() else name.is_null()
 
 
-def nameless_rows_message(where: str, kind: Any, number: int, rows: int) -> str:
+def message_for_rows_without_client(where: str, kind: Any, number: int, rows: int) -> str:
     """The error for rows without a client, with the fix."""
     if kind in _WHOLE_BELOW:
-        limit = exact_integer_bound(kind).bit_length() - 1
+        limit = bound_of_exact_integers_in_float_type(kind).bit_length() - 1
         return (
             f"{where} holds floats that name no client ({number:,} in {rows:,} rows): clients are texts or integers, and these are NaN, "
             f"null, not whole, or past 2^{limit}, where two integers become one float. Leave out rows without a client{_DROP}; where others "
@@ -258,7 +258,7 @@ def warn_of_suspicious_client_names(column: str, names: pl.Series, *, first: boo
 def normalise_client_names(clients: pa.Array) -> pa.Array:
     """A checked column of clients as 64-bit integers or as texts."""
     if pa.types.is_dictionary(clients.type) and is_text_type(clients.type.value_type):
-        clients = without_dictionaries(clients)
+        clients = column_without_dictionaries(clients)
         if clients.null_count:  # a null word of the dictionary, not visible in the indices
             raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
     return _client_names_as_integers_or_texts("column 'client'", clients)
@@ -278,23 +278,23 @@ def _client_names_as_integers_or_texts(where: str, clients: pa.Array) -> pa.Arra
     kind = polars_schema_of_arrow(pa.schema([("client", clients.type)]), where)["client"]
     refuse_unusable_client_type(where, kind, shown=clients.type)
     found = (
-        pl.DataFrame({"client": arrow_column_as_polars_series(without_dictionaries(clients))})
+        pl.DataFrame({"client": arrow_column_as_polars_series(column_without_dictionaries(clients))})
         .select(client_names_expression("client", kind))
         .to_series()
     )
     if found.null_count():
-        raise DiscreetError(nameless_rows_message(where, kind, found.null_count(), len(found)))
+        raise DiscreetError(message_for_rows_without_client(where, kind, found.null_count(), len(found)))
     warn_of_float_column(where, kind)
     return found.to_arrow()
 
 
-def read_listed_clients(clients: Any, columns: Columns, *, integers: bool) -> pa.Array:
+def client_names_from_list_or_file(clients: Any, columns: Columns, *, integers: bool) -> pa.Array:
     """All clients as 64-bit integers or as texts: from a list, an Arrow column or the Path of a file. Arrow data are checked in full first.
 
     `integers`: whether those of the table are integers.
     """
     if isinstance(clients, Path):
-        clients = read_client_list(clients, columns.client, integers=integers)
+        clients = read_client_list_file(clients, columns.client, integers=integers)
     elif not isinstance(columns.client, str):
         clients = _composite_clients_as_texts(clients, len(columns.client), "clients")
     if isinstance(clients, (str, bytes, Mapping)):  # else each letter would be a client
@@ -307,10 +307,10 @@ def read_listed_clients(clients: Any, columns: Columns, *, integers: bool) -> pa
             column = pa.array(column)
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         batches = [pa.RecordBatch.from_arrays([chunk], names=["client"]) for chunk in chunks]
-        found = [without_dictionaries(check_batch(batch, "clients").column(0)) for batch in batches] or [
+        found = [column_without_dictionaries(check_batch(batch, "clients").column(0)) for batch in batches] or [
             pa.array([], column.type)
         ]
-        return pa.concat_arrays([_client_names_without_nulls(part) for part in found])
+        return pa.concat_arrays([_require_client_names_without_nulls(part) for part in found])
     except DiscreetError:
         raise
     except (TypeError, ValueError, OverflowError, NotImplementedError):
@@ -319,14 +319,14 @@ def read_listed_clients(clients: Any, columns: Columns, *, integers: bool) -> pa
         ) from None
 
 
-def _client_names_without_nulls(part: pa.Array) -> pa.Array:
+def _require_client_names_without_nulls(part: pa.Array) -> pa.Array:
     """A part of a list of clients; an error if it contains nulls."""
     if part.null_count:
         raise DiscreetError(f"clients holds {part.null_count} nulls; nobody is called null, leave them out")
     return part if part.type == pa.null() else _client_names_as_integers_or_texts("the list", part)
 
 
-def read_client_list(path: Path, column: str | Sequence[str], *, integers: bool) -> pa.Array:
+def read_client_list_file(path: Path, column: str | Sequence[str], *, integers: bool) -> pa.Array:
     """All clients in a file: a table with that column, or a text file (without a table's ending) with one client on each line.
 
     Several columns name clients together; a line is then a JSON list of texts.
@@ -335,7 +335,7 @@ def read_client_list(path: Path, column: str | Sequence[str], *, integers: bool)
     if detect_file_format(str(path)) == "csv" and table_ending_without_gz(path) not in TEXTS:
         lines = read_lines(path, "client list", each="a client")
         if isinstance(column, str):
-            return _texts_as_clients(lines, path, integers=integers)
+            return _texts_as_client_names(lines, path, integers=integers)
         return _composite_clients_as_texts(lines, len(columns), str(path))
     source = file_source(str(path))
     refuse_missing_columns(columns, source)
@@ -346,7 +346,9 @@ def read_client_list(path: Path, column: str | Sequence[str], *, integers: bool)
         for each, kind in zip(columns, kinds, strict=True):
             refuse_unusable_composite_type(f"column {each!r} of {path}", kind)
         name = composite_client_names_expression(columns, kinds)
-    found = list(source.frames(lambda frame: frame.select(name.alias("client")).unique(), columns, client=column))
+    found = list(
+        source.read_prepared_frames(lambda frame: frame.select(name.alias("client")).unique(), columns, client=column)
+    )
     clients = pl.concat(found).to_series() if found else pl.Series("client", [], dtype=kinds[0])
     if clients.null_count():
         held = (
@@ -356,11 +358,11 @@ def read_client_list(path: Path, column: str | Sequence[str], *, integers: bool)
         )
         raise DiscreetError(f"{held} nulls; filter them out")
     if isinstance(column, str) and source.is_untyped:
-        return _texts_as_clients(clients.to_list(), path, integers=integers)
+        return _texts_as_client_names(clients.to_list(), path, integers=integers)
     return clients.to_arrow()
 
 
-def _texts_as_clients(texts: list[str], path: Path, *, integers: bool) -> pa.Array:
+def _texts_as_client_names(texts: list[str], path: Path, *, integers: bool) -> pa.Array:
     """Texts as clients, or the integers that they spell."""
     if not integers:
         return pa.array(texts, pa.large_string())
@@ -420,20 +422,20 @@ class ValueColumn:
     of_survey: bool
 
     @classmethod
-    def of(
+    def for_column_type(
         cls, name: str, coding: Coding, kind: Any, *, untyped: bool, agreed: bool, show_values: bool, of_survey: bool
     ) -> "ValueColumn":
         """The reading of a column of that type. `untyped`: it holds texts that get their type from the domain."""
-        inner: Any = type_of_values(kind)
+        inner: Any = type_of_column_values(kind)
         truths = inner == pl.Boolean and not coding.has_cells
-        dates = _are_dates(name, inner) and isinstance(coding.type_for_texts, pl.String)
+        dates = _is_date_column(name, inner) and isinstance(coding.type_for_texts, pl.String)
         read_as = coding.type_for_texts if untyped or truths or dates else inner
         if coding.lenient and not untyped:
             read_as = _type_to_read_values_as(coding, name, inner)
         return cls(
             name=name,
             coding=fit_coding_to_column(coding, name, read_as, agreed=agreed),
-            listed=holds_lists(kind),
+            listed=is_column_of_lists(kind),
             read_as=None if read_as == inner else read_as,
             from_floats=inner.is_float(),
             from_dates=inner if dates else None,
@@ -486,7 +488,9 @@ class ValueColumn:
         """Whether a message would show some values: they are outside, which is not allowed, and `show_values` asks for them."""
         return self.show_values and bool(misfits.outside) and self.coding.other is None and not self.coding.lenient
 
-    def refuse_misfits(self, misfits: MisfitCounts, rows: int, shown_values: Sequence[Any] | None = None) -> None:
+    def refuse_missing_or_outside_values(
+        self, misfits: MisfitCounts, rows: int, shown_values: Sequence[Any] | None = None
+    ) -> None:
         """Raise an error for missing values or values outside that are not allowed. `shown_values`: a few of these."""
         if self.coding.lenient:
             return
@@ -509,12 +513,12 @@ class ValueColumn:
                 shown = f", such as {examples_as_text(shown_values)}{self._spelling_hint(shown_values)}"
             raise DiscreetError(
                 f"column {self.name!r} holds values outside the domain ({misfits.outside:,} {where}{shown}); the domain is public and "
-                f"fixed: correct the records, or say {self._advice_on_values_outside}"
+                f"fixed: correct the records, or say {self._advice_on_values_outside_domain}"
                 + ("" if shown else "; show_values=True (--show-values) shows some of them")
             )
 
     @property
-    def _advice_on_values_outside(self) -> str:
+    def _advice_on_values_outside_domain(self) -> str:
         """The option that allows values outside."""
         if self.coding.has_cells:
             return f"other={NEAREST!r} (--other {NEAREST}): each goes to the cell at its own end"
@@ -537,17 +541,17 @@ class ValueColumn:
         return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def holds_lists(kind: Any) -> bool:
+def is_column_of_lists(kind: Any) -> bool:
     """Whether a column of that type holds lists."""
     return isinstance(kind, (pl.List, pl.Array))
 
 
-def type_of_values(kind: Any) -> Any:
+def type_of_column_values(kind: Any) -> Any:
     """The type of the values of a column, or of those in its lists."""
-    return kind.inner if holds_lists(kind) else kind
+    return kind.inner if is_column_of_lists(kind) else kind
 
 
-def _are_dates(column: str, kind: Any) -> bool:
+def _is_date_column(column: str, kind: Any) -> bool:
     """Whether values are dates or times; times of a time zone are an error, since their date depends on where one is."""
     if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
         raise DiscreetError(
@@ -560,7 +564,7 @@ def _type_to_read_values_as(coding: Coding, column: str, kind: Any) -> Any:
     """The type that values of another type are read as. Unreadable values have no outcome; no column is an error for its domain."""
     wanted = coding.type_for_texts
     texts = isinstance(wanted, pl.String)
-    if _are_dates(column, kind) and texts:
+    if _is_date_column(column, kind) and texts:
         return wanted
     if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Boolean, pl.Null)):
         raise DiscreetError(f"column {column!r} holds {kind} values; cast it to texts or numbers")

@@ -145,7 +145,7 @@ class DrawingMethod(ABC):
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         """The function that draws for some of the clients; threads may call it on different rows."""
 
-    def released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
+    def make_released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
         """What was drawn for clients, as records: a sample for each, unless a method says otherwise."""
         return released_samples_batch(names, self._coding, drawn.outcomes, drawn.within, agreement_id)
 
@@ -223,7 +223,7 @@ class _DrawingOfReports(DrawingMethod):
                 store_order_and_digest(pseudo_random_word_rows(self._key, messages), rows, found.order, found.digest)
         return -1
 
-    def released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
+    def make_released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
         upper = (drawn.within * 2.0**32).astype(np.uint64)
         reports = (upper << np.uint64(32)) | drawn.outcomes.astype(np.uint64)
         columns = [names, numbers_as_arrow_column(reports), agreement_id_column(agreement_id, len(names))]
@@ -364,7 +364,7 @@ class JointDrawing(_DrawingByLaw):
                 found[here] = self._sampler.numbers_of_integers(laws, uniform[here])
         return found
 
-    def released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
+    def make_released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
         """Records (client, sample_1, ..., agreement). The seed also gives the place of each member within its cell."""
         number = self._sampler.samples
         words = _expand_seeds_to_words((drawn.within * 2.0**53).astype(np.uint64), 2 * number)
@@ -498,7 +498,7 @@ class Kernel:
 
     def publish(self, names: pa.Array, drawn: Draws) -> pa.RecordBatch:
         """What was drawn for clients, as records."""
-        return self._method.released_batch(names, drawn, self._agreement_id)
+        return self._method.make_released_batch(names, drawn, self._agreement_id)
 
     def __reduce__(self) -> Any:
         raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
@@ -528,8 +528,10 @@ class LedgerSettlement:
             epsilon=job.agreement.epsilon,
         )
         self._kernel = Kernel(job)
-        self._naming = _drawing_by_client_names_alone(ledger.client_digest_key())
-        self._ordering = _drawing_by_client_names_alone(ledger.client_order_key(self._round)) if ordered else None
+        self._naming = _drawing_method_by_client_names_alone(ledger.client_digest_key())
+        self._ordering = (
+            _drawing_method_by_client_names_alone(ledger.client_order_key(self._round)) if ordered else None
+        )
         self.known = self.over_budget = 0
 
     def draw_group(self, group: "ClientGroup") -> UnsettledGroup:
@@ -580,7 +582,7 @@ def _released_samples_of_group(group: UnsettledGroup, found: Settlement, here: s
     return take_rows(group.clients, np.flatnonzero(kept)), drawn, None if group.parts is None else group.parts[kept]
 
 
-def _drawing_by_client_names_alone(key: RunKey) -> DrawingMethod:
+def _drawing_method_by_client_names_alone(key: RunKey) -> DrawingMethod:
     """A drawing whose words, for clients without records, depend on their names alone."""
     cells = Interval(0.0, 1.0, cells=2)  # any domain with cells, whose draw also gives a place
     return SampleDrawing(OptimalSampler(Simplex(cells), epsilon=1.0), Coding(cells), key)

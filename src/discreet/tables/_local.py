@@ -27,7 +27,7 @@ from discreet.errors import (
 )
 from discreet.ledger import OVER_BUDGET
 from discreet.release import InputDigest
-from discreet.tables._columns import normalise_client_names, read_listed_clients
+from discreet.tables._columns import client_names_from_list_or_file, normalise_client_names
 from discreet.tables._reading import RecordReader
 from discreet.tables._request import Job, Progress, Request, RequestTerms, Summary
 from discreet.tables._sources import (
@@ -38,7 +38,7 @@ from discreet.tables._sources import (
     arrow_column_as_numbers,
     arrow_column_as_polars_series,
     cast_column,
-    format_of,
+    choose_output_format,
     is_among_inputs,
     numbers_as_arrow_column,
     open_source,
@@ -113,16 +113,16 @@ class Release:
         used = reading.columns
         self._clients: pa.Array | None = None
         if clients is not None:
-            self._clients = read_listed_clients(clients, used, integers=reading.are_clients_integers)
+            self._clients = client_names_from_list_or_file(clients, used, integers=reading.are_clients_integers)
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
         self._reader = RecordReader(reading)
-        self._frames = source.frames(
+        self._frames = source.read_prepared_frames(
             reading.prepare_rows,
             reading.columns.names,
             room=room,
             client=reading.columns.client,
-            numbers=reading.columns_of_mixed_numbers,
+            numbers=reading.columns_that_mix_integers_and_floats,
         )
         from discreet.tables._drawing import Kernel, LedgerSettlement
 
@@ -184,12 +184,12 @@ class Release:
         schema = self.schema
         seed = int.from_bytes(hashlib.blake2b(b"parts", key=self.job.key.value, digest_size=8).digest(), "little")
         with ClientParts(seed=seed, budget=self._budget, folder=self._folder, rows=self._source.rows) as parts:
-            self._add_listed_clients(parts)
-            self._read_records(parts)
+            self._add_listed_clients_to_parts(parts)
+            self._read_records_into_parts(parts)
             drawn = (
                 self._draw_sample_batches(parts) if self._settling is None else self._charge_and_release_batches(parts)
             )
-            for batch in self._sort_by_random_words(drawn) if self._drop_client else drawn:
+            for batch in self._sort_batches_by_random_words(drawn) if self._drop_client else drawn:
                 columns = map(cast_column, batch.columns, schema.types)
                 yield pa.RecordBatch.from_arrays(list(columns), schema=schema)
             self._spilled = parts.spilled_bytes
@@ -199,7 +199,7 @@ class Release:
             Rounds(self._request.secret).note_round(job.agreement, job.question, number, digest)
         self._finished = True
 
-    def _add_listed_clients(self, parts: "ClientParts") -> None:
+    def _add_listed_clients_to_parts(self, parts: "ClientParts") -> None:
         if self._clients is None:
             return
         reading = self.job.reading
@@ -217,13 +217,13 @@ class Release:
         )
         parts.add_records(normalise_client_names(self._clients), marks, counts)
 
-    def _read_records(self, parts: "ClientParts") -> None:
+    def _read_records_into_parts(self, parts: "ClientParts") -> None:
         for frame in self._frames:
-            for rows in self._reader.read_records(frame, self._source.examples):
+            for rows in self._reader.read_records(frame, self._source.example_values):
                 parts.add_records(*rows)
                 if self._progress is not None:
                     self._progress.rows(len(rows.outcomes))
-        self._reader.raise_counted_errors()
+        self._reader.refuse_bad_rows_with_counts()
 
     def _draw_sample_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
         def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
@@ -269,7 +269,7 @@ class Release:
             self._progress.clients(batch.num_rows)
         yield batch
 
-    def _sort_by_random_words(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _sort_batches_by_random_words(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = list(batches)
         if held:
             table = pa.Table.from_batches(held)
@@ -413,7 +413,7 @@ def sample_file(
         check_kind("keep", keep, Mapping, "pass {what it is: where it lies}")
     if progress is not None:
         check_callable("progress", progress, "pass a function of the source")
-    kind = format_of(output, output_format)
+    kind = choose_output_format(output, output_format)
     if output != STANDARD:
         if path != STANDARD and is_among_inputs(path, output):
             raise DiscreetError(f"output {output} would replace what {path} holds, or lie among it; name another file")

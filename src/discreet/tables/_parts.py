@@ -229,7 +229,7 @@ class ClientParts:
             self._spill_to_disk()
         elif not self._depth and 0 < self.records <= _FEW and choose_grouping_functions(0) is PLAIN:
             # numpy takes all at once in less time than many small parts
-            yield [partial(self._group_parts, range(1 << _BITS))]
+            yield [partial(self._group_clients_of_several_parts, range(1 << _BITS))]
             return
         together = (
             max(1, (_TOGETHER << _BITS) // max(self.records, 1)) if self._scratch is None and not self._depth else 1
@@ -239,7 +239,11 @@ class ClientParts:
             if self._spilled[part] > self._share:
                 yield list(self._group_readers_of_large_part(part))
             elif self._spilled[part] or any(starts[run.start] < starts[run.stop] for starts, _ in self._chunks):
-                yield [partial(self._group_clients_of_part, part) if together == 1 else partial(self._group_parts, run)]
+                yield [
+                    partial(self._group_clients_of_part, part)
+                    if together == 1
+                    else partial(self._group_clients_of_several_parts, run)
+                ]
 
     def _group_readers_of_large_part(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
         """The groups of a part that is too large."""
@@ -268,7 +272,7 @@ class ClientParts:
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
 
-    def _group_parts(self, parts: range) -> ClientGroup:
+    def _group_clients_of_several_parts(self, parts: range) -> ClientGroup:
         """The clients of several parts, which are in memory, one part after the other: as the groups of the parts have them."""
         pieces = [piece for part in parts for piece in self._records_in_memory(part)]
         found = group_records_by_client(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)

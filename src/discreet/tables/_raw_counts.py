@@ -40,24 +40,26 @@ def average_law_of_clients(
     source: Source, coding: Coding, *, value: str, client: str | None = None
 ) -> NDArray[np.float64]:
     """The true average client of a table of raw records, to compare an estimate with; without `client`, of all records."""
-    counts = outcome_counts_by_client(source, _reading_of_raw_records(source, coding, value, client))
+    counts = outcome_counts_by_client(source, _make_reading_of_raw_records(source, coding, value, client))
     return np.asarray((1.0 / counts.sum(axis=1)) @ counts / counts.shape[0])
 
 
 def client_laws(source: Source, coding: Coding, *, value: str, client: str) -> NDArray[np.float64]:
     """The law of every client of a table of raw records, one in each row: for examples that fit into memory."""
-    counts = outcome_counts_by_client(source, _reading_of_raw_records(source, coding, value, client))
+    counts = outcome_counts_by_client(source, _make_reading_of_raw_records(source, coding, value, client))
     clients, size = counts.shape
     if clients * size > _LARGEST_TABLE:
         raise DiscreetError(f"{clients:,} clients on {size:,} outcomes are too many for an example; give fewer")
     return np.asarray(counts.toarray() / counts.sum(axis=1)[:, None])
 
 
-def _reading_of_raw_records(source: Source, coding: Coding, value: str, client: str | None) -> Reading:
+def _make_reading_of_raw_records(source: Source, coding: Coding, value: str, client: str | None) -> Reading:
     """How raw records are read; without a client all rows are one's."""
     columns = Columns(client=_EVERYBODY if client is None else client, value=value)
     schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
-    return Reading.of(columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True)
+    return Reading.for_table_columns(
+        columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True
+    )
 
 
 def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
@@ -79,7 +81,9 @@ def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
 
     needed = [name for name in reading.columns.names if name != _EVERYBODY]
     parts = list(
-        source.frames(count_outcomes_of_frame, needed, client=client, numbers=reading.columns_of_mixed_numbers)
+        source.read_prepared_frames(
+            count_outcomes_of_frame, needed, client=client, numbers=reading.columns_that_mix_integers_and_floats
+        )
     )
     held = pl.concat(parts) if parts else pl.DataFrame()
     if not held.height:
@@ -92,9 +96,9 @@ def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
             f"column {reading.columns.count_column!r} of {source.name} holds numbers that are not at least 0; correct them"
         )
     marks = held["outcome"].to_numpy()
-    misfits = _count_misfits_by_reason(marks, held["rows"].to_numpy())
-    shown = reading.example_values_outside([misfits], source.examples)
-    reading.refuse_misfits([misfits], int(held["rows"].sum()), shown)
+    misfits = _count_values_without_outcome_by_reason(marks, held["rows"].to_numpy())
+    shown = reading.example_values_outside([misfits], source.example_values)
+    reading.refuse_missing_or_outside_values([misfits], int(held["rows"].sum()), shown)
     coding = reading.values[0].coding
     outcomes, _ = resolve_marks(coding, marks)
     amounts = held["much"].to_numpy()
@@ -110,7 +114,7 @@ def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
     return sparse.csr_array(entries, shape=(int(rows.max()) + 1, coding.size))
 
 
-def _count_misfits_by_reason(marks: Any, rows: Any) -> MisfitCounts:
+def _count_values_without_outcome_by_reason(marks: Any, rows: Any) -> MisfitCounts:
     """The number of rows without an outcome of their own, by reason."""
 
     def number_of_rows_marked(*which: np.uint32) -> int:
@@ -156,16 +160,16 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
     Raises:
         DiscreetError: for an unreadable table or wrong terms.
     """
-    return find_misfits(source_of_table(table), Request(**terms))
+    return find_values_outside_domain(source_of_table(table), Request(**terms))
 
 
-def find_misfits(source: Source, request: Request) -> DryRun:
+def find_values_outside_domain(source: Source, request: Request) -> DryRun:
     """The values of a source outside the domain of a request; of a survey those of any of its columns, with the column in front."""
-    reading = request.reading(source.schema, untyped=source.untyped_columns, where=source.name)
+    reading = request.make_reading(source.schema, untyped=source.untyped_columns, where=source.name)
     rows = nameless = nulls = not_numbers = 0
     outside: dict[Any, int] = {}
     for value in reading.values:
-        counts = _count_misfits_by_value(source, reading, value)
+        counts = _count_missing_and_outside_values_of_source(source, reading, value)
         rows, nameless = int(counts["rows"].sum()), int(counts["nameless"].sum())
         nulls += _number_of_rows_with_mark(counts, MARK_MISSING)
         not_numbers += _number_of_rows_with_mark(counts, MARK_NAN)
@@ -176,11 +180,15 @@ def find_misfits(source: Source, request: Request) -> DryRun:
     return DryRun(rows=rows, nameless=nameless, nulls=nulls, not_numbers=not_numbers, outside=outside)
 
 
-def _count_misfits_by_value(source: Source, reading: Reading, value: ValueColumn) -> pl.DataFrame:
-    """As `Reading.count_misfits`, of the whole source."""
+def _count_missing_and_outside_values_of_source(source: Source, reading: Reading, value: ValueColumn) -> pl.DataFrame:
+    """As `Reading.count_missing_and_outside_values`, of the whole source."""
     used = reading.columns
-    count = partial(reading.count_misfits, value=value)
-    parts = list(source.frames(count, used.names, client=used.client, numbers=reading.columns_of_mixed_numbers))
+    count = partial(reading.count_missing_and_outside_values, value=value)
+    parts = list(
+        source.read_prepared_frames(
+            count, used.names, client=used.client, numbers=reading.columns_that_mix_integers_and_floats
+        )
+    )
     if not parts:
         return pl.DataFrame(schema={"mark": pl.UInt32, "value": pl.String, "rows": pl.UInt32, "nameless": pl.UInt32})
     return pl.concat(parts).group_by("mark", "value").agg(pl.col("rows", "nameless").sum())

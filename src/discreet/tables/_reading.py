@@ -46,13 +46,13 @@ from discreet.tables._columns import (
     ValueColumn,
     client_names_expression,
     composite_client_names_expression,
-    holds_lists,
+    is_column_of_lists,
     is_integer_client_type,
-    is_missing_client_name,
-    nameless_rows_message,
+    message_for_rows_without_client,
+    missing_client_name_expression,
     refuse_unusable_client_type,
     refuse_unusable_composite_type,
-    type_of_values,
+    type_of_column_values,
     warn_of_float_column,
     warn_of_suspicious_client_names,
 )
@@ -154,7 +154,7 @@ class Reading:
     null_clients: str
 
     @classmethod
-    def of(
+    def for_table_columns(
         cls,
         columns: Columns,
         coding: Coding | RowCoding,
@@ -176,7 +176,7 @@ class Reading:
             coding.column_codings if isinstance(coding, RowCoding) else {columns.value_columns_text: coding}
         )
         for name in columns.value_columns:
-            if survey and holds_lists(schema.get(name)):
+            if survey and is_column_of_lists(schema.get(name)):
                 raise DiscreetError(f"column {name!r} holds lists; a survey reads one value of each column in a row")
         for name in columns.names:
             if name not in schema:
@@ -185,13 +185,13 @@ class Reading:
         kinds: dict[str, Any] = {name: pl.String() if name in texts else schema[name] for name in columns.names}
         if columns.count_column is not None and columns.count_column not in texts:
             _refuse_wrong_count_or_weight_type(
-                columns, kinds[columns.count_column], listed=holds_lists(kinds[columns.value_columns[0]])
+                columns, kinds[columns.count_column], listed=is_column_of_lists(kinds[columns.value_columns[0]])
             )
         check_name = refuse_unusable_client_type if len(columns.client_columns) == 1 else refuse_unusable_composite_type
         for name in columns.client_columns:
             check_name(f"column {name!r}", kinds[name])
         values = tuple(
-            ValueColumn.of(
+            ValueColumn.for_column_type(
                 name, each, kinds[name],
                 untyped=name in texts, agreed=agreed or survey, show_values=show_values, of_survey=survey,
             )
@@ -202,7 +202,7 @@ class Reading:
             coding=coding if survey else values[0].coding,
             values=values,
             name_kinds=tuple(kinds[name] for name in columns.client_columns),
-            float_counts=columns.count is not None and type_of_values(kinds[columns.count]).is_float(),
+            float_counts=columns.count is not None and type_of_column_values(kinds[columns.count]).is_float(),
             arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
             null_clients=null_clients,
         )
@@ -218,7 +218,7 @@ class Reading:
         return is_integer_client_type(self.client_name_type)
 
     @property
-    def columns_of_mixed_numbers(self) -> tuple[str, ...]:
+    def columns_that_mix_integers_and_floats(self) -> tuple[str, ...]:
         """The columns in which integers and floats mean the same, so that files may differ in this."""
         numbers = [value.name for value in self.values if value.coding.has_cells]
         return (*numbers, *([] if self.columns.weight is None else [self.columns.weight]))
@@ -229,7 +229,9 @@ class Reading:
             (kind for kind in self.name_kinds if kind.is_float() or kind in (pl.UInt64, pl.Int128)),
             self.client_name_type,
         )
-        return nameless_rows_message(f"{self.columns.client_columns_text}{of and f' of {of}'}", kind, number, rows)
+        return message_for_rows_without_client(
+            f"{self.columns.client_columns_text}{of and f' of {of}'}", kind, number, rows
+        )
 
     def warn_of_float_columns(self) -> None:
         """Warn of columns whose floats are read as integers."""
@@ -275,7 +277,7 @@ class Reading:
         columns = self.columns
         prepared = [self._client_name_expression().alias("client"), outcome.alias("outcome")]
         if self.null_clients == "drop":
-            missing = map(is_missing_client_name, columns.client_columns, self.name_kinds)
+            missing = map(missing_client_name_expression, columns.client_columns, self.name_kinds)
             prepared.append(pl.any_horizontal(*missing).alias("nameless"))
         if columns.count_column is not None:
             count = pl.col(columns.count_column)
@@ -287,15 +289,17 @@ class Reading:
             prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
         return prepared
 
-    def resolve_outcome_marks(self, frame: pl.DataFrame) -> tuple[NDArray[Any], list[MisfitCounts]]:
+    def resolve_missing_and_outside_marks(self, frame: pl.DataFrame) -> tuple[NDArray[Any], list[MisfitCounts]]:
         """The outcomes of a prepared frame with their marks resolved, and the numbers of marks of each column."""
         outcomes = frame["outcome"].to_numpy()
         if isinstance(self.coding, RowCoding):
-            return self._resolve_survey_marks(outcomes, int(frame[_MOVED].sum()))
+            return self._resolve_marks_of_survey_columns(outcomes, int(frame[_MOVED].sum()))
         outcomes, misfits = resolve_marks(self.coding, outcomes)
         return outcomes, [misfits]
 
-    def _resolve_survey_marks(self, rows: NDArray[Any], moved: int) -> tuple[NDArray[Any], list[MisfitCounts]]:
+    def _resolve_marks_of_survey_columns(
+        self, rows: NDArray[Any], moved: int
+    ) -> tuple[NDArray[Any], list[MisfitCounts]]:
         misfits = [MisfitCounts() for _ in self.values]
         numbers = next((place for place, value in enumerate(self.values) if value.coding.has_cells), 0)
         misfits[numbers] += MisfitCounts(outside=moved)
@@ -311,11 +315,13 @@ class Reading:
         found[marked] = mark_with_type_of_records(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
         return found, misfits
 
-    def refuse_misfits(self, misfits: Sequence[MisfitCounts], rows: int, shown_values: Sequence[Any] | None) -> None:
+    def refuse_missing_or_outside_values(
+        self, misfits: Sequence[MisfitCounts], rows: int, shown_values: Sequence[Any] | None
+    ) -> None:
         """Raise the error of the first column with values that are not allowed. `shown_values`: a few of the first column that shows some."""
         for value, counts in zip(self.values, misfits, strict=True):
             shows = value.shows_example_values(counts)
-            value.refuse_misfits(counts, rows, shown_values if shows else None)
+            value.refuse_missing_or_outside_values(counts, rows, shown_values if shows else None)
             shown_values = None if shows else shown_values
 
     def example_values_outside(self, misfits: Sequence[MisfitCounts], examples: Examples) -> list[Any] | None:
@@ -329,7 +335,7 @@ class Reading:
         """The rows of a frame with a value outside the domain."""
         return value.rows_outside_domain(self._explode_lists_to_rows(frame))
 
-    def count_misfits(self, frame: Any, value: ValueColumn) -> Any:
+    def count_missing_and_outside_values(self, frame: Any, value: ValueColumn) -> Any:
         """The number of rows without an outcome of their own in a column, by mark and value.
 
         All others are counted together, under no mark and no value. `nameless`: how many of the rows have no client either.
@@ -366,8 +372,8 @@ class Reading:
 class RecordReader:
     """A reader of rows: `rows` so far, those without a client that are left out (`nameless`), and values without an outcome.
 
-    Rows that are in error are counted to the end of the table, before `raise_counted_errors` is called: batches come in an order and a size
-    that vary from run to run, and the numbers in a message must not.
+    Rows that are in error are counted to the end of the table, before `refuse_bad_rows_with_counts` is called: batches come in an order and
+    a size that vary from run to run, and the numbers in a message must not.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -386,7 +392,7 @@ class RecordReader:
     def read_records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
         """The checked records of a prepared frame, with missing values and values outside treated by the rule.
 
-        None from the first frame on that is in error; these are only counted. Call `raise_counted_errors` after the last one.
+        None from the first frame on that is in error; these are only counted. Call `refuse_bad_rows_with_counts` after the last one.
         """
         reading, columns = self._reading, self._reading.columns
         first = not self.rows
@@ -405,23 +411,23 @@ class RecordReader:
             reading.warn_of_float_columns()
         counts = None
         if "count" in frame.columns:
-            self._count_bad_counts(frame["count"])
+            self._note_null_and_invalid_counts(frame["count"])
             counts = frame["count"].to_numpy()
-        outcomes, tallies = reading.resolve_outcome_marks(frame)
+        outcomes, tallies = reading.resolve_missing_and_outside_marks(frame)
         if counts is not None and reading.coding.lenient:
             listed = outcomes == mark_with_type_of_records(MARK_LISTED, outcomes)
             counts = np.where(listed, np.ones_like(counts), counts)  # such a row keeps its client
         self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
         if self._shown is None:
             self._shown = reading.example_values_outside(tallies, examples)
-        self._failed = self._failed or self._has_errors()
+        self._failed = self._failed or self._has_bad_rows()
         if self._failed:
             return
-        for start, end in _bounded_row_ranges(clients):
+        for start, end in _row_ranges_of_bounded_name_size(clients):
             names = clients.slice(start, end - start).to_arrow()
             yield CodedRows(names, outcomes[start:end], None if counts is None else counts[start:end])
 
-    def raise_counted_errors(self) -> None:
+    def refuse_bad_rows_with_counts(self) -> None:
         """Raise the error of the rows that were read, if there is one. It counts all of them."""
         reading, columns, rows = self._reading, self._reading.columns, f"in {self.rows:,} rows"
         if self._unnamed:
@@ -440,11 +446,11 @@ class RecordReader:
             raise DiscreetError(
                 f"column {columns.count_column!r} holds what are no {what} ({self._bad_counts:,} {rows}); correct them{fix}"
             )
-        reading.refuse_misfits(self.tallies, self.rows, self._shown)
+        reading.refuse_missing_or_outside_values(self.tallies, self.rows, self._shown)
 
     @property
-    def row_counts(self) -> list[int]:
-        """All that `raise_counted_errors` counts, as numbers that add up over the parts of a table."""
+    def row_counts_by_problem(self) -> list[int]:
+        """All that `refuse_bad_rows_with_counts` counts, as numbers that add up over the parts of a table."""
         marks = [
             count
             for found in self.tallies
@@ -452,9 +458,9 @@ class RecordReader:
         ]
         return [self.rows, self.nameless, self._unnamed, self._null_counts, self._bad_counts, *marks]
 
-    def add_row_counts(self, row_counts: Sequence[int]) -> None:
+    def add_row_counts_by_problem(self, row_counts_by_problem: Sequence[int]) -> None:
         """Add what another reader has counted in another part of the table."""
-        rows, nameless, unnamed, null_counts, bad_counts, *marks = row_counts
+        rows, nameless, unnamed, null_counts, bad_counts, *marks = row_counts_by_problem
         self.rows += rows
         self.nameless += nameless
         self._unnamed += unnamed
@@ -463,39 +469,43 @@ class RecordReader:
         more = [MisfitCounts(*marks[first : first + 4]) for first in range(0, len(marks), 4)]
         self.tallies = [one + other for one, other in zip(self.tallies, more, strict=True)]
 
-    def _count_bad_counts(self, counts: pl.Series) -> None:
+    def _note_null_and_invalid_counts(self, counts: pl.Series) -> None:
         self._null_counts += counts.null_count()
         self._bad_counts += int((~(counts.is_finite() & (counts >= 0))).sum())
 
-    def _has_errors(self) -> bool:
+    def _has_bad_rows(self) -> bool:
         try:
-            self.raise_counted_errors()
+            self.refuse_bad_rows_with_counts()
         except DiscreetError:
             return True
         return False
 
 
-def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None:
+def refuse_unreadable_table(source: Source, columns: Columns, *, nulls: str = "drop") -> None:
     """Raise an error for a table that no agreement can make readable: missing columns, rows without a client, bad counts.
 
     `nulls`: "error" also rejects missing values.
     """
     schema = source.schema
     kind: Any = pl.String() if source.is_untyped else schema.get(columns.value_columns_text, pl.String())
-    kind = type_of_values(kind)
+    kind = type_of_column_values(kind)
     domain: Domain = Labels(("",))
     if kind.is_integer():
         domain = Numbers(1)
     elif kind.is_numeric():
         domain = Interval(0.0, 1.0, cells=1)
     coding = Coding(domain).as_lenient_coding()
-    reading = Reading.of(columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True)
+    reading = Reading.for_table_columns(
+        columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True
+    )
     reader, total = RecordReader(reading), 0.0
-    for frame in source.frames(reading.prepare_rows, columns.names, numbers=reading.columns_of_mixed_numbers):
-        for _ in reader.read_records(frame, source.examples):
+    for frame in source.read_prepared_frames(
+        reading.prepare_rows, columns.names, numbers=reading.columns_that_mix_integers_and_floats
+    ):
+        for _ in reader.read_records(frame, source.example_values):
             pass
         total += float(frame["count"].cast(pl.Float64).sum()) if "count" in frame.columns else frame.height
-    reader.raise_counted_errors()
+    reader.refuse_bad_rows_with_counts()
     most = _MOST_COUNTED if columns.weight is None else _MOST_WEIGHT
     if not total < most or reader.rows >= _MOST_RECORDS:
         raise DiscreetError(
@@ -512,18 +522,18 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
 
 def _refuse_wrong_count_or_weight_type(columns: Columns, kind: Any, *, listed: bool) -> None:
     name = columns.count_column
-    if holds_lists(kind) != listed:
+    if is_column_of_lists(kind) != listed:
         raise DiscreetError(
             f"columns {columns.value_columns_text!r} and {name!r} are not both lists or both single values"
         )
-    inner: Any = type_of_values(kind)
+    inner: Any = type_of_column_values(kind)
     if columns.count is not None and not (inner.is_integer() or inner.is_float()):
         raise DiscreetError(f"count column {name!r} holds {inner} values, not whole numbers; cast it to integers")
     if not inner.is_numeric():
         raise DiscreetError(f"weight column {name!r} holds {inner} values, not numbers")
 
 
-def _bounded_row_ranges(clients: pl.Series) -> Iterator[tuple[int, int]]:
+def _row_ranges_of_bounded_name_size(clients: pl.Series) -> Iterator[tuple[int, int]]:
     """Ranges of rows first <= row < last with a bounded size of names: a dictionary on disk may unpack to far more."""
     if clients.dtype != pl.String or not len(clients):
         yield 0, len(clients)

@@ -171,11 +171,11 @@ class Request:
 
     under = OldName("with_secret")
 
-    def reading(
+    def make_reading(
         self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table"
     ) -> Reading:
         """The reading of a table with these columns. `untyped`: all (CSV), or those named, are texts and get their types from the request."""
-        return Reading.of(
+        return Reading.for_table_columns(
             self.columns, self.coding, schema,
             untyped=untyped, where=where, agreed=self.agreement is not None, show_values=self.show_values,
             null_clients=self.null_clients,
@@ -190,12 +190,12 @@ class Request:
         if self.mechanism == REPORTS_MECHANISM:
             if agreement is None:
                 return ReportSampler(coding.domain, privacy=privacy)
-            return agreement.report_sampler(agreed_clients_family(agreement, coding))
+            return agreement.report_sampler(agreed_finite_or_continuous_family(agreement, coding))
         if agreement is None:
             return sampler_named(self.mechanism, Simplex(coding.domain), privacy=privacy)
         if agreement.joint is not None:
-            return agreement.joint_sampler(agreed_family(agreement, coding))
-        family = agreed_clients_family(agreement, coding)
+            return agreement.joint_sampler(agreed_finite_family(agreement, coding))
+        family = agreed_finite_or_continuous_family(agreement, coding)
         if agreement.own is not None:
             return self._make_repeatable_own_sampler(agreement, family)
         return sampler_named(
@@ -215,7 +215,7 @@ class Request:
 
     def job(self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table") -> "Job":
         """The job on a table with these columns, which messages call `where`."""
-        reading = self.reading(schema, untyped=untyped, where=where)
+        reading = self.make_reading(schema, untyped=untyped, where=where)
         sampler = self._make_table_sampler(reading.coding)
         if isinstance(sampler, LinearSampler) and not isinstance(sampler.family, Simplex):
             raise DiscreetError(MEMBERS_ALONE)
@@ -478,13 +478,13 @@ def refuse_domain_beside_continuous_agreement(agreement: Agreement, given: Any) 
         raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} states its cells; leave it out")
 
 
-def agreed_clients_family(agreement: Agreement, coding: Coding) -> AnyFamily:
+def agreed_finite_or_continuous_family(agreement: Agreement, coding: Coding) -> AnyFamily:
     """The family of an agreement, on outcomes or continuous."""
     terms = agreement.family
-    return terms.family() if isinstance(terms, ContinuousTerms) else agreed_family(agreement, coding)
+    return terms.family() if isinstance(terms, ContinuousTerms) else agreed_finite_family(agreement, coding)
 
 
-def agreed_family(agreement: Agreement, coding: Coding) -> FiniteFamily:
+def agreed_finite_family(agreement: Agreement, coding: Coding) -> FiniteFamily:
     """The family of an agreement on the domain of a table, which lists the labels."""
     return agreement.on_outcomes.on(coding.domain).family()
 

@@ -46,10 +46,10 @@ from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler
 from discreet.release import DIGEST_WORDS, InputDigest
 from discreet.survey import SurveySampler
 from discreet.tables._columns import (
-    exact_integer_bound,
+    bound_of_exact_integers_in_float_type,
     is_integer_client_type,
     normalise_client_names,
-    read_client_list,
+    read_client_list_file,
     refuse_unusable_client_type,
     warn_of_float_column,
 )
@@ -71,8 +71,8 @@ from discreet.tables._sources import (
     TEXTS,
     ParquetSource,
     check_batch,
+    choose_output_format,
     distinct_values,
-    format_of,
     partition_keys_in_path,
 )
 
@@ -105,7 +105,7 @@ def pack_records_by_bucket(records: RecordArrays, seed: np.uint64) -> Iterator[p
     yield pa.RecordBatch.from_pydict(columns)
 
 
-def unpack_records(
+def unpack_records_of_buckets(
     table: pa.Table, amounts: Any, outcome_type: Any = np.uint32
 ) -> tuple[RecordArrays, NDArray[np.int64]]:
     """The records of such rows, and the number of outcomes of each client in each row. `amounts`: the type of counts."""
@@ -194,7 +194,7 @@ def sample(
     if clients is not None:
         check_kind("clients", clients, DataFrame, "pass a Spark data frame with the client column")
     drop_client = check_flag("drop_client", drop_client)
-    job = _spark_job(request, frame, "the data frame")
+    job = _make_spark_job(request, frame, "the data frame")
     try:
         return _release_spark_frame(frame, job, clients, request, drop_client=drop_client, tallies=None)
     except _SPARK_ERRORS as error:
@@ -233,7 +233,7 @@ def sample_files(
         if file is not None or name in ("path", "output"):
             check_path(name, file)
     path, output = os.fspath(path), os.fspath(output)
-    kind = format_of(output, output_format)
+    kind = choose_output_format(output, output_format)
     if kind == "arrow" or "-" in (path, output):
         raise DiscreetError(
             "the Spark engine reads Parquet and writes Parquet or CSV, no standard streams and no Arrow files"
@@ -252,10 +252,10 @@ def sample_files(
     session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
     try:
         frame, keys = _read_parquet_frame(session, path, request.columns.names)
-        job = _spark_job(request, frame, path, keys)
+        job = _make_spark_job(request, frame, path, keys)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
-        listed = None if clients is None else _read_client_list(session, _absolute_path(clients), job)
+        listed = None if clients is None else _read_client_list_into_spark_frame(session, _absolute_path(clients), job)
         context = session.sparkContext
         tallies = [context.accumulator(0) for _ in range(6)]  # a task that is run twice counts twice
         try:
@@ -305,7 +305,7 @@ def _release_spark_frame(
         _make_record_combiner(job, seed, tallies), _spark_schema_of_buckets(job)
     )
     if clients is not None:
-        combined = combined.unionByName(_marks_of_listed_clients(clients, job, seed))
+        combined = combined.unionByName(_make_marks_of_listed_clients(clients, job, seed))
     words = [*(["order"] if drop_client else []), *([] if request.secret is None else ["digest"])]
     # without a number: Spark joins small partitions, so that few rows are not drawn in many tasks
     drawn = (
@@ -358,7 +358,7 @@ def _make_record_combiner(job: Job, seed: np.uint64, tallies: list[Any] | None) 
             if sum(piece.nbytes for piece in waiting) >= _COMBINED:
                 yield from pack_records_by_bucket(RecordArrays.join_pieces(waiting), seed)
                 waiting = []
-        reader.raise_counted_errors()
+        reader.refuse_bad_rows_with_counts()
         if tallies is not None:
             found = reader.total_misfit_counts
             for total, number in zip(
@@ -385,21 +385,21 @@ def _refuse_bad_rows_of_frame(frame: DataFrame, job: Job) -> None:
         reader = RecordReader(job.reading)
         for _ in _read_records_in_task(reader, job, batches):
             pass
-        yield pa.RecordBatch.from_pydict({"counted": [reader.row_counts]})
+        yield pa.RecordBatch.from_pydict({"counted": [reader.row_counts_by_problem]})
 
     whole = RecordReader(job.reading)
     for row in (
         frame.select(*job.reading.columns.names).mapInArrow(count_rows_of_batches, "counted array<bigint>").collect()
     ):
-        whole.add_row_counts(row["counted"])
-    whole.raise_counted_errors()
+        whole.add_row_counts_by_problem(row["counted"])
+    whole.refuse_bad_rows_with_counts()
 
 
 def _read_records_in_task(reader: RecordReader, job: Job, batches: Batches) -> Iterator[CodedRows]:
     """The checked records of the rows that a task gets."""
     for table in _join_small_batches((check_batch(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
         raw = pl.from_arrow(table)
-        yield from reader.read_records(job.reading.prepare_rows(raw), partial(_distinct_examples, raw))
+        yield from reader.read_records(job.reading.prepare_rows(raw), partial(_distinct_example_values, raw))
 
 
 def _join_small_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
@@ -472,7 +472,7 @@ def _read_parquet_frame(session: SparkSession, path: str, columns: Sequence[str]
     return frame, keys
 
 
-def _spark_job(request: Request, frame: DataFrame, where: str, keys: Collection[str] = ()) -> Job:
+def _make_spark_job(request: Request, frame: DataFrame, where: str, keys: Collection[str] = ()) -> Job:
     """The job on a Spark frame; an error for terms that only the local engine supports. `keys`: columns of texts without a type."""
     if request.coding.lenient:
         raise DiscreetError(
@@ -486,7 +486,9 @@ def _draw_samples_of_table(
 ) -> Batches:
     if not table.num_rows:
         return
-    records, lengths = unpack_records(table, job.reading.columns.count_or_weight_dtype, job.reading.coding.record_type)
+    records, lengths = unpack_records_of_buckets(
+        table, job.reading.columns.count_or_weight_dtype, job.reading.coding.record_type
+    )
     group = group_records_by_client(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
         group, unlisted = group.without_listed_marks()
@@ -555,7 +557,7 @@ def _refuse_list_of_composite_clients(job: Job) -> None:
         )
 
 
-def _marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64) -> DataFrame:
+def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64) -> DataFrame:
     """For each client of the list a record whose outcome is the mark LISTED, combined as those of the frame."""
     column = job.reading.columns.client_columns[0]
     if column not in clients.columns:
@@ -571,7 +573,7 @@ def _marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64) -> D
         )
     name, names = F.col(column), _spark_type_of_clients(job)
     if kind.is_float():
-        astray = F.isnan(name) | (F.abs(name) >= exact_integer_bound(kind))
+        astray = F.isnan(name) | (F.abs(name) >= bound_of_exact_integers_in_float_type(kind))
         name = F.when(~astray, F.when(name.cast(names) == name, name))
 
     def combine_marks(batches: Batches) -> Batches:
@@ -591,7 +593,7 @@ def _marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64) -> D
     return clients.select(name.cast(names).alias("client")).mapInArrow(combine_marks, _spark_schema_of_buckets(job))
 
 
-def _distinct_examples(raw: Any, prepare: Callable[[Any], Any], column: str, number: int) -> list[Any]:
+def _distinct_example_values(raw: Any, prepare: Callable[[Any], Any], column: str, number: int) -> list[Any]:
     return distinct_values(prepare(raw), column, number)
 
 
@@ -622,7 +624,7 @@ def _polars_type_of_spark(kind: T.DataType) -> Any:
     return pl.Object()
 
 
-def _read_client_list(session: SparkSession, path: str, job: Job) -> DataFrame:
+def _read_client_list_into_spark_frame(session: SparkSession, path: str, job: Job) -> DataFrame:
     """A list of clients: Parquet by Spark, anything else by the reader of the local engine."""
     if path.lower().endswith((".parquet", ".pq")):
         return session.read.parquet(path)
@@ -630,7 +632,7 @@ def _read_client_list(session: SparkSession, path: str, job: Job) -> DataFrame:
         raise DiscreetError(f"the list of clients {path} is not Parquet; convert it, or put it on this machine")
     _refuse_list_of_composite_clients(job)
     column = job.reading.columns.client_columns[0]
-    listed = read_client_list(Path(path), column, integers=job.reading.are_clients_integers)
+    listed = read_client_list_file(Path(path), column, integers=job.reading.are_clients_integers)
     return session.createDataFrame(
         [(client,) for client in listed.to_pylist()],
         T.StructType([T.StructField(column, _spark_type_of_clients(job))]),

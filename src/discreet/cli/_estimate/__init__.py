@@ -18,7 +18,7 @@ from discreet.cli._estimate._groups import (
     print_estimate_by_group,
     print_estimate_from_stages,
 )
-from discreet.cli._estimate._report import TOP, estimate_report_blocks, print_survey_estimate, sample_or_report_noun
+from discreet.cli._estimate._report import TOP, print_survey_estimate, sample_or_report_noun, text_blocks_of_estimate
 from discreet.cli._options import (
     AgreedDomainFile,
     Confidence,
@@ -26,23 +26,23 @@ from discreet.cli._options import (
     Nulls,
     Other,
     PictureFile,
-    argument,
     client_column_option,
     domain_from_options,
-    option,
+    flag_option,
+    positional_argument,
     privacy_promise_text,
     read_agreement_of_samples,
-    refuse_options_beside,
-    switch,
+    refuse_estimate_options_beside,
     value_column_option,
+    value_option,
 )
 from discreet.cli._printing import (
     empty_table,
-    note_lines,
+    notes_as_text_lines,
     percent_text,
-    print_blocks,
     print_json,
-    print_result,
+    print_json_or_text,
+    print_text_blocks,
     safe_text,
 )
 from discreet.domain import Coding
@@ -55,18 +55,18 @@ from discreet.estimation import (
     SampleTally,
     coding_and_joint_sampler,
     coding_and_sampler,
-    estimate_notes,
-    estimate_record,
     inverted_population,
-    inverted_record,
+    json_record_of_estimate,
+    json_record_of_inverted_estimate,
     liars as liars_of,
+    notes_on_estimate,
+    notes_on_unverified_records,
     population,
     reported_population,
     reported_statistic,
-    tally,
     tally_joint_samples,
     tally_reports,
-    trust_notes,
+    tally_samples,
     write_synthetic_rows,
     write_weighted_samples,
 )
@@ -76,9 +76,9 @@ from discreet.tables import (
     STANDARD,
     Source,
     average_law_of_clients,
+    choose_output_format,
     client_laws,
     file_source,
-    format_of,
     is_among_inputs,
     open_source,
 )
@@ -96,7 +96,7 @@ _NOT_BESIDE = {  # the options that do not go with each kind of estimate
 def print_population_estimate(
     sources: Annotated[
         list[str],
-        argument(
+        positional_argument(
             "IN...",
             "Samples, as `discreet sample` writes them: a file, a folder, a glob, or -. Several inputs are stages "
             "with different clients, estimated together.",
@@ -104,34 +104,44 @@ def print_population_estimate(
     ],
     agreement: Annotated[
         Path | None,
-        option("FILE", "The agreement of the samples. Parquet and Arrow files of `discreet sample` carry it."),
+        value_option("FILE", "The agreement of the samples. Parquet and Arrow files of `discreet sample` carry it."),
     ] = None,
     domain: AgreedDomainFile = None,
     statistic: Annotated[
         list[str] | None,
-        option("NAME", "mean, variance, median, quantile:P or at-most:X; may be repeated. Outcomes must be numbers."),
+        value_option(
+            "NAME", "mean, variance, median, quantile:P or at-most:X; may be repeated. Outcomes must be numbers."
+        ),
     ] = None,
     bins: Annotated[
         int | None,
-        option("N", "Bins of a continuous family. [default: 4 to 32, growing with the samples]"),
+        value_option("N", "Bins of a continuous family. [default: 4 to 32, growing with the samples]"),
     ] = None,
     confidence: Confidence = 0.95,
     top: Annotated[
         int | None,
-        option("N", "Outcomes to list, those with the largest shares first; bins by value. [default: 15, and 32 bins]"),
+        value_option(
+            "N", "Outcomes to list, those with the largest shares first; bins by value. [default: 15, and 32 bins]"
+        ),
     ] = None,
     plot: PictureFile = None,
     synthetic: Annotated[
         str | None,
-        option("OUT", "Write the samples with weights (or --rows of them): linear ones debiased, others as they are."),
+        value_option(
+            "OUT", "Write the samples with weights (or --rows of them): linear ones debiased, others as they are."
+        ),
     ] = None,
-    rows: Annotated[int | None, option("N", "With --synthetic: write N rows drawn from the estimate instead.")] = None,
+    rows: Annotated[
+        int | None, value_option("N", "With --synthetic: write N rows drawn from the estimate instead.")
+    ] = None,
     truth: Annotated[
-        str | None, option("FILE", "Raw records, if available, to measure the error of the estimate.")
+        str | None, value_option("FILE", "Raw records, if available, to measure the error of the estimate.")
     ] = None,
     examples: Annotated[
         str | None,
-        option("FILE", "Public records of other clients: also estimate by weighting them to explain the samples."),
+        value_option(
+            "FILE", "Public records of other clients: also estimate by weighting them to explain the samples."
+        ),
     ] = None,
     value: Annotated[str | None, value_column_option(", in --truth and --examples")] = None,
     client: Annotated[
@@ -140,31 +150,35 @@ def print_population_estimate(
     ] = None,
     other: Other = None,
     nulls: Nulls = "error",
-    sample: Annotated[str, option("COLUMN", "The column that holds the samples (reports: report).")] = "sample",
+    sample: Annotated[str, value_option("COLUMN", "The column that holds the samples (reports: report).")] = "sample",
     rounds: Annotated[
-        int | None, option("J", "Every client has J samples, of J rounds: estimate from all of them.")
+        int | None, value_option("J", "Every client has J samples, of J rounds: estimate from all of them.")
     ] = None,
-    liars: Annotated[int | None, option("M", "Add intervals that hold even if M of the samples are lies.")] = None,
+    liars: Annotated[
+        int | None, value_option("M", "Add intervals that hold even if M of the samples are lies.")
+    ] = None,
     by: Annotated[
-        str | None, option("COLUMN", "Estimate each group of clients: a public column of IN, or of --clients-table.")
+        str | None,
+        value_option("COLUMN", "Estimate each group of clients: a public column of IN, or of --clients-table."),
     ] = None,
     clients_table: Annotated[
-        str | None, option("FILE", "With --by: a table with a row for each client, joined by --client COLUMN.")
+        str | None, value_option("FILE", "With --by: a table with a row for each client, joined by --client COLUMN.")
     ] = None,
     null_groups: Annotated[
         str | None,
-        option(
+        value_option(
             "error|drop|group",
             "With --by, clients without a group: an error, left out, or a group of their own. [default: error]",
         ),
     ] = None,
     compare: Annotated[
-        str | None, option("FILE", "Samples of another time or of other clients: how shares changed from FILE to IN.")
+        str | None,
+        value_option("FILE", "Samples of another time or of other clients: how shares changed from FILE to IN."),
     ] = None,
     numbered: Annotated[
-        bool, switch("--numbered", "With several IN: their clients are numbered rows of exports, not names.")
+        bool, flag_option("--numbered", "With several IN: their clients are numbered rows of exports, not names.")
     ] = False,
-    json: Annotated[bool, switch("--json", "Print JSON, with every outcome.")] = False,
+    json: Annotated[bool, flag_option("--json", "Print JSON, with every outcome.")] = False,
 ) -> None:
     """The population's shares and statistics, from one private sample or report of each client.
 
@@ -185,7 +199,7 @@ def print_population_estimate(
     }  # fmt: skip
 
     def refuse_given_options_beside(what: str) -> None:
-        refuse_options_beside(what, {name: given[name] for name in _NOT_BESIDE[what].split()})
+        refuse_estimate_options_beside(what, {name: given[name] for name in _NOT_BESIDE[what].split()})
 
     if len(sources) > 1:
         refuse_given_options_beside("several IN")
@@ -254,7 +268,7 @@ def print_population_estimate(
     if truth is not None and value is not None:
         raw = replace(coding, other=other, nulls=nulls)
         known = average_law_of_clients(file_source(truth), raw, value=value, client=client)
-    doubts = estimate_notes(found, agreed, named=tallied.named, distinct=tallied.distinct)
+    doubts = notes_on_estimate(found, agreed, named=tallied.named, distinct=tallied.distinct)
     if synthetic is not None and not found.exact:
         doubts.append(
             "the synthetic table is not debiased: these samples do not determine the average client, so it has the shares of the samples; "
@@ -264,10 +278,10 @@ def print_population_estimate(
     if liars is not None:
         check_count("--liars", liars, least=0, most=found.clients, fix=f"there are {found.clients:,} clients")
         lies = liars_of(found, liars)
-    said = estimate_record(found, agreed, doubts, statistics=statistics, truth=known, lies=lies) if json else {}
+    said = json_record_of_estimate(found, agreed, doubts, statistics=statistics, truth=known, lies=lies) if json else {}
     blocks: list[Any] = []
     if not json:
-        blocks = estimate_report_blocks(
+        blocks = text_blocks_of_estimate(
             found, agreed, statistics, known, lies, doubts, top, by_client=client is not None
         )
     if synthetic is not None and rows is not None:  # first: it is written whole or not at all
@@ -283,7 +297,7 @@ def print_population_estimate(
     written = [str(path) for path in (plot, synthetic) if path is not None]
     if written:
         blocks.append("Written: " + safe_text(", ".join(written)))
-    print_blocks(*blocks)
+    print_text_blocks(*blocks)
 
 
 def _agreed_sampler_and_sample_counts(
@@ -292,7 +306,9 @@ def _agreed_sampler_and_sample_counts(
     """The agreed sampler, and the counts of its samples."""
     if agreed.joint is None:
         coding, sampler = coding_and_sampler(agreed, domain)
-        return sampler, tally(records, agreed, coding, sample=sample, rounds=_samples_per_client(rounds, agreed))
+        return sampler, tally_samples(
+            records, agreed, coding, sample=sample, rounds=_samples_per_client(rounds, agreed)
+        )
     if rounds is not None:
         raise DiscreetError(
             f"--rounds is for samples that were released one at a time; agreement {agreed.id[:12]} is on {agreed.joint.samples} of each "
@@ -307,15 +323,15 @@ def _print_own_mechanism_estimate(
 ) -> None:
     """Print shares of the population, or raise the error of a law that tells none."""
     found = inverted_population(sampler, counts=tallied.counts, confidence=confidence)
-    doubts = trust_notes(agreed, named=tallied.named, distinct=tallied.distinct)
-    print_result(
-        inverted_record(found, agreed, doubts), *_own_mechanism_report_blocks(found, agreed, doubts, top), json=json
+    doubts = notes_on_unverified_records(agreed, named=tallied.named, distinct=tallied.distinct)
+    print_json_or_text(
+        json_record_of_inverted_estimate(found, agreed, doubts),
+        *_own_mechanism_text_blocks(found, agreed, doubts, top),
+        json=json,
     )
 
 
-def _own_mechanism_report_blocks(
-    found: InvertedPopulation, agreed: Agreement, doubts: list[str], top: int
-) -> list[Any]:
+def _own_mechanism_text_blocks(found: InvertedPopulation, agreed: Agreement, doubts: list[str], top: int) -> list[Any]:
     """The report: shares by the inverse of the matrix, largest first."""
     assert agreed.own is not None
     own, law, size = agreed.own, found.law, len(found.counts)
@@ -334,7 +350,7 @@ def _own_mechanism_report_blocks(
     blocks: list[Any] = [
         f"[bold]{pluralise(found.samples, 'sample')}[/bold], {named} on {safe_text(agreed.family.description, most=300)}, "
         f"{privacy_promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]}).",
-        *note_lines(doubts),
+        *notes_as_text_lines(doubts),
         made,
     ]
     if size > len(shown):
@@ -394,7 +410,7 @@ def _refuse_unusable_output_files(asked: EstimateOptions) -> None:
         return
     if synthetic == STANDARD:
         raise DiscreetError("--synthetic - would mix with what is printed; name a file")
-    format_of(synthetic)
+    choose_output_format(synthetic)
     if source == STANDARD and asked.rows is None:
         raise DiscreetError("weights need a second look at the samples; give a file instead of -, or --rows N")
     for path in read.values():

@@ -21,15 +21,15 @@ from discreet.cli._options import (
     mechanism_text,
     privacy_promise_text,
     read_agreement_of_samples,
-    refuse_options_beside,
+    refuse_estimate_options_beside,
 )
 from discreet.cli._printing import (
     empty_table,
     format_number,
     interval_text,
-    note_lines,
+    notes_as_text_lines,
     percent_text,
-    print_result,
+    print_json_or_text,
     safe_text,
 )
 from discreet.errors import DiscreetError
@@ -44,20 +44,20 @@ from discreet.estimation import (
     SampleTally,
     SharedClients,
     change,
-    change_record,
     coding_and_sampler,
     count_shared_clients,
     estimate_groups,
-    estimate_notes,
-    group_record,
+    json_record_of_change,
+    json_record_of_group_estimates,
+    json_record_of_pooled_estimate,
+    notes_on_estimate,
     pooled_population,
-    pooled_record,
     population,
     refuse_clients_in_several_sources,
     reported_population,
-    tally,
     tally_by_group,
     tally_reports,
+    tally_samples,
 )
 from discreet.families import serves_everybody
 from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
@@ -90,7 +90,7 @@ class _CountedTable:
             )
         if agreed.blocks is None:
             coding, sampler = coding_and_sampler(agreed, stated)
-            return cls(agreed, sampler, tally(records, agreed, coding, sample=asked.sample), asked.sample)
+            return cls(agreed, sampler, tally_samples(records, agreed, coding, sample=asked.sample), asked.sample)
         column = asked.report_column
         reports = tally_reports(records, agreed, stated, column=column, keep=bool(asked.statistic))
         return cls(agreed, reports.counts.sampler, reports, column)
@@ -107,9 +107,9 @@ class _CountedTable:
         assert not isinstance(self.sampler, ReportSampler)
         return population(self.sampler, counts=self.tallied.counts, bins=bins, confidence=confidence)
 
-    def estimate_notes(self, found: AnyPopulation) -> list[str]:
+    def notes_on_estimate(self, found: AnyPopulation) -> list[str]:
         """What a reader of an estimate from it should know."""
-        return estimate_notes(found, self.agreed, named=self.tallied.named, distinct=self.tallied.distinct)
+        return notes_on_estimate(found, self.agreed, named=self.tallied.named, distinct=self.tallied.distinct)
 
     @property
     def mechanism_and_agreement_text(self) -> str:
@@ -139,7 +139,7 @@ def print_estimate_by_group(
             and isinstance(agreed.family, RowTerms)
             and by in agreed.family.columns
         ):
-            refuse_options_beside("groups that are private", {"--plot": asked.plot})
+            refuse_estimate_options_beside("groups that are private", {"--plot": asked.plot})
             print_survey_shares_within_groups(asked, records, agreed, by)
             return
         groups = ClientGroups.read(by, null_groups or "error", clients, client)
@@ -154,13 +154,13 @@ def print_estimate_by_group(
     if reports:
         found = GroupedPopulation(found.groups, found.confidence, reports)
     statistics = {name: found.statistic(name) for name in asked.statistic}
-    doubts = [*read.estimate_notes(found.whole), *_group_notes(found, missing, groups)]
+    doubts = [*read.notes_on_estimate(found.whole), *_notes_on_groups(found, missing, groups)]
     said = (
-        group_record(found, read.agreed, doubts, by=by, statistics=statistics, listed=groups.listed)
+        json_record_of_group_estimates(found, read.agreed, doubts, by=by, statistics=statistics, listed=groups.listed)
         if asked.json
         else {}
     )
-    blocks = [] if asked.json else _group_report_blocks(found, read, by, statistics, doubts, groups.listed, asked.top)
+    blocks = [] if asked.json else _group_text_blocks(found, read, by, statistics, doubts, groups.listed, asked.top)
     title = _picture_title_with_purpose(
         read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}"
     )
@@ -171,7 +171,7 @@ def print_estimate_by_group(
 def _refuse_options_for_surveys(asked: EstimateOptions) -> None:
     """Refuse the options that groups and changes of a survey do not have."""
     given = {"--domain": asked.domain, "--statistic": asked.statistic or None, "--bins": asked.bins}
-    refuse_options_beside("groups or changes of a survey", given)
+    refuse_estimate_options_beside("groups or changes of a survey", given)
 
 
 def _default_client_column(records: Source, clients: Source) -> str:
@@ -190,7 +190,7 @@ def _picture_title_with_purpose(read: _CountedTable, what: str) -> str:
     return f"{shorten_name(read.agreed.purpose, 60)}: {promised}" if read.agreed.purpose else promised
 
 
-def _group_notes(found: GroupedPopulation, missing: int, groups: ClientGroups) -> list[str]:
+def _notes_on_groups(found: GroupedPopulation, missing: int, groups: ClientGroups) -> list[str]:
     said = []
     if missing and groups.nulls == "drop":
         said.append(f"{pluralise(missing, 'client')} without a group were left out")
@@ -209,7 +209,7 @@ def _group_notes(found: GroupedPopulation, missing: int, groups: ClientGroups) -
     return said
 
 
-def _group_report_blocks(
+def _group_text_blocks(
     found: GroupedPopulation,
     read: _CountedTable,
     by: str,
@@ -224,7 +224,7 @@ def _group_report_blocks(
     blocks: list[Any] = [
         f"[bold]{pluralise(found.clients, read.release_kind)}[/bold] in {pluralise(len(found.groups), 'group')} by {safe_text(by)}, "
         f"{read.mechanism_and_agreement_text}.",
-        *note_lines(doubts),
+        *notes_as_text_lines(doubts),
         _group_shares_table(found, shown, listed),
     ]
     hidden = [f"{pluralise(size - len(shown), 'more outcome')} (--top, --json)"] * (size > len(shown))
@@ -318,13 +318,15 @@ def print_change_between_files(asked: EstimateOptions, compare: str) -> None:
     statistics = [found.statistic(name, reports=sent) for name in asked.statistic]
     shared = count_shared_clients(earlier, later)
     doubts = [*_notes_of_both_files(found, reads), *_shared_clients_notes(shared)]
-    said = change_record(found, (reads[0].agreed, reads[1].agreed), doubts, statistics=statistics) if asked.json else {}
+    said = (
+        json_record_of_change(found, (reads[0].agreed, reads[1].agreed), doubts, statistics=statistics)
+        if asked.json
+        else {}
+    )
     if asked.json and shared is not None:
         said["clients"] = {"only_before": shared.before, "both": shared.both, "only_after": shared.after}
     blocks = (
-        []
-        if asked.json
-        else _change_report_blocks(found, reads, statistics, doubts, (compare, asked.source), asked.top)
+        [] if asked.json else _change_text_blocks(found, reads, statistics, doubts, (compare, asked.source), asked.top)
     )
     purpose, clients = reads[1].agreed.purpose, f"{before.clients:,} to {after.clients:,} clients"
     title = f"{shorten_name(purpose, 60)}: change from {clients}" if purpose else None
@@ -356,8 +358,8 @@ def print_estimate_from_stages(asked: EstimateOptions, sources: Sequence[str], *
             "not every stage tells the average client without bias: intervals hold every share that could have led to the samples, "
             "and the estimate is that among the samples"
         )
-    blocks = _stages_report_blocks(found, reads, sources, doubts, asked.top)
-    print_result(pooled_record(found, agreements, doubts), *blocks, json=asked.json)
+    blocks = _stages_text_blocks(found, reads, sources, doubts, asked.top)
+    print_json_or_text(json_record_of_pooled_estimate(found, agreements, doubts), *blocks, json=asked.json)
 
 
 def _refuse_clients_in_two_stages(files: Sequence[Source]) -> bool:
@@ -369,7 +371,7 @@ def _refuse_clients_in_two_stages(files: Sequence[Source]) -> bool:
         ) from None
 
 
-def _stages_report_blocks(
+def _stages_text_blocks(
     found: PooledPopulation,
     reads: Sequence[_CountedTable],
     files: Sequence[str],
@@ -398,7 +400,7 @@ def _stages_report_blocks(
     more = [f"{pluralise(size - len(shown), 'more outcome')}: --top, --json."] if size > len(shown) else []
     return [
         "\n".join(heads),
-        *note_lines(doubts),
+        *notes_as_text_lines(doubts),
         made,
         *more,
         f"[bold]Together[/bold]: the average of all {found.clients:,} clients, each of whom counts the same. Intervals hold for all outcomes "
@@ -407,7 +409,9 @@ def _stages_report_blocks(
 
 
 def _notes_of_both_files(found: Change, reads: list[_CountedTable]) -> list[str]:
-    before, after = (read.estimate_notes(each) for each, read in zip((found.before, found.after), reads, strict=True))
+    before, after = (
+        read.notes_on_estimate(each) for each, read in zip((found.before, found.after), reads, strict=True)
+    )
     both = [note for note in before if note in after]
     said = [f"before: {note}" for note in before if note not in both]
     return [*both, *said, *(f"after: {note}" for note in after if note not in both)]
@@ -428,7 +432,7 @@ def _shared_clients_notes(shared: SharedClients | None) -> list[str]:
     ]
 
 
-def _change_report_blocks(
+def _change_text_blocks(
     found: Change,
     reads: list[_CountedTable],
     statistics: list[Estimate],
@@ -445,7 +449,7 @@ def _change_report_blocks(
     ]
     blocks: list[Any] = [
         "\n".join(heads),
-        *note_lines(doubts),
+        *notes_as_text_lines(doubts),
         _share_changes_table(found, shown),
     ]
     if size > len(shown):

@@ -18,7 +18,7 @@ from discreet.cli._printing import (
     empty_table,
     format_number,
     interval_text,
-    note_lines,
+    notes_as_text_lines,
     safe_text,
 )
 from discreet.errors import DiscreetError
@@ -35,23 +35,23 @@ from discreet.estimation import (
     SurveyAnswers,
     answer_groups,
     answer_survey,
+    json_record_of_shares_within_groups,
+    json_record_of_survey_answers,
+    json_record_of_survey_change,
+    json_record_of_survey_groups,
     law_fidelities,
     liars,
     liars_per_half_interval,
+    notes_on_survey_answers,
+    notes_on_unverified_reports,
     outcome_names_within,
     outlook,
     questions_with_shares_within,
     read_survey_reports,
     rounds_cost,
     shares_within,
-    shares_within_record,
     survey_change,
-    survey_change_record,
-    survey_groups_record,
-    survey_notes,
-    survey_record,
     survey_reports_by_group,
-    unnamed_report_notes,
 )
 from discreet.families import Band, Simplex, serves_everybody
 from discreet.mechanisms import SERVING, JointSampler, OptimalSampler, ReportSampler
@@ -61,7 +61,7 @@ AnyLiars = Liars | ReportLiars
 TOP, _TOP_IN_GROUPS = 15, 8  # outcomes to list where nobody says how many
 
 
-def estimate_report_blocks(
+def text_blocks_of_estimate(
     found: AnyPopulation,
     agreed: Agreement,
     statistics: list[Estimate],
@@ -77,8 +77,8 @@ def estimate_report_blocks(
     shown = outcome_numbers_to_list(order, found.finest is not None, top, TOP)
     ranked = known is None and _is_ranked_by_estimate(found, shown)
     blocks: list[Any] = [
-        _estimate_headline(found, agreed),
-        *note_lines(doubts),
+        _headline_of_estimate(found, agreed),
+        *notes_as_text_lines(doubts),
         _estimated_shares_table(found, known, lies, shown, ranked=ranked),
     ]
     if len(found.counts) > len(shown):
@@ -98,7 +98,7 @@ def estimate_report_blocks(
     return [*blocks, _mechanism_advice_text(found), *([] if cost is None else [f"[bold]Rounds[/bold]: {cost}."])]
 
 
-def _estimate_headline(found: AnyPopulation, agreed: Agreement) -> str:
+def _headline_of_estimate(found: AnyPopulation, agreed: Agreement) -> str:
     of = "" if found.rows is None else f" of {pluralise(found.clients, 'client')}"
     kind = mechanism_text(agreed.mechanism, any_client=serves_everybody(found.sampler.family))
     return (
@@ -314,19 +314,19 @@ def print_survey_estimate(asked: EstimateOptions, records: Source, agreed: Agree
     top = TOP if asked.top is None else asked.top
     held = read_survey_reports(records, agreed, column=asked.report_column)
     found = answer_survey(agreed.survey_sampler(), held.reports, confidence=asked.confidence)
-    notes = survey_notes(found, named=held.named, distinct=held.distinct)
+    notes = notes_on_survey_answers(found, named=held.named, distinct=held.distinct)
     asked.save_picture(lambda plots: plots.survey(found, most=min(top, 15)))
-    blocks: list[Any] = [_survey_headline(found.clients, agreed), *note_lines(notes)]
+    blocks: list[Any] = [_headline_of_survey(found.clients, agreed), *notes_as_text_lines(notes)]
     for place, answer in enumerate(found):
         blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_clients_asked_text(answer)}"]
-        blocks += _survey_answer_report_blocks(found, place, answer, top)
+        blocks += _survey_answer_text_blocks(found, place, answer, top)
     blocks.append(
         f"Intervals cover {100 * asked.confidence:g} %: each alone, and all {found.numbers:,} numbers of the survey at once. Those "
         "of shares from the reports on one table are proved. Those from several tables, and those of means, sums and quantiles, use "
         "Gaffke's bound, a conjecture to which no counterexample is known. Intervals allow for chance, not for lies. Shares are adjusted so "
         "that tables with common columns agree."
     )
-    asked.print_estimate(survey_record(found, agreed, notes), blocks)
+    asked.print_estimate(json_record_of_survey_answers(found, agreed, notes), blocks)
 
 
 def print_survey_estimate_by_group(
@@ -336,12 +336,15 @@ def print_survey_estimate_by_group(
     held = read_survey_reports(records, agreed, column=asked.report_column)  # with all checks of an estimate
     reports, missing = survey_reports_by_group(records, groups, column=asked.report_column)
     found = answer_groups(agreed.survey_sampler(), reports, confidence=asked.confidence)
-    notes = unnamed_report_notes(named=held.named, distinct=held.distinct)
+    notes = notes_on_unverified_reports(named=held.named, distinct=held.distinct)
     if missing and groups.nulls == "drop":
         notes.append(f"{pluralise(missing, 'client')} without a group were left out")
     asked.save_picture(lambda plots: plots.survey_groups(found, most=asked.top or 6))
     first = next(iter(found.values()))
-    blocks: list[Any] = [_survey_headline(sum(each.clients for each in found.values()), agreed), *note_lines(notes)]
+    blocks: list[Any] = [
+        _headline_of_survey(sum(each.clients for each in found.values()), agreed),
+        *notes_as_text_lines(notes),
+    ]
     for place, question in enumerate(first.sampler.survey.questions):
         answers = {name: each[place] for name, each in found.items()}
         blocks += [
@@ -354,7 +357,7 @@ def print_survey_estimate_by_group(
         "for those that you pick after looking. Two groups differ where their intervals do not overlap. Groups are public: anybody who "
         "reads this file knows each client's group."
     )
-    asked.print_estimate(survey_groups_record(found, agreed, notes, by=groups.column), blocks)
+    asked.print_estimate(json_record_of_survey_groups(found, agreed, notes, by=groups.column), blocks)
 
 
 def print_survey_shares_within_groups(asked: EstimateOptions, records: Source, agreed: Agreement, by: str) -> None:
@@ -367,8 +370,8 @@ def print_survey_shares_within_groups(asked: EstimateOptions, records: Source, a
             f"--by {by}: no question of the survey asks for shares of {by!r} together with another column, so nothing is known within its "
             "groups; ask for it in the next survey"
         )
-    notes = unnamed_report_notes(named=held.named, distinct=held.distinct)
-    blocks: list[Any] = [_survey_headline(found.clients, agreed), *note_lines(notes)]
+    notes = notes_on_unverified_reports(named=held.named, distinct=held.distinct)
+    blocks: list[Any] = [_headline_of_survey(found.clients, agreed), *notes_as_text_lines(notes)]
     for place in places:
         names = outcome_names_within(found, place, by)
         made = empty_table(safe_text(by, most=40), "outcome", "share within, %", "all at once", texts=2)
@@ -390,7 +393,7 @@ def print_survey_shares_within_groups(asked: EstimateOptions, records: Source, a
         f"Shares within a private group are ratios. Their intervals follow from those of all {found.numbers:,} numbers of the "
         f"survey at once ({100 * asked.confidence:g} %), so they hold together. Rare groups have wide intervals."
     )
-    asked.print_estimate(shares_within_record(found, notes, by=by), blocks)
+    asked.print_estimate(json_record_of_shares_within_groups(found, notes, by=by), blocks)
 
 
 def print_survey_change(asked: EstimateOptions, sides: Sequence[tuple[Source, Agreement]], sharing: list[str]) -> None:
@@ -401,12 +404,15 @@ def print_survey_change(asked: EstimateOptions, sides: Sequence[tuple[Source, Ag
     found = survey_change(
         before.survey_sampler(), one.reports, after.survey_sampler(), two.reports, confidence=asked.confidence
     )
-    notes = [*unnamed_report_notes(named=one.named and two.named, distinct=one.distinct and two.distinct), *sharing]
+    notes = [
+        *notes_on_unverified_reports(named=one.named and two.named, distinct=one.distinct and two.distinct),
+        *sharing,
+    ]
     asked.save_picture(lambda plots: plots.survey_change(found, most=asked.top or _TOP_IN_GROUPS))
     blocks: list[Any] = [
         f"[bold]The change from {pluralise(found.before.clients, 'report')} to {pluralise(found.after.clients, 'report')}[/bold], "
         f"{privacy_promise_text(after.promise, after.epsilon)} (agreement {after.id[:12]}).",
-        *note_lines(notes),
+        *notes_as_text_lines(notes),
     ]
     for answer, law in zip(found.after, found.laws, strict=True):
         scale = 100.0 if answer.has_shares else 1.0
@@ -425,7 +431,7 @@ def print_survey_change(asked: EstimateOptions, sides: Sequence[tuple[Source, Ag
         f"Intervals hold for all {found.after.numbers:,} numbers at once ({100 * asked.confidence:g} %), whether the clients are "
         "the same, overlapping or different. changed: the interval excludes 0."
     )
-    asked.print_estimate(survey_change_record(found, (before, after), notes), blocks)
+    asked.print_estimate(json_record_of_survey_change(found, (before, after), notes), blocks)
 
 
 def _answers_by_group_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Table:
@@ -457,7 +463,7 @@ def _answers_by_group_table(laws: dict[Any, SurveyAnswer], top: int | None, by: 
     return made
 
 
-def _survey_headline(clients: int, agreed: Agreement) -> str:
+def _headline_of_survey(clients: int, agreed: Agreement) -> str:
     assert isinstance(agreed.family, RowTerms)
     return (
         f"[bold]{pluralise(clients, 'report')}[/bold] on a survey of {safe_text(', '.join(agreed.family.columns), most=200)}, "
@@ -478,7 +484,7 @@ def _clients_asked_text(answer: SurveyAnswer) -> str:
     return f"{unit}: {pluralise(answer.clients, 'client')} {'was' if answer.clients == 1 else 'were'} asked it."
 
 
-def _survey_answer_report_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: int) -> list[Any]:
+def _survey_answer_text_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: int) -> list[Any]:
     """The table of one answer; of the largest shares, only intervals that hold after ranking."""
     if not answer.is_known:
         return []

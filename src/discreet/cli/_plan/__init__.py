@@ -30,10 +30,10 @@ from discreet.cli._options import (
     SurveyFile,
     choose_mechanism,
     client_column_option,
-    option,
     required_domain_from_options,
     survey_sampler_from_options,
     value_column_option,
+    value_option,
 )
 from discreet.cli._plan._agreed import (
     REHEARSED,
@@ -42,7 +42,14 @@ from discreet.cli._plan._agreed import (
     print_survey_plan,
     rehearsal_cell_texts,
 )
-from discreet.cli._printing import empty_table, fields_as_json, format_number, print_blocks, print_json, safe_text
+from discreet.cli._printing import (
+    dataclass_fields_as_json,
+    empty_table,
+    format_number,
+    print_json,
+    print_text_blocks,
+    safe_text,
+)
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count
 from discreet.estimation import (
@@ -71,7 +78,7 @@ _PURPOSES = {
 }
 
 
-def _spending_ways_report_blocks(found: Sequence[Ways]) -> list[Any]:
+def _spending_ways_text_blocks(found: Sequence[Ways]) -> list[Any]:
     """The report as blocks: a table, and the best way for each purpose."""
     first = found[0]
     over = (
@@ -123,14 +130,14 @@ def _spending_ways_json_records(found: Sequence[Ways]) -> list[dict[str, Any]]:
             "epsilon": one.epsilon,
             "samples": one.samples,
             "over": "worst" if one.worst else "examples",
-            "ways": [fields_as_json(way) for way in one.ways],
+            "ways": [dataclass_fields_as_json(way) for way in one.ways],
         }
         for one in found
     ]
 
 
 def plan_collection(
-    clients: Annotated[int, option("N", "Number of clients that will release a sample.")],
+    clients: Annotated[int, value_option("N", "Number of clients that will release a sample.")],
     goal: ServedGoal = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
@@ -138,29 +145,29 @@ def plan_collection(
     cells: CellCount = None,
     survey: SurveyFile = None,
     agreement: Annotated[
-        Path | None, option("FILE", "Instead: outcomes, epsilon and sampler as agreed, such as a designed one.")
+        Path | None, value_option("FILE", "Instead: outcomes, epsilon and sampler as agreed, such as a designed one.")
     ] = None,
     epsilon: Annotated[
         list[float] | None,
-        option("E", "Privacy budget; may be repeated. [default: 0.5, 1, 2, 4, 8]"),
+        value_option("E", "Privacy budget; may be repeated. [default: 0.5, 1, 2, 4, 8]"),
     ] = None,
     samples: Annotated[
-        int | None, option("J", "Also compare J samples of each client with one sample, under the same budget.")
+        int | None, value_option("J", "Also compare J samples of each client with one sample, under the same budget.")
     ] = None,
     bins: Annotated[
         int | None,
-        option("N", "Bins of an agreed continuous family. [default: as `discreet estimate`]"),
+        value_option("N", "Bins of an agreed continuous family. [default: as `discreet estimate`]"),
     ] = None,
-    accuracy: Annotated[float, option("A", "The largest error of a share to accept.")] = 0.05,
+    accuracy: Annotated[float, value_option("A", "The largest error of a share to accept.")] = 0.05,
     confidence: Confidence = 0.95,
     example: Annotated[
-        str | None, option("IN", "Public records for a rehearsal (never the records to protect).")
+        str | None, value_option("IN", "Public records for a rehearsal (never the records to protect).")
     ] = None,
     client: Annotated[str | None, client_column_option(", in the example")] = None,
     value: Annotated[str | None, value_column_option(", in the example")] = None,
     other: Other = None,
     nulls: Nulls = "error",
-    seed: Annotated[int, option("S", "Seed of the rehearsal.")] = 0,
+    seed: Annotated[int, value_option("S", "Seed of the rehearsal.")] = 0,
     plot: PictureFile = None,
     json: JsonOutput = False,
 ) -> None:
@@ -238,22 +245,22 @@ def plan_collection(
         f"once[/bold], with {100 * confidence:g} % confidence:",
         _accuracy_of_all_shares_table(rows, accuracy),
         _mechanism_advice_text(mechanism, smallest, clients, accuracy),
-        *(_advantage_of_reports_blocks(rows, accuracy) if mechanism == LinearSampler.name else []),
+        *(_text_blocks_on_advantage_of_reports(rows, accuracy) if mechanism == LinearSampler.name else []),
         *([] if taken is None else [taken]),
-        *(_spending_ways_report_blocks(compared) if compared else []),
+        *(_spending_ways_text_blocks(compared) if compared else []),
     ]
     if rehearsals:
         blocks += [
             f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times.",
             _rehearsal_table(rehearsals),
-            *(_population_ways_report_blocks(ways) if ways else []),
+            *(_population_ways_text_blocks(ways) if ways else []),
         ]
     if plot is not None:
         blocks.append(f"Written: {safe_text(plot)}")
-    print_blocks(*blocks)
+    print_text_blocks(*blocks)
 
 
-def _advantage_of_reports_blocks(rows: list[PlanAtEpsilon], accuracy: float) -> list[Any]:
+def _text_blocks_on_advantage_of_reports(rows: list[PlanAtEpsilon], accuracy: float) -> list[Any]:
     """What reports spare, where they spare anything."""
     if all(row.reports is None for row in rows):
         return []
@@ -316,7 +323,7 @@ def _rehearse_population_ways(
     return {each: compare_population_ways(family, held, epsilon=each, clients=clients, seed=seed) for each in reported}
 
 
-def _population_ways_report_blocks(ways: dict[float, list[PopulationWay]]) -> list[Any]:
+def _population_ways_text_blocks(ways: dict[float, list[PopulationWay]]) -> list[Any]:
     """The ways to the population as a table, with the one to take if clients are like the examples."""
     names = [way.name for way in next(iter(ways.values()))]
     made = empty_table("epsilon", *names, "nearest with samples", "reports need for that", texts=0)

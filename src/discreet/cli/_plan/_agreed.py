@@ -13,7 +13,14 @@ from rich.table import Table
 from discreet._base.showing import json_number, pluralise
 from discreet.agreement import Agreement
 from discreet.cli._options import mechanism_text, privacy_promise_text, round_schedule_lines
-from discreet.cli._printing import empty_table, fields_as_json, format_number, print_blocks, print_result, safe_text
+from discreet.cli._printing import (
+    dataclass_fields_as_json,
+    empty_table,
+    format_number,
+    print_json_or_text,
+    print_text_blocks,
+    safe_text,
+)
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError
 from discreet.estimation import (
@@ -22,7 +29,7 @@ from discreet.estimation import (
     SurveyOutlook,
     bin_cells,
     clients_needed_or_none,
-    line_cells_of,
+    line_cells_of_sampler,
     outlook,
     rehearse_collections,
     rounds_cost,
@@ -60,7 +67,7 @@ def print_survey_plan(samplers: list[SurveySampler], clients: int, *, json: bool
             "[bold red]no[/bold red]: the answer would tell next to nothing. Leave such questions out, ask coarser columns, or ask more "
             "clients: each question takes clients from the others."
         )
-    print_result({"clients": clients, "plans": plans}, *blocks, json=json)
+    print_json_or_text({"clients": clients, "plans": plans}, *blocks, json=json)
 
 
 def _survey_outlook_table(found: list[SurveyOutlook]) -> Table:
@@ -96,7 +103,7 @@ def print_plan_for_agreement(
         print_survey_plan([agreed.survey_sampler()], clients, json=json)
         return
     if not json:
-        print_blocks(*round_schedule_lines(agreed))
+        print_text_blocks(*round_schedule_lines(agreed))
     rounds = rounds_cost(agreed)
     if agreed.blocks is not None:
         reports = agreed.report_sampler()
@@ -110,7 +117,7 @@ def print_plan_for_agreement(
         return
     sampler: Sampler[AnyFamily] = agreed.sampler()
     family = sampler.family
-    laws = read_examples(line_cells_of(sampler) if isinstance(family, ContinuousFamily) else family.domain)
+    laws = read_examples(line_cells_of_sampler(sampler) if isinstance(family, ContinuousFamily) else family.domain)
     rehearsed = None
     if laws is not None:
         rehearsed = rehearse_collections(sampler, laws, clients=clients, seed=seed, confidence=confidence, bins=bins)
@@ -133,13 +140,13 @@ def _print_reports_plan(
     record = {
         "epsilon": sampler.epsilon, "confidence": confidence, "accuracy": accuracy, "outcomes": sampler.family.size,
         "blocks": {"kind": sampler.blocks.name, **sampler.blocks.parameters}, "excess": sampler.excess,
-        "outlook": fields_as_json(look), "clients_for_accuracy": needed, "rehearsal": _rehearsal_json_record(rehearsed),
+        "outlook": dataclass_fields_as_json(look), "clients_for_accuracy": needed, "rehearsal": _rehearsal_json_record(rehearsed),
         **_rounds_cost_json_record(rounds),
     }  # fmt: skip
     made = empty_table("a share +-", "rare +-", "all at once +-", "whole law", f"clients for {accuracy:g}", texts=0)
     numbers = (look.at_worst, look.if_rare, look.together, look.total)
     made.add_row(*(format_number(x, 3) for x in numbers), client_count_text(needed))
-    print_result(
+    print_json_or_text(
         record,
         f"[bold]{pluralise(clients, 'client')}, {pluralise(sampler.family.size, 'outcome')}, epsilon = {sampler.epsilon:g}[/bold], "
         "reports as agreed: one of each client.",
@@ -147,7 +154,7 @@ def _print_reports_plan(
         f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population. In the uniform "
         f"population the variance of a share is {sampler.excess:.4g} times that of the best subset selection.",
         *_rounds_cost_lines(rounds),
-        *_rehearsal_report_blocks(rehearsed, clients, "nearest laws"),
+        *_rehearsal_text_blocks(rehearsed, clients, "nearest laws"),
         json=json,
     )
 
@@ -170,7 +177,7 @@ def _print_samples_plan(
     record = {
         "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
         "worst": {name: json_number(value) for name, value in risks.items()},
-        "outlook": fields_as_json(look), "rehearsal": _rehearsal_json_record(rehearsed),
+        "outlook": dataclass_fields_as_json(look), "rehearsal": _rehearsal_json_record(rehearsed),
         **({} if on_atoms is None else {"worst_on_atoms": on_atoms}),
         **_rounds_cost_json_record(rounds),
     }  # fmt: skip
@@ -178,7 +185,7 @@ def _print_samples_plan(
     made.add_row(*(format_number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
     what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
     kind = mechanism_text(sampler.name, any_client=serves_everybody(sampler.family))
-    print_result(
+    print_json_or_text(
         record,
         f"[bold]{pluralise(clients, 'client')}, {pluralise(outcomes, what)}, "
         f"{privacy_promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
@@ -187,7 +194,7 @@ def _print_samples_plan(
         f"margin of the {100 * confidence:g} % interval of a share, for every population.",
         *([] if on_atoms is None else [_worst_cases_on_atoms_text(sampler, on_atoms)]),
         *_rounds_cost_lines(rounds),
-        *_rehearsal_report_blocks(rehearsed, clients, "samples as they are"),
+        *_rehearsal_text_blocks(rehearsed, clients, "samples as they are"),
         json=json,
     )
 
@@ -203,11 +210,13 @@ def _rounds_cost_lines(rounds: RoundsCost | None) -> list[str]:
 def _rehearsal_json_record(found: Rehearsal | None) -> dict[str, Any] | None:
     """A rehearsal as JSON; of reports without the distance of a client from its sample."""
     return (
-        None if found is None else {name: value for name, value in fields_as_json(found).items() if value is not None}
+        None
+        if found is None
+        else {name: value for name, value in dataclass_fields_as_json(found).items() if value is not None}
     )
 
 
-def _rehearsal_report_blocks(found: Rehearsal | None, clients: int, estimates: str) -> list[Any]:
+def _rehearsal_text_blocks(found: Rehearsal | None, clients: int, estimates: str) -> list[Any]:
     """A rehearsal as a table, if there was one; `estimates` says what is compared with the truth."""
     if found is None:
         return []

@@ -391,7 +391,7 @@ class TreeLevels:
         return np.asarray(self.edges[first - 1] + part * (self.edges[first] - self.edges[first - 1]))
 
     @cached_property
-    def distribution_function_errors(self) -> Floats:
+    def distribution_function_standard_errors(self) -> Floats:
         """Of the distribution function at the edges, by the variance of blocks."""
         cells = self._tree.cell_count
         variance = np.zeros(cells + 1)
@@ -417,7 +417,7 @@ class TreeLevels:
     @cached_property
     def _largest_standard_errors(self) -> Floats:
         """At least the standard errors of the distribution function at the inner edges, in any population, but for the noise of blocks."""
-        spread = np.square(self.distribution_function_errors[1:-1])
+        spread = np.square(self.distribution_function_standard_errors[1:-1])
         for given, each in zip(self._reports, self._edge_coefficients_by_level, strict=True):
             spread = spread + np.square(np.ptp(each, axis=0)) / (4.0 * len(given))
         return np.asarray(np.sqrt(spread))
@@ -436,7 +436,7 @@ class TreeLevels:
     def quantile_interval(self, level: float, confidence: float, among: int) -> tuple[float, float]:
         """An interval of a quantile, whose ends are edges of cells."""
         deviation = -float(scipy.special.ndtri(one_sided_miss_probability(confidence, among)))
-        errors, largest = self.distribution_function_errors[1:-1], self._largest_standard_errors
+        errors, largest = self.distribution_function_standard_errors[1:-1], self._largest_standard_errors
         farthest = _FAR * deviation if sum(map(len, self._reports)) >= _MANY else _FARTHEST
         below = level - self.distribution_function[1:-1]  # at the inner edges, which have numbers from 1 on
         low, high = 0, len(self.edges) - 1

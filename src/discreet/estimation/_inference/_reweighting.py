@@ -82,7 +82,7 @@ class ExampleMixture:
         seen = shares > 0.0
         return float(shares[seen] @ np.log(self.law[seen]))
 
-    def leave_one_out_falls(self, laws: Floats, shares: Floats) -> Floats:
+    def leave_one_out_log_likelihood_falls(self, laws: Floats, shares: Floats) -> Floats:
         """The fall of log y_x, times the number of counts, when one count of x is left out (k,); 0 where there is none.
 
         To first order, by differentiating w_i (1 + tau - g_i) = tau/N: dy/y = (I + A diag(f))^-1 A df, A = sum_i (w_i/s_i) (q_i/y)
@@ -113,7 +113,7 @@ def best_mixtures(laws: Floats, shares: Floats, pulls: Sequence[float]) -> Itera
     v = f / (w @ q)
     for pull in pulls:
         w, v = _follow_central_path(q, f, w, v, pull)
-        w, gap = _certify_weights(q, f, w, pull)
+        w, gap = _normalise_weights_and_bound_gap(q, f, w, pull)
         v = f / (w @ q)
         yield ExampleMixture(w, w @ laws, pull, gap)
 
@@ -169,7 +169,7 @@ def _longest_positive_step(value: Floats, step: Floats) -> float:
     return 1.0 / fastest if fastest > 0.0 else math.inf
 
 
-def _certify_weights(q: Floats, f: Floats, w: Floats, pull: float) -> tuple[Floats, float]:
+def _normalise_weights_and_bound_gap(q: Floats, f: Floats, w: Floats, pull: float) -> tuple[Floats, float]:
     """Normalised weights, one step of expectation maximisation further, and their gap."""
     w = w / w.sum()
     rounding = 4.0 * (q.shape[0] + q.shape[1]) * _UNIT
@@ -224,7 +224,7 @@ def reweight_examples(
 ) -> Reweighted:
     """Examples (N, k) reweighted to explain the counts of one or several samplers on the same outcomes; `pull` in samples, or chosen."""
     counts = np.concatenate([counted for _, counted in rounds]).astype(np.float64)
-    released = np.hstack([_output_laws(sampler, laws) for sampler, _ in rounds])
+    released = np.hstack([_output_laws_of_examples(sampler, laws) for sampler, _ in rounds])
     number = float(counts.sum())
     shares = counts / number
     found, fitted = _fit_example_weights(released, shares, number, laws.shape[1], pull)
@@ -277,12 +277,12 @@ def _fit_example_weights(
 ) -> tuple[ExampleMixture, float]:
     """The best mixture at the pull that is given, or else chosen, and the optimism of its likelihood."""
     path = list(best_mixtures(released, shares, _falling_pulls(outcomes if pull is None else pull, number)))
-    falls = [found.leave_one_out_falls(released, shares) for found in path]
-    chosen = len(path) - 1 if pull is not None else _choose_pull(path, falls, shares, number)
+    falls = [found.leave_one_out_log_likelihood_falls(released, shares) for found in path]
+    chosen = len(path) - 1 if pull is not None else _choose_pull_by_leave_one_out(path, falls, shares, number)
     return path[chosen], float(shares @ falls[chosen])
 
 
-def _output_laws(sampler: Sampler[Any], laws: Floats) -> Floats:
+def _output_laws_of_examples(sampler: Sampler[Any], laws: Floats) -> Floats:
     """The output distributions of distributions (N, k) on the outcomes, or on the cells of a line."""
     if not isinstance(sampler.family, ContinuousFamily):
         return np.asarray(sampler.output(laws), dtype=np.float64)
@@ -294,7 +294,9 @@ def _sample_share_of_rounds(rounds: Sequence[tuple[Sampler[Any], Integers]], num
     return np.concatenate([np.full(len(counts), float(counts.sum()) / number) for _, counts in rounds])
 
 
-def _choose_pull(path: Sequence[ExampleMixture], freedoms: Sequence[Floats], shares: Floats, number: float) -> int:
+def _choose_pull_by_leave_one_out(
+    path: Sequence[ExampleMixture], freedoms: Sequence[Floats], shares: Floats, number: float
+) -> int:
     """The strongest pull whose leave-one-out prediction is within one standard error of the best."""
     seen = shares > 0.0
     f = shares[seen]

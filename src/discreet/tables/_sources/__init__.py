@@ -13,6 +13,7 @@ with imports_on_first_use(globals()):
         arrow_column_as_polars_series as arrow_column_as_polars_series,
         cast_column as cast_column,
         check_batch as check_batch,
+        column_without_dictionaries as column_without_dictionaries,
         is_list_type as is_list_type,
         is_text_type as is_text_type,
         numbers_as_arrow_column as numbers_as_arrow_column,
@@ -21,7 +22,6 @@ with imports_on_first_use(globals()):
         released_samples_batch as released_samples_batch,
         take_rows as take_rows,
         unique_column_names as unique_column_names,
-        without_dictionaries as without_dictionaries,
     )
     from discreet.tables._sources._files import (
         AGREEMENT_FILE as AGREEMENT_FILE,
@@ -31,8 +31,8 @@ with imports_on_first_use(globals()):
         TEXTS as TEXTS,
         ScratchBlock as ScratchBlock,
         ScratchFile as ScratchFile,
+        choose_output_format as choose_output_format,
         detect_file_format as detect_file_format,
-        format_of as format_of,
         partition_keys_in_path as partition_keys_in_path,
         table_ending_without_gz as table_ending_without_gz,
     )

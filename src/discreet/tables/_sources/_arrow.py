@@ -82,7 +82,7 @@ def split_batch_into_frames(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
             half = piece.num_rows // 2
             waiting[:0] = [piece.slice(0, half), piece.slice(half)]
             continue
-        columns = [without_dictionaries(column) for column in piece.columns]
+        columns = [column_without_dictionaries(column) for column in piece.columns]
         yield pl.DataFrame(pa.Table.from_arrays(columns, names=piece.schema.names))
 
 
@@ -108,7 +108,7 @@ def read_stream_batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch
         yield batch
 
 
-def without_dictionaries(column: pa.Array) -> pa.Array:
+def column_without_dictionaries(column: pa.Array) -> pa.Array:
     """A checked column with its dictionaries written out."""
     wanted = _type_without_dictionaries(column.type)
     if pa.types.is_dictionary(column.type):  # its words may be views, which Arrow cannot look up
@@ -318,7 +318,7 @@ class ArrowFile:
         self.path, self.name = path, name
         with translate_arrow_errors(name, "is no whole Arrow file"):
             with open(path, "rb") as file:
-                _check_index_blocks(name, file)
+                _refuse_damaged_file_index(name, file)
             self._reader = pa.ipc.open_file(pa.OSFile(path))
             self.schema: pa.Schema = self._reader.schema
 
@@ -399,7 +399,7 @@ def _refuse_large_unpacked_body(name: str, packed: int, heads: Iterable[bytes]) 
         )
 
 
-def _check_index_blocks(name: str, file: Any) -> None:
+def _refuse_damaged_file_index(name: str, file: Any) -> None:
     """Check every message in a file's index against the file."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - len(_MARK) - 4))

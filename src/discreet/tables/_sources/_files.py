@@ -198,7 +198,7 @@ def detect_file_format(path: str, name: str | None = None) -> str:
     return found
 
 
-def format_of(path: str, declared: str | None = None) -> str:
+def choose_output_format(path: str, declared: str | None = None) -> str:
     """The format to write: the declared one, or that of the file's ending; Arrow for standard output."""
     if declared is not None:
         check_choice("format", declared, FORMATS)

@@ -114,9 +114,9 @@ def file_source(path: str, *, name: str | None = None, folder: Path | None = Non
         case "parquet":
             return ParquetSource(called, files)
         case "csv" | "tsv" | "json lines" as kind:
-            from discreet.tables._sources._text_files import text_source
+            from discreet.tables._sources._text_files import text_files_source
 
-            return text_source(kind, called, files, folder)
+            return text_files_source(kind, called, files, folder)
         case "arrow":
             return _arrow_file_source(called, [ArrowFile(file, called if len(files) == 1 else file) for file in files])
     if len(files) > 1:

@@ -67,7 +67,7 @@ Prepare = Callable[[Any], Any]
 
 
 class FramesWanted(NamedTuple):
-    """Which frames a source is asked for: see `Source.frames`."""
+    """Which frames a source is asked for: see `Source.read_prepared_frames`."""
 
     columns: Sequence[str] | None
     room: int
@@ -106,7 +106,7 @@ class Source(abc.ABC):
         self.agreement = _agreement_common_to_files(name, metadata) if agreement is None else agreement
         self.numbered = any(NUMBERED in (each or {}) for each in metadata)
 
-    def frames(
+    def read_prepared_frames(
         self,
         prepare: Prepare,
         columns: Sequence[str] | None = None,
@@ -128,7 +128,7 @@ class Source(abc.ABC):
         """The frames that were asked for."""
 
     @abc.abstractmethod
-    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
+    def example_values(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         """A few distinct values of a column among the rows that `prepare` keeps."""
 
 
@@ -276,7 +276,8 @@ class _ScanningSource(Source):
             parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
         first, *others = parts
         return itertools.chain(
-            collect_scan_in_batches(self.name, first), *(_collect_scan_lazily(self.name, part) for part in others)
+            collect_scan_in_batches(self.name, first),
+            *(_collect_scan_in_batches_lazily(self.name, part) for part in others),
         )
 
     def _distinct_values(self, prepare: Prepare, columns: Sequence[str] | None, column: str, number: int) -> list[Any]:
@@ -310,7 +311,7 @@ class ScannedSource(_ScanningSource):
     def _make_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
         yield self._frame
 
-    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
+    def example_values(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         return self._distinct_values(prepare, None, column, number)
 
 
@@ -341,7 +342,7 @@ class FilesSource(_ScanningSource):
         )
         return super()._read_frames(prepare, wanted)
 
-    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
+    def example_values(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         return self._distinct_values(prepare, self._used, column, number)
 
     def _make_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
@@ -411,7 +412,7 @@ class StreamSource(Source):
                 prepared = prepare(frame)
             yield prepared
 
-    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
+    def example_values(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         with translate_polars_errors(self.name):
             found: pl.DataFrame = prepare(self._last)
         return distinct_values(found, column, number)
@@ -424,7 +425,7 @@ def collect_scan_in_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFr
     return _translate_frame_errors(name, batches)
 
 
-def _collect_scan_lazily(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def _collect_scan_in_batches_lazily(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The same; reading starts with the first batch."""
     yield from collect_scan_in_batches(name, rows)
 

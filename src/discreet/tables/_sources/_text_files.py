@@ -55,7 +55,7 @@ NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
 
-def text_source(kind: str, name: str, files: Sequence[str], folder: Path | None) -> Source:
+def text_files_source(kind: str, name: str, files: Sequence[str], folder: Path | None) -> Source:
     """A source from text files of one kind. `folder`: where packed ones are unpacked, one at a time."""
     if kind == "json lines":
         with translate_polars_errors(name):
@@ -282,7 +282,7 @@ class _DuplicateName(Exception):
     """A name is repeated in an object."""
 
 
-def _fields_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicate_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise _DuplicateName
@@ -292,7 +292,7 @@ def _fields_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _NAN = _NumberText("NaN")
 _WHOLE = re.compile("0|-?[1-9][0-9]*")
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_fields_without_duplicates,
+    object_pairs_hook=_refuse_duplicate_fields,
     parse_int=_NumberText,
     parse_float=_NumberText,
     parse_constant=_NumberText,
