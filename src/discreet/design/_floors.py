@@ -213,7 +213,7 @@ class ExampleClients:
         laws[self.client_of_entry, self.seen[self.outcome]] = self.mass
         return laws
 
-    def vector_over_domain(self, on_seen: Floats, elsewhere: float) -> Floats:
+    def spread_over_domain(self, on_seen: Floats, elsewhere: float) -> Floats:
         """Values of the seen outcomes as a vector over the domain, with one value on all others."""
         whole = np.full(self.size, elsewhere)
         whole[self.seen] = on_seen

@@ -109,7 +109,7 @@ def narrow_bracket_by_cuts(
     start, _ = outputs_for_floor(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
     narrowest, waited = found.value - found.bound, 0
     for solution in problem.solve_finer_programmes(start):
-        floor = examples.vector_over_domain(solution.floor, solution.elsewhere)
+        floor = examples.spread_over_domain(solution.floor, solution.elsewhere)
         value = worst_divergence(examples, f, floor, ratio) if worst else mean_divergence(examples, f, floor, ratio)
         proofs = _certificates_of_cut_solution(solution, examples, objective, AllowedFloors(size, epsilon, keep))
         for proof in proofs:
@@ -214,7 +214,7 @@ def _find_floor_by_interior_point(
     floor = (
         np.full(size, 1.0 / (ratio + size - 1))
         if keep > _MOST_KEEP
-        else examples.vector_over_domain(point.floor, point.y)
+        else examples.spread_over_domain(point.floor, point.y)
     )
     del point  # it takes many times the memory of the examples
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), bound, certificate)

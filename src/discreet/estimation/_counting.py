@@ -29,7 +29,7 @@ from discreet._base.labelled import unbox_arrow_column
 from discreet.audit import MOST_DRAWS
 from discreet.domain import LARGEST_VALUE, Bins, Domain, Interval
 from discreet.errors import DiscreetError, check_count
-from discreet.estimation._inference import Ends, average_upper_bound, largest_block_sum, sum_over_report_blocks
+from discreet.estimation._inference import Ends, average_upper_bound, largest_block_sum, sum_values_in_each_report
 from discreet.mechanisms import (
     DEFAULT_CELLS,
     AnyFamily,
@@ -356,7 +356,9 @@ class ReportRows:
         """The largest average of phi under the average client, which is exceeded with probability at most `miss`."""
         middle, size = float(phi.mean()), self.reports.shape
         sums = (
-            sum_over_report_blocks(self.sampler.blocks, self.reports.ravel(), phi - middle).reshape(size).mean(axis=1)
+            sum_values_in_each_report(self.sampler.blocks, self.reports.ravel(), phi - middle)
+            .reshape(size)
+            .mean(axis=1)
         )
         return middle + self._mean_upper_bound_from_sums(
             sums, largest_block_sum(self.sampler.blocks, phi - middle), miss

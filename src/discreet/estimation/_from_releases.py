@@ -50,7 +50,7 @@ from discreet.estimation._inference import (
     reweight_examples_to_reports,
     share_bounds_of_members,
     simultaneous_lower_ends,
-    sum_over_report_blocks,
+    sum_values_in_each_report,
     threshold_indicator,
 )
 from discreet.estimation._population import Population, ReportedPopulation
@@ -481,7 +481,7 @@ def reported_average(
     least, most, middle = float(phi.min()), float(phi.max()), float(phi.mean())
     centred = phi - middle  # a constant has no noise
     distinct, often = np.unique(given, return_counts=True)
-    sums, chances = sum_over_report_blocks(sampler.blocks, distinct, centred), sampler.chances
+    sums, chances = sum_values_in_each_report(sampler.blocks, distinct, centred), sampler.chances
 
     def share_from_mean(mean: float) -> float:
         return middle + (mean - chances.outside * float(centred.sum())) / chances.gap

@@ -151,7 +151,7 @@ class Atoms(abc.ABC, Generic[Clients]):
             warn_of_or_refuse_outsiders(self.client_family, seen, refuse=False)
 
     @abc.abstractmethod
-    def require_laws_on_atoms(self, laws: Any) -> Floats:
+    def laws_as_rows_on_atoms(self, laws: Any) -> Floats:
         """Check distributions (..., size) given on the atoms themselves."""
 
     @abc.abstractmethod
@@ -230,7 +230,7 @@ class OutcomeAtoms(Atoms[Floats]):
     def discretise_clients(self, clients: Floats) -> tuple[LawsOnAtoms, Outsiders | None]:
         return LawsOnAtoms(clients), find_finite_outsiders(self.family, clients)
 
-    def require_laws_on_atoms(self, laws: Any) -> Floats:
+    def laws_as_rows_on_atoms(self, laws: Any) -> Floats:
         return self.family.as_rows(laws, "laws")
 
     def outputs_of_sampler(self, sampler: Sampler[Any]) -> OutputRows:
@@ -281,7 +281,7 @@ class DensityAtoms(Atoms[Densities]):
         step = max(1, _BLOCK // self.size)
         return (clients[start : start + step] for start in range(0, len(clients), step))
 
-    def require_laws_on_atoms(self, laws: Any) -> Floats:
+    def laws_as_rows_on_atoms(self, laws: Any) -> Floats:
         return as_laws(laws, "laws", self.size)
 
     def outputs_of_sampler(self, sampler: Sampler[Any]) -> OutputSolver:

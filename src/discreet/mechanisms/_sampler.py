@@ -297,7 +297,7 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: for rows that are not distributions.
         """
-        rows = self.carrier.require_laws_on_atoms(laws)
+        rows = self.carrier.laws_as_rows_on_atoms(laws)
         return self._integer_weights_of_laws(rows.reshape(-1, self.box.size)).reshape(rows.shape)
 
     def with_privacy(self, privacy: Privacy) -> Self:

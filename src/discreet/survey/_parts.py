@@ -1,6 +1,6 @@
 """The parts of a survey: what clients are asked and how often, by the public coin with the smallest weighted sum of variances.
 
-`choose_parts_to_ask` finds them, `part_terms` states them in an agreement, and `survey_parts_from_terms` reads them there.
+`choose_best_parts` finds them, `part_as_terms` states them in an agreement, and `survey_parts_from_terms` reads them there.
 
 **Questions without columns in common.** A question that alone has variance v_i/n has v_i/(n pi_i) if a share pi_i of the clients is
 asked. The sum with weights w_i is smallest for pi_i proportional to sqrt(v_i w_i) (Cauchy and Schwarz).
@@ -174,9 +174,7 @@ def asks_for_table(question: SurveyQuestion) -> bool:
     return type(question) is ShareQuestion
 
 
-def choose_parts_to_ask(
-    questions: Sequence[SurveyQuestion], columns: SurveyColumns, bound: Fraction
-) -> tuple[Part, ...]:
+def choose_best_parts(questions: Sequence[SurveyQuestion], columns: SurveyColumns, bound: Fraction) -> tuple[Part, ...]:
     """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
     strategies = [choose_strategy(question, place, columns, bound) for place, question in enumerate(questions)]
     room = LARGEST_REPORT - sum(part.report_capacity for strategy in strategies for part in strategy.parts)
@@ -266,7 +264,7 @@ def _best_blocks_cached(cells: int, bound: Fraction) -> BlockFamily:
     return best_blocks_for_size(cells, bound)
 
 
-def part_terms(part: Part) -> dict[str, Any]:
+def part_as_terms(part: Part) -> dict[str, Any]:
     """A part as JSON values."""
     match part.projection:
         case JointColumns(columns):

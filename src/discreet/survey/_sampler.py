@@ -59,9 +59,9 @@ from discreet.survey._parts import (
     NO_QUESTION,
     Marginals,
     asks_for_table,
-    choose_parts_to_ask,
+    choose_best_parts,
     columns_in_survey_order,
-    part_terms,
+    part_as_terms,
     require_parts_that_answer_questions,
 )
 from discreet.survey._questions import Survey
@@ -104,7 +104,7 @@ class SurveySampler:
         self.survey, self.privacy = survey, promise
         self._bound = largest_report_ratio(promise)
         self.parts = (
-            choose_parts_to_ask(survey.questions, survey.columns, self._bound)
+            choose_best_parts(survey.questions, survey.columns, self._bound)
             if parts is None
             else require_parts_that_answer_questions(parts, survey.questions, survey.columns)
         )
@@ -130,9 +130,9 @@ class SurveySampler:
         )
 
     @property
-    def part_terms(self) -> list[dict[str, Any]]:
+    def part_as_terms(self) -> list[dict[str, Any]]:
         """The parts as an agreement states them."""
-        return [part_terms(part) for part in self.parts]
+        return [part_as_terms(part) for part in self.parts]
 
     def __repr__(self) -> str:
         return f"SurveySampler({self.survey!r}, epsilon={self.epsilon:g})"
@@ -153,7 +153,9 @@ class SurveySampler:
     @cached_property
     def context(self) -> bytes:
         """A hash that tells the draws of this survey from those of another one under the same key."""
-        return hashlib.sha256(f"{self.survey.digest} {self.epsilon!r} {json.dumps(self.part_terms)}".encode()).digest()
+        return hashlib.sha256(
+            f"{self.survey.digest} {self.epsilon!r} {json.dumps(self.part_as_terms)}".encode()
+        ).digest()
 
     @cached_property
     def exact_shares(self) -> tuple[Fraction, ...]:

@@ -52,7 +52,7 @@ with imports_on_first_use(globals()):
         quantile_estimate_fields as quantile_estimate_fields,
         quantile_of_law as quantile_of_law,
         squared_deviation_function as squared_deviation_function,
-        sum_over_report_blocks as sum_over_report_blocks,
+        sum_values_in_each_report as sum_values_in_each_report,
         threshold_indicator as threshold_indicator,
     )
 

@@ -36,7 +36,7 @@ from discreet.estimation._inference._intervals import Shares, average_upper_boun
 from discreet.estimation._inference._statistics import (
     largest_block_sums,
     outcome_membership_table,
-    sum_over_report_blocks,
+    sum_values_in_each_report,
 )
 from discreet.families import Simplex
 from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
@@ -203,7 +203,7 @@ class ShareTables:
         blocks, (distinct, _) = self._parts[number].blocks, self._distinct_reports_with_counts[number]
         assert isinstance(blocks, BlockFamily)
         if len(distinct) * blocks.size > _LARGEST_KEPT:
-            return sum_over_report_blocks(blocks, distinct, coefficients)
+            return sum_values_in_each_report(blocks, distinct, coefficients)
         if number not in self._held:
             self._held[number] = outcome_membership_table(blocks, distinct)
         return np.asarray(self._held[number] @ coefficients)
@@ -313,7 +313,7 @@ def block_sums_of_reports(
         blocks, chances = sampler.blocks, sampler.chances
         scale = clients / (int(often.sum()) * chances.gap)
         middle = chances.outside * each.sum(axis=0)
-        sums = sum_over_report_blocks(blocks, distinct, each) if table is None else table @ each.astype(np.float32)
+        sums = sum_values_in_each_report(blocks, distinct, each) if table is None else table @ each.astype(np.float32)
         values.append(scale * (sums - middle))
         least = np.minimum(least, scale * (-largest_block_sums(blocks, -each) - middle))
         most = np.maximum(most, scale * (largest_block_sums(blocks, each) - middle))

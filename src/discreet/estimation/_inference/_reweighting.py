@@ -276,7 +276,9 @@ def _fit_example_weights(
     released: Floats, shares: Floats, number: float, outcomes: int, pull: float | None = None
 ) -> tuple[ExampleMixture, float]:
     """The best mixture at the pull that is given, or else chosen, and the optimism of its likelihood."""
-    path = list(best_mixtures(released, shares, _falling_pulls(outcomes if pull is None else pull, number)))
+    path = list(
+        best_mixtures(released, shares, _regularisation_path_down_to(outcomes if pull is None else pull, number))
+    )
     falls = [found.leave_one_out_log_likelihood_falls(released, shares) for found in path]
     chosen = len(path) - 1 if pull is not None else _choose_pull_by_leave_one_out(path, falls, shares, number)
     return path[chosen], float(shares @ falls[chosen])
@@ -338,7 +340,7 @@ def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
     return as_example_clients(given, None, sampler.carrier.size, name="examples").dense_laws()
 
 
-def _falling_pulls(least: float, number: float) -> list[float]:
+def _regularisation_path_down_to(least: float, number: float) -> list[float]:
     """The path down to a pull of that many samples, each relative to the number of samples."""
     return [*(one for one in PULLS if one > least / number), least / number]
 

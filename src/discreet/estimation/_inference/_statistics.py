@@ -283,7 +283,7 @@ def outcome_membership_table(blocks: BlockFamily, reports: Reports) -> NDArray[n
     return found
 
 
-def sum_over_report_blocks(blocks: BlockFamily, reports: Reports, phi: Floats) -> Floats:
+def sum_values_in_each_report(blocks: BlockFamily, reports: Reports, phi: Floats) -> Floats:
     """The sum of phi (of each of its columns) over the outcomes of each report's block."""
     found = np.empty((len(reports), *phi.shape[1:]))
     step = max(1, _ENTRIES // blocks.size)

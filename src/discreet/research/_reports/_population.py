@@ -396,7 +396,7 @@ def _contest_overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
     axes = drawn.subplots()
     for line, those in enumerate(sets.values()):
         for row in those:
-            _draw_contest_cell(axes, budgets.index(row.epsilon), line, SampleOracleContest(row))
+            _plot_contest_cell(axes, budgets.index(row.epsilon), line, SampleOracleContest(row))
     axes.set_xlim(-0.5, len(budgets) - 0.5)
     axes.set_ylim(len(sets) - 0.5, -0.5)
     axes.set_xticks(range(len(budgets)), [f"ε = {epsilon:g}" for epsilon in budgets])
@@ -415,7 +415,7 @@ def _contest_overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
     return drawn
 
 
-def _draw_contest_cell(axes: Axes, x: int, y: int, contest: SampleOracleContest) -> None:
+def _plot_contest_cell(axes: Axes, x: int, y: int, contest: SampleOracleContest) -> None:
     axes.add_patch(_filled_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
     style = "normal" if contest.beats_uniform_guess else "italic"
     names = f"{SHORT_LABELS[contest.best_sample]} / {SHORT_LABELS[contest.best_oracle]}"
