@@ -230,10 +230,15 @@ def test_a_folder_of_somebody_else_s_stays(tmp_path: Path, secret: Secret) -> No
     assert folder.is_dir()
 
 
+def _when_written(path: Path) -> tuple[str, int]:
+    """An order that does not depend on names, which are drawn at random."""
+    return path.suffix, path.stat().st_mtime_ns
+
+
 def flips(ledger: PopulationLedger, number: int) -> Iterator[None]:
     """One flipped bit at a time, anywhere in the folder."""
     chosen = random.Random(0)
-    files = [path for path in ledger.folder.iterdir() if path.stat().st_size]
+    files = sorted(filter(lambda path: path.stat().st_size, ledger.folder.iterdir()), key=_when_written)
     whole = {path: path.read_bytes() for path in files}
     for _ in range(number):
         path = chosen.choices(files, [len(whole[file]) for file in files])[0]
@@ -260,7 +265,7 @@ def test_a_flipped_bit_is_harmless_or_refused(ledger: PopulationLedger) -> None:
                 settle(again, [30], 0, asked(3))
         except LedgerError:
             refused += 1
-    assert refused > tries / 12
+    assert refused > tries / 6
 
 
 def test_what_a_run_that_was_cut_short_leaves_counts_for_nothing_and_goes(
