@@ -363,23 +363,8 @@ def solve_long_rows(
                 before = tl.where(drawn < least_sum, surely_sum, tl.where(drawn < wanted_sum, least_sum, wanted_sum))
                 portion, at = find_portion(start, end, drawn - tl.where(drawn < surely_sum, 0, before), PORTIONS)
                 found = find_outcome_in_lane(
-                    p_row,
-                    m_row,
-                    portion,
-                    size,
-                    at,
-                    p_shift,
-                    m_shift,
-                    p_scale,
-                    m_scale,
-                    steep,
-                    lift,
-                    base,
-                    ratio,
-                    LOGITS,
-                    BLOCK,
-                    EACH,
-                )
+                    p_row, m_row, portion, size, at, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS, BLOCK, EACH,
+                )  # fmt: skip
             tl.store(out + row, found)
         else:
             portion, at = find_portion(least * 0, wanted - least, drawn - tl.load(whole + 1), PORTIONS)

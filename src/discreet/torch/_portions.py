@@ -172,52 +172,12 @@ def find_outcome_in_row(
     p, m, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS: tl.constexpr
 ):
     """The outcome of an integer in a row over a reference that is drawn as a single portion."""
-    found, rest = find_outcome(
-        0, p, m, 0, size, drawn + tl.zeros((1,), tl.int64), p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, ratio, ratio,
-        True, LOGITS, _SEARCHED,
-    )  # fmt: skip
-    if tl.max(found, 0) < 0:
-        found, rest = find_outcome(
-            1,
-            p,
-            m,
-            0,
-            size,
-            rest,
-            p_shift,
-            m_shift,
-            p_scale,
-            m_scale,
-            steep,
-            lift,
-            base,
-            ratio,
-            ratio,
-            ratio,
-            True,
-            LOGITS,
-            _SEARCHED,
-        )
-    if tl.max(found, 0) < 0:
-        found, rest = find_outcome(
-            2,
-            p,
-            m,
-            0,
-            size,
-            rest,
-            p_shift,
-            m_shift,
-            p_scale,
-            m_scale,
-            steep,
-            lift,
-            base,
-            ratio,
-            ratio,
-            ratio,
-            True,
-            LOGITS,
-            _SEARCHED,
-        )
+    found = tl.full((1,), -1, tl.int64)
+    rest = drawn + tl.zeros((1,), tl.int64)
+    for part in tl.static_range(3):
+        if tl.max(found, 0) < 0:
+            found, rest = find_outcome(
+                part, p, m, 0, size, rest, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, ratio, ratio,
+                True, LOGITS, _SEARCHED,
+            )  # fmt: skip
     return tl.max(found, 0)
