@@ -373,7 +373,7 @@ def check_batches() -> tuple[int, int]:
     generator = torch.Generator(device=DEVICE).manual_seed(3)
     settings = [
         (size, dtype, scale, epsilon, masked)
-        for size in (3, 100, 1_000, 1_001, 2_049, 5_000, 50_257)
+        for size in (3, 100, 1_000, 1_001, 2_049, 5_008, 50_257, 65_536)
         for dtype in (torch.float32, torch.bfloat16, torch.float16)
         for scale, epsilon in ((3.0, 2.0), (0.3, 0.5), (10.0, 8.0))
         for masked in (False, True)
@@ -404,7 +404,7 @@ def _served_alike(p: torch.Tensor, reference: torch.Tensor, epsilon: float) -> b
     table = [alone]
     for rows, public, backwards in (
         (p, reference, False), (p, each, False), (p[:2], reference, False), (p[:2], each[:2], False), (p[:1], each[:1], False),
-        (p.flip(0), reference, True),
+        (p.flip(0), reference, True), *((p.repeat(5, 1)[:count], reference, False) for count in (99, 150)),  # one, two or four programs a row
     ):  # fmt: skip
         lower, found = served(rows, public)
         found = found.flip(0) if backwards else found

@@ -43,7 +43,12 @@ from discreet.torch._host import DeviceBox, TensorRows, Terms
 _UNBOUNDED = 1e30  # a ceiling that the floors of the other outcomes imply
 _FLOAT32_SLACK = 1e-5  # error of summing in float32
 _BITS_OF_E = math.log2(math.e)
-_OPTIONS = {"num_warps", "maxnreg", "launch_cooperative_grid"}  # of a launch, not constants of a kernel
+_OPTIONS = {
+    "num_warps",
+    "maxnreg",
+    "launch_cooperative_grid",
+    "enable_fp_fusion",
+}  # of a launch, not constants of a kernel
 _FEW = 512  # rows whose words are read from the operating system: that takes no more time than a launch
 _NO_NONCE = (0, 0, 0)
 _MOST_ROWS = 1 << 31  # far from 2^35, where the counter of ChaCha20 would wrap around
@@ -62,7 +67,8 @@ class LaunchPlan:
         short: the constants of the kernel for short rows, or nothing.
         units: of a long row, at most.
         solving: the number of programs that solve listed rows.
-        most_split: how many of these may share a row.
+        most_split: how many of these may share a row; over a reference, how many programs may.
+        sums_of_group: floats in which the programs that share a row leave their sums.
         sample_step: columns between the parts of a row's sample.
         shared_total: the first integer that is not shared by all clients, over a uniform reference.
         checked, solved: the constants of the kernels for long rows.
@@ -107,16 +113,22 @@ class LaunchPlan:
         self.short = self._short_row_constants(size, dtypes, ceiling < _UNBOUNDED) if size <= _SHORT else {}
         self.units = triton.next_power_of_2(triton.cdiv(size, long.UNIT.value))
         self.solving = self.processors or 1
-        self.most_split = 1 if referenced else min(_MOST_SPLIT, self.units)
-        sampled = _SAMPLE // _LANES
-        self.sample_step = max(-(-size // _LANES) // sampled, 1) * _LANES
+        smallest = min(dtype.itemsize for dtype in dtypes)
+        lanes = _THREADS * max(1, _LEAST_READ // smallest)  # of a program, at least
+        self.most_split = min(_MOST_SPLIT, self.units)
+        if referenced:  # else lanes would be added up in another order than those that one program sums
+            self.most_split = _LANES // lanes if size % _ALIGNMENT == 0 else 1
+        width = _THREADS * _ALIGNMENT // smallest  # then a thread reads as much at a time as it can
+        sampled = _SAMPLE // width
+        self.sample_step = max(-(-size // width) // sampled, 1) * width
         self.checked = {"LOGITS": logits, **_CHECK}
         self.solved = {
-            **self.kind, "DEPTH": _DEEP // _LANES, "BLOCK": _LANES, "SAMPLED": sampled, "UNITS": self.units,
-            "EACH": triton.next_power_of_2(triton.cdiv(size, _LANES)), "num_warps": 8,
-            "maxnreg": _REGISTERS[referenced], "launch_cooperative_grid": self.processors > 0 and not referenced,
+            **self.kind, "DEPTH": _DEEP // _LANES, "BLOCK": _LANES, "SAMPLED": sampled, "WIDTH": width, "UNITS": self.units,
+            "EACH": triton.next_power_of_2(triton.cdiv(size, _LANES)), "SPLIT": 1, "num_warps": _THREADS // 32,
+            "maxnreg": _REGISTERS[referenced], "launch_cooperative_grid": self.processors > 0 and not referenced, "enable_fp_fusion": False,
         }  # fmt: skip
         self.portions = _LANES if referenced else self.units
+        self.sums_of_group = 2 * self.portions * long.SUMS.value
 
     def _short_row_constants(self, size: int, dtypes: tuple[torch.dtype, torch.dtype], ceiling: bool) -> dict[str, Any]:
         """The constants of `draw_short_rows`: a row belongs to as many threads as leave 16 numbers to each, and to one warp at most."""
@@ -135,6 +147,13 @@ class LaunchPlan:
             max(1, min(long.MOST_PARTS.value, self.units, self.processors * 8 // rows)) if rows <= _MOST_SHARED else 1
         )
 
+    def programs_that_solve_one_row(self, rows: int) -> int:
+        """The number of programs that solve one row over a reference: several if there are few rows."""
+        split = self.most_split
+        while split > 1 and split * rows > _RESIDENT * self.processors:
+            split //= 2
+        return split
+
     def launch_kernel(
         self, function: Any, programs: int, arguments: tuple[Any, ...], constants: dict[str, Any], stream: Any
     ) -> None:
@@ -143,7 +162,7 @@ class LaunchPlan:
         Compiled kernels are called directly, which takes a fraction of the time of Triton's look-up. A plan fixes everything that a kernel
         is specialised on, except its constants and addresses, which are all aligned alike.
         """
-        key = function.__name__, constants.get("KEEP")
+        key = function.__name__, constants.get("KEEP"), constants.get("SPLIT")
         found = self._compiled.get(key)
         if found is None:
             with nullcontext() if stream is None else torch.cuda.stream(stream):
@@ -167,7 +186,7 @@ class KernelBuffers:
     """Memory for the kernels of one thread on one device, reused between calls: every call waits for its kernels.
 
     Attributes:
-        rows, solving, programs, units: what they suffice for: states of rows are kept if `solving`.
+        rows, solving, programs, sums_of_group: what they suffice for: states of rows are kept if `solving`.
         few: words of a small batch, in host memory, and `few_array`, the same for numpy.
         own: the rows of a small batch that are solved, likewise.
         bad: set if some row is not a distribution; in host memory, and `flag`, the same for numpy.
@@ -177,13 +196,13 @@ class KernelBuffers:
         listed: rows to be solved.
         counts: how many these are, and of programs that are done; 0 between calls.
         seen: what programs that check a row together have seen.
-        sums: sums of the units of rows in work.
+        sums: sums of the portions of rows in work.
         counters: the number of programs of a group that have reached a point; 0 between calls.
     """
 
-    def __init__(self, device: torch.device, rows: int, solving: bool, programs: int, units: int) -> None:
+    def __init__(self, device: torch.device, rows: int, solving: bool, programs: int, sums_of_group: int) -> None:
         on_gpu = device.type == "cuda"
-        self.rows, self.solving, self.programs, self.units = rows, solving, programs, units
+        self.rows, self.solving, self.programs, self.sums_of_group = rows, solving, programs, sums_of_group
         self.few = torch.zeros(_FEW, dtype=torch.int64, pin_memory=on_gpu)
         self.few_array = self.few.numpy().view(np.uint64)
         self.own = torch.zeros(_FEW, dtype=torch.int64, pin_memory=on_gpu)
@@ -196,7 +215,7 @@ class KernelBuffers:
         self.listed = torch.empty(rows if solving else 1, dtype=torch.int64, device=device)
         self.counts = torch.zeros(2 + _MOST_SHARED, dtype=torch.int32, device=device)
         self.seen = torch.empty(_MOST_SHARED * long.MOST_PARTS.value, dtype=torch.float32, device=device)
-        self.sums = torch.empty(programs * 2 * units * 16, dtype=torch.float32, device=device)
+        self.sums = torch.empty(programs * sums_of_group, dtype=torch.float32, device=device)
         self.counters = torch.zeros(programs * 2, dtype=torch.int32, device=device)
         self._device = device if on_gpu else None
         self._streams: dict[int, Any] = {}
@@ -231,18 +250,23 @@ class _BufferPool(threading.local):
         self._of.pop(device, None)
 
     def buffers_on_device(
-        self, device: torch.device, rows: int, solving: bool, programs: int, units: int
+        self, device: torch.device, rows: int, solving: bool, programs: int, sums_of_group: int
     ) -> KernelBuffers:
         """The buffers of this thread on a device: at least so large, and `solving` if states of rows are kept."""
         found = self._of.get(device)
         if found is None:
-            found = self._of[device] = KernelBuffers(device, max(1024, rows), solving, programs, units)
-        elif rows > found.rows or solving > found.solving or programs > found.programs or units > found.units:
+            found = self._of[device] = KernelBuffers(device, max(1024, rows), solving, programs, sums_of_group)
+        elif (
+            rows > found.rows
+            or solving > found.solving
+            or programs > found.programs
+            or sums_of_group > found.sums_of_group
+        ):
             most = (
                 max(rows, found.rows),
                 solving or found.solving,
                 max(programs, found.programs),
-                max(units, found.units),
+                max(sums_of_group, found.sums_of_group),
             )
             found = self._of[device] = KernelBuffers(device, *most)
         return found
@@ -254,14 +278,17 @@ _ALIGNMENT = 16  # bytes
 _SHORT = 2048  # most outcomes of a row that a warp holds
 _MOST_SHARED = 1024  # most rows that several programs check together
 _AT_ONCE = 64  # rows whose words are read from the operating system before anything is launched
-_MOST_SPLIT = 16  # programs that solve one row together
+_MOST_SPLIT = 16  # programs that solve one row together, over a uniform reference
 
-# Each lane of a program sums what it reads, four lanes a thread. The compiled kernel is the same for every batch, so that a reference has
-# the same integers in all of them.
+# Each lane of a program sums what it reads, four lanes a thread, or fewer where programs share a row. A lane adds the same numbers in the
+# same order in every batch. No product is fused with a sum. So a reference has the same integers in all batches.
 _CHECK = {"BLOCK": 8192, "num_warps": 8}
-_LANES = 1024  # of a program that solves a row
+_THREADS = 256  # of a program that solves a row
+_LANES = 1024  # of a row that is solved
+_LEAST_READ = 4  # bytes that a thread reads at a time, at least
+_RESIDENT = 2  # programs that share a processor, over a reference
 _DEEP = 4096  # numbers that it reads at a time
-_REGISTERS = {True: 128, False: 255}  # of a thread: over a reference two programs share a processor
+_REGISTERS = {True: 128, False: 255}  # of a thread: over a reference as many as leave room for two programs
 _STREAM = {"num_warps": 4}
 _SHARED = {"BLOCK": _FEW, "num_warps": 4}
 _STREAM_STEP = keystream.WORDS * keystream.LANES.value  # words of a program
@@ -302,7 +329,7 @@ class _Launch:
                 f"{rows.argument_name} has {self.count:,} rows; one call draws fewer than 2^31: pass it in parts"
             )
         self.room = room = BUFFERS.buffers_on_device(
-            p.device, self.count, keep or not plan.short, plan.solving, plan.units
+            p.device, self.count, keep or not plan.short, plan.solving, plan.sums_of_group
         )
         with _using_device_of(p):
             stream = room.torch_stream_of_handle(plan.current_stream_handle())
@@ -427,8 +454,15 @@ class _Launch:
             self.p, self.m, listed, room.counts, words, room.solved, kept, self.out, room.bad, plan.reals, plan.whole, room.sums,
             room.counters, *self.layout, *plan.tolerances, plan.sample_step, rows, plan.most_split, keep,
         )  # fmt: skip
-        programs = rows if self.referenced else plan.solving if rows < 0 else min(plan.solving, rows * plan.most_split)
-        plan.launch_kernel(long.solve_long_rows, programs, arguments, plan.solved, stream)
+        constants = plan.solved
+        if self.referenced:
+            split = plan.programs_that_solve_one_row(rows)
+            programs = rows * split
+            if split > 1:
+                constants = {**plan.solved, "SPLIT": split, "launch_cooperative_grid": True}
+        else:
+            programs = plan.solving if rows < 0 else min(plan.solving, rows * plan.most_split)
+        plan.launch_kernel(long.solve_long_rows, programs, arguments, constants, stream)
 
     def write_integer_bounds_and_excess(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, U and E, (n, k) each, of rows that were all solved."""

@@ -6,8 +6,9 @@ slope, first on a sample of the row in registers, then from four slopes around i
 memory. It finds the outcome without another pass, because a row is drawn in two steps: first one of its portions, then an outcome of that
 portion (`_portions`).
 
-Listed rows are solved by groups of programs. Each program sums some of the units of a row, and all add up the sums of all units in the same
-order. So the number of programs that share a row, and with it the batch, has no influence on any integer.
+Listed rows, and few rows over a reference, are solved by groups of programs. Each program of a group sums some of the portions of a row,
+and all add up the sums of all portions in the same order. The sum of the reference is added up in integers, so it has no order. So the number
+of programs that share a row, and with it the batch, has no influence on any integer.
 """
 
 import triton
@@ -54,12 +55,14 @@ from discreet.torch._tiles import (
     scan_row,
     scan_row_without_slopes,
     slope_and_lift_of_solution,
+    sum_in_any_order,
     wait_for_group,
     word_to_integer,
 )
 
 UNIT = tl.constexpr(8192)  # columns: a whole number of what a program reads at a time
 MOST_PARTS = tl.constexpr(16)  # programs that check one row together
+SUMS = tl.constexpr(16)  # places for the sums of a portion: F and G at four slopes, what `is_distribution` takes, and Z
 _STEADY = tl.constexpr(1e-3)  # change of G over four slopes that have few corners between them
 _FAR = tl.constexpr(60.0)  # powers of two by which a mass may exceed the assumed largest
 _NEARBY = tl.constexpr(1.05)  # factors around the slope of a sample
@@ -139,14 +142,14 @@ def store_shared_outcomes(words, out, whole, rows, BLOCK: tl.constexpr):
 def solve_long_rows(
     p, m, listed, counts, words, solved, portions, out, bad, reals, whole, sums, counters, size, stride, m_step, p_scale, m_scale,
     p_tolerance, m_tolerance, sample_step, rows, most, keep,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLED: tl.constexpr,
-    UNITS: tl.constexpr, EACH: tl.constexpr,
+    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLED: tl.constexpr, WIDTH: tl.constexpr,
+    UNITS: tl.constexpr, EACH: tl.constexpr, SPLIT: tl.constexpr,
 ):  # fmt: skip
     """Find slope, lift and outcome of each row over a reference, which is checked too, or of each listed row.
 
-    There are `rows` of them; a negative number stands for the one in `counts`. Over a reference one program solves one row. Otherwise the
-    programs form groups of a power of two up to `most`, as large as the number of rows allows. All programs run at once. If `keep` is not 0,
-    bounds and totals of the portions are stored.
+    There are `rows` of them; a negative number stands for the one in `counts`. Over a reference SPLIT programs solve a row. Otherwise the
+    programs form groups of a power of two up to `most`, as large as the number of rows allows. Programs of a group run at once. If `keep` is
+    not 0, bounds and totals of the portions are stored.
     """
     b = tl.load(reals + 0).to(tl.float32)
     B = tl.load(reals + 1).to(tl.float32)
@@ -156,18 +159,22 @@ def solve_long_rows(
     upper = tl.load(reals + 5)
     units = tl.cdiv(size, UNIT)
     PORTIONS: tl.constexpr = BLOCK if REFERENCE else UNITS
+    OWN: tl.constexpr = BLOCK // SPLIT  # lanes of this program
     numbers_of_portions = tl.arange(0, PORTIONS)
     tasks = rows
     if rows < 0:
         tasks = tl.load(counts).to(tl.int32)
     split = most
-    while (split > 1) & (split * tasks > tl.num_programs(0)):
-        split = split // 2
+    if REFERENCE:
+        split = SPLIT
+    else:
+        while (split > 1) & (split * tasks > tl.num_programs(0)):
+            split = split // 2
     groups = tl.num_programs(0) // split
     group = tl.program_id(0) // split
     part = tl.program_id(0) % split
     counter = counters + group * 2
-    sums += group * 2 * UNITS * 16
+    sums += group.to(tl.int64) * (2 * PORTIONS * SUMS)
     phase = group * 0
     zero = b * 0.0
     for task in range(tl.where(group < groups, group, tasks), tasks, groups):
@@ -176,7 +183,7 @@ def solve_long_rows(
         solving = drawn >= tl.load(whole + 2)
         p_row = p + row * stride
         m_row = m + row * m_step * stride
-        columns = tl.arange(0, SAMPLED)[:, None] * sample_step + tl.arange(0, BLOCK)[None, :]
+        columns = tl.arange(0, SAMPLED)[:, None] * sample_step + tl.arange(0, WIDTH)[None, :]
         inside = columns < size
         numbers = load_numbers(p_row + columns, inside, LOGITS)
         p_shift = finite_largest_logit(tl.max(tl.max(numbers, 1), 0)) if LOGITS else zero
@@ -194,11 +201,11 @@ def solve_long_rows(
         one, two, three, four = guess / _AROUND, guess / _NEARBY, guess * _NEARBY, guess * _AROUND
         low, f_low, g_low = zero, zero - UNKNOWN, zero
         high, f_high, g_high = zero + LARGEST, zero + UNKNOWN, zero
-        slope, z = guess, zero + 1.0
+        slope, z = guess, zero + size
         good = row >= 0
         going = row >= 0
         again = row >= 0  # whether the shifts, and so F, may still change
-        f_below = tl.zeros((PORTIONS,), tl.float32)  # F up to Z, and G, of every portion at the ends of the bracket
+        f_below = tl.zeros((PORTIONS,), tl.float32)  # F/b up to Z/b, and G, of every portion at the ends of the bracket
         g_below = f_below
         f_above = f_below
         g_above = f_below
@@ -208,32 +215,70 @@ def solve_long_rows(
             z_portions = tl.minimum(tl.maximum(size - numbers_of_portions * UNIT, 0), UNIT).to(tl.float32)
         turn = 0
         while (turn < TURNS) & going:
+            every = sums + (phase % 2) * (PORTIONS * SUMS)
             if REFERENCE:
                 if solving:
                     f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = scan_row(
-                        p_row, m_row, 0, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
-                        REFERENCE, LOGITS, DEPTH, BLOCK,
+                        p_row, m_row, part * OWN, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
+                        REFERENCE, LOGITS, DEPTH, OWN, BLOCK,
                     )  # fmt: skip
                 else:
-                    f_one, g_one, f_two, g_two = f_below, f_below, f_below, f_below
-                    f_three, g_three, f_four, g_four = f_below, f_below, f_below, f_below
                     z_now, p_seen, m_seen = scan_row_without_slopes(
-                        p_row, m_row, size, m_shift, m_scale, LOGITS, DEPTH, BLOCK
+                        p_row, m_row, part * OWN, size, m_shift, m_scale, LOGITS, DEPTH, OWN, BLOCK
                     )
-                z_portions = tl.where(again, z_now, z_portions)
+                    f_one = tl.zeros((OWN,), tl.float32)
+                    g_one, f_two, g_two, f_three, g_three, f_four, g_four = (
+                        f_one,
+                        f_one,
+                        f_one,
+                        f_one,
+                        f_one,
+                        f_one,
+                        f_one,
+                    )
                 p_all = combine_seen_of_lanes(p_seen, LOGITS)
                 m_all = combine_seen_of_lanes(m_seen, LOGITS)
+                if SPLIT > 1:
+                    mine = every + part * OWN + tl.arange(0, OWN)
+                    tl.store(mine + 0 * BLOCK, f_one)
+                    tl.store(mine + 1 * BLOCK, g_one)
+                    tl.store(mine + 2 * BLOCK, f_two)
+                    tl.store(mine + 3 * BLOCK, g_two)
+                    tl.store(mine + 4 * BLOCK, f_three)
+                    tl.store(mine + 5 * BLOCK, g_three)
+                    tl.store(mine + 6 * BLOCK, f_four)
+                    tl.store(mine + 7 * BLOCK, g_four)
+                    tl.store(mine + 8 * BLOCK, z_now)
+                    tl.store(every + 9 * BLOCK + part, p_all)
+                    tl.store(every + 10 * BLOCK + part, m_all)
+                    wait_for_group(counter, phase, split)
+                    phase += 1
+                    theirs = every + numbers_of_portions
+                    f_one = tl.load(theirs + 0 * BLOCK, cache_modifier=".cg")
+                    g_one = tl.load(theirs + 1 * BLOCK, cache_modifier=".cg")
+                    f_two = tl.load(theirs + 2 * BLOCK, cache_modifier=".cg")
+                    g_two = tl.load(theirs + 3 * BLOCK, cache_modifier=".cg")
+                    f_three = tl.load(theirs + 4 * BLOCK, cache_modifier=".cg")
+                    g_three = tl.load(theirs + 5 * BLOCK, cache_modifier=".cg")
+                    f_four = tl.load(theirs + 6 * BLOCK, cache_modifier=".cg")
+                    g_four = tl.load(theirs + 7 * BLOCK, cache_modifier=".cg")
+                    z_now = tl.load(theirs + 8 * BLOCK, cache_modifier=".cg")
+                    parts = every + tl.arange(0, SPLIT)
+                    p_all = combine_seen_of_lanes(tl.load(parts + 9 * BLOCK, cache_modifier=".cg"), LOGITS)
+                    m_all = combine_seen_of_lanes(tl.load(parts + 10 * BLOCK, cache_modifier=".cg"), LOGITS)
+                if again:  # the sum of the first pass with these shifts
+                    z_portions = z_now
+                    z = sum_in_any_order(z_now)
             else:
-                every = sums + (phase % 2) * UNITS * 16
                 for unit in range(part, units, split):
                     f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = scan_row(
                         p_row, m_row, unit * UNIT, tl.minimum(size, unit * UNIT + UNIT), p_shift, m_shift, p_scale, m_scale, b, B,
-                        one, two, three, four, REFERENCE, LOGITS, DEPTH, BLOCK,
+                        one, two, three, four, REFERENCE, LOGITS, DEPTH, BLOCK, BLOCK,
                     )  # fmt: skip
                     f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums(
                         f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
                     )
-                    mine = every + unit * 16
+                    mine = every + unit * SUMS
                     tl.store(mine + 0, f_one)
                     tl.store(mine + 1, g_one)
                     tl.store(mine + 2, f_two)
@@ -246,7 +291,7 @@ def solve_long_rows(
                 wait_for_group(counter, phase, split)
                 phase += 1
                 known = numbers_of_portions < units
-                every += numbers_of_portions * 16
+                every += numbers_of_portions * SUMS
                 f_one = tl.load(every + 0, mask=known, other=0.0, cache_modifier=".cg")
                 g_one = tl.load(every + 1, mask=known, other=0.0, cache_modifier=".cg")
                 f_two = tl.load(every + 2, mask=known, other=0.0, cache_modifier=".cg")
@@ -263,8 +308,6 @@ def solve_long_rows(
             f_one_all, g_one_all, f_two_all, g_two_all, f_three_all, g_three_all, f_four_all, g_four_all = reduce_sums(
                 f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 0
             )
-            z_all = tl.sum(z_portions, 0)  # from the first pass with these shifts: independent of the client
-            z = z_all
             good = is_distribution(p_all, p_tolerance, LOGITS)
             if REFERENCE:
                 good = good & is_distribution(m_all, m_tolerance, LOGITS)
@@ -279,8 +322,8 @@ def solve_long_rows(
             again = p_far | m_far
             usable = again == 0
             low, f_low, g_low, high, f_high, g_high = narrow_bracket(
-                low, f_low, g_low, high, f_high, g_high, one, f_one_all - z, g_one_all, two, f_two_all - z, g_two_all,
-                three, f_three_all - z, g_three_all, four, f_four_all - z, g_four_all, usable,
+                low, f_low, g_low, high, f_high, g_high, one, f_one_all * b - z, g_one_all, two, f_two_all * b - z, g_two_all,
+                three, f_three_all * b - z, g_three_all, four, f_four_all * b - z, g_four_all, usable,
             )  # fmt: skip
             f_below = choose_known_at_slope(low, f_below, one, f_one, two, f_two, three, f_three, four, f_four)
             g_below = choose_known_at_slope(low, g_below, one, g_one, two, g_two, three, g_three, four, g_four)
@@ -309,7 +352,7 @@ def solve_long_rows(
         tl.store(solved + row * COLUMNS + P_SHIFT, (p_shift * 1.0).to(tl.float64))
         tl.store(solved + row * COLUMNS + M_SHIFT, (m_shift * 1.0).to(tl.float64))
         totals = interpolate_portion_totals(
-            slope, low, f_low > -UNKNOWN, f_below, g_below, high, f_high < UNKNOWN, f_above, g_above
+            slope, low, f_low > -UNKNOWN, f_below * b, g_below, high, f_high < UNKNOWN, f_above * b, g_above
         )
         at_ceiling = (totals - b * z_portions) / (B - b)
         totals = tl.where(lift > 0.0, B * at_ceiling + (b * lift) * (z_portions - at_ceiling), totals)
@@ -345,27 +388,30 @@ def solve_long_rows(
             tl.store(kept + 2 * PORTIONS, wanted)
             tl.store(kept + 3 * PORTIONS, fullest)
         if REFERENCE:
-            if whole_row:
-                found = find_outcome_in_row(
-                    p_row, m_row, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS
-                )
-            else:
-                start = tl.where(
-                    drawn < surely_sum,
-                    0,
-                    tl.where(drawn < least_sum, surely, tl.where(drawn < wanted_sum, least, wanted)),
-                )
-                end = tl.where(
-                    drawn < surely_sum,
-                    surely,
-                    tl.where(drawn < least_sum, least, tl.where(drawn < wanted_sum, wanted, fullest)),
-                )
-                before = tl.where(drawn < least_sum, surely_sum, tl.where(drawn < wanted_sum, least_sum, wanted_sum))
-                portion, at = find_portion(start, end, drawn - tl.where(drawn < surely_sum, 0, before), PORTIONS)
-                found = find_outcome_in_lane(
-                    p_row, m_row, portion, size, at, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS, BLOCK, EACH,
-                )  # fmt: skip
-            tl.store(out + row, found)
+            if part == 0:
+                if whole_row:
+                    found = find_outcome_in_row(
+                        p_row, m_row, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS
+                    )
+                else:
+                    start = tl.where(
+                        drawn < surely_sum,
+                        0,
+                        tl.where(drawn < least_sum, surely, tl.where(drawn < wanted_sum, least, wanted)),
+                    )
+                    end = tl.where(
+                        drawn < surely_sum,
+                        surely,
+                        tl.where(drawn < least_sum, least, tl.where(drawn < wanted_sum, wanted, fullest)),
+                    )
+                    before = tl.where(
+                        drawn < least_sum, surely_sum, tl.where(drawn < wanted_sum, least_sum, wanted_sum)
+                    )
+                    portion, at = find_portion(start, end, drawn - tl.where(drawn < surely_sum, 0, before), PORTIONS)
+                    found = find_outcome_in_lane(
+                        p_row, m_row, portion, size, at, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, LOGITS, BLOCK, EACH,
+                    )  # fmt: skip
+                tl.store(out + row, found)
         else:
             portion, at = find_portion(least * 0, wanted - least, drawn - tl.load(whole + 1), PORTIONS)
             if portion == PORTIONS:
@@ -384,7 +430,7 @@ def solve_long_rows(
                         False, LOGITS, DEPTH * BLOCK,
                     )  # fmt: skip
                 tl.store(out + row + tl.arange(0, 1), found)
-    if not REFERENCE:
+    if (not REFERENCE) | (SPLIT > 1):
         tl.debug_barrier()
         if group < groups:
             if tl.atomic_add(counter + 1, 1) == split - 1:  # the last one of a group leaves its counters at 0

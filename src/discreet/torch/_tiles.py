@@ -97,7 +97,10 @@ def _add_sums(a, b, c, d, e, f, g, h, a_more, b_more, c_more, d_more, e_more, f_
 
 @triton.jit
 def reduce_sums(f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, AXIS: tl.constexpr):
-    """Sums of F and G at four slopes in one reduction, so that threads synchronise once."""
+    """Sums of F and G at four slopes in one reduction, so that threads synchronise once.
+
+    None of them may be a product: fused with a sum, it would be rounded in one thread and not in another, and threads would disagree.
+    """
     return tl.reduce((f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four), AXIS, _add_sums)
 
 
@@ -154,15 +157,15 @@ def propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn, wide):
     )  # fmt: skip
     curved = both & (g_low > 0.0) & (g_high > 0.0) & (curve > low) & (curve < high)
     centre = tl.where(curved, curve, tl.where(both, low + (high - low) * part, middle))
-    near_low = up_serves & (-f_low <= _NEAR * z)
-    near_high = down_serves & (f_high <= _NEAR * z)
+    near_low = known & (-f_low <= _NEAR * z)
+    near_high = bounded & (f_high <= _NEAR * z)
     close = tl.where(high - low <= _NARROW * high, _AGREEING, wide)
     agreeing = up_serves & down_serves & (tl.abs(up - down) <= close * down)
     pinned = both & (high - low <= _NEAR * high)
     meeting = up_serves & down_serves & (tl.abs(up - down) <= _NEAR * down)  # perhaps at a corner
     best = tl.where(both & (meeting == 0), centre, tl.where(down_serves, down, high))
-    best = tl.where(near_high, down, best)
-    best = tl.where(near_low & ((-f_low <= f_high) | (near_high == 0)), up, best)
+    best = tl.where(near_high, tl.where(down_serves, down, high), best)
+    best = tl.where(near_low & ((-f_low <= f_high) | (near_high == 0)), tl.where(up_serves, up, low), best)
     apart = tl.where(up_serves & down_serves, 0.1 * tl.abs(up - down), 0.05 * (high - low))
     apart = tl.maximum(apart, 1e-6 * centre)
     ahead = tl.where(up_serves, up, low * 2.0)
@@ -268,6 +271,18 @@ def wait_for_group(counter, phase, number):
 
 
 @triton.jit
+def sum_in_any_order(numbers):
+    """The sum of at most 2^10 numbers that are not negative: in integers, so that it is the same in every order.
+
+    The integers are multiples of 2^-51 of the largest number or less: the rest of each number is lost.
+    """
+    exponent = (tl.max(numbers, 0).to(tl.int32, bitcast=True) >> 23) & 255
+    unit = ((1023 + 127 + 51) - exponent).to(tl.int64) << 52  # as float64: 2^51 over the power of two below the largest
+    factor = unit.to(tl.float64, bitcast=True)
+    return (tl.sum((numbers.to(tl.float64) * factor).to(tl.int64), 0).to(tl.float64) / factor).to(tl.float32)
+
+
+@triton.jit
 def _load_numbers_keeping_nan(places, inside, LOGITS: tl.constexpr):
     """As `load_numbers`, but NaN stays among logits: `_combine_seen` finds it."""
     if LOGITS:
@@ -305,11 +320,12 @@ def _add_clipped_masses(f, g, p_mass, low, high, slope):
 @triton.jit
 def scan_row(
     p, m, start, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr,
+    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
-    """One pass over a row from `start` on, for each lane: F up to Z and G at four slopes, Z, and what `is_distribution` takes.
+    """One pass over a row, for each of BLOCK lanes: F/b up to Z/b and G at four slopes, Z, and what `is_distribution` takes.
 
-    F is summed up divided by b, since that saves a product for each number.
+    A lane reads every STEP-th column, and `start` is the first column of the first lane. F is divided by b, since that saves a product for
+    each number.
     """
     one, two, three, four, widest = one / b, two / b, three / b, four / b, tl.minimum(B / b, _WIDEST)
     f_one = tl.zeros((BLOCK,), tl.float32)
@@ -323,10 +339,10 @@ def scan_row(
     z = tl.zeros((BLOCK,), tl.float32)
     p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
     m_seen = p_seen
-    whole = start + (size - start) // (DEPTH * BLOCK) * (DEPTH * BLOCK)
-    for first in tl.range(start, whole, DEPTH * BLOCK, num_stages=_STAGES):
+    whole = start + tl.maximum(size - start + (STEP - BLOCK), 0) // (DEPTH * STEP) * (DEPTH * STEP)
+    for first in tl.range(start, whole, DEPTH * STEP, num_stages=_STAGES):
         for depth in tl.static_range(DEPTH):
-            columns = first + depth * BLOCK + tl.arange(0, BLOCK)
+            columns = first + depth * STEP + tl.arange(0, BLOCK)
             p_numbers = _load_numbers_keeping_nan(p + columns, True, LOGITS)
             m_numbers = (
                 _load_numbers_keeping_nan(m + columns, True, LOGITS)
@@ -337,7 +353,7 @@ def scan_row(
                 p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
                 f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE, LOGITS,
             )  # fmt: skip
-    for first in range(whole, size, BLOCK):
+    for first in range(whole, size, STEP):
         columns = first + tl.arange(0, BLOCK)
         inside = columns < size
         p_numbers = _load_numbers_keeping_nan(p + columns, inside, LOGITS)
@@ -346,7 +362,7 @@ def scan_row(
             p_numbers, m_numbers, p_shift, m_shift, p_scale, m_scale, widest, one, two, three, four,
             f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen, REFERENCE, LOGITS,
         )  # fmt: skip
-    return f_one * b, g_one, f_two * b, g_two, f_three * b, g_three, f_four * b, g_four, z, p_seen, m_seen
+    return f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z, p_seen, m_seen
 
 
 @triton.jit
@@ -373,21 +389,30 @@ def _scan_numbers(
 
 @triton.jit
 def scan_row_without_slopes(
-    p, m, size, m_shift, m_scale, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr
+    p,
+    m,
+    start,
+    size,
+    m_shift,
+    m_scale,
+    LOGITS: tl.constexpr,
+    DEPTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+    STEP: tl.constexpr,
 ):
     """As `scan_row` over a reference, without slopes; z is added up in the same order."""
     z = tl.zeros((BLOCK,), tl.float32)
     p_seen = tl.full((BLOCK,), float("-inf") if LOGITS else 0.0, tl.float32)
     m_seen = p_seen
-    whole = size // (DEPTH * BLOCK) * (DEPTH * BLOCK)
-    for first in tl.range(0, whole, DEPTH * BLOCK, num_stages=_STAGES):
+    whole = start + tl.maximum(size - start + (STEP - BLOCK), 0) // (DEPTH * STEP) * (DEPTH * STEP)
+    for first in tl.range(start, whole, DEPTH * STEP, num_stages=_STAGES):
         for depth in tl.static_range(DEPTH):
-            columns = first + depth * BLOCK + tl.arange(0, BLOCK)
+            columns = first + depth * STEP + tl.arange(0, BLOCK)
             p_seen = _combine_seen(p_seen, _load_numbers_keeping_nan(p + columns, True, LOGITS), LOGITS)
             m_numbers = _load_numbers_keeping_nan(m + columns, True, LOGITS)
             m_seen = _combine_seen(m_seen, m_numbers, LOGITS)
             z += masses_of_numbers(m_numbers, m_shift, m_scale, LOGITS)
-    for first in range(whole, size, BLOCK):
+    for first in range(whole, size, STEP):
         columns = first + tl.arange(0, BLOCK)
         p_seen = _combine_seen(p_seen, _load_numbers_keeping_nan(p + columns, columns < size, LOGITS), LOGITS)
         m_numbers = _load_numbers_keeping_nan(m + columns, columns < size, LOGITS)
