@@ -30,9 +30,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import placeholders_until_used
-from discreet.domain import digest
+from discreet.domain import sha256_digest
 from discreet.errors import DiscreetError, check_count
-from discreet.families import FiniteFamily, Outsiders, as_laws, find_finite_outsiders, warn_of_or_refuse_outsiders
+from discreet.families import (
+    FiniteFamily,
+    Outsiders,
+    as_renormalised_laws,
+    find_finite_outsiders,
+    warn_of_or_refuse_outsiders,
+)
 from discreet.projection import Affine, Box
 
 with placeholders_until_used(globals()):
@@ -141,7 +147,7 @@ class Atoms(abc.ABC, Generic[Clients]):
         for block in self.split_clients_into_blocks(clients):
             found, outsiders = self.discretise_clients(block)
             if outsiders is not None:
-                these = outsiders.renumber_in_longer_list(len(clients), first)
+                these = outsiders.as_part_of_longer_list(len(clients), first)
                 if refuse:
                     warn_of_or_refuse_outsiders(self.client_family, these, refuse=True)
                 seen = these if seen is None else seen.concat(these)
@@ -282,7 +288,7 @@ class DensityAtoms(Atoms[Densities]):
         return (clients[start : start + step] for start in range(0, len(clients), step))
 
     def laws_as_rows_on_atoms(self, laws: Any) -> Floats:
-        return as_laws(laws, "laws", self.size)
+        return as_renormalised_laws(laws, "laws", self.size)
 
     def outputs_of_sampler(self, sampler: Sampler[Any]) -> OutputSolver:
         return OutputSolver(
@@ -358,7 +364,7 @@ class CellAtoms(DensityAtoms):
     def digest(self) -> str:
         """The digest of the cells' edges in the family's coordinates."""
         panels = self.partition.panels
-        return digest(np.stack([panels.lower, panels.upper]).astype("<f4").tobytes())
+        return sha256_digest(np.stack([panels.lower, panels.upper]).astype("<f4").tobytes())
 
     @property
     def size(self) -> int:

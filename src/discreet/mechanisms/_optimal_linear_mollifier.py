@@ -37,7 +37,15 @@ from numpy.typing import NDArray
 from discreet._base import accept_renamed_keywords, placeholders_until_used
 from discreet._base.labelled import LawLike
 from discreet.errors import OPEN_UNIT, DiscreetError, OutsideFamilyWarning, check_count
-from discreet.families import Bounds, FiniteFamily, Simplex, check_family, is_law, refuse_bad_law, serves_everybody
+from discreet.families import (
+    Bounds,
+    FiniteFamily,
+    Simplex,
+    check_family,
+    raise_error_for_bad_law,
+    rows_are_laws,
+    serves_everybody,
+)
 from discreet.mechanisms._atoms import Discretisation, make_atoms
 from discreet.mechanisms._sampler import AnyFamily, Client, F, Floats, Sampler, convert_bounds_to_reference
 from discreet.privacy import Privacy, Pure
@@ -439,8 +447,8 @@ def _read_positive_reference(reference: Any, family: FiniteFamily) -> Floats:
     law = family.as_rows(reference, "reference")
     if law.ndim != 1:
         raise DiscreetError(f"reference has shape {law.shape}; it is one law on the {family.size} outcomes")
-    if not is_law(law[None, :])[0]:
-        refuse_bad_law(law[None, :], 0, "reference")
+    if not rows_are_laws(law[None, :])[0]:
+        raise_error_for_bad_law(law[None, :], 0, "reference")
     if not (law > _SMALLEST).all():
         raise DiscreetError(
             f"reference[{int(np.argmin(law))}] = {law.min():g}: that outcome could never be released; the worst case "

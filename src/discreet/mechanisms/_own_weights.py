@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet._base.numerics import exp_nearest
 from discreet.errors import DiscreetError
-from discreet.families import FiniteFamily, as_floats, extreme_laws, refuse_bad_entries
+from discreet.families import FiniteFamily, as_floats, names_and_extreme_laws_of_band, refuse_bad_entries
 from discreet.privacy import Privacy, Pure
 from discreet.projection import STEEPEST_EXPONENT
 from discreet.release import TOTAL, Lattice
@@ -104,7 +104,7 @@ def public_test_clients(family: FiniteFamily, number: int, *, linear: bool) -> t
     mu = np.broadcast_to(family.reference, family.size).astype(np.float64)
     if linear:
         return tuple(f"outcome {x} for certain" for x in range(len(mu))), np.eye(len(mu))
-    names, laws = extreme_laws(mu, family.bounds, max(2, number))
+    names, laws = names_and_extreme_laws_of_band(mu, family.bounds, max(2, number))
     return ("the reference", *names), np.vstack([mu / mu.sum(), laws])
 
 

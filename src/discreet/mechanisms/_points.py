@@ -20,9 +20,9 @@ from typing import NoReturn, final
 import numpy as np
 
 from discreet._base import OldName
-from discreet.domain import digest
+from discreet.domain import sha256_digest
 from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
-from discreet.families import ContinuousFamily, NodeSummary, Outsiders, deviation_of_sampled_mass, find_outsiders
+from discreet.families import ContinuousFamily, NodeSummary, Outsiders, bound_on_sampled_mass_error, find_outsiders
 from discreet.mechanisms._atoms import Densities, DensityAtoms, Discretisation, Floats, Integers, LawsOnAtoms
 
 DEFAULT_POINTS = 1 << 16
@@ -84,7 +84,7 @@ class PointAtoms(DensityAtoms):
             self.points_of_block(number, self.discretisation.seed)
             for number in range(math.ceil(self.size / _POINTS_IN_A_BLOCK))
         )
-        return digest(b"".join(block.astype("<f4").tobytes() for block in blocks))
+        return sha256_digest(b"".join(block.astype("<f4").tobytes() for block in blocks))
 
     def points_of_block(self, number: int, seed: int) -> Floats:
         """The points from number * 4096 on."""
@@ -136,7 +136,7 @@ class PointAtoms(DensityAtoms):
             (shift + np.log(total / self.size))[seen],
             smallest[seen],
             shift[seen],
-            deviation_of_sampled_mass(self.family.bounds, self.size),
+            bound_on_sampled_mass_error(self.family.bounds, self.size),
         )
         visible = [p for p, held in zip(clients, seen, strict=True) if held]
         outsiders = find_outsiders(self.family, visible, of_points, self.whose)

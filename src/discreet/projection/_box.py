@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.kernels import should_use_compiled_code
 from discreet._base.numerics import exp_nearest
 from discreet._base.showing import with_short_repr
-from discreet.families import SUM_TOLERANCE, as_laws, is_law, refuse_bad_law
+from discreet.families import SUM_TOLERANCE, as_renormalised_laws, raise_error_for_bad_law, rows_are_laws
 from discreet.privacy.tradeoff import Constants
 
 Floats = NDArray[np.float64]
@@ -153,11 +153,11 @@ class Box:
         fill = import_module("discreet.projection._compiled").fill_affine_laws if compiled else fill_affine_laws
         bad = fill(rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law)
         if bad >= 0:
-            refuse_bad_law(rows, bad)
+            raise_error_for_bad_law(rows, bad)
         return slope, lift
 
     def _as_law_rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
-        laws = as_laws(p, "p", self.size)
+        laws = as_renormalised_laws(p, "p", self.size)
         return laws.reshape(-1, self.size), laws.shape
 
 
@@ -188,7 +188,7 @@ def row_slices_within_memory(rows: int, size: int) -> list[slice]:
 
 def first_invalid_row(laws: Floats) -> int:
     """The number of the first row that is not a distribution, or -1."""
-    good = is_law(laws)
+    good = rows_are_laws(laws)
     return -1 if good.all() else int(np.argmin(good))
 
 

@@ -36,12 +36,12 @@ from discreet.families import (
     LogDensity,
     NodeSummary,
     as_points,
+    correct_mass_errors_and_warn,
     find_outsiders,
     largest_log_ratios,
-    narrow_features_of,
+    narrow_features_of_clients,
     shape_of_point_values,
     warn_of_or_refuse_outsiders,
-    warn_of_unresolved_masses,
 )
 from discreet.privacy.tradeoff import Constants
 from discreet.projection._box import NEGLIGIBLE, Affine, Box
@@ -204,7 +204,7 @@ class OutputLaw:
 
     def narrow_places(self) -> Features:
         """The narrow places of the clients."""
-        return narrow_features_of(self.clients, self.dim)
+        return narrow_features_of_clients(self.clients, self.dim)
 
     def __repr__(self) -> str:
         who = f"{len(self.clients)} clients" if self.many else "1 client"
@@ -295,7 +295,7 @@ class OutputProblem:
 
     def correct_errors_by_reported_masses(self, law: OutputLaw) -> OutputLaw:
         """The law with errors corrected for clients that know their mass."""
-        errors, known = warn_of_unresolved_masses(self.family, law.clients, law.log_mass, law.errors)
+        errors, known = correct_mass_errors_and_warn(self.family, law.clients, law.log_mass, law.errors)
         return replace(law, errors=errors, mass_known=known)
 
 

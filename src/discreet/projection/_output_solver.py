@@ -37,7 +37,7 @@ from discreet.families import (
     Nodes,
     NodeSummary,
     Tabulated,
-    deviation_of_sampled_mass,
+    bound_on_sampled_mass_error,
     largest_log_ratios,
     log_ratios,
     refuse_lost_masses,
@@ -469,7 +469,7 @@ class PublicPointsSolver:
             many,
             np.full(len(x), 1.0 / len(x)),
             log_ratio,
-            deviation_of_sampled_mass(self.problem.family.bounds, len(x)),
+            bound_on_sampled_mass_error(self.problem.family.bounds, len(x)),
         )
         relative = law.output_masses_of_clients(slice(None)) * len(x)
         return self.problem.correct_errors_by_reported_masses(

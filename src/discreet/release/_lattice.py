@@ -63,7 +63,7 @@ from discreet._base.kernels import should_use_compiled_code
 from discreet._base.numerics import floor_product
 from discreet._base.showing import with_short_repr
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.families import is_law, refuse_bad_law
+from discreet.families import raise_error_for_bad_law, rows_are_laws
 from discreet.privacy import Privacy, Pure, at_most_exp, extreme_masses
 from discreet.projection import (
     NEGLIGIBLE,
@@ -429,7 +429,7 @@ def _outcomes_with_slopes_and_lifts(
     draw = import_module("discreet.release._compiled").draw if compiled else _store_outcomes_in_numpy
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
-        refuse_bad_law(laws, bad)
+        raise_error_for_bad_law(laws, bad)
     if out.size and out.min() < 0:
         raise DiscreetError("p changed while it was being read; nothing was released: pass a copy")
     return out, slope, lift
@@ -502,8 +502,8 @@ def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | Non
     """
     _refuse_wrong_draw_arguments(lattice, law, mixing, dimensions=1)
     uniform = check_count("uniform", uniform, least=0, most=TOTAL - 1)
-    if not is_law(law[None, :])[0]:
-        refuse_bad_law(law[None, :], 0)
+    if not rows_are_laws(law[None, :])[0]:
+        raise_error_for_bad_law(law[None, :], 0)
     rest = np.int64(uniform - lattice.shared_total)
     which = np.int64(rest >= 0)
     found = [np.count_nonzero(np.cumsum(np.broadcast_to(lattice.lower, law.shape)) <= uniform)]
