@@ -300,20 +300,20 @@ def sha256_digest(content: bytes) -> str:
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
-def _canonical_json_pieces(value: Any) -> Iterator[str]:
+def _iterate_canonical_json_pieces(value: Any) -> Iterator[str]:
     match value:
         case dict():
             before = "{"
             for name in sorted(value, key=lambda name: name.encode("utf-16-be")):
                 yield before + _json_string(name) + ":"
-                yield from _canonical_json_pieces(value[name])
+                yield from _iterate_canonical_json_pieces(value[name])
                 before = ","
             yield "}" if value else "{}"
         case list() | tuple():
             before = "["
             for each in value:
                 yield before
-                yield from _canonical_json_pieces(each)
+                yield from _iterate_canonical_json_pieces(each)
                 before = ","
             yield "]" if value else "[]"
         case str():
@@ -365,5 +365,5 @@ def _decimal_text_of_digits(digits: str, point: int) -> str:
 
 _FORMS: dict[int, Callable[[Any], str]] = {
     1: lambda value: json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False),
-    2: lambda value: "".join(_canonical_json_pieces(value)),
+    2: lambda value: "".join(_iterate_canonical_json_pieces(value)),
 }

@@ -217,7 +217,7 @@ def _point_share_by_bin(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | Non
     carrier = sampler.carrier
     if not isinstance(carrier, PointAtoms) or carrier.discretisation.seed is None or carrier.family.dim != 1:
         return None
-    points = carrier.points_of_numbers(np.arange(carrier.size), carrier.discretisation.seed)[:, 0]
+    points = carrier.numbered_points_of_seed(np.arange(carrier.size), carrier.discretisation.seed)[:, 0]
     inside = points[(points >= bins.edges[0]) & (points <= bins.edges[-1])]
     return np.asarray(np.bincount(bins.cell_numbers_of_values(inside), minlength=bins.size) / len(points))
 

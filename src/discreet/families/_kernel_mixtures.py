@@ -421,7 +421,7 @@ def interval_masses_of_mixture(
     kernel: MixtureKernel, weights: Floats, centres: Floats, scales: Floats, edges: Floats
 ) -> IntervalMasses:
     """The masses of a mixture of kernels on a line: weights, centres and scales (k,)."""
-    mass, off = _interval_masses_of_components(kernel, centres, scales, edges)
+    mass, off = _component_interval_masses_and_errors(kernel, centres, scales, edges)
     whole = weights @ mass
     rounding = 2.0 * (len(weights) + 8) * _UNIT
     return IntervalMasses.from_mass_and_error(whole, (weights @ off) * (1.0 + rounding) + rounding * whole + TINY)
@@ -442,7 +442,7 @@ def interval_mass_rows_of_mixtures(mixtures: Sequence[Mixture], edges: Floats) -
     return np.maximum(rows, 0.0, out=rows)
 
 
-def _interval_masses_of_components(
+def _component_interval_masses_and_errors(
     kernel: MixtureKernel, centres: Floats, scales: Floats, edges: Floats
 ) -> tuple[Floats, Floats]:
     """(k, cells) masses of kernels, and bounds of their errors."""

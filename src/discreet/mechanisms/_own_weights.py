@@ -34,7 +34,7 @@ def draw_from_weights(weights: Integers, uniform: Integers) -> Integers:
     return np.asarray((np.cumsum(weights, axis=1) <= uniform[:, None]).sum(axis=1))
 
 
-def checked_lattice_weights(lattice: Lattice, laws: Floats) -> Integers:
+def lattice_weights_of_laws(lattice: Lattice, laws: Floats) -> Integers:
     """Laws (n, k) as integers of the lattice: every weight is compared with its bounds, and every sum with 2^62, in integers."""
     weights = lattice.weights(laws, np.ones(len(laws)), np.zeros(len(laws)))
     inside = (weights >= lattice.lower) & (weights <= lattice.upper)
@@ -99,7 +99,9 @@ def normalised_law_or_problem(law: Callable[[Floats], Any], p: Floats, *, public
         return np.asarray(found / total)
 
 
-def public_test_clients(family: FiniteFamily, number: int, *, linear: bool) -> tuple[tuple[str, ...], Floats]:
+def names_and_laws_of_test_clients(
+    family: FiniteFamily, number: int, *, linear: bool
+) -> tuple[tuple[str, ...], Floats]:
     """Clients whom everybody knows, by name: point masses for a linear law, else extreme members of the family."""
     mu = np.broadcast_to(family.reference, family.size).astype(np.float64)
     if linear:

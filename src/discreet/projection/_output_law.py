@@ -263,7 +263,7 @@ class OutputProblem:
             whose = self.family if self.members is None else self.members
             warn_of_or_refuse_outsiders(whose, outsiders, refuse=self.mixing is not None)
 
-    def solve_on_nodes(
+    def solve_output_law_on_nodes(
         self,
         clients: Sequence[LogDensity],
         many: bool,
@@ -387,7 +387,9 @@ def segments_between_levels(values: Floats, levels: Floats) -> tuple[NDArray[np.
     Levels (n, 1) are for all lines alike, levels (n, l) each line's own.
     """
     # the logarithm of p/h is closer to a polynomial than p/h itself: a quadratic, for a Gaussian
-    root_line, root = _level_crossings(np.log(np.maximum(values, _SMALLEST)), np.log(np.maximum(levels, _SMALLEST)))
+    root_line, root = _lines_and_places_of_level_crossings(
+        np.log(np.maximum(values, _SMALLEST)), np.log(np.maximum(levels, _SMALLEST))
+    )
     line = np.concatenate([np.arange(len(values)), root_line])
     start = np.concatenate([np.zeros(len(values)), root])
     sorted_by_line = np.lexsort((start, line))
@@ -398,7 +400,7 @@ def segments_between_levels(values: Floats, levels: Floats) -> tuple[NDArray[np.
     return line[long_enough], start[long_enough], stop[long_enough]
 
 
-def _level_crossings(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
+def _lines_and_places_of_level_crossings(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
     """(line, place in [0, 1]) where the polynomials through values (l, order) at the Gauss-Legendre places pass levels (n, l)."""
     order = values.shape[1]
     places = np.concatenate([[0.0], gauss_rule(order)[0], [1.0]])

@@ -71,10 +71,10 @@ from discreet.projection import (
     Box,
     estimated_numpy_seconds,
     first_invalid_row,
+    multiply_laws_by_slopes,
     row_slices_within_memory,
-    scale_laws,
-    solve_rows_on_support,
     solve_slopes_and_lifts,
+    solve_slopes_and_lifts_on_support,
 )
 from discreet.release._randomness import BITS
 
@@ -257,7 +257,7 @@ class Lattice:
             held = laws > NEGLIGIBLE
             portioning = (steep == np.inf) | (lift[:, None] == 0.0)
             if isinstance(self.lower, int):
-                value = scale_laws(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
+                value = multiply_laws_by_slopes(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
             else:
                 floor = (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
                 value = np.where(held, laws * steep, 0.0) + np.where(portioning, 0.0, floor)
@@ -474,7 +474,7 @@ def _slopes_and_lifts_of_projections(lattice: Lattice, laws: Floats) -> tuple[Fl
         np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared_total
     )
     if rows.any():
-        slope[rows], lift[rows] = solve_rows_on_support(
+        slope[rows], lift[rows] = solve_slopes_and_lifts_on_support(
             laws[rows], np.asarray(box.lower), np.asarray(box.ceiling), unheld[rows]
         )
     return slope, lift
