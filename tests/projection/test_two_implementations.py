@@ -23,7 +23,7 @@ TOLERANCE = Fraction(1, 10**13)
 
 def affine(module: ModuleType, box: Box, laws: Floats) -> tuple[Floats, Floats, Floats]:
     slope, lift, law = np.ones(len(laws)), np.zeros(len(laws)), np.empty_like(laws)
-    assert module.fill_affine_laws(laws, box.lower, box.upper, box.ceiling, True, slope, lift, law) == -1
+    assert module.solve_and_fill_affine_laws(laws, box.lower, box.upper, box.ceiling, True, slope, lift, law) == -1
     return slope, lift, law
 
 

@@ -15,7 +15,7 @@ import discreet as dc
 from discreet import release
 from discreet._base.numerics import exp_lower
 from discreet.domain import Coding
-from discreet.domain._coding import outcome_codes_expression, resolve_marks
+from discreet.domain._coding import outcome_codes_expression, resolve_and_count_marks
 from discreet.families import LineCells, Tabulated
 from discreet.release._randomness import Question, pseudo_random_words_of_client, uniform_integer_of_word
 from discreet.tables import Request, sample, sample_file
@@ -129,7 +129,9 @@ def test_values_outside_and_missing_are_refused_or_sent_where_they_are_to_go() -
             sample(given, client="who", value="x", sampler=sampler)
     far = pl.DataFrame({"x": [-100.0, 100.0, -4.0, 4.0]})
     coding = Coding(line, "nearest")
-    found, tally = resolve_marks(coding, far.select(outcome_codes_expression(coding, "x")).to_series().to_numpy())
+    found, tally = resolve_and_count_marks(
+        coding, far.select(outcome_codes_expression(coding, "x")).to_series().to_numpy()
+    )
     assert found.tolist() == [*line.numbers([-4.0, 4.0]), *line.numbers([-4.0, 4.0])]
     assert tally.outside == 2
     sample(

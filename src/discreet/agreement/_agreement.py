@@ -46,10 +46,10 @@ from discreet.domain import (
     VERSION,
     Domain,
     canonical_json,
-    check_version,
+    check_document_version,
+    json_hook_refusing_repeated_fields,
     read_day,
     read_json_number,
-    refuse_repeated_fields,
 )
 from discreet.errors import (
     DiscreetError,
@@ -113,7 +113,7 @@ _AGREEMENT = Fields(
     frozenset({"discreet", "family", "mechanism", "epsilon", "bits"}), frozenset(_PLAIN) | frozenset(_READERS)
 )
 _ONLY_FOR: dict[str, Any] = {"joint": JointSampler, "blocks": ReportSampler, "reference": MollifierSampler}
-_refuse_repeats = refuse_repeated_fields("the agreement")
+_refuse_repeats = json_hook_refusing_repeated_fields("the agreement")
 _LEARNED = re.compile(r"learned from samples under ([0-9a-f]{64}(?:, [0-9a-f]{64})*)")
 
 
@@ -272,7 +272,7 @@ class Agreement:
         alone = (JointSampler, ReportSampler, SurveySampler, OwnSampler)
         if not isinstance(sampler, alone) and type(sampler) not in MECHANISMS.values():
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISM_NAMES)}")
-        family = _family_terms_of_sampler(sampler, check_version(version))
+        family = _family_terms_of_sampler(sampler, check_document_version(version))
         made = cls(
             family=family,
             mechanism=OWN_MECHANISM if isinstance(sampler, OwnSampler) else sampler.name,
@@ -652,7 +652,7 @@ class Agreement:
         except (ValueError, RecursionError) as error:  # ValueError: also a whole number of thousands of digits
             raise DiscreetError(f"the agreement is not JSON: {error}") from None
         terms = require_object_with_fields("the agreement", document, _AGREEMENT)
-        version = check_version(terms["discreet"])
+        version = check_document_version(terms["discreet"])
         if terms["bits"] != BITS:
             raise DiscreetError(f"bits = {terms['bits']!r} is not {BITS}, the integers this version draws with")
         return cls(

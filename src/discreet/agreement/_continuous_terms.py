@@ -34,7 +34,7 @@ from discreet.agreement._family_terms import (
     require_object_with_fields,
     require_outcome_number,
 )
-from discreet.domain import VERSION, check_digest, digest
+from discreet.domain import VERSION, check_digest_format, sha256_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import (
     ContinuousFamily,
@@ -42,7 +42,7 @@ from discreet.families import (
     GaussianMixtures,
     LaplaceMixtures,
     Tabulated,
-    read_stated_any_client_flag,
+    read_agreed_any_client_flag,
 )
 from discreet.mechanisms import (
     AnyFamily,
@@ -216,8 +216,8 @@ def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Con
         return ContinuousTerms(kind, dim, atoms, radius, scale, box, version=version)
     lower = NON_NEGATIVE.check("family.lower", fields.get("lower"))
     upper = POSITIVE.check("family.upper", fields.get("upper"))
-    everybody = read_stated_any_client_flag(fields.get("everybody"), lower)
-    stated = check_digest("family.density", fields.get("density"))
+    everybody = read_agreed_any_client_flag(fields.get("everybody"), lower)
+    stated = check_digest_format("family.density", fields.get("density"))
     table = read_density_table(fields.get("table"), "family.table")
     if table is not None:
         refuse_other_digest("the table listed is not the one", table.digest, stated)
@@ -231,7 +231,7 @@ def _parse_released_atoms(atoms: Any) -> dict[str, Any]:
     if atoms.keys() != _BY[by]:
         raise DiscreetError(f"family.atoms has the fields {sorted(atoms)}; released by {by} it has {sorted(_BY[by])}")
     count = check_count("family.atoms.count", atoms["count"], 2)
-    found = {"by": by, "count": count, "digest": check_digest("family.atoms.digest", atoms["digest"])}
+    found = {"by": by, "count": count, "digest": check_digest_format("family.atoms.digest", atoms["digest"])}
     return found if by == "cells" else {**found, "seed": check_count("family.atoms.seed", atoms["seed"], 0)}
 
 
@@ -312,7 +312,7 @@ class ReferenceTerms(AgreementTerms):
         """The terms in a JSON object, which may list the reference itself; an error names the first wrong field."""
         fields = require_object_with_fields("reference", value, _REFERENCE)
         weights, table = fields.get("weights"), read_density_table(fields.get("table"), "reference.table")
-        stated = check_digest("reference.digest", fields["digest"])
+        stated = check_digest_format("reference.digest", fields["digest"])
         if weights is not None and table is not None:
             raise DiscreetError("reference.weights and reference.table are both listed; a reference is one of them")
         lower, upper = fields.get("lower"), fields.get("upper")
@@ -346,7 +346,7 @@ class ReferenceTerms(AgreementTerms):
 
 def _reference_law_digest(law: Floats) -> str:
     """The digest of the probabilities that define the box."""
-    return digest(normalised_law(law).astype("<f8").tobytes())
+    return sha256_digest(normalised_law(law).astype("<f8").tobytes())
 
 
 def _parse_reference_probabilities(listed: Any) -> Floats:

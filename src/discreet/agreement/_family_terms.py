@@ -31,12 +31,12 @@ from discreet.domain import (
     Domain,
     Labels,
     canonical_json,
-    check_digest,
-    digest,
+    check_digest_format,
     domain_from_terms,
+    sha256_digest,
 )
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
-from discreet.families import Band, FiniteFamily, Simplex, read_stated_any_client_flag
+from discreet.families import Band, FiniteFamily, Simplex, read_agreed_any_client_flag
 
 with placeholders_until_used(globals()):
     from discreet.survey import SurveyColumns, survey_columns_from_terms
@@ -345,11 +345,11 @@ class FamilyTerms(AnyFamilyTerms):
 
 
 def _weights_digest(band: Band) -> str:
-    return digest(np.broadcast_to(band.reference, band.size).astype("<f8").tobytes())
+    return sha256_digest(np.broadcast_to(band.reference, band.size).astype("<f8").tobytes())
 
 
 def _digest_of_uniform_weights(size: int) -> str:
-    return digest(np.full(size, 1.0 / size).astype("<f8").tobytes())
+    return sha256_digest(np.full(size, 1.0 / size).astype("<f8").tobytes())
 
 
 def _require_relative_weights(weights: NDArray[np.float64], where: Any) -> NDArray[np.float64]:
@@ -369,14 +369,14 @@ def read_family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyT
         return FamilyTerms("simplex", domain, version=version)
     weights = fields.get("weights")
     if weights is not None:
-        check_digest("family.weights", weights)
+        check_digest_format("family.weights", weights)
     lower = NON_NEGATIVE.check("family.lower", fields.get("lower"))
     upper = POSITIVE.check("family.upper", fields.get("upper"))
     if not lower < 1.0 < upper:
         raise DiscreetError(f"family.lower = {lower:g}, family.upper = {upper:g}; a band needs lower < 1 < upper")
     if weights is None:
         raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
-    everybody = read_stated_any_client_flag(fields.get("everybody"), lower)
+    everybody = read_agreed_any_client_flag(fields.get("everybody"), lower)
     listed = _read_listed_weights(fields.get("reference"), domain.size)
     return FamilyTerms("band", domain, lower, upper, weights, everybody, listed, version)._with_checked_weights()
 

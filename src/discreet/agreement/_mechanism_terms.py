@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from discreet.agreement._family_terms import AgreementTerms
-from discreet.domain import canonical_json, check_digest, digest, read_day
+from discreet.domain import canonical_json, check_digest_format, read_day, sha256_digest
 from discreet.errors import DiscreetError, check_choice, check_count
 from discreet.families import FiniteFamily
 from discreet.mechanisms import (
@@ -147,7 +147,7 @@ class OwnTerms(AgreementTerms):
             value = getattr(self, field)
             if not isinstance(value, str) or not 1 <= len(value) <= _LONGEST_TEXT:
                 raise DiscreetError(f"own.{field} = {value!r} is not a text of 1 to {_LONGEST_TEXT} characters")
-        check_digest("own.box", self.box)
+        check_digest_format("own.box", self.box)
         if self.parameters is not None:
             if not isinstance(self.parameters, Mapping) or not self.parameters:
                 raise DiscreetError(f"own.parameters = {self.parameters!r} is not an object with fields; leave it out")
@@ -181,7 +181,7 @@ class OwnTerms(AgreementTerms):
 def box_digest(sampler: OwnSampler) -> str:
     """The digest of the integers that bound every weight."""
     bounds = (np.broadcast_to(bound, sampler.box.size) for bound in (sampler.lattice.lower, sampler.lattice.upper))
-    return digest(np.stack(list(bounds)).astype("<i8").tobytes())
+    return sha256_digest(np.stack(list(bounds)).astype("<i8").tobytes())
 
 
 def _parameters_as_json(parameters: dict[str, Any]) -> Any:

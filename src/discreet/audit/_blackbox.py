@@ -42,7 +42,7 @@ from discreet.audit._partitions import (
     unify_sample_kinds,
 )
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count, check_kind
-from discreet.families import ContinuousFamily, extreme_laws
+from discreet.families import ContinuousFamily, names_and_extreme_laws_of_band
 from discreet.mechanisms import Mechanism, refuse_non_mechanism
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy
 
@@ -247,7 +247,7 @@ def _extreme_inputs(mechanism: Mechanism) -> list[Any]:
     if isinstance(family, ContinuousFamily):
         raise DiscreetError(f"inputs is not given; on {family!r} pass two or more densities")
     mu = np.broadcast_to(family.reference, family.size).astype(np.float64)
-    return list(extreme_laws(mu, family.bounds, 4)[1])
+    return list(names_and_extreme_laws_of_band(mu, family.bounds, 4)[1])
 
 
 def _make_sample_drawer(mechanism: Mechanism) -> DrawSamples:

@@ -42,7 +42,7 @@ from discreet._base.numerics import exp_lower, exp_upper, log_bracket
 from discreet._base.showing import with_short_repr
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.families import extreme_laws
+from discreet.families import names_and_extreme_laws_of_band
 from discreet.mechanisms import AnyFamily, JointSampler, Mechanism, ReportSampler, Sampler, refuse_non_sampler
 from discreet.privacy import (
     Gaussian,
@@ -272,11 +272,11 @@ def certificate(
     size, most = sampler.box.size, check_count("most_inputs", most_inputs)
     if isinstance(sampler, JointSampler):
         mu = np.broadcast_to(sampler.family.reference, sampler.family.size).astype(np.float64)
-        names, laws = extreme_laws(mu, sampler.family.bounds, most)
+        names, laws = names_and_extreme_laws_of_band(mu, sampler.family.bounds, most)
         rows = sampler.weights(laws).tolist()
     else:
         mu = np.broadcast_to(sampler.carrier.reference, size).astype(np.float64)
-        names, laws = extreme_laws(mu, sampler.family.bounds, most)
+        names, laws = names_and_extreme_laws_of_band(mu, sampler.family.bounds, most)
         rows = sampler.weights_on_atoms(laws).tolist()
     box = tuple(
         tuple(np.broadcast_to(bound, size).tolist()) for bound in (sampler.lattice.lower, sampler.lattice.upper)

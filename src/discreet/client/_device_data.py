@@ -30,7 +30,7 @@ from discreet.domain import (
     whole_floats_as_integers,
 )
 from discreet.errors import DiscreetError
-from discreet.families import SUM_TOLERANCE, ContinuousFamily, as_floats, refuse_bad_entries, renormalise_laws
+from discreet.families import SUM_TOLERANCE, ContinuousFamily, as_floats, refuse_bad_entries, renormalise_rounded_laws
 from discreet.mechanisms import AnyFamily, OwnSampler, ReportSampler, Sampler
 from discreet.survey import SurveySampler
 
@@ -232,7 +232,7 @@ def _parse_outcome_amounts(given: Any, name: str) -> LabelledValues | Floats:
     refuse_bad_entries(values, name)
     dtype = np.asarray(given if named is None else named.values).dtype
     if name == "p" and dtype.kind == "f" and dtype.itemsize < 8 and values.size:
-        values = renormalise_laws(values, float(np.finfo(dtype).eps))
+        values = renormalise_rounded_laws(values, float(np.finfo(dtype).eps))
     return values if named is None else LabelledValues(named.labels, values)
 
 

@@ -56,7 +56,7 @@ from discreet.agreement import Agreement, ContinuousTerms, RowTerms
 from discreet.client import normalise_addresses
 from discreet.collect._counting import NAME_PATTERN, NAME_RULE, token_digest
 from discreet.collect._store import Store, find_agreement_by_prefix, refuse_shared_tokens
-from discreet.domain import Domain, canonical_json, refuse_repeated_fields
+from discreet.domain import Domain, canonical_json, json_hook_refusing_repeated_fields
 from discreet.errors import DiscreetError, check_count, check_texts, need_extra, visible
 
 LIVE, TAKE_PART = "/", "/take-part"
@@ -247,7 +247,7 @@ class Questions:
 
 
 def _parse_questions_json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=refuse_repeated_fields("the file of questions"))
+    return json.loads(text, object_pairs_hook=json_hook_refusing_repeated_fields("the file of questions"))
 
 
 def _require_table_of_fields(where: str, found: Any, known: set[str] | None) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from discreet.client import MOST_BATCH, MOST_NAME
 from discreet.collect._counting import NAME_PATTERN, NAME_RULE, Arrival, Verdict, reports_as_signed_integers
 from discreet.collect._requests import bad_request_problem, unavailable_problem, unprocessable_problem
 from discreet.collect._store import Store, today_in_utc
-from discreet.domain import CellDomain, Coding, Labels, Numbers, refuse_repeated_fields
+from discreet.domain import CellDomain, Coding, Labels, Numbers, json_hook_refusing_repeated_fields
 from discreet.errors import DiscreetError, StoreError
 from discreet.mechanisms import Reports, ReportSampler
 from discreet.survey import SurveySampler
@@ -364,7 +364,7 @@ def _parse_strict_json(body: bytes) -> Any:
     try:
         return json.loads(
             body.decode("utf-8"),
-            object_pairs_hook=refuse_repeated_fields("the body"),
+            object_pairs_hook=json_hook_refusing_repeated_fields("the body"),
             parse_constant=_refuse_json_nan_or_infinity,
         )
     except (ValueError, RecursionError):  # also for an integer of thousands of digits

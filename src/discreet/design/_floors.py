@@ -94,10 +94,10 @@ from discreet.families import (
     as_density,
     as_floats,
     error_for_unseen_client,
-    is_law,
     panel_masses,
+    raise_error_for_bad_law,
     refuse_bad_entries,
-    refuse_bad_law,
+    rows_are_laws,
     warn_of_coarse_masses,
 )
 from discreet.projection import NEGLIGIBLE
@@ -242,9 +242,9 @@ def _entries_of_dense_clients(clients: Any, size: int, name: str) -> tuple[Integ
         raise DiscreetError(
             f"{name} has shape {laws.shape}; give one law a row, (n, {size}) with n at least 1, or a sparse matrix of counts"
         )
-    good = is_law(laws)
+    good = rows_are_laws(laws)
     if not good.all():
-        refuse_bad_law(laws, int(np.argmin(good)), name)
+        raise_error_for_bad_law(laws, int(np.argmin(good)), name)
     held = laws > NEGLIGIBLE
     counts = held.sum(axis=1)
     mass = laws[held]
@@ -361,7 +361,7 @@ def _cell_masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMa
             f"{name} holds {found[int(np.argmin(inside))]:g}, which is not in [{edges[0]:g}, {edges[-1]:g}]; clip it, or take a wider box"
         )
     shares = np.histogram(found, edges)[0] / found.size
-    return IntervalMasses.with_error(shares, 2.0**-52 * shares)
+    return IntervalMasses.from_mass_and_error(shares, 2.0**-52 * shares)
 
 
 def _cell_masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
@@ -372,13 +372,13 @@ def _cell_masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMa
         return known.as_shares()
     plain = density.approximate_interval_masses(edges) if hasattr(density, "approximate_interval_masses") else None
     if plain is not None and plain.sum() > 0.0:
-        return IntervalMasses.from_estimate(plain / plain.sum())
+        return IntervalMasses.from_mass_without_error(plain / plain.sum())
     panels = Panels.from_edges([edges])
     seen = panel_masses(density, panels, Cartesian((Identity(),), (edges,), (edges,)))
     if seen is None:
         raise error_for_unseen_client(name)
     warn_of_coarse_masses(name, seen.error)
-    return IntervalMasses.from_estimate(seen.masses / seen.masses.sum())
+    return IntervalMasses.from_mass_without_error(seen.masses / seen.masses.sum())
 
 
 _STEPS = 200

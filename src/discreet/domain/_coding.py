@@ -4,8 +4,8 @@
 expression. The cell of a number is computed exactly as in `Interval`, operation for operation, so that both find the same one.
 
 A value without an outcome becomes a mark: a number beyond every domain that encodes the reason. Marks are counted in `MisfitCounts` for the
-operator of a release (`resolve_marks`), and then become the `other` outcome or are left out. `other` is one of the outcomes and never adds
-one. Messages show the value behind a mark only on request.
+operator of a release (`resolve_and_count_marks`), and then become the `other` outcome or are left out. `other` is one of the outcomes and
+never adds one. Messages show the value behind a mark only on request.
 """
 
 import math
@@ -37,7 +37,7 @@ FIRST_MARK = MARK_ABOVE
 WIDE_MARKS = np.uint64(0xFFFFFFFF00000000)  # what is added to a mark among records of 64 bits, the rows of a survey
 
 
-def mark_with_type_of_records(mark: np.uint32, records: NDArray[Any]) -> Any:
+def mark_in_record_dtype(mark: np.uint32, records: NDArray[Any]) -> Any:
     """A mark as it stands among records of 32 or 64 bits."""
     return mark if records.itemsize == 4 else WIDE_MARKS | np.uint64(mark)
 
@@ -162,7 +162,7 @@ class Coding:
         return isinstance(self.domain, CellDomain)
 
     @property
-    def type_for_texts(self) -> pl.DataType:
+    def type_to_read_texts_as(self) -> pl.DataType:
         """The type that texts in an untyped table are read as."""
         match self.domain:
             case CellDomain():
@@ -175,7 +175,9 @@ class Coding:
     @property
     def sample_type(self) -> pa.DataType:
         """The type of a column of samples."""
-        return {pl.Float64(): pa.float64(), pl.String(): pa.string(), pl.Int64(): pa.int64()}[self.type_for_texts]
+        return {pl.Float64(): pa.float64(), pl.String(): pa.string(), pl.Int64(): pa.int64()}[
+            self.type_to_read_texts_as
+        ]
 
 
 def _is_date_label(label: Any) -> bool:
@@ -270,8 +272,10 @@ def outcome_codes_expression(coding: Coding, column: str) -> pl.Expr:
 def _cell_or_mark_expression(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.Expr) -> pl.Expr:
     """The cell numbers of values; values beyond an end are marked with that end if they are to go there."""
     below, above = (MARK_BELOW, MARK_ABOVE) if coding.other == NEAREST else (MARK_OUTSIDE, MARK_OUTSIDE)
-    past = pl.when(value.is_nan()).then(_mark_expression(MARK_NAN)).when(value < low).then(_mark_expression(below))
-    inside = past.when(value > high).then(_mark_expression(above)).when(value.is_not_null())
+    past = (
+        pl.when(value.is_nan()).then(_mark_as_expression(MARK_NAN)).when(value < low).then(_mark_as_expression(below))
+    )
+    inside = past.when(value > high).then(_mark_as_expression(above)).when(value.is_not_null())
     return codes_or_marks_expression(value, inside.then(cell.cast(pl.UInt32, strict=False)))
 
 
@@ -289,11 +293,12 @@ def _cell_numbers_expression(coding: Coding, value: pl.Expr, line: CellDomain) -
 def codes_or_marks_expression(value: pl.Expr, code: pl.Expr) -> pl.Expr:
     """The codes; for values without one, the mark of the reason."""
     return pl.coalesce(
-        code, pl.when(value.is_null()).then(_mark_expression(MARK_MISSING)).otherwise(_mark_expression(MARK_OUTSIDE))
+        code,
+        pl.when(value.is_null()).then(_mark_as_expression(MARK_MISSING)).otherwise(_mark_as_expression(MARK_OUTSIDE)),
     )
 
 
-def _mark_expression(mark: np.uint32) -> pl.Expr:
+def _mark_as_expression(mark: np.uint32) -> pl.Expr:
     return pl.lit(int(mark), pl.UInt32)
 
 
@@ -303,7 +308,7 @@ def _label_as_integer(label: str, column: str) -> int:
     return int(label)
 
 
-def resolve_marks(coding: Coding, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], MisfitCounts]:
+def resolve_and_count_marks(coding: Coding, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], MisfitCounts]:
     """Outcomes with their marks resolved (MISSING: left out; LISTED: left out, but not its client), and the number of marks."""
     if not outcomes.size or outcomes.max() < FIRST_MARK:
         return outcomes, MisfitCounts()

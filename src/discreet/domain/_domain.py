@@ -167,7 +167,7 @@ class Domain(ABC, Generic[Outcome]):
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical form: equal if and only if an agreement states two domains alike."""
-        return digest(self.canonical.encode())
+        return sha256_digest(self.canonical.encode())
 
     named = OldName("to_samples")
     listed = OldName("full_terms")
@@ -262,7 +262,7 @@ def canonical_json(value: Any, version: int = VERSION) -> str:
     return text
 
 
-def check_version(version: Any) -> int:
+def check_document_version(version: Any) -> int:
     """Check that the version of a document can be read."""
     if isinstance(version, bool) or not isinstance(version, int) or version not in _FORMS:
         raise DiscreetError(
@@ -282,7 +282,7 @@ def read_json_number(digits: str) -> float:
     return int(held) if held.is_integer() and abs(held) < 10**_PLAIN_TO else held
 
 
-def refuse_repeated_fields(what: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+def json_hook_refusing_repeated_fields(what: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     """A hook for readers of JSON: objects, and an error for a repeated field, since readers would differ on which one counts."""
 
     def fields_without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -295,25 +295,25 @@ def refuse_repeated_fields(what: str) -> Callable[[list[tuple[str, Any]]], dict[
     return fields_without_repetition
 
 
-def digest(content: bytes) -> str:
+def sha256_digest(content: bytes) -> str:
     """'sha256:' and the 64 hexadecimal digits."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
-def _canonical_json_pieces(value: Any) -> Iterator[str]:
+def _iterate_canonical_json_pieces(value: Any) -> Iterator[str]:
     match value:
         case dict():
             before = "{"
             for name in sorted(value, key=lambda name: name.encode("utf-16-be")):
                 yield before + _json_string(name) + ":"
-                yield from _canonical_json_pieces(value[name])
+                yield from _iterate_canonical_json_pieces(value[name])
                 before = ","
             yield "}" if value else "{}"
         case list() | tuple():
             before = "["
             for each in value:
                 yield before
-                yield from _canonical_json_pieces(each)
+                yield from _iterate_canonical_json_pieces(each)
                 before = ","
             yield "]" if value else "[]"
         case str():
@@ -348,11 +348,11 @@ def _number_as_json(number: float) -> str:
     shown = "".join(map(str, digits))
     if shown == "0":
         return "0"
-    return ("-" if sign else "") + _decimal_digits_text(shown, len(shown) + exponent)
+    return ("-" if sign else "") + _decimal_text_of_digits(shown, len(shown) + exponent)
 
 
-def _decimal_digits_text(digits: str, point: int) -> str:
-    """0.digits times 10^point."""
+def _decimal_text_of_digits(digits: str, point: int) -> str:
+    """The number 0.digits times 10^point, plain or with an exponent."""
     if len(digits) <= point <= _PLAIN_TO:
         return digits + "0" * (point - len(digits))
     if 0 < point <= _PLAIN_TO:
@@ -365,5 +365,5 @@ def _decimal_digits_text(digits: str, point: int) -> str:
 
 _FORMS: dict[int, Callable[[Any], str]] = {
     1: lambda value: json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False),
-    2: lambda value: "".join(_canonical_json_pieces(value)),
+    2: lambda value: "".join(_iterate_canonical_json_pieces(value)),
 }

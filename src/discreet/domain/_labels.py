@@ -29,9 +29,9 @@ from discreet.domain._domain import (
     Numbers,
     Outcome,
     canonical_json,
-    digest,
     first_few_as_text,
     list_records,
+    sha256_digest,
 )
 from discreet.errors import DiscreetError, Range, check_count
 
@@ -204,7 +204,7 @@ class Labels(Domain[Outcome]):
         return self._labels_digest_in_version(VERSION)
 
     def _labels_digest_in_version(self, version: int) -> str:
-        return digest(canonical_json(list(_labels_as_json_values(self.labels)), version).encode())
+        return sha256_digest(canonical_json(list(_labels_as_json_values(self.labels)), version).encode())
 
     @cached_property
     def _labels_array(self) -> NDArray[Any]:
@@ -336,7 +336,7 @@ def _is_hashable_record(record: Any) -> bool:
     return True
 
 
-def check_digest(where: str, value: Any) -> str:
+def check_digest_format(where: str, value: Any) -> str:
     """A digest as agreements write them; errors call it `where`."""
     if not isinstance(value, str) or _DIGEST.fullmatch(value) is None:
         raise DiscreetError(f"{where} = {value!r} is not 'sha256:' and 64 hexadecimal digits")
@@ -390,7 +390,7 @@ def domain_from_terms(fields: Mapping[str, Any], where: str, version: int = VERS
         return Numbers(size)
     if isinstance(labels, list):
         return _read_labels(labels, size, where, version)
-    return Digested(size, check_digest(f"{where}.labels", labels))
+    return Digested(size, check_digest_format(f"{where}.labels", labels))
 
 
 def _read_interval_bounds(interval: Any, where: str) -> tuple[float, float]:

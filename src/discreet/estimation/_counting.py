@@ -195,7 +195,7 @@ def bin_reference_masses(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
         line = line_cells_of_sampler(sampler)
         below = np.append(0.0, np.cumsum(line.masses))
         cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
-        found = np.diff(below[cell] + line.reference_share_below(cell, bins.edges) * line.masses[cell])
+        found = np.diff(below[cell] + line.share_of_cells_below_values(cell, bins.edges) * line.masses[cell])
     if abs(found.sum() - 1.0) > _COVERED:
         raise DiscreetError(f"edges cover {found.sum():.3f} of the family's reference; extend them to the whole space")
     return np.asarray(found / found.sum())
@@ -208,7 +208,7 @@ def count_cells_cut_by_bins(sampler: Sampler[AnyFamily], bins: Bins) -> int:
         return 0
     line = line_cells_of_sampler(sampler)
     cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
-    share = line.reference_share_below(cell, bins.edges)
+    share = line.share_of_cells_below_values(cell, bins.edges)
     return int(np.unique(cell[(share > _ROUNDING) & (share < 1.0 - _ROUNDING)]).size)
 
 
@@ -217,7 +217,7 @@ def _point_share_by_bin(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | Non
     carrier = sampler.carrier
     if not isinstance(carrier, PointAtoms) or carrier.discretisation.seed is None or carrier.family.dim != 1:
         return None
-    points = carrier.points_of_numbers(np.arange(carrier.size), carrier.discretisation.seed)[:, 0]
+    points = carrier.numbered_points_of_seed(np.arange(carrier.size), carrier.discretisation.seed)[:, 0]
     inside = points[(points >= bins.edges[0]) & (points <= bins.edges[-1])]
     return np.asarray(np.bincount(bins.cell_numbers_of_values(inside), minlength=bins.size) / len(points))
 

@@ -371,7 +371,7 @@ def typed_expression_and_coding(source: Source, column: str, coding: Coding) -> 
     """A column with the type that its domain needs (CSV has no types), and its coding."""
     if not source.is_untyped:
         return pl.col(column), fit_coding_to_column(coding, column, source.schema[column], agreed=True)
-    kind = coding.type_for_texts
+    kind = coding.type_to_read_texts_as
     return sample_texts_expression(source, column).cast(kind, strict=False), fit_coding_to_column(
         coding, column, kind, agreed=True
     )
@@ -497,7 +497,7 @@ def write_weighted_samples(
     with open_table_writer(output, schema, choose_output_format(output)) as writer:
         for frame in source.read_prepared_frames(
             lambda rows: rows.select(
-                sample_texts_expression(source, sample).cast(coding.type_for_texts, strict=False).alias("sample")
+                sample_texts_expression(source, sample).cast(coding.type_to_read_texts_as, strict=False).alias("sample")
             ),
             [sample],
         ):

@@ -38,7 +38,7 @@ from discreet.estimation._from_releases import population, reported_population
 from discreet.estimation._inference import reweight_examples
 from discreet.estimation._planning import MOST_CLIENTS, outlook
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
-from discreet.families import Bounds, ContinuousFamily, FiniteFamily, Simplex, as_laws
+from discreet.families import Bounds, ContinuousFamily, FiniteFamily, Simplex, as_renormalised_laws
 from discreet.mechanisms import (
     AROUND,
     MECHANISMS,
@@ -208,7 +208,7 @@ def _client_laws_outputs_and_true_shares(
             f"{sampler!r} does not release tables, which examples are: they are released by cells, and by a mechanism that serves clients "
             "outside the family too (optimal or mollifier)"
         )
-    held = np.atleast_2d(as_laws(laws, "laws", sampler.carrier.size))
+    held = np.atleast_2d(as_renormalised_laws(laws, "laws", sampler.carrier.size))
     shares = held.mean(axis=0)[line_cells_of_sampler(sampler).order]
     return (
         held,

@@ -136,7 +136,7 @@ def read_any_client_flag(any_client: Any, lower: Any) -> bool:
     return bool(any_client)
 
 
-def read_stated_any_client_flag(stated: Any, lower: float) -> bool | None:
+def read_agreed_any_client_flag(stated: Any, lower: float) -> bool | None:
     """Check an agreement's `any_client`: True (with a lower bound of 0) or absent."""
     if stated is None or (stated is True and lower == 0.0):  # 1 == True, but their canonical forms differ
         return stated
@@ -260,7 +260,7 @@ def band_vertices(mu: Floats, lower: float, upper: float) -> MembersOnAtoms:
     return members_from_ratios(mu, np.clip(np.concatenate(rows), lower, upper))
 
 
-def extreme_laws(mu: Floats, bounds: Bounds, most: int) -> tuple[tuple[str, ...], Floats]:
+def names_and_extreme_laws_of_band(mu: Floats, bounds: Bounds, most: int) -> tuple[tuple[str, ...], Floats]:
     """Extreme points of a band around mu: for each of several outcomes, a distribution that maximises it and one that minimises it.
 
     An extreme distribution is at a bound everywhere except at one outcome. On the simplex these are the point masses.
@@ -297,13 +297,13 @@ def as_floats(values: ArrayLike, name: str, size: int | None = None) -> Floats:
     return _as_float64_rows(_as_number_array(values, name), name, size)
 
 
-def as_laws(values: ArrayLike, name: str, size: int) -> Floats:
+def as_renormalised_laws(values: ArrayLike, name: str, size: int) -> Floats:
     """As `as_floats`, but rows of float32 or float16 whose own rounding explains their sum are normalised; other rows are unchanged."""
     given = _as_number_array(values, name)
     laws = _as_float64_rows(given, name, size)
     if given.dtype.kind != "f" or given.dtype.itemsize >= 8:
         return laws
-    return renormalise_laws(laws, float(np.finfo(given.dtype).eps))
+    return renormalise_rounded_laws(laws, float(np.finfo(given.dtype).eps))
 
 
 def largest_rounding_of_sum(size: int, spacing: float) -> float:
@@ -311,7 +311,7 @@ def largest_rounding_of_sum(size: int, spacing: float) -> float:
     return min((size + 4) * spacing / 2, _MOST_ROUNDING)
 
 
-def renormalise_laws(laws: Floats, spacing: float) -> Floats:
+def renormalise_rounded_laws(laws: Floats, spacing: float) -> Floats:
     """The rows (..., k); those whose sum is explained by floats with this spacing at one are normalised again, others unchanged."""
     rounding = largest_rounding_of_sum(laws.shape[-1], spacing)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -345,7 +345,7 @@ def _as_float64_rows(array: NDArray[Any], name: str, size: int | None) -> Floats
     return floats
 
 
-def is_law(rows: Floats) -> NDArray[np.bool_]:
+def rows_are_laws(rows: Floats) -> NDArray[np.bool_]:
     """For each row of an (n, k) array, whether it is a distribution."""
     with np.errstate(invalid="ignore", over="ignore"):
         total = rows.sum(axis=1)
@@ -355,12 +355,12 @@ def is_law(rows: Floats) -> NDArray[np.bool_]:
 def check_laws(laws: Floats) -> None:
     """Raise an error that names the first invalid row of (..., k) and the reason."""
     rows = laws.reshape(-1, laws.shape[-1])
-    good = is_law(rows)
+    good = rows_are_laws(rows)
     if not good.all():
-        refuse_bad_law(rows, int(np.argmin(good)))
+        raise_error_for_bad_law(rows, int(np.argmin(good)))
 
 
-def refuse_bad_law(rows: Floats, row: int, name: str = "p") -> None:
+def raise_error_for_bad_law(rows: Floats, row: int, name: str = "p") -> None:
     """Raise an error that says why one row of an (n, k) array is not a distribution."""
     law = rows[row]
     where = name if len(rows) == 1 else f"{name}[{row}]"
@@ -434,7 +434,7 @@ class Outsiders:
     least: float
     most: float
 
-    def renumber_in_longer_list(self, clients: int, first: int) -> Outsiders:
+    def as_part_of_longer_list(self, clients: int, first: int) -> Outsiders:
         """The same as part of a longer list of clients, with `first` before it."""
         return replace(self, numbers=[first + number for number in self.numbers], clients=clients)
 
@@ -443,7 +443,7 @@ class Outsiders:
         return replace(self, numbers=[*self.numbers, *later.numbers])
 
 
-def is_outside_band(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:
+def laws_are_outside_band(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:
     """For each of the distributions (..., k) around mu, whether it leaves the bounds by more than rounding explains."""
     slack = _BAND_ROUNDING * bounds.upper
     return np.asarray(((laws < (bounds.lower - slack) * mu) | (laws > (bounds.upper + slack) * mu)).any(axis=-1))
@@ -454,7 +454,7 @@ def find_finite_outsiders(family: FiniteFamily, rows: Floats) -> Outsiders | Non
     bounds, mu = family.served_bounds, family.reference
     if bounds.lower == 0.0 and bounds.upper * float(np.min(mu)) >= 1.0 - _BAND_ROUNDING:
         return None  # the bounds contain all distributions
-    numbers = np.flatnonzero(is_outside_band(rows, mu, bounds))
+    numbers = np.flatnonzero(laws_are_outside_band(rows, mu, bounds))
     if not numbers.size:
         return None
     check_laws(rows)

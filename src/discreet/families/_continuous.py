@@ -44,12 +44,12 @@ from discreet.families._densities import (
     format_point,
     shape_of_point_values,
 )
-from discreet.families._fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
+from discreet.families._fits import Fit, HistogramFit, KernelFit, MixtureFit, mixture_family_or_none
 from discreet.families._integration import (
     CellPartition,
     Chart,
     Nodes,
-    narrow_features_of,
+    narrow_features_of_clients,
     split_panels_near_features,
     sum_by_cell,
 )
@@ -195,8 +195,8 @@ class ContinuousFamily(BandFamily, abc.ABC):
             raise DiscreetError(f"records[{first}] = {format_point(points[first])} is outside the space of {self!r}")
         if fit is None:
             few = self.dim <= LARGEST_CHARTED
-            fit = MixtureFit() if as_mixture_family(self) else HistogramFit() if few else KernelFit()
-        if not _has_fit_method(fit):
+            fit = MixtureFit() if mixture_family_or_none(self) else HistogramFit() if few else KernelFit()
+        if not _implements_fit(fit):
             raise DiscreetError(f"fit = {fit!r} is not a fit; use HistogramFit(), KernelFit() or MixtureFit()")
         return fit.law(self, points)
 
@@ -234,7 +234,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
         There are at most `most` nodes; with more features than that, some may be missed.
         """
         order = ORDER[self.dim]
-        features = narrow_features_of(clients, self.dim)
+        features = narrow_features_of_clients(clients, self.dim)
         return split_panels_near_features(
             features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim
         )
@@ -253,7 +253,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
     given = OldName("given_densities")
 
 
-def _has_fit_method(fit: Any) -> bool:
+def _implements_fit(fit: Any) -> bool:
     """Whether it has a method `law(family, records)`; families and samplers have other methods of that name."""
     method = getattr(fit, "law", None)
     return callable(method) and list(inspect.signature(method).parameters) == ["family", "records"]
@@ -310,7 +310,7 @@ def as_clients(p: Any, family: ContinuousFamily) -> tuple[LogDensity, ...]:
 def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
     """log p/h of every client at every node: (n, panels, nodes); minus infinity where p or h is zero."""
     x = nodes.x.reshape(-1, nodes.x.shape[-1])
-    mixtures = mixtures_of_one_kernel(clients) if len(clients) > 1 else None
+    mixtures = mixtures_of_one_kernel_or_none(clients) if len(clients) > 1 else None
     found = mixture_log_densities(mixtures, x) if mixtures else np.stack([p.log_density(x) for p in clients])
     with np.errstate(invalid="ignore"):
         found -= nodes.log_reference.ravel()
@@ -320,7 +320,7 @@ def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
 
 def interval_masses_if_known(clients: Sequence[LogDensity], edges: Floats) -> list[Floats | None]:
     """The masses of each client between consecutive edges of a line; None if they are unknown or nearly zero."""
-    mixtures = mixtures_of_one_kernel(clients)
+    mixtures = mixtures_of_one_kernel_or_none(clients)
     if mixtures is not None:
         rows: list[Floats | None] = list(interval_mass_rows_of_mixtures(mixtures, edges))
     else:
@@ -361,7 +361,7 @@ def refuse_lost_masses(masses: Floats | float) -> None:
         )
 
 
-def mixtures_of_one_kernel(clients: Sequence[LogDensity]) -> list[Mixture] | None:
+def mixtures_of_one_kernel_or_none(clients: Sequence[LogDensity]) -> list[Mixture] | None:
     """The clients if all of them are mixtures of the same kernel, else None."""
     mixtures = [p for p in clients if isinstance(p, Mixture) and p.kernel.has_independent_axes]
     return mixtures if len(mixtures) == len(clients) and len({p.kernel for p in mixtures}) == 1 else None
@@ -382,7 +382,7 @@ class NodeSummary:
 
 def reported_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Floats:
     """(n,) the mass that each client reports in the family's space; NaN if it does not know."""
-    mixtures = mixtures_of_one_kernel(clients)
+    mixtures = mixtures_of_one_kernel_or_none(clients)
     if mixtures is not None:
         found = mixture_masses_in_box(mixtures, *family.space)
     else:
@@ -425,7 +425,7 @@ def panel_masses(
     None if it is zero at all nodes.
     """
     order, dim = ORDER[panels.dim], panels.dim
-    features = narrow_features_of([p], dim)
+    features = narrow_features_of_clients([p], dim)
     fine, owner = split_panels_near_features(
         features, panels, chart, widest=0.5 * order, most=_MOST_NODES // order**dim
     )
@@ -472,7 +472,7 @@ def warn_of_coarse_masses(who: str, error: float) -> None:
         )
 
 
-def deviation_of_sampled_mass(bounds: Bounds, count: int) -> float:
+def bound_on_sampled_mass_error(bounds: Bounds, count: int) -> float:
     """How far the average of p/h over that many draws of h is from 1, relatively, for all members except with probability 1e-9.
 
     (Bernstein's inequality, for p/h between the bounds with variance at most (upper - 1)(1 - lower).) Infinite if it gives no bound.
@@ -529,7 +529,7 @@ def summarise_clients_at_nodes(family: ContinuousFamily, clients: Sequence[LogDe
         log_ratio = np.stack([p.log_density(x) - log_reference for p in clients])
         shift = largest_log_ratios(log_ratio)
         log_mass = shift + np.log(np.exp(log_ratio - shift[:, None]).mean(axis=1))
-        return NodeSummary(log_mass, log_ratio.min(axis=1), shift, deviation_of_sampled_mass(family.bounds, _POINTS))
+        return NodeSummary(log_mass, log_ratio.min(axis=1), shift, bound_on_sampled_mass_error(family.bounds, _POINTS))
     each = [_summarise_client_at_nodes(family, p) for p in clients]
     return NodeSummary(*(np.array(column) for column in zip(*each, strict=True)))
 
@@ -548,7 +548,7 @@ def _summarise_client_at_nodes(family: ContinuousFamily, p: LogDensity) -> tuple
     return shift + math.log(mass), smallest, shift, BAND_SLACK + error
 
 
-def warn_of_unresolved_masses(
+def correct_mass_errors_and_warn(
     family: ContinuousFamily, clients: Sequence[LogDensity], log_mass: Floats, errors: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Errors (n,) that include the part of the reported masses that nodes missed, and which masses are known; warns of large errors."""
@@ -571,7 +571,7 @@ def warn_of_unresolved_masses(
 
 def _log_ratios_at_narrow_places(family: ContinuousFamily, p: LogDensity) -> Floats:
     """log p/h at the narrow places that p reports, which nodes may have missed; empty if it reports none."""
-    places = narrow_features_of([p], family.dim).places[:_MOST_PLACES]
+    places = narrow_features_of_clients([p], family.dim).places[:_MOST_PLACES]
     if not len(places):
         return np.empty(0)
     log_reference = family.log_reference(places)

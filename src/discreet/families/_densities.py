@@ -17,7 +17,7 @@ import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.showing import short_repr
-from discreet.domain import digest
+from discreet.domain import sha256_digest
 from discreet.errors import LENGTH, NON_NEGATIVE, DiscreetError, Range
 from discreet.families._bands_and_laws import as_floats
 from discreet.families._integration import (
@@ -27,7 +27,7 @@ from discreet.families._integration import (
     interval_masses_from_cdf_bounds,
     interval_masses_of_lipschitz_density,
     interval_masses_of_table,
-    narrow_features_of,
+    narrow_features_of_clients,
 )
 
 Floats = NDArray[np.float64]
@@ -282,7 +282,7 @@ class BoundedDensity:
 
     def narrow_places(self) -> Features:
         """The narrow places of the density, if it reports them."""
-        return narrow_features_of([self.density], 1)
+        return narrow_features_of_clients([self.density], 1)
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
         """Its masses between consecutive edges of a line, enclosed; None between infinite edges if only a Lipschitz constant is known."""
@@ -299,7 +299,9 @@ class BoundedDensity:
                     f"cdf falls from {edges[place]:g} to {edges[place + 1]:g} by more than error = {self._error:g}; a distribution "
                     "function is non-decreasing"
                 )
-            return IntervalMasses.with_error(np.maximum(rise, 0.0), 2.0 * self._error + 2.0**-52 * np.abs(values).max())
+            return IntervalMasses.from_mass_and_error(
+                np.maximum(rise, 0.0), 2.0 * self._error + 2.0**-52 * np.abs(values).max()
+            )
         if not np.isfinite(edges).all():
             return None
         parts = np.ceil(_PIECES * np.diff(edges) / (edges[-1] - edges[0])).astype(np.int64)
@@ -366,7 +368,7 @@ class Tabulated:
     def digest(self) -> str:
         """The digest of the axes' lengths, the positions and the values, as 64-bit floats in little-endian order."""
         sizes = f"{[axis.size for axis in self.axes]} {list(self.values.shape)}".encode()
-        return digest(sizes + b"".join(array.astype("<f8").tobytes() for array in (*self.axes, self.values)))
+        return sha256_digest(sizes + b"".join(array.astype("<f8").tobytes() for array in (*self.axes, self.values)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tabulated) and self.digest == other.digest
@@ -390,7 +392,7 @@ class Tabulated:
         mass = self.values
         for axis, start, stop in zip(self.axes, low, high, strict=True):
             mass = np.tensordot(
-                _integrals_along_axis(axis, float(start), float(stop), self._constant), mass, axes=(0, 0)
+                _basis_integrals_along_axis(axis, float(start), float(stop), self._constant), mass, axes=(0, 0)
             )
         return float(mass)
 
@@ -450,7 +452,7 @@ def format_point(point: Floats) -> str:
     return entries[0] if len(point) == 1 else f"[{', '.join(entries)}]"
 
 
-def _integrals_along_axis(axis: Floats, start: float, stop: float, constant: bool) -> Floats:
+def _basis_integrals_along_axis(axis: Floats, start: float, stop: float, constant: bool) -> Floats:
     """The integrals from start to stop along one axis of a table: of the cells' indicators, or of the points' hat functions."""
     low, high = np.clip(start, axis[:-1], axis[1:]), np.clip(stop, axis[:-1], axis[1:])
     lengths = np.maximum(high - low, 0.0)

@@ -87,7 +87,7 @@ class DensityBand(ContinuousFamily):
         self._given = (density, lower, upper)
         self._log_mass = 0.0
         if self.dim <= LARGEST_CHARTED:
-            self.panels, mass = self._integrate_density()
+            self.panels, mass = self._panels_and_integral_of_density()
             self._log_mass = math.log(mass)
             self.bounds = normalised_bounds(lower, upper, mass)
         elif not isinstance(self.density, Drawable) or np.isfinite(self.box).any():
@@ -189,7 +189,7 @@ class DensityBand(ContinuousFamily):
         low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
         return float(middle), float(high - low) or 1.0
 
-    def _integrate_density(self) -> tuple[Panels, float]:
+    def _panels_and_integral_of_density(self) -> tuple[Panels, float]:
         """Panels that resolve h, and its integral."""
 
         def density_in_coordinates(t: Floats) -> Floats:

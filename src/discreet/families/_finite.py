@@ -36,16 +36,16 @@ from discreet.families._bands_and_laws import (
     Bounds,
     WorstMembers,
     as_floats,
-    as_laws,
+    as_renormalised_laws,
     attained_bounds,
     band_vertices,
     bounds_heading_and_rows,
     check_laws,
     has_even_cover,
     is_alpha_times_size_whole,
-    is_outside_band,
     law_of_counts,
     law_of_logits,
+    laws_are_outside_band,
     normalised_bounds,
     read_any_client_flag,
     vertex_of_uniform_band,
@@ -161,7 +161,7 @@ class FiniteFamily(BandFamily, abc.ABC, Generic[Outcome]):
 
         Rows of float32 and float16 are normalised again if their own rounding explains the error of their sum. Nothing else is checked here.
         """
-        return as_laws(self.values_in_outcome_order(p, name), name, self.size)
+        return as_renormalised_laws(self.values_in_outcome_order(p, name), name, self.size)
 
     def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as samples: labels where the family has labels, the middles of cells where it has cells.
@@ -413,7 +413,7 @@ class Band(FiniteFamily[Outcome]):
         return Bounds(0.0, 1.0 / self.least_reference_mass) if self.any_client else self.bounds
 
     def _are_all_members(self, laws: NDArray[np.float64]) -> bool:
-        return not is_outside_band(laws, self._mu, self.bounds).any()
+        return not laws_are_outside_band(laws, self._mu, self.bounds).any()
 
     def __repr__(self) -> str:
         served = ", any_client=True" if self.any_client else ""

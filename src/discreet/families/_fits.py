@@ -38,7 +38,7 @@ from discreet.domain import CellDomain, cell_middles, cell_names
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
 from discreet.families._bands_and_laws import Bounds
 from discreet.families._densities import LogDensity, as_points, format_point, shape_of_point_values
-from discreet.families._integration import CellPartition, Features, narrow_features_of, sum_by_cell
+from discreet.families._integration import CellPartition, Features, narrow_features_of_clients, sum_by_cell
 from discreet.families._kernel_mixtures import Mixture, MixtureKernel
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class ClippedLaw:
 
     def narrow_places(self) -> Features:
         """The narrow places of the clipped density."""
-        return narrow_features_of([self.p], self.dim)
+        return narrow_features_of_clients([self.p], self.dim)
 
 
 def clip_to_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
@@ -224,7 +224,7 @@ class HistogramFit:
             first = int(np.argmax(cell < 0))
             raise DiscreetError(f"records[{first}] = {format_point(records[first])} is outside the space of {family!r}")
         heights = np.bincount(cell, minlength=len(partition)) / len(records) / partition.masses
-        share = least_reference_share_in_bounds(float(heights.min()), float(heights.max()), family)
+        share = least_reference_share_to_mix_in(float(heights.min()), float(heights.max()), family)
         return HistogramLaw(partition, (1.0 - share) * heights + share)
 
 
@@ -250,7 +250,7 @@ class KernelFit:
 
     def law(self, family: ContinuousFamily, records: Floats) -> LogDensity:
         weights = np.ones(len(records))
-        mixtures = as_mixture_family(family)
+        mixtures = mixture_family_or_none(family)
         if mixtures is not None:
             width = mixtures.scale if self.bandwidth is None else float(self.bandwidth)
             return clip_to_member(
@@ -282,7 +282,7 @@ class MixtureFit:
         check_count("steps", self.steps, 0)
 
     def law(self, family: ContinuousFamily, records: Floats) -> Mixture:
-        mixtures = as_mixture_family(family)
+        mixtures = mixture_family_or_none(family)
         if mixtures is None:
             raise DiscreetError(f"MixtureFit needs a family of mixtures, not {family!r}; use HistogramFit or KernelFit")
         inside = pull_records_inside_radius(mixtures, records)
@@ -298,7 +298,7 @@ class MixtureFit:
         return Mixture(weights, centres, mixtures.scale, kernel=mixtures.kernel)
 
 
-def as_mixture_family(family: object) -> MixtureFamily | None:
+def mixture_family_or_none(family: object) -> MixtureFamily | None:
     """The family itself if its members are mixtures of one kernel, else None."""
     return family if hasattr(family, "kernel") and hasattr(family, "radius") else None  # type: ignore[return-value]
 
@@ -310,7 +310,7 @@ def pull_records_inside_radius(family: MixtureFamily, records: Floats) -> Floats
     return np.asarray(records * factor[:, None])
 
 
-def least_reference_share_in_bounds(smallest: float, largest: float, family: ContinuousFamily) -> float:
+def least_reference_share_to_mix_in(smallest: float, largest: float, family: ContinuousFamily) -> float:
     """The smallest share with lower <= (1 - share) p/h + share <= upper for the served bounds, for p/h between smallest and largest."""
     lower, upper = family.served_bounds.lower, family.served_bounds.upper
     from_above = (largest - upper) / (largest - 1.0) if largest > upper else 0.0
@@ -366,7 +366,7 @@ class LineCells(CellDomain):
         """The reference masses of the cells along the line."""
         return np.asarray(self._partition.masses[self.order])
 
-    def reference_share_below(self, places: Integers, values: Floats) -> Floats:
+    def share_of_cells_below_values(self, places: Integers, values: Floats) -> Floats:
         """The share of the reference in each of these cells along the line that lies below a value: 0 and 1 past its ends."""
         family, cells = self._partition.family, self._partition.panels[self.order[places]]
         inside = np.clip(values, self.edges[places], self.edges[places + 1])[:, None]

@@ -58,9 +58,13 @@ class Chart(Protocol):
     """A coordinate system on the part of R^dim that carries the reference."""
 
     @property
-    def breaks(self) -> tuple[Floats, ...]: ...
+    def breaks(self) -> tuple[Floats, ...]:
+        """For each axis, the coordinates where the reference is not smooth or has a mode."""
+
     @property
-    def edges(self) -> tuple[Floats, ...]: ...
+    def edges(self) -> tuple[Floats, ...]:
+        """For each axis, the breaks with further coordinates between: the edges of the first panels."""
+
     def points_at_coordinates(self, t: Floats) -> Floats:
         """x(t) for coordinates (..., dim)."""
 
@@ -245,7 +249,7 @@ class Features:
         return cls(places[good], scales[good])
 
 
-def narrow_features_of(clients: Iterable[Any], dim: int) -> Features:
+def narrow_features_of_clients(clients: Iterable[Any], dim: int) -> Features:
     """The features of all clients that have a method `narrow_places()`."""
     return Features.concat((p.narrow_places() for p in clients if hasattr(p, "narrow_places")), dim)
 
@@ -463,12 +467,12 @@ class IntervalMasses:
     proved: bool = True
 
     @classmethod
-    def with_error(cls, mass: Floats, error: Floats | float) -> IntervalMasses:
+    def from_mass_and_error(cls, mass: Floats, error: Floats | float) -> IntervalMasses:
         """Masses with a known error bound."""
         return cls(mass, np.maximum(mass - error, 0.0), mass + error)
 
     @classmethod
-    def from_estimate(cls, mass: Floats) -> IntervalMasses:
+    def from_mass_without_error(cls, mass: Floats) -> IntervalMasses:
         """Masses without a proved error bound."""
         return cls(mass, mass, mass, proved=False)
 
@@ -504,7 +508,7 @@ def interval_masses_of_table(axis: Floats, values: Floats, edges: Floats, *, con
     owner = np.searchsorted(edges, start, side="right") - 1  # before the first edge: -1
     held = (owner >= 0) & (owner < edges.size - 1)
     mass = sum_by_cell(pieces[held], owner[held], edges.size - 1)
-    return IntervalMasses.with_error(mass, mass * (2.0 * (grid.size + 16) * _UNIT))
+    return IntervalMasses.from_mass_and_error(mass, mass * (2.0 * (grid.size + 16) * _UNIT))
 
 
 def interval_masses_from_cdf_bounds(

@@ -63,7 +63,7 @@ class MixtureKernel(Protocol):
     def cdf(self, x: Floats) -> Floats:
         """The distribution function of one axis of K."""
 
-    def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
+    def tail_mass_and_error(self, distance: Floats) -> tuple[Floats, Floats]:
         """The mass of one axis of K beyond a distance of at least 0, and a bound of its error."""
 
     def norm_of_points(self, x: Floats) -> Floats:
@@ -101,7 +101,7 @@ class _GaussianKernel:
     def cdf(self, x: Floats) -> Floats:
         return np.asarray(scipy.special.ndtr(x))
 
-    def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
+    def tail_mass_and_error(self, distance: Floats) -> tuple[Floats, Floats]:
         beyond = np.asarray(scipy.special.ndtr(-distance))
         with np.errstate(invalid="ignore"):  # at infinity mass and error are 0
             error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * np.square(distance)) * _UNIT, 0.0)
@@ -139,7 +139,7 @@ class _LaplaceKernel:
     def cdf(self, x: Floats) -> Floats:
         return laplace_cdf(x)
 
-    def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
+    def tail_mass_and_error(self, distance: Floats) -> tuple[Floats, Floats]:
         beyond = 0.5 * np.exp(-distance)
         with np.errstate(invalid="ignore"):
             error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * distance) * _UNIT, 0.0)
@@ -206,7 +206,7 @@ class CorrelatedGaussian:
     def cdf(self, x: Floats) -> Floats:
         raise DiscreetError(_CORRELATED)
 
-    def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
+    def tail_mass_and_error(self, distance: Floats) -> tuple[Floats, Floats]:
         raise DiscreetError(_CORRELATED)
 
     def norm_of_points(self, x: Floats) -> Floats:
@@ -243,12 +243,12 @@ def scales_and_axes_of_covariances(covariances: ArrayLike, count: int, dim: int)
     scales, axes = np.empty(count), np.empty((count, dim, dim))
     for number, matrix in enumerate(matrices):
         where = "covariances" if given.ndim == 2 else f"covariances[{number}]"
-        scales[number], axes[number] = _factor_covariance(matrix, where)
+        scales[number], axes[number] = _scale_and_factor_of_covariance(matrix, where)
     round_ones = np.allclose(axes, np.eye(dim), rtol=0.0, atol=1e-14)
     return scales, None if round_ones else axes
 
 
-def _factor_covariance(matrix: Floats, where: str) -> tuple[float, Floats]:
+def _scale_and_factor_of_covariance(matrix: Floats, where: str) -> tuple[float, Floats]:
     """s and L with s^2 L L' = matrix and det L = 1."""
     largest = float(np.abs(matrix).max())
     if not (np.isfinite(largest) and np.abs(matrix - matrix.T).max() <= _ROUNDING * largest):
@@ -421,10 +421,10 @@ def interval_masses_of_mixture(
     kernel: MixtureKernel, weights: Floats, centres: Floats, scales: Floats, edges: Floats
 ) -> IntervalMasses:
     """The masses of a mixture of kernels on a line: weights, centres and scales (k,)."""
-    mass, off = _interval_masses_of_components(kernel, centres, scales, edges)
+    mass, off = _component_interval_masses_and_errors(kernel, centres, scales, edges)
     whole = weights @ mass
     rounding = 2.0 * (len(weights) + 8) * _UNIT
-    return IntervalMasses.with_error(whole, (weights @ off) * (1.0 + rounding) + rounding * whole + TINY)
+    return IntervalMasses.from_mass_and_error(whole, (weights @ off) * (1.0 + rounding) + rounding * whole + TINY)
 
 
 def interval_mass_rows_of_mixtures(mixtures: Sequence[Mixture], edges: Floats) -> Floats:
@@ -442,12 +442,12 @@ def interval_mass_rows_of_mixtures(mixtures: Sequence[Mixture], edges: Floats) -
     return np.maximum(rows, 0.0, out=rows)
 
 
-def _interval_masses_of_components(
+def _component_interval_masses_and_errors(
     kernel: MixtureKernel, centres: Floats, scales: Floats, edges: Floats
 ) -> tuple[Floats, Floats]:
     """(k, cells) masses of kernels, and bounds of their errors."""
     t = (edges - centres[:, None]) / scales[:, None]
-    tail, error = kernel.tail_mass(np.abs(t))
+    tail, error = kernel.tail_mass_and_error(np.abs(t))
     rising = t[:, 1:] <= 0.0
     across = (t[:, :-1] < 0.0) & ~rising
     change = tail[:, 1:] - tail[:, :-1]

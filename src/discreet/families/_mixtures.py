@@ -120,7 +120,7 @@ class _Mixtures(ContinuousFamily):
             and bool((self.kernel.norm_of_points(p.means) <= self.radius * (1.0 + _ROUNDING)).all())
         )
 
-    def _is_inside_box(self, x: Floats) -> NDArray[np.bool_]:
+    def _points_are_inside_box(self, x: Floats) -> NDArray[np.bool_]:
         assert self.box is not None
         low, high = np.array(self.box).T
         return np.asarray(np.all((x >= low) & (x <= high), axis=1))
@@ -187,7 +187,7 @@ class GaussianMixtures(_Mixtures):
 
     def log_reference(self, x: Floats) -> Floats:
         found = self._log_envelope(x) - self._log_upper
-        return found if self.box is None else np.where(self._is_inside_box(x), found, -np.inf)
+        return found if self.box is None else np.where(self._points_are_inside_box(x), found, -np.inf)
 
     def _log_envelope(self, x: Floats) -> Floats:
         """log h~, not cut off at the box."""
@@ -226,9 +226,9 @@ class GaussianMixtures(_Mixtures):
 
     def _log_mass_of_envelope(self) -> float:
         if self.box is None:
-            return self._log_envelope_height + float(scipy.special.logsumexp(self._log_radial_terms))
+            return self._log_envelope_height + float(scipy.special.logsumexp(self._log_shares_of_radial_integral))
         if self.dim == 1:
-            return self._log_envelope_height + math.log(self._envelope_integrals.sum())
+            return self._log_envelope_height + math.log(self._envelope_integrals_of_pieces.sum())
         start = Panels.from_edges(self.chart.edges)
 
         def density_in_coordinates(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
@@ -238,7 +238,7 @@ class GaussianMixtures(_Mixtures):
         return self._log_envelope_height + math.log(total)
 
     @cached_property
-    def _log_radial_terms(self) -> Floats:
+    def _log_shares_of_radial_integral(self) -> Floats:
         """Logarithms of the ball's and the terms' shares of the integral of exp(-max(0, |x| - rho)^2 / (2 s^2)) over R^n."""
         n, j = self.dim, np.arange(self.dim)
         sphere = math.log(2.0) + 0.5 * n * math.log(math.pi) - float(scipy.special.gammaln(n / 2))
@@ -254,7 +254,7 @@ class GaussianMixtures(_Mixtures):
         return np.asarray(sphere + np.concatenate([[n * log_rho - math.log(n)], shells]))
 
     @cached_property
-    def _envelope_integrals(self) -> Floats:
+    def _envelope_integrals_of_pieces(self) -> Floats:
         """In one dimension with a box: the integrals of the unnormalised envelope left of, inside and right of the radius."""
         assert self.box is not None
         (low, high), rho, s = self.box[0], self.radius, self.scale
@@ -271,7 +271,7 @@ class GaussianMixtures(_Mixtures):
         kept: list[Floats] = []
         missing, tried = count, 0
         while missing > 0:
-            x = self._propose_points(max(2 * missing, 1024), rng)
+            x = self._draw_by_rejection(max(2 * missing, 1024), rng)
             tried += len(x)
             kept.append(x[:missing])
             missing -= len(kept[-1])
@@ -279,19 +279,21 @@ class GaussianMixtures(_Mixtures):
                 raise DiscreetError(f"box = {self.box} holds almost nothing of {self!r}; move it nearer to the origin")
         return np.concatenate(kept)
 
-    def _propose_points(self, tries: int, rng: np.random.Generator) -> Floats:
-        """Points of the reference from that many tries: drawn on R^dim, or on the box if that is smaller."""
+    def _draw_by_rejection(self, tries: int, rng: np.random.Generator) -> Floats:
+        """The accepted points of that many tries: drawn on R^dim, or on the box if that is smaller."""
         assert self.box is not None
         low, high = np.array(self.box).T
-        if np.log(high - low).sum() >= scipy.special.logsumexp(self._log_radial_terms):
+        if np.log(high - low).sum() >= scipy.special.logsumexp(self._log_shares_of_radial_integral):
             x = self._draw_on_whole_space(tries, rng)
-            return x[self._is_inside_box(x)]
+            return x[self._points_are_inside_box(x)]
         x = low + (high - low) * rng.random((tries, self.dim))
         return np.asarray(x[np.log(rng.random(tries)) < self._log_envelope(x) - self._log_envelope_height])
 
     def _draw_on_whole_space(self, count: int, rng: np.random.Generator) -> Floats:
         """The radius by its terms, the direction uniform."""
-        shares = np.exp(self._log_radial_terms - scipy.special.logsumexp(self._log_radial_terms))
+        shares = np.exp(
+            self._log_shares_of_radial_integral - scipy.special.logsumexp(self._log_shares_of_radial_integral)
+        )
         term = rng.choice(self.dim + 1, size=count, p=shares / shares.sum())
         inside = self.radius * rng.random(count) ** (1.0 / self.dim)
         outside = self.radius + self.scale * np.sqrt(rng.chisquare(np.maximum(term, 1)))
@@ -303,7 +305,9 @@ class GaussianMixtures(_Mixtures):
         """One dimension with a box: a piece by its length, then by inversion."""
         assert self.box is not None
         (low, high), rho, s = self.box[0], self.radius, self.scale
-        piece = rng.choice(3, size=count, p=self._envelope_integrals / self._envelope_integrals.sum())
+        piece = rng.choice(
+            3, size=count, p=self._envelope_integrals_of_pieces / self._envelope_integrals_of_pieces.sum()
+        )
         uniform = rng.random(count)
         middle = max(low, -rho) + uniform * max(0.0, min(high, rho) - max(low, -rho))
         left = -rho + s * _draw_truncated_normal((low + rho) / s, min(0.0, (high + rho) / s), uniform)
@@ -385,7 +389,7 @@ class LaplaceMixtures(_Mixtures):
 
     def log_reference(self, x: Floats) -> Floats:
         found = self._log_reference_height - LAPLACE.norm_of_points(x) / self.scale
-        return found if self.box is None else np.where(self._is_inside_box(x), found, -np.inf)
+        return found if self.box is None else np.where(self._points_are_inside_box(x), found, -np.inf)
 
     @cached_property
     def _log_reference_height(self) -> float:
@@ -436,7 +440,7 @@ def worst_gaussian_member_on_line(radius: float, log_upper: float, box: tuple[fl
     def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         edges = np.concatenate([radius - _NEAR, radius + _NEAR, -radius - _NEAR, -radius + _NEAR, [-radius, radius]])
         x, weights = _gauss_nodes_and_weights(
-            _edges_between(np.append(edges, [place_where_log_ratio_is(level) for level in levels]), low, high),
+            _cut_edges_to_interval(np.append(edges, [place_where_log_ratio_is(level) for level in levels]), low, high),
             _LINE_NODES,
         )
         return members_from_ratios(
@@ -452,7 +456,7 @@ def worst_laplace_member(radius: float) -> WorstMembers:
     def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         places = [0.5 * (level + radius) for level in levels]
         x, weights = _gauss_nodes_and_weights(
-            _edges_between(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES
+            _cut_edges_to_interval(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES
         )
         reference = np.concatenate([[0.5], 0.5 * np.exp(-x) * weights, [0.5 * np.exp(-radius)]])
         return members_from_ratios(reference, np.exp(np.concatenate([[-radius], 2.0 * x - radius, [radius]]))[None, :])
@@ -471,9 +475,9 @@ def worst_gaussian_member_in_space(dim: int, radius: float, log_upper: float) ->
 
     def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         depths = [2.0 * max(0.0, log_upper - level) for level in levels]
-        turns = [turn for depth in depths for turn in _level_exit_distances(depth, radius)]
+        turns = [turn for depth in depths for turn in _distances_where_level_meets_axis(depth, radius)]
         edges = np.concatenate([*(at + side * _NEAR for at in (mode, middle) for side in (-1.0, 1.0)), [radius], turns])
-        r, outer = _gauss_nodes_and_weights(_edges_between(edges, 0.0, highest), _RADIAL_NODES)
+        r, outer = _gauss_nodes_and_weights(_cut_edges_to_interval(edges, 0.0, highest), _RADIAL_NODES)
         beyond = np.square(np.maximum(0.0, r - radius))
         cosines = [(np.square(r) + radius**2 - beyond - depth) / (2.0 * radius * r) for depth in depths]
         angle, inner = _angle_nodes_and_weights(
@@ -492,8 +496,8 @@ def worst_gaussian_member_in_space(dim: int, radius: float, log_upper: float) ->
     return members_at_levels
 
 
-def _level_exit_distances(depth: float, radius: float) -> list[float]:
-    """Distances at which a level passes the angle 0 or pi."""
+def _distances_where_level_meets_axis(depth: float, radius: float) -> list[float]:
+    """Distances from the origin at which a level of the ratio meets the axis, at the angle 0 or pi."""
     root = depth**0.5
     return [abs(radius - root), radius + root, depth / (4.0 * radius)]
 
@@ -514,7 +518,7 @@ def _angle_nodes_and_weights(dim: int, pull: Floats, cuts: Sequence[Floats]) -> 
     return angle.reshape(len(pull), -1), (half * weights).reshape(len(pull), -1)
 
 
-def _edges_between(edges: Floats, low: float, high: float) -> Floats:
+def _cut_edges_to_interval(edges: Floats, low: float, high: float) -> Floats:
     return np.unique(np.clip(np.append(edges, [low, high]), low, high))
 
 

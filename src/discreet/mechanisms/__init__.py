@@ -57,7 +57,7 @@ with imports_on_first_use(globals()):
         best_subset_width_and_variance as best_subset_width_and_variance,
         choose_blocks as choose_blocks,
         draw_reports as draw_reports,
-        largest_report_ratio as largest_report_ratio,
+        fraction_below_exp_epsilon as fraction_below_exp_epsilon,
         least_uniform_weight as least_uniform_weight,
         make_blocks_of_kind as make_blocks_of_kind,
         require_drawable_record_total as require_drawable_record_total,

@@ -2,7 +2,7 @@
 
 A carrier puts clients on finitely many atoms with public reference masses, and turns a drawn atom into a sample:
 
-    p --read_clients--> clients --discretise_clients--> laws (n, size)
+    p --read_clients--> clients --laws_on_atoms_and_outsiders--> laws (n, size)
     laws (n, size) --integers--> numbers --samples_from_atom_numbers, samples_in_user_form--> release
 
 The step by integers is the same for every release, and privacy rests on it alone. The atoms are fixed before a client is read, and the
@@ -30,9 +30,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import placeholders_until_used
-from discreet.domain import digest
+from discreet.domain import sha256_digest
 from discreet.errors import DiscreetError, check_count
-from discreet.families import FiniteFamily, Outsiders, as_laws, find_finite_outsiders, warn_of_or_refuse_outsiders
+from discreet.families import (
+    FiniteFamily,
+    Outsiders,
+    as_renormalised_laws,
+    find_finite_outsiders,
+    warn_of_or_refuse_outsiders,
+)
 from discreet.projection import Affine, Box
 
 with placeholders_until_used(globals()):
@@ -87,8 +93,8 @@ class LawsOnAtoms:
     seed: int | None = None
 
 
-class OutputsOfClients(Protocol):
-    """The output distributions of one mechanism, for inspection."""
+class ClientOutputSolver(Protocol):
+    """Computes the output distributions of one mechanism, for inspection."""
 
     def output_law(self, clients: Any, shape: tuple[int, ...]) -> Floats | OutputLaw:
         """The output distribution Q(.|P) of each client."""
@@ -115,7 +121,7 @@ class Atoms(abc.ABC, Generic[Clients]):
         """One client or many, checked."""
 
     @abc.abstractmethod
-    def split_clients_into_blocks(self, clients: Clients) -> Iterator[Clients]:
+    def iterate_client_blocks(self, clients: Clients) -> Iterator[Clients]:
         """The clients in blocks that fit in memory on the atoms."""
 
     @property
@@ -124,24 +130,24 @@ class Atoms(abc.ABC, Generic[Clients]):
         """The family of client distributions."""
 
     @abc.abstractmethod
-    def discretise_clients(self, clients: Clients) -> tuple[LawsOnAtoms, Outsiders | None]:
+    def laws_on_atoms_and_outsiders(self, clients: Clients) -> tuple[LawsOnAtoms, Outsiders | None]:
         """The clients on the atoms, and those that are seen to be outside the family."""
 
     def laws_on_atoms(self, clients: Clients, *, refuse: bool) -> LawsOnAtoms:
         """The clients on the atoms. `refuse`: raise for a client outside the family instead of warning."""
-        found, outsiders = self.discretise_clients(clients)
+        found, outsiders = self.laws_on_atoms_and_outsiders(clients)
         if outsiders is not None:
             warn_of_or_refuse_outsiders(self.client_family, outsiders, refuse=refuse)
         return found
 
-    def laws_on_atoms_in_blocks(self, clients: Clients, *, refuse: bool) -> Iterator[LawsOnAtoms]:
+    def iterate_blocks_of_laws_on_atoms(self, clients: Clients, *, refuse: bool) -> Iterator[LawsOnAtoms]:
         """The clients on the atoms, block by block; one warning at the end covers the outsiders of all blocks."""
         seen: Outsiders | None = None
         first = 0
-        for block in self.split_clients_into_blocks(clients):
-            found, outsiders = self.discretise_clients(block)
+        for block in self.iterate_client_blocks(clients):
+            found, outsiders = self.laws_on_atoms_and_outsiders(block)
             if outsiders is not None:
-                these = outsiders.renumber_in_longer_list(len(clients), first)
+                these = outsiders.as_part_of_longer_list(len(clients), first)
                 if refuse:
                     warn_of_or_refuse_outsiders(self.client_family, these, refuse=True)
                 seen = these if seen is None else seen.concat(these)
@@ -151,12 +157,12 @@ class Atoms(abc.ABC, Generic[Clients]):
             warn_of_or_refuse_outsiders(self.client_family, seen, refuse=False)
 
     @abc.abstractmethod
-    def laws_as_rows_on_atoms(self, laws: Any) -> Floats:
-        """Check distributions (..., size) given on the atoms themselves."""
+    def read_laws_on_atoms(self, laws: Any) -> Floats:
+        """Distributions (..., size) that are given on the atoms themselves, as float64."""
 
     @abc.abstractmethod
-    def outputs_of_sampler(self, sampler: Sampler[Any]) -> OutputsOfClients:
-        """The output distributions of a sampler on these atoms."""
+    def make_output_solver(self, sampler: Sampler[Any]) -> ClientOutputSolver:
+        """What computes the output distributions of a sampler on these atoms."""
 
     @abc.abstractmethod
     def samples_from_atom_numbers(
@@ -169,11 +175,11 @@ class Atoms(abc.ABC, Generic[Clients]):
         """Samples in the form users get, for clients of this shape."""
 
     @abc.abstractmethod
-    def law_of_single_client(self, p: Any) -> Floats:
+    def client_law_in_constant_time(self, p: Any) -> Floats:
         """One client on the atoms, by the same instructions for every client; an error where that is impossible."""
 
     @abc.abstractmethod
-    def empirical_bin_count(self, p: Any) -> int:
+    def bin_count_of_empirical_law(self, p: Any) -> int:
         """The number of bins of the empirical distribution p."""
 
     def calibrated_epsilon(self, epsilon: float) -> float:
@@ -185,8 +191,8 @@ class Atoms(abc.ABC, Generic[Clients]):
 
 
 @dataclass(frozen=True, eq=False)
-class OutputRows:
-    """Output laws as rows of probabilities."""
+class OutcomeOutputSolver:
+    """Computes output laws on outcomes, as rows of probabilities."""
 
     carrier: OutcomeAtoms
     box: Box
@@ -220,21 +226,21 @@ class OutcomeAtoms(Atoms[Floats]):
         laws = self.family.as_rows(p)
         return ClientBatch(laws.reshape(-1, self.size), laws.shape[:-1])
 
-    def split_clients_into_blocks(self, clients: Floats) -> Iterator[Floats]:
+    def iterate_client_blocks(self, clients: Floats) -> Iterator[Floats]:
         yield clients  # the draw works in blocks itself
 
     @property
     def client_family(self) -> FiniteFamily:
         return self.family
 
-    def discretise_clients(self, clients: Floats) -> tuple[LawsOnAtoms, Outsiders | None]:
+    def laws_on_atoms_and_outsiders(self, clients: Floats) -> tuple[LawsOnAtoms, Outsiders | None]:
         return LawsOnAtoms(clients), find_finite_outsiders(self.family, clients)
 
-    def laws_as_rows_on_atoms(self, laws: Any) -> Floats:
+    def read_laws_on_atoms(self, laws: Any) -> Floats:
         return self.family.as_rows(laws, "laws")
 
-    def outputs_of_sampler(self, sampler: Sampler[Any]) -> OutputRows:
-        return OutputRows(self, sampler.box, sampler.mixing)
+    def make_output_solver(self, sampler: Sampler[Any]) -> OutcomeOutputSolver:
+        return OutcomeOutputSolver(self, sampler.box, sampler.mixing)
 
     def samples_from_atom_numbers(
         self, numbers: Integers, rng: np.random.Generator, seed: int | None = None
@@ -244,13 +250,13 @@ class OutcomeAtoms(Atoms[Floats]):
     def samples_in_user_form(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
         return self.family.to_samples(samples.reshape(shape))
 
-    def law_of_single_client(self, p: Any) -> Floats:
+    def client_law_in_constant_time(self, p: Any) -> Floats:
         law = self.family.as_rows(p)
         if law.ndim != 1:
             raise DiscreetError(f"p has shape {law.shape}; constant_time is for one client: release one law at a time")
         return law
 
-    def empirical_bin_count(self, p: Any) -> int:
+    def bin_count_of_empirical_law(self, p: Any) -> int:
         return self.size
 
 
@@ -277,14 +283,14 @@ class DensityAtoms(Atoms[Densities]):
         clients = as_clients(p, self.family)
         return ClientBatch(clients, (len(clients),) if is_list_of_clients(p) else ())
 
-    def split_clients_into_blocks(self, clients: Densities) -> Iterator[Densities]:
+    def iterate_client_blocks(self, clients: Densities) -> Iterator[Densities]:
         step = max(1, _BLOCK // self.size)
         return (clients[start : start + step] for start in range(0, len(clients), step))
 
-    def laws_as_rows_on_atoms(self, laws: Any) -> Floats:
-        return as_laws(laws, "laws", self.size)
+    def read_laws_on_atoms(self, laws: Any) -> Floats:
+        return as_renormalised_laws(laws, "laws", self.size)
 
-    def outputs_of_sampler(self, sampler: Sampler[Any]) -> OutputSolver:
+    def make_output_solver(self, sampler: Sampler[Any]) -> OutputSolver:
         return OutputSolver(
             OutputProblem(self.family, sampler.constants, sampler.calibrated_epsilon, sampler.mixing, self.whose)
         )
@@ -294,13 +300,13 @@ class DensityAtoms(Atoms[Densities]):
             return samples.reshape(*shape, self.family.dim)
         return samples.reshape(shape) if shape else float(samples[0, 0])
 
-    def law_of_single_client(self, p: Any) -> Floats:
+    def client_law_in_constant_time(self, p: Any) -> Floats:
         raise DiscreetError(
             f"constant_time is for finite families: the time to evaluate a density depends on the client; {self.family!r} is "
             "continuous: bin its clients, and release on a Simplex"
         )
 
-    def empirical_bin_count(self, p: Any) -> int:
+    def bin_count_of_empirical_law(self, p: Any) -> int:
         if not isinstance(p, HistogramLaw):
             raise DiscreetError("estimation_cost needs a histogram: p = family.law(records=..., fit=HistogramFit())")
         return p.bins
@@ -358,7 +364,7 @@ class CellAtoms(DensityAtoms):
     def digest(self) -> str:
         """The digest of the cells' edges in the family's coordinates."""
         panels = self.partition.panels
-        return digest(np.stack([panels.lower, panels.upper]).astype("<f4").tobytes())
+        return sha256_digest(np.stack([panels.lower, panels.upper]).astype("<f4").tobytes())
 
     @property
     def size(self) -> int:
@@ -378,18 +384,22 @@ class CellAtoms(DensityAtoms):
     def _nodes_in_cells(self) -> Nodes:
         return self.partition.nodes_in_cells(_NODES_IN_A_CELL[self.family.dim])
 
-    def discretise_clients(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
+    def laws_on_atoms_and_outsiders(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
         """P(cell_i) of every client, as accurately as it can be found.
 
         On a line it comes from the client's distribution function, or from an integral over each cell, refined as far as the values show. In
         more dimensions it comes from nodes. A client gets more nodes if it reports that they missed it, or if p/h changes much inside cells.
         """
-        rows, seen = self._cell_masses_on_line(clients) if self.family.dim == 1 else self._cell_masses_at_nodes(clients)
+        rows, seen = (
+            self._cell_masses_and_summary_on_line(clients)
+            if self.family.dim == 1
+            else self._cell_masses_and_summary_at_nodes(clients)
+        )
         held = LawsOnAtoms(rows / rows.sum(axis=1, keepdims=True))
         return held, find_outsiders(self.family, clients, seen, self.whose)
 
     @cached_property
-    def _cell_edges_and_interval_numbers(self) -> tuple[Floats, Integers]:
+    def _edges_and_interval_of_each_cell(self) -> tuple[Floats, Integers]:
         """The increasing ends of the cells on a line, and for each cell the number of its interval between them."""
         panels = self.partition.panels
         with np.errstate(divide="ignore"):  # an end at infinity
@@ -397,15 +407,15 @@ class CellAtoms(DensityAtoms):
         edges = np.unique(ends)
         return edges, np.searchsorted(edges, ends.min(axis=0))
 
-    def _cell_masses_on_line(self, clients: Densities) -> tuple[Floats, NodeSummary]:
+    def _cell_masses_and_summary_on_line(self, clients: Densities) -> tuple[Floats, NodeSummary]:
         """Masses on the cells of a line up to a factor, and a summary of p/h."""
-        edges, cells = self._cell_edges_and_interval_numbers
+        edges, cells = self._edges_and_interval_of_each_cell
         rows = np.empty((len(clients), self.size))
         log_mass, smallest, largest = np.zeros((3, len(clients)))
         asked = []
         for i, known in enumerate(interval_masses_if_known(clients, edges)):
             if known is None:
-                rows[i], log_mass[i], smallest[i], largest[i] = self._cell_masses_at_fine_nodes(
+                rows[i], log_mass[i], smallest[i], largest[i] = self._client_cell_masses_and_extremes(
                     clients[i], client_name_in_messages(i, clients)
                 )
                 continue
@@ -416,12 +426,14 @@ class CellAtoms(DensityAtoms):
         seen = NodeSummary(log_mass, smallest, largest, _CELL_SLACK)
         if asked:
             some = tuple(clients[i] for i in asked)
-            looked = self._cell_masses_at_nodes(some, resolve=False)[1]
+            looked = self._cell_masses_and_summary_at_nodes(some, resolve=False)[1]
             for i, mass, low, high in zip(asked, looked.log_mass, looked.log_smallest, looked.log_largest, strict=True):
                 log_mass[i], smallest[i], largest[i] = mass, low, high
         return rows, seen
 
-    def _cell_masses_at_nodes(self, clients: Densities, *, resolve: bool = True) -> tuple[Floats, NodeSummary]:
+    def _cell_masses_and_summary_at_nodes(
+        self, clients: Densities, *, resolve: bool = True
+    ) -> tuple[Floats, NodeSummary]:
         """mu_i times the average of p/h over the cell's nodes. `resolve`: whether the masses have to be accurate, or only the extreme p/h."""
         log_ratio = log_ratios(clients, self._nodes_in_cells)
         largest = log_ratio.max(axis=(1, 2))
@@ -442,11 +454,13 @@ class CellAtoms(DensityAtoms):
                 *(_clients_unresolved_at_nodes(ratio, rows) if resolve else ()),
             }
         ):
-            found = self._cell_masses_at_fine_nodes(clients[i], client_name_in_messages(i, clients), needed=resolve)
+            found = self._client_cell_masses_and_extremes(
+                clients[i], client_name_in_messages(i, clients), needed=resolve
+            )
             rows[i], seen.log_mass[i], smallest[i], largest[i] = found
         return rows, seen
 
-    def _cell_masses_at_fine_nodes(
+    def _client_cell_masses_and_extremes(
         self, p: LogDensity, who: str, *, needed: bool = True
     ) -> tuple[Floats | float, float, float, float]:
         """p on the cells, with extra nodes where it is narrow or unresolved: row, log mass, extreme log p/h."""

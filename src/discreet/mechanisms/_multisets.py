@@ -217,15 +217,15 @@ def _simplex_envelope(multisets: Multisets) -> Envelope:
         kinds, places, times = np.unique(np.sort(often, axis=1), axis=0, return_inverse=True, return_counts=True)
         found = []
         for kind, number in zip(map(tuple, kinds.tolist()), times.tolist(), strict=True):
-            value = known.setdefault(kind, _largest_multiset_probability(kind))
+            value = known.setdefault(kind, _largest_probability_of_counts(kind))
             total += number * value
             found.append(float(value))
         values[rows] = np.array(found)[places.ravel()]
     return Envelope(values / float(total), Bounds(0.0, float(total)))
 
 
-def _largest_multiset_probability(often: tuple[int, ...]) -> Fraction:
-    """J!/(c_1! ... c_k!) (c_1/J)^c_1 ... (c_k/J)^c_k."""
+def _largest_probability_of_counts(often: tuple[int, ...]) -> Fraction:
+    """The largest probability that any law gives to a multiset with these counts: J!/(c_1! ... c_k!) (c_1/J)^c_1 ... (c_k/J)^c_k."""
     samples = sum(often)
     top, bottom = math.factorial(samples), samples**samples
     for count in often:
@@ -407,8 +407,8 @@ def make_joint_box(
     return (EnvelopeBox if centre == "envelope" else ProductBox)(family, multisets, epsilon)
 
 
-def choose_box_centre(around: Any, family: FiniteFamily, samples: int, band: Band | None) -> Around | None:
-    """The centre of the box, by default or as given; None if a band is given."""
+def read_around_argument(around: Any, family: FiniteFamily, samples: int, band: Band | None) -> Around | None:
+    """The centre of the box that the argument `around` names, or the default; None if a band is given."""
     if band is not None:
         if around is not None:
             raise DiscreetError(f"around = {around!r} and band are both given; give one of the two")

@@ -37,9 +37,17 @@ from numpy.typing import NDArray
 from discreet._base import accept_renamed_keywords, placeholders_until_used
 from discreet._base.labelled import LawLike
 from discreet.errors import OPEN_UNIT, DiscreetError, OutsideFamilyWarning, check_count
-from discreet.families import Bounds, FiniteFamily, Simplex, check_family, is_law, refuse_bad_law, serves_everybody
+from discreet.families import (
+    Bounds,
+    FiniteFamily,
+    Simplex,
+    check_family,
+    raise_error_for_bad_law,
+    rows_are_laws,
+    serves_everybody,
+)
 from discreet.mechanisms._atoms import Discretisation, make_atoms
-from discreet.mechanisms._sampler import AnyFamily, Client, F, Floats, Sampler, convert_bounds_to_reference
+from discreet.mechanisms._sampler import AnyFamily, Client, F, Floats, Sampler, bounds_around_new_reference
 from discreet.privacy import Privacy, Pure
 from discreet.privacy.tradeoff import Constants, Risk, constants_for_privacy, mollifier_constants, risk_by_formula
 from discreet.projection import Affine, Box
@@ -50,7 +58,7 @@ with placeholders_until_used(globals()):
     from discreet.families import ContinuousFamily, DensityBand, as_clients, as_density, is_list_of_clients
     from discreet.mechanisms._multisets import Multisets
     from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
-    from discreet.projection import OutputLaw, OutputProblem, OutputSolver, sampler_risk
+    from discreet.projection import OutputLaw, OutputProblem, OutputSolver, worst_case_over_family
 
 MEMBERS_ALONE = (  # the error for tables under a linear mechanism for a band or a continuous family
     "mechanism = 'linear' on a band or a continuous family is for its members alone, and a table may hold others; agree on optimal, which "
@@ -81,7 +89,7 @@ class ProjectingSampler(Sampler[F]):
             DiscreetError: if p is not a distribution.
         """
         given = self.carrier.read_clients(p)
-        return self._outputs_of_clients.clipping_scales(given.clients, given.shape)
+        return self._client_output_solver.clipping_scales(given.clients, given.shape)
 
     def sensitivity(self, p: LawLike | Client | Sequence[Client]) -> float | Floats:
         """How far the output can move with P: TV(Q(P), Q(P')) <= sensitivity(P) TV(P, P') [paper, Prop. 4.1].
@@ -125,7 +133,7 @@ class ProjectingSampler(Sampler[F]):
         """
         n = min(check_count("records", records), 10**300)  # what a float can hold
         OPEN_UNIT.check("confidence", confidence)
-        moved = 0.5 * math.sqrt((self.carrier.empirical_bin_count(p) - 1) / n) + math.sqrt(
+        moved = 0.5 * math.sqrt((self.carrier.bin_count_of_empirical_law(p) - 1) / n) + math.sqrt(
             -math.log1p(-confidence) / (2 * n)
         )
         diameter = min(1.0 - self.constants.b, self.constants.B - 1.0)
@@ -211,7 +219,7 @@ class OptimalSampler(ProjectingSampler[F]):
         Raises:
             DiscreetError: for an unknown divergence.
         """
-        return sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy)
+        return worst_case_over_family(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy)
 
 
 class OneByOneSampler(Sampler[F]):
@@ -289,7 +297,9 @@ class LinearSampler(OneByOneSampler[F]):
         Raises:
             DiscreetError: for an unknown divergence.
         """
-        return sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy, self.mixing)
+        return worst_case_over_family(
+            self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy, self.mixing
+        )
 
     def randomised_response(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> NDArray[Any]:
         """One private sample for each raw record that a client drew from its own distribution: k-ary randomised response.
@@ -367,7 +377,7 @@ class MollifierSampler(ProjectingSampler[F]):
         if reference is None:
             return
         if isinstance(family, ContinuousFamily):
-            self._own_reference, self._given_reference = _band_around_reference(reference, family), reference
+            self._own_reference, self._given_reference = _reference_as_density_band(reference, family), reference
             object.__setattr__(self, "_carrier", make_atoms(self._own_reference, self.discretisation, members=family))
         else:
             self._given_reference = _read_positive_reference(reference, family)
@@ -401,7 +411,7 @@ class MollifierSampler(ProjectingSampler[F]):
             return bounds
         if isinstance(self._own_reference, DensityBand):
             return bounds if serves_everybody(self.family) else self._own_reference.served_bounds
-        return convert_bounds_to_reference(self._own_reference, bounds, self.carrier.reference)
+        return bounds_around_new_reference(self._own_reference, bounds, self.carrier.reference)
 
     @cached_property
     def constants(self) -> Constants:
@@ -422,7 +432,9 @@ class MollifierSampler(ProjectingSampler[F]):
             DiscreetError: for an unknown divergence.
         """
         if self._own_reference is None:
-            found = sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy)
+            found = worst_case_over_family(
+                self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy
+            )
             return Risk(found.value, found.attained, found.attained)
         nothing_said = isinstance(self._own_reference, DensityBand) and not self._own_reference.constrains_clients
         if nothing_said or (isinstance(self.family, ContinuousFamily) and self.family.any_client):
@@ -439,8 +451,8 @@ def _read_positive_reference(reference: Any, family: FiniteFamily) -> Floats:
     law = family.as_rows(reference, "reference")
     if law.ndim != 1:
         raise DiscreetError(f"reference has shape {law.shape}; it is one law on the {family.size} outcomes")
-    if not is_law(law[None, :])[0]:
-        refuse_bad_law(law[None, :], 0, "reference")
+    if not rows_are_laws(law[None, :])[0]:
+        raise_error_for_bad_law(law[None, :], 0, "reference")
     if not (law > _SMALLEST).all():
         raise DiscreetError(
             f"reference[{int(np.argmin(law))}] = {law.min():g}: that outcome could never be released; the worst case "
@@ -456,7 +468,7 @@ def normalised_law(law: Floats) -> Floats:
     return found
 
 
-def _band_around_reference(reference: Any, family: ContinuousFamily) -> DensityBand:
+def _reference_as_density_band(reference: Any, family: ContinuousFamily) -> DensityBand:
     """Q0 as a band on the family's space. A `DensityBand` bounds p/Q0; a density alone does not."""
     if not isinstance(reference, DensityBand):
         from discreet.families import ANY  # loaded with densities

@@ -50,17 +50,17 @@ from discreet.families import (
 from discreet.mechanisms._atoms import LawsOnAtoms
 from discreet.mechanisms._optimal_linear_mollifier import OneByOneSampler
 from discreet.mechanisms._own_weights import (
-    checked_lattice_weights,
     draw_from_weights,
     floor_of_matrix,
+    lattice_weights_of_laws,
     matrix_of_linear_law,
+    names_and_laws_of_test_clients,
     normalised_law_or_problem,
     outcomes_outside_box,
-    public_test_clients,
     read_floor_and_ceiling,
     refuse_bad_law_of_public_client,
 )
-from discreet.mechanisms._sampler import convert_bounds_to_reference, privacy_as_argument_text
+from discreet.mechanisms._sampler import bounds_around_new_reference, privacy_as_argument_text
 from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import Constants, Risk
 from discreet.projection import Box, point_mass_risk
@@ -112,7 +112,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
             *("output", "box", "constants", "reference", "bounds", "mixing", "matrix"),
             *("can_draw_in_constant_time", "_integer_weights_of_laws", "_draw_atom_numbers"),
             *("_draw_atom_number_in_constant_time", "reference_weights", "_draw_number_from_reference"),
-            *("_laws_projected_into_box", "_law_or_problem_of_client"),
+            *("_output_laws_of_clients", "_law_or_problem_of_client"),
         }
     )
 
@@ -133,10 +133,10 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
             )
         super().__init__(family, epsilon=epsilon, privacy=privacy)
         self._matrix: Floats | None = None
-        self._refuse_bad_stated_law()
+        self._refuse_law_unfit_for_release()
 
-    def _refuse_bad_stated_law(self) -> None:
-        """Read what the class states, and refuse what is not private or fails for public clients."""
+    def _refuse_law_unfit_for_release(self) -> None:
+        """Reject a law whose floor and ceiling are not private, or which fails for public clients."""
         if self.linear:
             answer = partial(self._law_or_problem_of_client, public=True)
             self._matrix = matrix_of_linear_law(type(self).__name__, self.carrier.size, answer)
@@ -231,7 +231,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
 
     @property
     def bounds(self) -> Bounds:
-        return convert_bounds_to_reference(self.reference, self.family.served_bounds, self.family.reference)
+        return bounds_around_new_reference(self.reference, self.family.served_bounds, self.family.reference)
 
     @property
     def can_draw_in_constant_time(self) -> bool:
@@ -324,8 +324,8 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
                 f"the floor of {type(self).__name__} cannot be read: {error}; set parameters of your own before super().__init__(...)"
             ) from error
 
-    def _public_test_clients(self) -> tuple[tuple[str, ...], Floats]:
-        return public_test_clients(self.family, self.checked_clients, linear=self._matrix is not None)
+    def _names_and_laws_of_test_clients(self) -> tuple[tuple[str, ...], Floats]:
+        return names_and_laws_of_test_clients(self.family, self.checked_clients, linear=self._matrix is not None)
 
     def check_repeatable(self) -> None:
         """Refuse a law that does not answer the same for the same public client, so that samples under a secret could not be repeated.
@@ -338,7 +338,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         """
         if self._matrix is not None:  # it was read once, and is the law from then on
             return
-        names, laws = self._public_test_clients()
+        names, laws = self._names_and_laws_of_test_clients()
         first, second = (self._integer_weights_of_laws(laws) for _ in range(2))
         for name, one, other in zip(names, first, second, strict=True):
             if not np.array_equal(one, other):
@@ -349,7 +349,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
 
     def _refuse_law_failing_test_clients(self) -> None:
         """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
-        for name, p in zip(*self._public_test_clients(), strict=True):
+        for name, p in zip(*self._names_and_laws_of_test_clients(), strict=True):
             refuse_bad_law_of_public_client(
                 name, self._law_or_problem_of_client(p, public=True), *self._floor_and_ceiling
             )
@@ -360,7 +360,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
             return np.asarray(p @ self._matrix)
         return normalised_law_or_problem(self.law, p, public=public)
 
-    def _laws_projected_into_box(self, rows: Floats) -> Floats:
+    def _output_laws_of_clients(self, rows: Floats) -> Floats:
         """The laws of clients (n, k) in the box: as answered, projected where they leave it, the reference where there is none."""
         if self._matrix is None:
             answers = [self._law_or_problem_of_client(p) for p in rows]
@@ -388,19 +388,19 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     def _integer_weights_of_laws(self, rows: Floats) -> Integers:
         return np.concatenate(
             [
-                checked_lattice_weights(self.lattice, self._laws_projected_into_box(some))
-                for some in self._blocks_of_client_laws(rows)
+                lattice_weights_of_laws(self.lattice, self._output_laws_of_clients(some))
+                for some in self._iterate_blocks_of_client_laws(rows)
             ]
         )
 
     def _draw_atom_numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
         found = []
-        for rows in self._blocks_of_client_laws(held.rows):
-            weights = checked_lattice_weights(self.lattice, self._laws_projected_into_box(rows))
+        for rows in self._iterate_blocks_of_client_laws(held.rows):
+            weights = lattice_weights_of_laws(self.lattice, self._output_laws_of_clients(rows))
             found.append(draw_from_weights(weights, randomness.integers(len(weights))))
         return np.concatenate(found)
 
-    def _blocks_of_client_laws(self, rows: Floats) -> Iterator[Floats]:
+    def _iterate_blocks_of_client_laws(self, rows: Floats) -> Iterator[Floats]:
         """Clients' laws, as many at a time as their integers fit in memory; all of them are checked first."""
         check_laws(rows)
         step = max(1, _BLOCK // self.box.size)
@@ -414,7 +414,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     @cached_property
     def reference_weights(self) -> Integers:
         """The integers (k,) that a client without data is drawn with; its law is not asked for."""
-        found = np.array(checked_lattice_weights(self.lattice, self.reference[None, :])[0])
+        found = np.array(lattice_weights_of_laws(self.lattice, self.reference[None, :])[0])
         found.setflags(write=False)
         return found
 

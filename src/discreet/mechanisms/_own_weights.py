@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet._base.numerics import exp_nearest
 from discreet.errors import DiscreetError
-from discreet.families import FiniteFamily, as_floats, extreme_laws, refuse_bad_entries
+from discreet.families import FiniteFamily, as_floats, names_and_extreme_laws_of_band, refuse_bad_entries
 from discreet.privacy import Privacy, Pure
 from discreet.projection import STEEPEST_EXPONENT
 from discreet.release import TOTAL, Lattice
@@ -34,7 +34,7 @@ def draw_from_weights(weights: Integers, uniform: Integers) -> Integers:
     return np.asarray((np.cumsum(weights, axis=1) <= uniform[:, None]).sum(axis=1))
 
 
-def checked_lattice_weights(lattice: Lattice, laws: Floats) -> Integers:
+def lattice_weights_of_laws(lattice: Lattice, laws: Floats) -> Integers:
     """Laws (n, k) as integers of the lattice: every weight is compared with its bounds, and every sum with 2^62, in integers."""
     weights = lattice.weights(laws, np.ones(len(laws)), np.zeros(len(laws)))
     inside = (weights >= lattice.lower) & (weights <= lattice.upper)
@@ -99,12 +99,14 @@ def normalised_law_or_problem(law: Callable[[Floats], Any], p: Floats, *, public
         return np.asarray(found / total)
 
 
-def public_test_clients(family: FiniteFamily, number: int, *, linear: bool) -> tuple[tuple[str, ...], Floats]:
+def names_and_laws_of_test_clients(
+    family: FiniteFamily, number: int, *, linear: bool
+) -> tuple[tuple[str, ...], Floats]:
     """Clients whom everybody knows, by name: point masses for a linear law, else extreme members of the family."""
     mu = np.broadcast_to(family.reference, family.size).astype(np.float64)
     if linear:
         return tuple(f"outcome {x} for certain" for x in range(len(mu))), np.eye(len(mu))
-    names, laws = extreme_laws(mu, family.bounds, max(2, number))
+    names, laws = names_and_extreme_laws_of_band(mu, family.bounds, max(2, number))
     return ("the reference", *names), np.vstack([mu / mu.sum(), laws])
 
 

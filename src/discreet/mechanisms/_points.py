@@ -20,9 +20,9 @@ from typing import NoReturn, final
 import numpy as np
 
 from discreet._base import OldName
-from discreet.domain import digest
+from discreet.domain import sha256_digest
 from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
-from discreet.families import ContinuousFamily, NodeSummary, Outsiders, deviation_of_sampled_mass, find_outsiders
+from discreet.families import ContinuousFamily, NodeSummary, Outsiders, bound_on_sampled_mass_error, find_outsiders
 from discreet.mechanisms._atoms import Densities, DensityAtoms, Discretisation, Floats, Integers, LawsOnAtoms
 
 DEFAULT_POINTS = 1 << 16
@@ -81,12 +81,12 @@ class PointAtoms(DensityAtoms):
         """The digest of the points of the public seed."""
         assert self.discretisation.seed is not None
         blocks = (
-            self.points_of_block(number, self.discretisation.seed)
+            self.draw_block_of_points(number, self.discretisation.seed)
             for number in range(math.ceil(self.size / _POINTS_IN_A_BLOCK))
         )
-        return digest(b"".join(block.astype("<f4").tobytes() for block in blocks))
+        return sha256_digest(b"".join(block.astype("<f4").tobytes() for block in blocks))
 
-    def points_of_block(self, number: int, seed: int) -> Floats:
+    def draw_block_of_points(self, number: int, seed: int) -> Floats:
         """The points from number * 4096 on."""
         count = min(_POINTS_IN_A_BLOCK, self.discretisation.count - number * _POINTS_IN_A_BLOCK)
         return self.family.draw(count, np.random.default_rng([seed, number]))
@@ -95,17 +95,17 @@ class PointAtoms(DensityAtoms):
         """The points of the given numbers under that seed, or under the public one."""
         known = self.discretisation.seed if seed is None else seed
         assert known is not None
-        return self.points_of_numbers(numbers, known)
+        return self.numbered_points_of_seed(numbers, known)
 
-    def points_of_numbers(self, numbers: Integers, seed: int) -> Floats:
+    def numbered_points_of_seed(self, numbers: Integers, seed: int) -> Floats:
         """The points of the given numbers: (n, dim)."""
         out = np.empty((len(numbers), self.family.dim))
         for number in np.unique(numbers // _POINTS_IN_A_BLOCK):
             rows = numbers // _POINTS_IN_A_BLOCK == number
-            out[rows] = self.points_of_block(int(number), seed)[numbers[rows] % _POINTS_IN_A_BLOCK]
+            out[rows] = self.draw_block_of_points(int(number), seed)[numbers[rows] % _POINTS_IN_A_BLOCK]
         return out
 
-    def discretise_clients(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
+    def laws_on_atoms_and_outsiders(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
         """p_i proportional to p(X_i)/h(X_i); uniform for a client whose density is 0 at every point."""
         seed = (
             int.from_bytes(np.random.SeedSequence().generate_state(4).tobytes())
@@ -114,7 +114,7 @@ class PointAtoms(DensityAtoms):
         )
         log_ratio = np.empty((len(clients), self.discretisation.count))
         for number in range(math.ceil(self.discretisation.count / _POINTS_IN_A_BLOCK)):
-            x = self.points_of_block(number, seed)
+            x = self.draw_block_of_points(number, seed)
             columns = slice(number * _POINTS_IN_A_BLOCK, number * _POINTS_IN_A_BLOCK + len(x))
             log_reference = self.family.log_reference(x)
             for row, p in enumerate(clients):
@@ -136,7 +136,7 @@ class PointAtoms(DensityAtoms):
             (shift + np.log(total / self.size))[seen],
             smallest[seen],
             shift[seen],
-            deviation_of_sampled_mass(self.family.bounds, self.size),
+            bound_on_sampled_mass_error(self.family.bounds, self.size),
         )
         visible = [p for p, held in zip(clients, seen, strict=True) if held]
         outsiders = find_outsiders(self.family, visible, of_points, self.whose)
@@ -212,7 +212,7 @@ class NoAtoms(DensityAtoms):
     def digest(self) -> str:
         self._refuse_release()
 
-    def discretise_clients(self, clients: Densities) -> NoReturn:
+    def laws_on_atoms_and_outsiders(self, clients: Densities) -> NoReturn:
         self._refuse_release()
 
     def samples_from_atom_numbers(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:

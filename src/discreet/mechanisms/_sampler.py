@@ -28,9 +28,9 @@ from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import Bounds, FiniteFamily, as_floats, check_family
 from discreet.mechanisms._atoms import (
     Atoms,
+    ClientOutputSolver,
     Discretisation,
     LawsOnAtoms,
-    OutputsOfClients,
     default_discretisation,
     discretisation_or_default,
     make_atoms,
@@ -95,7 +95,7 @@ class Sampler(abc.ABC, Generic[F]):
                 "release_reference_number",
                 "points",
             ),
-            *("box", "lattice", "privacy", "epsilon", "carrier", "can_draw_in_constant_time", "_outputs_of_clients"),
+            *("box", "lattice", "privacy", "epsilon", "carrier", "can_draw_in_constant_time", "_client_output_solver"),
             *(
                 "_laws_on_atoms",
                 "_integer_weights_of_laws",
@@ -263,7 +263,7 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: if p is not a distribution; the message says which entry, and why.
         """
         given = self.carrier.read_clients(p)
-        return self._outputs_of_clients.output_law(given.clients, given.shape)
+        return self._client_output_solver.output_law(given.clients, given.shape)
 
     def weights(self, p: LawLike | Client | Sequence[Client]) -> Integers:
         """The output distribution as the integers that a sample is drawn with.
@@ -297,7 +297,7 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: for rows that are not distributions.
         """
-        rows = self.carrier.laws_as_rows_on_atoms(laws)
+        rows = self.carrier.read_laws_on_atoms(laws)
         return self._integer_weights_of_laws(rows.reshape(-1, self.box.size)).reshape(rows.shape)
 
     def with_privacy(self, privacy: Privacy) -> Self:
@@ -388,7 +388,7 @@ class Sampler(abc.ABC, Generic[F]):
                 np.asarray([self._draw_atom_number_in_constant_time(p, randomness)]), ()
             )
         given = self.carrier.read_clients(p)
-        blocks = self.carrier.laws_on_atoms_in_blocks(given.clients, refuse=self.mixing is not None)
+        blocks = self.carrier.iterate_blocks_of_laws_on_atoms(given.clients, refuse=self.mixing is not None)
         found = [
             self.carrier.samples_from_atom_numbers(self._draw_atom_numbers(held, randomness), places, held.seed)
             for held in blocks
@@ -433,7 +433,7 @@ class Sampler(abc.ABC, Generic[F]):
         return numbers if given.shape else int(numbers)
 
     def _draw_atom_number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
-        law = self._laws_on_atoms(self.carrier.law_of_single_client(p)[None, :]).rows[0]
+        law = self._laws_on_atoms(self.carrier.client_law_in_constant_time(p)[None, :]).rows[0]
         return release.outcome_in_constant_time(self.lattice, law, self.mixing, int(randomness.integers(1)[0]))
 
     def release_reference_number(self, *, rng: Rng = None) -> int:
@@ -494,8 +494,8 @@ class Sampler(abc.ABC, Generic[F]):
         return not isinstance(self.family, ContinuousFamily)
 
     @cached_property
-    def _outputs_of_clients(self) -> OutputsOfClients:
-        return self.carrier.outputs_of_sampler(self)
+    def _client_output_solver(self) -> ClientOutputSolver:
+        return self.carrier.make_output_solver(self)
 
     def _laws_on_atoms(self, clients: Any) -> LawsOnAtoms:
         return self.carrier.laws_on_atoms(clients, refuse=self.mixing is not None)
@@ -584,7 +584,7 @@ def privacy_as_argument_text(privacy: Privacy) -> str:
     return f"epsilon={privacy.epsilon:g}" if isinstance(privacy, Pure) else f"privacy={privacy!r}"
 
 
-def convert_bounds_to_reference(reference: Floats, bounds: Bounds, own: float | Floats) -> Bounds:
+def bounds_around_new_reference(reference: Floats, bounds: Bounds, own: float | Floats) -> Bounds:
     """Bounds of a family around its `own` reference, as bounds around another one."""
     ratio = own / reference
     return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))

@@ -40,14 +40,14 @@ from discreet.families import (
     serves_everybody,
 )
 from discreet.mechanisms._atoms import OutcomeAtoms
-from discreet.mechanisms._multisets import SAMPLES_ARE, Around, Multisets, choose_box_centre, make_joint_box
+from discreet.mechanisms._multisets import SAMPLES_ARE, Around, Multisets, make_joint_box, read_around_argument
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy, extreme_masses
 from discreet.privacy.tradeoff import (
     Constants,
     Risk,
     warn_of_weak_privacy,
 )
-from discreet.projection import Box, sampler_risk
+from discreet.projection import Box, worst_case_over_family
 from discreet.release import TOTAL, Lattice
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class JointSampler:
         self._carrier = OutcomeAtoms(family)
         if band is not None and not (isinstance(band, Band) and band.size == len(self._multisets)):
             raise DiscreetError(f"band = {band!r} is not a Band on the {len(self._multisets):,} multisets")
-        centre = choose_box_centre(around, family, self.samples, band)
+        centre = read_around_argument(around, family, self.samples, band)
         self._band, self._joint_box = band, make_joint_box(family, self._multisets, notion.epsilon, centre, band)
         warn_of_weak_privacy(notion)
 
@@ -197,7 +197,7 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        return self._map_laws_on_multisets(p, self.multisets.laws)
+        return self._map_client_laws_in_blocks(p, self.multisets.laws)
 
     def output(self, p: LawLike) -> Floats:
         """The output distribution Q(.|P) on multisets.
@@ -211,7 +211,7 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        return self._map_laws_on_multisets(p, lambda rows: self.box.project(self._multiset_laws_to_project(rows)))
+        return self._map_client_laws_in_blocks(p, lambda rows: self.box.project(self._projectable_multiset_laws(rows)))
 
     def output_of_each(self, p: LawLike) -> Floats:
         """The output distribution of any single one of the samples.
@@ -246,8 +246,8 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        return self._map_laws_on_multisets(
-            p, lambda rows: release.weights(self.lattice, self._multiset_laws_to_project(rows), None)
+        return self._map_client_laws_in_blocks(
+            p, lambda rows: release.weights(self.lattice, self._projectable_multiset_laws(rows), None)
         )
 
     def release(self, p: LawLike, *, rng: Rng = None) -> NDArray[Any]:
@@ -303,13 +303,13 @@ class JointSampler:
         if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != many:
             raise DiscreetError("uniform does not hold one 64-bit integer for each client; pass Randomness.integers(n)")
         if clients is not None:
-            return self._multiset_numbers_from_laws(
-                map(self._multiset_laws_to_project, self._blocks_of_checked_laws(clients)), uniform
+            return self._multiset_numbers_by_uniform_integers(
+                map(self._projectable_multiset_laws, self._iterate_blocks_of_checked_laws(clients)), uniform
             )
         law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), len(self.multisets))
         rows = np.broadcast_to(law / law.sum(), (len(uniform), law.size))
-        return self._multiset_numbers_from_laws(
-            (rows[part] for part in self._row_slices_that_fit_memory(len(rows))), uniform
+        return self._multiset_numbers_by_uniform_integers(
+            (rows[part] for part in self._iterate_row_slices_within_memory(len(rows))), uniform
         )
 
     def points(self, numbers: ArrayLike, *, rng: Rng = None) -> NDArray[Any]:
@@ -336,17 +336,17 @@ class JointSampler:
     def _draw_multiset_numbers(self, clients: Floats, rng: Rng) -> Integers:
         """One multiset for each client, drawn with its integer weights."""
         uniform = release.randomness_from(rng).integers(len(clients))
-        return self._multiset_numbers_from_laws(
-            map(self._multiset_laws_to_project, self._blocks_of_checked_laws(clients)), uniform
+        return self._multiset_numbers_by_uniform_integers(
+            map(self._projectable_multiset_laws, self._iterate_blocks_of_checked_laws(clients)), uniform
         )
 
-    def _map_laws_on_multisets(self, p: LawLike, on_multisets: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
+    def _map_client_laws_in_blocks(self, p: LawLike, on_multisets: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
         """What a function makes of clients' distributions on the outcomes, block by block: an array (..., multisets)."""
         given = self._carrier.read_clients(p)
-        found = [on_multisets(rows) for rows in self._blocks_of_checked_laws(given.clients)]
+        found = [on_multisets(rows) for rows in self._iterate_blocks_of_checked_laws(given.clients)]
         return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
-    def _multiset_numbers_from_laws(self, blocks: Iterable[Floats], uniform: Integers) -> Integers:
+    def _multiset_numbers_by_uniform_integers(self, blocks: Iterable[Floats], uniform: Integers) -> Integers:
         """The multisets that integers fall on, for laws on multisets that come in blocks of rows."""
         found, start = [], 0
         for laws in blocks:
@@ -371,23 +371,23 @@ class JointSampler:
             DiscreetError: for an unknown divergence.
         """
         if self.samples == 1 and self._band is None:
-            return sampler_risk(self.family, self.constants, self.epsilon, divergence, self.privacy)
+            return worst_case_over_family(self.family, self.constants, self.epsilon, divergence, self.privacy)
         return self._joint_box.risk(divergences.divergence(divergence))
 
-    def _blocks_of_checked_laws(self, clients: Floats) -> Iterator[Floats]:
+    def _iterate_blocks_of_checked_laws(self, clients: Floats) -> Iterator[Floats]:
         """Clients' distributions on the outcomes, checked, as many at a time as fit on multisets."""
         rows = self._carrier.laws_on_atoms(clients, refuse=False).rows
         check_laws(rows)
-        for part in self._row_slices_that_fit_memory(len(rows)):
+        for part in self._iterate_row_slices_within_memory(len(rows)):
             yield rows[part]
 
-    def _row_slices_that_fit_memory(self, rows: int) -> Iterator[slice]:
+    def _iterate_row_slices_within_memory(self, rows: int) -> Iterator[slice]:
         """At least one part of so many rows, of as many rows as are held at once on multisets."""
         many = max(1, _ENTRIES // len(self.multisets))
         for start in range(0, max(1, rows), many):
             yield slice(start, start + many)
 
-    def _multiset_laws_to_project(self, rows: Floats) -> Floats:
+    def _projectable_multiset_laws(self, rows: Floats) -> Floats:
         """The distributions on multisets that are projected; a client with few outcomes gets a tiny part of the reference."""
         laws = self.multisets.laws(rows)
         little = np.where(laws > 0.0, self.box.upper, 0.0).sum(axis=1) <= 1.0
@@ -398,7 +398,7 @@ class JointSampler:
 
     def __repr__(self) -> str:
         given = "" if self._band is None else f", band={self._band!r}"
-        if self.around != choose_box_centre(None, self.family, self.samples, self._band):
+        if self.around != read_around_argument(None, self.family, self.samples, self._band):
             given = f", around={self.around!r}"
         return f"JointSampler({self.family!r}, samples={self.samples}, epsilon={self.epsilon:g}{given})"
 

@@ -209,12 +209,12 @@ class FloorProgramme(abc.ABC):
         self._ratio = ratio
 
     @abc.abstractmethod
-    def _point_rows_over_variables(self, slopes: Floats) -> Any:
-        """Rows over all points, as sparse rows over the variables."""
+    def _constraint_rows_over_variables(self, slopes: Floats) -> Any:
+        """Constraints given as rows over all points, as sparse rows over the variables."""
 
     @abc.abstractmethod
-    def _masses_at_points(self, variables: Floats) -> Floats:
-        """The ceiling, point by point."""
+    def _ceiling_at_points(self, variables: Floats) -> Floats:
+        """The ceiling e^epsilon m at every point, from the variables of the programme."""
 
     @property
     @abc.abstractmethod
@@ -234,7 +234,7 @@ class FloorProgramme(abc.ABC):
     def find_floor_and_multipliers(self, slopes: Floats, ends: Floats) -> tuple[Floats, Floats]:
         """The floor m, point by point, with the least t >= ends + slopes m, and the multipliers of these rows."""
         sparse, members, equations = scipy.sparse, self._points_per_variable, self._equations_between_variables
-        rows = self._point_rows_over_variables(slopes / self._ratio)
+        rows = self._constraint_rows_over_variables(slopes / self._ratio)
         mass = np.append(members, 0.0)[None, :]
         found = scipy.optimize.linprog(
             np.append(np.zeros(len(members)), 1.0),
@@ -248,7 +248,7 @@ class FloorProgramme(abc.ABC):
         )
         if found.status != 0:
             raise DiscreetError(f"the linear programme of the floor was not solved: {found.message}; take fewer points")
-        masses = np.maximum(self._masses_at_points(found.x[:-1]), 0.0) / self._ratio
+        masses = np.maximum(self._ceiling_at_points(found.x[:-1]), 0.0) / self._ratio
         return masses, -np.asarray(found.ineqlin.marginals[: rows.shape[0]])
 
 
@@ -261,10 +261,10 @@ class OrbitProgramme(FloorProgramme):
         size = len(orbits)
         self._sums = scipy.sparse.csr_matrix((np.ones(size), (np.arange(size), orbits)))
 
-    def _point_rows_over_variables(self, slopes: Floats) -> Any:
+    def _constraint_rows_over_variables(self, slopes: Floats) -> Any:
         return scipy.sparse.csr_matrix(slopes @ self._sums)
 
-    def _masses_at_points(self, variables: Floats) -> Floats:
+    def _ceiling_at_points(self, variables: Floats) -> Floats:
         return np.asarray(variables[self._orbits])
 
     @property
@@ -279,7 +279,7 @@ class LineProgramme(FloorProgramme):
         super().__init__(ratio)
         self._gaps, self._size = gaps, len(gaps) + 1
 
-    def _point_rows_over_variables(self, slopes: Floats) -> Any:
+    def _constraint_rows_over_variables(self, slopes: Floats) -> Any:
         """sum m g = g_k M_k - s_(k-1) T_(k-1) + sum_j (s_(j+1) - s_j) T_j, where s_j is the slope of g from point j to the next."""
         steps = np.diff(slopes, axis=1) / self._gaps
         kinks = np.diff(steps, axis=1)
@@ -289,7 +289,7 @@ class LineProgramme(FloorProgramme):
         nothing = scipy.sparse.csr_matrix((len(slopes), 2 * self._size - 1))
         return scipy.sparse.hstack([nothing, ends, along])
 
-    def _masses_at_points(self, variables: Floats) -> Floats:
+    def _ceiling_at_points(self, variables: Floats) -> Floats:
         return variables[: self._size]
 
     @property
@@ -335,8 +335,8 @@ def best_transport_floor(space: MetricSpace, ratio: float) -> Floor:
     rows = _FloorRows(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0, dtype=bool))
     masses, bound, best = np.full(size, 1.0 / (ratio + size - 1.0)), 0.0, Floor(np.zeros(size), np.inf, 0.0)
     for _ in range(_ROUNDS):
-        used_up = _distances_reached_by_mass(masses, order, ordered, ratio)
-        costs = used_up + _slopes_of_client_rows(own, used_up, ratio) @ masses
+        used_up = _distances_where_mass_runs_out(masses, order, ordered, ratio)
+        costs = used_up + _cost_slopes_of_clients(own, used_up, ratio) @ masses
         if costs.max() < best.value:
             best = Floor(masses, float(costs.max()), bound)
         if best.value - bound <= max(GAP * best.value, _TINY):
@@ -346,7 +346,7 @@ def best_transport_floor(space: MetricSpace, ratio: float) -> Floor:
         worse = worse[costs[worse] > bound + 0.1 * GAP * best.value]
         rows = rows.with_new_rows(worse, used_up[worse])
         masses, shares = programme.find_floor_and_multipliers(
-            _slopes_of_client_rows(own[rows.clients], rows.ends, ratio), rows.ends
+            _cost_slopes_of_clients(own[rows.clients], rows.ends, ratio), rows.ends
         )
         certain = _lower_bound_for_every_floor(shares, clients[rows.clients], rows.ends, space.orbits, distances, ratio)
         if certain > bound:  # rows are dropped only then, so that they cannot return for ever
@@ -356,8 +356,8 @@ def best_transport_floor(space: MetricSpace, ratio: float) -> Floor:
     )
 
 
-def even_transport_floor(space: MetricSpace, ratio: float, least: float) -> Floor:
-    """The even floor for e^epsilon = ratio, at least `least`, with its lower bound; near the best for a large epsilon only."""
+def uniform_transport_floor(space: MetricSpace, ratio: float, least: float) -> Floor:
+    """The floor with equal masses for e^epsilon = ratio, at least `least`, with its lower bound; near the best for a large epsilon only."""
     mass = max(1.0 / (ratio + space.size - 1.0), least)
     farthest = float(space.distances.sum(axis=1).max())
     apart = np.where(np.eye(space.size, dtype=bool), np.inf, space.distances)
@@ -388,14 +388,14 @@ class _FloorRows:
         return _FloorRows(self.clients[kept], self.ends[kept], self.new[kept])
 
 
-def _distances_reached_by_mass(masses: Floats, order: NDArray[np.intp], ordered: Floats, ratio: float) -> Floats:
+def _distances_where_mass_runs_out(masses: Floats, order: NDArray[np.intp], ordered: Floats, ratio: float) -> Floats:
     """For every client, the distance at which raising the points nearest to it has used up the mass."""
     filled, left = np.cumsum((ratio - 1.0) * masses[order], axis=1), (1.0 - masses.sum()) * (1.0 - 1e-12)
     place = np.where(filled[:, -1] < left, len(masses) - 1, np.argmax(filled >= left, axis=1))
     return np.asarray(ordered[np.arange(len(ordered)), place])
 
 
-def _slopes_of_client_rows(distances: Floats, ends: Floats, ratio: float) -> Floats:
+def _cost_slopes_of_clients(distances: Floats, ends: Floats, ratio: float) -> Floats:
     """g of clients with these distances to all points, a row each."""
     return distances - ends[:, None] - (ratio - 1.0) * np.maximum(ends[:, None] - distances, 0.0)
 
@@ -403,8 +403,8 @@ def _slopes_of_client_rows(distances: Floats, ends: Floats, ratio: float) -> Flo
 def _worst_transport_cost(masses: Floats, distances: Floats, ratio: float) -> float:
     """The largest cost of any point mass, over all members of all orbits."""
     order = np.argsort(distances, axis=1, kind="stable")
-    used_up = _distances_reached_by_mass(masses, order, np.take_along_axis(distances, order, axis=1), ratio)
-    return float((used_up + _slopes_of_client_rows(distances, used_up, ratio) @ masses).max())
+    used_up = _distances_where_mass_runs_out(masses, order, np.take_along_axis(distances, order, axis=1), ratio)
+    return float((used_up + _cost_slopes_of_clients(distances, used_up, ratio) @ masses).max())
 
 
 def _lower_bound_for_every_floor(
@@ -422,7 +422,7 @@ def _lower_bound_for_every_floor(
     total, step = np.zeros(len(distances)), max(1, _AT_ONCE // len(distances))
     for start in range(0, len(points), step):
         part = slice(start, start + step)
-        total += spread[part] @ _slopes_of_client_rows(distances[points[part]], reach[part], ratio)
+        total += spread[part] @ _cost_slopes_of_clients(distances[points[part]], reach[part], ratio)
     certain = float(spread @ reach)
     least = float(total.min())
     if least >= 0.0:

@@ -52,9 +52,9 @@ from discreet.mechanisms._several_samples import ComposedSampler
 from discreet.mechanisms._transport_floor import (
     Floor,
     best_transport_floor,
-    even_transport_floor,
     floor_with_worst_case,
     make_metric_space,
+    uniform_transport_floor,
 )
 from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.projection import STEEPEST_EXPONENT
@@ -85,10 +85,10 @@ def nearest_law_on_line(law: Floats, gaps: Floats, low: Floats, high: Floats) ->
         below.moved += least
         above.moved += most
         below.push_kink(aim, gap)
-        for place, change in below.remove_slope_change(gap):
+        for place, change in below.pop_slope_change(gap):
             above.push_kink(place, change)
         above.push_kink(aim, gap)
-        for place, change in above.remove_slope_change(gap):
+        for place, change in above.pop_slope_change(gap):
             below.push_kink(place, change)
         bottoms.append(below.nearest_kink_place)
     found, end = np.empty(len(law)), 1.0
@@ -113,7 +113,7 @@ class _Kinks:
     def nearest_kink_place(self) -> float:
         return self._sign * self._heap[0][0] + self.moved
 
-    def remove_slope_change(self, change: float) -> list[tuple[float, float]]:
+    def pop_slope_change(self, change: float) -> list[tuple[float, float]]:
         """Remove this much change of slope, from the nearest kinks on."""
         taken = []
         while change > 0.0:
@@ -144,7 +144,9 @@ def nearest_law_between_bounds(law: Floats, distances: Floats, low: Floats, high
     known, costs = _starting_transport_edges(law, lengths), np.where(lengths < _NOTHING, 0.0, lengths)
     for _ in range(_ROUNDS):
         sources, targets = np.nonzero(known)
-        q, reached, potentials = _cheapest_transport(law, costs[sources, targets], sources, targets, low, high)
+        q, reached, potentials = _nearest_law_cost_and_multipliers(
+            law, costs[sources, targets], sources, targets, low, high
+        )
         lipschitz = (potentials[:, None] + lengths).min(axis=0)
         bound = float(law @ lipschitz - np.maximum(lipschitz * low, lipschitz * high).sum())
         if reached - bound <= _GAP:
@@ -182,7 +184,7 @@ def _starting_transport_edges(law: Floats, lengths: Floats) -> NDArray[np.bool_]
     return known
 
 
-def _cheapest_transport(
+def _nearest_law_cost_and_multipliers(
     law: Floats, costs: Floats, sources: Places, targets: Places, low: Floats, high: Floats
 ) -> tuple[Floats, float, Floats]:
     """The distribution reached, its cost along these edges, and the multipliers of the balances q + out - in = p."""
@@ -219,7 +221,7 @@ class TransportAtoms(OutcomeAtoms):
         points: Any = () if self.points is None else self.points.tolist()
         return {tuple(point) if isinstance(point, list) else point: number for number, point in enumerate(points)}
 
-    def _outcome_numbers(self, labels: Sequence[Any]) -> Integers:
+    def _outcome_numbers_of_keys(self, labels: Sequence[Any]) -> Integers:
         """The outcome numbers of the keys of a dict: points, in the form in which they are released, or outcome numbers."""
         if self.points is None:
             return self.family.domain.outcome_numbers_of_labels(labels)
@@ -232,7 +234,7 @@ class TransportAtoms(OutcomeAtoms):
 
     def read_laws(self, p: LawLike, name: str = "p") -> Floats:
         """Distributions (..., k) in the order of the outcomes, checked."""
-        found = self.family.as_rows(values_in_outcome_order(p, self.size, self._outcome_numbers, name), name)
+        found = self.family.as_rows(values_in_outcome_order(p, self.size, self._outcome_numbers_of_keys, name), name)
         check_laws(found)
         return found
 
@@ -240,7 +242,7 @@ class TransportAtoms(OutcomeAtoms):
         laws = self.read_laws(p)
         return ClientBatch(laws.reshape(-1, self.size), laws.shape[:-1])
 
-    def law_of_single_client(self, p: Any) -> Floats:
+    def client_law_in_constant_time(self, p: Any) -> Floats:
         return self.read_laws(p)
 
     def samples_in_user_form(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
@@ -303,8 +305,8 @@ class TransportSampler(OwnSampler):
         super().__init__(Simplex(self._space.size), privacy=notion)
         object.__setattr__(self, "_carrier", TransportAtoms(self.family, points=self._points))
 
-    def _refuse_bad_stated_law(self) -> None:
-        """Nothing yet: the floor takes seconds to find, and is found when it is needed."""
+    def _refuse_law_unfit_for_release(self) -> None:
+        """Checks nothing yet: the floor takes seconds to find, and is found when it is needed."""
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -379,7 +381,7 @@ class TransportSampler(OwnSampler):
     @cached_property
     def _best_floor(self) -> Floor:
         if self.epsilon > _LARGE:
-            return even_transport_floor(self._space, self._exp_of_epsilon, _LEAST)
+            return uniform_transport_floor(self._space, self._exp_of_epsilon, _LEAST)
         return best_transport_floor(self._space, self._exp_of_epsilon)
 
     @cached_property

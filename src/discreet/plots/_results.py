@@ -17,7 +17,7 @@ from discreet._base.labelled import LawLike
 from discreet.audit import BlackBoxAudit
 from discreet.errors import DiscreetError, check_choice, check_count, check_kind
 from discreet.estimation import AnyPopulation, Population, ReportedPopulation
-from discreet.families import ContinuousFamily, as_laws
+from discreet.families import ContinuousFamily, as_renormalised_laws
 from discreet.plots import _style as style, divergence_label, privacy_label, shorten_name
 from discreet.plots._style import Axes, AxesLike, Figure, mechanism_colours, new_or_given_panels, using_library_style
 
@@ -74,7 +74,11 @@ def population(
 
 def _truth_as_shares(truth: Any, found: AnyPopulation) -> Floats:
     family, size = found.sampler.family, found.domain.size
-    shares = as_laws(truth, "truth", size) if isinstance(family, ContinuousFamily) else family.as_rows(truth, "truth")
+    shares = (
+        as_renormalised_laws(truth, "truth", size)
+        if isinstance(family, ContinuousFamily)
+        else family.as_rows(truth, "truth")
+    )
     if shares.ndim != 1:
         raise DiscreetError(f"truth has shape {shares.shape}; pass one share for each of the {size} outcomes")
     return np.asarray(shares)

@@ -13,19 +13,19 @@ with imports_on_first_use(globals()):
         estimated_numpy_seconds as estimated_numpy_seconds,
         first_invalid_row as first_invalid_row,
         improve_slopes_by_newton as improve_slopes_by_newton,
+        multiply_laws_by_slopes as multiply_laws_by_slopes,
         row_slices_within_memory as row_slices_within_memory,
-        scale_laws as scale_laws,
-        solve_rows_on_support as solve_rows_on_support,
         solve_slopes_and_lifts as solve_slopes_and_lifts,
-        solve_support_lists as solve_support_lists,
-        solve_uniform_support_lists as solve_uniform_support_lists,
+        solve_slopes_and_lifts_of_padded_lists as solve_slopes_and_lifts_of_padded_lists,
+        solve_slopes_and_lifts_on_support as solve_slopes_and_lifts_on_support,
+        solve_slopes_and_lifts_over_uniform as solve_slopes_and_lifts_over_uniform,
     )
     from discreet.projection._compiled import (
         bound_at as bound_at,
-        inspect_law as inspect_law,
-        solve as solve,
-        solve_held as solve_held,
-        solve_uniform_compiled as solve_uniform_compiled,
+        solve_slope_and_lift as solve_slope_and_lift,
+        solve_slope_and_lift_on_support as solve_slope_and_lift_on_support,
+        solve_slope_and_lift_over_uniform as solve_slope_and_lift_over_uniform,
+        support_size_and_mass_above as support_size_and_mass_above,
     )
     from discreet.projection._output_law import OutputLaw as OutputLaw, OutputProblem as OutputProblem
     from discreet.projection._output_solver import OutputSolver as OutputSolver
@@ -35,8 +35,8 @@ with imports_on_first_use(globals()):
         mollifier_epsilon_for as mollifier_epsilon_for,
         nu_for as nu_for,
         point_mass_risk as point_mass_risk,
-        sampler_risk as sampler_risk,
         worst_case_on_atoms as worst_case_on_atoms,
+        worst_case_over_family as worst_case_over_family,
     )
 
 

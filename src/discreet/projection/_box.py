@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.kernels import should_use_compiled_code
 from discreet._base.numerics import exp_nearest
 from discreet._base.showing import with_short_repr
-from discreet.families import SUM_TOLERANCE, as_laws, is_law, refuse_bad_law
+from discreet.families import SUM_TOLERANCE, as_renormalised_laws, raise_error_for_bad_law, rows_are_laws
 from discreet.privacy.tradeoff import Constants
 
 Floats = NDArray[np.float64]
@@ -120,21 +120,21 @@ class Box:
 
     def project(self, p: ArrayLike) -> NDArray[np.float64]:
         """The projection of each distribution (..., k) onto the box."""
-        rows, shape = self._as_law_rows(p)
+        rows, shape = self._law_rows_and_shape(p)
         law = np.empty_like(rows)
         self._solve_and_fill_laws(rows, None, law)
         return law.reshape(shape)
 
     def mix(self, p: ArrayLike, mixing: Affine) -> NDArray[np.float64]:
         """clip(slope p + lift lower): the linear mechanism, kept in the box."""
-        rows, shape = self._as_law_rows(p)
+        rows, shape = self._law_rows_and_shape(p)
         law = np.empty_like(rows)
         self._solve_and_fill_laws(rows, mixing, law)
         return law.reshape(shape)
 
     def scale(self, p: ArrayLike) -> NDArray[np.float64]:
         """r_P for each distribution (...,): one of them if several exist, 0 if P sits on too small a set and none exists."""
-        rows, shape = self._as_law_rows(p)
+        rows, shape = self._law_rows_and_shape(p)
         slope, _ = self._solve_and_fill_laws(rows, None, np.empty((0, self.size)))
         return (1.0 / slope).reshape(shape[:-1])
 
@@ -150,18 +150,22 @@ class Box:
         slope = np.full(len(rows), 1.0 if mixing is None else mixing.slope)
         lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
         compiled = should_use_compiled_code(estimated_numpy_seconds(rows.size))
-        fill = import_module("discreet.projection._compiled").fill_affine_laws if compiled else fill_affine_laws
+        fill = (
+            import_module("discreet.projection._compiled").solve_and_fill_affine_laws
+            if compiled
+            else solve_and_fill_affine_laws
+        )
         bad = fill(rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law)
         if bad >= 0:
-            refuse_bad_law(rows, bad)
+            raise_error_for_bad_law(rows, bad)
         return slope, lift
 
-    def _as_law_rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
-        laws = as_laws(p, "p", self.size)
+    def _law_rows_and_shape(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        laws = as_renormalised_laws(p, "p", self.size)
         return laws.reshape(-1, self.size), laws.shape
 
 
-def fill_affine_laws(
+def solve_and_fill_affine_laws(
     laws: Floats, lower: Bound, upper: Bound, ceiling: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats
 ) -> int:
     """Solve for slope and lift (n,) under `ceiling` if `projecting`, then fill `out`, if it has rows, with the affine law.
@@ -175,7 +179,7 @@ def fill_affine_laws(
         if projecting:
             slope[rows], lift[rows] = solve_slopes_and_lifts(laws[rows], lower, ceiling)
         if len(out):
-            own = scale_laws(laws[rows], slope[rows, None])
+            own = multiply_laws_by_slopes(laws[rows], slope[rows, None])
             out[rows] = np.clip(own + lift[rows, None] * lower, lower, upper)
     return -1
 
@@ -188,11 +192,11 @@ def row_slices_within_memory(rows: int, size: int) -> list[slice]:
 
 def first_invalid_row(laws: Floats) -> int:
     """The number of the first row that is not a distribution, or -1."""
-    good = is_law(laws)
+    good = rows_are_laws(laws)
     return -1 if good.all() else int(np.argmin(good))
 
 
-def scale_laws(laws: Floats, slope: Floats) -> Floats:
+def multiply_laws_by_slopes(laws: Floats, slope: Floats) -> Floats:
     """slope * p, with inf * 0 = 0 and no warning."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where((slope != np.inf) | (laws > NEGLIGIBLE), laws * slope, 0.0)
@@ -201,30 +205,34 @@ def scale_laws(laws: Floats, slope: Floats) -> Floats:
 def solve_slopes_and_lifts(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
     """(slope, lift) for each row: from all outcomes, or from the support alone if the reference is uniform."""
     if isinstance(lower, np.ndarray):
-        return _solve_on_supports(laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_))
+        return _solve_slopes_and_lifts_of_lists(
+            laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_)
+        )
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
-    for rows, line, place, to in _numbered_support_entries(laws):
+    for rows, line, place, to in _iterate_support_entries(laws):
         mass, number = _pad_value_lists(laws[rows][line, place], line, to, len(rows))
-        slope[rows], lift[rows] = solve_uniform_support_lists(mass, number, laws.shape[1], lower, float(upper))
+        slope[rows], lift[rows] = solve_slopes_and_lifts_over_uniform(mass, number, laws.shape[1], lower, float(upper))
     return slope, lift
 
 
-def solve_rows_on_support(laws: Floats, lower: Floats, upper: Floats, unheld: Floats) -> tuple[Floats, Floats]:
+def solve_slopes_and_lifts_on_support(
+    laws: Floats, lower: Floats, upper: Floats, unheld: Floats
+) -> tuple[Floats, Floats]:
     """(slope, lift) for each row from its support alone, over any reference; `unheld` sums the lower bounds of the other outcomes."""
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
-    for rows, line, place, to in _numbered_support_entries(laws):
+    for rows, line, place, to in _iterate_support_entries(laws):
         mass, number = _pad_value_lists(laws[rows][line, place], line, to, len(rows))
         low, high = (_pad_value_lists(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
-        slope[rows], lift[rows] = solve_support_lists(mass, number, low, high, unheld[rows])
+        slope[rows], lift[rows] = solve_slopes_and_lifts_of_padded_lists(mass, number, low, high, unheld[rows])
     return slope, lift
 
 
-def _numbered_support_entries(
+def _iterate_support_entries(
     laws: Floats,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
     """(rows, line among them, outcome, place in a list) of all entries in the supports, for rows of similar length."""
     held = laws > NEGLIGIBLE
-    for rows in _rows_of_similar_length(held.sum(axis=1)):
+    for rows in _iterate_rows_of_similar_length(held.sum(axis=1)):
         line, place = np.nonzero(held[rows])
         yield rows, line, place, (np.cumsum(held[rows], axis=1) - 1)[line, place]
 
@@ -239,7 +247,7 @@ def _pad_value_lists(
     return packed, number
 
 
-def _rows_of_similar_length(number: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _iterate_rows_of_similar_length(number: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Groups of rows whose lists may be padded with zeros to one length: short ones together, each long one alone."""
     together = np.flatnonzero(number <= NARROW)
     if together.size:
@@ -247,7 +255,7 @@ def _rows_of_similar_length(number: NDArray[np.int64]) -> Iterator[NDArray[np.in
     yield from np.flatnonzero(number > NARROW)[:, None]
 
 
-def solve_uniform_support_lists(
+def solve_slopes_and_lifts_over_uniform(
     mass: Floats, number: NDArray[np.int64], size: int, lower: float, upper: float
 ) -> tuple[Floats, Floats]:
     """(slope, lift) for each row over a uniform reference on `size` outcomes, from the `number` masses of the support, padded with zeros.
@@ -256,17 +264,17 @@ def solve_uniform_support_lists(
     """
     unheld = size - number
     if upper == np.inf:
-        return _solve_without_ceiling(mass, number, unheld, lower), np.zeros(len(mass))
-    return _solve_on_supports(
+        return _solve_slopes_without_ceiling(mass, number, unheld, lower), np.zeros(len(mass))
+    return _solve_slopes_and_lifts_of_lists(
         mass, np.asarray(unheld * lower, dtype=np.float64), lower, upper, np.arange(mass.shape[1]) < number[:, None]
     )
 
 
-def solve_support_lists(
+def solve_slopes_and_lifts_of_padded_lists(
     mass: Floats, number: NDArray[np.int64], lower: Floats, upper: Floats, unheld: Floats
 ) -> tuple[Floats, Floats]:
     """(slope, lift) for each row from lists of the `number` masses of the support and their bounds, padded with zeros."""
-    return _solve_on_supports(mass, unheld, lower, upper, np.arange(mass.shape[1]) < number[:, None])
+    return _solve_slopes_and_lifts_of_lists(mass, unheld, lower, upper, np.arange(mass.shape[1]) < number[:, None])
 
 
 def _row_sums(values: Floats) -> Floats:
@@ -283,8 +291,10 @@ def _row_sums(values: Floats) -> Floats:
     return np.asarray(np.cumsum(lanes[:, :, 0], axis=1)[:, -1])
 
 
-def _solve_without_ceiling(mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.int64], lower: float) -> Floats:
-    """As `_compiled._solve_convex`, on many rows, or a single one that may be long."""
+def _solve_slopes_without_ceiling(
+    mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.int64], lower: float
+) -> Floats:
+    """As `_compiled._solve_slope_without_ceiling`, on many rows, or a single one that may be long."""
     found = np.ones(len(mass))
     active, slope = np.arange(len(mass)), np.ones(len(mass))
     for _ in range(NEWTON_STEPS):
@@ -305,10 +315,10 @@ def _solve_without_ceiling(mass: Floats, number: NDArray[np.int64], unheld: NDAr
     return found
 
 
-def _solve_on_supports(
+def _solve_slopes_and_lifts_of_lists(
     mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
-    """As `_compiled.solve_held`, on many rows at once.
+    """As `_compiled.solve_slope_and_lift_on_support`, on many rows at once.
 
     Entries that are not `present` are padding. Bounds are one number, one for each outcome, or one for each entry.
     """
@@ -334,7 +344,9 @@ def _solve_on_supports(
         found[active] = np.where(beyond, np.inf, at_end)
         if beyond.any():
             low, high = _select_bound_rows(lower, beyond), _select_bound_rows(upper, beyond)
-            lift[active[beyond]] = _lift_off_support(mass[beyond], unheld[beyond], low, high, present[beyond])
+            lift[active[beyond]] = _lift_of_outcomes_without_mass(
+                mass[beyond], unheld[beyond], low, high, present[beyond]
+            )
         too_large, too_small = np.where(excess > 0.0, slope, too_large), np.where(excess > 0.0, too_small, slope)
         with np.errstate(over="ignore"):
             past = np.where(excess > 0.0, below / stretch, np.minimum(above * stretch, BEYOND))
@@ -368,7 +380,9 @@ def _nearest_breakpoints(mass: Floats, value: Floats, lower: Bound, upper: Bound
     return below, above
 
 
-def _lift_off_support(mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]) -> Floats:
+def _lift_of_outcomes_without_mass(
+    mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]
+) -> Floats:
     """The multiple of `lower` for outcomes without mass if those with mass are all clipped from above."""
     held = mass > NEGLIGIBLE
     on = np.cumsum(np.where(held, upper, 0.0), axis=1)[:, -1]

@@ -51,7 +51,7 @@ def _is_contiguous_array(kind: Any) -> bool:
     return isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout in "CF" and kind.dtype == types.float64
 
 
-def _build_sums(
+def _build_code_of_sums(
     context: Any, builder: Any, kinds: Any, values: Any, start: Any, stop: Any, sums: int, terms: Terms
 ) -> list[Any]:
     """Sums over start <= place < stop of the `terms` of the operands there. An operand is an array or one number."""
@@ -118,13 +118,15 @@ def _sum_code_generator(kinds: Any, number: int, terms: Any) -> Any:
 
     def generate_sums(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values, first, end = [arguments[0], *arguments[3:]], arguments[1], arguments[2]
-        found = _build_sums(context, builder, kinds, values, first, end, number, terms)
+        found = _build_code_of_sums(context, builder, kinds, values, first, end, number, terms)
         return context.make_tuple(builder, signature.return_type, found)
 
     return generate_sums
 
 
-def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any, upper: Any) -> Any:
+def _build_clipped_and_unclipped_sums(
+    typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any, upper: Any
+) -> Any:
     """(the sum of the bounds of the clipped outcomes; the mass of the others) of mass[start:stop]."""
     if not _is_contiguous_array(mass) or not all(
         _is_contiguous_array(bound) or bound == types.float64 for bound in (lower, upper)
@@ -133,7 +135,7 @@ def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slo
     kinds = (mass, types.float64, lower, upper)
     signature = types.UniTuple(types.float64, 2)(mass, types.intp, types.intp, types.float64, lower, upper)
 
-    def terms(builder: Any, operands: list[Any]) -> list[Any]:
+    def clipped_and_unclipped_terms(builder: Any, operands: list[Any]) -> list[Any]:
         masses, slopes, low, high = operands
         value = builder.fmul(slopes, masses)
         inside = builder.select(builder.fcmp_ordered("<", value, low), low, value)
@@ -141,10 +143,10 @@ def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slo
         unclipped = builder.fcmp_ordered("==", inside, value)
         return [builder.select(unclipped, _NOTHING, inside), builder.select(unclipped, masses, _NOTHING)]
 
-    return signature, _sum_code_generator(kinds, 2, terms)
+    return signature, _sum_code_generator(kinds, 2, clipped_and_unclipped_terms)
 
 
-def _sums_over_mass(number: int, terms: Terms) -> Any:
+def _make_intrinsic_of_sums(number: int, terms: Terms) -> Any:
     """An intrinsic of (mass, start, stop, first, second): so many sums over mass[start:stop], beside two numbers."""
 
     def build_sums_over_mass(typing: Any, mass: Any, start: Any, stop: Any, first: Any, second: Any) -> Any:
@@ -157,15 +159,15 @@ def _sums_over_mass(number: int, terms: Terms) -> Any:
     return intrinsic(build_sums_over_mass)
 
 
-def _terms_above(builder: Any, operands: list[Any]) -> list[Any]:
+def _build_terms_above_bound(builder: Any, operands: list[Any]) -> list[Any]:
     """The masses that exceed a bound after multiplication by a slope, and their number."""
     masses, slopes, low = operands
     exceeds = builder.fcmp_ordered(">", builder.fmul(slopes, masses), low)
     return [builder.select(exceeds, masses, _NOTHING), builder.select(exceeds, _ONE, _NOTHING)]
 
 
-def _terms_of_law(builder: Any, operands: list[Any]) -> list[Any]:
-    """The masses; how many are negative, and how many exceed a least mass; and as `_terms_above` at slope one."""
+def _build_terms_to_inspect_law(builder: Any, operands: list[Any]) -> list[Any]:
+    """The masses; how many are negative, and how many exceed a least mass; and as `_build_terms_above_bound` at slope one."""
     masses, least, low = operands
     negative = builder.fcmp_ordered("<", masses, _NOTHING)
     held, exceeds = (builder.fcmp_ordered(">", masses, bound) for bound in (least, low))
@@ -173,9 +175,9 @@ def _terms_of_law(builder: Any, operands: list[Any]) -> list[Any]:
     return [masses, *(builder.select(which, what, _NOTHING) for which, what in chosen)]
 
 
-clipped_and_middle: Any = intrinsic(_build_clipped_and_middle)
-mass_above: Any = _sums_over_mass(2, _terms_above)
-law_sums: Any = _sums_over_mass(5, _terms_of_law)
+clipped_and_unclipped_sums: Any = intrinsic(_build_clipped_and_unclipped_sums)
+mass_above: Any = _make_intrinsic_of_sums(2, _build_terms_above_bound)
+law_sums: Any = _make_intrinsic_of_sums(5, _build_terms_to_inspect_law)
 
 
 def bound_at(bound: Any, place: Any) -> Any:
@@ -194,13 +196,13 @@ def _bound_at_overload(bound: Any, place: Any) -> Any:
     return bound_of_place if isinstance(bound, types.Array) else same_bound
 
 
-def _bound_or_infinity(bound: Any) -> Any:
+def _uniform_bound_or_infinity(bound: Any) -> Any:
     """The bound if it is one number; infinity if there is one for each outcome."""
-    raise TypeError("_bound_or_infinity is called from compiled code")
+    raise TypeError("_uniform_bound_or_infinity is called from compiled code")
 
 
-@overload(_bound_or_infinity, inline="always")
-def _bound_or_infinity_overload(bound: Any) -> Any:
+@overload(_uniform_bound_or_infinity, inline="always")
+def _uniform_bound_or_infinity_overload(bound: Any) -> Any:
     def infinite_bound(bound: Any) -> Any:
         return np.inf
 
@@ -211,13 +213,13 @@ def _bound_or_infinity_overload(bound: Any) -> Any:
 
 
 @kernel(error_model="numpy")
-def inspect_law(p: Any, lower: Any) -> tuple[int, float, float]:
+def support_size_and_mass_above(p: Any, lower: Any) -> tuple[int, float, float]:
     """(the size of a row's support, 0 if it is not a distribution; how many entries exceed a uniform bound, and their mass, to start
-    `solve`).
+    `solve_slope_and_lift`).
 
     A distribution has no negative entry and sums to one; NaN fails this.
     """
-    least = _bound_or_infinity(lower)
+    least = _uniform_bound_or_infinity(lower)
     total, negative, held, above, number = law_sums(p, 0, min(p.size, BLOCK), NEGLIGIBLE, least)
     for start in range(BLOCK, p.size, BLOCK):
         more = law_sums(p, start, min(start + BLOCK, p.size), NEGLIGIBLE, least)
@@ -231,11 +233,11 @@ def inspect_law(p: Any, lower: Any) -> tuple[int, float, float]:
 
 
 @kernel(error_model="numpy")
-def _clipped_and_middle(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
+def _clipped_bounds_and_unclipped_mass(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
     """The sum of the bounds of the clipped outcomes, and the mass of the others; by blocks, so that long sums stay accurate."""
-    clipped, middle = clipped_and_middle(mass, 0, min(mass.size, BLOCK), slope, lower, upper)
+    clipped, middle = clipped_and_unclipped_sums(mass, 0, min(mass.size, BLOCK), slope, lower, upper)
     for start in range(BLOCK, mass.size, BLOCK):
-        more = clipped_and_middle(mass, start, min(start + BLOCK, mass.size), slope, lower, upper)
+        more = clipped_and_unclipped_sums(mass, start, min(start + BLOCK, mass.size), slope, lower, upper)
         clipped += more[0]
         middle += more[1]
     return clipped, middle
@@ -255,7 +257,7 @@ def _nearest_breakpoints(mass: Any, slope: float, lower: Any, upper: Any) -> tup
 
 
 @kernel(error_model="numpy")
-def _lift_off_support(mass: Any, unheld: float, lower: Any, upper: Any) -> float:
+def _lift_of_outcomes_without_mass(mass: Any, unheld: float, lower: Any, upper: Any) -> float:
     """The multiple of `lower` for outcomes without mass if those with mass are all clipped from above."""
     held = 0.0
     for place in range(mass.size):
@@ -267,7 +269,7 @@ def _lift_off_support(mass: Any, unheld: float, lower: Any, upper: Any) -> float
 
 
 @kernel(error_model="numpy")
-def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float, float]:
+def solve_slope_and_lift_on_support(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float, float]:
     """(slope, lift) of one row, from the listed outcomes and the sum `unheld` of the lower bounds of the others.
 
     Newton's method, kept between the largest slope known to be too small and the smallest known to be too large. Where it would leave them,
@@ -275,7 +277,7 @@ def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float,
     """
     slope, too_small, too_large, stretch = 1.0, 0.0, np.inf, 1.0 + PAST
     for turn in range(NEWTON_STEPS):
-        clipped, middle = _clipped_and_middle(mass, slope, lower, upper)
+        clipped, middle = _clipped_bounds_and_unclipped_mass(mass, slope, lower, upper)
         clipped += unheld
         step = (1.0 - clipped) / middle if middle > NEGLIGIBLE else np.inf
         excess = clipped + slope * middle - 1.0
@@ -291,7 +293,7 @@ def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float,
             if abs(excess) <= ROUNDING:  # a flat piece at height one: its near end
                 return (below if below > 0.0 else slope), 0.0
             if excess < 0.0 and above == np.inf:
-                return np.inf, _lift_off_support(mass, unheld, lower, upper)
+                return np.inf, _lift_of_outcomes_without_mass(mass, unheld, lower, upper)
             step = below / stretch if excess > 0.0 else min(above * stretch, BEYOND)
             stretch = min(max(2.0, stretch * stretch), FARTHEST)  # beyond the next breakpoint, and further each time
         elif step <= 0.0:
@@ -327,7 +329,7 @@ def _unclipped_masses(mass: Any, slope: float, lower: float, at_most: float) -> 
 
 
 @kernel(error_model="numpy")
-def _solve_convex(mass: Any, unheld: int, lower: float, above: float, total: float) -> float:
+def _solve_slope_without_ceiling(mass: Any, unheld: int, lower: float, above: float, total: float) -> float:
     """The slope if nothing can be clipped from above, from the number of masses above `lower` and their sum.
 
     Newton's method then only goes down, so that an outcome once clipped from below stays so and need not be visited again. The total cost is
@@ -351,42 +353,42 @@ def _solve_convex(mass: Any, unheld: int, lower: float, above: float, total: flo
 
 
 @kernel(error_model="numpy")
-def solve_uniform_compiled(mass: Any, unheld: int, lower: float, upper: float) -> tuple[float, float]:
+def solve_slope_and_lift_over_uniform(mass: Any, unheld: int, lower: float, upper: float) -> tuple[float, float]:
     """(slope, lift) over a uniform reference, from the masses of the support in order and the number of other outcomes.
 
     So a client given as k numbers and as its few distinct values has one slope, bit for bit.
     """
     if upper == np.inf:
         above, total = _number_and_mass_above(mass, 1.0, lower)
-        return _solve_convex(mass, unheld, lower, above, total), 0.0
-    return solve_held(mass, unheld * lower, lower, upper)
+        return _solve_slope_without_ceiling(mass, unheld, lower, above, total), 0.0
+    return solve_slope_and_lift_on_support(mass, unheld * lower, lower, upper)
 
 
-def solve(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any:
-    """(slope, lift) of one row that `inspect_law` has checked: one of the two functions below, by the kind of bounds."""
-    raise TypeError("solve is called from compiled code; from Python use Box.project or Box.scale")
+def solve_slope_and_lift(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any:
+    """(slope, lift) of one row that `support_size_and_mass_above` has checked: one of the two functions below, by the kind of bounds."""
+    raise TypeError("solve_slope_and_lift is called from compiled code; from Python use Box.project or Box.scale")
 
 
-@overload(solve)
-def _solve_overload(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any:
+@overload(solve_slope_and_lift)
+def _solve_slope_and_lift_overload(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any:
     def solve_over_uniform_reference(
         p: Any, seen: tuple[int, float, float], lower: Any, upper: Any
     ) -> tuple[float, float]:
         held, above, total = seen
         if held == p.size and upper == np.inf:
-            return _solve_convex(p, 0, lower, above, total), 0.0
+            return _solve_slope_without_ceiling(p, 0, lower, above, total), 0.0
         if held == p.size:
-            return solve_uniform_compiled(p, 0, lower, upper)
+            return solve_slope_and_lift_over_uniform(p, 0, lower, upper)
         mass = np.empty(held)
         filled = 0
         for place in range(p.size):
             if p[place] > NEGLIGIBLE and filled < held:
                 mass[filled] = p[place]
                 filled += 1
-        return solve_uniform_compiled(mass, p.size - held, lower, upper)
+        return solve_slope_and_lift_over_uniform(mass, p.size - held, lower, upper)
 
     def solve_over_any_reference(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> tuple[float, float]:
-        return solve_held(p, 0.0, lower, upper)
+        return solve_slope_and_lift_on_support(p, 0.0, lower, upper)
 
     return solve_over_any_reference if isinstance(lower, types.Array) else solve_over_uniform_reference
 
@@ -409,24 +411,24 @@ def _solve_and_fill_rows(
     laws: Any, lower: Any, upper: Any, ceiling: Any, projecting: bool, slope: Any, lift: Any, out: Any
 ) -> int:
     for row in range(len(laws)):
-        seen = inspect_law(laws[row], lower)
+        seen = support_size_and_mass_above(laws[row], lower)
         if seen[0] == 0:
             return row
         if projecting:
-            slope[row], lift[row] = solve(laws[row], seen, lower, ceiling)
+            slope[row], lift[row] = solve_slope_and_lift(laws[row], seen, lower, ceiling)
         if row < len(out):
             _fill_affine_law(laws[row], slope[row], lift[row], lower, upper, out[row])
     return -1
 
 
-def fill_affine_laws(
+def solve_and_fill_affine_laws(
     laws: Floats, lower: Bound, upper: Bound, ceiling: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats
 ) -> int:
-    """As `discreet.projection._box.fill_affine_laws`."""
+    """As `discreet.projection._box.solve_and_fill_affine_laws`."""
 
-    def solve_and_fill(rows: slice) -> int:
+    def solve_and_fill_slice(rows: slice) -> int:
         return int(
             _solve_and_fill_rows(laws[rows], lower, upper, ceiling, projecting, slope[rows], lift[rows], out[rows])
         )
 
-    return first_bad_row(solve_and_fill, len(laws), laws.size)
+    return first_bad_row(solve_and_fill_slice, len(laws), laws.size)

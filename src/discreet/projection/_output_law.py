@@ -36,12 +36,12 @@ from discreet.families import (
     LogDensity,
     NodeSummary,
     as_points,
+    correct_mass_errors_and_warn,
     find_outsiders,
     largest_log_ratios,
-    narrow_features_of,
+    narrow_features_of_clients,
     shape_of_point_values,
     warn_of_or_refuse_outsiders,
-    warn_of_unresolved_masses,
 )
 from discreet.privacy.tradeoff import Constants
 from discreet.projection._box import NEGLIGIBLE, Affine, Box
@@ -204,7 +204,7 @@ class OutputLaw:
 
     def narrow_places(self) -> Features:
         """The narrow places of the clients."""
-        return narrow_features_of(self.clients, self.dim)
+        return narrow_features_of_clients(self.clients, self.dim)
 
     def __repr__(self) -> str:
         who = f"{len(self.clients)} clients" if self.many else "1 client"
@@ -263,7 +263,7 @@ class OutputProblem:
             whose = self.family if self.members is None else self.members
             warn_of_or_refuse_outsiders(whose, outsiders, refuse=self.mixing is not None)
 
-    def solve_on_nodes(
+    def solve_output_law_on_nodes(
         self,
         clients: Sequence[LogDensity],
         many: bool,
@@ -295,7 +295,7 @@ class OutputProblem:
 
     def correct_errors_by_reported_masses(self, law: OutputLaw) -> OutputLaw:
         """The law with errors corrected for clients that know their mass."""
-        errors, known = warn_of_unresolved_masses(self.family, law.clients, law.log_mass, law.errors)
+        errors, known = correct_mass_errors_and_warn(self.family, law.clients, law.log_mass, law.errors)
         return replace(law, errors=errors, mass_known=known)
 
 
@@ -387,7 +387,9 @@ def segments_between_levels(values: Floats, levels: Floats) -> tuple[NDArray[np.
     Levels (n, 1) are for all lines alike, levels (n, l) each line's own.
     """
     # the logarithm of p/h is closer to a polynomial than p/h itself: a quadratic, for a Gaussian
-    root_line, root = _level_crossings(np.log(np.maximum(values, _SMALLEST)), np.log(np.maximum(levels, _SMALLEST)))
+    root_line, root = _lines_and_places_of_level_crossings(
+        np.log(np.maximum(values, _SMALLEST)), np.log(np.maximum(levels, _SMALLEST))
+    )
     line = np.concatenate([np.arange(len(values)), root_line])
     start = np.concatenate([np.zeros(len(values)), root])
     sorted_by_line = np.lexsort((start, line))
@@ -398,7 +400,7 @@ def segments_between_levels(values: Floats, levels: Floats) -> tuple[NDArray[np.
     return line[long_enough], start[long_enough], stop[long_enough]
 
 
-def _level_crossings(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
+def _lines_and_places_of_level_crossings(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
     """(line, place in [0, 1]) where the polynomials through values (l, order) at the Gauss-Legendre places pass levels (n, l)."""
     order = values.shape[1]
     places = np.concatenate([[0.0], gauss_rule(order)[0], [1.0]])

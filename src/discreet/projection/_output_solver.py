@@ -37,7 +37,7 @@ from discreet.families import (
     Nodes,
     NodeSummary,
     Tabulated,
-    deviation_of_sampled_mass,
+    bound_on_sampled_mass_error,
     largest_log_ratios,
     log_ratios,
     refuse_lost_masses,
@@ -169,10 +169,10 @@ class OneClientSolver:
                 ratio = density_ratio_at(some.x.reshape(-1, dim), some.log_reference.ravel()).reshape(
                     some.weights.shape
                 )
-            return self._cut_panels(some, ratio, found, density_ratio_at)
+            return self._cut_panels_along_kinks(some, ratio, found, density_ratio_at)
 
         found = self._solve_on_nodes(nodes.masses.ravel(), ratio.ravel())
-        kinked, lines = self._cut_kinked_panels(nodes, ratio, found, density_ratio_at)
+        kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, found, density_ratio_at)
         found = self._solve_on_nodes(*_node_masses_and_ratios_after_cuts(nodes, ratio, kinked, lines))
         cut_at, pieces = found.slope, cut_panels_at_kinks(nodes, ratio)  # now the cuts are where the kinks are
         found = self._solve_on_nodes(pieces.masses, pieces.ratio)
@@ -191,10 +191,12 @@ class OneClientSolver:
             found = self._solve_on_nodes(pieces.masses, pieces.ratio)
         return RefinedSolution(found, shift, float(pieces.errors.sum()))
 
-    def _cut_panels(self, nodes: Nodes, ratio: Floats, at: Solution, density_ratio_at: RatioAt) -> CutPanels:
+    def _cut_panels_along_kinks(
+        self, nodes: Nodes, ratio: Floats, at: Solution, density_ratio_at: RatioAt
+    ) -> CutPanels:
         """The nodes of some panels, cut along the kinks of the solution that cross them, with every panel's error."""
         order = ORDER[self.problem.family.dim]
-        kinked, lines = self._cut_kinked_panels(nodes, ratio, at, density_ratio_at)
+        kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, at, density_ratio_at)
         p, q = self._client_and_output_ratios(ratio, at)
         errors = nodes.panels.integral_errors(p * nodes.element, order)
         if self.problem.family.dim == 1:
@@ -213,7 +215,7 @@ class OneClientSolver:
             owner = np.concatenate([owner, np.repeat(np.flatnonzero(kinked)[lines.panel_of_segment], order)])
         return CutPanels(nodes.panels, *_node_masses_and_ratios_after_cuts(nodes, ratio, kinked, lines), owner, errors)
 
-    def _cut_kinked_panels(
+    def _kinked_panels_and_cut_lines(
         self, nodes: Nodes, ratio: Floats, at: Solution, density_ratio_at: RatioAt
     ) -> tuple[NDArray[np.bool_], CutLines | None]:
         """Which panels a kink of the solution crosses, and the lines they are cut into."""
@@ -328,22 +330,22 @@ class ManyClientsSolver:
 
     def output_law(self, clients: Sequence[LogDensity]) -> OutputLaw:
         """The output laws of all of them."""
-        nodes, log_ratio, errors = self._resolve_shared_nodes(clients)
+        nodes, log_ratio, errors = self._find_nodes_resolving_clients(clients)
         slack = BAND_SLACK + errors
-        law = self.problem.solve_on_nodes(
+        law = self.problem.solve_output_law_on_nodes(
             clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1), slack
         )
         if self.problem.family.dim == 1:
-            return self.problem.correct_errors_by_reported_masses(self._solve_again_on_cut_line(law, nodes, errors))
+            return self.problem.correct_errors_by_reported_masses(self._solve_on_nodes_cut_at_kinks(law, nodes, errors))
         for rows in row_slices_within_memory(*law.client_masses.shape):
             density = law.output_masses_of_clients(rows).reshape(-1, *nodes.weights.shape) / nodes.weights
             errors[rows] += nodes.panels.integral_errors(density, ORDER[self.problem.family.dim]).sum(axis=1)
         return self.problem.correct_errors_by_reported_masses(replace(law, errors=errors))
 
-    def _resolve_shared_nodes(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
+    def _find_nodes_resolving_clients(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
         """Nodes on which every client is resolved, log p/h there (n, panels, nodes), and the remaining errors (n,)."""
         dim, order = self.problem.family.dim, ORDER[self.problem.family.dim]
-        nodes = self._shared_nodes_refined_for(clients)
+        nodes = self._nodes_refined_at_narrow_places(clients)
         log_ratio = log_ratios(clients, nodes)
         shift = largest_log_ratios(log_ratio)
         for _ in range(_SHARED_ROUNDS):
@@ -366,7 +368,7 @@ class ManyClientsSolver:
             errors[rows] = nodes.panels.integral_errors(density, ORDER[self.problem.family.dim]) / mass[:, None]
         return errors
 
-    def _solve_again_on_cut_line(self, law: OutputLaw, nodes: Nodes, errors: Floats) -> OutputLaw:
+    def _solve_on_nodes_cut_at_kinks(self, law: OutputLaw, nodes: Nodes, errors: Floats) -> OutputLaw:
         """The output laws on an interval, computed again on each client's own nodes, which end at its kinks."""
         constants = self.problem.constants
         shape, held = law.client_masses.shape, np.broadcast_to(law.node_masses > 0.0, law.client_masses.shape)
@@ -375,7 +377,7 @@ class ManyClientsSolver:
         slope, cut_mass = law.slope, np.ones(len(ratio))
         for _ in range(2):  # the second time the cuts are where the kinks are
             places = ratio_levels_of_kinks(constants, slope, law.lift) * cut_mass
-            found = cut_panels_for_clients(self.problem.family, nodes, ratio, places[places.max(axis=1) > 0.0])
+            found = cut_panels_at_client_levels(self.problem.family, nodes, ratio, places[places.max(axis=1) > 0.0])
             client = found.masses * found.ratio
             cut_mass = client.sum(axis=1)
             client /= cut_mass[:, None]
@@ -387,7 +389,7 @@ class ManyClientsSolver:
         output = np.divide(law.output_masses, found.masses, out=np.zeros_like(client), where=found.masses > 0.0)
         return replace(law, errors=errors + found.integral_errors(output), log_mass=law.log_mass + np.log(cut_mass))
 
-    def _shared_nodes_refined_for(self, clients: Sequence[LogDensity]) -> Nodes:
+    def _nodes_refined_at_narrow_places(self, clients: Sequence[LogDensity]) -> Nodes:
         """Nodes as fine as the narrowest client asks for, where it asks for them."""
         dim, panels = self.problem.family.dim, self._unrefined_shared_nodes.panels
         fine, _ = self.problem.family.refine_panels(panels, clients, MOST_SHARED_NODES[dim] // 2)
@@ -420,7 +422,7 @@ class CutClients:
         return np.asarray(found.reshape(len(values), -1).sum(axis=1))
 
 
-def cut_panels_for_clients(family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: Floats) -> CutClients:
+def cut_panels_at_client_levels(family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: Floats) -> CutClients:
     """Clients with p/h = ratio (n, panels, order) on the nodes of an interval's panels, cut at their own levels (l, n)."""
     clients, panels, order = ratio.shape
     places, weights = gauss_rule(order)
@@ -462,14 +464,14 @@ class PublicPointsSolver:
 
     def output_law(self, clients: Sequence[LogDensity], many: bool) -> OutputLaw:
         """The output law of a single client, or those of many."""
-        x, log_reference = self._public_points
+        x, log_reference = self._public_points_and_log_reference
         log_ratio = np.stack([p.log_density(x) - log_reference for p in clients])
-        law = self.problem.solve_on_nodes(
+        law = self.problem.solve_output_law_on_nodes(
             clients,
             many,
             np.full(len(x), 1.0 / len(x)),
             log_ratio,
-            deviation_of_sampled_mass(self.problem.family.bounds, len(x)),
+            bound_on_sampled_mass_error(self.problem.family.bounds, len(x)),
         )
         relative = law.output_masses_of_clients(slice(None)) * len(x)
         return self.problem.correct_errors_by_reported_masses(
@@ -477,7 +479,7 @@ class PublicPointsSolver:
         )
 
     @cached_property
-    def _public_points(self) -> tuple[Floats, Floats]:
+    def _public_points_and_log_reference(self) -> tuple[Floats, Floats]:
         x = self.problem.family.draw(MONTE_CARLO_NODES, np.random.default_rng(0))
         return x, self.problem.family.log_reference(x)
 

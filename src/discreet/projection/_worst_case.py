@@ -60,7 +60,7 @@ _LOST_IN_ROUNDING = 1e-12  # of a divergence summed over atoms
 _TINY = 1e-300
 
 
-def sampler_risk(
+def worst_case_over_family(
     family: Family,
     constants: Constants,
     epsilon: float,
@@ -161,7 +161,7 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, d
         DiscreetError: for an argument that is not a family, or a risk or delta out of range.
     """
     delta = read_budget_in_range(DELTA, "delta", delta, DELTA_IS)
-    family, pure, lower, upper = _box_reaching_risk(family, divergence, risk)
+    family, pure, lower, upper = _epsilon_and_box_reaching_risk(family, divergence, risk)
     if pure == 0.0 or delta == 0.0 or NON_NEGATIVE.check("risk", risk) == 0.0:
         return pure
     if upper - delta <= lower * (1.0 + _LOST_IN_ROUNDING):
@@ -190,7 +190,7 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
         ImpossibleError: if no nu reaches the risk, or only one with outcomes rarer than 1e-60, which is not decided.
         DiscreetError: for an argument that is not a family, or a risk out of range.
     """
-    family, pure, lower, upper = _box_reaching_risk(family, divergence, risk)
+    family, pure, lower, upper = _epsilon_and_box_reaching_risk(family, divergence, risk)
     if pure == 0.0:
         return 0.0
     if lower < LEAST_PROBABILITY:
@@ -205,7 +205,7 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
     return _round_up_budget(Gaussian, -normal.inv_cdf(rest) - normal.inv_cdf(lower), family, divergence, risk)
 
 
-def _box_reaching_risk(
+def _epsilon_and_box_reaching_risk(
     family: Family, divergence: str | FDivergence, risk: float
 ) -> tuple[Family, float, float, float]:
     """The family, the pure epsilon whose box has that risk, and m b and m B of the box. Every notion's box is that of some pure epsilon."""
@@ -228,7 +228,7 @@ def _round_up_budget(
     def risk_at_budget(at: float) -> float:
         privacy = notion(at)
         constants = constants_for_privacy(privacy, family.bounds)
-        return float(sampler_risk(family, constants, epsilon_of_box(constants), divergence, privacy))
+        return float(worst_case_over_family(family, constants, epsilon_of_box(constants), divergence, privacy))
 
     step = math.ulp(budget)
     while risk_at_budget(budget) > risk:
@@ -259,34 +259,34 @@ def _epsilon_reaching_risk(
     target = NON_NEGATIVE.check("risk", risk, "a divergence is at least 0")
     f, bounds = divergences.divergence(divergence), family.bounds
 
-    def risk_at(epsilon: float) -> float:
-        return float(sampler_risk(family, constants(bounds, epsilon), epsilon, f, Pure(epsilon)))
+    def risk_at_epsilon(epsilon: float) -> float:
+        return float(worst_case_over_family(family, constants(bounds, epsilon), epsilon, f, Pure(epsilon)))
 
-    if risk_at(_TINY) <= target:
+    if risk_at_epsilon(_TINY) <= target:
         return 0.0
     if isinstance(family, ContinuousFamily) and family.any_client:
         raise ImpossibleError(
             f"no epsilon reaches {f.name} = {target:g} for everybody: over all densities every epsilon-LDP sampler has the "
             f"largest possible risk, {f.maximum:g}; choose a family that contains the clients, such as a DensityBand without any_client=True"
         )
-    if bounds.lower == 0.0 and math.isinf(f.at_zero) and math.isinf(risk_at(1.0)):
+    if bounds.lower == 0.0 and math.isinf(f.at_zero) and math.isinf(risk_at_epsilon(1.0)):
         raise ImpossibleError(
             f"no epsilon reaches {f.name} = {target:g}: every epsilon-LDP sampler has infinite risk, because f(0) is infinite "
             "and the family contains laws with disjoint supports. Use a bounded divergence such as 'tv', or a Band with lower > 0"
         )
     if math.isfinite(identity_at):
-        return _smallest_sufficient_float(risk_at, target, identity_at)
+        return _smallest_float_meeting_risk(risk_at_epsilon, target, identity_at)
     if target == 0.0:
         raise ImpossibleError(
             f"no epsilon reaches {f.name} = 0 on a family with lower = 0; ask for a positive risk, or use a Band with lower > 0"
         )
     high = 1.0
-    while risk_at(high) > target:
+    while risk_at_epsilon(high) > target:
         high *= 2.0
-    return _smallest_sufficient_float(risk_at, target, high)
+    return _smallest_float_meeting_risk(risk_at_epsilon, target, high)
 
 
-def _smallest_sufficient_float(risk_at: Callable[[float], float], target: float, high: float) -> float:
+def _smallest_float_meeting_risk(risk_at: Callable[[float], float], target: float, high: float) -> float:
     """The smallest float up to `high` with risk_at(x) <= target, for a non-increasing function with risk_at(high) <= target."""
     from scipy.optimize import brentq  # here, because importing it costs more than most commands do
 

@@ -22,9 +22,9 @@ from discreet.projection import (
     NARROW as NOT_LONG,
     NEGLIGIBLE,
     Affine,
-    scale_laws,
-    solve_support_lists,
-    solve_uniform_support_lists,
+    multiply_laws_by_slopes,
+    solve_slopes_and_lifts_of_padded_lists,
+    solve_slopes_and_lifts_over_uniform,
 )
 from discreet.release import _randomness as keyed
 from discreet.release._lattice import TOTAL, Integers, Lattice, is_row_sum_at_most
@@ -177,9 +177,11 @@ def _excesses_over_reference(
     slope = np.full(len(masses), np.inf)
     rows = ~is_row_sum_at_most(np.where(present, upper - lower, 0), TOTAL - shared)
     if rows.any():
-        slope[rows], _ = solve_support_lists(masses[rows], lengths[rows], low[rows], high[rows], unheld[rows])
+        slope[rows], _ = solve_slopes_and_lifts_of_padded_lists(
+            masses[rows], lengths[rows], low[rows], high[rows], unheld[rows]
+        )
     with np.errstate(over="ignore"):
-        value = scale_laws(masses, slope[:, None] * TOTAL)
+        value = multiply_laws_by_slopes(masses, slope[:, None] * TOTAL)
     inside = np.fmin(np.fmax(lower.astype(np.float64), value), upper.astype(np.float64))
     return np.asarray(inside.astype(np.int64) - lower)
 
@@ -504,7 +506,7 @@ def _excesses_over_uniform(
     """The excess over L of outcomes in the support, and of those outside."""
     slope, lift = np.full(len(masses), plan.slope), np.full(len(masses), plan.lift)
     if plan.projecting:
-        slope, lift = solve_uniform_support_lists(masses, lengths, plan.size, plan.floor, plan.ceiling)
+        slope, lift = solve_slopes_and_lifts_over_uniform(masses, lengths, plan.size, plan.floor, plan.ceiling)
     return _outcome_excess_over_uniform(plan, masses, slope, lift), _outcome_excess_over_uniform(
         plan, np.zeros((len(masses), 1)), slope, lift
     )

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.kernels import kernel, overload
-from discreet.projection import solve_uniform_compiled
+from discreet.projection import solve_slope_and_lift_over_uniform
 from discreet.release._canonical_records import (
     make_bit_scratch,
     read_law,
@@ -104,7 +104,7 @@ def outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, unifor
         base = _TOTAL // size - lower
     else:
         if projecting:
-            slope, lift = solve_uniform_compiled(masses, size - masses.size, floor, ceiling)
+            slope, lift = solve_slope_and_lift_over_uniform(masses, size - masses.size, floor, ceiling)
         steep = slope * float(_TOTAL)
         base = _outcome_excess(np.zeros(1), 0, steep, lift, floor, lower, upper)
         for place in range(masses.size):

@@ -24,7 +24,14 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from discreet._base.kernels import ModuleOnUse, intrinsic, kernel, overload
-from discreet.projection import NEGLIGIBLE, bound_at, first_bad_row, inspect_law, solve, solve_held
+from discreet.projection import (
+    NEGLIGIBLE,
+    bound_at,
+    first_bad_row,
+    solve_slope_and_lift,
+    solve_slope_and_lift_on_support,
+    support_size_and_mass_above,
+)
 from discreet.release._client_draws import BEFORE, CEILING, FLOOR, LOWER, ROOM_BITS, ROW, SIZE, UPPER
 from discreet.release._lattice import Integers, Lattice
 from discreet.release._randomness import BITS
@@ -237,7 +244,7 @@ def _above_shared_over(
 def _solve_row(
     p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
 ) -> Any:
-    """(slope, lift) of one row that `inspect_law` has checked."""
+    """(slope, lift) of one row that `support_size_and_mass_above` has checked."""
     raise TypeError("_solve_row is called from compiled code")
 
 
@@ -248,7 +255,7 @@ def _solve_row_over(
     def uniform(
         p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
     ) -> Any:
-        return solve(p, seen, floors, ceilings)
+        return solve_slope_and_lift(p, seen, floors, ceilings)
 
     def general(
         p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
@@ -265,7 +272,7 @@ def _solve_row_over(
                 unheld -= lower[place]
         if room >= 0:  # all held outcomes fit at their ceilings: no slope exists
             return np.inf, 0.0
-        return solve_held(mass, np.float64(unheld) / _TOTAL, low, high)
+        return solve_slope_and_lift_on_support(mass, np.float64(unheld) / _TOTAL, low, high)
 
     return general if isinstance(lower, types.Array) else uniform
 
@@ -288,7 +295,7 @@ def _draw_rows(
 ) -> int:
     for row in range(len(laws)):
         p = laws[row]
-        seen = inspect_law(p, floors)
+        seen = support_size_and_mass_above(p, floors)
         if seen[0] == 0:
             return row
         if uniform[row] >= shared:
@@ -459,7 +466,7 @@ def _fill_excesses(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, hi
     """Fill `own` with the excess of every held outcome, `low` and `high` with its bounds."""
     for place in range(outcomes.size):
         low[place], high[place] = plan.bounds[outcomes[place], FLOOR], plan.bounds[outcomes[place], CEILING]
-    steep = solve_held(masses, unheld, low, high)[0] * _TOTAL
+    steep = solve_slope_and_lift_on_support(masses, unheld, low, high)[0] * _TOTAL
     for place in range(outcomes.size):
         held = outcomes[place]
         value = scaled_over_reference(masses[place], steep)

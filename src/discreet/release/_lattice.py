@@ -63,7 +63,7 @@ from discreet._base.kernels import should_use_compiled_code
 from discreet._base.numerics import floor_product
 from discreet._base.showing import with_short_repr
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.families import is_law, refuse_bad_law
+from discreet.families import raise_error_for_bad_law, rows_are_laws
 from discreet.privacy import Privacy, Pure, at_most_exp, extreme_masses
 from discreet.projection import (
     NEGLIGIBLE,
@@ -71,10 +71,10 @@ from discreet.projection import (
     Box,
     estimated_numpy_seconds,
     first_invalid_row,
+    multiply_laws_by_slopes,
     row_slices_within_memory,
-    scale_laws,
-    solve_rows_on_support,
     solve_slopes_and_lifts,
+    solve_slopes_and_lifts_on_support,
 )
 from discreet.release._randomness import BITS
 
@@ -257,7 +257,7 @@ class Lattice:
             held = laws > NEGLIGIBLE
             portioning = (steep == np.inf) | (lift[:, None] == 0.0)
             if isinstance(self.lower, int):
-                value = scale_laws(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
+                value = multiply_laws_by_slopes(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
             else:
                 floor = (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
                 value = np.where(held, laws * steep, 0.0) + np.where(portioning, 0.0, floor)
@@ -429,7 +429,7 @@ def _outcomes_with_slopes_and_lifts(
     draw = import_module("discreet.release._compiled").draw if compiled else _store_outcomes_in_numpy
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
-        refuse_bad_law(laws, bad)
+        raise_error_for_bad_law(laws, bad)
     if out.size and out.min() < 0:
         raise DiscreetError("p changed while it was being read; nothing was released: pass a copy")
     return out, slope, lift
@@ -474,7 +474,7 @@ def _slopes_and_lifts_of_projections(lattice: Lattice, laws: Floats) -> tuple[Fl
         np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared_total
     )
     if rows.any():
-        slope[rows], lift[rows] = solve_rows_on_support(
+        slope[rows], lift[rows] = solve_slopes_and_lifts_on_support(
             laws[rows], np.asarray(box.lower), np.asarray(box.ceiling), unheld[rows]
         )
     return slope, lift
@@ -502,8 +502,8 @@ def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | Non
     """
     _refuse_wrong_draw_arguments(lattice, law, mixing, dimensions=1)
     uniform = check_count("uniform", uniform, least=0, most=TOTAL - 1)
-    if not is_law(law[None, :])[0]:
-        refuse_bad_law(law[None, :], 0)
+    if not rows_are_laws(law[None, :])[0]:
+        raise_error_for_bad_law(law[None, :], 0)
     rest = np.int64(uniform - lattice.shared_total)
     which = np.int64(rest >= 0)
     found = [np.count_nonzero(np.cumsum(np.broadcast_to(lattice.lower, law.shape)) <= uniform)]

@@ -42,11 +42,11 @@ from discreet.families import (
     Nodes,
     as_clients,
     as_points,
+    correct_mass_errors_and_warn,
     is_list_of_clients,
     largest_log_ratios,
     log_ratios,
     shape_of_point_values,
-    warn_of_unresolved_masses,
 )
 from discreet.privacy import check_epsilon
 from discreet.privacy.tradeoff import warn_of_large_epsilon
@@ -387,7 +387,7 @@ class BoostedLaw:
         log_ratio = log_ratios(self.clients, self.nodes).reshape(len(self.clients), -1)
         shift = largest_log_ratios(log_ratio)
         p = np.exp(log_ratio - shift[:, None]) * masses
-        warn_of_unresolved_masses(self.reference, self.clients, shift + np.log(p.sum(axis=1)), np.zeros(len(p)))
+        correct_mass_errors_and_warn(self.reference, self.clients, shift + np.log(p.sum(axis=1)), np.zeros(len(p)))
         q = np.exp(self._boost_exponents_at_nodes) * masses
         f = divergences.divergence(name)
         return self._scalar_if_one_client(

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.domain import CellDomain, Interval, digest, refuse_repeated_fields
+from discreet.domain import CellDomain, Interval, json_hook_refusing_repeated_fields, sha256_digest
 from discreet.errors import OPEN_UNIT, DiscreetError, Range, check_count, check_kind
 from discreet.survey._columns import SurveyColumns, survey_columns_from_terms
 
@@ -364,7 +364,7 @@ class Survey:
     @property
     def digest(self) -> str:
         """The SHA-256 of its terms."""
-        return digest(self._content_as_json.encode())
+        return sha256_digest(self._content_as_json.encode())
 
     def write(self, path: str | Path) -> None:
         """Write the survey file.
@@ -389,7 +389,8 @@ class Survey:
         """
         try:
             terms = json.loads(
-                Path(path).read_text(encoding="utf-8"), object_pairs_hook=refuse_repeated_fields("the survey file")
+                Path(path).read_text(encoding="utf-8"),
+                object_pairs_hook=json_hook_refusing_repeated_fields("the survey file"),
             )
         except (OSError, ValueError, RecursionError) as error:
             raise DiscreetError(f"the survey {str(path)!r} cannot be read: {error}") from None

@@ -34,7 +34,7 @@ from discreet.mechanisms import (
     LARGEST_OUTPUT,
     Reports,
     draw_reports,
-    largest_report_ratio,
+    fraction_below_exp_epsilon,
     least_uniform_weight,
     require_drawable_record_total,
     require_report_numbers,
@@ -102,7 +102,7 @@ class SurveySampler:
         if not isinstance(promise, Pure):
             raise DiscreetError(f"privacy = {promise!r}: surveys are for pure privacy; pass epsilon= or Pure(...)")
         self.survey, self.privacy = survey, promise
-        self._bound = largest_report_ratio(promise)
+        self._bound = fraction_below_exp_epsilon(promise)
         self.parts = (
             choose_best_parts(survey.questions, survey.columns, self._bound)
             if parts is None
@@ -538,7 +538,7 @@ class SurveySampler:
         law = part.projection.outcome_probabilities(self.survey.columns, number)
         inside = part.chance_of_holding(own, law)
         drawn = beta / part.blocks.block_count + (1 - beta) * inside / part.blocks.blocks_per_point
-        return self.exact_shares[place] * drawn * int(part.blocks.rank_counts_of_reports(own)[0])
+        return self.exact_shares[place] * drawn * int(part.blocks.number_of_ranks_by_report(own)[0])
 
 
 class _WordReader:

@@ -107,7 +107,7 @@ class Windows:
         """All reports, in order."""
         return np.arange(self.block_count, dtype=np.uint64)
 
-    def rank_counts_of_reports(self, reports: Reports) -> Integers:
+    def number_of_ranks_by_report(self, reports: Reports) -> Integers:
         """How many ranks each report has: one."""
         return np.ones(reports.shape, dtype=np.int64)
 
@@ -218,7 +218,7 @@ class Part:
             for report in blocks.every_report():
                 given = np.array([report], dtype=np.uint64)
                 held = tuple(self.chance_of_holding(given, law) for law in laws)
-                found[held] = found.get(held, 0) + int(blocks.rank_counts_of_reports(given)[0])
+                found[held] = found.get(held, 0) + int(blocks.number_of_ranks_by_report(given)[0])
         return {held: many for held, many in found.items() if many}
 
 

@@ -428,8 +428,8 @@ class ValueColumn:
         """The reading of a column of that type. `untyped`: it holds texts that get their type from the domain."""
         inner: Any = type_of_column_values(kind)
         truths = inner == pl.Boolean and not coding.has_cells
-        dates = _is_date_column(name, inner) and isinstance(coding.type_for_texts, pl.String)
-        read_as = coding.type_for_texts if untyped or truths or dates else inner
+        dates = _is_date_column(name, inner) and isinstance(coding.type_to_read_texts_as, pl.String)
+        read_as = coding.type_to_read_texts_as if untyped or truths or dates else inner
         if coding.lenient and not untyped:
             read_as = _type_to_read_values_as(coding, name, inner)
         return cls(
@@ -562,7 +562,7 @@ def _is_date_column(column: str, kind: Any) -> bool:
 
 def _type_to_read_values_as(coding: Coding, column: str, kind: Any) -> Any:
     """The type that values of another type are read as. Unreadable values have no outcome; no column is an error for its domain."""
-    wanted = coding.type_for_texts
+    wanted = coding.type_to_read_texts_as
     texts = isinstance(wanted, pl.String)
     if _is_date_column(column, kind) and texts:
         return wanted

@@ -15,7 +15,7 @@ import pyarrow as pa
 from discreet._base import placeholders_until_used
 from discreet._base.files import check_output_path, refuse_same_file
 from discreet.agreement import weights_path
-from discreet.domain import MARK_LISTED, Coding, mark_with_type_of_records
+from discreet.domain import MARK_LISTED, Coding, mark_in_record_dtype
 from discreet.errors import (
     DiscreetError,
     check_callable,
@@ -210,7 +210,7 @@ class Release:
                 "are one client"
             )
         marks: Any = np.empty(len(self._clients), dtype=reading.coding.record_type)
-        marks[:] = mark_with_type_of_records(MARK_LISTED, marks)
+        marks[:] = mark_in_record_dtype(MARK_LISTED, marks)
         columns = reading.columns
         counts = (
             None if columns.count_column is None else np.ones(len(self._clients), dtype=columns.count_or_weight_dtype)

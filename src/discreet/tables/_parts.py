@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._base.kernels import read_only_view, should_use_compiled_code
-from discreet.domain import MARK_LISTED, MARK_OUTSIDE, mark_with_type_of_records
+from discreet.domain import MARK_LISTED, MARK_OUTSIDE, mark_in_record_dtype
 from discreet.errors import DiscreetError
 from discreet.release import ClientColumns
 from discreet.tables._columns import normalise_client_names
@@ -493,7 +493,7 @@ def records_by_part(
         if text_ends.size
         else _part_of_each_integer_client(integers, bits, seed)
     )
-    parts[outcomes >= mark_with_type_of_records(MARK_OUTSIDE, outcomes)] = number
+    parts[outcomes >= mark_in_record_dtype(MARK_OUTSIDE, outcomes)] = number
     starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
     order = np.argsort(parts, kind="stable")[: starts[-2]]
     if text_ends.size:
@@ -554,7 +554,7 @@ def texts_increase(ends: Any, text: Any) -> bool:
 
 def without_listed_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
     """As `grouping.without_listed_marks`."""
-    kept = outcomes != mark_with_type_of_records(MARK_LISTED, outcomes)
+    kept = outcomes != mark_in_record_dtype(MARK_LISTED, outcomes)
     before = np.concatenate(([0], np.cumsum(kept)))
     new_ends = before[ends].astype(np.int64)
     listed = np.diff(ends) > np.diff(new_ends)

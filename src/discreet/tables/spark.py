@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from discreet._base.kernels import read_only_view
 from discreet.agreement import Agreement
-from discreet.domain import MARK_LISTED, Coding, mark_with_type_of_records
+from discreet.domain import MARK_LISTED, Coding, mark_in_record_dtype
 from discreet.errors import DiscreetError, check_flag, check_kind, check_path, need_extra
 from discreet.ledger import Rounds
 from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler
@@ -584,7 +584,7 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
                     "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
                 )
             outcomes: NDArray[Any] = np.zeros(len(listed), dtype=job.reading.coding.record_type)
-            outcomes[:] = mark_with_type_of_records(MARK_LISTED, outcomes)
+            outcomes[:] = mark_in_record_dtype(MARK_LISTED, outcomes)
             columns = job.reading.columns
             counts = np.ones(0 if columns.count_column is None else len(listed), dtype=columns.count_or_weight_dtype)
             arrays = client_names_as_arrays(normalise_client_names(listed))

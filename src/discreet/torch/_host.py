@@ -46,10 +46,10 @@ from discreet.families import (
     Bounds,
     FiniteFamily,
     Simplex,
-    is_law,
     law_of_logits,
-    refuse_bad_law,
-    renormalise_laws,
+    raise_error_for_bad_law,
+    renormalise_rounded_laws,
+    rows_are_laws,
 )
 from discreet.mechanisms import OptimalSampler
 from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
@@ -287,10 +287,10 @@ def _laws_of_tensor(tensor: torch.Tensor, name: str, logits: bool, temperature: 
     array = tensor.to("cpu", torch.float64).contiguous().numpy()
     if logits:
         return law_of_logits(array if temperature == 1.0 else array / temperature, array.shape[1], name)
-    found = renormalise_laws(array, torch.finfo(tensor.dtype).eps) if tensor.dtype != torch.float64 else array
-    good = is_law(found)
+    found = renormalise_rounded_laws(array, torch.finfo(tensor.dtype).eps) if tensor.dtype != torch.float64 else array
+    good = rows_are_laws(found)
     if not good.all():
-        refuse_bad_law(found, int(np.argmin(good)), name)
+        raise_error_for_bad_law(found, int(np.argmin(good)), name)
     return found
 
 

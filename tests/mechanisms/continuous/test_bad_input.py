@@ -232,7 +232,7 @@ def test_points_of_a_small_box_are_drawn_from_it() -> None:
     assert np.abs(x.mean(axis=0) - 0.05).max() < 0.004  # the reference is flat there
     wide = dc.GaussianMixtures(2, box=[(0.0, 3.0), (-1.0, 2.0)])  # both ways of drawing, one law
     free = wide._draw_on_whole_space(200_000, np.random.default_rng(1))
-    free = free[wide._is_inside_box(free)]
+    free = free[wide._points_are_inside_box(free)]
     boxed = wide.draw(60_000, np.random.default_rng(2))
     assert np.abs(free.mean(axis=0) - boxed.mean(axis=0)).max() < 0.02
     assert np.abs(free.std(axis=0) - boxed.std(axis=0)).max() < 0.02

@@ -12,7 +12,7 @@ import pytest
 from scipy import integrate, stats
 
 import discreet as dc
-from discreet.families._continuous import deviation_of_sampled_mass
+from discreet.families._continuous import bound_on_sampled_mass_error
 from discreet.families._densities import as_density
 from discreet.families._integration import Features, split_panels_near_features
 from discreet.mechanisms._atoms import CellAtoms
@@ -181,10 +181,10 @@ def test_luck_bounds_the_average_over_draws() -> None:
     for count in (100, 1000, 100_000):
         hits = rng.binomial(count, share, size=10_000) / count
         averages = band.lower + (band.upper - band.lower) * hits
-        slack = deviation_of_sampled_mass(band, count)
+        slack = bound_on_sampled_mass_error(band, count)
         assert (band.upper / averages <= band.upper * (1.0 + slack)).all()
         assert (band.lower / averages >= band.lower * (1.0 - slack)).all()
-    assert deviation_of_sampled_mass(band, 100_000) < 0.05
+    assert bound_on_sampled_mass_error(band, 100_000) < 0.05
 
 
 # what laws say of themselves
@@ -284,7 +284,7 @@ def test_masses_on_the_cells_of_a_square(width: float, bare: bool) -> None:
     for centre in np.random.default_rng(1).uniform(0.3, 0.7, (5, 2)):
         law = dc.Mixture([1.0], centre[None, :], width / 16)
         density = as_density((lambda x, law=law: law.pdf(x)) if bare else law, 2)
-        rows = carrier.discretise_clients((density,))[0].rows[0]
+        rows = carrier.laws_on_atoms_and_outsiders((density,))[0].rows[0]
         exact = np.prod(
             np.diff(stats.norm.cdf(np.stack([panels.lower, panels.upper]), centre, width / 16), axis=0)[0], axis=1
         )

@@ -17,7 +17,7 @@ from discreet.mechanisms._reports._blocks import (
     SingleOutcomes,
     is_prime,
 )
-from discreet.mechanisms._reports._choice import chances_of_holding_outcomes
+from discreet.mechanisms._reports._choice import own_and_other_outcome_chances
 
 SMALL = [
     SingleOutcomes(5),
@@ -50,7 +50,8 @@ def test_every_pair_of_points_lies_in_equally_many_blocks(family: BlockFamily) -
     assert (np.diag(pairs) == family.blocks_per_point).all()
     others = pairs[~np.eye(family.point_count, dtype=bool)]
     assert all(
-        Fraction(int(each), family.blocks_per_point) == family.chance_of_holding_both for each in np.unique(others)
+        Fraction(int(each), family.blocks_per_point) == family.chance_of_holding_second_point
+        for each in np.unique(others)
     )
 
 
@@ -72,7 +73,7 @@ def test_affine_blocks_are_balanced_by_algebra() -> None:
     assert len(families) == 200
     for q, t, c in families:
         family = AffineBlocks(2, q, t, c)
-        assert Fraction(pairs_by_algebra(q, t, c), family.blocks_per_point) == family.chance_of_holding_both
+        assert Fraction(pairs_by_algebra(q, t, c), family.blocks_per_point) == family.chance_of_holding_second_point
         assert family.block_count * family.width == family.point_count * family.blocks_per_point
 
 
@@ -96,7 +97,8 @@ def test_affine_blocks_are_balanced_by_counting() -> None:
         pairs += [[0, 1], [family.point_count - 2, family.point_count - 1], *([[1, 2]] if q > 2 else [])]
         for x, y in pairs:
             both = family.holds(reports, np.array([x])) & family.holds(reports, np.array([y]))
-            assert Fraction(int(both.sum()), family.blocks_per_point) == family.chance_of_holding_both, (q, t, c, x, y)
+            chance = Fraction(int(both.sum()), family.blocks_per_point)
+            assert chance == family.chance_of_holding_second_point, (q, t, c, x, y)
 
 
 def test_blocks_over_a_ring_that_is_no_field_would_bias_estimates() -> None:
@@ -111,9 +113,9 @@ def test_blocks_over_a_ring_that_is_no_field_would_bias_estimates() -> None:
         0, 1:
     ] / family.blocks_per_point  # probabilities to lie in a block that holds point 0
     assert len(set(beside_the_first.tolist())) > 1
-    found = chances_of_holding_outcomes(family.point_count, family.width, math.e)
+    found = own_and_other_outcome_chances(family.point_count, family.width, math.e)
     own = 1.0 - 1.0 / (1.0 + (math.e - 1.0) * family.width / family.point_count)
-    bias = own * (beside_the_first - float(family.chance_of_holding_both)) / found.gap
+    bias = own * (beside_the_first - float(family.chance_of_holding_second_point)) / found.gap
     assert bias[[2, 5]] == pytest.approx(0.1)  # points that differ by a multiple of 3 get a tenth each
     assert np.delete(bias, [2, 5]) == pytest.approx(0.0)
 

@@ -12,8 +12,8 @@ from discreet.mechanisms import ReportCounts, ReportSampler, mechanism_for, popu
 from discreet.mechanisms._reports._blocks import AffineBlocks, MaskedSubsets, RankedSubsets, SingleOutcomes
 from discreet.mechanisms._reports._choice import (
     best_subset_width_and_variance,
-    chances_of_holding_outcomes,
     choose_blocks,
+    own_and_other_outcome_chances,
     share_variance_in_uniform_population,
 )
 from discreet.privacy import at_most_exp
@@ -117,7 +117,7 @@ def test_blocks_are_of_the_kind_that_fits() -> None:
 
 def test_the_uniform_population_has_the_largest_variance() -> None:
     """The sum over outcomes of q(1 - q) is concave in the shares and symmetric; here for a few populations."""
-    found = chances_of_holding_outcomes(107, 28, math.e)
+    found = own_and_other_outcome_chances(107, 28, math.e)
     uniform = 104 * found.variance(1 / 104)
     for shares in ([1.0] + [0.0] * 103, [0.5, 0.5] + [0.0] * 102, [0.02] * 26 + [0.48 / 78] * 78):
         assert sum(shares) == pytest.approx(1.0)

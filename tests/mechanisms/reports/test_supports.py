@@ -170,7 +170,7 @@ def test_the_bound_on_rounding_errors_is_kept() -> None:
     family = AffineBlocks(101**2, 101, 2, 27)
     directions = Directions(family)
     table = np.random.default_rng(6).integers(0, 10**9, (len(directions.starts) and directions.number, 101))
-    spectrum = directions.spectrum_from_direction_rows(
+    spectrum = directions.fourier_spectrum_from_direction_rows(
         (table - table.sum(axis=1, keepdims=True) // 101).astype(np.float64)
     )
     norm = np.sqrt(np.vdot(spectrum, spectrum).real * family.point_count)

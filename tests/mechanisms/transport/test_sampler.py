@@ -15,7 +15,7 @@ from discreet._base.numerics import exp_lower
 from discreet.accounting import profile_of
 from discreet.audit import certificate, certificate_of
 from discreet.ledger import Budget, Ledger
-from discreet.mechanisms._transport_floor import even_transport_floor, make_metric_space
+from discreet.mechanisms._transport_floor import make_metric_space, uniform_transport_floor
 from discreet.release import TOTAL
 from tests.mechanisms.transport.programmes import grid, over_all_mechanisms
 from tests.soaking import wide
@@ -244,7 +244,7 @@ def test_a_large_epsilon_has_its_own_box(points: Any) -> None:
 def test_the_closed_form_for_a_large_epsilon_agrees_with_the_programme(epsilon: float) -> None:
     space = make_metric_space([0.0, 1.0, 2.0, 5.0], None, None)
     even, best = (
-        even_transport_floor(space, math.exp(epsilon), 0.0),
+        uniform_transport_floor(space, math.exp(epsilon), 0.0),
         dc.TransportSampler([0.0, 1.0, 2.0, 5.0], epsilon=epsilon),
     )
     assert even.bound <= best.worst * (1 + 1e-9)

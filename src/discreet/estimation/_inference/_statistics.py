@@ -219,7 +219,7 @@ def _cached_block_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
 
 
 def _compute_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
-    squares, together = float(phi @ phi), float(blocks.chance_of_holding_both)
+    squares, together = float(phi @ phi), float(blocks.chance_of_holding_second_point)
     everywhere = float(blocks.chance_of_holding_point) * (1.0 - together) * squares
     most = largest_block_sum(blocks, phi)
     if not isinstance(blocks, AffineBlocks):
@@ -232,7 +232,7 @@ def _compute_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
 
 def _second_moments_of_subset_blocks(blocks: BlockFamily, phi_squared: Floats, squares: float | Floats) -> Floats:
     """psi for all subsets of one width: E V^2 given x, with sum phi = 0."""
-    one = float(blocks.chance_of_holding_both)
+    one = float(blocks.chance_of_holding_second_point)
     two = one * (blocks.width - 2) / (blocks.point_count - 2) if blocks.point_count > 2 else 0.0
     others = squares - phi_squared  # sum of squares of the others, whose sum is -phi(x)
     return np.asarray(phi_squared * (1.0 - 2.0 * one) + one * others + two * (phi_squared - others))
@@ -398,7 +398,7 @@ class _AverageTest:
     def of_values(cls, sampler: ReportSampler, phi: Floats, clients: int, bound: float) -> _AverageTest:
         """The tests of centred values; `bound`: on P(psi), from elsewhere."""
         sums, chances = centred_block_sums(sampler.blocks, phi), sampler.chances
-        own = chances.gap / (1.0 - float(sampler.blocks.chance_of_holding_both))  # 1 - beta
+        own = chances.gap / (1.0 - float(sampler.blocks.chance_of_holding_second_point))  # 1 - beta
         places, heights = concave_hull(phi, sums.given)
 
         def second_moment(mu: Floats) -> Floats:
@@ -425,7 +425,7 @@ def prefix_share_tests(sampler: ReportSampler, sizes: Integers, clients: int, le
     """Tests of the shares of sets of 1, 2, ... outcomes at once, whichever these are, if all sets had the share `level`."""
     blocks, k = sampler.blocks, sampler.family.size
     w, padding, share, gap = blocks.width, blocks.point_count - k, sizes / k, sampler.chances.gap
-    squares, together = sizes * (1.0 - share), float(blocks.chance_of_holding_both)
+    squares, together = sizes * (1.0 - share), float(blocks.chance_of_holding_second_point)
     everywhere = float(blocks.chance_of_holding_point) * (1.0 - together) * squares
     if isinstance(blocks, AffineBlocks):
         inside = outside = everywhere / float(blocks.chance_of_holding_point)

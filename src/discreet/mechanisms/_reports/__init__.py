@@ -26,7 +26,7 @@ with imports_on_first_use(globals()):
         LARGEST_OUTPUT as LARGEST_OUTPUT,
         ReportSampler as ReportSampler,
         draw_reports as draw_reports,
-        largest_report_ratio as largest_report_ratio,
+        fraction_below_exp_epsilon as fraction_below_exp_epsilon,
         least_uniform_weight as least_uniform_weight,
         require_drawable_record_total as require_drawable_record_total,
     )

@@ -93,7 +93,7 @@ class BlockFamily(abc.ABC):
         """All reports, in order."""
         return np.sort(self.reports_of_ranks(np.arange(self.block_count)))
 
-    def rank_counts_of_reports(self, reports: Reports) -> Integers:
+    def number_of_ranks_by_report(self, reports: Reports) -> Integers:
         """How many ranks each report has: one."""
         return np.ones(reports.shape, dtype=np.int64)
 
@@ -108,7 +108,7 @@ class BlockFamily(abc.ABC):
         return Fraction(self.width, self.point_count)
 
     @property
-    def chance_of_holding_both(self) -> Fraction:
+    def chance_of_holding_second_point(self) -> Fraction:
         """The probability that a uniform block which holds one point holds another given one."""
         return Fraction(self.width - 1, self.point_count - 1) if self.point_count > 1 else Fraction(0)
 

@@ -64,7 +64,7 @@ class Chances:
         return held * (1.0 - held) / (self.gap * self.gap)
 
 
-def chances_of_holding_outcomes(points: int, width: int, growth: float) -> Chances:
+def own_and_other_outcome_chances(points: int, width: int, growth: float) -> Chances:
     """p_in and p_out of blocks of `width` out of so many points, at e^epsilon = growth."""
     fraction = width / points
     own = (growth - 1.0) * fraction / (1.0 + (growth - 1.0) * fraction)  # 1 - beta
@@ -74,7 +74,7 @@ def chances_of_holding_outcomes(points: int, width: int, growth: float) -> Chanc
 
 def share_variance_in_uniform_population(size: int, points: int, width: int, growth: float) -> float:
     """The variance of a share in the uniform population, times the number of clients."""
-    return chances_of_holding_outcomes(points, width, growth).variance(1.0 / size)
+    return own_and_other_outcome_chances(points, width, growth).variance(1.0 / size)
 
 
 def best_subset_width_and_variance(size: int, growth: float) -> tuple[int, float]:
@@ -88,7 +88,7 @@ def best_subset_width_and_variance(size: int, growth: float) -> tuple[int, float
 
 
 @lru_cache(maxsize=256)
-def affine_field_sizes(size: int) -> tuple[tuple[int, int], ...]:
+def affine_primes_and_digit_counts(size: int) -> tuple[tuple[int, int], ...]:
     """(q, t) of affine blocks on at least so many points, and not many more. They do not depend on epsilon."""
     found: list[tuple[int, int]] = []
     for digits in range(1, size.bit_length() + 1):
@@ -106,9 +106,9 @@ def affine_field_sizes(size: int) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def affine_block_candidates(size: int, growth: float) -> Iterator[_Candidate]:
+def iterate_affine_block_candidates(size: int, growth: float) -> Iterator[_Candidate]:
     """(variance, c, K, q, t) of affine blocks, with windows c on both sides of q/(e^epsilon + 1)."""
-    for prime, digits in affine_field_sizes(size):
+    for prime, digits in affine_primes_and_digit_counts(size):
         near, part = prime / (growth + 1.0), prime ** (digits - 1)
         for window in {max(math.floor(near), 1), min(max(math.ceil(near), 1), prime - 1)}:
             points = part * prime
@@ -134,7 +134,7 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
     ranks = size <= _LARGEST_RANKED and width <= _MOST_RANKED and math.comb(size, width) <= LARGEST_COUNT
     if ranks and width <= _FEW_RANKED:
         return RankedSubsets(size, width)
-    found = list(affine_block_candidates(size, growth))
+    found = list(iterate_affine_block_candidates(size, growth))
     if ranks and min(found)[0] > best * _TOO_FAR:
         return RankedSubsets(size, width)
     chosen = _narrowest_candidate(found, best)

@@ -210,7 +210,7 @@ class Directions:
         return found
 
     @cached_property
-    def _direction_of_every_vector(self) -> tuple[NDArray[np.int32], Integers]:
+    def _direction_and_factor_of_every_vector(self) -> tuple[NDArray[np.int32], Integers]:
         """The direction of every vector, as a number, and its factor j; both 0 for 0."""
         q, points = self.blocks.prime, self.blocks.point_count
         direction, factor = np.zeros(points, dtype=np.int32), np.zeros(points, dtype=np.int64)
@@ -230,18 +230,18 @@ class Directions:
             place *= q
         return total
 
-    def directions_and_factors(self, vectors: Integers) -> tuple[Integers, Integers]:
+    def directions_and_factors_of_vectors(self, vectors: Integers) -> tuple[Integers, Integers]:
         """The numbers of the directions of vectors, and their factors."""
         if self.blocks.digits == 1:
             return np.zeros_like(vectors), vectors
-        direction, factor = self._direction_of_every_vector
+        direction, factor = self._direction_and_factor_of_every_vector
         return direction[vectors].astype(np.int64), factor[vectors]
 
-    def spectrum_from_direction_rows(self, table: NDArray[np.float64]) -> NDArray[np.complex128]:
+    def fourier_spectrum_from_direction_rows(self, table: NDArray[np.float64]) -> NDArray[np.complex128]:
         """G, as an array over all vectors, from one row of q values for each direction. G[0] is 0."""
         q = self.blocks.prime
         rows = scipy.fft.fft(table.reshape(-1, q), axis=1) / q
-        direction, factor = self._direction_of_every_vector
+        direction, factor = self._direction_and_factor_of_every_vector
         found = rows.ravel()[direction.astype(np.int64) * q + factor]
         found[0] = 0.0
         return np.asarray(found)
@@ -308,7 +308,7 @@ def _table_starts_and_strides_of_reports(
     """Where the row of each report's direction starts in H, and the first and the stride of the c values that it adds 1 to there."""
     q = directions.blocks.prime
     vectors, shifts = directions.blocks.vectors_and_shifts_of_reports(reports)
-    direction, factor = directions.directions_and_factors(vectors)
+    direction, factor = directions.directions_and_factors_of_vectors(vectors)
     stride = directions.inverses_modulo_q[factor]
     return direction * q, (q - shifts) * stride % q, stride
 
@@ -332,7 +332,7 @@ def _add_reports_with_compiled_code(directions: Directions, reports: Reports, ta
     if threads == 1:
         count_reports_of_part(reports)
         return
-    directions.directions_and_factors(np.zeros(1, dtype=np.int64))  # the tables are worked out once
+    directions.directions_and_factors_of_vectors(np.zeros(1, dtype=np.int64))  # the tables are worked out once
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(count_reports_of_part, np.array_split(reports, threads)))
 
@@ -344,7 +344,7 @@ def _add_repeated_reports_to_table(directions: Directions, reports: Reports, tab
     often = np.bincount(reports.astype(np.int64), minlength=blocks.block_count).reshape(-1, q)
     sums = np.zeros((len(vectors), q + c + 1), dtype=np.int64)
     np.cumsum(np.concatenate([often, often[:, :c]], axis=1), axis=1, out=sums[:, 1:])
-    direction, factor = directions.directions_and_factors(vectors)
+    direction, factor = directions.directions_and_factors_of_vectors(vectors)
     lines, rows = table.reshape(-1, q), np.arange(len(vectors))
     for u in range(q):
         first = (q - factor * u % q) % q  # shifts from here on, c of them, take the value into the window
@@ -359,7 +359,7 @@ def _sum_direction_table_at_points(table: Integers, directions: Directions) -> I
     lines = table.reshape(-1, q)
     base = lines.sum(axis=1) // q
     rest = lines - base[:, None]
-    spectrum = directions.spectrum_from_direction_rows(rest.astype(np.float64))
+    spectrum = directions.fourier_spectrum_from_direction_rows(rest.astype(np.float64))
     norm = math.sqrt(float(np.vdot(spectrum, spectrum).real) * blocks.point_count)
     whole, part = divmod(int(rest.sum()), q)
     fixed = int(base.sum()) + whole

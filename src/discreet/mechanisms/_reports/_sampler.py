@@ -111,7 +111,7 @@ class ReportSampler:
         if not isinstance(promise, Pure):
             raise DiscreetError(f"privacy = {promise!r}: reports are for pure privacy; pass epsilon= or Pure(...)")
         self._privacy = promise
-        self._bound = largest_report_ratio(promise)
+        self._bound = fraction_below_exp_epsilon(promise)
         if blocks is not None and blocks.size != self._family.size:
             raise DiscreetError(f"blocks are on {blocks.size:,} outcomes, the family has {self._family.size:,}")
         self._blocks = choose_blocks(self._family.size, self._bound) if blocks is None else blocks
@@ -148,7 +148,7 @@ class ReportSampler:
         """The exact probabilities that a report holds an outcome: one that the client has for certain, and one that it does not have."""
         beta = Fraction(self._uniform_weight, TOTAL)
         uniform = beta * self._blocks.chance_of_holding_point
-        return uniform + (1 - beta), uniform + (1 - beta) * self._blocks.chance_of_holding_both
+        return uniform + (1 - beta), uniform + (1 - beta) * self._blocks.chance_of_holding_second_point
 
     @cached_property
     def chances(self) -> Chances:
@@ -474,7 +474,7 @@ def draw_outcomes_from_laws(rows: Floats, randomness: Randomness) -> Integers:
     return np.asarray(np.argmax(sums > places[:, None], axis=1))
 
 
-def largest_report_ratio(promise: Pure) -> Fraction:
+def fraction_below_exp_epsilon(promise: Pure) -> Fraction:
     """E, a rational at most e^epsilon; an error for an epsilon at which no report says anything."""
     bound = at_most_exp(promise.epsilon)
     if bound - 1 < _LEAST_GROWTH:

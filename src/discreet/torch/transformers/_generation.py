@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from discreet.domain import digest
+from discreet.domain import sha256_digest
 from discreet.errors import DiscreetError, check_count, check_flag, check_kind, check_list, check_texts
 from discreet.ledger import Budget, Ledger
 from discreet.privacy.tradeoff import warn_of_large_epsilon
@@ -136,7 +136,7 @@ def generate(
         terms = TokenTerms(
             epsilon=epsilon, tokens=tokens, vocabulary=vocabulary, schedule=schedule, upper=upper, delta=delta, temperature=temperature,
             reference_temperature=reference_temperature, top_k=top_k, top_p=top_p, model=model_name,
-            public=digest(opening.encode()), purpose=purpose,
+            public=sha256_digest(opening.encode()), purpose=purpose,
         )  # fmt: skip
         made.append(terms if budget is None else terms.within(budget))
     warn_of_large_epsilon(made[0].largest)
