@@ -78,7 +78,7 @@ def drawn(
     if compiled:
         bad = sparse.draw(sampler.draw_plan, clients, sparse.draw_state(KEY), first, last, *found)
     else:
-        bad = ReportDrawing(sampler, KEY).draw_rows_in_numpy(clients, first, last, found)
+        bad = ReportDrawing(sampler, KEY).draw_reports_with_numpy(clients, first, last, found)
     if bad >= 0:
         return bad, problem.tolist()
     reports = [(int(h * 2.0**32) << 32) | m for m, h in zip(low[first:last].tolist(), high[first:last], strict=True)]
