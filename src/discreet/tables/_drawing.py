@@ -45,11 +45,11 @@ from discreet.release import (
     InputDigest,
     RefusedRow,
     RunKey,
-    client_draw_functions,
+    choose_client_draw_functions,
     integer_laws_and_messages,
     plan_of_lattice,
     pseudo_random_word_rows,
-    store_order_and_digest,
+    store_sort_words_and_add_digest,
 )
 from discreet.tables._columns import normalise_client_names
 from discreet.tables._parts import SECONDS_A_ROW, client_columns_from_arrow, refuse_repeated_clients
@@ -189,9 +189,11 @@ class SampleDrawing(DrawingMethod):
         self._plan, self._coding, self._key = plan_of_lattice(sampler.lattice, sampler.mixing), coding, key
 
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
-        code = client_draw_functions(compiled=_is_worth_compiling(clients, _SECONDS_A_CLIENT))
-        state = code.draw_state(self._key)
-        return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
+        code = choose_client_draw_functions(compiled=_is_worth_compiling(clients, _SECONDS_A_CLIENT))
+        state = code.initial_state_of_run(self._key)
+        return lambda first, last, found: int(
+            code.draw_outcomes_of_clients(self._plan, clients, state, first, last, *found)
+        )
 
 
 class _DrawingOfReports(DrawingMethod):
@@ -207,8 +209,8 @@ class _DrawingOfReports(DrawingMethod):
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         if not _is_worth_compiling(clients, _SECONDS_A_REPORT):
             return lambda first, last, found: self.draw_reports_with_numpy(clients, first, last, found)
-        code = client_draw_functions(compiled=True)
-        return self._make_compiled_drawer(code, clients, code.draw_state(self._key))
+        code = choose_client_draw_functions(compiled=True)
+        return self._make_compiled_drawer(code, clients, code.initial_state_of_run(self._key))
 
     def draw_reports_with_numpy(self, clients: ClientColumns, first: int, last: int, found: DrawnArrays) -> int:
         """A `RowDrawer` without compiled code."""
@@ -220,7 +222,9 @@ class _DrawingOfReports(DrawingMethod):
                 return found.note_refused_row(bad)
             _store_reports_as_32_bit_halves(self._sampler.release_messages(self._key, messages, laws), rows, found)
             if found.order.size or found.digest.size:
-                store_order_and_digest(pseudo_random_word_rows(self._key, messages), rows, found.order, found.digest)
+                store_sort_words_and_add_digest(
+                    pseudo_random_word_rows(self._key, messages), rows, found.order, found.digest
+                )
         return -1
 
     def make_released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
@@ -238,7 +242,9 @@ class ReportDrawing(_DrawingOfReports):
         self._plan = sampler.draw_plan  # made here, before threads ask for it
 
     def _make_compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
-        return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
+        return lambda first, last, found: int(
+            code.draw_outcomes_of_clients(self._plan, clients, state, first, last, *found)
+        )
 
 
 class SurveyDrawing(_DrawingOfReports):
@@ -315,7 +321,7 @@ class _DrawingByLaw(DrawingMethod):
             rows[some] /= totals[some, None]
             uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
             found.outcomes[here] = self._outcomes_of_uniform_integers(rows, some, uniform)
-            store_order_and_digest(words, here, found.order, found.digest[:0])
+            store_sort_words_and_add_digest(words, here, found.order, found.digest[:0])
             if found.digest.size:
                 found.digest[:] += _sum_digests_of_clients_and_draws(self._key, words, found.outcomes[here])
             if found.within.size:
