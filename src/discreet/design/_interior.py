@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
-from discreet._base.kernels import should_use_compiled_code_reproducibly
+from discreet._base.kernels import should_use_compiled_code_by_work_alone
 from discreet.design._floors import ExampleClients, Floats
 from discreet.design._newton import (
     LEAST_LEFT,
@@ -247,7 +247,7 @@ class InteriorPoint:
         self.bounds = SlackPair(np.append(v, y - promise.least), np.zeros(self.seen + 1))
         self.cap = SlackPair(np.array([promise.most - v.sum() - (self.size - 1) * y]), np.zeros(1))
         self._cap = np.append(np.ones(self.seen), self.size - 1.0)  # the capped functional of (v, y)
-        compiled = should_use_compiled_code_reproducibly(_ENTRY_SECONDS * examples.mass.size)
+        compiled = should_use_compiled_code_by_work_alone(_ENTRY_SECONDS * examples.mass.size)
         entries = min(_COMPILED_BLOCK, examples.mass.size // processor_count() + 1) if compiled else _BLOCK
         self.blocks = [
             ClientBlock(examples, rows, self.floor, self.floor_mass, growth, slope)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.kernels import should_use_compiled_code_reproducibly
+from discreet._base.kernels import should_use_compiled_code_by_work_alone
 from discreet.design._floors import ExampleClients, Floats, Integers
 from discreet.divergences import ConvexCurve, FDivergence, HockeyStickCurve, curve_of_divergence, hockey_stick_gamma
 
@@ -401,7 +401,7 @@ def _add_squares_of_functionals(
     cross += sum_j (rest_j + rank_j alpha_j b_j) 1_j.
     """
     counts = np.diff(np.append(starts, outcome.size))
-    if should_use_compiled_code_reproducibly(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
+    if should_use_compiled_code_by_work_alone(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
         from discreet.design._compiled import add_squares_of_functionals
 
         # unsigned, so that no index is tested for being negative

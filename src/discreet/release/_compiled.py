@@ -24,7 +24,7 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from discreet._base.kernels import ModuleOnUse, intrinsic, kernel, overload
-from discreet.projection import NEGLIGIBLE, bound_at, first_bad_row, inspect_law, solve, solve_held
+from discreet.projection import NEGLIGIBLE, bound_at, inspect_law, run_on_row_slices, solve, solve_held
 from discreet.release._client_draws import BEFORE, CEILING, FLOOR, LOWER, ROOM_BITS, ROW, SIZE, UPPER
 from discreet.release._lattice import Integers, Lattice
 from discreet.release._randomness import BITS
@@ -331,7 +331,7 @@ def store_outcomes_of_laws(
             )
         )  # fmt: skip
 
-    return first_bad_row(draw_row_slice, len(laws), laws.size)
+    return run_on_row_slices(draw_row_slice, len(laws), laws.size)
 
 
 def _prefetch(typing: Any, line: Any, place: Any) -> Any:

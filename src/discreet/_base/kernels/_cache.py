@@ -66,7 +66,7 @@ from discreet._base.kernels._machine_code import (
     parse_stored_machine_code,
     processor_description,
     serialise_machine_code,
-    tuple_fields_in_types,
+    tuple_classes_and_fields_in_types,
 )
 
 _PACKAGE_FOLDER = Path(__file__).parents[2]
@@ -257,7 +257,7 @@ class FunctionCache:
 
     def _overload_key(self, signature: Any, codegen: Any) -> Any:
         code = hashlib.sha256(self._function.__code__.co_code).hexdigest()
-        return signature, tuple_fields_in_types(signature), codegen.magic_tuple(), code
+        return signature, tuple_classes_and_fields_in_types(signature), codegen.magic_tuple(), code
 
     def _cached_files_in(self, root: Path) -> "_FunctionFiles":
         return _cached_files_of(self._function, root)
