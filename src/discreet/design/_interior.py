@@ -299,7 +299,7 @@ class InteriorPoint:
                 steps.eliminate_clients(matrix.shares[number], floor, total)
 
         self._map_in_threads(eliminate_clients_of_share, list(range(self._shares)))
-        factored = matrix.factor(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
+        factored = matrix.factorise(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
         primal, dual = (

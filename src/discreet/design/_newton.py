@@ -338,7 +338,7 @@ class NormalMatrix:
         self._total = np.append(np.ones(seen), float(size))  # |m| as a functional of (v, y)
         self.shares = [MatrixShare(size, seen) for _ in range(shares)]
 
-    def factor(self, stiffness: Floats, cap: Floats, cap_stiffness: float) -> "FactoredMatrix":
+    def factorise(self, stiffness: Floats, cap: Floats, cap_stiffness: float) -> "FactoredMatrix":
         """Factor the matrix, with the stiffness of the bounds of (v, y) and of the bound on the functional `cap`."""
         seen = self._total.size - 1
         summed = np.zeros((seen, seen))

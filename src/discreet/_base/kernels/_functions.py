@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from discreet._base import making_forks_wait_for_imports
-from discreet._base.kernels._cache import FunctionCache, load_machine_code_of, note_module_sources
+from discreet._base.kernels._cache import FunctionCache, load_machine_code_of_function, note_module_sources
 from discreet._base.kernels._machine_code import MachineCode, UnstorableError, argument_kinds_text
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -51,7 +51,7 @@ class DeferredFunction:
         except UnstorableError:
             return None
         if kinds not in self._codes:
-            self._codes[kinds] = load_machine_code_of(self.__wrapped__, kinds)  # type: ignore[attr-defined]
+            self._codes[kinds] = load_machine_code_of_function(self.__wrapped__, kinds)  # type: ignore[attr-defined]
         return self._codes[kinds]
 
 

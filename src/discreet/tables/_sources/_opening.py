@@ -140,7 +140,7 @@ def _arrow_file_source(name: str, files: Sequence[ArrowFile]) -> Source:
         for file, given in zip(files, inputs, strict=True):
             for batch in file:
                 for frame in check_and_split_batch(name, batch, given.columns_to_read(used)):
-                    yield columns.align_frame(frame, given, used)
+                    yield columns.cast_frame_to_common_types(frame, given, used)
 
     metadata = [file.schema.metadata for file in files]
     return StreamSource(name, columns.schema, read_frames, untyped=columns.keys, metadata=metadata)

@@ -196,7 +196,7 @@ class FileColumns:
                 if there == pl.Null:
                     first = file
 
-    def align_frame(self, frame: Any, file: InputFile, columns: Sequence[str]) -> Any:
+    def cast_frame_to_common_types(self, frame: Any, file: InputFile, columns: Sequence[str]) -> Any:
         """The columns of a frame (lazy or not) of that file, of the kinds in which they are read."""
         keys = [
             pl.lit(file.partition_values[column], pl.String).alias(column)
@@ -350,7 +350,9 @@ class FilesSource(_ScanningSource):
         wanted = list(self.schema) if columns is None else list(columns)
         with translate_polars_errors(self.name):
             for files in self.columns.group_files_to_scan_together(wanted):
-                yield self.columns.align_frame(self._scan([file.path for file in files]), files[0], wanted)
+                yield self.columns.cast_frame_to_common_types(
+                    self._scan([file.path for file in files]), files[0], wanted
+                )
 
 
 class ParquetSource(FilesSource):
@@ -391,7 +393,7 @@ class ParquetSource(FilesSource):
             for batch in reader.read_batches(own):
                 for frame in check_and_split_batch(self.name, batch, own):
                     with translate_polars_errors(self.name):
-                        prepared = prepare(self.columns.align_frame(frame, file, columns))
+                        prepared = prepare(self.columns.cast_frame_to_common_types(frame, file, columns))
                     yield prepared
 
 

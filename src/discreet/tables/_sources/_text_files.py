@@ -82,7 +82,9 @@ def text_files_source(kind: str, name: str, files: Sequence[str], folder: Path |
         columns.refuse_mismatched_columns(used)
         for file in inputs:
             with using_path_of_unpacked_text(file.path, file.name, folder) as path:
-                yield from start_collecting_scan_in_batches(file.name, columns.align_frame(scan([path]), file, used))
+                yield from start_collecting_scan_in_batches(
+                    file.name, columns.cast_frame_to_common_types(scan([path]), file, used)
+                )
 
     return StreamSource(name, columns.schema, read_frames, untyped=True, guarded=True, agreement=agreement)
 
