@@ -112,7 +112,7 @@ def test_a_device_takes_as_many_words_whichever_block_it_sends(monkeypatch: pyte
     reports, asked = set(), set()
     for second in (0, sampler.uniform_weight - 1, sampler.uniform_weight, (1 << 62) - 1):
         script = Scripted(second)
-        monkeypatch.setattr(module, "randomness_from", lambda _, script=script: script)
+        monkeypatch.setattr(module, "entropy_or_seeded_randomness", lambda _, script=script: script)
         reports.add(sampler.release_number(np.eye(20)[3]))
         asked.add(script.asked)
     assert asked == {4}

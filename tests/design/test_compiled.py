@@ -36,11 +36,13 @@ def test_a_step_is_the_same(name: str, alike: bool, cautious: bool, monkeypatch:
     apart: list[str] = []
     for steps in (PlainSteps, CompiledSteps):
 
-        def noticed(self: Any, primal: float, total: float, by: Any = steps, move: Any = steps.take_step_apart) -> None:
+        def noticed(
+            self: Any, primal: float, total: float, by: Any = steps, move: Any = steps.step_each_pair_alone
+        ) -> None:
             apart.append(by.__name__)
             move(self, primal, total)
 
-        monkeypatch.setattr(steps, "take_step_apart", noticed)
+        monkeypatch.setattr(steps, "step_each_pair_alone", noticed)
     objective, ratio = Objective.of_divergence(divergence(name)), math.exp(EPSILON)
     promise = FloorBounds(0.01 / (ratio + SIZE - 1), 1.0 - 0.01 / (1.0 + (SIZE - 1) / ratio))
     found = []
@@ -51,7 +53,7 @@ def test_a_step_is_the_same(name: str, alike: bool, cautious: bool, monkeypatch:
                 EPSILON,
                 promise,
                 objective.slope_at_one,
-                objective.entry_cost,
+                objective.make_entry_cost,
                 cautious=cautious,
             )
             for _ in range(6):

@@ -13,7 +13,7 @@ from discreet.design._learned import check_client_kinds_on_held_out_samples
 from discreet.design._posterior import (
     Clusters,
     RoundCounts,
-    draw_model_clients,
+    draw_dirichlet_clients,
     expected_chance_of_equal_draws,
     fit_posterior,
     softmax,
@@ -31,7 +31,7 @@ KL = dc.divergence("kl")
 
 def people(number: int, seed: int, concentration: float = 6.0, mean: np.ndarray = MEAN) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    return draw_model_clients(np.tile(mean, (number, 1)), np.full(number, concentration), rng)
+    return draw_dirichlet_clients(np.tile(mean, (number, 1)), np.full(number, concentration), rng)
 
 
 def counts(sampler: Sampler[Any], laws: np.ndarray, seed: int) -> np.ndarray:

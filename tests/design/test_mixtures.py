@@ -112,7 +112,7 @@ def test_no_kernel_costs_more_than_the_upper_side(family: Any, name: str) -> Non
         assert released.sum() * (x[1] - x[0]) == pytest.approx(1.0, abs=1e-4)
         costs.append(float(np.sum(f.perspective(held, released)) * (x[1] - x[0])))
     assert max(costs) <= worst + 1e-5
-    reached = fine.divergence_bounds(
+    reached = fine.divergence_upper_bounds(
         centres, 0.0, q, ShiftedDivergence(f, {"kl": 1.0, "hellinger": 0.0, "chi2": 2.0}[name])
     )
     assert (np.array(costs) <= reached + 1e-5).all()

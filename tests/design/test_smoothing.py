@@ -14,7 +14,7 @@ from discreet.design._smoothing import (
     PARTS,
     STRAY,
     Smoother,
-    redraw_examples,
+    redraw_outcomes_of_examples,
 )
 from discreet.research.experiments.client_sets import CLIENT_SETS
 from tests.soaking import wide
@@ -35,7 +35,7 @@ def test_the_others_count_what_they_are_said_to() -> None:
     parts = (0.2, 0.1)
     bare, smoothed = (Smoother(1.0, 0.0).design_with_smoothing_parts(examples, one) for one in ((0.0, 0.0), parts))
     assert float(smoothed.worst("kl")) < float(bare.worst("kl"))
-    groups = (examples, redraw_examples(examples, np.random.default_rng(0)), np.eye(4))
+    groups = (examples, redraw_outcomes_of_examples(examples, np.random.default_rng(0)), np.eye(4))
     mean = sum(
         part * float(np.mean(dc.divergence("kl")(group, smoothed.sampler.output(group))))
         for part, group in zip((1.0 - sum(parts), *parts), groups, strict=True)
@@ -45,7 +45,7 @@ def test_the_others_count_what_they_are_said_to() -> None:
 
 def test_redrawn_examples_keep_their_masses_and_go_where_others_are() -> None:
     examples = np.repeat([[0.6, 0.4, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]], [190, 10], axis=0)
-    found = redraw_examples(examples, np.random.default_rng(1))
+    found = redraw_outcomes_of_examples(examples, np.random.default_rng(1))
     assert len(found) >= 1000
     np.testing.assert_array_equal(np.sort(found[:200], axis=1), np.sort(examples, axis=1))
     popular = (found[:, :2] > 0.0).sum() / (found > 0.0).sum()
@@ -94,7 +94,7 @@ def test_fewer_examples_than_e_to_the_epsilon_do_not_speak_for_themselves() -> N
 def test_an_outcome_that_an_example_is_sure_of_has_at_least_half_of_the_largest_floor() -> None:
     examples = np.vstack([np.random.default_rng(1).dirichlet(np.full(5, 8.0), 60), np.eye(5)[:1]])
     epsilon = 8.0
-    served = Smoother(epsilon).sampler_of_halfway_floor(examples).output(np.eye(5)[0])
+    served = Smoother(epsilon).sampler_between_model_and_seen_shares(examples).output(np.eye(5)[0])
     best = dc.OptimalSampler(dc.Simplex(5), epsilon=epsilon).output(np.eye(5)[0])
     assert served[0] >= 0.5 * best[0]
 

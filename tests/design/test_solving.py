@@ -47,7 +47,7 @@ def test_either_way_leads_to_the_same_floor(name: str, epsilon: float) -> None:
     laws = clients(30, 12, 5)
     examples = as_example_clients(laws, 10.0 ** np.random.default_rng(1).uniform(-6.0, 0.0, 30), 12)
     found = [
-        solving._find_floor_by_interior_point(examples, divergence(name), epsilon, 0.01, None, cautious=cautious)
+        solving._run_interior_point(examples, divergence(name), epsilon, 0.01, None, cautious=cautious)
         for cautious in (True, False)
     ]
     for one in found:
@@ -63,16 +63,14 @@ def test_whoever_does_not_settle_is_led_cautiously(lost: str, monkeypatch: pytes
     laws, asked = clients(20, 6, 5), []
     usual = design(Simplex(6), epsilon=1.0, clients=laws)
 
-    def settled(
-        *terms: Any, cautious: bool, led: Any = solving._find_floor_by_interior_point
-    ) -> solving.FloorBracket | None:
+    def settled(*terms: Any, cautious: bool, led: Any = solving._run_interior_point) -> solving.FloorBracket | None:
         asked.append(cautious)
         found: solving.FloorBracket | None = led(*terms, cautious=cautious)
         if cautious or found is None:
             return found
         return None if lost == "everything" else solving.FloorBracket(found.floor, found.value, 0.0, found.certificate)
 
-    monkeypatch.setattr(solving, "_find_floor_by_interior_point", settled)
+    monkeypatch.setattr(solving, "_run_interior_point", settled)
     found = design(Simplex(6), epsilon=1.0, clients=laws)
     assert asked == [False, True]
     assert found.value - found.bound <= 1e-4 * found.value
@@ -88,11 +86,11 @@ def test_an_edge_and_very_many_clients_are_led_cautiously_at_once(
 ) -> None:
     asked: list[bool] = []
 
-    def settled(*terms: Any, cautious: bool, led: Any = solving._find_floor_by_interior_point) -> Any:
+    def settled(*terms: Any, cautious: bool, led: Any = solving._run_interior_point) -> Any:
         asked.append(cautious)
         return led(*terms, cautious=cautious)
 
-    monkeypatch.setattr(solving, "_find_floor_by_interior_point", settled)
+    monkeypatch.setattr(solving, "_run_interior_point", settled)
     monkeypatch.setattr(solving, "_MOST_APART", entries)
     design(Simplex(6), epsilon=1.0, clients=clients(20, 6, 5), divergence=name)
     assert asked == ways
@@ -106,7 +104,7 @@ def test_programmes_settle_what_interior_steps_do_not(name: str, monkeypatch: py
     monkeypatch.setattr(solving, "STEPS", 2)
     monkeypatch.setattr(solving, "_STEPS_APART", 2)
     early = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
-    monkeypatch.setattr(solving, "_find_floor_by_interior_point", lambda *_, cautious: None)
+    monkeypatch.setattr(solving, "_run_interior_point", lambda *_, cautious: None)
     never = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
     for found in (early, never):
         assert found.value - found.bound <= 1e-4 * found.value
@@ -136,7 +134,7 @@ def test_where_every_method_fails_the_optimal_sampler_is_left(name: str, monkeyp
     """Its certificate, by the tangents at 1, is a lower bound all the same."""
     laws = clients(20, 6, 5)
     usual = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
-    monkeypatch.setattr(solving, "_find_floor_by_interior_point", lambda *_, cautious: None)
+    monkeypatch.setattr(solving, "_run_interior_point", lambda *_, cautious: None)
     monkeypatch.setattr(cuts, "LARGEST_CUT", 0)
     with pytest.warns(WideBracketWarning):
         found = design(Simplex(6), epsilon=1.0, clients=laws, divergence=name)
@@ -153,4 +151,4 @@ def test_steps_past_what_floats_hold_end_the_way(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(InteriorPoint, "take_step", broken)
     examples = as_example_clients(clients(20, 6, 5), None, 6)
-    assert solving._find_floor_by_interior_point(examples, divergence("kl"), 1.0, 0.01, None, cautious=False) is None
+    assert solving._run_interior_point(examples, divergence("kl"), 1.0, 0.01, None, cautious=False) is None

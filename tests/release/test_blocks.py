@@ -76,9 +76,11 @@ def drawn(
     digest, problem = np.full(DIGEST_WORDS if words else 0, 2**63 + 5, np.uint64), np.zeros(2, np.int64)
     found = DrawnArrays(low, order, high, digest, problem)
     if compiled:
-        bad = sparse.draw(sampler.draw_plan, clients, sparse.draw_state(KEY), first, last, *found)
+        bad = sparse.draw_outcomes_of_clients(
+            sampler.draw_plan, clients, sparse.initial_state_of_run(KEY), first, last, *found
+        )
     else:
-        bad = ReportDrawing(sampler, KEY).draw_rows_in_numpy(clients, first, last, found)
+        bad = ReportDrawing(sampler, KEY).draw_reports_with_numpy(clients, first, last, found)
     if bad >= 0:
         return bad, problem.tolist()
     reports = [(int(h * 2.0**32) << 32) | m for m, h in zip(low[first:last].tolist(), high[first:last], strict=True)]

@@ -32,7 +32,7 @@ def test_garbage_from_the_solver_costs_utility_only(slope: float, lift: float, s
     weights = lattice.weights(laws[:1], slopes[:1], lifts[:1])[0]
     assert_private(weights, OptimalSampler(family, epsilon=0.7).weights(np.eye(7)[0]), 0.7)
     uniform, drawn = rng.integers(0, TOTAL, 200), np.empty(200, dtype=np.int64)
-    assert compiled.draw(lattice, laws, False, slopes.copy(), lifts.copy(), uniform, drawn) == -1
+    assert compiled.store_outcomes_of_laws(lattice, laws, False, slopes.copy(), lifts.copy(), uniform, drawn) == -1
     assert np.array_equal(drawn, lattice.outcomes_of_integers(laws, slopes, lifts, uniform))
 
 

@@ -82,7 +82,9 @@ def told(code: ModuleType, sampler: Sampler[Any], clients: ClientColumns, first:
     out, order, within = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.uint64), np.zeros(len(clients))
     digest, problem = np.full(DIGEST_WORDS, 2**63 + 5, np.uint64), np.zeros(2, np.int64)
     plan = plan_of_lattice(sampler.lattice, sampler.mixing)
-    bad = code.draw(plan, clients, code.draw_state(KEY), first, last, out, order, within, digest, problem)
+    bad = code.draw_outcomes_of_clients(
+        plan, clients, code.initial_state_of_run(KEY), first, last, out, order, within, digest, problem
+    )
     if bad >= 0:
         return bad, problem.tolist()
     return out.tolist(), order.tolist(), within.tolist(), digest.tolist()

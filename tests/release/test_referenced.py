@@ -16,8 +16,8 @@ from discreet._base.kernels import Code, force_implementation
 from discreet._base.numerics import exp_lower
 from discreet.release import TOTAL, _client_draws as plain, _client_draws_compiled as sparse, _lattice as constant_time
 from discreet.release._client_draws import ClientColumns, ReferencePlan, plan_of_lattice
-from discreet.release._compiled import multiply_and_divide, outcome_over_reference
-from discreet.release._lattice import portion_out_units, scaled_floor_in_equal_steps
+from discreet.release._compiled import multiply_and_divide, outcome_by_reference_plan
+from discreet.release._lattice import divide_missing_units_by_portions, multiply_and_divide_in_constant_time
 from discreet.release._randomness import DIGEST_WORDS, Question, Secret
 from tests.release.test_plain import read_only
 from tests.soaking import examples
@@ -54,7 +54,7 @@ def dense_law(sampler: Any, held: Held) -> NDArray[np.float64]:
 def dense_parts(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     """L, excess, portions and fill of a law, one after the other."""
     lattice = sampler.lattice
-    _, slope, lift = release._lattice._outcomes_with_slopes_and_lifts(
+    _, slope, lift = release._lattice._outcomes_slopes_and_lifts(
         lattice, law, None, np.array([min(lattice.shared_total, TOTAL - 1)])
     )
     return [
@@ -74,7 +74,7 @@ def client_columns(held: Held, many: int, kind: str = "counts") -> ClientColumns
 def by_sparse(plan: Any, held: Held, integers: list[int]) -> list[int]:
     outcomes, own = np.array(list(held), dtype=np.uint32), np.empty(len(held), dtype=np.int64)
     masses = np.array(list(held.values())) / float(max(1, sum(held.values())))
-    return [int(outcome_over_reference(plan, outcomes, masses, own, u)) for u in integers]
+    return [int(outcome_by_reference_plan(plan, outcomes, masses, own, u)) for u in integers]
 
 
 def by_plain(plan: Any, held: Held, integers: list[int]) -> list[int]:
@@ -153,7 +153,9 @@ def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, H
     sampler, _ = problem
     lattice, size = sampler.lattice, sampler.family.size
     plan = plan_of_lattice(lattice, None)
-    portion = portion_out_units(lattice.portions, np.array([TOTAL - lattice.shared_total]), lattice.shared_total)
+    portion = divide_missing_units_by_portions(
+        lattice.portions, np.array([TOTAL - lattice.shared_total]), lattice.shared_total
+    )
     left = TOTAL - lattice.shared_total - int(portion.sum())
     fill = release._lattice.hand_out_units(np.asarray(lattice.upper) - lattice.lower - portion, left)
     weights = lattice.lower + portion + fill
@@ -181,7 +183,12 @@ def test_compiled_and_plain_draw_the_same(problem: tuple[Any, Held], many: int) 
 def keyed(code: ModuleType, plan: Any, clients: ClientColumns) -> tuple[NDArray[Any], ...]:
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
-    assert code.draw(plan, clients, code.draw_state(KEY), 0, len(clients), out, order, within, digest, problem) == -1
+    assert (
+        code.draw_outcomes_of_clients(
+            plan, clients, code.initial_state_of_run(KEY), 0, len(clients), out, order, within, digest, problem
+        )
+        == -1
+    )
     return out, order, within, digest
 
 
@@ -202,7 +209,9 @@ def test_the_frequencies_are_those_of_the_law() -> None:
 @settings(max_examples=examples(300), deadline=None)
 def test_wide_quotients_are_exact(c: int, b: int, data: st.DataObject) -> None:
     a = data.draw(st.integers(0, c))
-    assert multiply_and_divide(a, b, c) == a * b // c == int(scaled_floor_in_equal_steps(np.array([a]), b, c)[0])
+    assert (
+        multiply_and_divide(a, b, c) == a * b // c == int(multiply_and_divide_in_constant_time(np.array([a]), b, c)[0])
+    )
     assert multiply_and_divide(a, b, 0) == 0
 
 
@@ -217,7 +226,7 @@ def test_portions_are_running_sums_rounded_up(parts: list[int], missing: int, sh
     expected = [
         -(-after * limit // max(whole, 1)) + (-before * limit // max(whole, 1)) for before, after in pairwise(ends)
     ]
-    assert portion_out_units(np.array(parts), np.array([missing]), shared).tolist() == expected
+    assert divide_missing_units_by_portions(np.array(parts), np.array([missing]), shared).tolist() == expected
     assert sum(expected) == limit
 
 

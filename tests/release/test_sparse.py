@@ -63,7 +63,7 @@ def sparse_outcomes(sampler: Sampler[Any], counts: Histogram, integers: Any) -> 
     masses = np.array([counts[x] for x in sorted(counts)])
     masses = masses / masses.sum() if masses.size else masses
     own = np.empty(masses.size, dtype=np.int64)
-    return [int(sparse.outcome_over_uniform(plan, outcomes, masses, own, int(u))) for u in integers]
+    return [int(sparse.outcome_by_uniform_plan(plan, outcomes, masses, own, int(u))) for u in integers]
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_the_two_laws_are_one(problem: tuple[Sampler[Any], Histogram]) -> None:
     """Two step functions of the integer that agree on both sides of every step of one of them, and have as many, are equal."""
     sampler, counts = problem
     lattice, dense = sampler.lattice, law(sampler, counts)
-    _, slope, lift = release._lattice._outcomes_with_slopes_and_lifts(
+    _, slope, lift = release._lattice._outcomes_slopes_and_lifts(
         lattice, dense, sampler.mixing, np.array([lattice.shared_total])
     )
     excess, fill = lattice.weight_parts(dense, slope, lift)
@@ -190,7 +190,9 @@ def by(code: ModuleType, sampler: Sampler[Any], clients: plain.ClientColumns) ->
     out, order, within = np.empty(len(clients), np.int64), np.empty(len(clients), np.uint64), np.empty(len(clients))
     plan = plain.plan_of_lattice(sampler.lattice, sampler.mixing)
     digest, problem = np.zeros(DIGEST_WORDS, np.uint64), np.zeros(2, np.int64)
-    bad = code.draw(plan, clients, code.draw_state(KEY), 0, len(clients), out, order, within, digest, problem)
+    bad = code.draw_outcomes_of_clients(
+        plan, clients, code.initial_state_of_run(KEY), 0, len(clients), out, order, within, digest, problem
+    )
     assert bad == -1
     return out, order, within, digest
 
@@ -387,7 +389,9 @@ def refused(clients: plain.ClientColumns) -> tuple[int, int, int]:
     for code in (sparse, plain):
         problem, empty = np.zeros(2, np.int64), np.empty(0)
         none, digest = empty.astype(np.uint64), np.zeros(DIGEST_WORDS, np.uint64)
-        bad = code.draw(plan, clients, code.draw_state(KEY), 0, 2, np.empty(2, np.int64), none, empty, digest, problem)
+        bad = code.draw_outcomes_of_clients(
+            plan, clients, code.initial_state_of_run(KEY), 0, 2, np.empty(2, np.int64), none, empty, digest, problem
+        )
         found.append((bad, int(problem[0]), int(problem[1])))
     assert found[0] == found[1]
     return found[0]

@@ -56,10 +56,13 @@ def same(one: Any, other: Any) -> None:
 @settings(max_examples=examples(150), deadline=None)
 @given(INTEGERS, SEEDS)
 def test_integers(clients: Any, seed: Any) -> None:
-    same(grouping.number_integer_clients(clients, seed, 4), PLAIN.number_integer_clients(clients, seed, 4))
-    same(grouping.integers_increase(clients), PLAIN.integers_increase(clients))
+    same(
+        grouping.assign_numbers_to_integer_clients(clients, seed, 4),
+        PLAIN.assign_numbers_to_integer_clients(clients, seed, 4),
+    )
+    same(grouping.are_integers_increasing(clients), PLAIN.are_integers_increasing(clients))
     once = read_only_view(np.unique(clients))
-    same(grouping.integers_increase(once), PLAIN.integers_increase(once))
+    same(grouping.are_integers_increasing(once), PLAIN.are_integers_increasing(once))
 
 
 @pytest.mark.slow
@@ -68,8 +71,11 @@ def test_integers(clients: Any, seed: Any) -> None:
 def test_texts(texts: list[str], seed: Any) -> None:
     for each in (texts, sorted(texts), sorted(set(texts), key=lambda text: text.encode("utf-8", "surrogatepass"))):
         ends, text = laid_out(each)
-        same(grouping.number_text_clients(ends, text, seed, 4), PLAIN.number_text_clients(ends, text, seed, 4))
-        same(grouping.texts_increase(ends, text), PLAIN.texts_increase(ends, text))
+        same(
+            grouping.assign_numbers_to_text_clients(ends, text, seed, 4),
+            PLAIN.assign_numbers_to_text_clients(ends, text, seed, 4),
+        )
+        same(grouping.are_texts_increasing(ends, text), PLAIN.are_texts_increasing(ends, text))
 
 
 @pytest.mark.slow
@@ -104,7 +110,7 @@ def test_lists_of_what_clients_hold(clients: Any, seed: Any, uneven: bool, amoun
     _, ends, gathered, counts = compiled
     held = (ends, gathered, *(counts if counts.dtype == kind else np.empty(0, kind) for kind in (np.int64, np.float64)))
     held = tuple(map(read_only_view, held))
-    same(grouping.without_listed_marks(*held), PLAIN.without_listed_marks(*held))
+    same(grouping.remove_marks_of_listed_clients(*held), PLAIN.remove_marks_of_listed_clients(*held))
 
 
 @pytest.mark.slow
@@ -112,6 +118,6 @@ def test_lists_of_what_clients_hold(clients: Any, seed: Any, uneven: bool, amoun
 def test_next_to_nothing(rows: int) -> None:
     ends, text = laid_out(["x"] * rows)
     for code in (grouping, PLAIN):
-        assert code.texts_increase(ends, text) == (rows < 2)
-        assert code.integers_increase(read_only_view(np.arange(rows)))
-        assert code.texts_increase(read_only_view(np.empty(0, dtype=np.int64)), text[:0])
+        assert code.are_texts_increasing(ends, text) == (rows < 2)
+        assert code.are_integers_increasing(read_only_view(np.arange(rows)))
+        assert code.are_texts_increasing(read_only_view(np.empty(0, dtype=np.int64)), text[:0])

@@ -272,7 +272,12 @@ def test_what_is_spilled_has_no_name_and_never_more_than_the_budget_stays(tmp_pa
             assert parts._held <= 100_000
         assert parts.spilled_bytes > 0
         assert list(tmp_path.iterdir()) == []
-        seen = [client for groups in parts.group_readers() for group in groups for client in group().names.to_pylist()]
+        seen = [
+            client
+            for groups in parts.iterate_readers_of_client_groups()
+            for group in groups
+            for client in group().names.to_pylist()
+        ]
     assert sorted(seen) == clients.tolist()
 
 

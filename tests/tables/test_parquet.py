@@ -45,7 +45,7 @@ def test_the_columns_of_a_file_are_known_from_its_footer_and_pages(tmp_path: Pat
     assert file.columns == ["client", "value", "a.b", "s"]
     assert file.rows == 4000
     assert file.metadata[b"key"] == b"its value"
-    found = list(file.read_column_chunks(["value", "a.b"]))
+    found = list(file.iterate_column_chunk_layouts(["value", "a.b"]))
     assert len(found) == (6 if "row_group_size" in layout else 1)
     values = [chunk for group in found for chunk in group if chunk.column == "value"]
     assert sum(chunk.unpacked for chunk in values) == 4000 * 8
@@ -126,7 +126,9 @@ def test_a_footer_that_lies_about_sizes_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "in.parquet").write_bytes(content.getvalue())
     file = ParquetFile(str(tmp_path / "in.parquet"), "in")
     file._groups = [{**group, 3: 1} for group in file._groups]  # one row, it says
-    assert sum(chunk.unpacked for group in file.read_column_chunks(["value"]) for chunk in group) == 16_000_000
+    assert (
+        sum(chunk.unpacked for group in file.iterate_column_chunk_layouts(["value"]) for chunk in group) == 16_000_000
+    )
 
 
 def test_packed_text_is_to_be_unpacked_first(tmp_path: Path) -> None:

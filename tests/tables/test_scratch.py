@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.tables._sources._files import ScratchFile, remove_stale_scratch_folders, spool_stream_to_path
+from discreet.tables._sources._files import ScratchFile, remove_stale_scratch_folders, using_path_of_spooled_stream
 
 
 def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_arrays_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_name_can_be_opened_by_this_process(tmp_path: Path) -> None:
-    with spool_stream_to_path(io.BytesIO(b"records"), tmp_path) as path:
+    with using_path_of_spooled_stream(io.BytesIO(b"records"), tmp_path) as path:
         assert Path(path).read_bytes() == b"records"
         assert list(tmp_path.iterdir()) == []
 

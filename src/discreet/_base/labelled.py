@@ -31,7 +31,7 @@ class LabelledValues:
     values: NDArray[Any]
 
 
-def labelled_values(values: Any, name: str) -> LabelledValues | None:
+def split_labels_from_numbers(values: Any, name: str) -> LabelledValues | None:
     """The labels and numbers of one dict, Series or frame; None for values without labels."""
     if isinstance(values, Mapping):
         return LabelledValues(tuple(values), _dict_as_number_array(values, name))
@@ -91,7 +91,7 @@ def values_in_outcome_order(values: Any, size: int, places: Places, name: str, m
             0,
             name,
         )
-    found = labelled_values(values, name)
+    found = split_labels_from_numbers(values, name)
     if found is None:
         _refuse_ambiguous_index(values, places, name)
         return values

@@ -188,7 +188,7 @@ def subdivide_breaks(breaks: Floats, width: float, most: int = 4096) -> Floats:
     return np.concatenate([*pieces, breaks[-1:]])
 
 
-def integrate_reference(panels: Panels, element: Element) -> tuple[Panels, float, float]:
+def refine_panels_and_integrate_reference(panels: Panels, element: Element) -> tuple[Panels, float, float]:
     """Panels fine enough to evaluate every client on; and the integral of `element(t)`, more accurate than that, with its error."""
     dim = panels.dim
     coarse, *_ = integrate_to_tolerance(panels, element, _CLIENTS[dim], 0.1)

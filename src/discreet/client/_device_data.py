@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.labelled import LabelledValues, is_frame, labelled_values
+from discreet._base.labelled import LabelledValues, is_frame, split_labels_from_numbers
 from discreet.agreement import Agreement
 from discreet.domain import (
     CellDomain,
@@ -223,7 +223,7 @@ def _parse_outcome_amounts(given: Any, name: str) -> LabelledValues | Floats:
     """One number for each outcome, by label or in the order of outcomes; finite and at least 0."""
     if not (isinstance(given, Mapping) or hasattr(given, "__array__")):
         given = list_records(given)
-    named = labelled_values(given, name)
+    named = split_labels_from_numbers(given, name)
     values = as_floats(given if named is None else named.values, name)
     if values.ndim != 1:
         raise DiscreetError(

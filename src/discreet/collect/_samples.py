@@ -44,7 +44,13 @@ from discreet.domain import CellDomain, Coding, Labels, Numbers, json_hook_refus
 from discreet.errors import DiscreetError, StoreError
 from discreet.mechanisms import Reports, ReportSampler
 from discreet.survey import SurveySampler
-from discreet.tables import ArrowStream, check_batch, column_without_dictionaries, is_text_type, unique_column_names
+from discreet.tables import (
+    ArrowStream,
+    check_batch,
+    column_without_dictionaries,
+    is_text_type,
+    require_unique_column_names,
+)
 
 Integers = NDArray[np.int64]
 
@@ -271,7 +277,7 @@ def parse_arrow_samples(body: bytes) -> SampleRequest:
 
 
 def _refuse_wrong_columns(schema: pa.Schema) -> None:
-    if set(unique_column_names(schema, "the body")) != _ROW:
+    if set(require_unique_column_names(schema, "the body")) != _ROW:
         raise bad_request_problem("the columns of the Arrow stream are not client, key and sample")
     for name in ("client", "key"):
         if not is_text_column_type(schema.field(name).type):

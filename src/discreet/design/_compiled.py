@@ -57,7 +57,7 @@ class _State(NamedTuple):
 
 
 @kernel(error_model="numpy", nogil=True)
-def _stiffness(slacks: Any, place: Any) -> tuple[float, float]:
+def _stiffness_of_both_pairs(slacks: Any, place: Any) -> tuple[float, float]:
     """z/s of both pairs, by one division."""
     low, high = slacks.low[place], slacks.high[place]
     both = 1.0 / (low * high)
@@ -71,7 +71,7 @@ def _eliminate_clients(state: Any, total: float, bend: Any, diagonal: Any, rest:
     for client in range(rest.size):
         looseness, mass = 0.0, 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
-            low, high = _stiffness(held, entry)
+            low, high = _stiffness_of_both_pairs(held, entry)
             bent = bend[entry]
             inverse = 1.0 / (bent + low + high)
             held.inverse[entry] = inverse
@@ -82,7 +82,7 @@ def _eliminate_clients(state: Any, total: float, bend: Any, diagonal: Any, rest:
         place = state.place[client]
         rest[client], state.alpha[client] = 0.0, 1.0
         if place >= 0:
-            low, high = _stiffness(others, place)
+            low, high = _stiffness_of_both_pairs(others, place)
             inverse = 1.0 / (low + high)
             others.inverse[place] = inverse
             others.coupling[place] = -growth * high * inverse
@@ -95,7 +95,7 @@ def _eliminate_clients(state: Any, total: float, bend: Any, diagonal: Any, rest:
 
 
 @kernel(error_model="numpy", nogil=True)
-def _add_right_sides(state: Any, gradient: Any, out: Any) -> float:
+def _add_clients_to_right_side(state: Any, gradient: Any, out: Any) -> float:
     """Add to the right side of each outcome; that of |m| is returned."""
     growth, held, others = state.growth, state.held, state.rest
     whole = 0.0
@@ -123,14 +123,16 @@ def _add_right_sides(state: Any, gradient: Any, out: Any) -> float:
 
 
 @kernel(error_model="numpy", nogil=True)
-def _take_step(slacks: Any, place: Any, step: float, ceiling_step: float) -> tuple[float, float, float, float, float]:
-    """Take the step of a place: how fast slacks and multipliers shrink, and the first- and second-order terms of their products.
+def _store_step_of_place(
+    slacks: Any, place: Any, step: float, ceiling_step: float
+) -> tuple[float, float, float, float, float]:
+    """Store the step of a place; returns how fast slacks and multipliers shrink, and the first- and second-order terms of their products.
 
-    The last value is their products after whole steps of each by itself (`SlackPair.products_apart`).
+    The last value is their products after whole steps of each by itself (`SlackPair.products_if_pairs_step_alone`).
     """
     slacks.step[place] = step
     other = ceiling_step - step
-    below, above = _stiffness(slacks, place)
+    below, above = _stiffness_of_both_pairs(slacks, place)
     low_z, high_z = slacks.low_z[place], slacks.high_z[place]
     low_slope, high_slope = below * step, above * other
     both = 1.0 / (low_z * high_z)
@@ -145,10 +147,10 @@ def _take_step(slacks: Any, place: Any, step: float, ceiling_step: float) -> tup
 
 
 @kernel(error_model="numpy", nogil=True)
-def _client_steps(
+def _compute_client_steps(
     state: Any, gradient: Any, floor_step: Any, total_step: float
 ) -> tuple[float, float, float, float, float]:
-    """The clients' steps; how fast primal and dual shrink at most; the sums of the terms of their products, and of the products apart."""
+    """Store the clients' steps; returns how fast primal and dual shrink at most, and the sums that `_store_step_of_place` gives by place."""
     growth, held, others = state.growth, state.held, state.rest
     fastest, fastest_dual, first, second, apart = 0.0, 0.0, 0.0, 0.0, 0.0
     for client in range(state.weight.size):
@@ -169,7 +171,7 @@ def _client_steps(
             moved = floor_step[state.outcome[entry]]
             slack = gradient[entry] + multiplier - held.low_aim[entry] + held.high_aim[entry]
             step = -(slack + change) * held.inverse[entry] - held.coupling[entry] * moved
-            primal, dual, one, two, three = _take_step(held, entry, step, growth * moved)
+            primal, dual, one, two, three = _store_step_of_place(held, entry, step, growth * moved)
             fastest, fastest_dual = max(fastest, primal), max(fastest_dual, dual)
             first += weight * one
             second += weight * two
@@ -177,7 +179,7 @@ def _client_steps(
         if place >= 0:
             slack = state.at_zero + multiplier - others.low_aim[place] + others.high_aim[place]
             step = -(slack + change) * others.inverse[place] - others.coupling[place] * rest_step
-            primal, dual, one, two, three = _take_step(others, place, step, growth * rest_step)
+            primal, dual, one, two, three = _store_step_of_place(others, place, step, growth * rest_step)
             fastest, fastest_dual = max(fastest, primal), max(fastest_dual, dual)
             first += weight * one
             second += weight * two
@@ -186,8 +188,8 @@ def _client_steps(
 
 
 @kernel(error_model="numpy", nogil=True)
-def _aim_products(slacks: Any, place: Any, ceiling_step: float, mu: float, most: float) -> None:
-    """`SlackPair.correct` of both pairs of a place."""
+def _set_corrector_targets_of_place(slacks: Any, place: Any, ceiling_step: float, mu: float, most: float) -> None:
+    """`SlackPair.set_corrector_targets` of both pairs of a place."""
     step = slacks.step[place]
     other = ceiling_step - step
     low, high = slacks.low[place], slacks.high[place]
@@ -200,21 +202,25 @@ def _aim_products(slacks: Any, place: Any, ceiling_step: float, mu: float, most:
 
 
 @kernel(error_model="numpy", nogil=True)
-def _correct_aims(state: Any, floor_step: Any, mu: float, largest: float) -> None:
+def _set_corrector_targets_of_block(state: Any, floor_step: Any, mu: float, largest: float) -> None:
     for client in range(state.weight.size):
         own, most = mu * state.part[client], (mu + largest) * state.part[client]
         for entry in range(state.starts[client], state.starts[client + 1]):
-            _aim_products(state.held, entry, state.growth * floor_step[state.outcome[entry]], own, most)
+            _set_corrector_targets_of_place(
+                state.held, entry, state.growth * floor_step[state.outcome[entry]], own, most
+            )
         if state.place[client] >= 0:
-            _aim_products(state.rest, state.place[client], state.growth * state.rest_step[client], own, most)
+            _set_corrector_targets_of_place(
+                state.rest, state.place[client], state.growth * state.rest_step[client], own, most
+            )
 
 
 @kernel(error_model="numpy", nogil=True)
-def _move_slack_pair(slacks: Any, place: Any, ceiling_step: float, primal: float, dual: float) -> float:
+def _move_slacks_of_place(slacks: Any, place: Any, ceiling_step: float, primal: float, dual: float) -> float:
     """Take this much of the step and clear it; returns the sum of the products after it."""
     step = slacks.step[place]
     other = ceiling_step - step
-    below, above = _stiffness(slacks, place)
+    below, above = _stiffness_of_both_pairs(slacks, place)
     low_z = slacks.low_z[place] + dual * (slacks.low_aim[place] - slacks.low_z[place] - below * step)
     high_z = slacks.high_z[place] + dual * (slacks.high_aim[place] - slacks.high_z[place] - above * other)
     low, high = slacks.low[place] + primal * step, slacks.high[place] + primal * other
@@ -232,21 +238,21 @@ def _move_all_slacks(state: Any, floor_step: Any, primal: float, dual: float) ->
         products = 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
             ceiling = state.growth * floor_step[state.outcome[entry]]
-            products += _move_slack_pair(state.held, entry, ceiling, primal, dual)
+            products += _move_slacks_of_place(state.held, entry, ceiling, primal, dual)
         place = state.place[client]
         if place >= 0:
-            products += _move_slack_pair(state.rest, place, state.growth * state.rest_step[client], primal, dual)
+            products += _move_slacks_of_place(state.rest, place, state.growth * state.rest_step[client], primal, dual)
         gap += state.weight[client] * products
         state.multiplier[client] += dual * state.multiplier_step[client]
     return gap
 
 
 @kernel(error_model="numpy", nogil=True)
-def _move_pair_apart(slacks: Any, place: Any, ceiling_step: float, primal: float) -> None:
-    """As `_slacks_moved_apart` in `discreet.design._interior`, with the multipliers' steps; each step is cut where little is left."""
+def _step_place_alone(slacks: Any, place: Any, ceiling_step: float, primal: float) -> None:
+    """As `_slacks_after_stepping_alone` in `discreet.design._interior`, with the multipliers' steps; a step is cut where little is left."""
     step = slacks.step[place]
     other = ceiling_step - step
-    below, above = _stiffness(slacks, place)
+    below, above = _stiffness_of_both_pairs(slacks, place)
     low, high = slacks.low[place], slacks.high[place]
     low_z, high_z = slacks.low_z[place], slacks.high_z[place]
     slacks.low_z[place] = max(slacks.low_aim[place] - below * step, LEAST_LEFT * low_z)
@@ -263,7 +269,7 @@ def _move_pair_apart(slacks: Any, place: Any, ceiling_step: float, primal: float
 
 
 @kernel(error_model="numpy", nogil=True)
-def _shift_slack_pair(slacks: Any, place: Any, share: float) -> float:
+def _shift_place_by_share_of_room(slacks: Any, place: Any, share: float) -> float:
     """Move a place by a share of the room to its nearer bound; returns the sum of its products after it."""
     moved = share * min(slacks.low[place], slacks.high[place])
     slacks.low[place] += moved
@@ -272,25 +278,25 @@ def _shift_slack_pair(slacks: Any, place: Any, share: float) -> float:
 
 
 @kernel(error_model="numpy", nogil=True)
-def _move_all_apart(state: Any, floor_step: Any, primal: float, total: float) -> float:
+def _step_each_place_alone(state: Any, floor_step: Any, primal: float, total: float) -> float:
     """Move every place by itself, then normalise each client's distribution; returns the weighted products after it."""
     gap, held, others = 0.0, state.held, state.rest
     for client in range(state.weight.size):
         missing, room, products = 1.0 - total, 0.0, 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
-            _move_pair_apart(held, entry, state.growth * floor_step[state.outcome[entry]], primal)
+            _step_place_alone(held, entry, state.growth * floor_step[state.outcome[entry]], primal)
             missing -= held.low[entry]
             room += min(held.low[entry], held.high[entry])
         place = state.place[client]
         if place >= 0:
-            _move_pair_apart(others, place, state.growth * state.rest_step[client], primal)
+            _step_place_alone(others, place, state.growth * state.rest_step[client], primal)
             missing -= others.low[place]
             room += min(others.low[place], others.high[place])
         share = min(max(missing / room, -MOST_RENORMALISED), MOST_RENORMALISED)
         for entry in range(state.starts[client], state.starts[client + 1]):
-            products += _shift_slack_pair(held, entry, share)
+            products += _shift_place_by_share_of_room(held, entry, share)
         if place >= 0:
-            products += _shift_slack_pair(others, place, share)
+            products += _shift_place_by_share_of_room(others, place, share)
         gap += state.weight[client] * products
         state.multiplier[client] += state.multiplier_step[client]
     return gap
@@ -324,7 +330,9 @@ class CompiledSteps:
             multiplier_step=np.empty(number),
             rest_step=np.empty(number),
         )
-        self._products = block.weighted_sum(lambda pair: pair.products()) - self._cost_products(0.0, 0.0)
+        self._products = block.weighted_sum_over_pairs(
+            lambda pair: pair.products()
+        ) - self._weighted_products_of_cost_pairs(0.0, 0.0)
 
     def eliminate_clients(self, share: MatrixShare, floor: Floats, total: float) -> None:
         block, state = self._block, self._state
@@ -336,45 +344,45 @@ class CompiledSteps:
             block.starts, block.outcome, diagonal, rest, block.weight / state.looseness, state.alpha, pull
         )
 
-    def predict_step(self) -> None:
+    def set_predictor_targets(self) -> None:
         for pair in self._block.cost.pairs:
-            pair.predict_step()
+            pair.set_predictor_targets()
 
-    def correct_step(self, mu: float, largest: float) -> None:
-        _correct_aims(self._state, self._floor_step, mu, largest)
+    def set_corrector_targets(self, mu: float, largest: float) -> None:
+        _set_corrector_targets_of_block(self._state, self._floor_step, mu, largest)
         for pair in self._block.cost.pairs:
-            pair.correct_step(mu, largest)
+            pair.set_corrector_targets(mu, largest)
 
     def right_side(self, seen: int) -> tuple[Floats, float]:
         out = np.zeros(seen)
         self._gradient = self._block.cost.gradient()
-        return out, _add_right_sides(self._state, self._gradient, out)
+        return out, _add_clients_to_right_side(self._state, self._gradient, out)
 
-    def follow_step(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
+    def compute_client_steps(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         self._floor_step = floor_step
-        *shrinking, first, second, apart = _client_steps(self._state, self._gradient, floor_step, total_step)
+        *shrinking, first, second, apart = _compute_client_steps(self._state, self._gradient, floor_step, total_step)
         self._terms, self._apart = (first, second), apart
         own = [1.0 / fastest if fastest > 0.0 else np.inf for fastest in shrinking]
         cost = self._block.cost
         if not cost.pairs:
             return own[0], own[1]
-        others = cost.follow_step(floor_step[self._block.outcome] + self._state.held.step)
+        others = cost.set_output_step(floor_step[self._block.outcome] + self._state.held.step)
         return min(own[0], others[0]), min(own[1], others[1])
 
     def predicted_gap(self, primal: float, dual: float) -> float:
         # s dz = -s z - z ds where the product aims at zero
         first, second = self._terms
         found = self._products + primal * first - dual * (self._products + first) - primal * dual * (first + second)
-        return found + self._cost_products(primal, dual)
+        return found + self._weighted_products_of_cost_pairs(primal, dual)
 
-    def predicted_gap_apart(self) -> float:
+    def predicted_gap_if_pairs_step_alone(self) -> float:
         return self._apart
 
     @property
     def gap(self) -> float:
-        return self._products + self._cost_products(0.0, 0.0)
+        return self._products + self._weighted_products_of_cost_pairs(0.0, 0.0)
 
-    def _cost_products(self, primal: float, dual: float) -> float:
+    def _weighted_products_of_cost_pairs(self, primal: float, dual: float) -> float:
         weight = self._block.entry_weight
         return sum(float(np.sum(weight * pair.products(primal, dual))) for pair in self._block.cost.pairs)
 
@@ -383,8 +391,8 @@ class CompiledSteps:
         for pair in self._block.cost.pairs:
             pair.take_step(primal, dual)
 
-    def take_step_apart(self, primal: float, total: float) -> None:
-        self._products = _move_all_apart(self._state, self._floor_step, primal, total)
+    def step_each_pair_alone(self, primal: float, total: float) -> None:
+        self._products = _step_each_place_alone(self._state, self._floor_step, primal, total)
 
 
 def _make_slacks(low: SlackPair, high: SlackPair) -> _Slacks:
@@ -392,7 +400,9 @@ def _make_slacks(low: SlackPair, high: SlackPair) -> _Slacks:
 
 
 @kernel(error_model="numpy", nogil=True)
-def add_squares(out: Any, cross: Any, ends: Any, outcome: Any, rest: Any, rank: Any, alpha: Any, pull: Any) -> None:
+def add_squares_of_functionals(
+    out: Any, cross: Any, ends: Any, outcome: Any, rest: Any, rank: Any, alpha: Any, pull: Any
+) -> None:
     """out += sum_j rest_j 1_j 1_j' + rank_j b_j b_j' in the lower triangle, with b = alpha - pull; a client's outcomes are in order.
 
     cross += sum_j (rest_j + rank_j alpha_j b_j) 1_j.

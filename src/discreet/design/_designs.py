@@ -39,7 +39,7 @@ from discreet.design._floors import (
     as_example_clients,
     band_of_floor,
     client_laws_on_cells,
-    interval_cell_edges,
+    equal_mass_cell_edges,
 )
 from discreet.design._smoothing import (
     KEEP_SMOOTHED as KEEP_SMOOTHED,
@@ -173,7 +173,7 @@ def design_on_line_cells(
     family: ContinuousFamily, clients: Any, cells: int | None, request: DesignRequest
 ) -> LineDesign:
     """The design on the cells of a family on an interval."""
-    edges = interval_cell_edges(
+    edges = equal_mass_cell_edges(
         family, DESIGN_CELLS if cells is None else check_count("cells", cells, least=2, most=LARGEST_CELLS)
     )
     given = client_laws_on_cells(clients, edges)
@@ -183,7 +183,7 @@ def design_on_line_cells(
     mu = np.broadcast_to(found.family.reference, edges.size - 1)
     table = Tabulated(edges, mu / np.diff(edges))
     band = DensityBand(table, lower=0.0, upper=found.family.bounds.upper, any_client=True)
-    sampler = OptimalSampler(band, epsilon=found.epsilon, discretisation=cells_of_masses(mu))
+    sampler = OptimalSampler(band, epsilon=found.epsilon, discretisation=cells_with_reference_masses(mu))
     return LineDesign(band, sampler, edges, found, given.estimated)
 
 
@@ -205,7 +205,7 @@ def _certify_design_by_enclosures(found: Design, laws: Floats, enclosed: tuple[F
     return replace(found, bound=bound, certificate=certificate)
 
 
-def cells_of_masses(mu: Floats) -> Cells:
+def cells_with_reference_masses(mu: Floats) -> Cells:
     """The cells of a table with these masses, unchanged; halved only where one of them is heavier than 1/2."""
     return Cells(max(2, math.floor(1.0 / float(mu.max()))))
 
@@ -428,10 +428,10 @@ class DesignRequest:
                 f"clients hold {examples.seen.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
                 "or take fewer examples"
             )
-        self._refuse_infinite_divergence(bool(examples.leaves_outcomes_out.any()))
+        self._refuse_infinite_divergence(bool(examples.partial_support_indicators.any()))
         found = best_floor_for_mean(examples, self.f, self.solver_epsilon, kept, self.progress)
         made = self._design_of_floor(found, family, kept, examples, mean_divergence)
-        return _smooth_design(made, examples, self.solver_epsilon) if self.smoothing else made
+        return _design_with_chosen_smoothing(made, examples, self.solver_epsilon) if self.smoothing else made
 
     def _design_for_worst_case(self, family: Simplex | Band, clients: Any) -> Design:
         if self.keep:
@@ -505,7 +505,7 @@ class DesignRequest:
         return FloorBracket(floor, reached, bound, found.certificate)
 
 
-def _smooth_design(made: Design, examples: ExampleClients, epsilon: float) -> Design:
+def _design_with_chosen_smoothing(made: Design, examples: ExampleClients, epsilon: float) -> Design:
     """The sampler that the examples choose, with the bound of the design for the examples themselves."""
     if math.isinf(made.divergence.at_zero):
         raise DiscreetError(

@@ -178,7 +178,7 @@ class ExampleClients:
         return np.repeat(np.arange(len(self), dtype=np.int32), self.support_sizes)
 
     @cached_property
-    def leaves_outcomes_out(self) -> Floats:
+    def partial_support_indicators(self) -> Floats:
         """1 for clients that leave outcomes out, 0 for clients with full support."""
         return np.asarray(self.support_sizes < self.size, dtype=np.float64)
 
@@ -190,7 +190,7 @@ class ExampleClients:
         """Sums of entries over each seen outcome (K,)."""
         return np.asarray(np.bincount(self.outcome, weights=values, minlength=self.seen.size), dtype=np.float64)
 
-    def client_slices(self, entries: int) -> list[slice]:
+    def slice_clients_by_entry_count(self, entries: int) -> list[slice]:
         """Slices of clients with about that many entries each."""
         cuts = np.searchsorted(self.starts, np.arange(entries, self.mass.size, entries))
         return [slice(a, b) for a, b in pairwise(np.unique([0, *cuts, len(self)]).tolist())]
@@ -200,9 +200,9 @@ class ExampleClients:
         ends = self.starts[rows.stop] if rows.stop < len(self) else self.mass.size
         return slice(int(self.starts[rows.start]), int(ends))
 
-    def split_clients(self, entries: int = 1 << 17) -> "Iterator[ExampleClients]":
+    def iterate_client_parts(self, entries: int = 1 << 17) -> "Iterator[ExampleClients]":
         """The same clients in parts."""
-        for rows in self.client_slices(entries):
+        for rows in self.slice_clients_by_entry_count(entries):
             held = self.entry_slice(rows)
             starts = self.starts[rows] - held.start
             yield ExampleClients(self.size, starts, self.outcome[held], self.mass[held], self.weight[rows], self.seen)
@@ -213,7 +213,7 @@ class ExampleClients:
         laws[self.client_of_entry, self.seen[self.outcome]] = self.mass
         return laws
 
-    def spread_over_domain(self, on_seen: Floats, elsewhere: float) -> Floats:
+    def extend_seen_values_to_domain(self, on_seen: Floats, elsewhere: float) -> Floats:
         """Values of the seen outcomes as a vector over the domain, with one value on all others."""
         whole = np.full(self.size, elsewhere)
         whole[self.seen] = on_seen
@@ -292,7 +292,7 @@ def _normalise_weights(weights: ArrayLike | None, number: int) -> Floats:
     return np.asarray(found / found.sum())
 
 
-def interval_cell_edges(family: ContinuousFamily, count: int) -> Floats:
+def equal_mass_cell_edges(family: ContinuousFamily, count: int) -> Floats:
     """The edges of at least that many cells of about equal reference mass, which cover the family's interval."""
     if family.dim != 1 or not np.isfinite(family.box_with_infinite_ends).all():
         raise DiscreetError(
@@ -389,7 +389,7 @@ def outputs_for_floor(examples: ExampleClients, floor: Floats, total: float, rat
     """q of every entry, and the output mass outside each client's support (n,), for a floor of the seen outcomes."""
     low = floor[examples.outcome]
     high = ratio * low
-    rest = np.maximum(total - examples.sum_by_client(low), 0.0) * examples.leaves_outcomes_out
+    rest = np.maximum(total - examples.sum_by_client(low), 0.0) * examples.partial_support_indicators
     p, client = examples.mass, examples.client_of_entry
     at_most = examples.sum_by_client(high) + rest
     lifted = at_most <= 1.0
@@ -416,7 +416,9 @@ def outputs_for_floor(examples: ExampleClients, floor: Floats, total: float, rat
         settled |= stuck
         slope = np.where(settled, slope, moved)
     q = np.where(lifted[client], high, np.clip(slope[client] * p, low, high))
-    return q, np.where(lifted, np.maximum(1.0 - examples.sum_by_client(q), 0.0), rest) * examples.leaves_outcomes_out
+    return q, np.where(
+        lifted, np.maximum(1.0 - examples.sum_by_client(q), 0.0), rest
+    ) * examples.partial_support_indicators
 
 
 _UNIT = 2.0**-53
@@ -455,7 +457,7 @@ class DesignCertificate:
     def for_enclosures(self, least: Floats, most: Floats, lost: float) -> "DesignCertificate":
         """The certificate for all examples with masses (entries,) between these bounds; `lost` pays for outcomes of nearly zero mass."""
         constant = math.nextafter(self.constant - lost, -math.inf) if lost else self.constant
-        centre = _slopes_where_mass_ends(self.examples, self.slope, least, most)
+        centre = _slope_where_mass_runs_out(self.examples, self.slope, least, most)
         return replace(self, constant=constant, enclosure=(least, most, centre))
 
     def lower_bound(self) -> float:
@@ -465,11 +467,13 @@ class DesignCertificate:
         kinds = examples.seen.size
         price, price_size = np.zeros(kinds), np.zeros(kinds)
         idle, idle_size, gain, gain_size = (0.0,) * 4
-        for rows, part in zip(examples.client_slices(PART), examples.split_clients(PART), strict=True):
+        for rows, part in zip(
+            examples.slice_clients_by_entry_count(PART), examples.iterate_client_parts(PART), strict=True
+        ):
             entries, multiplier = examples.entry_slice(rows), self.multiplier[rows]
             client, weight = part.client_of_entry, part.weight
-            held = _floor_prices_of_entries(self.intercept[entries], multiplier[client], growth)
-            rest = _floor_prices_of_entries(np.full(len(part), self.at_zero), multiplier, growth)
+            held = _floor_prices_rounded_down(self.intercept[entries], multiplier[client], growth)
+            rest = _floor_prices_rounded_down(np.full(len(part), self.at_zero), multiplier, growth)
             price += part.sum_by_outcome(weight[client] * (held - rest[client]))
             price_size += part.sum_by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
             idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
@@ -503,7 +507,7 @@ class DesignCertificate:
         middle = [Fraction(float(c)) for c in centre]
         multiplier, weight = ([Fraction(float(x)) for x in values] for values in (self.multiplier, examples.weight))
         at_zero = Fraction(self.at_zero)
-        rest = [_floor_price_of_level(at_zero + one, growth) for one in multiplier]
+        rest = [_exact_floor_price(at_zero + one, growth) for one in multiplier]
         unseen = sum((w * c for w, c in zip(weight, rest, strict=True)), Fraction(0))
         fixed = Fraction(self.constant)
         fixed -= sum((w * (one - c) for w, one, c in zip(weight, multiplier, middle, strict=True)), Fraction(0))
@@ -517,13 +521,13 @@ class DesignCertificate:
                 raise DiscreetError(f"{intercept} + {slope} t is not below f")
             apart = slope - middle[j]
             fixed += weight[j] * Fraction(a if apart > 0 else b) * apart
-            seen[x] += weight[j] * (_floor_price_of_level(intercept + multiplier[j], growth) - rest[j])
+            seen[x] += weight[j] * (_exact_floor_price(intercept + multiplier[j], growth) - rest[j])
         hidden = examples.size - len(seen)
         spread = min([*seen, unseen]) if hidden else min(seen)
         return self.floors.least_linear_value(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
 
 
-def _slopes_where_mass_ends(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
+def _slope_where_mass_runs_out(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
     """(n,) the slope at which each example runs out of mass if it fills up its lowest slopes first, beyond the least of each entry."""
     order = np.lexsort((slope, examples.client_of_entry))
     room = np.cumsum((most - least)[order])
@@ -534,11 +538,11 @@ def _slopes_where_mass_ends(examples: ExampleClients, slope: Floats, least: Floa
     return np.asarray(slope[order][place])
 
 
-def _floor_price_of_level(level: Fraction, growth: Fraction) -> Fraction:
+def _exact_floor_price(level: Fraction, growth: Fraction) -> Fraction:
     return level if level > 0 else growth * level
 
 
-def _floor_prices_of_entries(intercept: Floats, multiplier: Floats, growth: float) -> Floats:
+def _floor_prices_rounded_down(intercept: Floats, multiplier: Floats, growth: float) -> Floats:
     """c of each entry, rounded down."""
     level = intercept + multiplier  # exact where it is 0
     level -= np.where(level == 0.0, 0.0, 4.0 * _UNIT * (np.abs(intercept) + np.abs(multiplier)))

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
-from discreet._base.kernels import should_use_compiled_code_reproducibly
+from discreet._base.kernels import should_use_compiled_code_by_work_alone
 from discreet.design._floors import ExampleClients, Floats
 from discreet.design._newton import (
     LEAST_LEFT,
@@ -71,10 +71,10 @@ class PlainSteps:
         self._rest_inverse = 1.0 / (rest_low + rest_high)
         self._rest_coupling = -growth * rest_high * self._rest_inverse
         diagonal = (bend * (low + (1.0 + growth) ** 2 * high) + growth**2 * low * high) * self._inverse
-        rest = block.scatter_to_clients(growth**2 * rest_low * rest_high * self._rest_inverse)
-        self._looseness = block.sum_by_client(self._inverse) + block.scatter_to_clients(self._rest_inverse)
-        self._alpha = 1.0 - block.scatter_to_clients(self._rest_coupling)
-        self._residual = block.sum_by_client(block.low.s) + block.scatter_to_clients(block.rest_low.s) + total - 1.0
+        rest = block.extend_to_all_clients(growth**2 * rest_low * rest_high * self._rest_inverse)
+        self._looseness = block.sum_by_client(self._inverse) + block.extend_to_all_clients(self._rest_inverse)
+        self._alpha = 1.0 - block.extend_to_all_clients(self._rest_coupling)
+        self._residual = block.sum_by_client(block.low.s) + block.extend_to_all_clients(block.rest_low.s) + total - 1.0
         share.add_clients(
             block.starts,
             block.outcome,
@@ -85,15 +85,15 @@ class PlainSteps:
             1.0 - self._coupling,
         )
 
-    def predict_step(self) -> None:
+    def set_predictor_targets(self) -> None:
         """Aim at products of zero."""
-        for pair, _ in self._block.weighted_pairs:
-            pair.predict_step()
+        for pair, _ in self._block.pairs_with_weights:
+            pair.set_predictor_targets()
 
-    def correct_step(self, mu: float, largest: float) -> None:
+    def set_corrector_targets(self, mu: float, largest: float) -> None:
         """Aim at mu, less the prediction's second-order term."""
-        for pair, _ in self._block.weighted_pairs:
-            pair.correct_step(mu, largest)
+        for pair, _ in self._block.pairs_with_weights:
+            pair.set_corrector_targets(mu, largest)
 
     def right_side(self, seen: int) -> tuple[Floats, float]:
         """Minus the gradient after elimination: of each outcome's floor, and of |m|."""
@@ -101,18 +101,20 @@ class PlainSteps:
         growth, gradient, at_zero = block.growth, block.cost.gradient(), block.cost.at_zero
         self._slack = gradient + block.multiplier[block.client] - block.low.aim + block.high.aim
         self._rest_slack = at_zero + block.multiplier[block.open] - block.rest_low.aim + block.rest_high.aim
-        moved = block.sum_by_client(self._slack * self._inverse) + block.scatter_to_clients(
+        moved = block.sum_by_client(self._slack * self._inverse) + block.extend_to_all_clients(
             self._rest_slack * self._rest_inverse
         )
         self._shift = (self._residual - moved) / self._looseness
         entries = gradient - growth * block.high.aim - self._coupling * self._slack
         entries += self._shift[block.client] * (1.0 - self._coupling) - (self._shift * self._alpha)[block.client]
-        rest = block.scatter_to_clients(at_zero - growth * block.rest_high.aim - self._rest_coupling * self._rest_slack)
+        rest = block.extend_to_all_clients(
+            at_zero - growth * block.rest_high.aim - self._rest_coupling * self._rest_slack
+        )
         entries -= rest[block.client]
         whole = float(np.sum(block.weight * (rest + block.multiplier + self._shift * self._alpha)))
         return -block.sum_by_outcome(block.entry_weight * entries, seen), -whole
 
-    def follow_step(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
+    def compute_client_steps(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         """The clients' steps for a step of the floor; how far primal and dual may go."""
         block = self._block
         held_step = floor_step[block.outcome]
@@ -125,52 +127,54 @@ class PlainSteps:
         rest = -(self._rest_slack + self._multiplier_step[block.open]) * self._rest_inverse
         rest -= self._rest_coupling * rest_step
         limits = [
-            block.low.follow_step(step),
-            block.high.follow_step(self._ceilings[0] - step),
-            block.rest_low.follow_step(rest),
-            block.rest_high.follow_step(self._ceilings[1] - rest),
-            block.cost.follow_step(held_step + step),
+            block.low.set_slack_step(step),
+            block.high.set_slack_step(self._ceilings[0] - step),
+            block.rest_low.set_slack_step(rest),
+            block.rest_high.set_slack_step(self._ceilings[1] - rest),
+            block.cost.set_output_step(held_step + step),
         ]
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
     def predicted_gap(self, primal: float, dual: float) -> float:
         """The weighted products of slacks and multipliers after predicted steps of these lengths."""
-        return self._block.weighted_sum(lambda pair: pair.products(primal, dual))
+        return self._block.weighted_sum_over_pairs(lambda pair: pair.products(primal, dual))
 
-    def predicted_gap_apart(self) -> float:
+    def predicted_gap_if_pairs_step_alone(self) -> float:
         """The same after whole steps of each place by itself."""
-        return self._block.weighted_sum(lambda pair: pair.products_apart())
+        return self._block.weighted_sum_over_pairs(lambda pair: pair.products_if_pairs_step_alone())
 
     @property
     def gap(self) -> float:
         """These products now."""
-        return self._block.weighted_sum(lambda pair: pair.products())
+        return self._block.weighted_sum_over_pairs(lambda pair: pair.products())
 
     def take_step(self, primal: float, dual: float) -> None:
         """Take this much of the step, and clear it."""
-        for pair, _ in self._block.weighted_pairs:
+        for pair, _ in self._block.pairs_with_weights:
             pair.take_step(primal, dual)
         self._block.multiplier += dual * self._multiplier_step
 
-    def take_step_apart(self, primal: float, total: float) -> None:
+    def step_each_pair_alone(self, primal: float, total: float) -> None:
         """Move each place by itself, for this step of the floor and this |m|, and normalise each client's distribution."""
         block = self._block
-        held = _slacks_moved_apart(block.low, block.high, primal, self._ceilings[0])
-        rest = _slacks_moved_apart(block.rest_low, block.rest_high, primal, self._ceilings[1])
-        missing = 1.0 - total - block.sum_by_client(held[0]) - block.scatter_to_clients(rest[0])
-        room = block.sum_by_client(np.minimum(*held)) + block.scatter_to_clients(np.minimum(*rest))
+        held = _slacks_after_stepping_alone(block.low, block.high, primal, self._ceilings[0])
+        rest = _slacks_after_stepping_alone(block.rest_low, block.rest_high, primal, self._ceilings[1])
+        missing = 1.0 - total - block.sum_by_client(held[0]) - block.extend_to_all_clients(rest[0])
+        room = block.sum_by_client(np.minimum(*held)) + block.extend_to_all_clients(np.minimum(*rest))
         share = np.clip(missing / room, -MOST_RENORMALISED, MOST_RENORMALISED)
         for pairs, (low, high), each in (
             ((block.low, block.high), held, share[block.client]),
             ((block.rest_low, block.rest_high), rest, share[block.open]),
         ):
             moved = each * np.minimum(low, high)
-            pairs[0].take_step_apart(low + moved)
-            pairs[1].take_step_apart(high - moved)
+            pairs[0].replace_slack_and_step_multiplier(low + moved)
+            pairs[1].replace_slack_and_step_multiplier(high - moved)
         block.multiplier += self._multiplier_step
 
 
-def _slacks_moved_apart(low: SlackPair, high: SlackPair, primal: float, ceiling_step: Floats) -> tuple[Floats, Floats]:
+def _slacks_after_stepping_alone(
+    low: SlackPair, high: SlackPair, primal: float, ceiling_step: Floats
+) -> tuple[Floats, Floats]:
     """Both slacks after this step of the floor, each cut where little is left of it; the floor determines their sum."""
     shrunk = LEAST_LEFT * np.minimum(1.0, 1.0 + primal * ceiling_step / (low.s + high.s))
     below, above = low.s + primal * low.ds, high.s + primal * high.ds
@@ -231,7 +235,10 @@ class InteriorPoint:
         low = max(0.0, least_total - self.size * y)
         high = min(promise.most - (self.size - 1) * y, 1.0 - self.size * y)
         average = np.sum(
-            [part.sum_by_outcome(part.mass * part.weight[part.client_of_entry]) for part in examples.split_clients()],
+            [
+                part.sum_by_outcome(part.mass * part.weight[part.client_of_entry])
+                for part in examples.iterate_client_parts()
+            ],
             axis=0,
         )
         spread = min(max(usual - self.size * y, low + 0.1 * (high - low)), high - 0.1 * (high - low))
@@ -240,11 +247,11 @@ class InteriorPoint:
         self.bounds = SlackPair(np.append(v, y - promise.least), np.zeros(self.seen + 1))
         self.cap = SlackPair(np.array([promise.most - v.sum() - (self.size - 1) * y]), np.zeros(1))
         self._cap = np.append(np.ones(self.seen), self.size - 1.0)  # the capped functional of (v, y)
-        compiled = should_use_compiled_code_reproducibly(_ENTRY_SECONDS * examples.mass.size)
+        compiled = should_use_compiled_code_by_work_alone(_ENTRY_SECONDS * examples.mass.size)
         entries = min(_COMPILED_BLOCK, examples.mass.size // processor_count() + 1) if compiled else _BLOCK
         self.blocks = [
             ClientBlock(examples, rows, self.floor, self.floor_mass, growth, slope)
-            for rows in examples.client_slices(entries)
+            for rows in examples.slice_clients_by_entry_count(entries)
         ]
         self._together = cautious or bool(cost(self.v, self.v, 1.0, 1.0).pairs)  # an edge has slacks of its own
         mu = self._first_central_path_target(cost)
@@ -257,7 +264,9 @@ class InteriorPoint:
         self._shares = processor_count() if shared else 1
         self._pool = ThreadPoolExecutor(self._shares) if self._shares > 1 else None
         self.number = self._sum_over_floor_pairs(lambda pair: pair.part * np.ones_like(pair.s))
-        self.number += sum(block.weighted_sum(lambda pair: pair.part * np.ones_like(pair.s)) for block in self.blocks)
+        self.number += sum(
+            block.weighted_sum_over_pairs(lambda pair: pair.part * np.ones_like(pair.s)) for block in self.blocks
+        )
 
     @property
     def floor(self) -> Floats:
@@ -290,21 +299,21 @@ class InteriorPoint:
                 steps.eliminate_clients(matrix.shares[number], floor, total)
 
         self._map_in_threads(eliminate_clients_of_share, list(range(self._shares)))
-        factored = matrix.factor(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
+        factored = matrix.factorise(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
         primal, dual = (
-            min(1.0, length) for length in self._solve_floor_step(factored, lambda aimed: aimed.predict_step())
+            min(1.0, length) for length in self._solve_floor_step(factored, lambda aimed: aimed.set_predictor_targets())
         )
         if self._together or min(primal, dual) >= _LONG:
             predicted = self._sum_over_floor_pairs(lambda pair: pair.products(primal, dual))
             predicted += sum(self._map_over_blocks(lambda steps: steps.predicted_gap(primal, dual)))
         else:
-            predicted = self._sum_over_floor_pairs(lambda pair: pair.products_apart())
-            predicted += sum(self._map_over_blocks(lambda steps: steps.predicted_gap_apart()))
+            predicted = self._sum_over_floor_pairs(lambda pair: pair.products_if_pairs_step_alone())
+            predicted += sum(self._map_over_blocks(lambda steps: steps.predicted_gap_if_pairs_step_alone()))
         mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
         part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
-        lengths = self._solve_floor_step(factored, lambda aimed: aimed.correct_step(mu, 2.0 * average))
+        lengths = self._solve_floor_step(factored, lambda aimed: aimed.set_corrector_targets(mu, 2.0 * average))
         apart = not self._together and min(lengths) < _LONG and gap > _NEARLY * abs(value)
         if apart:
             (one, other), (cap_one, cap_other) = self.bounds.longest_steps, self.cap.longest_steps
@@ -316,7 +325,7 @@ class InteriorPoint:
             pair.take_step(primal, dual)
         if apart:
             total = self.floor_mass
-            self._map_over_blocks(lambda steps: steps.take_step_apart(primal, total))
+            self._map_over_blocks(lambda steps: steps.step_each_pair_alone(primal, total))
         else:
             self._map_over_blocks(lambda steps: steps.take_step(primal, dual))
 
@@ -340,8 +349,8 @@ class InteriorPoint:
         right += self.bounds.aim - self._cap * self.cap.aim
         found = factored.solve(right)
         step, total_step = found[:-1] + found[-1], float(found[:-1].sum() + self.size * found[-1])
-        limits = [self.bounds.follow_step(found), self.cap.follow_step(-np.array([float(self._cap @ found)]))]
-        limits += self._map_over_blocks(lambda steps: steps.follow_step(step, total_step))
+        limits = [self.bounds.set_slack_step(found), self.cap.set_slack_step(-np.array([float(self._cap @ found)]))]
+        limits += self._map_over_blocks(lambda steps: steps.compute_client_steps(step, total_step))
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
     def _first_central_path_target(self, cost: CostOf) -> float:
@@ -351,7 +360,7 @@ class InteriorPoint:
             q = self.floor[block.outcome] + block.low.s
             found = cost(block.p, q, 1e-3, 1.0)
             found.curvature_at(q)
-            slack = np.abs(found.multiplier() + block.multiplier[block.client])
+            slack = np.abs(found.gradient_by_multipliers() + block.multiplier[block.client])
             products += float(np.sum(block.entry_weight * slack * np.minimum(block.low.s, block.high.s)))
             entries += float(np.sum(block.entry_weight * np.ones_like(slack)))
             value += abs(float(np.sum(block.entry_weight * found.costs_at(q))))
@@ -457,12 +466,12 @@ class SmoothMinimax:
         self.residuals = self.low.s.sum(axis=1) + self.m.sum() - 1.0, costs + self.slack.s - self.time
         gap = self.gap
         for pair in self._slack_pairs:
-            pair.predict_step()
+            pair.set_predictor_targets()
         primal, dual = (min(1.0, length) for length in self._solve_floor_step(matrix))
         predicted = float(sum(pair.products(primal, dual).sum() for pair in self._slack_pairs))
         mu = gap / number * min(1.0, max(predicted / gap, 0.01)) ** 3
         for pair in self._slack_pairs:
-            pair.correct_step(mu, 2.0 * gap / number)
+            pair.set_corrector_targets(mu, 2.0 * gap / number)
         primal, dual = (min(1.0, 0.99 * length) for length in self._solve_floor_step(matrix))
         length = min(primal, dual)
         self.m = self.m + length * self.bound.ds
@@ -492,10 +501,10 @@ class SmoothMinimax:
         d = -moved * self.inverse - self.coupling * step
         slack_step = (self.slack.aim - weight - weight_step) * self.slack.s / weight
         limits = [
-            self.low.follow_step(d),
-            self.high.follow_step(growth * step - d),
-            self.bound.follow_step(step),
-            self.slack.follow_step(slack_step),
+            self.low.set_slack_step(d),
+            self.high.set_slack_step(growth * step - d),
+            self.bound.set_slack_step(step),
+            self.slack.set_slack_step(slack_step),
         ]
         return min(one[0] for one in limits), min(one[1] for one in limits)
 

@@ -68,8 +68,8 @@ from discreet.design._posterior import (
     ResponseFit,
     RoundCounts,
     fit_posterior,
+    sample_law_in_round_about_spread,
     softmax,
-    spread_bit_law,
 )
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, DiscreetError, check_list
@@ -137,8 +137,8 @@ def check_client_kinds_on_held_out_samples(
         largest[kind] = _largest_log_likelihood([mode for mode, _ in modes], responses, held)
         if about is not None:
             agree = sum(weight * mode.shape.mean_chance_of_equal_draws(softmax(mode.theta)) for mode, weight in modes)
-            found[kind] += _log_likelihood_of_round(about[1], spread_bit_law(about[1], agree))
-            largest[kind] += _largest_bit_likelihood(about[1], modes[0][0].shape)
+            found[kind] += _log_likelihood_of_round(about[1], sample_law_in_round_about_spread(about[1], agree))
+            largest[kind] += _largest_log_likelihood_about_spread(about[1], modes[0][0].shape)
     found[PLAIN] = sum(_log_likelihood_of_round(kept, _smoothed_shares_of_counts(one)) for one, kept in parts)
     rejected = tuple(
         kind
@@ -193,11 +193,11 @@ def _largest_log_likelihood(
     return max(bounds)
 
 
-def _largest_bit_likelihood(held: RoundCounts, shape: ClientShape) -> float:
+def _largest_log_likelihood_about_spread(held: RoundCounts, shape: ClientShape) -> float:
     """The largest log-likelihood of held-out bits about spread: point masses always agree, other clients are unconstrained."""
     least = 1.0 if isinstance(shape, Clusters) and shape.groups >= shape.size else 0.0
     number = held.counts.sum()
-    low, high = sorted(spread_bit_law(held, agree)[1] for agree in (least, 1.0))
+    low, high = sorted(sample_law_in_round_about_spread(held, agree)[1] for agree in (least, 1.0))
     share = min(max(held.counts[1] / number if number else low, low), high)
     return _log_likelihood_of_round(held, np.array([1.0 - share, share]))
 
@@ -326,7 +326,7 @@ def _choose_designed_or_safe_sampler(
     cost = _HypothesisCosts(f, family.size)
     means, places = _draw_design_hypotheses(found, rng)
     clients = found.draw_clients_of_hypotheses(means, places, _CLIENTS, rng)
-    costs = np.array([_average_costs_by_shape(cost(one, clients), places) for one in safe])
+    costs = np.array([_average_hypothesis_costs_by_shape(cost(one, clients), places) for one in safe])
     stays = _choose_safe_sampler(safe, cost, found, rng, confidence)
     weight = 1.0 / costs.min(axis=0)
     made = design(
@@ -413,7 +413,8 @@ def _choose_safe_sampler(
     means, places = believed.draw_hypotheses(_HYPOTHESES, rng)
     clients = believed.draw_clients_of_hypotheses(means, places, _CLIENTS, rng)
     found = [
-        _average_costs_by_shape(cost.mean_costs_of_model_clients(one, clients), places) for one in (optimal, mollifier)
+        _average_hypothesis_costs_by_shape(cost.mean_costs_of_model_clients(one, clients), places)
+        for one in (optimal, mollifier)
     ]
     other = float((found[1 - start] < found[start]).mean()) >= confidence
     return safe[1 - start if other else start]
@@ -437,7 +438,7 @@ class _HypothesisCosts:
         return np.asarray(each.reshape(_HYPOTHESES, -1).mean(axis=1))
 
 
-def _average_costs_by_shape(costs: Floats, places: NDArray[np.int64]) -> Floats:
+def _average_hypothesis_costs_by_shape(costs: Floats, places: NDArray[np.int64]) -> Floats:
     """Costs averaged over the hypotheses of the same shape, which differ more by chance than by their means."""
     smooth = np.empty_like(costs)
     for one in np.unique(places):

@@ -138,7 +138,7 @@ class CutProblem:
                 return
             solution, kept = found
             yield solution
-            touching = self._touching_points(solution)
+            touching = self._points_of_tangency(solution)
             here = p / np.maximum(solution.q, 1e-300)
             lines = lines.select_lines(kept)
             for t in (here, touching):
@@ -154,7 +154,7 @@ class CutProblem:
         entry = np.broadcast_to(np.arange(t.size)[:, None], places.shape)
         return _EntryLines(entry[usable], slope[usable], intercept[usable])
 
-    def _touching_points(self, solution: CutSolution) -> Floats:
+    def _points_of_tangency(self, solution: CutSolution) -> Floats:
         """t where a line whose intercept is the client's level touches f, within the bounds of the entry."""
         p, floor = self.examples.mass, solution.floor[self.examples.outcome]
         level = -solution.multiplier[self.examples.client_of_entry]
@@ -193,7 +193,7 @@ class _CutProgramme:
         examples, ratio = problem.examples, math.exp(problem.epsilon)
         n, kinds, size = len(examples), examples.seen.size, examples.mass.size
         hidden = examples.size - kinds
-        self.open = np.flatnonzero(examples.leaves_outcomes_out)
+        self.open = np.flatnonzero(examples.partial_support_indicators)
         rests = self.open.size
         self.start = np.cumsum([0, kinds, 1, 1, size, rests, size, 1])
         floor, other, total, q, rest, g, time = self.start[:-1]
@@ -376,10 +376,10 @@ def minimax_bracket_under_notion(
         q, bound = found
         gained, lower = bound - lower, max(lower, bound)
         if len(chosen) == n:
-            upper = min(upper, _risk_after_mixing(laws, q, notion, f))
+            upper = min(upper, _risk_after_mixing_with_mean(laws, q, notion, f))
         if min(upper - lower, gained) <= _NARROW * lower:
             break
-        programme.add_tangents_near(q, reach)
+        programme.add_tangents_near_outputs(q, reach)
     return max(0.0, lower * (1.0 - _LOST) - _LOST), upper
 
 
@@ -434,7 +434,7 @@ class PairProgramme:
         right = -scale * slope * self.p.ravel()[entry]
         return SparseRows.from_parts(right, (each, entry, scale * intercept), (each, self.size + entry, -scale))
 
-    def add_tangents_near(self, q: Floats, reach: float) -> None:
+    def add_tangents_near_outputs(self, q: Floats, reach: float) -> None:
         """Add lines near a solution."""
         t = self.p.ravel()[self.held] / np.maximum(q.ravel()[self.held], 1e-12)
         self.lines = SparseRows.stack([self.lines, self._tangent_rows(t, np.array([-reach, 0.0, reach]))])
@@ -482,7 +482,7 @@ class PairProgramme:
         return float(bound) + self.shift
 
 
-def _risk_after_mixing(laws: Floats, q: Floats, notion: Privacy, f: FDivergence) -> float:
+def _risk_after_mixing_with_mean(laws: Floats, q: Floats, notion: Privacy, f: FDivergence) -> float:
     """The largest divergence of outputs after mixing with their mean until they keep the notion; inf if that takes too much mixing."""
     mean = q.mean(axis=0)
     for share in _MIXED.tolist():

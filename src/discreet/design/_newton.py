@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.kernels import should_use_compiled_code_reproducibly
+from discreet._base.kernels import should_use_compiled_code_by_work_alone
 from discreet.design._floors import ExampleClients, Floats, Integers
 from discreet.divergences import ConvexCurve, FDivergence, HockeyStickCurve, curve_of_divergence, hockey_stick_gamma
 
@@ -50,11 +50,11 @@ class SlackPair:
         """A multiplier on the central path of mu."""
         self.z = mu * self.part / self.s
 
-    def predict_step(self) -> None:
+    def set_predictor_targets(self) -> None:
         """Aim at a product of zero."""
         self.aim = 0.0
 
-    def correct_step(self, mu: float, largest: float) -> None:
+    def set_corrector_targets(self, mu: float, largest: float) -> None:
         """Aim at mu, less the prediction's second-order term, within bounds. mu and `largest` are common targets.
 
         If a slack is about to vanish while its multiplier grows, that term is many times their product. A bound that is a multiple of the
@@ -72,8 +72,8 @@ class SlackPair:
         """The multiplier's step."""
         return self.aim - self.z - self.stiffness * self.ds
 
-    def follow_step(self, ds: Floats) -> tuple[float, float]:
-        """Take the slack's step; return how far slack and multiplier may move before they vanish."""
+    def set_slack_step(self, ds: Floats) -> tuple[float, float]:
+        """Set the slack's step; returns how far slack and multiplier may move before they vanish."""
         self.ds = ds
         return self.longest_steps
 
@@ -83,7 +83,7 @@ class SlackPair:
             (self.s + primal * self.ds) * (self.z + dual * self.multiplier_step) if primal or dual else self.s * self.z
         )
 
-    def products_apart(self) -> Floats:
+    def products_if_pairs_step_alone(self) -> Floats:
         """s z after whole steps of each pair by itself, cut where little is left of it."""
         return np.asarray(
             np.maximum(self.s + self.ds, LEAST_FORESEEN * self.s)
@@ -101,8 +101,8 @@ class SlackPair:
         self.s += primal * self.ds
         self.ds, self.aim = np.zeros(0), 0.0
 
-    def take_step_apart(self, s: Floats) -> None:
-        """Take a slack that was found otherwise, and as much of the multiplier's step as leaves a share of it."""
+    def replace_slack_and_step_multiplier(self, s: Floats) -> None:
+        """Replace the slack by one that was found otherwise, and take as much of the multiplier's step as leaves a share of it."""
         self.z = np.maximum(self.z + self.multiplier_step, LEAST_LEFT * self.z)
         self.s, self.ds, self.aim = s, np.zeros(0), 0.0
 
@@ -138,14 +138,14 @@ class SmoothCost:
     def gradient(self) -> Floats:
         return self._gradient
 
-    def multiplier(self) -> Floats:
+    def gradient_by_multipliers(self) -> Floats:
         """The derivative of the cost according to the current multipliers."""
         return self._gradient
 
-    def follow_step(self, dq: Floats) -> tuple[float, float]:
+    def set_output_step(self, dq: Floats) -> tuple[float, float]:
         return np.inf, np.inf
 
-    def lines_below(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
+    def lines_below_curve(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of a line below f for each entry, with intercept `level` where a distribution between the bounds allows it."""
         at_floor, at_ceiling = (self.curve.tangent_intercept(self.p / bound) for bound in (floor, ceiling))
         intercept = np.clip(level, at_floor, at_ceiling)
@@ -176,16 +176,16 @@ class HingeCost:
         self._residual = 1.0 - first.aim - second.aim
         return -self.gamma * (second.aim + second.stiffness * self._residual / self._stiffness)
 
-    def multiplier(self) -> Floats:
+    def gradient_by_multipliers(self) -> Floats:
         return -self.gamma * self.pairs[1].z
 
-    def follow_step(self, dq: Floats) -> tuple[float, float]:
+    def set_output_step(self, dq: Floats) -> tuple[float, float]:
         first, second = self.pairs
         dg = -(self._residual + second.stiffness * self.gamma * dq) / self._stiffness
-        limits = first.follow_step(dg), second.follow_step(dg + self.gamma * dq)
+        limits = first.set_slack_step(dg), second.set_slack_step(dg + self.gamma * dq)
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
-    def lines_below(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
+    def lines_below_curve(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
         # at an optimum many outputs sit on an edge, where the slope is any number between two; the multipliers tell which
         slope = np.clip(self.pairs[1].z, 0.0, 1.0)
         return slope, -self.gamma * slope if self.gamma == 1.0 else np.nextafter(-self.gamma * slope, -np.inf)
@@ -220,7 +220,10 @@ class ClientBlock:
         rest = total - self.sum_by_client(held)[self.open]
         share = (1.0 - total) / total  # d = share m: strictly inside, and normalised
         self.part = np.minimum(_LARGEST_PART, 1.0 / (len(examples) * self.weight))  # of the common target of products
-        places = (held, self._client_value_by_entry(self.part)), (rest, self._client_value_by_rest(self.part))
+        places = (
+            (held, self._client_value_by_entry(self.part)),
+            (rest, self._client_value_by_partial_support(self.part)),
+        )
         self.low, self.rest_low = (SlackPair(share * m, np.zeros(m.size), part) for m, part in places)
         self.high, self.rest_high = (SlackPair((growth - share) * m, np.zeros(m.size), part) for m, part in places)
         self.multiplier = np.full(self.weight.size, slope)
@@ -235,7 +238,7 @@ class ClientBlock:
         """A client's number for each of its entries; one number if all clients have equal weight."""
         return float(values[0]) if self._alike else values[self.client]
 
-    def _client_value_by_rest(self, values: Floats) -> Floats | float:
+    def _client_value_by_partial_support(self, values: Floats) -> Floats | float:
         return float(values[0]) if self._alike else values[self.open]
 
     @property
@@ -244,16 +247,16 @@ class ClientBlock:
         return self._client_value_by_entry(self.weight)
 
     @property
-    def weighted_pairs(self) -> Iterator[tuple[SlackPair, Floats | float]]:
+    def pairs_with_weights(self) -> Iterator[tuple[SlackPair, Floats | float]]:
         """Every pair with the weights of its members."""
         for pair in (self.low, self.high, *self.cost.pairs):
             yield pair, self.entry_weight
         for pair in (self.rest_low, self.rest_high):
-            yield pair, self._client_value_by_rest(self.weight)
+            yield pair, self._client_value_by_partial_support(self.weight)
 
-    def weighted_sum(self, values: Callable[[SlackPair], Floats]) -> float:
+    def weighted_sum_over_pairs(self, values: Callable[[SlackPair], Floats]) -> float:
         """The weighted sum of some value of every pair."""
-        return sum(float(np.sum(weight * values(pair))) for pair, weight in self.weighted_pairs)
+        return sum(float(np.sum(weight * values(pair))) for pair, weight in self.pairs_with_weights)
 
     def sum_by_client(self, values: Floats) -> Floats:
         return np.asarray(np.add.reduceat(values, self.starts))
@@ -261,7 +264,7 @@ class ClientBlock:
     def sum_by_outcome(self, values: Floats, seen: int) -> Floats:
         return np.asarray(np.bincount(self.outcome, weights=values, minlength=seen), dtype=np.float64)
 
-    def scatter_to_clients(self, values: Floats) -> Floats:
+    def extend_to_all_clients(self, values: Floats) -> Floats:
         """Values of the clients that leave outcomes out, with zeros for the others."""
         out = np.zeros(self.weight.size)
         out[self.open] = values
@@ -271,7 +274,7 @@ class ClientBlock:
         """The clients' mean cost, times their weight."""
         held = floor[self.outcome]
         costs = self.sum_by_client(self.cost.costs_at(held + self.low.s))
-        rest = self.scatter_to_clients(total - self.sum_by_client(held)[self.open] + self.rest_low.s)
+        rest = self.extend_to_all_clients(total - self.sum_by_client(held)[self.open] + self.rest_low.s)
         return float(np.sum(self.weight * (costs + self.cost.at_zero * rest)))
 
 
@@ -307,14 +310,14 @@ class MatrixShare:
         if outcome.size > _DENSE * starts.size * seen:
             if self.whole is None:
                 self.whole = np.zeros((seen + 1, seen + 1))
-            self._add_dense_functionals(self.whole, starts, outcome, rest, rank, alpha, pull)
+            self._add_squares_of_dense_functionals(self.whole, starts, outcome, rest, rank, alpha, pull)
             return
         if self.squares is None:
             self.squares = np.zeros((seen, seen))
-        _add_squares(self.squares, self.cross, starts, outcome, rest, rank, alpha, pull)
+        _add_squares_of_functionals(self.squares, self.cross, starts, outcome, rest, rank, alpha, pull)
         self.both += float(np.sum(rest + rank * alpha**2))
 
-    def _add_dense_functionals(
+    def _add_squares_of_dense_functionals(
         self, out: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, alpha: Floats, pull: Floats
     ) -> None:
         """Each client's two functionals as rows over all outcomes and y, without a difference of large numbers."""
@@ -335,7 +338,7 @@ class NormalMatrix:
         self._total = np.append(np.ones(seen), float(size))  # |m| as a functional of (v, y)
         self.shares = [MatrixShare(size, seen) for _ in range(shares)]
 
-    def factor(self, stiffness: Floats, cap: Floats, cap_stiffness: float) -> "FactoredMatrix":
+    def factorise(self, stiffness: Floats, cap: Floats, cap_stiffness: float) -> "FactoredMatrix":
         """Factor the matrix, with the stiffness of the bounds of (v, y) and of the bound on the functional `cap`."""
         seen = self._total.size - 1
         summed = np.zeros((seen, seen))
@@ -390,7 +393,7 @@ class FactoredMatrix:
         return np.asarray(linalg.cho_solve(self._factor, right * self._scale, check_finite=False)) * self._scale
 
 
-def _add_squares(
+def _add_squares_of_functionals(
     out: Floats, cross: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, alpha: Floats, pull: Floats
 ) -> None:
     """out += sum_j rest_j 1_j 1_j' + rank_j b_j b_j' with b = alpha - pull, in the lower triangle at least.
@@ -398,12 +401,12 @@ def _add_squares(
     cross += sum_j (rest_j + rank_j alpha_j b_j) 1_j.
     """
     counts = np.diff(np.append(starts, outcome.size))
-    if should_use_compiled_code_reproducibly(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
-        from discreet.design._compiled import add_squares
+    if should_use_compiled_code_by_work_alone(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
+        from discreet.design._compiled import add_squares_of_functionals
 
         # unsigned, so that no index is tested for being negative
         ends = np.append(starts, outcome.size).astype(np.uintp)
-        add_squares(out, cross, ends, outcome.view(np.uint32), rest, rank, alpha, pull)
+        add_squares_of_functionals(out, cross, ends, outcome.view(np.uint32), rest, rank, alpha, pull)
         return
     from scipy import sparse
 
@@ -443,5 +446,5 @@ class Objective:
         """f(0), or 0 if it is infinite: then every client has full support, and the value is not used."""
         return self.curve.at_zero if math.isfinite(self.curve.at_zero) else 0.0
 
-    def entry_cost(self, p: Floats, q: Floats, mu: float, part: Floats | float) -> EntryCost:
+    def make_entry_cost(self, p: Floats, q: Floats, mu: float, part: Floats | float) -> EntryCost:
         return SmoothCost(p, self.curve) if self.gamma is None else HingeCost(p, q, self.gamma, mu, part)

@@ -43,7 +43,7 @@ _DUST = 1e-6  # smaller shares of a client count as zero
 _AVERAGED = 400  # model clients whose agreement stands for that of clusters
 
 
-def draw_model_clients(mean: Floats, concentration: Floats, rng: np.random.Generator) -> Floats:
+def draw_dirichlet_clients(mean: Floats, concentration: Floats, rng: np.random.Generator) -> Floats:
     """One distribution for each row of means (n, k) with the concentrations (n,)."""
     own = concentration * np.exp(DIFFERENCES * rng.standard_normal(len(mean)))
     shape = np.maximum(own[:, None] * mean, _LEAST)
@@ -63,7 +63,7 @@ class Dirichlet:
 
     def draw_clients(self, mean: Floats, rng: np.random.Generator) -> Floats:
         """One client for each row of means (n, k)."""
-        return draw_model_clients(mean, np.full(len(mean), self.concentration), rng)
+        return draw_dirichlet_clients(mean, np.full(len(mean), self.concentration), rng)
 
     def mean_chance_of_equal_draws(self, mean: Floats) -> float:
         """The second probability of `concentration_law` for the average client around a mean distribution (k,)."""
@@ -277,16 +277,17 @@ def fit_posterior(
     modes = tuple(
         _find_posterior_mode(rounds, shape, width, best.theta, _REACH, rng)
         if isinstance(shape, Dirichlet)
-        else _best_posterior_mode_of_widths(rounds, shape, widths, best.theta, rng)
+        else _best_mode_over_prior_widths(rounds, shape, widths, best.theta, rng)
         for shape in shapes
     )
     told = [
-        mode.evidence + math.log(shapes[mode.shape]) + _log_likelihood_of_spread_round(mode, spread) for mode in modes
+        mode.evidence + math.log(shapes[mode.shape]) + _log_likelihood_of_round_about_spread(mode, spread)
+        for mode in modes
     ]
     return Posterior(modes, np.array(told))
 
 
-def _best_posterior_mode_of_widths(
+def _best_mode_over_prior_widths(
     rounds: Sequence[RoundCounts], shape: ClientShape, widths: Sequence[float], start: Floats, rng: np.random.Generator
 ) -> Mode:
     """The mode of a shape unlike the others: its mean distribution and width may differ from theirs."""
@@ -317,14 +318,14 @@ def _equivalent_concentration(mode: Mode) -> float:
     return max((1.0 - agree) / max(agree - alone, 1e-12), _LEAST_CONCENTRATION)
 
 
-def _log_likelihood_of_spread_round(mode: Mode, spread: RoundCounts | None) -> float:
+def _log_likelihood_of_round_about_spread(mode: Mode, spread: RoundCounts | None) -> float:
     if spread is None:
         return 0.0
-    law = spread_bit_law(spread, mode.shape.mean_chance_of_equal_draws(softmax(mode.theta)))
+    law = sample_law_in_round_about_spread(spread, mode.shape.mean_chance_of_equal_draws(softmax(mode.theta)))
     return float(spread.counts @ np.log(np.maximum(law, LEAST_SHARE)))
 
 
-def spread_bit_law(spread: RoundCounts, agree: float) -> Floats:
+def sample_law_in_round_about_spread(spread: RoundCounts, agree: float) -> Floats:
     """The distribution of a sample in a round about the clients' own spread, if two draws of one agree that often."""
     ends = np.asarray(spread.sampler.output(np.eye(2)))
     return np.asarray((1.0 - agree) * ends[0] + agree * ends[1])

@@ -105,13 +105,13 @@ class SmoothingChoice:
     smoothing: Smoothing
 
 
-def redraw_examples(examples: Floats, rng: np.random.Generator, weights: Floats | None = None) -> Floats:
+def redraw_outcomes_of_examples(examples: Floats, rng: np.random.Generator, weights: Floats | None = None) -> Floats:
     """Clients with the masses of the examples, on outcomes drawn without replacement by their popularity (plus half a client)."""
     popularity = examples.sum(axis=0) if weights is None else len(examples) * (weights @ examples)
-    return _redraw_by_popularity(examples, popularity + 0.5, rng)
+    return _redraw_outcomes_by_popularity(examples, popularity + 0.5, rng)
 
 
-def _redraw_by_popularity(examples: Floats, popularity: Floats, rng: np.random.Generator) -> Floats:
+def _redraw_outcomes_by_popularity(examples: Floats, popularity: Floats, rng: np.random.Generator) -> Floats:
     n, k = examples.shape
     masses = -np.sort(-examples, axis=1)
     found = np.zeros((-(-ENOUGH // n), n, k))
@@ -134,10 +134,10 @@ class Smoother:
         weights = _equal_weights(examples) if weights is None else weights
         if len(examples) < 2:
             return SmoothingChoice(
-                self.sampler_of_halfway_floor(examples, weights),
+                self.sampler_between_model_and_seen_shares(examples, weights),
                 Smoothing("model", *self._smoothing_parts_of_model(examples), None, None),
             )
-        bare = self._held_out_costs(examples, weights, self._make_rule_with_smoothing_parts((0.0, 0.0)))[self.f.name]
+        bare = self._held_out_costs(examples, weights, self._make_sampler_rule_of_parts((0.0, 0.0)))[self.f.name]
         unsmoothed = float(weights @ bare)
         judged = (
             self._choose_parts_or_model
@@ -152,7 +152,7 @@ class Smoother:
     ) -> "Design":
         """The design for examples with these parts of the weight on redrawn examples and on the k point masses."""
         k, weights = examples.shape[1], _equal_weights(examples) if weights is None else weights
-        again = redraw_examples(examples, np.random.default_rng(0), weights)
+        again = redraw_outcomes_of_examples(examples, np.random.default_rng(0), weights)
         copies = len(again) // len(examples)
         shares = (1.0 - sum(parts), *parts)
         each = (weights, np.tile(weights, copies) / copies, np.full(k, 1.0 / k))
@@ -167,7 +167,7 @@ class Smoother:
         popularity = (1.0 - STRAY) * (weights @ examples) + STRAY / k
         sure = examples.max(axis=1) >= SURE
         others = examples[~sure]
-        drawn = _redraw_by_popularity(others, popularity, np.random.default_rng(0)) if len(others) else others
+        drawn = _redraw_outcomes_by_popularity(others, popularity, np.random.default_rng(0)) if len(others) else others
         copies = max(len(drawn) // max(len(others), 1), 1)
         point = ANYBODY * math.exp(-self.epsilon)
         counted = (
@@ -186,7 +186,7 @@ class Smoother:
             samplers, key=lambda one: float(weights @ client_divergences_by_name(examples, one, (self.f,))[self.f.name])
         )
 
-    def sampler_of_halfway_floor(self, examples: Floats, weights: Floats | None = None) -> BandSampler:
+    def sampler_between_model_and_seen_shares(self, examples: Floats, weights: Floats | None = None) -> BandSampler:
         """The sampler of the floor halfway between the model's and `MARGIN` times the largest shares seen, where the latter is larger."""
         outcomes, model = (
             Simplex(examples.shape[1]),
@@ -195,7 +195,7 @@ class Smoother:
         seen = np.minimum(1.0, MARGIN * examples.max(axis=0)) * self._floor_of_sampler(
             OptimalSampler(outcomes, epsilon=self.epsilon)
         )
-        return self._sampler_keeping_share((1.0 - HALF) * model + HALF * np.maximum(model, seen))
+        return self._sampler_keeping_worst_case((1.0 - HALF) * model + HALF * np.maximum(model, seen))
 
     def _design_for_weighted_clients(self, clients: Floats, weights: Floats) -> "Design":
         from discreet.design._designs import design  # a circular import
@@ -209,7 +209,7 @@ class Smoother:
             keep=self.keep,
         )
 
-    def _make_rule_with_smoothing_parts(self, parts: tuple[float, float]) -> Rule:
+    def _make_sampler_rule_of_parts(self, parts: tuple[float, float]) -> Rule:
         return partial(self._sampler_with_smoothing_parts, parts)
 
     def _sampler_with_smoothing_parts(
@@ -220,16 +220,16 @@ class Smoother:
     def _choose_parts_or_safe_rule(
         self, examples: Floats, weights: Floats
     ) -> tuple[str, tuple[float, float], float, BandSampler]:
-        optimal = self._sampler_keeping_share(
+        optimal = self._sampler_keeping_worst_case(
             self._floor_of_sampler(OptimalSampler(Simplex(examples.shape[1]), epsilon=self.epsilon))
         )
         safe: dict[str, Rule] = {
             "optimal": lambda clients, counted: optimal,
-            "uniform": self._best_uniform_sampler_keeping_share,
+            "uniform": self._best_uniform_sampler_keeping_worst_case,
         }
         cautious = {rule: self._held_out_costs(examples, weights, made)[self.f.name] for rule, made in safe.items()}
         bold = {
-            parts: self._held_out_costs(examples, weights, self._make_rule_with_smoothing_parts(parts))[self.f.name]
+            parts: self._held_out_costs(examples, weights, self._make_sampler_rule_of_parts(parts))[self.f.name]
             for parts in PARTS
         }
         best = min(bold, key=lambda one: float(weights @ bold[one]))
@@ -241,9 +241,9 @@ class Smoother:
     def _choose_parts_or_model(
         self, examples: Floats, weights: Floats
     ) -> tuple[str, tuple[float, float], float, BandSampler]:
-        stands, trusted = self._held_out_costs(examples, weights, self.sampler_of_halfway_floor), {}
+        stands, trusted = self._held_out_costs(examples, weights, self.sampler_between_model_and_seen_shares), {}
         for parts in PARTS:
-            found = self._held_out_costs(examples, weights, self._make_rule_with_smoothing_parts(parts))
+            found = self._held_out_costs(examples, weights, self._make_sampler_rule_of_parts(parts))
             gains = {name: stands[name] - found[name] for name in stands}
             better = all(_is_credible_gain(gain, weights, SURELY) for gain in gains.values())
             if better and np.count_nonzero(gains["kl"] < -PAYING) >= SEEN:
@@ -256,14 +256,16 @@ class Smoother:
             "model",
             self._smoothing_parts_of_model(examples),
             held_out,
-            self.sampler_of_halfway_floor(examples, weights),
+            self.sampler_between_model_and_seen_shares(examples, weights),
         )
 
     def _smoothing_parts_of_model(self, examples: Floats) -> tuple[float, float]:
         return MODEL, examples.shape[1] * ANYBODY * math.exp(-self.epsilon)
 
-    def _best_uniform_sampler_keeping_share(self, examples: Floats, weights: Floats) -> BandSampler:
-        return self._sampler_keeping_share(self._floor_of_sampler(self.best_uniform_floor_sampler(examples, weights)))
+    def _best_uniform_sampler_keeping_worst_case(self, examples: Floats, weights: Floats) -> BandSampler:
+        return self._sampler_keeping_worst_case(
+            self._floor_of_sampler(self.best_uniform_floor_sampler(examples, weights))
+        )
 
     def _held_out_costs(self, examples: Floats, weights: Floats, made: Rule) -> dict[str, Floats]:
         """The cost of every example under the sampler from the other folds."""
@@ -283,7 +285,7 @@ class Smoother:
         total = 1.0 / (1.0 + math.expm1(self.epsilon) / family.bounds.upper)
         return np.asarray(total * np.broadcast_to(family.reference, family.size))
 
-    def _sampler_keeping_share(self, floor: Floats) -> BandSampler:
+    def _sampler_keeping_worst_case(self, floor: Floats) -> BandSampler:
         """The sampler of a floor, moved towards that of Q* as far as `keep` requires (T2: what it keeps is concave in the floor)."""
         ratio, k = math.exp(self.epsilon), len(floor)
         best, needed = ratio / (ratio + k - 1), self.keep * ratio / (ratio + k - 1)

@@ -75,11 +75,11 @@ def best_floor_for_mean(
 
     If neither the interior point method nor linear programmes make value and bound agree, the narrowest bracket is returned.
     """
-    found = floor_by_interior_point(examples, f, epsilon, keep, progress)
+    found = floor_bracket_by_interior_point(examples, f, epsilon, keep, progress)
     return found if found.is_settled else narrow_bracket_by_cuts(found, examples, f, epsilon, keep)
 
 
-def floor_by_interior_point(
+def floor_bracket_by_interior_point(
     examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, progress: Progress | None = None
 ) -> FloorBracket:
     """The narrowest bracket of the mean that the interior point method finds."""
@@ -88,7 +88,7 @@ def floor_by_interior_point(
     only_cautious = hockey_stick_gamma(f) is not None or examples.mass.size > _MOST_APART
     for cautious in (True,) if only_cautious else (False, True):
         with np.errstate(all="ignore"):  # overflow ends the iteration
-            led = _find_floor_by_interior_point(examples, f, epsilon, keep, progress, cautious=cautious)
+            led = _run_interior_point(examples, f, epsilon, keep, progress, cautious=cautious)
         if led is not None:
             found = led if found is None else found.best_of_both(led)
             if found.is_settled:
@@ -104,12 +104,12 @@ def narrow_bracket_by_cuts(
     if examples.mass.size > LARGEST_CUT or keep > _MOST_KEEP:
         return found
     objective, ratio, size = Objective.of_divergence(f), math.exp(epsilon), examples.size
-    least, most = _floor_mass_bounds(size, ratio, keep)
+    least, most = _floor_entry_and_rest_bounds(size, ratio, keep)
     problem = CutProblem(examples, objective.curve, epsilon, least, most, worst)
     start, _ = outputs_for_floor(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
     narrowest, waited = found.value - found.bound, 0
     for solution in problem.solve_finer_programmes(start):
-        floor = examples.spread_over_domain(solution.floor, solution.elsewhere)
+        floor = examples.extend_seen_values_to_domain(solution.floor, solution.elsewhere)
         value = worst_divergence(examples, f, floor, ratio) if worst else mean_divergence(examples, f, floor, ratio)
         proofs = _certificates_of_cut_solution(solution, examples, objective, AllowedFloors(size, epsilon, keep))
         for proof in proofs:
@@ -175,19 +175,21 @@ def floor_bracket_of_optimal_sampler(
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), max(proof.lower_bound(), 0.0), proof)
 
 
-def _floor_mass_bounds(size: int, ratio: float, keep: float) -> tuple[float, float]:
+def _floor_entry_and_rest_bounds(size: int, ratio: float, keep: float) -> tuple[float, float]:
     """The least m_x and the largest |m| - m_x that `keep` allows (T2)."""
     held_to = min(max(keep, _LEAST_KEEP), _MOST_KEEP)
     return held_to / (ratio + size - 1), 1.0 - held_to / (1.0 + (size - 1) / ratio)
 
 
-def _find_floor_by_interior_point(
+def _run_interior_point(
     examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, progress: Progress | None, *, cautious: bool
 ) -> FloorBracket | None:
     """The floor of the interior point method and the best of its certificates, once the two agree or no step is left; None on overflow."""
     size, ratio, objective = examples.size, math.exp(epsilon), Objective.of_divergence(f)
-    promise = FloorBounds(*_floor_mass_bounds(size, ratio, keep))
-    point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.entry_cost, cautious=cautious)
+    promise = FloorBounds(*_floor_entry_and_rest_bounds(size, ratio, keep))
+    point = InteriorPoint(
+        examples, epsilon, promise, objective.slope_at_one, objective.make_entry_cost, cautious=cautious
+    )
     floors = AllowedFloors(size, epsilon, keep)
     proofs: list[tuple[float, DesignCertificate]] = []
     spent, first = False, point.gap
@@ -214,7 +216,7 @@ def _find_floor_by_interior_point(
     floor = (
         np.full(size, 1.0 / (ratio + size - 1))
         if keep > _MOST_KEEP
-        else examples.spread_over_domain(point.floor, point.y)
+        else examples.extend_seen_values_to_domain(point.floor, point.y)
     )
     del point  # it takes many times the memory of the examples
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), bound, certificate)
@@ -244,7 +246,7 @@ def certificate_of_interior_point(
     ratio = math.exp(floors.epsilon)
     for block in point.blocks:
         floor = point.floor[block.outcome]
-        slope[block.entries], intercept[block.entries] = block.cost.lines_below(
+        slope[block.entries], intercept[block.entries] = block.cost.lines_below_curve(
             -block.multiplier[block.client], floor, floor + block.low.s, ratio * floor
         )
     multiplier = np.concatenate([block.multiplier for block in point.blocks])
@@ -304,7 +306,7 @@ def _floor_bracket_by_saddle_points(
             break
         chosen = np.union1d(chosen, worse[np.argsort(-served[worse])[:_FEW]])
     counted = weights > _SADDLE_TOLERANCE * weights.max()
-    mean = floor_by_interior_point(
+    mean = floor_bracket_by_interior_point(
         as_example_clients(laws[chosen][counted], weights[counted], laws.shape[1]), f, epsilon, 0.0
     )
     return FloorBracket(floor, value, min(mean.bound, value), mean.certificate)
@@ -325,7 +327,7 @@ def _find_near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tup
 def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:
     """F(P_j; m) of every client (n,), for a floor on the domain."""
     found = []
-    for part in examples.split_clients():
+    for part in examples.iterate_client_parts():
         q, rest = outputs_for_floor(part, floor[examples.seen], float(floor.sum()), ratio)
         held = part.sum_by_client(np.asarray(f.perspective(part.mass, q)))
         found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))

@@ -118,7 +118,7 @@ def minimax_bounds_and_floor(
         as_example_clients(clients[counted], weights[counted], clients.shape[1]), tv, epsilon, 0.0
     )
     grid = np.linspace(-family.radius, family.radius, mixed)
-    basis = np.vstack([line.kernel_laws_on_cells(grid, scale) for scale in line.kernel_scales])
+    basis = np.vstack([line.kernel_laws_on_cells(grid, scale) for scale in line.scales_of_floor_kernels])
     shares, _ = minimax_tv_floor(clients, epsilon, basis)
     floor = line.mix_kernels(shares, grid)
     upper = (
@@ -146,10 +146,10 @@ def worst_kernel_divergence(
     reached, found = 0.0, 0.0
     while True:
         q = np.asarray(sampler.output(fine.kernel_laws(centres)))
-        reached = max(reached, float(fine.divergence_bounds(centres, 0.0, q, shape).max()))
+        reached = max(reached, float(fine.divergence_upper_bounds(centres, 0.0, q, shape).max()))
         if reached > known:
             return math.inf
-        each = fine.divergence_bounds(centres, half, q, shape)
+        each = fine.divergence_upper_bounds(centres, half, q, shape)
         open_ones = each > reached * (1.0 + _SHARP) + _NOTHING * _SHARP
         found = max(found, float(each[~open_ones].max(initial=0.0)))
         if not open_ones.any():
@@ -217,7 +217,7 @@ class FineCells:
         laws = np.diff(self.line.kernel_mass_below(self.edges, centres[:, None]), axis=1)
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
-    def divergence_bounds(self, centres: Floats, half: float, q: Floats, shape: ShiftedDivergence) -> Floats:
+    def divergence_upper_bounds(self, centres: Floats, half: float, q: Floats, shape: ShiftedDivergence) -> Floats:
         """(n,) upper bounds on D_f over all kernels with a centre within `half` of these, for samplers with masses q (n, cells)."""
         line, scale = self.line, self.line.scale
         ends = self.edges.copy()
@@ -239,7 +239,7 @@ class FineCells:
         else:
             inside = (ends[:-1] < centres[:, None]) & (centres[:, None] < ends[1:])
             bent, reach = inside * width / scale, np.full(q.shape, half / scale)
-        reach = reach + half * line.log_mass_steepness
+        reach = reach + half * line.log_mass_slope_bound
         low = np.exp(np.minimum(at_left, at_right) - reach)
         high = np.exp(np.maximum(at_left, at_right) + bent + reach)
         tails = np.isinf(self.edges[:-1]) | np.isinf(self.edges[1:])
@@ -287,7 +287,7 @@ class KernelsOnCells:
         return np.asarray(exponent + math.log(self.largest_density) - np.log(self.kernel_mass_inside(centres)))
 
     @property
-    def log_mass_steepness(self) -> float:
+    def log_mass_slope_bound(self) -> float:
         """A bound on how fast the logarithm of the mass inside the interval changes with the centre."""
         if self.family.box is None:
             return 0.0
@@ -307,7 +307,7 @@ class KernelsOnCells:
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
     @property
-    def kernel_scales(self) -> tuple[float, ...]:
+    def scales_of_floor_kernels(self) -> tuple[float, ...]:
         """The scales of the kernels that a floor is mixed from. (Narrow Laplace kernels would be steeper than the members.)"""
         return (self.scale, 0.6 * self.scale) if self.name == "gaussian" else (self.scale,)
 
@@ -318,7 +318,9 @@ class KernelsOnCells:
             np.concatenate([fine, self.edges[-1:], grid[(grid > self.edges[0]) & (grid < self.edges[-1])]])
         )
         density = np.zeros(nodes.size)
-        for scale, part in zip(self.kernel_scales, shares.reshape(len(self.kernel_scales), -1), strict=True):
+        for scale, part in zip(
+            self.scales_of_floor_kernels, shares.reshape(len(self.scales_of_floor_kernels), -1), strict=True
+        ):
             t = np.abs(nodes[:, None] - grid) / scale
             shape = np.exp(-0.5 * t * t) if self.name == "gaussian" else np.exp(-t)
             density += (

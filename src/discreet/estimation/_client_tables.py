@@ -22,7 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.tables import Source, client_names_expression, is_integer_client_type, sample_texts_expression
+from discreet.tables import Source, client_names_expression, is_integer_client_type, unguarded_samples_expression
 
 REPORT, AGREEMENT = "report", "agreement"  # columns of a release
 KEY, NUMBER = "key", "number"  # columns of what is counted
@@ -46,7 +46,7 @@ def client_names_as_texts_expression(source: Source, column: str) -> pl.Expr:
     name = (
         client_names_expression(column, kind)
         if is_integer_client_type(kind)
-        else sample_texts_expression(source, column)
+        else unguarded_samples_expression(source, column)
     )
     return name.cast(pl.String)
 

@@ -49,7 +49,7 @@ from discreet.tables import (
     open_table_writer,
     outcomes_as_samples,
     refuse_domain_beside_continuous_agreement,
-    sample_texts_expression,
+    unguarded_samples_expression,
 )
 
 PLACE, COUNTED = "place", "counted"  # columns of a table that reports add up to
@@ -372,7 +372,7 @@ def typed_expression_and_coding(source: Source, column: str, coding: Coding) -> 
     if not source.is_untyped:
         return pl.col(column), fit_coding_to_column(coding, column, source.schema[column], agreed=True)
     kind = coding.type_to_read_texts_as
-    return sample_texts_expression(source, column).cast(kind, strict=False), fit_coding_to_column(
+    return unguarded_samples_expression(source, column).cast(kind, strict=False), fit_coding_to_column(
         coding, column, kind, agreed=True
     )
 
@@ -497,7 +497,9 @@ def write_weighted_samples(
     with open_table_writer(output, schema, choose_output_format(output)) as writer:
         for frame in source.read_prepared_frames(
             lambda rows: rows.select(
-                sample_texts_expression(source, sample).cast(coding.type_to_read_texts_as, strict=False).alias("sample")
+                unguarded_samples_expression(source, sample)
+                .cast(coding.type_to_read_texts_as, strict=False)
+                .alias("sample")
             ),
             [sample],
         ):

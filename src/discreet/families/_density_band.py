@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import accept_renamed_keywords
-from discreet._base.labelled import labelled_values
-from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
+from discreet._base.labelled import split_labels_from_numbers
+from discreet._base.quadrature import Panels, refine_panels_and_integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import DiscreetError, Range
 from discreet.families._bands_and_laws import normalised_bounds, read_any_client_flag
@@ -198,7 +198,7 @@ class DensityBand(ContinuousFamily):
             return np.where(values > 0.0, values * self.chart.jacobian(t), 0.0)
 
         start, _ = self.refine_panels(Panels.from_edges(self.chart.edges), self.given_densities, _MOST_NODES)
-        panels, mass, error = integrate_reference(start, density_in_coordinates)
+        panels, mass, error = refine_panels_and_integrate_reference(start, density_in_coordinates)
         if mass < _LEAST_MASS:
             raise DiscreetError(
                 f"density has zero mass in box = {self.box}; check the box, or give the density's own support"
@@ -281,7 +281,7 @@ def Near(P0: Any, *, factor: float, box: Any = None, labels: Sequence[Any] | Non
             "such as P0.pmf(range(20))"
         )
     most = _FACTOR.check("factor", factor, "give how many times as likely an outcome may be for a client as under P0")
-    if labelled_values(P0, "P0") is not None or not _is_density(P0):
+    if split_labels_from_numbers(P0, "P0") is not None or not _is_density(P0):
         if box is not None:
             raise DiscreetError(f"box = {box!r} is for densities; P0 has finitely many outcomes")
         return Band(P0, lower=1.0 / most, upper=most, labels=labels)

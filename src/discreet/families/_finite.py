@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import OldName, accept_renamed_keywords
-from discreet._base.labelled import LawLike, labelled_values
+from discreet._base.labelled import LawLike, split_labels_from_numbers
 from discreet._base.showing import html_table_for_notebook, short_repr
 from discreet.domain import Domain, Interval, Labels, Numbers, Outcome, as_domain
 from discreet.errors import DiscreetError, Range
@@ -339,7 +339,7 @@ class Band(FiniteFamily[Outcome]):
             domain = as_domain(labels, "labels")
         elif domain is not None:
             domain = as_domain(domain)
-        found = labelled_values(weights, "weights")
+        found = split_labels_from_numbers(weights, "weights")
         in_place: Any = weights
         if found is not None:
             domain = as_domain(found.labels, "labels") if domain is None else domain

@@ -46,7 +46,7 @@ import numpy as np
 import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
+from discreet._base.quadrature import Panels, refine_panels_and_integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
 from discreet.families._bands_and_laws import MembersOnAtoms, WorstMembers, members_from_ratios, normalised_bounds
@@ -234,7 +234,7 @@ class GaussianMixtures(_Mixtures):
         def density_in_coordinates(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
             return np.exp(self._log_envelope(t.reshape(-1, self.dim)) - self._log_envelope_height).reshape(t.shape[:-1])
 
-        self.panels, total, _ = integrate_reference(start, density_in_coordinates)
+        self.panels, total, _ = refine_panels_and_integrate_reference(start, density_in_coordinates)
         return self._log_envelope_height + math.log(total)
 
     @cached_property

@@ -51,7 +51,7 @@ from discreet.mechanisms._sampler import AnyFamily, Client, F, Floats, Sampler, 
 from discreet.privacy import Privacy, Pure
 from discreet.privacy.tradeoff import Constants, Risk, constants_for_privacy, mollifier_constants, risk_by_formula
 from discreet.projection import Affine, Box
-from discreet.release import randomness_from
+from discreet.release import entropy_or_seeded_randomness
 
 with placeholders_until_used(globals()):
     from discreet.divergences import FDivergence, divergence as divergence_named
@@ -319,7 +319,7 @@ class LinearSampler(OneByOneSampler[F]):
         if not isinstance(self.family, Simplex):
             raise DiscreetError(f"randomised_response needs a Simplex, not {self.family!r}; use release(p)")
         kept = self.family.numbers(records)
-        uniform = randomness_from(rng).integers(len(kept))
+        uniform = entropy_or_seeded_randomness(rng).integers(len(kept))
         return np.asarray(self.family.to_samples(self._randomise_records(kept, uniform)))
 
     def _randomise_records(self, kept: NDArray[np.int64], uniform: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -382,7 +382,7 @@ class Sampler(abc.ABC, Generic[F]):
             if constant_time:
                 raise DiscreetError("constant_time is for one sample; leave out size")
             return self.with_samples(size).release(p, rng=rng)
-        randomness, places = release.randomness_from(rng), release.generator(rng)
+        randomness, places = release.entropy_or_seeded_randomness(rng), release.generator(rng)
         if constant_time:
             return self.carrier.samples_in_user_form(
                 np.asarray([self._draw_atom_number_in_constant_time(p, randomness)]), ()
@@ -425,11 +425,11 @@ class Sampler(abc.ABC, Generic[F]):
         """
         self.carrier.refuse_unshared_atoms()
         if constant_time:
-            return self._draw_atom_number_in_constant_time(p, release.randomness_from(rng))
+            return self._draw_atom_number_in_constant_time(p, release.entropy_or_seeded_randomness(rng))
         given = self.carrier.read_clients(p)
-        numbers = self._draw_atom_numbers(self._laws_on_atoms(given.clients), release.randomness_from(rng)).reshape(
-            given.shape
-        )
+        numbers = self._draw_atom_numbers(
+            self._laws_on_atoms(given.clients), release.entropy_or_seeded_randomness(rng)
+        ).reshape(given.shape)
         return numbers if given.shape else int(numbers)
 
     def _draw_atom_number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
@@ -449,7 +449,9 @@ class Sampler(abc.ABC, Generic[F]):
         """
         self.carrier.refuse_unshared_atoms()
         law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), (self.carrier.size,))
-        return self._draw_number_from_reference(law / law.sum(), int(release.randomness_from(rng).integers(1)[0]))
+        return self._draw_number_from_reference(
+            law / law.sum(), int(release.entropy_or_seeded_randomness(rng).integers(1)[0])
+        )
 
     def _draw_number_from_reference(self, law: Floats, uniform: int) -> int:
         return release.outcome_in_constant_time(self.lattice, law, self.mixing, uniform)

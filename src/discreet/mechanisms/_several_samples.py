@@ -335,7 +335,7 @@ class JointSampler:
 
     def _draw_multiset_numbers(self, clients: Floats, rng: Rng) -> Integers:
         """One multiset for each client, drawn with its integer weights."""
-        uniform = release.randomness_from(rng).integers(len(clients))
+        uniform = release.entropy_or_seeded_randomness(rng).integers(len(clients))
         return self._multiset_numbers_by_uniform_integers(
             map(self._projectable_multiset_laws, self._iterate_blocks_of_checked_laws(clients)), uniform
         )

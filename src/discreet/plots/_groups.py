@@ -66,7 +66,7 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
         for place, (axes, name) in enumerate(zip(panels, names, strict=False)):
             style.write_panel_title(
                 axes,
-                style.drawable_name(name, f"group {place + 1}", 24),
+                style.short_drawable_name(name, f"group {place + 1}", 24),
                 f"{found.groups[name].clients:,} clients{', tell nothing' if name in found.silent else ''}",
             )
             if first.domain.edges is not None:
@@ -130,7 +130,7 @@ def _draw_group_shares(
     axes.scatter(inside[shown], rows, s=30, facecolor=face, edgecolor=colour, zorder=3)
     axes.vlines(np.clip(whole[shown], 0.0, 1.0), rows - 0.3, rows + 0.3, color=style.QUIET, linewidth=1.2, zorder=2)
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
-    names = [style.drawable_name(group.domain.names[place], f"outcome {place}", 20) for place in shown]
+    names = [style.short_drawable_name(group.domain.names[place], f"outcome {place}", 20) for place in shown]
     style.write_row_names(axes, names if labels else [""] * len(rows))
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     axes.tick_params(labelbottom=True)
@@ -175,7 +175,9 @@ def change(found: Change, *, most: int = 15, ax: AxesLike | None = None, title: 
     with style.using_library_style():
         drawn, (axes,) = style.new_or_given_panels(ax, title, size=(8.4, max(3.2, 1.6 + 0.32 * len(shown))))
         _draw_share_changes(axes, law, shown)
-        style.write_row_names(axes, [style.drawable_name(domain.names[place], f"outcome {place}") for place in shown])
+        style.write_row_names(
+            axes, [style.short_drawable_name(domain.names[place], f"outcome {place}") for place in shown]
+        )
         hidden = len(law.estimate) - len(shown)
         more = f"; {pluralise(hidden, 'more outcome')} not shown" if hidden else ""
         axes.set_xlabel(
@@ -321,7 +323,9 @@ def _draw_question_panels(
 
 def _write_answer_panel_title(axes: Axes, answer: SurveyAnswer, about: str) -> None:
     unit = f", {answer.unit}" if answer.unit else ""
-    style.write_panel_title(axes, style.drawable_name(answer.question.title + unit, answer.question.kind, 44), about)
+    style.write_panel_title(
+        axes, style.short_drawable_name(answer.question.title + unit, answer.question.kind, 44), about
+    )
 
 
 def _draw_answers_by_group(axes: Axes, found: Mapping[Any, SurveyAnswers], place: int, most: int) -> None:
@@ -337,7 +341,7 @@ def _draw_answers_by_group(axes: Axes, found: Mapping[Any, SurveyAnswers], place
     apart = 0.7 / len(answers)
     for number, (name, each) in enumerate(answers.items()):
         rows = np.arange(len(shown)) + apart * (number - (len(answers) - 1) / 2)
-        label = style.drawable_name(name, f"group {number + 1}", 20)
+        label = style.short_drawable_name(name, f"group {number + 1}", 20)
         if each.is_known:
             _draw_estimates_with_intervals(
                 axes, rows, each.law, each.consistent, shown, _percent_factor(first), _GROUP_COLOURS[number], label
@@ -390,7 +394,9 @@ def _draw_estimates_with_intervals(
 
 def _write_outcome_names(axes: Axes, answer: SurveyAnswer, shown: np.ndarray) -> None:
     """Write the names of the outcomes beside their rows, and how many are not shown."""
-    style.write_row_names(axes, [style.drawable_name(answer.names[place], f"number {place}", 26) for place in shown])
+    style.write_row_names(
+        axes, [style.short_drawable_name(answer.names[place], f"number {place}", 26) for place in shown]
+    )
     axes.grid(axis="x", visible=True)
     hidden = len(answer.names) - len(shown)
     more = f"{pluralise(hidden, 'more outcome')} not shown" if hidden else ""
@@ -428,8 +434,8 @@ def _draw_shares_of_two_columns(axes: Axes, answer: SurveyAnswer, found: SurveyA
     for name, size, axis in zip(answer.question.columns, sizes, (axes.yaxis, axes.xaxis), strict=True):
         step = math.ceil(size / 12)
         places = np.arange(0, size, step)
-        names = [style.drawable_name(columns[name].names[int(place)], "", 12) for place in places]
+        names = [style.short_drawable_name(columns[name].names[int(place)], "", 12) for place in places]
         axis.set_ticks(places, names, color=style.INK, parse_math=False)
-        axis.set_label_text(style.drawable_name(name, "", 30))
+        axis.set_label_text(style.short_drawable_name(name, "", 30))
     wide = 50.0 * float(np.median(answer.law.all_high - answer.law.all_low))
     axes.figure.colorbar(image, ax=axes, label=f"share, % (intervals +-{wide:.2g})")

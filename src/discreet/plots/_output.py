@@ -231,7 +231,7 @@ class _ClientOutput:
             colour=style.mechanism_colours([sampler.name])[sampler.name],
         )
 
-    def shown_outcomes(self, most: int) -> NDArray[np.intp]:
+    def outcomes_to_show(self, most: int) -> NDArray[np.intp]:
         """The outcomes with the largest shares, and the released one."""
         first = np.argsort(-self.held, kind="stable")[: min(most, int((self.held > 0).sum()))]
         if self.released is None or self.released in first:
@@ -240,9 +240,9 @@ class _ClientOutput:
 
 
 def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
-    shown = client.shown_outcomes(most)
+    shown = client.outcomes_to_show(most)
     rest = np.setdiff1d(np.arange(len(client.held)), shown)
-    names = [style.drawable_name(client.names[place], f"outcome {place}") for place in shown]
+    names = [style.short_drawable_name(client.names[place], f"outcome {place}") for place in shown]
     held, drawn_from, floor, ceiling = (
         np.append(each[shown], each[rest].mean()) if rest.size else each[shown]
         for each in (client.held, client.drawn_from, client.floor, client.ceiling)

@@ -108,7 +108,9 @@ def _draw_label_shares(axes: Axes, found: AnyPopulation, truth: Floats | None, m
             truth[shown], rows, s=64, marker="D", facecolor="none", edgecolor=style.INK, zorder=4, label="truth"
         )
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
-    style.write_row_names(axes, [style.drawable_name(found.domain.names[place], f"outcome {place}") for place in shown])
+    style.write_row_names(
+        axes, [style.short_drawable_name(found.domain.names[place], f"outcome {place}") for place in shown]
+    )
     more = f"; {len(by) - len(shown):,} more outcomes not shown" if len(by) > len(shown) else ""
     together = f", all {len(by):,} at once" if ranked else ""
     axes.set_xlabel(
@@ -180,13 +182,13 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
 
 def _draw_event_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     event = found.events[0]
-    style.write_panel_title(axes, "The leading event", style.drawable_name(event.description, "event 1", 52))
+    style.write_panel_title(axes, "The leading event", style.short_drawable_name(event.description, "event 1", 52))
     heights = (event.first_count / event.draws, event.second_count / event.draws)
     names = [f"input {_audited_input_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
     bars = axes.bar([0, 1], heights, width=0.5, color=[style.COLOURS["mollifier"], style.COLOURS["held"]])
     axes.bar_label(bars, [f"{height:.4f}" for height in heights], padding=3)
     numbers = (event.first_input + 1, event.second_input + 1)
-    told = [style.drawable_name(name, f"input {number}", 24) for name, number in zip(names, numbers, strict=True)]
+    told = [style.short_drawable_name(name, f"input {number}", 24) for name, number in zip(names, numbers, strict=True)]
     axes.set_xticks([0, 1], told, parse_math=False)
     axes.set_xlim(-0.6, 1.6)
     axes.set_ylabel("how often")

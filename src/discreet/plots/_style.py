@@ -122,7 +122,7 @@ def drawable_text_or_fallback(text: str, instead: str) -> str:
     return text if all(ord(letter) in _drawable_characters() for letter in text) else instead
 
 
-def drawable_name(name: Any, instead: str, most: int = 32) -> str:
+def short_drawable_name(name: Any, instead: str, most: int = 32) -> str:
     """A name short enough for a picture, or `instead` if no installed font can write it."""
     return drawable_text_or_fallback(shorten_name(str(name), most), instead)
 

@@ -3,7 +3,7 @@
 from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals()):
-    from discreet._base.kernels import first_bad_row as first_bad_row, processor_count as processor_count
+    from discreet._base.kernels import processor_count as processor_count, run_on_row_slices as run_on_row_slices
     from discreet.projection._box import (
         NARROW as NARROW,
         NEGLIGIBLE as NEGLIGIBLE,

@@ -15,7 +15,7 @@ import numpy as np
 from llvmlite import ir
 from numpy.typing import NDArray
 
-from discreet._base.kernels import ModuleOnUse, first_bad_row, intrinsic, kernel, overload
+from discreet._base.kernels import ModuleOnUse, intrinsic, kernel, overload, run_on_row_slices
 from discreet.families import SUM_TOLERANCE
 from discreet.projection._box import (
     BEYOND,
@@ -431,4 +431,4 @@ def solve_and_fill_affine_laws(
             _solve_and_fill_rows(laws[rows], lower, upper, ceiling, projecting, slope[rows], lift[rows], out[rows])
         )
 
-    return first_bad_row(solve_and_fill_slice, len(laws), laws.size)
+    return run_on_row_slices(solve_and_fill_slice, len(laws), laws.size)

@@ -17,11 +17,11 @@ with imports_on_first_use(globals()):
         ClientColumns as ClientColumns,
         RefusedRow as RefusedRow,
         ReportPlan as ReportPlan,
-        client_draw_functions as client_draw_functions,
+        choose_client_draw_functions as choose_client_draw_functions,
         integer_laws_and_messages as integer_laws_and_messages,
         plan_of_lattice as plan_of_lattice,
         pseudo_random_word_rows as pseudo_random_word_rows,
-        store_order_and_digest as store_order_and_digest,
+        store_sort_words_and_add_digest as store_sort_words_and_add_digest,
     )
     from discreet.release._keyed_reports import add_progression_counts as add_progression_counts
     from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
@@ -41,6 +41,7 @@ with imports_on_first_use(globals()):
         client_message as client_message,
         draw_integers_below as draw_integers_below,
         entropy_bytes as entropy_bytes,
+        entropy_or_seeded_randomness as entropy_or_seeded_randomness,
         fresh_secret as fresh_secret,
         generator,
         integer_law_of_counts as integer_law_of_counts,
@@ -48,7 +49,6 @@ with imports_on_first_use(globals()):
         keyed_word_stream as keyed_word_stream,
         next_integer_below as next_integer_below,
         parse_secret as parse_secret,
-        randomness_from as randomness_from,
         read_secret as read_secret,
         secret_file_content as secret_file_content,
         seeded_randomness,

@@ -60,7 +60,7 @@ def sum_floats_exactly(bits: Any, first: Any, last: Any, limbs: Any) -> None:
 
 
 @kernel()
-def is_share_at_least(some: Any, shift: Any, total: Any, factor: Any, left: Any, right: Any) -> bool:
+def is_exact_share_at_least(some: Any, shift: Any, total: Any, factor: Any, left: Any, right: Any) -> bool:
     """Whether 2^shift some >= factor total, with shift and the bits of the factor at most 54. (`left`, `right`: scratch.)"""
     left[:] = 0
     right[:] = 0
@@ -104,7 +104,7 @@ for _place in range(64):
 
 
 @kernel()
-def write_records(
+def write_uncounted_records(
     records: Any,
     start: int,
     stop: int,
@@ -119,7 +119,7 @@ def write_records(
 ) -> int:
     """Write the pairs of records that count once each to words[used:]; returns their number, or -1 with the place of a bad record.
 
-    `keys` and `spare` are scratch of the list's length, `seen` and `tallies` scratch of zeros from `make_bit_scratch`.
+    `keys` and `spare` are scratch of the list's length, `seen` and `tallies` scratch of zeros from `make_bitmap_scratch`.
     """
     number = stop - start
     ordered = True
@@ -138,7 +138,7 @@ def write_records(
         return -1
     if not ordered:
         if number > _TINY and number >= size >> 6:
-            return _count_records_in_bits(keys, number, size, words, used, seen, tallies)
+            return _count_records_by_bitmap(keys, number, size, words, used, seen, tallies)
         if number <= _SHORT:
             _sort_short_list(keys, number)
         else:
@@ -179,14 +179,14 @@ def _gcd(one: Any, two: Any) -> Any:
 
 
 @kernel()
-def make_bit_scratch(size: int, longest: int) -> Any:
-    """Scratch for `_count_records_in_bits`: one bit and one count for each outcome, if any list is long enough."""
+def make_bitmap_scratch(size: int, longest: int) -> Any:
+    """Scratch for `_count_records_by_bitmap`: one bit and one count for each outcome, if any list is long enough."""
     room = size if longest > _TINY and longest >= size >> 6 else 0
     return np.zeros((room >> 6) + 1, dtype=np.uint64), np.zeros(room + 1, dtype=np.uint32)
 
 
 @kernel()
-def _count_records_in_bits(keys: Any, number: int, size: int, words: Any, used: int, seen: Any, tallies: Any) -> int:
+def _count_records_by_bitmap(keys: Any, number: int, size: int, words: Any, used: int, seen: Any, tallies: Any) -> int:
     """For lists at least a 64th as long as the domain: count each outcome, then read the outcomes off a row of bits."""
     for place in range(number):
         key = np.uint64(keys[place])
@@ -234,7 +234,7 @@ def write_counted_records(
     spare_amounts: Any,
     problem: Any,
 ) -> tuple[int, int]:
-    """As `write_records`, for records with whole-number counts: (how many pairs, NARROW or WIDE). Zeros are left out."""
+    """As `write_uncounted_records`, for records with whole-number counts: (how many pairs, NARROW or WIDE). Zeros are left out."""
     number = 0
     total = 0
     for place in range(start, stop):
@@ -332,7 +332,7 @@ def _put_shares_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float
         there = share >= 1.0
         if abs(share - 1.0) <= error:
             known = _sum_outcome_exactly(bits, rows, ends, place, exact, known)
-            there = is_share_at_least(exact[1], NOTHING_BITS, exact[0], 1, exact[2], exact[3])
+            there = is_exact_share_at_least(exact[1], NOTHING_BITS, exact[0], 1, exact[2], exact[3])
         if there:
             held += 1
         else:
@@ -347,9 +347,9 @@ def _put_shares_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float
         number = np.int64(below) + (1 if scaled - below >= 0.5 else 0)
         if abs(scaled - below - 0.5) <= error * scaled:
             known = _sum_outcome_exactly(bits, rows, ends, place, exact, known)
-            while is_share_at_least(exact[1], scale_bits + 1, exact[0], 2 * number + 1, exact[2], exact[3]):
+            while is_exact_share_at_least(exact[1], scale_bits + 1, exact[0], 2 * number + 1, exact[2], exact[3]):
                 number += 1
-            while number and not is_share_at_least(
+            while number and not is_exact_share_at_least(
                 exact[1], scale_bits + 1, exact[0], 2 * number - 1, exact[2], exact[3]
             ):
                 number -= 1

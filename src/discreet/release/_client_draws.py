@@ -27,7 +27,7 @@ from discreet.projection import (
     solve_slopes_and_lifts_over_uniform,
 )
 from discreet.release import _randomness as keyed
-from discreet.release._lattice import TOTAL, Integers, Lattice, is_row_sum_at_most
+from discreet.release._lattice import TOTAL, Integers, Lattice, are_row_sums_at_most
 from discreet.release._randomness import BITS, RunKey
 
 LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.held`
@@ -165,7 +165,7 @@ class ClientColumns(NamedTuple):
         return self.ends.size - 1
 
 
-def _excesses_over_reference(
+def _excesses_over_lower_bounds(
     plan: ReferencePlan, masses: NDArray[np.float64], lengths: NDArray[np.int64], outcomes: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """The excess over L of each client's outcomes, from lists padded with zeros."""
@@ -175,7 +175,7 @@ def _excesses_over_reference(
     shared = int(plan.edges[-1])
     unheld = (shared - np.where(present, lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
     slope = np.full(len(masses), np.inf)
-    rows = ~is_row_sum_at_most(np.where(present, upper - lower, 0), TOTAL - shared)
+    rows = ~are_row_sums_at_most(np.where(present, upper - lower, 0), TOTAL - shared)
     if rows.any():
         slope[rows], _ = solve_slopes_and_lifts_of_padded_lists(
             masses[rows], lengths[rows], low[rows], high[rows], unheld[rows]
@@ -186,7 +186,7 @@ def _excesses_over_reference(
     return np.asarray(inside.astype(np.int64) - lower)
 
 
-def _outcome_beyond_shared_over_reference(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) -> int:
+def _outcome_beyond_shared_by_reference_plan(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) -> int:
     """The outcome of an integer beyond the shared part, for a client with excess `own` at `held`."""
     shared = int(plan.edges[-1])
     rest = uniform - shared
@@ -206,28 +206,28 @@ def _outcome_beyond_shared_over_reference(plan: ReferencePlan, held: list[int], 
         return int(np.searchsorted(plan.portions, wanted, side="right")) - 1
     rest -= limit
 
-    def unheld_portions_before(place: int) -> int:
+    def sum_of_unheld_portions_before(place: int) -> int:
         """Portions of the outcomes outside the support before this one."""
         return -(-(int(plan.portions[place]) - before) * limit // whole) if limit else 0
 
-    def remaining_room(first: int, last: int) -> int:
+    def remaining_room_between(first: int, last: int) -> int:
         """The remaining room of outcomes first..last - 1, none of them held."""
         high = int(plan.room[last] - plan.room[first])
         return (
             (high << ROOM_BITS)
             + int(plan.rest_of_room[last] - plan.rest_of_room[first])
-            - unheld_portions_before(last)
-            + unheld_portions_before(first)
+            - sum_of_unheld_portions_before(last)
+            + sum_of_unheld_portions_before(first)
         )
 
     first = 0
     for place, excess in zip([*held, plan.size], [*own, 0], strict=True):
-        gap = remaining_room(first, place)
+        gap = remaining_room_between(first, place)
         if rest < gap:
             low, high = first, place
             while high - low > 1:
                 middle = (low + high) // 2
-                low, high = (middle, high) if remaining_room(first, middle) <= rest else (low, middle)
+                low, high = (middle, high) if remaining_room_between(first, middle) <= rest else (low, middle)
             return low
         rest -= gap
         if place < plan.size:
@@ -254,17 +254,20 @@ class RefusedRow(Exception):
         self.row, self.place, self.why = row, place, why
 
 
-def client_draw_functions(*, compiled: bool) -> ModuleType:
-    """`draw_state` and `draw`, compiled or in numpy: those of this module. Both draw alike; only compiled code draws rows of a survey."""
+def choose_client_draw_functions(*, compiled: bool) -> ModuleType:
+    """The module with `initial_state_of_run` and `draw_outcomes_of_clients`: the compiled one, or this one in numpy.
+
+    Both draw alike; only compiled code draws rows of a survey.
+    """
     return import_module(f"{__name__}_compiled" if compiled else __name__)
 
 
-def draw_state(key: RunKey) -> RunKey:
+def initial_state_of_run(key: RunKey) -> RunKey:
     """The common start of all clients of a run: the key itself."""
     return key
 
 
-def draw(
+def draw_outcomes_of_clients(
     plan: UniformPlan | ReferencePlan,
     clients: ClientColumns,
     key: RunKey,
@@ -276,7 +279,7 @@ def draw(
     digest: NDArray[np.uint64],
     problem: NDArray[np.int64],
 ) -> int:
-    """As `_client_draws_compiled.draw`. If a row is rejected, the outputs stay unfilled."""
+    """As `_client_draws_compiled.draw_outcomes_of_clients`. If a row is rejected, the outputs stay unfilled."""
     if first == last:
         return -1
     try:
@@ -295,7 +298,7 @@ def draw(
         own, _outcomes_beyond_shared_part(plan, [laws[row] for row in own], uniform[own].tolist()), strict=True
     ):
         drawn[first + row] = found
-    store_order_and_digest(words, slice(first, last), order, digest)
+    store_sort_words_and_add_digest(words, slice(first, last), order, digest)
     if within.size:
         within[first:last] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return -1
@@ -309,7 +312,7 @@ def integer_laws_and_messages(
     if (lengths > LONGEST).any():
         raise RefusedRow(first + int(np.argmax(lengths > LONGEST)), 0, REFUSED_OVERFLOW)
     if clients.counts.size or clients.weights.size:
-        laws = list(_laws_of_counts_or_weights(size, clients, first, last))
+        laws = list(_iterate_laws_of_counts_or_weights(size, clients, first, last))
         return laws, list(map(_encode_message, _encode_message_heads(clients, first, last), laws))
     outcomes, numbers, edges = _count_records_by_outcome(size, clients, first, last, lengths)
     laws = [(outcomes[begin:end], numbers[begin:end]) for begin, end in pairwise(edges)]
@@ -331,7 +334,7 @@ def pseudo_random_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.ui
     return np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, keyed.WORDS)
 
 
-def store_order_and_digest(
+def store_sort_words_and_add_digest(
     words: NDArray[np.uint64], rows: slice, order: NDArray[np.uint64], digest: NDArray[np.uint64]
 ) -> None:
     """Take from the words what to sort clients by and what the digest of the input adds up, where they are asked for."""
@@ -341,7 +344,7 @@ def store_order_and_digest(
         digest += words[:, keyed.WORDS - keyed.DIGEST_WORDS :].sum(axis=0, dtype=np.uint64)
 
 
-def _laws_of_counts_or_weights(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:
+def _iterate_laws_of_counts_or_weights(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:
     """The law of each client in whole numbers, where records have counts or weights."""
     for row in range(first, last):
         held = slice(clients.ends[row], clients.ends[row + 1])
@@ -435,7 +438,9 @@ def _encode_message_heads(clients: ClientColumns, first: int, last: int) -> Iter
     for begin, end in pairwise(ends):
         name = text[begin:end]
         client = (
-            keyed.as_integer_name(name.decode()) if end - begin <= _LONGEST_INTEGER and name[-1:].isdigit() else name
+            keyed.integer_or_text_name(name.decode())
+            if end - begin <= _LONGEST_INTEGER and name[-1:].isdigit()
+            else name
         )
         if isinstance(client, int):
             yield _encode_integer_message_head(client)
@@ -480,34 +485,34 @@ def _outcomes_beyond_shared_part(plan: UniformPlan | ReferencePlan, laws: list[L
     ]
     for some in _pad_laws_by_length(laws):
         if isinstance(plan, UniformPlan):
-            own, base = _excesses_over_uniform(plan, some.masses, some.lengths)
+            own, base = _excesses_over_one_lower_bound(plan, some.masses, some.lengths)
         else:
-            own = _excesses_over_reference(plan, some.masses, some.lengths, some.outcomes)
+            own = _excesses_over_lower_bounds(plan, some.masses, some.lengths, some.outcomes)
         for line, row in enumerate(some.rows):
             number = some.lengths[line]
             held, mine = some.outcomes[line, :number].tolist(), own[line, :number].tolist()
             if isinstance(plan, UniformPlan):
-                found[row] = _outcome_beyond_shared_over_uniform(plan, held, mine, int(base[line, 0]), uniform[row])
+                found[row] = _outcome_beyond_shared_by_uniform_plan(plan, held, mine, int(base[line, 0]), uniform[row])
             else:
-                found[row] = _outcome_beyond_shared_over_reference(plan, held, mine, uniform[row])
+                found[row] = _outcome_beyond_shared_by_reference_plan(plan, held, mine, uniform[row])
     return found
 
 
 def _outcome_without_records(plan: UniformPlan | ReferencePlan, uniform: int) -> int:
     """The outcome of a client without records: one of the reference."""
     if isinstance(plan, UniformPlan):
-        return _outcome_beyond_shared_over_uniform(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
-    return _outcome_beyond_shared_over_reference(plan, [], [], uniform)
+        return _outcome_beyond_shared_by_uniform_plan(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
+    return _outcome_beyond_shared_by_reference_plan(plan, [], [], uniform)
 
 
-def _excesses_over_uniform(
+def _excesses_over_one_lower_bound(
     plan: UniformPlan, masses: NDArray[np.float64], lengths: NDArray[np.int64]
 ) -> tuple[Any, Any]:
     """The excess over L of outcomes in the support, and of those outside."""
     slope, lift = np.full(len(masses), plan.slope), np.full(len(masses), plan.lift)
     if plan.projecting:
         slope, lift = solve_slopes_and_lifts_over_uniform(masses, lengths, plan.size, plan.floor, plan.ceiling)
-    return _outcome_excess_over_uniform(plan, masses, slope, lift), _outcome_excess_over_uniform(
+    return _excess_over_one_lower_bound(plan, masses, slope, lift), _excess_over_one_lower_bound(
         plan, np.zeros((len(masses), 1)), slope, lift
     )
 
@@ -532,7 +537,7 @@ def _pad_laws_by_length(laws: list[Law]) -> Iterator[_PaddedLaws]:
             held.append(outcomes[counts])
             places.append(row)
     lengths = np.array([mass.size for mass in masses], dtype=np.int64)
-    for rows in _rows_of_similar_length(lengths):
+    for rows in _iterate_rows_of_similar_length(lengths):
         shape = rows.size, int(lengths[rows].max())
         which, much = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         for line, row in enumerate(rows):
@@ -540,7 +545,7 @@ def _pad_laws_by_length(laws: list[Law]) -> Iterator[_PaddedLaws]:
         yield _PaddedLaws([places[row] for row in rows], lengths[rows], which, much)
 
 
-def _rows_of_similar_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _iterate_rows_of_similar_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Groups of rows of similar length, to be padded to one length; long rows stay alone."""
     kinds = np.ceil(np.log2(np.maximum(lengths, 1)))
     for kind in sorted(set(kinds.tolist())):  # np.unique would load numpy.ma
@@ -549,10 +554,10 @@ def _rows_of_similar_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.i
         yield from (rows[start : start + step] for start in range(0, rows.size, step))
 
 
-def _outcome_excess_over_uniform(
+def _excess_over_one_lower_bound(
     plan: UniformPlan, mass: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
 ) -> Any:
-    """As `_compiled._outcome_excess`: the affine law in units of 2^-62, clipped to the integer box, rounded down, less its lower end."""
+    """As `_compiled._outcome_excess_over_lower_bound`: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L."""
     total = float(TOTAL)
     with np.errstate(over="ignore", invalid="ignore"):
         steep = (slope * total)[:, None]
@@ -561,19 +566,19 @@ def _outcome_excess_over_uniform(
     return np.fmin(np.fmax(float(plan.lower), value), float(plan.upper)).astype(np.int64) - plan.lower
 
 
-def _outcome_beyond_shared_over_uniform(
+def _outcome_beyond_shared_by_uniform_plan(
     plan: UniformPlan, held: list[int], own: list[int], base: int, uniform: int
 ) -> int:
     """The outcome of an integer beyond the shared part."""
-    found, rest = _locate_in_gaps(uniform - plan.size * plan.lower, base, own, held, plan.size)
+    found, rest = _locate_outcome_by_lengths(uniform - plan.size * plan.lower, base, own, held, plan.size)
     if found >= 0:
         return found
     room = plan.upper - plan.lower
-    return _locate_in_gaps(rest, room - base, [room - each for each in own], held, plan.size)[0]
+    return _locate_outcome_by_lengths(rest, room - base, [room - each for each in own], held, plan.size)[0]
 
 
-def _locate_in_gaps(rest: int, base: int, own: list[int], held: list[int], size: int) -> tuple[int, int]:
-    """As `_client_draws_compiled._locate_in_gaps`."""
+def _locate_outcome_by_lengths(rest: int, base: int, own: list[int], held: list[int], size: int) -> tuple[int, int]:
+    """As `_client_draws_compiled._locate_outcome_by_lengths`."""
     nxt = 0
     for place in range(len(held) + 1):
         here = held[place] if place < len(held) else size

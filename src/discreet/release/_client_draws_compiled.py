@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from discreet._base.kernels import kernel, overload
 from discreet.projection import solve_slope_and_lift_over_uniform
 from discreet.release._canonical_records import (
-    make_bit_scratch,
+    make_bitmap_scratch,
     read_law,
     write_counted_records,
-    write_records,
+    write_uncounted_records,
     write_weighted_records,
 )
 from discreet.release._client_draws import (
@@ -38,13 +38,19 @@ from discreet.release._client_draws import (
 )
 from discreet.release._compiled import (
     IN_EDGES,
-    _outcome_excess,
-    locate_outcome,
-    places_of_kind,
-    prefetch_held,
-    search_batch,
+    _outcome_excess_over_lower_bound,
+    find_missing_outcomes_of_batch,
+    locate_outcome_by_reference_plan,
+    prefetch_rows_of_held_outcomes,
+    store_places_of_value,
 )
-from discreet.release._keyed_reports import BLOCK, absorb_message, keyed_state, report_of_law, write_report_words
+from discreet.release._keyed_reports import (
+    BLOCK,
+    absorb_message,
+    draw_report_of_law,
+    hash_message_to_report_words,
+    keyed_state,
+)
 from discreet.release._lattice import TOTAL
 from discreet.release._randomness import (
     BITS,
@@ -72,7 +78,7 @@ _HALF, _LOWER_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @kernel()
-def _locate_in_gaps(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) -> Any:
+def _locate_outcome_by_lengths(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) -> Any:
     """The outcome of `rest` if outcomes[i] is own[i] units long and every other outcome `base` units, in order.
 
     Returns (outcome, 0), or (-1, the remaining part of `rest` past the end).
@@ -94,7 +100,7 @@ def _locate_in_gaps(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) ->
 
 
 @kernel()
-def outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+def outcome_by_uniform_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
     """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`own` is scratch)."""
     size, floor, ceiling, lower, upper, projecting, slope, lift = plan
     shared = size * lower
@@ -106,15 +112,15 @@ def outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, unifor
         if projecting:
             slope, lift = solve_slope_and_lift_over_uniform(masses, size - masses.size, floor, ceiling)
         steep = slope * float(_TOTAL)
-        base = _outcome_excess(np.zeros(1), 0, steep, lift, floor, lower, upper)
+        base = _outcome_excess_over_lower_bound(np.zeros(1), 0, steep, lift, floor, lower, upper)
         for place in range(masses.size):
-            own[place] = _outcome_excess(masses, place, steep, lift, floor, lower, upper)
-    found, rest = _locate_in_gaps(uniform - shared, base, own, outcomes, size)
+            own[place] = _outcome_excess_over_lower_bound(masses, place, steep, lift, floor, lower, upper)
+    found, rest = _locate_outcome_by_lengths(uniform - shared, base, own, outcomes, size)
     if found >= 0:
         return found
     for place in range(outcomes.size):
         own[place] = upper - lower - own[place]
-    return _locate_in_gaps(rest, upper - lower - base, own, outcomes, size)[0]
+    return _locate_outcome_by_lengths(rest, upper - lower - base, own, outcomes, size)[0]
 
 
 def _shared_outcome(plan: Any, uniform: Any) -> Any:
@@ -123,72 +129,80 @@ def _shared_outcome(plan: Any, uniform: Any) -> Any:
 
 
 @overload(_shared_outcome)
-def _shared_outcome_by_plan(plan: Any, uniform: Any) -> Any:
-    def over_uniform(plan: Any, uniform: Any) -> Any:
+def _choose_shared_outcome_by_plan(plan: Any, uniform: Any) -> Any:
+    def find_by_uniform_plan(plan: Any, uniform: Any) -> Any:
         return (uniform // plan.lower if uniform < plan.size * plan.lower else np.int64(_LATE)), np.int64(0)
 
-    def over_reference(plan: Any, uniform: Any) -> Any:
+    def find_by_reference_plan(plan: Any, uniform: Any) -> Any:
         if uniform >= plan.edges[plan.size]:
             return np.int64(_LATE), np.int64(0)
         return np.int64(IN_EDGES), uniform
 
-    def of_report(plan: Any, uniform: Any) -> Any:
+    def skip_for_report(plan: Any, uniform: Any) -> Any:
         return np.int64(0), np.int64(0)
 
-    return {UniformPlan: over_uniform, ReferencePlan: over_reference, ReportPlan: of_report}[plan.instance_class]
+    return {UniformPlan: find_by_uniform_plan, ReferencePlan: find_by_reference_plan, ReportPlan: skip_for_report}[
+        plan.instance_class
+    ]
 
 
-def _prefetch_held(plan: Any, outcomes: Any) -> Any:
+def _prefetch_rows_of_held_outcomes(plan: Any, outcomes: Any) -> Any:
     """Prefetch the table rows of held outcomes, if there is a table."""
-    raise TypeError("_prefetch_held is called from compiled code")
+    raise TypeError("_prefetch_rows_of_held_outcomes is called from compiled code")
 
 
-@overload(_prefetch_held)
-def _prefetch_held_by_plan(plan: Any, outcomes: Any) -> Any:
-    def over_uniform(plan: Any, outcomes: Any) -> None:
+@overload(_prefetch_rows_of_held_outcomes)
+def _choose_prefetch_by_plan(plan: Any, outcomes: Any) -> Any:
+    def prefetch_nothing(plan: Any, outcomes: Any) -> None:
         return
 
-    def over_reference(plan: Any, outcomes: Any) -> None:
-        prefetch_held(plan, outcomes)
+    def prefetch_by_reference_plan(plan: Any, outcomes: Any) -> None:
+        prefetch_rows_of_held_outcomes(plan, outcomes)
 
-    return over_reference if plan.instance_class is ReferencePlan else over_uniform
-
-
-def _outcome_above_shared(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
-    """(the outcome beyond the shared part or the sum to be searched, the value to be found)."""
-    raise TypeError("_outcome_above_shared is called from compiled code")
+    return prefetch_by_reference_plan if plan.instance_class is ReferencePlan else prefetch_nothing
 
 
-@overload(_outcome_above_shared)
-def _outcome_above_shared_by_plan(
+def _outcome_beyond_shared_part(
     plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any
 ) -> Any:
-    def over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
-        return np.int64(outcome_over_uniform(plan, outcomes, masses, own, uniform)), np.int64(0)
+    """(the outcome beyond the shared part or the sum to be searched, the value to be found)."""
+    raise TypeError("_outcome_beyond_shared_part is called from compiled code")
 
-    def over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
-        return locate_outcome(plan, outcomes, masses, own, low, high, uniform)
 
-    def of_report(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+@overload(_outcome_beyond_shared_part)
+def _choose_outcome_beyond_shared_part(
+    plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any
+) -> Any:
+    def find_by_uniform_plan(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+        return np.int64(outcome_by_uniform_plan(plan, outcomes, masses, own, uniform)), np.int64(0)
+
+    def find_by_reference_plan(
+        plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any
+    ) -> Any:
+        return locate_outcome_by_reference_plan(plan, outcomes, masses, own, low, high, uniform)
+
+    def skip_for_report(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
         return np.int64(0), np.int64(0)
 
-    return {UniformPlan: over_uniform, ReferencePlan: over_reference, ReportPlan: of_report}[plan.instance_class]
+    return {UniformPlan: find_by_uniform_plan, ReferencePlan: find_by_reference_plan, ReportPlan: skip_for_report}[
+        plan.instance_class
+    ]
 
 
-def _search_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
+def _find_missing_outcomes_of_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
     """Find the missing outcomes."""
-    raise TypeError("_search_batch is called from compiled code")
+    raise TypeError("_find_missing_outcomes_of_batch is called from compiled code")
 
 
-@overload(_search_batch)
-def _search_batch_by_plan(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
-    def over_uniform(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
+@overload(_find_missing_outcomes_of_batch)
+def _choose_batch_search_by_plan(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
+    def find_nothing(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
         return
 
-    def over_reference(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
-        search_batch(plan, found, wanted, numbers)
+    def find_by_reference_plan(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
+        find_missing_outcomes_of_batch(plan, found, wanted, numbers)
 
-    return over_reference if plan.instance_class is ReferencePlan else over_uniform
+    return find_by_reference_plan if plan.instance_class is ReferencePlan else find_nothing
 
 
 def _needs_draw_words(plan: Any) -> Any:
@@ -197,14 +211,14 @@ def _needs_draw_words(plan: Any) -> Any:
 
 
 @overload(_needs_draw_words)
-def _needs_draw_words_by_plan(plan: Any) -> Any:
-    def of_sample(plan: Any) -> Any:
+def _choose_need_of_draw_words(plan: Any) -> Any:
+    def true_for_sample(plan: Any) -> Any:
         return True
 
-    def of_report(plan: Any) -> Any:
+    def false_for_report(plan: Any) -> Any:
         return False
 
-    return of_report if plan.instance_class is ReportPlan else of_sample
+    return false_for_report if plan.instance_class is ReportPlan else true_for_sample
 
 
 def _draw_report(plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any) -> Any:
@@ -213,21 +227,25 @@ def _draw_report(plan: Any, keyed: Any, words: Any, used: Any, number: Any, form
 
 
 @overload(_draw_report)
-def _draw_report_by_plan(
+def _choose_report_drawing_by_plan(
     plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any
 ) -> Any:
-    def of_sample(plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any) -> Any:
+    def skip_for_sample(
+        plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any
+    ) -> Any:
         return True, np.uint64(0)
 
-    def of_report(plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any) -> Any:
-        return report_of_law(plan, keyed, words, used, number, form, spare, state)
+    def draw_for_report(
+        plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any
+    ) -> Any:
+        return draw_report_of_law(plan, keyed, words, used, number, form, spare, state)
 
-    return of_report if plan.instance_class is ReportPlan else of_sample
+    return draw_for_report if plan.instance_class is ReportPlan else skip_for_sample
 
 
 @kernel()
 def _integer_of_text(text: Any, start: int, stop: int) -> Any:
-    """(whether the text is the canonical spelling of a 64-bit integer, that integer in two's complement): `as_integer_name`."""
+    """(whether the text is the canonical spelling of a 64-bit integer, that integer in two's complement): `integer_or_text_name`."""
     none = False, np.uint64(0)
     if stop == start or stop - start > _LONGEST_INTEGER:
         return none
@@ -246,7 +264,7 @@ def _integer_of_text(text: Any, start: int, stop: int) -> Any:
 
 
 @kernel()
-def longest_record_list(
+def measure_longest_list_and_name(
     integers: Any, text_ends: Any, ends: Any, first: int, last: int, problem: Any
 ) -> tuple[int, int, int]:
     """(the first client with too many records, or -1; the most records of a client; the most words of a name)."""
@@ -286,22 +304,22 @@ def write_client_name(integers: Any, text_ends: Any, text: Any, row: int, words:
 
 
 @kernel()
-def _draw_batch(
+def _draw_batch_beyond_shared_part(
     plan: Any, drawn: Any, wanted: Any, ends: Any, keys: Any, masses: Any, own: Any, low: Any, high: Any, numbers: Any
 ) -> None:
     """Draw for the clients of a batch whose integers lie beyond the shared part; their data were prefetched meanwhile."""
-    for number in range(places_of_kind(_LATE, drawn, numbers)):
+    for number in range(store_places_of_value(_LATE, drawn, numbers)):
         place = numbers[number]
         start, stop = (ends[place - 1] if place else 0), ends[place]
         held = stop - start
-        drawn[place], wanted[place] = _outcome_above_shared(
+        drawn[place], wanted[place] = _outcome_beyond_shared_part(
             plan, keys[start:stop], masses[start:stop], own[:held], low[:held], high[:held], wanted[place]
         )
-    _search_batch(plan, drawn, wanted, numbers)
+    _find_missing_outcomes_of_batch(plan, drawn, wanted, numbers)
 
 
 @kernel(nogil=True)
-def draw(
+def draw_outcomes_of_clients(
     plan: Any,
     clients: Any,
     keyed: Any,
@@ -322,7 +340,7 @@ def draw(
     """
     size = plan.size
     integers, text_ends, text, ends, records, counts, weights = clients
-    bad, longest, longest_name = longest_record_list(integers, text_ends, ends, first, last, problem)
+    bad, longest, longest_name = measure_longest_list_and_name(integers, text_ends, ends, first, last, problem)
     if bad >= 0:
         return bad
     keys, spare = np.empty(longest, dtype=np.uint32), np.empty(longest, dtype=np.uint32)
@@ -332,14 +350,16 @@ def draw(
     message = np.empty(2 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
     words = message[1:]
     state = np.empty(8, dtype=np.uint64)
-    seen, tallies = make_bit_scratch(size, 0 if counts.size or weights.size else longest)
+    seen, tallies = make_bitmap_scratch(size, 0 if counts.size or weights.size else longest)
     wanted, late_ends = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
     late_keys, late_masses = np.empty(longest + _ROOM, dtype=np.uint32), np.empty(longest + _ROOM)
     numbers, low, high = np.empty(_BATCH, dtype=np.int64), np.empty(longest), np.empty(longest)
     begun, filled = first, 0
     for row in range(first, last):
         if row - begun == _BATCH or filled + ends[row + 1] - ends[row] > late_keys.size:
-            _draw_batch(plan, drawn[begun:row], wanted, late_ends, late_keys, late_masses, own, low, high, numbers)
+            _draw_batch_beyond_shared_part(
+                plan, drawn[begun:row], wanted, late_ends, late_keys, late_masses, own, low, high, numbers
+            )
             begun, filled = row, 0
         used = write_client_name(integers, text_ends, text, row, words)
         form = NARROW_FORM
@@ -354,7 +374,7 @@ def draw(
                 words, used, keys, spare, own, spare_own, masses, problem,
             )  # fmt: skip
         else:
-            number = write_records(
+            number = write_uncounted_records(
                 records, ends[row], ends[row + 1], size, words, used, keys, spare, seen, tallies, problem
             )
         if number < 0:
@@ -368,7 +388,7 @@ def draw(
         drawn[row], wanted[row - begun] = _shared_outcome(plan, uniform)
         if drawn[row] == _LATE:
             number = read_law(words, used, number, form, late_keys[filled:], late_masses[filled:])
-            _prefetch_held(plan, late_keys[filled : filled + number])
+            _prefetch_rows_of_held_outcomes(plan, late_keys[filled : filled + number])
             wanted[row - begun] = uniform
             filled += number
         late_ends[row - begun] = filled
@@ -384,11 +404,13 @@ def draw(
                 problem[0], problem[1] = 0, REFUSED_TOO_MANY
                 return row
             drawn[row], within[row] = np.int64(report & _LOWER_HALF), np.float64(report >> _HALF) * 2.0**-32
-    _draw_batch(plan, drawn[begun:last], wanted, late_ends, late_keys, late_masses, own, low, high, numbers)
+    _draw_batch_beyond_shared_part(
+        plan, drawn[begun:last], wanted, late_ends, late_keys, late_masses, own, low, high, numbers
+    )
     return -1
 
 
-def draw_state(key: RunKey) -> NDArray[np.uint64]:
+def initial_state_of_run(key: RunKey) -> NDArray[np.uint64]:
     """The keyed states from which every client of a run starts: that of its draw, and that of the words of reports."""
     state = np.concatenate([keyed_state(key.value, person, 8 * WORDS) for person in (DRAW_PERSON, BLOCK_PERSON)])
     state.setflags(write=False)
@@ -410,12 +432,12 @@ def draw_survey_rows(
     digest: Any,
     problem: Any,
 ) -> int:
-    """Fill the words, rows and states of clients first <= row < last; returns the first bad row, or -1, as `draw` does.
+    """Fill the words, rows and states of clients first <= row < last; returns the first bad row, or -1, as `draw_outcomes_of_clients` does.
 
     A state is 0 for a client without rows, 1 for one whose row was drawn, and 2 where the third word has to be drawn anew.
     """
     integers, text_ends, text, ends, records, counts, weights = clients
-    bad, longest, longest_name = longest_record_list(integers, text_ends, ends, first, last, problem)
+    bad, longest, longest_name = measure_longest_list_and_name(integers, text_ends, ends, first, last, problem)
     if bad >= 0:
         return bad
     keys, spare = np.empty(longest, dtype=np.uint64), np.empty(longest, dtype=np.uint64)
@@ -460,7 +482,7 @@ def draw_survey_rows(
                 order[row] = state[1]
             for place in range(digest.size):
                 digest[place] += state[WORDS - DIGEST_WORDS + place]
-        write_report_words(keyed, message, 1 + CONTEXT_WORDS + length, 0, state)
+        hash_message_to_report_words(keyed, message, 1 + CONTEXT_WORDS + length, 0, state)
         for place in range(WORDS):
             drawn[row, place] = np.int64(state[place] >> _SPARE_BITS)
         rows[row], states[row] = 0, 0

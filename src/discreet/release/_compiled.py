@@ -5,7 +5,7 @@ So the distribution drawn is bit for bit the one that `Lattice.weights` shows.
 
 floor(a b / c) of 64-bit numbers (`multiply_and_divide`) needs a product of 128 bits, computed and divided by halves (Knuth's algorithm D).
 
-**Laws that list every outcome.** Each row is checked, solved and drawn while it is in cache; threads share the rows (`draw`).
+**Laws that list every outcome.** Each row is checked, solved and drawn while it is in cache; threads share the rows.
 
 **Clients with few distinct values**, over a reference that is not uniform, take time that grows with the logarithm of the domain. The outcome
 of a given integer is that of `Lattice.weights` on the client's k numbers: the shared part, then the excess of the held outcomes (the client's
@@ -13,8 +13,8 @@ support), then the portions of the others (`discreet.release._lattice`), then th
 running sums. So the gap between two held outcomes takes one step, and the gap of an integer one search.
 
 Large tables are not in cache, and a draw that waits for each look-up waits most of the time. So clients are drawn in batches: the start of
-each draw's last search is recorded (`locate_outcome`), prefetched for the whole batch, and searched (`search_batch`). A prefetch is a hint to
-the processor that a number will be read soon. It changes no result.
+each draw's last search is recorded (`locate_outcome_by_reference_plan`), prefetched for the whole batch, and searched
+(`find_missing_outcomes_of_batch`). A prefetch is a hint to the processor that a number will be read soon. It changes no result.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from discreet._base.kernels import ModuleOnUse, intrinsic, kernel, overload
 from discreet.projection import (
     NEGLIGIBLE,
     bound_at,
-    first_bad_row,
+    run_on_row_slices,
     solve_slope_and_lift,
     solve_slope_and_lift_on_support,
     support_size_and_mass_above,
@@ -69,7 +69,7 @@ def _wide_product(one: Any, other: Any) -> Any:
 
 
 @kernel()
-def share_of_total(a: Any, b: Any) -> Any:
+def multiply_and_divide_by_total(a: Any, b: Any) -> Any:
     """floor(a b / 2^62) for 0 <= a, b <= 2^62."""
     high, low = _wide_product(np.uint64(a), np.uint64(b))
     return np.int64((high << np.uint64(64 - BITS)) | (low >> np.uint64(BITS)))
@@ -106,13 +106,13 @@ _BLOCK = 1 << _BLOCK_BITS
 
 
 @kernel(error_model="numpy")
-def scaled_over_reference(mass: float, steep: float) -> Any:
+def scale_mass_over_reference(mass: float, steep: float) -> Any:
     """A mass times the slope, with infinity times 0 = 0; a negligible mass counts as 0."""
     return 0.0 if mass <= NEGLIGIBLE else (mass * steep if steep != np.inf else _TOTAL)
 
 
 @kernel(error_model="numpy")
-def excess_over_lower(value: float, low: Any, high: Any) -> Any:
+def excess_over_lower_bound(value: float, low: Any, high: Any) -> Any:
     """A value in units of 2^-62, clipped to [L, U], rounded down, less L.
 
     L and U are floats too, exactly, so clipping before rounding gives the same integer as clipping after it.
@@ -120,45 +120,47 @@ def excess_over_lower(value: float, low: Any, high: Any) -> Any:
     return np.int64(min(max(np.float64(low), value), np.float64(high))) - low  # in this order NaN gives L
 
 
-def _scale_mass(mass: float, steep: float, floors: Any) -> Any:
+def _scale_mass_by_slope(mass: float, steep: float, floors: Any) -> Any:
     """A mass times the slope, with infinity times 0 = 0; over a reference that is not uniform a negligible mass counts as 0."""
-    raise TypeError("_scale_mass is called from compiled code")
+    raise TypeError("_scale_mass_by_slope is called from compiled code")
 
 
-@overload(_scale_mass, inline="always")
-def _scale_mass_over(mass: float, steep: float, floors: Any) -> Any:
-    def uniform(mass: float, steep: float, floors: Any) -> Any:
+@overload(_scale_mass_by_slope, inline="always")
+def _choose_mass_scaling(mass: float, steep: float, floors: Any) -> Any:
+    def scale_over_uniform(mass: float, steep: float, floors: Any) -> Any:
         return mass * steep if steep != np.inf else (_TOTAL if mass > NEGLIGIBLE else 0.0)
 
-    def general(mass: float, steep: float, floors: Any) -> Any:
-        return scaled_over_reference(mass, steep)
+    def scale_over_reference(mass: float, steep: float, floors: Any) -> Any:
+        return scale_mass_over_reference(mass, steep)
 
-    return general if isinstance(floors, types.Array) else uniform
+    return scale_over_reference if isinstance(floors, types.Array) else scale_over_uniform
 
 
 @kernel(error_model="numpy")
-def _outcome_excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any) -> Any:
+def _outcome_excess_over_lower_bound(
+    p: Any, place: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any
+) -> Any:
     """E_x before it is cut off: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L."""
-    value = _scale_mass(p[place], steep, floors) + lift * bound_at(floors, place) * _TOTAL
-    return excess_over_lower(value, bound_at(lower, place), bound_at(upper, place))
+    value = _scale_mass_by_slope(p[place], steep, floors) + lift * bound_at(floors, place) * _TOTAL
+    return excess_over_lower_bound(value, bound_at(lower, place), bound_at(upper, place))
 
 
 @kernel(error_model="numpy")
-def _block_excess(
+def _sum_excess_of_block(
     p: Any, start: int, stop: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any
 ) -> tuple[int, bool]:
     """The excess of a block of at most `_BLOCK` outcomes, and whether it is small enough for the sum to be exact (63 bits suffice)."""
     whole = 0
     parts = 0
     for place in range(start, stop):
-        excess = _outcome_excess(p, place, steep, lift, floors, lower, upper)
+        excess = _outcome_excess_over_lower_bound(p, place, steep, lift, floors, lower, upper)
         whole += excess
         parts += excess >> _BLOCK_BITS
     return whole, parts < 1 << (BITS - _BLOCK_BITS)
 
 
 @kernel(error_model="numpy")
-def _locate_in_excess(
+def _locate_outcome_in_excess(
     p: Any, steep: float, lift: float, floors: Any, lower: Any, upper: Any, rest: int
 ) -> tuple[int, int]:
     """(the outcome of the integer `rest`, 0) if it falls in the excess; else (-1, the remaining part of `rest`).
@@ -167,49 +169,49 @@ def _locate_in_excess(
     """
     start = 0
     while p.size - start > _BLOCK:
-        whole, fits = _block_excess(p, start, start + _BLOCK, steep, lift, floors, lower, upper)
+        whole, fits = _sum_excess_of_block(p, start, start + _BLOCK, steep, lift, floors, lower, upper)
         if not fits or whole > rest:
             break
         rest -= whole
         start += _BLOCK
     for place in range(start, p.size):
-        rest -= _outcome_excess(p, place, steep, lift, floors, lower, upper)
+        rest -= _outcome_excess_over_lower_bound(p, place, steep, lift, floors, lower, upper)
         if rest < 0:
             return place, 0
     return -1, rest
 
 
-def _above_shared(
+def _outcome_beyond_shared_part(
     p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
 ) -> Any:
     """The outcome of the integer `rest`, counted from the end of the shared part."""
-    raise TypeError("_above_shared is called from compiled code")
+    raise TypeError("_outcome_beyond_shared_part is called from compiled code")
 
 
-@overload(_above_shared)
-def _above_shared_over(
+@overload(_outcome_beyond_shared_part)
+def _choose_finder_beyond_shared_part(
     p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
 ) -> Any:
-    def uniform(
+    def find_over_uniform(
         p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
     ) -> Any:
         steep = slope * _TOTAL
-        found, rest = _locate_in_excess(p, steep, lift, floors, lower, upper, rest)
+        found, rest = _locate_outcome_in_excess(p, steep, lift, floors, lower, upper, rest)
         if found >= 0:
             return found
         for place in range(p.size):
-            rest -= upper - lower - _outcome_excess(p, place, steep, lift, floors, lower, upper)
+            rest -= upper - lower - _outcome_excess_over_lower_bound(p, place, steep, lift, floors, lower, upper)
             if rest < 0:
                 return place
         return -1  # unreachable: the lattice was built with sum U >= 2^62
 
-    def general(
+    def find_over_reference(
         p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
     ) -> Any:
         steep = slope * _TOTAL
         portioning = steep == np.inf or lift == 0.0
         lift = 0.0 if portioning else lift
-        found, left = _locate_in_excess(p, steep, lift, floors, lower, upper, rest)
+        found, left = _locate_outcome_in_excess(p, steep, lift, floors, lower, upper, rest)
         if found >= 0:
             return found
         whole, limit = 0, 0
@@ -227,7 +229,11 @@ def _above_shared_over(
         left -= limit
         after, given = whole, 0
         for place in range(p.size):
-            room = upper[place] - lower[place] - _outcome_excess(p, place, steep, lift, floors, lower, upper)
+            room = (
+                upper[place]
+                - lower[place]
+                - _outcome_excess_over_lower_bound(p, place, steep, lift, floors, lower, upper)
+            )
             if limit > 0 and p[place] <= NEGLIGIBLE:
                 after -= sizes[place]
                 end = limit - multiply_and_divide(after, limit, whole)
@@ -238,26 +244,26 @@ def _above_shared_over(
                 return place
         return -1  # unreachable: the lattice was built with sum U >= 2^62
 
-    return general if isinstance(lower, types.Array) else uniform
+    return find_over_reference if isinstance(lower, types.Array) else find_over_uniform
 
 
-def _solve_row(
+def _solve_slope_and_lift(
     p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
 ) -> Any:
     """(slope, lift) of one row that `support_size_and_mass_above` has checked."""
-    raise TypeError("_solve_row is called from compiled code")
+    raise TypeError("_solve_slope_and_lift is called from compiled code")
 
 
-@overload(_solve_row)
-def _solve_row_over(
+@overload(_solve_slope_and_lift)
+def _choose_slope_and_lift_solver(
     p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
 ) -> Any:
-    def uniform(
+    def solve_over_uniform(
         p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
     ) -> Any:
         return solve_slope_and_lift(p, seen, floors, ceilings)
 
-    def general(
+    def solve_over_reference(
         p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
     ) -> Any:
         held = seen[0]
@@ -274,11 +280,11 @@ def _solve_row_over(
             return np.inf, 0.0
         return solve_slope_and_lift_on_support(mass, np.float64(unheld) / _TOTAL, low, high)
 
-    return general if isinstance(lower, types.Array) else uniform
+    return solve_over_reference if isinstance(lower, types.Array) else solve_over_uniform
 
 
 @kernel(error_model="numpy", nogil=True)
-def _draw_rows(
+def _store_outcomes_of_rows(
     laws: Any,
     floors: Any,
     ceilings: Any,
@@ -300,12 +306,14 @@ def _draw_rows(
             return row
         if uniform[row] >= shared:
             if projecting:
-                steep, raised = _solve_row(p, seen, floors, ceilings, lower, upper, shared)
+                steep, raised = _solve_slope_and_lift(p, seen, floors, ceilings, lower, upper, shared)
                 if row < len(slope):
                     slope[row], lift[row] = steep, raised
             else:
                 steep, raised = slope[row], lift[row]
-            out[row] = _above_shared(p, steep, raised, floors, lower, upper, shared, sizes, uniform[row] - shared)
+            out[row] = _outcome_beyond_shared_part(
+                p, steep, raised, floors, lower, upper, shared, sizes, uniform[row] - shared
+            )
         elif edges.size:
             out[row] = np.searchsorted(edges, uniform[row], side="right")
         else:
@@ -313,7 +321,7 @@ def _draw_rows(
     return -1
 
 
-def draw(
+def store_outcomes_of_laws(
     lattice: Lattice, laws: Floats, projecting: bool, slope: Floats, lift: Floats, uniform: Integers, out: Integers
 ) -> int:
     """Fill `out` with one outcome for each row, and `slope`, `lift` of the rows that had to be solved, unless these arrays are empty.
@@ -322,21 +330,21 @@ def draw(
     """
     box = lattice.box
 
-    def work(rows: slice) -> int:
+    def draw_row_slice(rows: slice) -> int:
         return int(
-            _draw_rows(
+            _store_outcomes_of_rows(
                 laws[rows], box.lower, box.ceiling, lattice.lower, lattice.upper, lattice.shared_total, lattice.shared_edges,
                 lattice.portions, projecting, slope[rows], lift[rows], uniform[rows], out[rows],
             )
         )  # fmt: skip
 
-    return first_bad_row(work, len(laws), laws.size)
+    return run_on_row_slices(draw_row_slice, len(laws), laws.size)
 
 
 def _prefetch(typing: Any, line: Any, place: Any) -> Any:
     """Prefetch line[place]. Any place is allowed: the processor ignores a hint about invalid memory."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def emit_prefetch_code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, values[0])
         where = builder.bitcast(builder.gep(array.data, [values[1]]), ir.IntType(8).as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [where.type, *[ir.IntType(32)] * 3])
@@ -344,7 +352,7 @@ def _prefetch(typing: Any, line: Any, place: Any) -> Any:
         builder.call(hint, [where, *(ir.Constant(ir.IntType(32), number) for number in (0, 3, 1))])
         return context.get_dummy_value()
 
-    return types.void(line, types.intp), generate
+    return types.void(line, types.intp), emit_prefetch_code
 
 
 prefetch: Any = intrinsic(_prefetch)
@@ -356,7 +364,7 @@ _HIGHEST = 1 << 31  # room in units of 2^31 that exceeds every request
 
 
 @kernel()
-def last_not_above(sums: Any, wanted: Any, low: Any, high: Any) -> Any:
+def last_place_not_above(sums: Any, wanted: Any, low: Any, high: Any) -> Any:
     """The last place in low..high - 1 where an increasing sum is at most `wanted`; low if there is none."""
     while high - low > 1:
         middle = (low + high) >> 1
@@ -368,21 +376,21 @@ def last_not_above(sums: Any, wanted: Any, low: Any, high: Any) -> Any:
 
 
 @kernel()
-def _search_sums(sums: Any, guide: Any, shift: Any, wanted: Any) -> Any:
+def _search_sums_by_guide(sums: Any, guide: Any, shift: Any, wanted: Any) -> Any:
     """The last place where a sum is at most `wanted`, by its guide."""
     step = wanted >> shift
-    return last_not_above(sums, wanted, np.int64(guide[step]), guide[step + 1] + 1)
+    return last_place_not_above(sums, wanted, np.int64(guide[step]), guide[step + 1] + 1)
 
 
 @kernel()
-def prefetch_held(plan: Any, outcomes: Any) -> None:
+def prefetch_rows_of_held_outcomes(plan: Any, outcomes: Any) -> None:
     """Prefetch the table rows of held outcomes."""
     for place in range(outcomes.size):
         prefetch(plan.held, np.int64(outcomes[place]) * ROW)
 
 
 @kernel()
-def places_of_kind(kind: Any, found: Any, numbers: Any) -> Any:
+def store_places_of_value(kind: Any, found: Any, numbers: Any) -> Any:
     """Fill `numbers` with the places where `found` is `kind`, without branches; returns how many."""
     count = 0
     for place in range(found.size):
@@ -392,26 +400,28 @@ def places_of_kind(kind: Any, found: Any, numbers: Any) -> Any:
 
 
 @kernel()
-def _search_sums_of_kind(sums: Any, guide: Any, shift: Any, kind: Any, found: Any, wanted: Any, numbers: Any) -> None:
-    count = places_of_kind(kind, found, numbers)
+def _find_batch_outcomes_in_sums(
+    sums: Any, guide: Any, shift: Any, kind: Any, found: Any, wanted: Any, numbers: Any
+) -> None:
+    count = store_places_of_value(kind, found, numbers)
     for number in range(count):
         prefetch(guide, wanted[numbers[number]] >> shift)
     for number in range(count):
         prefetch(sums, np.int64(guide[wanted[numbers[number]] >> shift]))
     for number in range(count):
         place = numbers[number]
-        found[place] = _search_sums(sums, guide, shift, wanted[place])
+        found[place] = _search_sums_by_guide(sums, guide, shift, wanted[place])
 
 
 @kernel()
-def search_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
+def find_missing_outcomes_of_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
     """Find the missing outcomes of a batch: prefetch the guides, then the sums, then search."""
-    _search_sums_of_kind(plan.edges, plan.edge_guide, plan.shift, IN_EDGES, found, wanted, numbers)
-    _search_sums_of_kind(plan.portions, plan.portion_guide, plan.shift, IN_PORTIONS, found, wanted, numbers)
+    _find_batch_outcomes_in_sums(plan.edges, plan.edge_guide, plan.shift, IN_EDGES, found, wanted, numbers)
+    _find_batch_outcomes_in_sums(plan.portions, plan.portion_guide, plan.shift, IN_PORTIONS, found, wanted, numbers)
 
 
 @kernel()
-def _room_between_outcomes(plan: Any, first: Any, last: Any) -> Any:
+def _total_room_of_outcomes(plan: Any, first: Any, last: Any) -> Any:
     """The room of outcomes first..last - 1, or 2^63 - 1 if it is too large to matter."""
     high = plan.room[last] - plan.room[first]
     if high > _HIGHEST:
@@ -420,7 +430,7 @@ def _room_between_outcomes(plan: Any, first: Any, last: Any) -> Any:
 
 
 @kernel()
-def _place_among_portions(plan: Any, outcomes: Any, wanted: Any) -> Any:
+def _add_held_portions_to_place(plan: Any, outcomes: Any, wanted: Any) -> Any:
     """The place in the running sum of S, from a place in the sum without held outcomes."""
     for place in range(outcomes.size):
         held = np.int64(outcomes[place])
@@ -431,7 +441,7 @@ def _place_among_portions(plan: Any, outcomes: Any, wanted: Any) -> Any:
 
 
 @kernel()
-def _outcome_in_fill(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any, rest: Any) -> Any:
+def _outcome_in_remaining_room(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any, rest: Any) -> Any:
     """The outcome of `rest` in the room that excess and portions have left."""
     first: Any = 0
     before: Any = 0  # S of held outcomes so far
@@ -439,13 +449,13 @@ def _outcome_in_fill(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any,
     for place in range(outcomes.size + 1):
         held = np.int64(outcomes[place]) if place < outcomes.size else plan.size
         end = limit - multiply_and_divide(whole - (plan.portions[held] - before), limit, whole)
-        gap = _room_between_outcomes(plan, first, held) - (end - given)
+        gap = _total_room_of_outcomes(plan, first, held) - (end - given)
         if rest < gap:
             low, high = first, held
             while high - low > 1:
                 middle = (low + high) >> 1
                 there = limit - multiply_and_divide(whole - (plan.portions[middle] - before), limit, whole)
-                if _room_between_outcomes(plan, first, middle) - (there - given) <= rest:
+                if _total_room_of_outcomes(plan, first, middle) - (there - given) <= rest:
                     low = middle
                 else:
                     high = middle
@@ -462,31 +472,35 @@ def _outcome_in_fill(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any,
 
 
 @kernel()
-def _fill_excesses(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, unheld: Any) -> None:
+def _store_excesses_of_held_outcomes(
+    plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, unheld: Any
+) -> None:
     """Fill `own` with the excess of every held outcome, `low` and `high` with its bounds."""
     for place in range(outcomes.size):
         low[place], high[place] = plan.bounds[outcomes[place], FLOOR], plan.bounds[outcomes[place], CEILING]
     steep = solve_slope_and_lift_on_support(masses, unheld, low, high)[0] * _TOTAL
     for place in range(outcomes.size):
         held = outcomes[place]
-        value = scaled_over_reference(masses[place], steep)
-        own[place] = excess_over_lower(value, plan.held[held, LOWER], plan.held[held, UPPER])
+        value = scale_mass_over_reference(masses[place], steep)
+        own[place] = excess_over_lower_bound(value, plan.held[held, LOWER], plan.held[held, UPPER])
 
 
 @kernel()
-def outcome_over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
+def outcome_by_reference_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
     """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`own` is scratch)."""
     low, high = np.empty(outcomes.size), np.empty(outcomes.size)
-    found, wanted = locate_outcome(plan, outcomes, masses, own, low, high, uniform)
+    found, wanted = locate_outcome_by_reference_plan(plan, outcomes, masses, own, low, high, uniform)
     if found == IN_EDGES:
-        return _search_sums(plan.edges, plan.edge_guide, plan.shift, wanted)
+        return _search_sums_by_guide(plan.edges, plan.edge_guide, plan.shift, wanted)
     if found == IN_PORTIONS:
-        return _search_sums(plan.portions, plan.portion_guide, plan.shift, wanted)
+        return _search_sums_by_guide(plan.portions, plan.portion_guide, plan.shift, wanted)
     return found
 
 
 @kernel()
-def locate_outcome(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+def locate_outcome_by_reference_plan(
+    plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any
+) -> Any:
     """(the outcome, 0), or (the sum to be searched, the value to be found there). `own`, `low`, `high` are scratch."""
     shared = plan.edges[plan.size]
     if uniform < shared:
@@ -503,12 +517,14 @@ def locate_outcome(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, hi
         unheld -= plan.held[held, LOWER]
         whole -= plan.held[held, SIZE]
     if room < 0:  # else all held outcomes fit at their ceilings, and no slope exists
-        _fill_excesses(plan, outcomes, masses, own, low, high, np.float64(unheld) / _TOTAL)
+        _store_excesses_of_held_outcomes(plan, outcomes, masses, own, low, high, np.float64(unheld) / _TOTAL)
     for place in range(outcomes.size):
         if rest < own[place]:
             return np.int64(outcomes[place]), np.int64(0)
         rest -= own[place]
-    limit = min(available - (uniform - shared - rest), share_of_total(whole, available))
+    limit = min(available - (uniform - shared - rest), multiply_and_divide_by_total(whole, available))
     if rest < limit:
-        return np.int64(IN_PORTIONS), _place_among_portions(plan, outcomes, multiply_and_divide(rest, whole, limit))
-    return np.int64(_outcome_in_fill(plan, outcomes, own, whole, limit, rest - limit)), np.int64(0)
+        return np.int64(IN_PORTIONS), _add_held_portions_to_place(
+            plan, outcomes, multiply_and_divide(rest, whole, limit)
+        )
+    return np.int64(_outcome_in_remaining_room(plan, outcomes, own, whole, limit, rest - limit)), np.int64(0)

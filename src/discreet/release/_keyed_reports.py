@@ -124,7 +124,7 @@ _ADDED = np.uint16(1)
 
 
 @kernel()
-def report_of_law(
+def draw_report_of_law(
     plan: Any, keyed: Any, words: Any, used: int, number: int, form: int, message: Any, state: Any
 ) -> Any:
     """(whether the client has at most 2^62 records, its report): as `ReportSampler.release_keyed`, word for word.
@@ -137,7 +137,7 @@ def report_of_law(
         total += words[place + 1] if form == WIDE_FORM else words[place] & _LOWER_HALF
     if total > np.uint64(_TOTAL):
         return False, np.uint64(0)
-    write_report_words(keyed, message, length + 1, 0, state)
+    hash_message_to_report_words(keyed, message, length + 1, 0, state)
     taken, turn = 1, 0
     if np.int64(state[0] >> _SPARE_BITS) < plan.uniform_weight or not total:
         rank, taken, turn = _next_integer_below(np.uint64(plan.blocks), keyed, message, length + 1, state, taken, turn)
@@ -161,7 +161,7 @@ def _next_integer_below(bound: Any, keyed: Any, message: Any, length: int, state
     while True:
         if taken == WORDS:
             taken, turn = 0, turn + 1
-            write_report_words(keyed, message, length, turn, state)
+            hash_message_to_report_words(keyed, message, length, turn, state)
         word = state[taken] >> _SPARE_BITS
         taken += 1
         rest = word % bound
@@ -170,7 +170,7 @@ def _next_integer_below(bound: Any, keyed: Any, message: Any, length: int, state
 
 
 @kernel()
-def write_report_words(keyed: Any, message: Any, length: int, turn: int, state: Any) -> None:
+def hash_message_to_report_words(keyed: Any, message: Any, length: int, turn: int, state: Any) -> None:
     """Eight words of a client to `state`, from its message with room for their number in front."""
     message[0] = np.uint64(turn)
     for place in range(8):
@@ -195,11 +195,11 @@ def report_holding_outcome(plan: Any, outcome: Any, rank: Any) -> Any:
         below = bit - _ONE
         return (others & below) | ((others & ~below) << _ONE) | bit
     if plan.kind == RANKED_BLOCKS:
-        return _rank_of_subset_with(plan.binomials, outcome, rank, plan.width)
+        return _rank_of_subset_with_outcome(plan.binomials, outcome, rank, plan.width)
     if plan.kind == AFFINE_BLOCKS:
         prime, window = np.uint64(plan.prime), np.uint64(plan.window)
         vector = rank // window
-        inner = _inner_product(vector + _ONE, outcome, prime, plan.digits)
+        inner = _inner_product_mod_prime(vector + _ONE, outcome, prime, plan.digits)
         shift = rank - vector * window + prime - inner
         if shift >= prime:
             shift -= prime
@@ -223,7 +223,7 @@ def _subset_mask_of_rank(binomials: Any, rank: Any, members: int, size: int) -> 
 
 
 @kernel()
-def _rank_of_subset_with(binomials: Any, outcome: Any, rank: Any, members: int) -> Any:
+def _rank_of_subset_with_outcome(binomials: Any, outcome: Any, rank: Any, members: int) -> Any:
     """The rank of the subset of an outcome and the `members` - 1 others that a rank among those names."""
     # the place of the outcome among the members that are not found yet, from the smallest
     total, order = (_NONE, np.uintp(members))
@@ -247,7 +247,7 @@ def _rank_of_subset_with(binomials: Any, outcome: Any, rank: Any, members: int) 
 
 
 @kernel()
-def _inner_product(vector: Any, outcome: Any, prime: Any, digits: int) -> Any:
+def _inner_product_mod_prime(vector: Any, outcome: Any, prime: Any, digits: int) -> Any:
     """<a, x> mod q."""
     total = _NONE
     for _ in range(digits - 1):

@@ -88,14 +88,14 @@ _MASK = (1 << _HALF) - 1
 def portion_sizes(floors: Floats, lower: Integers, upper: Integers, shared: int) -> Integers:
     """S: the floors in units that sum to at most 2^62, each reduced where its room requires it."""
     whole = np.ldexp(floors, BITS - 1 - int(np.frexp(floors.max())[1])).astype(np.int64)
-    fine = floor_product(whole, Fraction(TOTAL, exact_sum(whole)), TOTAL)
+    fine = floor_product(whole, Fraction(TOTAL, sum_without_overflow(whole)), TOTAL)
     rest = TOTAL - shared
     if rest == 0:
         return fine
     return np.minimum(fine, floor_product(np.maximum(upper - lower - 1, 0), Fraction(TOTAL, rest), TOTAL))
 
 
-def is_row_sum_at_most(spans: Integers, available: int) -> NDArray[np.bool_]:
+def are_row_sums_at_most(spans: Integers, available: int) -> NDArray[np.bool_]:
     """Whether the sum of each row, without overflow, is at most `available`: then a client's outcomes are all at their ceilings."""
     low = (spans & _MASK).sum(axis=-1)
     high = (spans >> _HALF).sum(axis=-1) + (low >> _HALF)
@@ -103,21 +103,21 @@ def is_row_sum_at_most(spans: Integers, available: int) -> NDArray[np.bool_]:
     return np.asarray((high < most) | ((high == most) & ((low & _MASK) <= (available & _MASK))))
 
 
-def exact_sum(values: Integers) -> int:
+def sum_without_overflow(values: Integers) -> int:
     """The sum, without overflow."""
     return (int((values >> _HALF).sum()) << _HALF) + int((values & _MASK).sum())
 
 
-def portion_out_units(parts: Integers, missing: Integers, shared: int, bits: int = BITS + 1) -> Integers:
+def divide_missing_units_by_portions(parts: Integers, missing: Integers, shared: int, bits: int = BITS + 1) -> Integers:
     """The part of each outcome in `missing` units (..., 1), fewer than 2^bits; `parts` (..., k) is S outside the support, else 0."""
     ends = np.cumsum(parts, axis=-1)
     whole = ends[..., -1:]
-    limit = np.minimum(missing, scaled_floor_in_equal_steps(whole, np.int64(TOTAL - shared), np.int64(TOTAL)))
-    given = limit - scaled_floor_in_equal_steps(whole - ends, limit, np.maximum(whole, 1), bits)
+    limit = np.minimum(missing, multiply_and_divide_in_constant_time(whole, np.int64(TOTAL - shared), np.int64(TOTAL)))
+    given = limit - multiply_and_divide_in_constant_time(whole - ends, limit, np.maximum(whole, 1), bits)
     return np.asarray(np.diff(given, axis=-1, prepend=np.int64(0)))
 
 
-def scaled_floor_in_equal_steps(values: Integers, many: Any, whole: Any, bits: int = BITS + 1) -> Integers:
+def multiply_and_divide_in_constant_time(values: Integers, many: Any, whole: Any, bits: int = BITS + 1) -> Integers:
     """floor(value * many / whole) for 0 <= value <= whole <= 2^62 and many < 2^bits, bit by bit: the same steps for all numbers."""
     value, many, whole = (np.asarray(each).astype(np.uint64) for each in (values, many, whole))
     quotient = np.zeros(np.broadcast(value, many, whole).shape, dtype=np.uint64)
@@ -191,7 +191,7 @@ class Lattice:
     ) -> "Lattice | None":
         """The integer box nearest to a box with upper <= ratio lower exactly, or None; `raised`: a factor that raises the lower bounds."""
         ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
-        for lower in _lower_bound_candidates(
+        for lower in _iterate_lower_bound_candidates(
             np.asarray(box.lower) * TOTAL * (raised or 1.0), raised is not None or ratio > box.size
         ):
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
@@ -235,7 +235,7 @@ class Lattice:
     def _sum_of_integer_bound(self, bound: int | Integers) -> int:
         if isinstance(bound, int):
             return bound * self.box.size
-        return exact_sum(bound)
+        return sum_without_overflow(bound)
 
     @cached_property
     def portions(self) -> Integers:
@@ -269,16 +269,16 @@ class Lattice:
             excess[row] = hand_out_units(wanted[row], room)
         missing = room - excess.sum(axis=1)
         if isinstance(self.lower, int):
-            return excess, self._fill_missing_units(excess, missing)
+            return excess, self._missing_units_by_outcome(excess, missing)
         portion = np.zeros_like(excess)
         for bits, rows in ((16, missing < 1 << 16), (BITS + 1, missing >= 1 << 16)):
             some = rows & portioning[:, 0]
             if some.any():
                 parts = np.where(held[some], 0, self.portions)
-                portion[some] = portion_out_units(parts, missing[some, None], self.shared_total, bits)
-        return excess, portion, self._fill_missing_units(excess + portion, missing - portion.sum(axis=1))
+                portion[some] = divide_missing_units_by_portions(parts, missing[some, None], self.shared_total, bits)
+        return excess, portion, self._missing_units_by_outcome(excess + portion, missing - portion.sum(axis=1))
 
-    def _fill_missing_units(self, given: Integers, missing: Integers) -> Integers:
+    def _missing_units_by_outcome(self, given: Integers, missing: Integers) -> Integers:
         """The missing units, for the outcomes that have room, in order."""
         capacity = np.asarray(self.upper) - np.asarray(self.lower)
         fill = np.zeros_like(given)
@@ -317,7 +317,7 @@ class Lattice:
     shared = OldName("shared_total")
 
 
-def _lower_bound_candidates(exact: Floats, upwards: bool) -> Iterator[Integers]:
+def _iterate_lower_bound_candidates(exact: Floats, upwards: bool) -> Iterator[Integers]:
     """Integers near the lower bounds, best first.
 
     Rounding down can cost an outcome e^epsilon units of its upper bound; rounding up costs all outcomes together one unit each. The cheaper
@@ -378,7 +378,7 @@ def outcomes(lattice: Lattice, laws: Floats, mixing: Affine | None, uniform: Int
     _refuse_wrong_draw_arguments(lattice, laws, mixing, dimensions=2)
     if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != laws.shape[:1]:
         raise DiscreetError("uniform does not hold one 64-bit integer for each law; pass Randomness.integers(n)")
-    return _outcomes_with_slopes_and_lifts(lattice, laws, mixing, uniform, keeping=mixing is not None)[0]
+    return _outcomes_slopes_and_lifts(lattice, laws, mixing, uniform, keeping=mixing is not None)[0]
 
 
 def weights(lattice: Lattice, laws: Floats, mixing: Affine | None) -> Integers:
@@ -398,7 +398,7 @@ def weights(lattice: Lattice, laws: Floats, mixing: Affine | None) -> Integers:
     _refuse_wrong_draw_arguments(lattice, laws, mixing, dimensions=2)
     # so that every row is solved
     past_shared = np.full(len(laws), min(lattice.shared_total, TOTAL - 1), dtype=np.int64)
-    _, slope, lift = _outcomes_with_slopes_and_lifts(lattice, laws, mixing, past_shared)
+    _, slope, lift = _outcomes_slopes_and_lifts(lattice, laws, mixing, past_shared)
     return lattice.weights(laws, slope, lift)
 
 
@@ -413,7 +413,7 @@ def _refuse_wrong_draw_arguments(lattice: Lattice, laws: Floats, mixing: Affine 
         raise DiscreetError(f"the law is on {laws.shape[-1]:,} outcomes and the lattice on {lattice.box.size:,}")
 
 
-def _outcomes_with_slopes_and_lifts(
+def _outcomes_slopes_and_lifts(
     lattice: Lattice, laws: Floats, mixing: Affine | None, uniform: Integers, *, keeping: bool = True
 ) -> tuple[Integers, Floats, Floats]:
     """Outcomes, slopes and lifts (the latter empty unless `keeping`).
@@ -426,7 +426,11 @@ def _outcomes_with_slopes_and_lifts(
     lift = np.full(kept, 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
     compiled = should_use_compiled_code(estimated_numpy_seconds(laws.size))
-    draw = import_module("discreet.release._compiled").draw if compiled else _store_outcomes_in_numpy
+    draw = (
+        import_module("discreet.release._compiled").store_outcomes_of_laws
+        if compiled
+        else _store_outcomes_of_laws_in_numpy
+    )
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
         raise_error_for_bad_law(laws, bad)
@@ -435,7 +439,7 @@ def _outcomes_with_slopes_and_lifts(
     return out, slope, lift
 
 
-def _store_outcomes_in_numpy(
+def _store_outcomes_of_laws_in_numpy(
     lattice: Lattice,
     laws: Floats,
     projecting: bool,
@@ -444,7 +448,7 @@ def _store_outcomes_in_numpy(
     uniform: Integers,
     out: Integers,
 ) -> int:
-    """As `_compiled.draw`: the same distribution, and the same outcome for the same integer."""
+    """As `_compiled.store_outcomes_of_laws`: the same distribution, and the same outcome for the same integer."""
     for rows in row_slices_within_memory(*laws.shape):
         bad = first_invalid_row(laws[rows])
         if bad >= 0:
@@ -470,7 +474,7 @@ def _slopes_and_lifts_of_projections(lattice: Lattice, laws: Floats) -> tuple[Fl
     held = laws > NEGLIGIBLE
     unheld = (lattice.shared_total - np.where(held, lattice.lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
     slope, lift = np.full(len(laws), np.inf), np.zeros(len(laws))
-    rows = ~is_row_sum_at_most(
+    rows = ~are_row_sums_at_most(
         np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared_total
     )
     if rows.any():
@@ -533,7 +537,9 @@ def weight_parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine 
     capacity = np.asarray(lattice.upper) - np.asarray(lattice.lower)
     if not portioning:
         return excess, _hand_out_units_in_constant_time(capacity - excess, missing)
-    portion = portion_out_units(np.where(mass > 0.0, 0, lattice.portions), np.array([missing]), lattice.shared_total)
+    portion = divide_missing_units_by_portions(
+        np.where(mass > 0.0, 0, lattice.portions), np.array([missing]), lattice.shared_total
+    )
     return excess, portion, _hand_out_units_in_constant_time(capacity - excess - portion, missing - portion.sum())
 
 

@@ -218,7 +218,7 @@ def seeded_randomness(rng: np.random.Generator) -> Randomness:
     return _SeededRandomness(rng)
 
 
-def randomness_from(rng: np.random.Generator | None) -> Randomness:
+def entropy_or_seeded_randomness(rng: np.random.Generator | None) -> Randomness:
     """The operating system's entropy; or for experiments reproducible randomness from a generator, which warns so."""
     return SystemEntropy() if rng is None else seeded_randomness(rng)
 
@@ -460,7 +460,7 @@ def _utf8_bytes(name: str) -> bytes:
     return name.encode("utf-8", "surrogatepass")  # invalid Unicode is a name too, and a different one
 
 
-def as_integer_name(name: str) -> int | str:
+def integer_or_text_name(name: str) -> int | str:
     """The 64-bit integer with that canonical spelling; any other name unchanged."""
     if _WHOLE.fullmatch(name) and -(1 << 63) <= int(name) < 1 << 63:
         return int(name)
@@ -472,7 +472,7 @@ def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[
     law = integer_law_of_counts(outcomes, counts)
     narrow = all(x < 1 << 32 and number < 1 << 32 for x, number in law.items())
     form = NARROW_FORM if narrow else WIDE_FORM
-    client = as_integer_name(client) if isinstance(client, str) else client
+    client = integer_or_text_name(client) if isinstance(client, str) else client
     if isinstance(client, str):
         text = client.encode()
         head = struct.pack("<Q", TEXT_CLIENT + 256 * form + 65536 * len(text)) + text + bytes(-len(text) % 8)

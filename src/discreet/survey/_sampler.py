@@ -47,11 +47,11 @@ from discreet.release import (
     RunKey,
     client_message,
     draw_integers_below,
+    entropy_or_seeded_randomness,
     integer_law_of_counts,
     keyed_word_rows,
     keyed_word_stream,
     next_integer_below,
-    randomness_from,
 )
 from discreet.survey._columns import Integers, JointColumns
 from discreet.survey._parts import (
@@ -247,7 +247,7 @@ class SurveySampler:
             DiscreetError: for numbers that are no rows.
         """
         numbers = self.survey.columns.require_row_numbers(rows)
-        randomness = randomness_from(rng)
+        randomness = entropy_or_seeded_randomness(rng)
         reports = np.empty(len(numbers), dtype=np.uint64)
         for start in range(0, len(numbers), _TOGETHER):
             reports[start : start + _TOGETHER] = self._draw_reports(numbers[start : start + _TOGETHER], randomness)
@@ -269,7 +269,7 @@ class SurveySampler:
         held = self.survey.columns.require_row_numbers(rows)
         if not held.size:
             raise DiscreetError("the client has no rows; leave it out")
-        randomness = randomness_from(rng)
+        randomness = entropy_or_seeded_randomness(rng)
         return int(self._draw_reports(held[draw_integers_below(randomness, len(held), 1)], randomness)[0])
 
     def release_number(self, rows: ArrayLike) -> int:
@@ -286,7 +286,7 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no rows, before anything is drawn.
         """
-        held, randomness = self.survey.columns.require_row_numbers(rows), randomness_from(None)
+        held, randomness = self.survey.columns.require_row_numbers(rows), entropy_or_seeded_randomness(None)
         known = held if held.size else np.zeros(1, dtype=np.int64)
         place = bisect_right(self._share_ends, int(randomness.integers(1)[0]))
         part = self.parts[place]

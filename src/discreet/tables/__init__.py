@@ -53,9 +53,9 @@ with imports_on_first_use(globals(), extra="cli"):
         outcomes_as_samples as outcomes_as_samples,
         refuse_missing_columns as refuse_missing_columns,
         released_samples_batch as released_samples_batch,
-        sample_texts_expression as sample_texts_expression,
+        require_unique_column_names as require_unique_column_names,
         source_of_table as source_of_table,
-        unique_column_names as unique_column_names,
+        unguarded_samples_expression as unguarded_samples_expression,
     )
 
 

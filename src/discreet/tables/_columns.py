@@ -121,7 +121,11 @@ class Columns:
     @property
     def names(self) -> list[str]:
         """The columns that are read."""
-        return [*self.client_columns, *self.value_columns, *([] if self.count_column is None else [self.count_column])]
+        return [
+            *self.client_columns,
+            *self.value_columns,
+            *([] if self.count_or_weight_column is None else [self.count_or_weight_column]),
+        ]
 
     @property
     def value_columns(self) -> tuple[str, ...]:
@@ -134,12 +138,12 @@ class Columns:
         return json.dumps(self.value, ensure_ascii=False) if isinstance(self.value, tuple) else self.value
 
     @property
-    def count_column(self) -> str | None:
+    def count_or_weight_column(self) -> str | None:
         """The count or weight column, if any."""
         return self.count if self.weight is None else self.weight
 
     @property
-    def count_or_weight_dtype(self) -> Any:
+    def count_or_weight_numpy_dtype(self) -> Any:
         """The numpy type of counts (integers) or weights (floats)."""
         return np.int64 if self.weight is None else np.float64
 
@@ -163,7 +167,7 @@ def refuse_unusable_client_type(where: str, kind: Any, *, shown: Any = None) -> 
         )
 
 
-def warn_of_float_column(where: str, kind: Any) -> None:
+def warn_of_client_column_of_floats(where: str, kind: Any) -> None:
     """Warn if floats are read as integers."""
     if kind in _WHOLE_BELOW:
         warn_caller(
@@ -284,7 +288,7 @@ def _client_names_as_integers_or_texts(where: str, clients: pa.Array) -> pa.Arra
     )
     if found.null_count():
         raise DiscreetError(message_for_rows_without_client(where, kind, found.null_count(), len(found)))
-    warn_of_float_column(where, kind)
+    warn_of_client_column_of_floats(where, kind)
     return found.to_arrow()
 
 
@@ -335,7 +339,7 @@ def read_client_list_file(path: Path, column: str | Sequence[str], *, integers: 
     if detect_file_format(str(path)) == "csv" and table_ending_without_gz(path) not in TEXTS:
         lines = read_lines(path, "client list", each="a client")
         if isinstance(column, str):
-            return _texts_as_client_names(lines, path, integers=integers)
+            return _parse_client_names(lines, path, integers=integers)
         return _composite_clients_as_texts(lines, len(columns), str(path))
     source = file_source(str(path))
     refuse_missing_columns(columns, source)
@@ -358,11 +362,11 @@ def read_client_list_file(path: Path, column: str | Sequence[str], *, integers: 
         )
         raise DiscreetError(f"{held} nulls; filter them out")
     if isinstance(column, str) and source.is_untyped:
-        return _texts_as_client_names(clients.to_list(), path, integers=integers)
+        return _parse_client_names(clients.to_list(), path, integers=integers)
     return clients.to_arrow()
 
 
-def _texts_as_client_names(texts: list[str], path: Path, *, integers: bool) -> pa.Array:
+def _parse_client_names(texts: list[str], path: Path, *, integers: bool) -> pa.Array:
     """Texts as clients, or the integers that they spell."""
     if not integers:
         return pa.array(texts, pa.large_string())
@@ -443,7 +447,7 @@ class ValueColumn:
             of_survey=of_survey,
         )
 
-    def frame_with_domain_types(self, frame: Any) -> Any:
+    def cast_frame_to_domain_type(self, frame: Any) -> Any:
         """A frame with the type that the domain expects."""
         if self.read_as is None or self._first_day_of_domain is not None:
             return frame
@@ -468,9 +472,9 @@ class ValueColumn:
             return outcome
         return pl.when(_UNREAD + self.name).then(pl.lit(int(MARK_UNREADABLE), pl.UInt32)).otherwise(outcome)
 
-    def rows_outside_domain(self, frame: Any) -> Any:
+    def select_rows_outside_domain(self, frame: Any) -> Any:
         """The rows of a frame, one for each value, whose value is outside the domain."""
-        found = self.frame_with_domain_types(frame).filter(self.outcome_expression() == int(MARK_OUTSIDE))
+        found = self.cast_frame_to_domain_type(frame).filter(self.outcome_expression() == int(MARK_OUTSIDE))
         return found if self._first_day_of_domain is None else found.with_columns(self.dates_as_texts_expression())
 
     def dates_as_texts_expression(self) -> pl.Expr:

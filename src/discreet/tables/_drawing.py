@@ -45,11 +45,11 @@ from discreet.release import (
     InputDigest,
     RefusedRow,
     RunKey,
-    client_draw_functions,
+    choose_client_draw_functions,
     integer_laws_and_messages,
     plan_of_lattice,
     pseudo_random_word_rows,
-    store_order_and_digest,
+    store_sort_words_and_add_digest,
 )
 from discreet.tables._columns import normalise_client_names
 from discreet.tables._parts import SECONDS_A_ROW, client_columns_from_arrow, refuse_repeated_clients
@@ -60,8 +60,8 @@ from discreet.tables._sources import (
     numbers_as_arrow_column,
     outcomes_as_samples,
     released_samples_batch,
+    require_unique_column_names,
     take_rows,
-    unique_column_names,
 )
 
 with placeholders_until_used(globals()):
@@ -101,7 +101,7 @@ class Draws:
     within: NDArray[np.float64]
     digest: InputDigest
 
-    def select_rows(self, rows: NDArray[np.int64]) -> "Draws":
+    def reorder_rows(self, rows: NDArray[np.int64]) -> "Draws":
         """The same draws in another order of clients."""
         order = self.order[rows] if self.order.size else self.order
         within = self.within[rows] if self.within.size else self.within
@@ -189,9 +189,11 @@ class SampleDrawing(DrawingMethod):
         self._plan, self._coding, self._key = plan_of_lattice(sampler.lattice, sampler.mixing), coding, key
 
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
-        code = client_draw_functions(compiled=_is_worth_compiling(clients, _SECONDS_A_CLIENT))
-        state = code.draw_state(self._key)
-        return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
+        code = choose_client_draw_functions(compiled=_is_worth_compiling(clients, _SECONDS_A_CLIENT))
+        state = code.initial_state_of_run(self._key)
+        return lambda first, last, found: int(
+            code.draw_outcomes_of_clients(self._plan, clients, state, first, last, *found)
+        )
 
 
 class _DrawingOfReports(DrawingMethod):
@@ -206,11 +208,11 @@ class _DrawingOfReports(DrawingMethod):
 
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
         if not _is_worth_compiling(clients, _SECONDS_A_REPORT):
-            return lambda first, last, found: self.draw_rows_in_numpy(clients, first, last, found)
-        code = client_draw_functions(compiled=True)
-        return self._make_compiled_drawer(code, clients, code.draw_state(self._key))
+            return lambda first, last, found: self.draw_reports_with_numpy(clients, first, last, found)
+        code = choose_client_draw_functions(compiled=True)
+        return self._make_compiled_drawer(code, clients, code.initial_state_of_run(self._key))
 
-    def draw_rows_in_numpy(self, clients: ClientColumns, first: int, last: int, found: DrawnArrays) -> int:
+    def draw_reports_with_numpy(self, clients: ClientColumns, first: int, last: int, found: DrawnArrays) -> int:
         """A `RowDrawer` without compiled code."""
         for start in range(first, last, _REPORTS_TOGETHER):
             rows = slice(start, min(start + _REPORTS_TOGETHER, last))
@@ -218,9 +220,11 @@ class _DrawingOfReports(DrawingMethod):
                 laws, messages = _laws_and_messages_for_reports(self.size, clients, rows.start, rows.stop)
             except RefusedRow as bad:
                 return found.note_refused_row(bad)
-            _write_report_halves(self._sampler.release_messages(self._key, messages, laws), rows, found)
+            _store_reports_as_32_bit_halves(self._sampler.release_messages(self._key, messages, laws), rows, found)
             if found.order.size or found.digest.size:
-                store_order_and_digest(pseudo_random_word_rows(self._key, messages), rows, found.order, found.digest)
+                store_sort_words_and_add_digest(
+                    pseudo_random_word_rows(self._key, messages), rows, found.order, found.digest
+                )
         return -1
 
     def make_released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
@@ -238,7 +242,9 @@ class ReportDrawing(_DrawingOfReports):
         self._plan = sampler.draw_plan  # made here, before threads ask for it
 
     def _make_compiled_drawer(self, code: Any, clients: ClientColumns, state: Any) -> RowDrawer:
-        return lambda first, last, found: int(code.draw(self._plan, clients, state, first, last, *found))
+        return lambda first, last, found: int(
+            code.draw_outcomes_of_clients(self._plan, clients, state, first, last, *found)
+        )
 
 
 class SurveyDrawing(_DrawingOfReports):
@@ -275,7 +281,7 @@ class SurveyDrawing(_DrawingOfReports):
             for row in np.flatnonzero(again).tolist():
                 laws, messages = integer_laws_and_messages(self.size, clients, first + row, first + row + 1)
                 reports[row] = self._sampler.release_messages(self._key, messages, laws)[0]
-            _write_report_halves(reports, here, found)
+            _store_reports_as_32_bit_halves(reports, here, found)
             return -1
 
         return draw_rows
@@ -315,9 +321,9 @@ class _DrawingByLaw(DrawingMethod):
             rows[some] /= totals[some, None]
             uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
             found.outcomes[here] = self._outcomes_of_uniform_integers(rows, some, uniform)
-            store_order_and_digest(words, here, found.order, found.digest[:0])
+            store_sort_words_and_add_digest(words, here, found.order, found.digest[:0])
             if found.digest.size:
-                found.digest[:] += _digest_clients_and_draws(self._key, words, found.outcomes[here])
+                found.digest[:] += _sum_digests_of_clients_and_draws(self._key, words, found.outcomes[here])
             if found.within.size:
                 found.within[here] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return -1
@@ -367,7 +373,7 @@ class JointDrawing(_DrawingByLaw):
     def make_released_batch(self, names: pa.Array, drawn: Draws, agreement_id: str) -> pa.RecordBatch:
         """Records (client, sample_1, ..., agreement). The seed also gives the place of each member within its cell."""
         number = self._sampler.samples
-        words = _expand_seeds_to_words((drawn.within * 2.0**53).astype(np.uint64), 2 * number)
+        words = _expand_seeds_by_splitmix64((drawn.within * 2.0**53).astype(np.uint64), 2 * number)
         members = self._sampler.multisets.members_in_key_order(drawn.outcomes, words[:, :number])
         within = (words[:, number:] >> np.uint64(11)).astype(np.float64) * 2.0**-53
         samples = [outcomes_as_samples(self._coding, members[:, place], within[:, place]) for place in range(number)]
@@ -392,7 +398,7 @@ def choose_drawing_method(job: Job) -> DrawingMethod:
     return SampleDrawing(job.sampler, coding, key)
 
 
-def _write_report_halves(reports: NDArray[np.uint64], rows: slice, found: DrawnArrays) -> None:
+def _store_reports_as_32_bit_halves(reports: NDArray[np.uint64], rows: slice, found: DrawnArrays) -> None:
     """Store the two halves of each report: the lower 32 bits as the outcome, the upper ones as `within`."""
     found.outcomes[rows] = (reports & np.uint64(0xFFFFFFFF)).astype(np.int64)
     found.within[rows] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
@@ -404,7 +410,9 @@ def _is_worth_compiling(clients: ClientColumns, seconds_a_client: float) -> bool
     return should_use_compiled_code(seconds_a_client * len(clients) + each * clients.outcomes.size)
 
 
-def _digest_clients_and_draws(key: RunKey, words: NDArray[np.uint64], drawn: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _sum_digests_of_clients_and_draws(
+    key: RunKey, words: NDArray[np.uint64], drawn: NDArray[np.int64]
+) -> NDArray[np.uint64]:
     """The digest of clients, all they hold and what was drawn for them: a sum, so that the order of clients does not matter."""
     rows = np.column_stack([words.astype("<u8"), drawn.astype("<u8")])
     each = (
@@ -434,7 +442,7 @@ def _refuse_too_many_records(laws: list[tuple[NDArray[np.uint64], NDArray[np.uin
             raise RefusedRow(first + row, 0, REFUSED_TOO_MANY)
 
 
-def _expand_seeds_to_words(seeds: NDArray[np.uint64], number: int) -> NDArray[np.uint64]:
+def _expand_seeds_by_splitmix64(seeds: NDArray[np.uint64], number: int) -> NDArray[np.uint64]:
     """So many words (n, number) of each seed (n,), by SplitMix64 [Steele, Lea, Flood, OOPSLA 2014]. They are no secret."""
     steps = np.arange(1, number + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     words = seeds.astype(np.uint64)[:, None] + steps[None, :]  # modulo 2^64
@@ -474,7 +482,7 @@ class Kernel:
             raise DiscreetError(
                 f"the batch is a {type(batch).__name__}; pass a pyarrow.RecordBatch (a Table has to_batches())"
             )
-        names = unique_column_names(batch.schema, "the batch")
+        names = require_unique_column_names(batch.schema, "the batch")
         for name in ("client", "outcomes"):
             if name not in names:
                 raise DiscreetError(f"the batch has no column {name!r}; it has {', '.join(names)}")
@@ -536,7 +544,7 @@ class LedgerSettlement:
 
     def draw_group(self, group: "ClientGroup") -> UnsettledGroup:
         """Draw for a group of clients, without releasing anything yet."""
-        drawn, empty = self._kernel.draw(group.clients, digested=False), _clients_with_records_removed(group.clients)
+        drawn, empty = self._kernel.draw(group.clients, digested=False), _same_clients_without_records(group.clients)
         if self._ordering is not None:
             drawn = replace(drawn, order=self._ordering.draw(empty, ordered=True, digested=False).order)
         words = self._naming.draw(empty, ordered=True, digested=False)
@@ -588,7 +596,7 @@ def _drawing_method_by_client_names_alone(key: RunKey) -> DrawingMethod:
     return SampleDrawing(OptimalSampler(Simplex(cells), epsilon=1.0), Coding(cells), key)
 
 
-def _clients_with_records_removed(clients: ClientColumns) -> ClientColumns:
+def _same_clients_without_records(clients: ClientColumns) -> ClientColumns:
     """The same clients without any records."""
     held = {name: getattr(clients, name)[:0] for name in clients._fields[clients._fields.index("outcomes") + 1 :]}
     held["outcomes"] = read_only_view(np.empty(0, dtype=np.uint32))

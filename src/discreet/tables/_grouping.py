@@ -18,14 +18,14 @@ _ONE = np.uint64(1)
 def records_by_part(integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, bits: int, seed: Any) -> Any:
     """(start of each of 2^bits parts, and the same five arrays in order of part); rows marked MISSING or OUTSIDE are left out."""
     parts = parts_of_texts(text_ends, text, bits, seed) if text_ends.size else parts_of_integers(integers, bits, seed)
-    starts = part_starts(parts, 1 << bits, outcomes)
+    starts = start_row_of_each_part(parts, 1 << bits, outcomes)
     if text_ends.size:
         text_ends, text = arrange_texts_by_part(parts, starts, text_ends, text)
     else:
-        integers = arrange_by_part(parts, starts, integers)
+        integers = arrange_values_by_part(parts, starts, integers)
     if counts.size:
-        counts = arrange_by_part(parts, starts, counts)
-    return starts, integers, text_ends, text, arrange_by_part(parts, starts, outcomes), counts
+        counts = arrange_values_by_part(parts, starts, counts)
+    return starts, integers, text_ends, text, arrange_values_by_part(parts, starts, outcomes), counts
 
 
 def records_by_client(
@@ -37,12 +37,12 @@ def records_by_client(
     clients.
     """
     if text_ends.size:
-        clients, numbers = number_text_clients(text_ends, text, seed, hint)
+        clients, numbers = assign_numbers_to_text_clients(text_ends, text, seed, hint)
     else:
-        clients, numbers = number_integer_clients(integers, seed, hint)
-    ends, gathered = lists_by_client(numbers, clients.size, outcomes, lengths)
+        clients, numbers = assign_numbers_to_integer_clients(integers, seed, hint)
+    ends, gathered = values_by_client(numbers, clients.size, outcomes, lengths)
     if counts.size:
-        _, counts = lists_by_client(numbers, clients.size, counts, lengths)
+        _, counts = values_by_client(numbers, clients.size, counts, lengths)
     return clients, ends, gathered, counts
 
 
@@ -67,7 +67,7 @@ def hash_text(text: Any, start: int, stop: int, seed: Any) -> Any:
 
 
 @kernel(nogil=True)
-def part_starts(parts: Any, number: int, outcomes: Any) -> Any:
+def start_row_of_each_part(parts: Any, number: int, outcomes: Any) -> Any:
     """The start of each of `number` parts once rows are in order of part; rows to leave out have part `number`."""
     starts = np.zeros(number + 2, dtype=np.int64)
     first_mark = np.uint64(MARK_OUTSIDE) | (WIDE_MARKS if outcomes.itemsize == 8 else np.uint64(0))
@@ -105,7 +105,7 @@ def parts_of_texts(ends: Any, text: Any, bits: int, seed: Any) -> Any:
 
 
 @kernel(nogil=True)
-def arrange_by_part(parts: Any, starts: Any, values: Any) -> Any:
+def arrange_values_by_part(parts: Any, starts: Any, values: Any) -> Any:
     """The values in order of part, without those to leave out."""
     cursors = starts.copy()
     ordered = np.empty(starts[-2], dtype=values.dtype)
@@ -119,8 +119,8 @@ def arrange_by_part(parts: Any, starts: Any, values: Any) -> Any:
 
 @kernel(nogil=True)
 def arrange_texts_by_part(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
-    """As `arrange_by_part`, for texts: their ends and their bytes."""
-    lengths = arrange_by_part(parts, starts, ends[1:] - ends[:-1])
+    """As `arrange_values_by_part`, for texts: their ends and their bytes."""
+    lengths = arrange_values_by_part(parts, starts, ends[1:] - ends[:-1])
     new_ends = np.zeros(lengths.size + 1, dtype=np.int64)
     for place in range(lengths.size):  # a slice could raise, and then machine code would need Python
         new_ends[place + 1] = lengths[place]
@@ -154,7 +154,7 @@ def _double_hash_table(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
 
 
 @kernel(nogil=True)
-def number_integer_clients(clients: Any, seed: Any, hint: int) -> Any:
+def assign_numbers_to_integer_clients(clients: Any, seed: Any, hint: int) -> Any:
     """(the distinct clients, the number of each row's client), in order of first appearance. `hint`: their approximate number."""
     slots = np.zeros(2 * _hash_table_size(hint), dtype=np.int64)
     mask = np.uint64(slots.size // 2 - 1)
@@ -185,7 +185,7 @@ def number_integer_clients(clients: Any, seed: Any, hint: int) -> Any:
 
 
 @kernel(nogil=True)
-def number_text_clients(ends: Any, text: Any, seed: Any, hint: int) -> Any:
+def assign_numbers_to_text_clients(ends: Any, text: Any, seed: Any, hint: int) -> Any:
     """(the first row of each distinct client, the number of each row's client), in order of first appearance."""
     slots = np.zeros(2 * _hash_table_size(hint), dtype=np.int64)
     mask = np.uint64(slots.size // 2 - 1)
@@ -208,7 +208,7 @@ def number_text_clients(ends: Any, text: Any, seed: Any, hint: int) -> Any:
                     mask = np.uint64(slots.size // 2 - 1)
                     first_rows = np.concatenate((first_rows, np.empty_like(first_rows)))
                 break
-            if np.uint64(slots[np.uint64(2) * place]) == hashed and _texts_equal(
+            if np.uint64(slots[np.uint64(2) * place]) == hashed and _are_texts_equal(
                 ends, text, row, first_rows[found - 1]
             ):
                 numbers[row] = found - 1
@@ -226,7 +226,7 @@ def _hash_table_size(hint: int) -> int:
 
 
 @kernel()
-def _texts_equal(ends: Any, text: Any, row: int, other: int) -> bool:
+def _are_texts_equal(ends: Any, text: Any, row: int, other: int) -> bool:
     start, begin = ends[row], ends[other]
     length = ends[row + 1] - start
     if ends[other + 1] - begin != length:
@@ -238,7 +238,7 @@ def _texts_equal(ends: Any, text: Any, row: int, other: int) -> bool:
 
 
 @kernel(nogil=True)
-def integers_increase(clients: Any) -> bool:
+def are_integers_increasing(clients: Any) -> bool:
     """Whether the integers are strictly increasing (so that none is repeated)."""
     increasing = True
     for row in range(1, clients.size):
@@ -247,8 +247,8 @@ def integers_increase(clients: Any) -> bool:
 
 
 @kernel(nogil=True)
-def texts_increase(ends: Any, text: Any) -> bool:
-    """As `integers_increase`, in order of bytes."""
+def are_texts_increasing(ends: Any, text: Any) -> bool:
+    """As `are_integers_increasing`, in order of bytes."""
     for row in range(1, ends.size - 1):
         before, start, stop = ends[row - 1], ends[row], ends[row + 1]
         offset = 0
@@ -260,8 +260,8 @@ def texts_increase(ends: Any, text: Any) -> bool:
 
 
 @kernel(nogil=True)
-def lists_by_client(numbers: Any, clients: int, values: Any, lengths: Any) -> Any:
-    """(ends, values in order of client): each client's list. `lengths`, unless empty: the number of values of each row."""
+def values_by_client(numbers: Any, clients: int, values: Any, lengths: Any) -> Any:
+    """(ends, values in order of client): each client's values. `lengths`, unless empty: the number of values of each row."""
     ends = np.zeros(clients + 1, dtype=np.int64)
     for row in range(numbers.size):
         ends[np.int64(numbers[row]) + 1] += lengths[row] if lengths.size else 1
@@ -279,7 +279,7 @@ def lists_by_client(numbers: Any, clients: int, values: Any, lengths: Any) -> An
 
 
 @kernel(nogil=True)
-def without_listed_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> Any:
+def remove_marks_of_listed_clients(ends: Any, outcomes: Any, counts: Any, weights: Any) -> Any:
     """(ends, outcomes, counts, weights, whether each client is listed): the lists without the marks LISTED."""
     new_ends = np.zeros(ends.size, dtype=np.int64)
     listed = np.zeros(ends.size - 1, dtype=np.bool_)

@@ -122,7 +122,7 @@ class Release:
             reading.columns.names,
             room=room,
             client=reading.columns.client,
-            numbers=reading.columns_that_mix_integers_and_floats,
+            numbers=reading.columns_that_may_mix_integers_and_floats,
         )
         from discreet.tables._drawing import Kernel, LedgerSettlement
 
@@ -157,9 +157,9 @@ class Release:
             agreement=self.job.agreement,
             rows=self._reader.rows,
             clients=self._drawn,
-            nulls=self._reader.total_misfit_counts.nulls,
-            not_numbers=self._reader.total_misfit_counts.not_numbers,
-            outside=self._reader.total_misfit_counts.outside,
+            nulls=self._reader.total_missing_and_outside_counts.nulls,
+            not_numbers=self._reader.total_missing_and_outside_counts.not_numbers,
+            outside=self._reader.total_missing_and_outside_counts.outside,
             without_records=self._without_records,
             spilled_bytes=self._spilled,
             seconds=time.perf_counter() - self._started,
@@ -213,16 +213,18 @@ class Release:
         marks[:] = mark_in_record_dtype(MARK_LISTED, marks)
         columns = reading.columns
         counts = (
-            None if columns.count_column is None else np.ones(len(self._clients), dtype=columns.count_or_weight_dtype)
+            None
+            if columns.count_or_weight_column is None
+            else np.ones(len(self._clients), dtype=columns.count_or_weight_numpy_dtype)
         )
         parts.add_records(normalise_client_names(self._clients), marks, counts)
 
     def _read_records_into_parts(self, parts: "ClientParts") -> None:
         for frame in self._frames:
-            for rows in self._reader.read_records(frame, self._source.example_values):
+            for rows in self._reader.iterate_checked_records(frame, self._source.example_values):
                 parts.add_records(*rows)
                 if self._progress is not None:
-                    self._progress.rows(len(rows.outcomes))
+                    self._progress.show_rows_read(len(rows.outcomes))
         self._reader.refuse_bad_rows_with_counts()
 
     def _draw_sample_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
@@ -252,7 +254,7 @@ class Release:
         order = arrow_column_as_polars_series(names).arg_sort().to_numpy()
         if parts is not None:
             order = order[np.argsort(parts[order], kind="stable")]
-        return self.kernel.publish(take_rows(names, order), drawn.select_rows(order))
+        return self.kernel.publish(take_rows(names, order), drawn.reorder_rows(order))
 
     def _join_batches_in_client_order(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The samples of a part as one batch in order of client, even if its records took several groups."""
@@ -266,7 +268,7 @@ class Release:
             (batch,) = table.combine_chunks().to_batches() or [batch]
         self._drawn += batch.num_rows
         if self._progress is not None:
-            self._progress.clients(batch.num_rows)
+            self._progress.show_clients_drawn(batch.num_rows)
         yield batch
 
     def _sort_batches_by_random_words(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -292,14 +294,14 @@ class Release:
         def work_on_group(given: "Callable[[], ClientGroup]") -> "tuple[Result | None, int, int, int]":
             group, strangers, silent = given(), 0, 0
             if marked:
-                group, strangers = group.without_listed_marks()
+                group, strangers = group.remove_marks_and_count_unlisted()
                 silent = group.number_of_clients_without_records
             if self._clients is None:
                 strangers = 0
             found = None if strangers else work(group)
             return found, len(group.clients) - silent, strangers, silent
 
-        def results_of_futures(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
+        def wait_and_add_up_results(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
             nonlocal seen, unlisted
             done = [each.result() for each in futures]
             seen += sum(clients for _, clients, _, _ in done)
@@ -310,12 +312,12 @@ class Release:
         threads = os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:
             running: deque[list[Future[tuple[Result | None, int, int, int]]]] = deque()
-            for groups in parts.group_readers():
+            for groups in parts.iterate_readers_of_client_groups():
                 running.append([pool.submit(work_on_group, group) for group in groups])
                 if len(running) > 2 * threads:
-                    yield results_of_futures(running.popleft())
+                    yield wait_and_add_up_results(running.popleft())
             while running:
-                yield results_of_futures(running.popleft())
+                yield wait_and_add_up_results(running.popleft())
         if unlisted:
             raise unlisted_clients_error(unlisted, seen)
 

@@ -88,10 +88,10 @@ class ClientGroup(NamedTuple):
     clients: ClientColumns
     parts: NDArray[np.uint16] | None = None
 
-    def without_listed_marks(self) -> "tuple[ClientGroup, int]":
+    def remove_marks_and_count_unlisted(self) -> "tuple[ClientGroup, int]":
         """The group as the kernel takes it if clients are listed, and how many of them are not on the list."""
         code = choose_grouping_functions(self.clients.outcomes.size)
-        ends, outcomes, counts, weights, listed = code.without_listed_marks(*self.clients[3:])
+        ends, outcomes, counts, weights, listed = code.remove_marks_of_listed_clients(*self.clients[3:])
         columns = ClientColumns(*self.clients[:3], *map(read_only_view, (ends, outcomes, counts, weights)))
         return self._replace(clients=columns), int((~listed).sum())
 
@@ -223,7 +223,7 @@ class ClientParts:
         if self._held > self._budget:
             self._free_memory()
 
-    def group_readers(self) -> Iterator[list[Callable[[], ClientGroup]]]:
+    def iterate_readers_of_client_groups(self) -> Iterator[list[Callable[[], ClientGroup]]]:
         """Functions that read and group each part (several, if it is large). They may run in threads, in any order."""
         if self._scratch is not None:
             self._spill_to_disk()
@@ -237,7 +237,7 @@ class ClientParts:
         for part in range(0, 1 << _BITS, together):
             run = range(part, min(part + together, 1 << _BITS))
             if self._spilled[part] > self._share:
-                yield list(self._group_readers_of_large_part(part))
+                yield list(self._iterate_readers_of_large_part(part))
             elif self._spilled[part] or any(starts[run.start] < starts[run.stop] for starts, _ in self._chunks):
                 yield [
                     partial(self._group_clients_of_part, part)
@@ -245,16 +245,16 @@ class ClientParts:
                     else partial(self._group_clients_of_several_parts, run)
                 ]
 
-    def _group_readers_of_large_part(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
+    def _iterate_readers_of_large_part(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
         """The groups of a part that is too large."""
         if self._depth == _DEEPEST:
             yield partial(self._group_unsplittable_part, part)
             return
         smaller = ClientParts(seed=int(self._seed), budget=self._share, folder=self._above, depth=self._depth + 1)
-        for piece in self._records_on_disk(part):
+        for piece in self._iterate_records_on_disk(part):
             smaller.add_records(piece.client_names, piece.outcomes, piece.counts if piece.counts.size else None)
         self.spilled_bytes += smaller.spilled_bytes
-        for groups in smaller.group_readers():
+        for groups in smaller.iterate_readers_of_client_groups():
             yield from groups
 
     def _group_unsplittable_part(self, part: int) -> ClientGroup:
@@ -267,14 +267,14 @@ class ClientParts:
         return self._group_clients_of_part(part)
 
     def _group_clients_of_part(self, part: int) -> ClientGroup:
-        pieces = [*self._records_in_memory(part), *self._records_on_disk(part)]
+        pieces = [*self._iterate_records_in_memory(part), *self._iterate_records_on_disk(part)]
         found = group_records_by_client(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
 
     def _group_clients_of_several_parts(self, parts: range) -> ClientGroup:
         """The clients of several parts, which are in memory, one part after the other: as the groups of the parts have them."""
-        pieces = [piece for part in parts for piece in self._records_in_memory(part)]
+        pieces = [piece for part in parts for piece in self._iterate_records_in_memory(part)]
         found = group_records_by_client(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         clients = found.clients
@@ -282,7 +282,7 @@ class ClientParts:
             return found._replace(parts=_part_of_each_text_client(clients.text_ends, clients.text, _BITS, self._seed))
         return found._replace(parts=_part_of_each_integer_client(clients.integers, _BITS, self._seed))
 
-    def _records_in_memory(self, part: int) -> Iterator[RecordArrays]:
+    def _iterate_records_in_memory(self, part: int) -> Iterator[RecordArrays]:
         for starts, records in self._chunks:
             if starts[part] < starts[part + 1]:
                 yield records.rows_between(starts[part], starts[part + 1])
@@ -290,7 +290,7 @@ class ClientParts:
     def _free_memory(self) -> None:
         """Count equal records together if that halves the largest part; write records to disk if there are still too many."""
         sizes = sum(np.diff(starts[: (1 << _BITS) + 1]) for starts, _ in self._chunks)
-        largest = RecordArrays.join_pieces(list(self._records_in_memory(int(np.argmax(sizes)))))
+        largest = RecordArrays.join_pieces(list(self._iterate_records_in_memory(int(np.argmax(sizes)))))
         if 2 * largest.with_equal_rows_combined.nbytes < largest.nbytes:
             self._combine_equal_records()
         if 2 * self._held > self._budget:
@@ -300,7 +300,7 @@ class ClientParts:
         """Count equal records of each part together."""
         starts, found = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[RecordArrays]()
         for part in range(1 << _BITS):
-            if pieces := list(self._records_in_memory(part)):
+            if pieces := list(self._iterate_records_in_memory(part)):
                 found.append(RecordArrays.join_pieces(pieces).with_equal_rows_combined)
                 starts[part + 1] = found[-1].outcomes.size
         self._chunks = [(np.cumsum(starts), RecordArrays.join_pieces(found))]
@@ -311,7 +311,7 @@ class ClientParts:
         if self._scratch is None:
             self._scratch = ScratchFile(self._above)
         for part in range(1 << _BITS):
-            pieces = list(self._records_in_memory(part))
+            pieces = list(self._iterate_records_in_memory(part))
             if pieces:
                 records = RecordArrays.join_pieces(pieces)
                 self._blocks[part].append(self._scratch.append_arrays(records))
@@ -319,7 +319,7 @@ class ClientParts:
                 self.spilled_bytes += records.nbytes
         self._chunks, self._held = [], 0
 
-    def _records_on_disk(self, part: int) -> Iterator[RecordArrays]:
+    def _iterate_records_on_disk(self, part: int) -> Iterator[RecordArrays]:
         for block in self._blocks[part]:
             assert self._scratch is not None
             yield RecordArrays(*self._scratch.read_arrays(block))
@@ -340,12 +340,14 @@ def group_records_by_client(
     return ClientGroup(
         names,
         ClientColumns(
-            *map(read_only_view, (*client_names_as_arrays(names), ends, outcomes, *as_counts_or_weights(counts)))
+            *map(
+                read_only_view, (*client_names_as_arrays(names), ends, outcomes, *amounts_as_counts_and_weights(counts))
+            )
         ),
     )
 
 
-def as_counts_or_weights(amounts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def amounts_as_counts_and_weights(amounts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Numbers as counts or as weights, by their type; the other array is empty."""
     if np.issubdtype(amounts.dtype, np.integer):
         return amounts, np.empty(0)
@@ -387,7 +389,7 @@ def client_columns_from_arrow(
         if not np.array_equal(count_ends, ends):
             raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
     return ClientColumns(
-        *map(read_only_view, (integers, text_ends, text, ends, numbers, *as_counts_or_weights(amounts)))
+        *map(read_only_view, (integers, text_ends, text, ends, numbers, *amounts_as_counts_and_weights(amounts)))
     )
 
 
@@ -399,11 +401,11 @@ def refuse_repeated_clients(clients: ClientColumns) -> None:
     """Raise an error for a repeated client, which would release two samples and spend epsilon twice. Order makes this cheap."""
     seed, code = np.uint64(secrets.randbits(64)), choose_grouping_functions(len(clients))
     if clients.integers.size:
-        if not code.integers_increase(clients.integers):
-            numbers = code.number_integer_clients(clients.integers, seed, len(clients))[1]
+        if not code.are_integers_increasing(clients.integers):
+            numbers = code.assign_numbers_to_integer_clients(clients.integers, seed, len(clients))[1]
             _refuse_repeated_integer_client(numbers)
-    elif not code.texts_increase(clients.text_ends, clients.text):
-        numbers = code.number_text_clients(clients.text_ends, clients.text, seed, len(clients))[1]
+    elif not code.are_texts_increasing(clients.text_ends, clients.text):
+        numbers = code.assign_numbers_to_text_clients(clients.text_ends, clients.text, seed, len(clients))[1]
         _refuse_repeated_integer_client(numbers)
 
 
@@ -474,7 +476,7 @@ def _text_ends_and_bytes(texts: pa.Array) -> tuple[Integers, Bytes]:
     return ends - ends[0], np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[-1]]
 
 
-def _number_distinct_values(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
+def _assign_numbers_to_distinct_values(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
     """(the first row of each distinct value, the number of each row's value), in order of first appearance."""
     rows = pl.DataFrame({"value": arrow_column_as_polars_series(values)}).with_row_index("row")
     firsts = rows.select(pl.col("row").first().over("value")).to_series().to_numpy()
@@ -508,9 +510,9 @@ def records_by_client(
 ) -> tuple[Any, ...]:
     """As `grouping.records_by_client`."""
     if text_ends.size:
-        clients, numbers = number_text_clients(text_ends, text, seed, hint)
+        clients, numbers = assign_numbers_to_text_clients(text_ends, text, seed, hint)
     else:
-        clients, numbers = number_integer_clients(integers, seed, hint)
+        clients, numbers = assign_numbers_to_integer_clients(integers, seed, hint)
     owners = np.repeat(numbers, lengths) if lengths.size else numbers
     ends = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=clients.size)))).astype(np.int64)
     narrow = owners.astype(np.uint16) if clients.size <= 1 << 16 else owners  # numpy sorts 16 bits much faster
@@ -525,35 +527,35 @@ def _part_of_each_integer_client(clients: Integers, bits: int, seed: Any) -> NDA
 
 def _part_of_each_text_client(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
     texts = _arrow_texts_from_bytes(ends, text)
-    first_rows, numbers = _number_distinct_values(texts)
+    first_rows, numbers = _assign_numbers_to_distinct_values(texts)
     hashed = _hash_texts(*_text_ends_and_bytes(take_rows(texts, first_rows)), seed)
     return (hashed >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
 
 
-def number_integer_clients(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
-    """As `grouping.number_integer_clients`."""
-    first_rows, numbers = _number_distinct_values(numbers_as_arrow_column(clients))
+def assign_numbers_to_integer_clients(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
+    """As `grouping.assign_numbers_to_integer_clients`."""
+    first_rows, numbers = _assign_numbers_to_distinct_values(numbers_as_arrow_column(clients))
     return clients[first_rows], numbers
 
 
-def number_text_clients(ends: Any, text: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
-    """As `grouping.number_text_clients`."""
-    return _number_distinct_values(_arrow_texts_from_bytes(ends, text))
+def assign_numbers_to_text_clients(ends: Any, text: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
+    """As `grouping.assign_numbers_to_text_clients`."""
+    return _assign_numbers_to_distinct_values(_arrow_texts_from_bytes(ends, text))
 
 
-def integers_increase(clients: Any) -> bool:
-    """As `grouping.integers_increase`."""
+def are_integers_increasing(clients: Any) -> bool:
+    """As `grouping.are_integers_increasing`."""
     return bool((clients[1:] > clients[:-1]).all())
 
 
-def texts_increase(ends: Any, text: Any) -> bool:
-    """As `grouping.texts_increase`."""
+def are_texts_increasing(ends: Any, text: Any) -> bool:
+    """As `grouping.are_texts_increasing`."""
     texts = arrow_column_as_polars_series(_arrow_texts_from_bytes(ends, text))
     return bool((texts[:-1] < texts[1:]).all())
 
 
-def without_listed_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
-    """As `grouping.without_listed_marks`."""
+def remove_marks_of_listed_clients(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
+    """As `grouping.remove_marks_of_listed_clients`."""
     kept = outcomes != mark_in_record_dtype(MARK_LISTED, outcomes)
     before = np.concatenate(([0], np.cumsum(kept)))
     new_ends = before[ends].astype(np.int64)
@@ -569,9 +571,9 @@ def without_listed_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) ->
 PLAIN = SimpleNamespace(
     records_by_part=records_by_part,
     records_by_client=records_by_client,
-    without_listed_marks=without_listed_marks,
-    number_integer_clients=number_integer_clients,
-    number_text_clients=number_text_clients,
-    integers_increase=integers_increase,
-    texts_increase=texts_increase,
+    remove_marks_of_listed_clients=remove_marks_of_listed_clients,
+    assign_numbers_to_integer_clients=assign_numbers_to_integer_clients,
+    assign_numbers_to_text_clients=assign_numbers_to_text_clients,
+    are_integers_increasing=are_integers_increasing,
+    are_texts_increasing=are_texts_increasing,
 )

@@ -66,7 +66,7 @@ def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
     """The count or weight of each outcome for each client: a sparse matrix (clients, outcomes)."""
     from scipy import sparse
 
-    counting = reading.columns.count_column is not None
+    counting = reading.columns.count_or_weight_column is not None
     much = pl.col("count").cast(pl.Float64).sum() if counting else pl.len().cast(pl.Float64)
     bad = (~(pl.col("count") >= 0)).fill_null(True).any() if counting else pl.lit(False)
 
@@ -82,7 +82,7 @@ def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
     needed = [name for name in reading.columns.names if name != _EVERYBODY]
     parts = list(
         source.read_prepared_frames(
-            count_outcomes_of_frame, needed, client=client, numbers=reading.columns_that_mix_integers_and_floats
+            count_outcomes_of_frame, needed, client=client, numbers=reading.columns_that_may_mix_integers_and_floats
         )
     )
     held = pl.concat(parts) if parts else pl.DataFrame()
@@ -93,7 +93,7 @@ def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
         raise DiscreetError(reading.rows_without_client_message(unnamed, int(held["rows"].sum()), of=source.name))
     if held["bad"].any():
         raise DiscreetError(
-            f"column {reading.columns.count_column!r} of {source.name} holds numbers that are not at least 0; correct them"
+            f"column {reading.columns.count_or_weight_column!r} of {source.name} holds numbers that are not at least 0; correct them"
         )
     marks = held["outcome"].to_numpy()
     misfits = _count_values_without_outcome_by_reason(marks, held["rows"].to_numpy())
@@ -104,7 +104,7 @@ def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
     amounts = held["much"].to_numpy()
     if not np.isfinite(amounts).all():
         raise DiscreetError(
-            f"column {reading.columns.count_column!r} of {source.name} adds up to more than a float holds; scale it"
+            f"column {reading.columns.count_or_weight_column!r} of {source.name} adds up to more than a float holds; scale it"
         )
     kept = (outcomes < FIRST_MARK) & (amounts > 0.0)
     if not kept.any():
@@ -186,7 +186,7 @@ def _count_missing_and_outside_values_of_source(source: Source, reading: Reading
     count = partial(reading.count_missing_and_outside_values, value=value)
     parts = list(
         source.read_prepared_frames(
-            count, used.names, client=used.client, numbers=reading.columns_that_mix_integers_and_floats
+            count, used.names, client=used.client, numbers=reading.columns_that_may_mix_integers_and_floats
         )
     )
     if not parts:

@@ -53,7 +53,7 @@ from discreet.tables._columns import (
     refuse_unusable_client_type,
     refuse_unusable_composite_type,
     type_of_column_values,
-    warn_of_float_column,
+    warn_of_client_column_of_floats,
     warn_of_suspicious_client_names,
 )
 from discreet.tables._sources import FEW, Source
@@ -183,9 +183,11 @@ class Reading:
                 raise DiscreetError(f"column {name!r} is not in {where}; it has {', '.join(map(repr, schema))}")
         texts = set(schema if untyped is True else untyped or ())
         kinds: dict[str, Any] = {name: pl.String() if name in texts else schema[name] for name in columns.names}
-        if columns.count_column is not None and columns.count_column not in texts:
+        if columns.count_or_weight_column is not None and columns.count_or_weight_column not in texts:
             _refuse_wrong_count_or_weight_type(
-                columns, kinds[columns.count_column], listed=is_column_of_lists(kinds[columns.value_columns[0]])
+                columns,
+                kinds[columns.count_or_weight_column],
+                listed=is_column_of_lists(kinds[columns.value_columns[0]]),
             )
         check_name = refuse_unusable_client_type if len(columns.client_columns) == 1 else refuse_unusable_composite_type
         for name in columns.client_columns:
@@ -218,7 +220,7 @@ class Reading:
         return is_integer_client_type(self.client_name_type)
 
     @property
-    def columns_that_mix_integers_and_floats(self) -> tuple[str, ...]:
+    def columns_that_may_mix_integers_and_floats(self) -> tuple[str, ...]:
         """The columns in which integers and floats mean the same, so that files may differ in this."""
         numbers = [value.name for value in self.values if value.coding.has_cells]
         return (*numbers, *([] if self.columns.weight is None else [self.columns.weight]))
@@ -233,10 +235,10 @@ class Reading:
             f"{self.columns.client_columns_text}{of and f' of {of}'}", kind, number, rows
         )
 
-    def warn_of_float_columns(self) -> None:
+    def warn_of_client_columns_of_floats(self) -> None:
         """Warn of columns whose floats are read as integers."""
         for name, kind in zip(self.columns.client_columns, self.name_kinds, strict=True):
-            warn_of_float_column(f"column {name!r}", kind)
+            warn_of_client_column_of_floats(f"column {name!r}", kind)
 
     def prepare_rows(self, frame: Any) -> Any:
         """A frame (lazy or not) as columns client, outcome and perhaps count: one row for each record. Of a survey also `moved`.
@@ -245,7 +247,7 @@ class Reading:
         """
         frame = self._explode_lists_to_rows(frame)
         for value in self.values:
-            frame = value.frame_with_domain_types(frame)
+            frame = value.cast_frame_to_domain_type(frame)
         if isinstance(self.coding, RowCoding):
             return self._prepare_survey_rows(frame, self.coding.columns)
         return frame.select(self._prepared_column_expressions(self.values[0].outcome_expression()))
@@ -279,8 +281,8 @@ class Reading:
         if self.null_clients == "drop":
             missing = map(missing_client_name_expression, columns.client_columns, self.name_kinds)
             prepared.append(pl.any_horizontal(*missing).alias("nameless"))
-        if columns.count_column is not None:
-            count = pl.col(columns.count_column)
+        if columns.count_or_weight_column is not None:
+            count = pl.col(columns.count_or_weight_column)
             if self.float_counts:
                 count = count.fill_nan(None)
             number = count.cast(pl.Int64 if columns.weight is None else pl.Float64, strict=False)
@@ -328,12 +330,12 @@ class Reading:
         """A few values outside of the first column that shows some; None if no column does."""
         for value, counts in zip(self.values, misfits, strict=True):
             if value.shows_example_values(counts):
-                return examples(partial(self._rows_outside_domain, value), value.name, FEW + 1)
+                return examples(partial(self._select_rows_outside_domain, value), value.name, FEW + 1)
         return None
 
-    def _rows_outside_domain(self, value: ValueColumn, frame: Any) -> Any:
+    def _select_rows_outside_domain(self, value: ValueColumn, frame: Any) -> Any:
         """The rows of a frame with a value outside the domain."""
-        return value.rows_outside_domain(self._explode_lists_to_rows(frame))
+        return value.select_rows_outside_domain(self._explode_lists_to_rows(frame))
 
     def count_missing_and_outside_values(self, frame: Any, value: ValueColumn) -> Any:
         """The number of rows without an outcome of their own in a column, by mark and value.
@@ -348,7 +350,7 @@ class Reading:
             marked.then(pl.col(_AS_IT_STANDS)).alias("value"),
             self._client_name_expression().is_null().alias("nameless"),
         )
-        counted = value.frame_with_domain_types(rows).select(found).group_by("mark", "value")
+        counted = value.cast_frame_to_domain_type(rows).select(found).group_by("mark", "value")
         return counted.agg(pl.len().alias("rows"), pl.col("nameless").sum())
 
     def _client_name_expression(self) -> pl.Expr:
@@ -362,7 +364,7 @@ class Reading:
             frame = frame.with_columns(pl.col(name).arr.to_list())
         if not self.values[0].listed:
             return frame
-        lists = [name for name in (self.values[0].name, self.columns.count_column) if name is not None]
+        lists = [name for name in (self.values[0].name, self.columns.count_or_weight_column) if name is not None]
         empty = pl.all_horizontal(pl.col(name).list.len().fill_null(0) == 0 for name in lists)
         stand_ins = zip(lists, (pl.Series([[None]]), pl.Series([[1]])), strict=False)
         filled = [pl.when(empty).then(pl.lit(one)).otherwise(pl.col(name)).alias(name) for name, one in stand_ins]
@@ -385,11 +387,11 @@ class RecordReader:
         self._failed = False
 
     @property
-    def total_misfit_counts(self) -> MisfitCounts:
+    def total_missing_and_outside_counts(self) -> MisfitCounts:
         """The numbers of marks of all columns of values together."""
         return sum(self.tallies, MisfitCounts())
 
-    def read_records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
+    def iterate_checked_records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
         """The checked records of a prepared frame, with missing values and values outside treated by the rule.
 
         None from the first frame on that is in error; these are only counted. Call `refuse_bad_rows_with_counts` after the last one.
@@ -408,7 +410,7 @@ class RecordReader:
         elif isinstance(columns.client, str) and clients.dtype == pl.String:
             warn_of_suspicious_client_names(columns.client, clients, first=first)
         elif first:
-            reading.warn_of_float_columns()
+            reading.warn_of_client_columns_of_floats()
         counts = None
         if "count" in frame.columns:
             self._note_null_and_invalid_counts(frame["count"])
@@ -423,7 +425,7 @@ class RecordReader:
         self._failed = self._failed or self._has_bad_rows()
         if self._failed:
             return
-        for start, end in _row_ranges_of_bounded_name_size(clients):
+        for start, end in _iterate_row_ranges_with_bounded_names(clients):
             names = clients.slice(start, end - start).to_arrow()
             yield CodedRows(names, outcomes[start:end], None if counts is None else counts[start:end])
 
@@ -434,7 +436,7 @@ class RecordReader:
             raise DiscreetError(reading.rows_without_client_message(self._unnamed, self.rows))
         if self._null_counts:
             raise DiscreetError(
-                f"column {columns.count_column!r} holds nulls ({self._null_counts:,} {rows}): fill them, or filter those rows out"
+                f"column {columns.count_or_weight_column!r} holds nulls ({self._null_counts:,} {rows}): fill them, or filter those rows out"
             )
         if self._bad_counts:
             what, fix = "finite numbers of at least 0", ""
@@ -444,7 +446,7 @@ class RecordReader:
                     " (weight= takes any numbers, but is another question, whose samples spend an epsilon of their own)"
                 )
             raise DiscreetError(
-                f"column {columns.count_column!r} holds what are no {what} ({self._bad_counts:,} {rows}); correct them{fix}"
+                f"column {columns.count_or_weight_column!r} holds what are no {what} ({self._bad_counts:,} {rows}); correct them{fix}"
             )
         reading.refuse_missing_or_outside_values(self.tallies, self.rows, self._shown)
 
@@ -500,9 +502,9 @@ def refuse_unreadable_table(source: Source, columns: Columns, *, nulls: str = "d
     )
     reader, total = RecordReader(reading), 0.0
     for frame in source.read_prepared_frames(
-        reading.prepare_rows, columns.names, numbers=reading.columns_that_mix_integers_and_floats
+        reading.prepare_rows, columns.names, numbers=reading.columns_that_may_mix_integers_and_floats
     ):
-        for _ in reader.read_records(frame, source.example_values):
+        for _ in reader.iterate_checked_records(frame, source.example_values):
             pass
         total += float(frame["count"].cast(pl.Float64).sum()) if "count" in frame.columns else frame.height
     reader.refuse_bad_rows_with_counts()
@@ -512,7 +514,7 @@ def refuse_unreadable_table(source: Source, columns: Columns, *, nulls: str = "d
             f"the table adds up to {total:.3g} in {reader.rows:,} rows; one client may hold {most:.3g} in {_MOST_RECORDS:,} rows: divide the "
             "counts or weights by one number, or send some of the clients with a secret of their own"
         )
-    missing = reader.total_misfit_counts.nulls + reader.total_misfit_counts.not_numbers
+    missing = reader.total_missing_and_outside_counts.nulls + reader.total_missing_and_outside_counts.not_numbers
     if missing and nulls == "error":
         raise DiscreetError(
             f"column {columns.value_columns_text!r} holds nulls or NaN ({missing:,} in {reader.rows:,} rows); filter them out, or say "
@@ -521,7 +523,7 @@ def refuse_unreadable_table(source: Source, columns: Columns, *, nulls: str = "d
 
 
 def _refuse_wrong_count_or_weight_type(columns: Columns, kind: Any, *, listed: bool) -> None:
-    name = columns.count_column
+    name = columns.count_or_weight_column
     if is_column_of_lists(kind) != listed:
         raise DiscreetError(
             f"columns {columns.value_columns_text!r} and {name!r} are not both lists or both single values"
@@ -533,7 +535,7 @@ def _refuse_wrong_count_or_weight_type(columns: Columns, kind: Any, *, listed: b
         raise DiscreetError(f"weight column {name!r} holds {inner} values, not numbers")
 
 
-def _row_ranges_of_bounded_name_size(clients: pl.Series) -> Iterator[tuple[int, int]]:
+def _iterate_row_ranges_with_bounded_names(clients: pl.Series) -> Iterator[tuple[int, int]]:
     """Ranges of rows first <= row < last with a bounded size of names: a dictionary on disk may unpack to far more."""
     if clients.dtype != pl.String or not len(clients):
         yield 0, len(clients)

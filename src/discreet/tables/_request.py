@@ -416,14 +416,14 @@ def _requested_mechanism_name(terms: RequestTerms, agreement: Agreement | None) 
     asked = mechanism_for(goal, mechanism)
     if agreement is None:
         return asked
-    return str(agreed_term("mechanism", None if goal is None and mechanism is None else asked, agreement))
+    return str(agreed_term_or_error("mechanism", None if goal is None and mechanism is None else asked, agreement))
 
 
 def _requested_or_agreed_term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
     """A term: given, agreed on, or the default; an error if it contradicts the agreement."""
     given = terms.get(name)
     if agreement is not None:
-        return agreed_term(name, given, agreement)
+        return agreed_term_or_error(name, given, agreement)
     return _USUAL.get(name) if given is None else given
 
 
@@ -440,7 +440,7 @@ def _requested_round_number(terms: RequestTerms, agreement: Agreement | None) ->
     return agreement.round_number(given)
 
 
-def agreed_term(name: str, given: Any, agreement: Agreement) -> Any:
+def agreed_term_or_error(name: str, given: Any, agreement: Agreement) -> Any:
     """The term of that name in the agreement. `given`, unless None, must be the same."""
     term = getattr(agreement, name)
     if given is not None and given != term:
@@ -510,8 +510,8 @@ def _agreed_domain_or_error(agreement: Agreement, domain: Domain) -> Domain:
 class Progress(Protocol):
     """Called with the progress of a release."""
 
-    def rows(self, number: int) -> None: ...
-    def clients(self, number: int) -> None: ...
+    def show_rows_read(self, number: int) -> None: ...
+    def show_clients_drawn(self, number: int) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)

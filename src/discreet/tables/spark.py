@@ -51,7 +51,7 @@ from discreet.tables._columns import (
     normalise_client_names,
     read_client_list_file,
     refuse_unusable_client_type,
-    warn_of_float_column,
+    warn_of_client_column_of_floats,
 )
 from discreet.tables._drawing import Kernel
 from discreet.tables._parts import (
@@ -297,7 +297,7 @@ def _release_spark_frame(
 ) -> DataFrame:
     if request.secret is not None:
         Rounds(request.secret).refuse_if_secret_has_ledger()
-    job.reading.warn_of_float_columns()  # here: warnings of a task are not seen
+    job.reading.warn_of_client_columns_of_floats()  # here: warnings of a task are not seen
     if clients is not None:
         _refuse_list_of_composite_clients(job)
     seed = np.uint64(secrets.randbits(64))  # of the buckets, the same in all tasks
@@ -360,7 +360,7 @@ def _make_record_combiner(job: Job, seed: np.uint64, tallies: list[Any] | None) 
                 waiting = []
         reader.refuse_bad_rows_with_counts()
         if tallies is not None:
-            found = reader.total_misfit_counts
+            found = reader.total_missing_and_outside_counts
             for total, number in zip(
                 tallies, (reader.rows, 0, found.nulls, found.not_numbers, found.outside, reader.nameless), strict=True
             ):
@@ -399,7 +399,7 @@ def _read_records_in_task(reader: RecordReader, job: Job, batches: Batches) -> I
     """The checked records of the rows that a task gets."""
     for table in _join_small_batches((check_batch(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
         raw = pl.from_arrow(table)
-        yield from reader.read_records(job.reading.prepare_rows(raw), partial(_distinct_example_values, raw))
+        yield from reader.iterate_checked_records(job.reading.prepare_rows(raw), partial(_distinct_example_values, raw))
 
 
 def _join_small_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
@@ -431,10 +431,10 @@ def _make_sample_drawer(
                 table = pa.Table.from_batches(waiting)
                 buckets = table.column("bucket").to_numpy()
                 whole = int(np.searchsorted(buckets, buckets[-1]))  # the last bucket may not be complete yet
-                yield from _draw_samples_of_table(table.slice(0, whole), kernel, job, listed, words, tallies)
+                yield from _draw_samples_in_task(table.slice(0, whole), kernel, job, listed, words, tallies)
                 waiting = table.slice(whole).to_batches()
         if waiting:
-            yield from _draw_samples_of_table(pa.Table.from_batches(waiting), kernel, job, listed, words, tallies)
+            yield from _draw_samples_in_task(pa.Table.from_batches(waiting), kernel, job, listed, words, tallies)
 
     return draw_batches
 
@@ -481,17 +481,17 @@ def _make_spark_job(request: Request, frame: DataFrame, where: str, keys: Collec
     return request.job(_polars_schema_of_spark_frame(frame), untyped=keys, where=where)
 
 
-def _draw_samples_of_table(
+def _draw_samples_in_task(
     table: pa.Table, kernel: Kernel, job: Job, listed: bool, words: Sequence[str], tallies: list[Any] | None
 ) -> Batches:
     if not table.num_rows:
         return
     records, lengths = unpack_records_of_buckets(
-        table, job.reading.columns.count_or_weight_dtype, job.reading.coding.record_type
+        table, job.reading.columns.count_or_weight_numpy_dtype, job.reading.coding.record_type
     )
     group = group_records_by_client(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
-        group, unlisted = group.without_listed_marks()
+        group, unlisted = group.remove_marks_and_count_unlisted()
         if unlisted:
             raise unlisted_clients_error(unlisted, len(group.names))
         if tallies is not None:
@@ -528,7 +528,7 @@ def _spark_schema_of_buckets(job: Job) -> T.StructType:
     lists = ["lengths", "outcomes", "clients"]
     if not job.reading.are_clients_integers:
         lists.append("text_lengths")
-    if job.reading.columns.count_column is not None:
+    if job.reading.columns.count_or_weight_column is not None:
         lists.append("counts")
     return T.StructType(
         [T.StructField("bucket", T.LongType()), *(T.StructField(name, T.BinaryType()) for name in lists)]
@@ -565,7 +565,7 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
     kind = _polars_type_of_spark(clients.schema[column].dataType)
     where = f"column {column!r} of the list of clients"
     refuse_unusable_client_type(where, kind)
-    warn_of_float_column(where, kind)
+    warn_of_client_column_of_floats(where, kind)
     if is_integer_client_type(kind) != job.reading.are_clients_integers:  # a cast would invent clients or nulls
         here, there = ("integers", "texts") if job.reading.are_clients_integers else ("texts", "integers")
         raise DiscreetError(
@@ -586,7 +586,9 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
             outcomes: NDArray[Any] = np.zeros(len(listed), dtype=job.reading.coding.record_type)
             outcomes[:] = mark_in_record_dtype(MARK_LISTED, outcomes)
             columns = job.reading.columns
-            counts = np.ones(0 if columns.count_column is None else len(listed), dtype=columns.count_or_weight_dtype)
+            counts = np.ones(
+                0 if columns.count_or_weight_column is None else len(listed), dtype=columns.count_or_weight_numpy_dtype
+            )
             arrays = client_names_as_arrays(normalise_client_names(listed))
             yield from pack_records_by_bucket(RecordArrays(*arrays, outcomes, counts), seed)
 

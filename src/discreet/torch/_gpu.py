@@ -115,7 +115,7 @@ class LaunchPlan:
         self.solving = self.processors or 1
         smallest = min(dtype.itemsize for dtype in dtypes)
         lanes = _THREADS * max(1, _LEAST_READ // smallest)  # of a program, at least
-        self.most_split = min(_MOST_SPLIT, self.units)
+        self.most_split: int = min(_MOST_SPLIT, self.units)
         if referenced:  # else lanes would be added up in another order than those that one program sums
             self.most_split = _LANES // lanes if size % _ALIGNMENT == 0 else 1
         width = _THREADS * _ALIGNMENT // smallest  # then a thread reads as much at a time as it can

@@ -31,7 +31,7 @@ __all__ = [
     "overload",
     "read_only_view",
     "should_use_compiled_code",
-    "should_use_compiled_code_reproducibly",
+    "should_use_compiled_code_by_work_alone",
 ]
 
 PATIENCE = 1.0  # seconds
@@ -65,7 +65,7 @@ def should_use_compiled_code(seconds: float) -> bool:
     return _spent > PATIENCE
 
 
-def should_use_compiled_code_reproducibly(seconds: float) -> bool:
+def should_use_compiled_code_by_work_alone(seconds: float) -> bool:
     """The same where the two differ in the last bits: decided by this work alone, so that results are reproducible."""
     if _only is not None:
         return _only is Code.COMPILED
@@ -99,7 +99,7 @@ def processor_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def first_bad_row(work: Callable[[slice], int], rows: int, entries: int) -> int:
+def run_on_row_slices(work: Callable[[slice], int], rows: int, entries: int) -> int:
     """Run `work` on slices of the rows. `work` returns the first row of its slice that it rejects, or -1; so does this."""
     threads = min(processor_count(), rows)
     if threads <= 1 or entries < _WORTH_SHARING:

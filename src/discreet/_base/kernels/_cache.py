@@ -66,7 +66,7 @@ from discreet._base.kernels._machine_code import (
     parse_stored_machine_code,
     processor_description,
     serialise_machine_code,
-    tuple_fields_in_types,
+    tuple_classes_and_fields_in_types,
 )
 
 _PACKAGE_FOLDER = Path(__file__).parents[2]
@@ -201,7 +201,7 @@ class FunctionCache:
         _initialise_numba_runtime(context)
         key = self._overload_key(signature, context.codegen())
         for root in cache_roots():
-            kept = self._cached_files_in(root)
+            kept = self._cached_files_in_root(root)
             try:
                 data = kept.load_data(key)
                 if data is not None:
@@ -231,7 +231,7 @@ class FunctionCache:
         if root is None:
             return
         try:
-            files = self._cached_files_in(root)
+            files = self._cached_files_in_root(root)
             if key is not None:
                 files.save_data(key, result._reduce())
             with suppress(UnstorableError):
@@ -253,31 +253,31 @@ class FunctionCache:
     def flush(self) -> None:
         """Remove the stored versions of this function."""
         for root in cache_roots():
-            self._cached_files_in(root).clear_index()
+            self._cached_files_in_root(root).clear_index()
 
     def _overload_key(self, signature: Any, codegen: Any) -> Any:
         code = hashlib.sha256(self._function.__code__.co_code).hexdigest()
-        return signature, tuple_fields_in_types(signature), codegen.magic_tuple(), code
+        return signature, tuple_classes_and_fields_in_types(signature), codegen.magic_tuple(), code
 
-    def _cached_files_in(self, root: Path) -> "_FunctionFiles":
-        return _cached_files_of(self._function, root)
+    def _cached_files_in_root(self, root: Path) -> "_FunctionFiles":
+        return _cached_files_of_function(self._function, root)
 
     def _module_code_digest(self) -> str:
         return module_code_digest(self._function.__module__)
 
 
-def _cached_files_of(function: Any, root: Path) -> "_FunctionFiles":
+def _cached_files_of_function(function: Any, root: Path) -> "_FunctionFiles":
     name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
     return _FunctionFiles(root, module_code_digest(function.__module__), name)
 
 
-def load_machine_code_of(function: Any, kinds: str) -> MachineCode | None:
+def load_machine_code_of_function(function: Any, kinds: str) -> MachineCode | None:
     """The stored machine code of a function for these kinds of arguments, if there is some that may be trusted."""
     if find_spec("llvmlite") is None or find_spec("numba") is None:
         return None
     for root in cache_roots():
         try:
-            files = _cached_files_of(function, root)
+            files = _cached_files_of_function(function, root)
             return MachineCode(files.load_machine_code(kinds), files.machine_code_identity(kinds))
         except (FileNotFoundError, UnstorableError):
             continue

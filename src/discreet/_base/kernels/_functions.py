@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from discreet._base import making_forks_wait_for_imports
-from discreet._base.kernels._cache import FunctionCache, load_machine_code_of, note_module_sources
+from discreet._base.kernels._cache import FunctionCache, load_machine_code_of_function, note_module_sources
 from discreet._base.kernels._machine_code import MachineCode, UnstorableError, argument_kinds_text
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -33,7 +33,7 @@ class DeferredFunction:
         self.made: Any = None
         self._codes: dict[str, MachineCode | None] = {}
 
-    def compile_by_numba(self) -> None:
+    def hand_over_to_numba(self) -> None:
         """Hand the function to numba, which compiles it at its first call."""
         self.made = self._make()
 
@@ -51,7 +51,7 @@ class DeferredFunction:
         except UnstorableError:
             return None
         if kinds not in self._codes:
-            self._codes[kinds] = load_machine_code_of(self.__wrapped__, kinds)  # type: ignore[attr-defined]
+            self._codes[kinds] = load_machine_code_of_function(self.__wrapped__, kinds)  # type: ignore[attr-defined]
         return self._codes[kinds]
 
 
@@ -71,7 +71,7 @@ def kernel(**options: Any) -> Callable[[_Function], _Function]:
     def defer_compilation(function: _Function) -> _Function:
         note_module_sources(function.__module__)  # as soon as it is imported, with all that it imports
 
-        def compile_function() -> Any:
+        def make_numba_function() -> Any:
             made: Any = import_module("numba").njit(**options)(function)
             if (
                 hasattr(made, "_cache") and options.get("inline") != "always"
@@ -79,7 +79,7 @@ def kernel(**options: Any) -> Callable[[_Function], _Function]:
                 made._cache = FunctionCache(function)
             return made
 
-        return cast(_Function, _defer_to_numba(function, compile_function))
+        return cast(_Function, _defer_until_numba_loads(function, make_numba_function))
 
     return defer_compilation
 
@@ -88,7 +88,9 @@ def overload(target: Callable[..., Any], **options: Any) -> Callable[[_Function]
     """As `numba.extending.overload`."""
 
     def defer_registration(function: _Function) -> _Function:
-        _defer_to_numba(function, lambda: import_module("numba.extending").overload(target, **options)(function))
+        _defer_until_numba_loads(
+            function, lambda: import_module("numba.extending").overload(target, **options)(function)
+        )
         return function
 
     return defer_registration
@@ -96,14 +98,14 @@ def overload(target: Callable[..., Any], **options: Any) -> Callable[[_Function]
 
 def intrinsic(function: Callable[..., Any]) -> Any:
     """As `numba.extending.intrinsic`."""
-    return _defer_to_numba(function, lambda: import_module("numba.extending").intrinsic(function))
+    return _defer_until_numba_loads(function, lambda: import_module("numba.extending").intrinsic(function))
 
 
-def _defer_to_numba(function: Callable[..., Any], make: Callable[[], Any]) -> Any:
+def _defer_until_numba_loads(function: Callable[..., Any], make: Callable[[], Any]) -> Any:
     with _lock:
         found = DeferredFunction(function, make)
         if _is_loaded:
-            found.compile_by_numba()
+            found.hand_over_to_numba()
             return found.made
         _waiting.append(found)
         return found
@@ -117,7 +119,7 @@ def load_numba() -> None:
             return
         numba = import_module("numba")
         for each in _waiting:
-            each.compile_by_numba()
+            each.hand_over_to_numba()
         # another thread may be importing a module that has such a function, and give it a name after this
         import_module("numba.extending").typeof_impl.register(DeferredFunction)(lambda each, _: numba.typeof(each.made))
         for module in [each for each in list(sys.modules.values()) if isinstance(each, ModuleType)]:

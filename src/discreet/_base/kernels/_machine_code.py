@@ -80,12 +80,17 @@ def _tuple_class_text(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}[{','.join(getattr(kind, '_fields', ()))}]"
 
 
-def tuple_fields_in_types(types: Any) -> Any:
+def tuple_classes_and_fields_in_types(types: Any) -> Any:
     """The classes and fields of all tuples in numba's types of arguments."""
     found = []
     for kind in types:
         if isinstance(kind, import_module("numba.core.types").BaseTuple):
-            found.append((_tuple_class_text(getattr(kind, "instance_class", tuple)), tuple_fields_in_types(kind.types)))
+            found.append(
+                (
+                    _tuple_class_text(getattr(kind, "instance_class", tuple)),
+                    tuple_classes_and_fields_in_types(kind.types),
+                )
+            )
     return tuple(found)
 
 

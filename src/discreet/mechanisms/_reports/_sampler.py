@@ -55,11 +55,11 @@ from discreet.release import (
     RunKey,
     client_message,
     draw_integers_below,
+    entropy_or_seeded_randomness,
     integer_law_of_counts,
     keyed_word_rows,
     keyed_word_stream,
     next_integer_below,
-    randomness_from,
 )
 
 Floats = NDArray[np.float64]
@@ -220,7 +220,7 @@ class ReportSampler:
         """
         laws = self._family.as_rows(p)
         check_laws(laws)
-        rows, randomness = laws.reshape(-1, self._family.size), randomness_from(rng)
+        rows, randomness = laws.reshape(-1, self._family.size), entropy_or_seeded_randomness(rng)
         step = max(1, _TOGETHER // 8)
         parts = (rows[start : start + step] for start in range(0, len(rows), step))
         drawn = [
@@ -244,7 +244,7 @@ class ReportSampler:
         Raises:
             DiscreetError: if p is not the distribution of one client, before anything is drawn.
         """
-        laws, randomness = self._family.as_rows(p), randomness_from(None)
+        laws, randomness = self._family.as_rows(p), entropy_or_seeded_randomness(None)
         check_laws(laws)
         if laws.ndim != 1:
             raise DiscreetError(f"p holds laws of shape {laws.shape[:-1]}; it is to be the law of one client")
@@ -269,7 +269,7 @@ class ReportSampler:
         Raises:
             DiscreetError: for records outside the outcomes.
         """
-        numbers, randomness = self._family.numbers(records), randomness_from(rng)
+        numbers, randomness = self._family.numbers(records), entropy_or_seeded_randomness(rng)
         reports = np.empty(len(numbers), dtype=np.uint64)
         for start in range(0, len(numbers), _TOGETHER):
             part = slice(start, start + _TOGETHER)

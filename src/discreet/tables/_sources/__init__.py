@@ -20,8 +20,8 @@ with imports_on_first_use(globals()):
         outcomes_as_samples as outcomes_as_samples,
         polars_schema_of_arrow as polars_schema_of_arrow,
         released_samples_batch as released_samples_batch,
+        require_unique_column_names as require_unique_column_names,
         take_rows as take_rows,
-        unique_column_names as unique_column_names,
     )
     from discreet.tables._sources._files import (
         AGREEMENT_FILE as AGREEMENT_FILE,
@@ -58,7 +58,7 @@ with imports_on_first_use(globals()):
         NUMBER as NUMBER,
         RUN as RUN,
         guard_text_for_spreadsheets as guard_text_for_spreadsheets,
-        sample_texts_expression as sample_texts_expression,
+        unguarded_samples_expression as unguarded_samples_expression,
     )
 
 __all__: list[str] = []

@@ -41,7 +41,7 @@ _NUMBERS = {
 
 def check_batch(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """The columns of a batch (all, unless named), each checked to its last offset, index and byte of text."""
-    unique_column_names(batch.schema, where)
+    require_unique_column_names(batch.schema, where)
     found = batch if columns is None else batch.select(list(columns))
     for name, column in zip(found.schema.names, found.columns, strict=True):
         try:
@@ -55,7 +55,7 @@ def check_batch(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None
     return found
 
 
-def unique_column_names(schema: pa.Schema, where: str) -> list[str]:
+def require_unique_column_names(schema: pa.Schema, where: str) -> list[str]:
     """The names of the columns; an error unless they are texts without repetition."""
     try:
         names = list(schema.names)
@@ -67,7 +67,7 @@ def unique_column_names(schema: pa.Schema, where: str) -> list[str]:
 
 def polars_schema_of_arrow(schema: pa.Schema, where: str) -> pl.Schema:
     """The columns as polars sees them; columns that no engine reads have the type Unknown."""
-    unique_column_names(schema, where)
+    require_unique_column_names(schema, where)
     return pl.Schema({field.name: _polars_type_of_arrow(field.type) for field in schema})
 
 
@@ -422,20 +422,20 @@ def _refuse_damaged_file_index(name: str, file: Any) -> None:
                 raise IndexError
             body = offset + metadata_length
             _refuse_large_unpacked_body(
-                name, body_length, (_read_eight_bytes(file, body + at) for at in buffers if 0 <= at < body_length)
+                name, body_length, (_read_buffer_size_bytes(file, body + at) for at in buffers if 0 <= at < body_length)
             )
     except (struct.error, IndexError):
         raise DiscreetError(f"{name} is damaged: its index does not fit what it holds; write it again") from None
 
 
-def _read_eight_bytes(file: Any, place: int) -> bytes:
+def _read_buffer_size_bytes(file: Any, place: int) -> bytes:
     file.seek(place)
     return bytes(file.read(8))
 
 
 def _read_index_blocks(index: bytes, number: int) -> Iterator[tuple[int, int, int]]:
     """(offset, length of the metadata, length of the body) of each message in a list of the index (Arrow's File.fbs)."""
-    listed = _flatbuffer_table_place(index, _flatbuffer_offset_target(index, 0), number)
+    listed = _flatbuffer_subtable_place(index, _target_of_flatbuffer_offset(index, 0), number)
     if not listed:
         return
     (many,) = struct.unpack_from("<I", index, listed)
@@ -445,18 +445,18 @@ def _read_index_blocks(index: bytes, number: int) -> Iterator[tuple[int, int, in
 
 def _read_message_layout(metadata: bytes) -> tuple[int, list[int]]:
     """(length of the body, where in it compressed buffers start) of a message; flatbuffers, as Arrow's Message.fbs lays it out."""
-    message = _flatbuffer_offset_target(metadata, 0)
+    message = _target_of_flatbuffer_offset(metadata, 0)
     kind, length = (
         _read_flatbuffer_field(metadata, message, 1, "<B"),
         _read_flatbuffer_field(metadata, message, 3, "<q"),
     )
     if kind not in (_DICTIONARY, _BATCH):
         return length, []
-    batch = _flatbuffer_table_place(metadata, message, 2)
+    batch = _flatbuffer_subtable_place(metadata, message, 2)
     if kind == _DICTIONARY and batch:
-        batch = _flatbuffer_table_place(metadata, batch, 1)
-    buffers = _flatbuffer_table_place(metadata, batch, 2) if batch else 0
-    if not buffers or not _flatbuffer_table_place(metadata, batch, 3):  # without compression
+        batch = _flatbuffer_subtable_place(metadata, batch, 1)
+    buffers = _flatbuffer_subtable_place(metadata, batch, 2) if batch else 0
+    if not buffers or not _flatbuffer_subtable_place(metadata, batch, 3):  # without compression
         return length, []
     (number,) = struct.unpack_from("<I", metadata, buffers)
     if number > len(metadata):
@@ -465,7 +465,7 @@ def _read_message_layout(metadata: bytes) -> tuple[int, list[int]]:
     return length, [start for start, size in pairs if size]
 
 
-def _flatbuffer_offset_target(data: bytes, place: int) -> int:
+def _target_of_flatbuffer_offset(data: bytes, place: int) -> int:
     """The target of an offset at that place."""
     return place + int(struct.unpack_from("<I", data, place)[0])
 
@@ -487,6 +487,6 @@ def _read_flatbuffer_field(data: bytes, table: int, number: int, kind: str) -> i
     return int(struct.unpack_from(kind, data, place)[0]) if place else 0
 
 
-def _flatbuffer_table_place(data: bytes, table: int, number: int) -> int:
+def _flatbuffer_subtable_place(data: bytes, table: int, number: int) -> int:
     place = _flatbuffer_field_place(data, table, number)
-    return _flatbuffer_offset_target(data, place) if place else 0
+    return _target_of_flatbuffer_offset(data, place) if place else 0

@@ -229,13 +229,13 @@ class ParquetFile:
         with translate_read_errors(name, "is no whole Parquet file"), open(path, "rb") as file:
             footer = self._read_footer(file)
         with self._translate_damage_errors("its footer cannot be read"):
-            self.columns = list(_column_names_of_schema(footer[2]))
+            self.columns = list(_iterate_column_names_of_schema(footer[2]))
             self._groups = footer.get(4, [])
             self.rows = max(0, footer.get(3, 0))
             self.metadata = {pair[1]: pair.get(2, b"") for pair in footer.get(5, [])}
         check_columns(self.columns, name)
 
-    def read_column_chunks(self, columns: Sequence[str] | None) -> Iterator[list[ColumnChunk]]:
+    def iterate_column_chunk_layouts(self, columns: Sequence[str] | None) -> Iterator[list[ColumnChunk]]:
         """The chunks of these columns (all, unless named) for each row group."""
         with (
             translate_read_errors(self.name, "is damaged"),
@@ -245,7 +245,7 @@ class ParquetFile:
             for group in self._groups:
                 found = (chunk[3] for chunk in group.get(1, []))
                 yield [
-                    self._read_column_chunk(file, chunk, group.get(3, 0))
+                    self._read_column_chunk_layout(file, chunk, group.get(3, 0))
                     for chunk in found
                     if columns is None or chunk[3][0].decode() in columns
                 ]
@@ -255,7 +255,9 @@ class ParquetFile:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        coded = {chunk.column for group in self.read_column_chunks(columns) for chunk in group if chunk.dictionary}
+        coded = {
+            chunk.column for group in self.iterate_column_chunk_layouts(columns) for chunk in group if chunk.dictionary
+        }
         texts = [name for name in columns if name in coded]
         with translate_read_errors(self.name, "is damaged", pa.ArrowException):
             file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20, read_dictionary=texts)
@@ -279,7 +281,7 @@ class ParquetFile:
         with self._translate_damage_errors("its footer cannot be read"):
             return _read_thrift_struct(file.read(length), 0)[0]
 
-    def _read_column_chunk(self, file: Any, chunk: Any, rows: int) -> ColumnChunk:
+    def _read_column_chunk_layout(self, file: Any, chunk: Any, rows: int) -> ColumnChunk:
         column, kind, start = chunk[3][0].decode(), chunk[1], chunk[9]
         coded = chunk.get(11) or 0
         if 0 < coded < start:
@@ -329,7 +331,7 @@ def _read_parquet_page_header(file: Any, place: int) -> tuple[int, int, int, int
     return used, packed, unpacked, many
 
 
-def _column_names_of_schema(schema: list[dict[int, Any]]) -> Iterator[str]:
+def _iterate_column_names_of_schema(schema: list[dict[int, Any]]) -> Iterator[str]:
     """The names of the columns: the children of the first element of a schema, which is stored depth first."""
     waiting = [schema[0].get(5, 0)]  # remaining children at each level
     for element in schema[1:]:
@@ -481,18 +483,21 @@ class ScratchFile:
 
 
 @contextmanager
-def open_unpacked_text_path(path: str, name: str, folder: Path | None) -> Iterator[str]:
+def using_path_of_unpacked_text(path: str, name: str, folder: Path | None) -> Iterator[str]:
     """A path under which this process can open a text: its own, or that of a file without a name to which it is unpacked."""
     if not has_gzip_ending(path):
         yield path
         return
     most = max(_ALWAYS, _RATIO * os.path.getsize(path))
-    with open_text_unpacked(path, name) as packed, spool_stream_to_path(packed, folder, name, most=most) as unpacked:
+    with (
+        open_text_unpacked(path, name) as packed,
+        using_path_of_spooled_stream(packed, folder, name, most=most) as unpacked,
+    ):
         yield unpacked
 
 
 @contextmanager
-def spool_stream_to_path(
+def using_path_of_spooled_stream(
     stream: IO[bytes] | gzip.GzipFile, folder: Path | None, name: str = "standard input", *, most: int | None = None
 ) -> Iterator[str]:
     """Put all of a stream into a file without a name, and return a path under which this process can open it.

@@ -34,7 +34,7 @@ from discreet.tables._sources._files import (
     STANDARD,
     detect_file_format,
     list_input_files,
-    spool_stream_to_path,
+    using_path_of_spooled_stream,
 )
 from discreet.tables._sources._source import (
     FileColumns,
@@ -140,7 +140,7 @@ def _arrow_file_source(name: str, files: Sequence[ArrowFile]) -> Source:
         for file, given in zip(files, inputs, strict=True):
             for batch in file:
                 for frame in check_and_split_batch(name, batch, given.columns_to_read(used)):
-                    yield columns.align_frame(frame, given, used)
+                    yield columns.cast_frame_to_common_types(frame, given, used)
 
     metadata = [file.schema.metadata for file in files]
     return StreamSource(name, columns.schema, read_frames, untyped=columns.keys, metadata=metadata)
@@ -181,7 +181,7 @@ def open_standard_input(folder: Path | None) -> Iterator[Source]:
     if MAGIC.get(head) == "arrow stream":
         yield _arrow_stream_source("standard input", stream)
         return
-    with spool_stream_to_path(stream, folder) as path:
+    with using_path_of_spooled_stream(stream, folder) as path:
         yield file_source(path, name="standard input")
 
 
@@ -246,7 +246,9 @@ def _make_table_writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bo
         case "csv":
             from pyarrow import csv
 
-            return _CsvWriter(csv.CSVWriter(file, _csv_schema(schema)), _csv_schema(schema))
+            return _CsvWriter(
+                csv.CSVWriter(file, _schema_without_dictionaries(schema)), _schema_without_dictionaries(schema)
+            )
     if streaming:
         return pa.ipc.new_stream(file, schema)  # type: ignore[no-any-return]
     return _RowGroupWriter(pa.ipc.new_file(file, schema))
@@ -275,7 +277,7 @@ def _guard_column_for_spreadsheets(column: pa.Array) -> pa.Array:
     return pl.select(guard_text_for_spreadsheets(pl.lit(arrow_column_as_polars_series(column)))).to_series().to_arrow()
 
 
-def _csv_schema(schema: pa.Schema) -> pa.Schema:
+def _schema_without_dictionaries(schema: pa.Schema) -> pa.Schema:
     fields = [
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema
     ]

@@ -196,7 +196,7 @@ class FileColumns:
                 if there == pl.Null:
                     first = file
 
-    def align_frame(self, frame: Any, file: InputFile, columns: Sequence[str]) -> Any:
+    def cast_frame_to_common_types(self, frame: Any, file: InputFile, columns: Sequence[str]) -> Any:
         """The columns of a frame (lazy or not) of that file, of the kinds in which they are read."""
         keys = [
             pl.lit(file.partition_values[column], pl.String).alias(column)
@@ -276,8 +276,8 @@ class _ScanningSource(Source):
             parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
         first, *others = parts
         return itertools.chain(
-            collect_scan_in_batches(self.name, first),
-            *(_collect_scan_in_batches_lazily(self.name, part) for part in others),
+            start_collecting_scan_in_batches(self.name, first),
+            *(_collect_scan_in_batches(self.name, part) for part in others),
         )
 
     def _distinct_values(self, prepare: Prepare, columns: Sequence[str] | None, column: str, number: int) -> list[Any]:
@@ -350,7 +350,9 @@ class FilesSource(_ScanningSource):
         wanted = list(self.schema) if columns is None else list(columns)
         with translate_polars_errors(self.name):
             for files in self.columns.group_files_to_scan_together(wanted):
-                yield self.columns.align_frame(self._scan([file.path for file in files]), files[0], wanted)
+                yield self.columns.cast_frame_to_common_types(
+                    self._scan([file.path for file in files]), files[0], wanted
+                )
 
 
 class ParquetSource(FilesSource):
@@ -373,7 +375,7 @@ class ParquetSource(FilesSource):
     def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         columns = list(self.schema) if wanted.columns is None else list(wanted.columns)
         self.columns.refuse_mismatched_columns(columns, wanted.numbers)
-        sizes = [chunks for file in self._files for chunks in file.read_column_chunks(columns)]
+        sizes = [chunks for file in self._files for chunks in file.iterate_column_chunk_layouts(columns)]
         if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= wanted.room:
             return super()._read_frames(prepare, wanted._replace(columns=columns))
         for chunk in (chunk for chunks in sizes for chunk in chunks):
@@ -391,7 +393,7 @@ class ParquetSource(FilesSource):
             for batch in reader.read_batches(own):
                 for frame in check_and_split_batch(self.name, batch, own):
                     with translate_polars_errors(self.name):
-                        prepared = prepare(self.columns.align_frame(frame, file, columns))
+                        prepared = prepare(self.columns.cast_frame_to_common_types(frame, file, columns))
                     yield prepared
 
 
@@ -406,7 +408,7 @@ class StreamSource(Source):
         self._given, self._last = given, pl.DataFrame()
 
     def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        for frame in _translate_frame_errors(self.name, self._given(wanted)):
+        for frame in _iterate_frames_translating_errors(self.name, self._given(wanted)):
             self._last = frame
             with translate_polars_errors(self.name):
                 prepared = prepare(frame)
@@ -418,19 +420,19 @@ class StreamSource(Source):
         return distinct_values(found, column, number)
 
 
-def collect_scan_in_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def start_collecting_scan_in_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The rows of a scan, batch by batch. Reading starts at once."""
     with translate_polars_errors(name):
         batches = rows.collect_batches(chunk_size=_BATCH, maintain_order=False)
-    return _translate_frame_errors(name, batches)
+    return _iterate_frames_translating_errors(name, batches)
 
 
-def _collect_scan_in_batches_lazily(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def _collect_scan_in_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The same; reading starts with the first batch."""
-    yield from collect_scan_in_batches(name, rows)
+    yield from start_collecting_scan_in_batches(name, rows)
 
 
-def _translate_frame_errors(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _iterate_frames_translating_errors(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Frames as they come; errors of their reader are errors of ours."""
     while True:
         with translate_polars_errors(name):

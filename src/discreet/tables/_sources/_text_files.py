@@ -34,9 +34,9 @@ from discreet.tables._sources._files import (
     AGREEMENT_FILE,
     has_gzip_ending,
     open_text_unpacked,
-    open_unpacked_text_path,
     partition_keys_in_path,
     read_first_bytes,
+    using_path_of_unpacked_text,
 )
 from discreet.tables._sources._source import (
     FileColumns,
@@ -45,7 +45,7 @@ from discreet.tables._sources._source import (
     InputFile,
     Source,
     StreamSource,
-    collect_scan_in_batches,
+    start_collecting_scan_in_batches,
     translate_polars_errors,
 )
 
@@ -81,13 +81,15 @@ def text_files_source(kind: str, name: str, files: Sequence[str], folder: Path |
         used = list(columns.schema) if wanted.columns is None else list(wanted.columns)
         columns.refuse_mismatched_columns(used)
         for file in inputs:
-            with open_unpacked_text_path(file.path, file.name, folder) as path:
-                yield from collect_scan_in_batches(file.name, columns.align_frame(scan([path]), file, used))
+            with using_path_of_unpacked_text(file.path, file.name, folder) as path:
+                yield from start_collecting_scan_in_batches(
+                    file.name, columns.cast_frame_to_common_types(scan([path]), file, used)
+                )
 
     return StreamSource(name, columns.schema, read_frames, untyped=True, guarded=True, agreement=agreement)
 
 
-def sample_texts_expression(source: Source, column: str) -> pl.Expr:
+def unguarded_samples_expression(source: Source, column: str) -> pl.Expr:
     """A column of samples as it was before it was guarded for spreadsheets."""
     return unguard_spreadsheet_text(pl.col(column)) if source.is_guarded else pl.col(column)
 
@@ -184,7 +186,7 @@ class JsonLines:
                     raise DiscreetError(f"{file} has no column {name!r}: no folder in its path is called {name}=...")
             for chunk in self._read_object_chunks(file, room, _LINES):
                 for name in clients:
-                    self._clean_client_names(chunk, file, name)
+                    self._check_client_names_clearing_nans(chunk, file, name)
                 texts = {
                     name: [keys[name]] * len(chunk) if name in keys else self._column_as_texts(chunk, file, name)
                     for name in wanted
@@ -226,7 +228,7 @@ class JsonLines:
             raise self._line_error(file, number, " is no JSON object; write one on each line")
         return found
 
-    def _clean_client_names(self, chunk: Chunk, file: str, name: str) -> None:
+    def _check_client_names_clearing_nans(self, chunk: Chunk, file: str, name: str) -> None:
         """Raise an error for values that cannot name a client, and turn NaN into null."""
         for number, line in chunk:
             value = line.get(name)
@@ -282,7 +284,7 @@ class _DuplicateName(Exception):
     """A name is repeated in an object."""
 
 
-def _refuse_duplicate_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _dict_of_unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise _DuplicateName
@@ -292,7 +294,7 @@ def _refuse_duplicate_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _NAN = _NumberText("NaN")
 _WHOLE = re.compile("0|-?[1-9][0-9]*")
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_refuse_duplicate_fields,
+    object_pairs_hook=_dict_of_unique_fields,
     parse_int=_NumberText,
     parse_float=_NumberText,
     parse_constant=_NumberText,
