@@ -91,7 +91,7 @@ def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
     with closing(opened) as store:
         store.add(AGREED)
         store.count_arrivals(AGREED.id, 1, arrivals(reports_of(3)), DAY)
-        with store._transaction_for_changes() as database:
+        with store._transaction_without_samples() as database:
             database.execute("UPDATE pool SET content = ?", (store._seal.encode_pool({(1, 1): [SAMPLER.largest + 1]}),))
         with pytest.raises(StoreError, match="damaged"):
             store.outcome_counts(AGREED.id, 1)
