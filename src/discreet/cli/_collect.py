@@ -194,7 +194,7 @@ def serve_collection(
     )
 
 
-def make_client_tokens(
+def make_or_change_tokens(
     number: Annotated[int | None, positional_argument("N", "Number of tokens to make.")] = None,
     output: Annotated[
         Path | None, value_option("FILE", "A new file, one token on each line.", "--output", "-o")
@@ -232,14 +232,14 @@ def make_client_tokens(
         write_fresh_tokens(output, number)
         done |= {"file": str(output), "tokens": number, "mode": "0600"}
     if store is not None:
-        done |= _change_tokens_of_store(store, add, add_gateways, revoke, replace_gateways)
+        done |= _add_revoke_or_replace_tokens(store, add, add_gateways, revoke, replace_gateways)
     said = [] if number is None else [f"wrote {number:,} tokens to {safe_text(output)} (mode 0600)"]
     changed = [what for what in ("added", "revoked", "replaced") if what in done]
     said += [f"{what} {pluralise(done[what], 'token')}" for what in changed]
     print_json_or_text(done, "\n".join(said), json=json)
 
 
-def _change_tokens_of_store(
+def _add_revoke_or_replace_tokens(
     where: str, add: Path | None, gateways: Path | None, revoke: Path | None, replace: tuple[Path, Path] | None
 ) -> dict[str, Any]:
     """Change the tokens of a store, and print how many changed."""
