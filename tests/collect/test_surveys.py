@@ -317,5 +317,5 @@ def test_send_takes_the_columns_of_a_survey_one_by_one(tmp_path: Path) -> None:
 )
 def test_a_device_reads_values_as_tables_and_browsers_do(row: dict[str, Any], number: int | None) -> None:
     columns = Survey({"n": 5, "day": Dates("2026-01-01", "2026-01-03")}, [shares("n")]).columns
-    (found,) = columns.find_row_numbers([row])
+    (found,) = columns.find_row_numbers_of_records([row])
     assert (found % 5 if found >= 0 else None) == number

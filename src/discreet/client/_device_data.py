@@ -102,7 +102,7 @@ class DeviceData:
     def _prepare_survey_draw(self, sampler: SurveySampler) -> DeviceDraw:
         if self.rows is None:
             return _prepare_reference_draw(sampler, "the device holds no rows, and the agreement is on a survey")
-        numbers = sampler.survey.columns.find_row_numbers(self.rows)
+        numbers = sampler.survey.columns.find_row_numbers_of_records(self.rows)
         inside = numbers[numbers >= 0]
         if not len(inside):
             return _prepare_reference_draw(sampler, "nothing that the device holds is a row of the survey")
