@@ -26,7 +26,7 @@ import uvicorn
 
 from discreet.agreement import Agreement
 from discreet.audit import MOST_DRAWS
-from discreet.client import CollectorKey, normalise_addresses, read_collector_key, write_collector_key
+from discreet.client import CollectorKey, create_collector_key_file, normalise_addresses, read_collector_key
 from discreet.collect._catalogue import (
     agreements_differ_in_purpose_alone,
     labelled_agreement_coding_and_sampler,
@@ -138,7 +138,7 @@ class _StoreAdditions:
         """The key in a file, if it may sign the store. It is created if missing, unless another key has signed the store."""
         if not os.path.lexists(path):
             refuse_other_signing_key(store, None, replace_key=self.replace_key)
-            write_collector_key(path)
+            create_collector_key_file(path)
         key = read_collector_key(path)
         refuse_other_signing_key(store, key, replace_key=self.replace_key)
         return key
