@@ -26,11 +26,11 @@ from discreet.survey import (
     SurveyQuestion,
     SurveySampler,
     Tree,
-    level_variance,
     linear,
     mean,
     quantiles,
     shares,
+    variance_per_direction,
 )
 from discreet.survey._strategies import best_blocks_for_size
 from discreet.survey._weighted_blocks import optimise_blocks
@@ -153,7 +153,7 @@ def sums(console: Console) -> None:
                 found = optimise_blocks(matrix, bound)
                 seconds = time.process_time() - start
                 widths = np.square(matrix - matrix.mean(axis=1, keepdims=True)).sum(axis=1)
-                widths = widths * level_variance(best_blocks_for_size(size, bound), float(bound))
+                widths = widths * variance_per_direction(best_blocks_for_size(size, bound), float(bound))
                 tree = f"{tree_variance(size, bound) / found.mean:.2f}" if workload is prefixes else "-"
                 ratios = (
                     f"{widths.mean() / found.mean:.2f}",
@@ -177,7 +177,7 @@ def tree_variance(size: int, bound: Fraction) -> float:
     """The mean variance of the distribution function by a binary tree, at the inner edges of so many cells."""
     tree = Tree(2, round(math.log2(size)))
     levels = [best_blocks_for_size(tree.node_count(level), bound) for level in range(1, tree.depth + 1)]
-    _, variance = tree.best_level_shares(np.array([level_variance(each, float(bound)) for each in levels]))
+    _, variance = tree.best_level_shares(np.array([variance_per_direction(each, float(bound)) for each in levels]))
     return variance * size / (size - 1)
 
 

@@ -264,7 +264,7 @@ def check_callable(name: str, value: Any, fix: str) -> None:
         raise DiscreetError(f"{name} = {value!r} cannot be called; {fix}")
 
 
-def check_columns(names: Sequence[str], where: str) -> None:
+def refuse_repeated_column_names(names: Sequence[str], where: str) -> None:
     """Reject a table with two columns of one name, since the name would be ambiguous."""
     seen: set[str] = set()
     for name in names:

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 import discreet as dc
 from discreet.agreement import Agreement, Schedule
-from discreet.collect._catalogue import agreement_coding_and_sampler
+from discreet.collect._catalogue import labelled_agreement_coding_and_sampler
 from discreet.errors import DiscreetError
 from discreet.tables import Request, sample
 from tests.tables.small_tables import SECRET
@@ -100,4 +100,6 @@ def test_a_release_by_date_is_that_of_its_number() -> None:
 
 def test_a_collection_opens_its_rounds_by_number() -> None:
     with pytest.raises(DiscreetError, match="agree without --start"):
-        agreement_coding_and_sampler(Agreement.of(SAMPLER, rounds=3, schedule=Schedule("2026-01-01", every="day")))
+        labelled_agreement_coding_and_sampler(
+            Agreement.of(SAMPLER, rounds=3, schedule=Schedule("2026-01-01", every="day"))
+        )

@@ -223,7 +223,7 @@ def test_it_tries_again_and_sends_the_same(tmp_path: Path, failures: list[Any]) 
     assert all(each == told[0] for each in told)
     assert told[0]["sample"] == receipt.sample
     assert set(told[0]) == {"agreement", "round", "client", "key", "sample"}
-    assert told[0]["key"] == protocol.sample_key(told[0]["client"], AGREED.id, 1)
+    assert told[0]["key"] == protocol.sample_idempotency_key(told[0]["client"], AGREED.id, 1)
 
 
 @pytest.mark.slow

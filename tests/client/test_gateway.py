@@ -155,7 +155,7 @@ def test_batches_are_sent_until_they_are_answered_and_always_alike(
         protocol.client_name_in_collection(AGREED.id, held, str(number), address=server.address)
         for number in range(100)
     }
-    assert whole["key"] == [protocol.sample_key(name, AGREED.id, 1) for name in whole["client"]]
+    assert whole["key"] == [protocol.sample_idempotency_key(name, AGREED.id, 1) for name in whole["client"]]
 
 
 @pytest.mark.slow

@@ -345,7 +345,7 @@ def test_a_device_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     for name, entries in (("silent", []), ("spoken", [[AGREED.id, 1, 1.0, 0.5, 2, "2026-01-01T00:00:00+00:00"]])):
         book = Book(tmp_path / name, kind="discreet ledger 2")
         book.create({"epsilon": (5.0).hex(), "delta": (0.0).hex()})
-        with book.write_transaction() as pen:
+        with book.using_write_transaction() as pen:
             for entry in entries:
                 pen.add_line(entry)
         write_secret(tmp_path / f"{name}.identity")

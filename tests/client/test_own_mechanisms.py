@@ -19,7 +19,7 @@ import discreet as dc
 from discreet import Agreement, DiscreetError, Simplex
 from discreet.cli._app import app
 from discreet.client import Client, send_table
-from discreet.collect import agreement_coding_and_sampler, open_store, publish
+from discreet.collect import labelled_agreement_coding_and_sampler, open_store, publish
 from discreet.collect._catalogue import can_be_estimated_as_stages
 from discreet.collect._counting import Arrival
 from discreet.collect._results import OWN_ALONE, estimate_change, estimate_from_counts, estimate_groups_side_by_side
@@ -197,7 +197,7 @@ def test_a_collection_by_an_own_mechanism(install: Install, tmp_path: Path, monk
 
 def test_a_law_that_is_not_linear_is_counted_and_says_why_there_are_no_shares(install: Install, tmp_path: Path) -> None:
     """The same sentence in the service, in `publish` and in `discreet estimate`; groups and changes say that they are not for it."""
-    agreement, _, sampler = agreement_coding_and_sampler(agreed(install()))
+    agreement, _, sampler = labelled_agreement_coding_and_sampler(agreed(install()))
     kept, counts = StoredAgreement(agreement, agreement.id), np.array([30, 20, 10])
     with pytest.raises(DiscreetError) as error:
         dc.estimation.inverted_population(agreement, counts=counts)
@@ -229,4 +229,4 @@ def test_a_collector_without_the_package_does_not_start(install: Install) -> Non
     agreement = agreed(install())
     install(version="2.0")
     with pytest.raises(DiscreetError, match=r"install obscurity==1\.2"):
-        agreement_coding_and_sampler(agreement)
+        labelled_agreement_coding_and_sampler(agreement)

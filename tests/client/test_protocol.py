@@ -77,12 +77,12 @@ def test_what_is_no_signature_is_not_read_as_one(document: object) -> None:
 
 def test_a_key_lies_in_a_file_of_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "collector.key"
-    protocol.write_collector_key(path)
+    protocol.create_collector_key_file(path)
     assert path.stat().st_mode & 0o777 == 0o600
     assert protocol.is_public_key(read_collector_key(path).public)
     assert "seed" not in repr(read_collector_key(path))
     with pytest.raises(DiscreetError, match="devices have pinned its key"):
-        protocol.write_collector_key(path)
+        protocol.create_collector_key_file(path)
     path.chmod(0o644)
     with pytest.raises(DiscreetError, match="chmod 600"):
         read_collector_key(path)

@@ -148,14 +148,14 @@ class Behaviour:
         store.hide_estimates_below(5)
         tickets = []
         for shown in ("after", "never", "after"):
-            store.show_estimates(shown)
+            store.set_estimate_visibility(shown)
             kept = store.agreements()
             assert [(each.shown, each.least, each.closed) for each in kept] == [(shown, 5, None)] * 2
             tickets.append([each.ticket for each in kept])
         assert tickets[0] == tickets[1] == tickets[2]  # who has one keeps it
         assert len({*tickets[0]}) == 2
         with pytest.raises(DiscreetError, match="shown = 'sometimes'"):
-            store.show_estimates("sometimes")
+            store.set_estimate_visibility("sometimes")
 
     def test_questions_stay_once_somebody_has_answered(self, store: Store) -> None:
         first, second = agreed(3), agreed(4)

@@ -11,7 +11,7 @@ import pytest
 from discreet.collect import open_store
 from discreet.collect._catalogue import gateway_id_from_authorization
 from discreet.collect._counting import token_digest
-from discreet.collect._pages import enrol_tokens, read_tokens, write_tokens
+from discreet.collect._pages import add_tokens_to_store, read_tokens, write_fresh_tokens
 from discreet.collect._requests import RequestProblem
 from discreet.errors import DiscreetError
 from tests.cli.conftest import Run, refusal, run
@@ -23,11 +23,11 @@ __all__ = ["refusal", "run"]
 
 def test_tokens_are_private_and_all_different(tmp_path: Path) -> None:
     path = tmp_path / "tokens.txt"
-    write_tokens(path, 500)
+    write_fresh_tokens(path, 500)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(set(read_tokens(path))) == 500
     with pytest.raises(DiscreetError, match="exists already"):
-        write_tokens(path, 1)
+        write_fresh_tokens(path, 1)
     os.chmod(path, 0o644)
     with pytest.raises(DiscreetError, match="chmod 600"):
         read_tokens(path)
@@ -72,16 +72,18 @@ def test_without_tokens_everybody_speaks_and_no_header_matters(where: str) -> No
 
 def test_a_token_of_a_gateway_is_no_client_and_a_client_no_gateway(where: str) -> None:
     with closing(open_store(where)) as store:
-        assert enrol_tokens(store, [CLIENT], [GATEWAY]) == 2
-        assert enrol_tokens(store, [CLIENT], [GATEWAY]) == 0
+        assert add_tokens_to_store(store, [CLIENT], [GATEWAY]) == 2
+        assert add_tokens_to_store(store, [CLIENT], [GATEWAY]) == 0
         enrolled = store.read_enrolment()
         assert enrolled.needed
-        assert store.unrevoked_client_tokens([token_digest(CLIENT), token_digest(GATEWAY)]) == {token_digest(CLIENT)}
+        assert store.unrevoked_client_tokens_among([token_digest(CLIENT), token_digest(GATEWAY)]) == {
+            token_digest(CLIENT)
+        }
         for tokens, gateways in (([GATEWAY], []), ([], [CLIENT]), (["another-token-001"], [CLIENT])):
             with pytest.raises(DiscreetError, match="share 1 token"):
-                enrol_tokens(store, tokens, gateways)
+                add_tokens_to_store(store, tokens, gateways)
         assert store.read_enrolment() == enrolled
-        assert store.unrevoked_client_tokens([token_digest("another-token-001")]) == set()
+        assert store.unrevoked_client_tokens_among([token_digest("another-token-001")]) == set()
     assert gateway_id_from_authorization(enrolled, []) is None
     assert gateway_id_from_authorization(enrolled, [f"Basic {GATEWAY}"]) is None
     assert gateway_id_from_authorization(enrolled, [f"bearer {GATEWAY}"]) == enrolled.gateways[token_digest(GATEWAY)]
@@ -94,17 +96,17 @@ def test_a_token_of_a_gateway_is_no_client_and_a_client_no_gateway(where: str) -
 
 def test_a_token_that_is_revoked_stays_so_and_the_store_stays_enrolled(where: str) -> None:
     with closing(open_store(where)) as store:
-        enrol_tokens(store, [CLIENT], [GATEWAY])
+        add_tokens_to_store(store, [CLIENT], [GATEWAY])
         assert store.revoke_token_digests(map(token_digest, [CLIENT, GATEWAY, "nobody-has-this-1"])) == 2
         assert store.revoke_token_digests([token_digest(CLIENT)]) == 0
-        enrol_tokens(store, [CLIENT], [GATEWAY])  # as a service that is started with the old files again
-        assert store.unrevoked_client_tokens([token_digest(CLIENT)]) == set()
+        add_tokens_to_store(store, [CLIENT], [GATEWAY])  # as a service that is started with the old files again
+        assert store.unrevoked_client_tokens_among([token_digest(CLIENT)]) == set()
         assert (store.read_enrolment().needed, store.read_enrolment().gateways) == (True, {})
 
 
 def test_a_gateway_whose_token_is_replaced_stays_the_same_gateway(where: str) -> None:
     with closing(open_store(where)) as store:
-        enrol_tokens(store, [CLIENT], [GATEWAY, "gateway-token-002"])
+        add_tokens_to_store(store, [CLIENT], [GATEWAY, "gateway-token-002"])
         before = store.read_enrolment().gateways
         assert len(set(before.values())) == 2
         old, new = token_digest(GATEWAY), token_digest("gateway-token-new")
@@ -126,7 +128,7 @@ def test_a_token_in_both_lists_is_refused(tmp_path: Path, refusal: Callable[...,
     """Whoever was handed it as a client could stuff the ballot as a gateway."""
     agreed(tmp_path)
     tokens = str(tmp_path / "tokens.txt")
-    write_tokens(tokens, 2)
+    write_fresh_tokens(tokens, 2)
     where = [str(tmp_path / "agreement.json"), "--port", "0", "--store", str(tmp_path / "samples.db")]
     said = refusal("collect", *where, "--tokens", tokens, "--gateways", tokens)
     assert "tokens of clients and of gateways share 2 tokens" in said
@@ -168,7 +170,7 @@ def test_enrolment_is_the_store_s_and_not_a_process_s(tmp_path: Path, run: Run) 
     """A restart without the option keeps it; with several workers a token is added and revoked for all of them."""
     agreement, store = agreed(tmp_path), str(tmp_path / "samples.db")
     for name in ("tokens.txt", "more.txt"):
-        write_tokens(tmp_path / name, 2)
+        write_fresh_tokens(tmp_path / name, 2)
     first, second = read_tokens(tmp_path / "tokens.txt")
     late, _ = read_tokens(tmp_path / "more.txt")
     with running(tmp_path, "agreement.json", "--tokens", "tokens.txt") as collector:
@@ -195,7 +197,7 @@ def test_enrolment_is_the_store_s_and_not_a_process_s(tmp_path: Path, run: Run) 
 @pytest.mark.slow
 def test_an_open_collection_is_closed_while_it_is_served(tmp_path: Path, run: Run) -> None:
     agreement = agreed(tmp_path)
-    write_tokens(tmp_path / "tokens.txt", 1)
+    write_fresh_tokens(tmp_path / "tokens.txt", 1)
     (token,) = read_tokens(tmp_path / "tokens.txt")
     with running(tmp_path, "agreement.json") as collector:
         assert collector.send(one(agreement, "anybody", 0)).status == 200
@@ -212,7 +214,7 @@ def test_names_of_gateways_and_tokens_do_not_collide(tmp_path: Path, run: Run) -
     """ "x" by one gateway, "x" by another and a token "x" are three; a gateway whose token is replaced names the same clients."""
     agreement = agreed(tmp_path)
     for name, many in (("tokens.txt", 1), ("gateways.txt", 2), ("new.txt", 1)):
-        write_tokens(tmp_path / name, many)
+        write_fresh_tokens(tmp_path / name, many)
     (token,) = read_tokens(tmp_path / "tokens.txt")
     first, second = read_tokens(tmp_path / "gateways.txt")
     (renewed,) = read_tokens(tmp_path / "new.txt")
@@ -238,8 +240,8 @@ def test_the_command_says_what_is_missing(tmp_path: Path, refusal: Callable[...,
     agreement, store, path = agreed(tmp_path), str(tmp_path / "samples.db"), str(tmp_path / "tokens.txt")
     with closing(open_store(store)) as opened:
         opened.add(agreement)
-    write_tokens(path, 3)
-    write_tokens(tmp_path / "two.txt", 2)
+    write_fresh_tokens(path, 3)
+    write_fresh_tokens(tmp_path / "two.txt", 2)
     assert "say how many" in refusal("enrol")
     assert "say how many" in refusal("enrol", "3")
     assert "--store names the store" in refusal("enrol", "--add", path)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from discreet.cli._app import app
 from discreet.collect import invitation_links, open_store
-from discreet.collect._pages import Questions, enrol_tokens, read_tokens, write_tokens
+from discreet.collect._pages import Questions, add_tokens_to_store, read_tokens, write_fresh_tokens
 from discreet.errors import DiscreetError
 from tests.collect.running import agreed, running
 from tests.javascript.browser import chromium, new_context, until, watched
@@ -30,11 +30,11 @@ TOKENS = 12
 def folder(tmp_path: Path) -> Path:
     """A store with questions and enrolled people, and their tokens."""
     agreement = agreed(tmp_path, LABELS)
-    write_tokens(tmp_path / "tokens.txt", TOKENS)
+    write_fresh_tokens(tmp_path / "tokens.txt", TOKENS)
     with closing(open_store(tmp_path / "samples.db")) as store:
         store.add(agreement)
         store.keep_questions(agreement.id, Questions.parse({"title": "Which colour?"}, agreement).text)
-        enrol_tokens(store, read_tokens(tmp_path / "tokens.txt"))
+        add_tokens_to_store(store, read_tokens(tmp_path / "tokens.txt"))
     return tmp_path
 
 

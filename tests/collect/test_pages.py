@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 import discreet as dc
-from discreet.client._protocol import client_name_in_collection, sample_key, short_key_text
-from discreet.collect._pages import LIVE, TAKE_PART, write_tokens
+from discreet.client._protocol import client_name_in_collection, sample_idempotency_key, short_key_text
+from discreet.collect._pages import LIVE, TAKE_PART, write_fresh_tokens
 from tests.collect.running import Collector, agreed, one, running
 from tests.javascript.browser import (
     CLIENT,
@@ -280,7 +280,7 @@ def test_a_visitor_sees_what_is_sent_and_is_counted_once(collection: Collection,
         shown = json.loads(page.locator("#request").inner_text())
         assert bodies == []  # nothing leaves before it is shown
         name = client_name_in_collection(agreement.id, _secret(page))
-        key = sample_key(name, agreement.id, 1)
+        key = sample_idempotency_key(name, agreement.id, 1)
         sample = page.locator("#sample").inner_text()
         assert shown == {"agreement": agreement.id, "round": 1, "client": name, "key": key, "sample": sample}
         page.reload()  # and still the same one
@@ -591,7 +591,7 @@ def test_everybody_can_use_it(collection: Collection, person: Any, scheme: str, 
 @pytest.mark.slow
 def test_pages_outlive_the_service_and_a_collection_that_goes_on(browser: Any, tmp_path: Path) -> None:
     """Killed while both pages are open: they say so, try again, and go on by themselves; tokens are asked for where there is a list."""
-    write_tokens(tmp_path / "tokens.txt", 2)
+    write_fresh_tokens(tmp_path / "tokens.txt", 2)
     token, other = (tmp_path / "tokens.txt").read_text().split()
     first = agreed(tmp_path, ["yes", "no"])
     second = agreed(tmp_path, ["yes", "no"], name="second.json", purpose="the second")
@@ -657,7 +657,7 @@ def test_names_and_keys_are_those_of_the_protocol(tmp_path: Path) -> None:
     ]
     for each in vectors:
         each["name"] = client_name_in_collection(each["collection"], bytes.fromhex(each["secret"]), each["client"])
-        each["key"] = sample_key(each["name"], each["collection"], each["round"])
+        each["key"] = sample_idempotency_key(each["name"], each["collection"], each["round"])
     (tmp_path / "vectors.json").write_text(json.dumps(vectors))
     (tmp_path / "check.mjs").write_text(
         f"""import {{ readFileSync }} from "node:fs";

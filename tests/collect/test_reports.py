@@ -21,7 +21,7 @@ from discreet.cli._app import app
 from discreet.cli._design import _read_sample_counts
 from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store
-from discreet.collect._catalogue import agreement_coding_and_sampler
+from discreet.collect._catalogue import labelled_agreement_coding_and_sampler
 from discreet.collect._counting import KEPT, MOST_GROUPS, Arrival, Verdict, reports_as_signed_integers, text_digest
 from discreet.collect._samples import ReportReader
 from discreet.collect._store import Store
@@ -132,7 +132,7 @@ def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
     store: Any = open_store(tmp_path / "store.db")
     store.add(agreement)
     store.count_arrivals(agreement.id, 1, arrivals([5]), DAY)
-    with store._transaction_for_changes() as database:
+    with store._transaction_without_samples() as database:
         database.execute("UPDATE pool SET content = ?", (store._seal.encode_pool({(1, 1): [10**9]}),))
     with pytest.raises(StoreError, match="damaged"):
         store.outcome_counts(agreement.id, 1)
@@ -233,7 +233,7 @@ def test_tables_that_no_reports_add_up_to_are_refused(tmp_path: Path) -> None:
 def test_more_outcomes_than_a_service_lists_are_refused_by_name() -> None:
     agreement = Agreement.of(ReportSampler(dc.Simplex(20_001), epsilon=1.0))
     with pytest.raises(DiscreetError, match=r"on reports of 20,001 outcomes.*discreet estimate"):
-        agreement_coding_and_sampler(agreement)
+        labelled_agreement_coding_and_sampler(agreement)
 
 
 TOWNS = [f"<b>town</b> {number}" for number in range(64)]

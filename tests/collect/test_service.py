@@ -10,7 +10,7 @@ import pytest
 
 from discreet.agreement import Agreement
 from discreet.collect import open_store
-from discreet.collect._catalogue import agreement_coding_and_sampler
+from discreet.collect._catalogue import labelled_agreement_coding_and_sampler
 from discreet.collect._results import estimate_from_counts
 from discreet.collect._store import StoredAgreement
 from tests.collect.running import PATIENCE, Collector, agreed, one, running
@@ -79,7 +79,7 @@ def test_a_batch_is_taken_whole_or_not_at_all(tmp_path: Path) -> None:
     store = open_store(tmp_path / "samples.db")
     counts = store.outcome_counts(agreement.id, 1)
     assert counts.tolist() == [11, 10, 10, 10, 10]
-    whole, _, sampler = agreement_coding_and_sampler(agreement)
+    whole, _, sampler = labelled_agreement_coding_and_sampler(agreement)
     expected = estimate_from_counts(StoredAgreement(whole, whole.id), sampler, counts, 0.95)
     days = store.sample_counts_by_day(agreement.id, 1)
     assert said == json.loads(json.dumps({**expected, "round": 1, "days": days}))

@@ -99,7 +99,7 @@ def test_another_word_is_refused(tmp_path: Path) -> None:
     with closing(open_store(tmp_path / "samples.db")) as store:
         store.add(stored_agreement(3))
         with pytest.raises(DiscreetError, match="shown = 'sometimes' is not one of always, after, never"):
-            store.show_estimates("sometimes")
+            store.set_estimate_visibility("sometimes")
 
 
 @pytest.fixture(scope="module")

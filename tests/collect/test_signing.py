@@ -11,11 +11,11 @@ import pytest
 
 from discreet.client._protocol import (
     CollectionStatement,
+    create_collector_key_file,
     has_valid_signature,
     read_collector_key,
     read_signature,
     short_key_text,
-    write_collector_key,
 )
 from discreet.collect import open_store, service
 from discreet.collect._catalogue import sign_agreements
@@ -84,7 +84,7 @@ def test_agreements_are_signed_and_stay_so_without_the_key(tmp_path: Path) -> No
 
 def test_another_key_is_refused_unless_it_may_take_the_place_of_the_first(where: str, tmp_path: Path) -> None:
     for name in ("first.key", "second.key"):
-        write_collector_key(tmp_path / name)
+        create_collector_key_file(tmp_path / name)
     first, second = (read_collector_key(tmp_path / name) for name in ("first.key", "second.key"))
     one, other = terms(3), terms(3, epsilon=0.5)
     with closing(open_store(where)) as store:
@@ -134,7 +134,7 @@ def test_what_cannot_be_signed_is_told_before_anything_is_written(
 
 def test_a_mistyped_name_makes_no_key(tmp_path: Path, refusal: Callable[..., str]) -> None:
     store = tmp_path / "samples.db"
-    write_collector_key(tmp_path / "my.key")
+    create_collector_key_file(tmp_path / "my.key")
     create_seal_file(tmp_path / "my.seal")
     with closing(open_store(store, seal=tmp_path / "my.seal")) as opened:
         opened.add(terms(3))
@@ -148,7 +148,7 @@ def test_a_mistyped_name_makes_no_key(tmp_path: Path, refusal: Callable[..., str
 
 
 def test_a_damaged_signature_is_damage(tmp_path: Path) -> None:
-    write_collector_key(tmp_path / "my.key")
+    create_collector_key_file(tmp_path / "my.key")
     with closing(open_store(tmp_path / "samples.db")) as store:
         store.add(terms(3))
         sign_agreements(store, read_collector_key(tmp_path / "my.key"), [ADDRESS])

@@ -91,7 +91,7 @@ def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
     with closing(opened) as store:
         store.add(AGREED)
         store.count_arrivals(AGREED.id, 1, arrivals(reports_of(3)), DAY)
-        with store._transaction_for_changes() as database:
+        with store._transaction_without_samples() as database:
             database.execute("UPDATE pool SET content = ?", (store._seal.encode_pool({(1, 1): [SAMPLER.largest + 1]}),))
         with pytest.raises(StoreError, match="damaged"):
             store.outcome_counts(AGREED.id, 1)
@@ -317,5 +317,5 @@ def test_send_takes_the_columns_of_a_survey_one_by_one(tmp_path: Path) -> None:
 )
 def test_a_device_reads_values_as_tables_and_browsers_do(row: dict[str, Any], number: int | None) -> None:
     columns = Survey({"n": 5, "day": Dates("2026-01-01", "2026-01-03")}, [shares("n")]).columns
-    (found,) = columns.find_row_numbers([row])
+    (found,) = columns.find_row_numbers_of_records([row])
     assert (found % 5 if found >= 0 else None) == number

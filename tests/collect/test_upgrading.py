@@ -13,7 +13,7 @@ import pytest
 
 from discreet.agreement import Agreement
 from discreet.collect import open_store
-from discreet.collect._catalogue import CollectedAgreement, agreement_coding_and_sampler
+from discreet.collect._catalogue import CollectedAgreement, labelled_agreement_coding_and_sampler
 from discreet.collect._counting import Verdict
 from discreet.collect._store import Store
 from discreet.errors import StoreError
@@ -120,7 +120,7 @@ def test_clients_of_gateways_who_spoke_before_have_spoken(where: str) -> None:
 
     def digests(store: Store, agreement: Agreement) -> list[bytes]:
         (kept,) = [one for one in store.agreements() if one.agreement.id == agreement.id]
-        _, coding, sampler = agreement_coding_and_sampler(kept.agreement)
+        _, coding, sampler = labelled_agreement_coding_and_sampler(kept.agreement)
         collected = CollectedAgreement(kept, coding, sampler, (1,))
         sent = (["x"], ["key"], np.array([0]))
         return [collected.make_arrivals(1, *sent, gateway)[0].client for gateway in (None, "first", "second")]
@@ -164,7 +164,7 @@ def test_a_file_of_format_3_is_upgraded_and_can_be_asked_in_words(tmp_path: Path
         (kept,) = store.agreements()
         assert (kept.closed, kept.least, kept.shown, kept.questions) == (DAY, 7, "always", None)
         store.keep_questions(FIRST.id, "{}")
-        store.show_estimates("after")
+        store.set_estimate_visibility("after")
         (kept,) = store.agreements()
         assert (kept.closed, kept.least, kept.shown, kept.questions) == (DAY, 7, "after", "{}")
 

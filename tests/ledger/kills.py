@@ -16,7 +16,7 @@ from pathlib import Path
 
 from discreet.errors import BudgetError
 from discreet.ledger import Budget, Ledger
-from discreet.ledger._book import sqlite_connection
+from discreet.ledger._book import using_sqlite_connection
 from tests.ledger.charging import ONE, OTHER, PROFILE
 
 AFFORDED = 30  # so few that a ledger is exhausted before its last kills, and then asked on
@@ -68,7 +68,7 @@ def answers(pipe: int) -> list[tuple[str, int, int]]:
 
 def charges(ledger: Ledger) -> dict[tuple[str, int], int]:
     """(agreement, round) -> sample, after SQLite's own check of the file and that of the marks."""
-    with sqlite_connection(ledger.path, 10.0) as database:
+    with using_sqlite_connection(ledger.path, 10.0) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     entries = ledger.entries()
     found = {(entry.agreement, entry.round): entry.sample for entry in entries}

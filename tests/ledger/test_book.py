@@ -10,7 +10,7 @@ import pytest
 
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import Budget, Entry, Ledger
-from discreet.ledger._book import Book, sqlite_connection
+from discreet.ledger._book import Book, using_sqlite_connection
 from tests.ledger.charging import OTHER, charge
 from tests.soaking import wide
 
@@ -89,7 +89,7 @@ def test_a_flipped_bit_is_not_made_worse_by_writing(tmp_path: Path) -> None:
 )
 def test_a_line_that_is_removed_changed_added_or_moved_is_noticed(tmp_path: Path, statement: str) -> None:
     ledger = filled(tmp_path / "ledger")
-    with sqlite_connection(ledger.path, 1.0) as database:
+    with using_sqlite_connection(ledger.path, 1.0) as database:
         assert database.execute(statement).rowcount != 0
     for use in (ledger.entries, ledger.spent, lambda: charge(ledger, 1), lambda: Ledger(ledger.path)):
         with pytest.raises(LedgerError, match=r"damaged|not a ledger"):
@@ -100,7 +100,7 @@ def test_only_its_owner_may_read_it_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         ledger = filled(tmp_path / "ledger", left=1.0)
-        with ledger._book.write_transaction() as pen:
+        with ledger._book.using_write_transaction() as pen:
             pen.add_line(["x", 1, 0.5, 0.1, 0, ""])
             modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
         assert modes == {"ledger": 0o600, "ledger-journal": 0o600}
@@ -118,7 +118,7 @@ def test_only_its_owner_may_read_it_whatever_the_umask(tmp_path: Path) -> None:
 def test_nothing_of_the_data_and_no_key_is_in_it(tmp_path: Path) -> None:
     ledger = filled(tmp_path / "ledger")
     assert [sorted(line) for line in ledger._book.read_lines()[:1]] == [["delta", "epsilon", "format"]]
-    with sqlite_connection(ledger.path, 1.0) as database:
+    with using_sqlite_connection(ledger.path, 1.0) as database:
         columns = database.execute("SELECT name FROM sqlite_master").fetchall()
     assert columns == [("lines",), ("last",)]
 
@@ -132,12 +132,12 @@ def test_a_book_of_another_kind_is_named(tmp_path: Path) -> None:
 def test_readers_beside_a_writer_see_whole_states(tmp_path: Path) -> None:
     """A charge that is committed between two queries of a reader is no damage."""
     ledger = filled(tmp_path / "ledger", left=100.0)
-    with ledger._book._open_connection() as database:
+    with ledger._book._using_connection() as database:
         database.execute("BEGIN")
         lines = database.execute("SELECT count(*) FROM lines").fetchone()
         with (
             pytest.raises(LedgerError, match="another process"),
-            Book(ledger.path, kind="discreet ledger 3", wait=0.01).write_transaction() as pen,
+            Book(ledger.path, kind="discreet ledger 3", wait=0.01).using_write_transaction() as pen,
         ):
             pen.add_line([])  # the commit has to wait for readers
         assert database.execute("SELECT number FROM last").fetchone() == lines

@@ -98,14 +98,14 @@ def test_bad_requests_are_refused_before_anything_is_charged(ledger: Ledger) -> 
 
 def test_a_charge_is_flushed_all_the_way_before_it_counts(ledger: Ledger) -> None:
     """What a power cut needs, which no kill can test: synchronous = EXTRA (3) and a rollback journal, in every writing transaction."""
-    with ledger._book.write_transaction() as pen:
+    with ledger._book.using_write_transaction() as pen:
         database = pen._database
         assert database.execute("PRAGMA synchronous").fetchone() == (3,)
         assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
         assert database.in_transaction
         with (
             pytest.raises(LedgerError, match="another process"),
-            Book(ledger.path, kind=file.FORMAT, wait=0.01).write_transaction(),
+            Book(ledger.path, kind=file.FORMAT, wait=0.01).using_write_transaction(),
         ):
             pass  # the lock is taken already, before anything was read
 
@@ -114,7 +114,7 @@ def test_a_sample_is_not_returned_before_its_charge_is_committed(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the commit fails, whatever the reason, there is an error in place of the sample."""
-    real = book.sqlite_connection
+    real = book.using_sqlite_connection
 
     @contextmanager
     def failing(*arguments: Any) -> Iterator[Any]:
@@ -134,7 +134,7 @@ def test_a_sample_is_not_returned_before_its_charge_is_committed(
             return self._database.execute(statement, *values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(book, "sqlite_connection", failing)
+        patch.setattr(book, "using_sqlite_connection", failing)
         with pytest.raises(LedgerError, match="no sample was released"):
             charge(ledger, 1, sample=3)
     assert ledger.entries() == []

@@ -18,9 +18,9 @@ from discreet.survey._strategies import _sum_variances, best_blocks_for_size
 from discreet.survey._weighted_blocks import (
     _optimise_blocks_cached,
     all_blocks_on_outcomes,
-    block_directions,
     least_sum_variance,
     optimise_blocks,
+    scaled_likelihood_excesses,
 )
 from tests.soaking import examples, wide
 
@@ -108,7 +108,7 @@ def test_sums_are_never_less_precise_than_by_blocks_of_one_width(matrix: Floats,
 def least_by_brute_force(matrix: Floats, gain: float) -> float:
     """The least mean variance over all probabilities on all blocks, by a general solver."""
     size = matrix.shape[1]
-    points = block_directions(all_blocks_on_outcomes(size), gain) * gain / (1.0 + gain)
+    points = scaled_likelihood_excesses(all_blocks_on_outcomes(size), gain) * gain / (1.0 + gain)
     centred = matrix - matrix.mean(axis=1, keepdims=True)
     target = centred.T @ centred / len(matrix)
 

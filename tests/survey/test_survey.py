@@ -38,8 +38,8 @@ from discreet.survey import (
     quantiles,
     shares,
 )
-from discreet.survey._parts import NO_QUESTION, Marginals, choose_question_shares, columns_in_survey_order
-from discreet.survey._strategies import best_blocks_for_size, choose_windows_for_mean, level_variance
+from discreet.survey._parts import NO_QUESTION, Marginals, choose_shares_and_wider_tables, columns_in_survey_order
+from discreet.survey._strategies import best_blocks_for_size, choose_windows_for_mean, variance_per_direction
 from tests.soaking import examples, wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")
@@ -132,7 +132,7 @@ def test_rows_are_numbers_and_columns_come_back(sizes: Sequence[int], data: st.D
     rows = columns.encode(table)
     assert ((rows >= 0) & (rows < columns.size)).all()
     for name in columns:
-        assert columns.column_outcomes(rows, name).tolist() == table[name]
+        assert columns.outcome_numbers_of_column(rows, name).tolist() == table[name]
     names = data.draw(st.permutations(list(columns)))
     expected = np.ravel_multi_index([np.array(table[name]) for name in names], columns.column_sizes(names))
     assert columns.project_rows(rows, names).tolist() == expected.tolist()
@@ -141,8 +141,8 @@ def test_rows_are_numbers_and_columns_come_back(sizes: Sequence[int], data: st.D
 def test_columns_of_numbers_dates_and_labels_are_read() -> None:
     columns = SurveyColumns({"day": Dates("2026-01-30", datetime.date(2026, 2, 2)), "amount": Number(0, 500, "euro")})
     rows = columns.encode({"day": [datetime.date(2026, 2, 1), "2026-01-30"], "amount": [0.0, 500.0], "other": [1, 2]})
-    assert columns.column_outcomes(rows, "day").tolist() == [2, 0]
-    assert columns.column_outcomes(rows, "amount").tolist() == [0, columns["amount"].size - 1]
+    assert columns.outcome_numbers_of_column(rows, "day").tolist() == [2, 0]
+    assert columns.outcome_numbers_of_column(rows, "amount").tolist() == [0, columns["amount"].size - 1]
     assert columns.unit_of_column("amount") == "euro"
     assert columns.unit_of_column("day") == ""
 
@@ -367,7 +367,7 @@ def test_no_other_coin_has_a_smaller_sum_of_variances(sizes: Sequence[int], epsi
         columns_in_survey_order(columns, each) for size in (1, 2, 3) for each in itertools.combinations(columns, size)
     ]
     blocks = [best_blocks_for_size(math.prod(columns.column_sizes(table)), bound) for table in tables]
-    every = Marginals(columns, tables, [level_variance(each, float(bound)) for each in blocks])
+    every = Marginals(columns, tables, [variance_per_direction(each, float(bound)) for each in blocks])
     told = dict(zip(sampler.tables.values(), map(float, sampler.exact_shares), strict=True))
     coin = np.array([told.get(table, 0.0) for table in tables])
 
@@ -454,7 +454,7 @@ def test_a_coin_without_room_for_wider_tables_asks_the_questions_alone() -> None
     columns = SurveyColumns({"a": 2, "b": 2})
     sampler = SurveySampler(Survey(columns, [shares("a"), shares("b", weight=4.0)]), epsilon=4.0)
     assert [part.question for part in sampler.parts] == [0, 1, NO_QUESTION]
-    chances, wider = choose_question_shares(
+    chances, wider = choose_shares_and_wider_tables(
         sampler.survey.questions, sampler.strategies, columns, at_most_exp(4.0), room=1 << 40
     )
     assert not wider

@@ -190,7 +190,7 @@ class Agreement:
         if self.survey is not None:
             self.survey_sampler()  # refuses parts that do not answer the questions
 
-    def _has_any_field_of(self, *names: str) -> bool:
+    def _has_any_field_named(self, *names: str) -> bool:
         """Whether any of these fields is set."""
         return any(getattr(self, name) is not None for name in names)
 
@@ -202,7 +202,7 @@ class Agreement:
                 "a survey is agreed on by family.kind = 'rows', mechanism = 'survey' and the field survey together; use "
                 "Agreement.of(SurveySampler(...))"
             )
-        if surveyed and self._has_any_field_of("privacy", "reference", "other", "joint", "blocks"):
+        if surveyed and self._has_any_field_named("privacy", "reference", "other", "joint", "blocks"):
             raise DiscreetError("a survey is for pure epsilon, and has no privacy, reference, other, joint or blocks")
 
     def _refuse_inconsistent_own_mechanism(self) -> None:
@@ -213,7 +213,8 @@ class Agreement:
                 f"mechanism = {OWN_MECHANISM!r} and the field own, which names it, belong together; use Agreement.of(sampler)"
             )
         if own and (
-            not isinstance(self.family, FamilyTerms) or self._has_any_field_of("reference", "joint", "blocks", "survey")
+            not isinstance(self.family, FamilyTerms)
+            or self._has_any_field_named("reference", "joint", "blocks", "survey")
         ):
             raise DiscreetError(
                 "a mechanism of one's own is agreed on for a list of outcomes, without reference, joint, blocks or survey"
@@ -350,7 +351,7 @@ class Agreement:
         }
         terms |= {name: getattr(self, name) for name, default in _PLAIN.items() if getattr(self, name) != default}
         parts = ((name, getattr(self, name)) for name in _READERS)
-        return terms | {name: _part_as_json_value(part) for name, part in parts if part is not None}
+        return terms | {name: _field_as_json_value(part) for name, part in parts if part is not None}
 
     @property
     def promise(self) -> Privacy:
@@ -481,7 +482,7 @@ class Agreement:
         if self.own is not None:
             if reference is not None:
                 raise DiscreetError("reference has no meaning for a mechanism of one's own; leave it out")
-            return self._verify_sampler(self.own.sampler(whole_family, self.promise))
+            return self._require_agreed_sampler(self.own.sampler(whole_family, self.promise))
         if reference is None and self.reference is not None:
             reference = self.reference.reference(whole_family)
         found = sampler_named(
@@ -511,7 +512,7 @@ class Agreement:
         """The family agreed on, or the one that is given because the agreement does not contain all of it."""
         return self.family.family() if family is None else family
 
-    def _verify_sampler(self, sampler: AgreedSampler) -> AgreedSampler:
+    def _require_agreed_sampler(self, sampler: AgreedSampler) -> AgreedSampler:
         """The sampler, if it is the one agreed on."""
         self.check_sampler(sampler)
         return sampler
@@ -532,7 +533,7 @@ class Agreement:
             raise DiscreetError(
                 f"agreement {self.id} is on one sample of each client at a time; use agreement.sampler()"
             )
-        return self._verify_sampler(self.joint.sampler(self._agreed_or_given_family(family), self.epsilon))
+        return self._require_agreed_sampler(self.joint.sampler(self._agreed_or_given_family(family), self.epsilon))
 
     def report_sampler(self, family: Any = None) -> ReportSampler:
         """The sampler agreed on, of an agreement on reports.
@@ -551,7 +552,7 @@ class Agreement:
             raise DiscreetError(
                 f"agreement {self.id} is on {what}, not on reports of one column; use agreement.sampler()"
             )
-        return self._verify_sampler(self.blocks.sampler(self._agreed_or_given_family(family), self.epsilon))
+        return self._require_agreed_sampler(self.blocks.sampler(self._agreed_or_given_family(family), self.epsilon))
 
     def survey_sampler(self) -> SurveySampler:
         """The sampler agreed on, of an agreement on a survey.
@@ -664,7 +665,7 @@ class Agreement:
         )
 
 
-def _part_as_json_value(part: Privacy | AgreementTerms | int) -> Any:
+def _field_as_json_value(part: Privacy | AgreementTerms | int) -> Any:
     """A part of an agreement as a JSON value."""
     if isinstance(part, Privacy):
         return privacy_document(part)

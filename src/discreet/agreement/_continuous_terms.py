@@ -114,7 +114,7 @@ class ContinuousTerms(AnyFamilyTerms):
                     atoms,
                     family.radius,
                     family.scale,
-                    _box_without_infinities(family.box),
+                    _box_with_none_for_infinities(family.box),
                     version=version,
                 )
             case DensityBand():
@@ -126,7 +126,14 @@ class ContinuousTerms(AnyFamilyTerms):
                     )
                 terms = (float(lower), float(upper), given.digest, True if family.any_client else None, given)
                 return cls(
-                    DENSITY_BAND, family.dim, atoms, None, None, _box_without_infinities(family.box), *terms, version
+                    DENSITY_BAND,
+                    family.dim,
+                    atoms,
+                    None,
+                    None,
+                    _box_with_none_for_infinities(family.box),
+                    *terms,
+                    version,
                 )
         raise DiscreetError(
             f"family = {family!r} has no terms yet; agree on mixtures, or on a DensityBand around a table"
@@ -168,16 +175,22 @@ class ContinuousTerms(AnyFamilyTerms):
         if self.kind in MIXTURES:
             assert self.radius is not None
             assert self.scale is not None
-            return MIXTURES[self.kind](self.dim, radius=self.radius, scale=self.scale, box=self._box_with_infinities())
+            return MIXTURES[self.kind](
+                self.dim, radius=self.radius, scale=self.scale, box=self._box_with_infinities_restored()
+            )
         if self.table is None:
             raise DiscreetError("the agreement holds a digest of its density's table; pass the family it was made with")
         assert self.lower is not None
         assert self.upper is not None
         return DensityBand(
-            self.table, self._box_with_infinities(), lower=self.lower, upper=self.upper, any_client=bool(self.everybody)
+            self.table,
+            self._box_with_infinities_restored(),
+            lower=self.lower,
+            upper=self.upper,
+            any_client=bool(self.everybody),
         )
 
-    def _box_with_infinities(self) -> list[tuple[float, float]] | None:
+    def _box_with_infinities_restored(self) -> list[tuple[float, float]] | None:
         if self.box is None:
             return None
         return [(-math.inf if low is None else low, math.inf if high is None else high) for low, high in self.box]
@@ -186,7 +199,7 @@ class ContinuousTerms(AnyFamilyTerms):
     listed = OldName("full_terms")
 
 
-def _box_without_infinities(box: list[tuple[float, float]] | None) -> Box | None:
+def _box_with_none_for_infinities(box: list[tuple[float, float]] | None) -> Box | None:
     """A box with None in place of infinities, which JSON lacks."""
     if box is None:
         return None

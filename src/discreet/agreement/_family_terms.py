@@ -63,7 +63,7 @@ class AgreementTerms:
     version: int = VERSION
 
     @classmethod
-    def _is_needed_by_field_name(cls) -> dict[str, bool]:
+    def _whether_each_field_is_needed(cls) -> dict[str, bool]:
         """The names of the dataclass's fields, and whether each is needed."""
         own: Any = cls
         return {each.name: each.default is MISSING for each in fields(own)}
@@ -71,9 +71,9 @@ class AgreementTerms:
     @classmethod
     def read(cls, where: str, value: Any) -> Self:
         """The terms in a JSON object, whose fields are those of the dataclass; an error calls it `where`."""
-        needed = frozenset(name for name, is_needed in cls._is_needed_by_field_name().items() if is_needed)
+        needed = frozenset(name for name, is_needed in cls._whether_each_field_is_needed().items() if is_needed)
         return cls(
-            **require_object_with_fields(where, value, Fields(needed, frozenset(cls._is_needed_by_field_name())))
+            **require_object_with_fields(where, value, Fields(needed, frozenset(cls._whether_each_field_is_needed())))
         )
 
     @property
@@ -81,7 +81,7 @@ class AgreementTerms:
         """The terms as JSON values, without those that are not set."""
         return {
             name: value
-            for name in self.STATED or self._is_needed_by_field_name()
+            for name in self.STATED or self._whether_each_field_is_needed()
             if (value := getattr(self, name)) is not None
         }
 
@@ -289,8 +289,8 @@ class FamilyTerms(AnyFamilyTerms):
         """The terms with the weights in `content`; errors call it `where`."""
         if len(content) != 8 * self.size:
             raise DiscreetError(f"{where} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
-        weights = _require_relative_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
-        return replace(self, reference=weights)._with_checked_weights()
+        weights = _require_weights_up_to_one(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
+        return replace(self, reference=weights)._require_weights_with_stated_digest()
 
     def require_other_outcome_number(self, number: Any) -> int:
         """The number of the outcome that values outside the domain count as; an error if there is no such outcome."""
@@ -320,7 +320,7 @@ class FamilyTerms(AnyFamilyTerms):
             f"written with it beside it, under the agreement's name with {BESIDE} at the end"
         )
 
-    def _with_checked_weights(self) -> Self:
+    def _require_weights_with_stated_digest(self) -> Self:
         """The terms; an error if the listed weights do not have the stated digest."""
         if self.reference is not None:
             self._make_band_with_weights(self.reference)
@@ -352,7 +352,7 @@ def _digest_of_uniform_weights(size: int) -> str:
     return sha256_digest(np.full(size, 1.0 / size).astype("<f8").tobytes())
 
 
-def _require_relative_weights(weights: NDArray[np.float64], where: Any) -> NDArray[np.float64]:
+def _require_weights_up_to_one(weights: NDArray[np.float64], where: Any) -> NDArray[np.float64]:
     if not ((weights > 0.0) & (weights <= 1.0)).all():
         bad = int(np.argmin((weights > 0.0) & (weights <= 1.0)))
         raise DiscreetError(
@@ -378,7 +378,9 @@ def read_family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyT
         raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
     everybody = read_agreed_any_client_flag(fields.get("everybody"), lower)
     listed = _read_listed_weights(fields.get("reference"), domain.size)
-    return FamilyTerms("band", domain, lower, upper, weights, everybody, listed, version)._with_checked_weights()
+    return FamilyTerms(
+        "band", domain, lower, upper, weights, everybody, listed, version
+    )._require_weights_with_stated_digest()
 
 
 def _read_listed_weights(listed: Any, size: int) -> NDArray[np.float64] | None:
@@ -391,7 +393,7 @@ def _read_listed_weights(listed: Any, size: int) -> NDArray[np.float64] | None:
         if not isinstance(weight, (int, float)) or isinstance(weight, bool):
             raise DiscreetError(f"family.reference[{place}] = {weight!r} is not a number")
     try:
-        return _require_relative_weights(np.array(listed, dtype=np.float64), "family.reference")
+        return _require_weights_up_to_one(np.array(listed, dtype=np.float64), "family.reference")
     except OverflowError:
         raise DiscreetError("family.reference holds a whole number that no float can; weights are in (0, 1]") from None
 

@@ -209,7 +209,7 @@ class SurveyTerms(AgreementTerms):
     @classmethod
     def of(cls, sampler: SurveySampler) -> "SurveyTerms":
         """The terms of a sampler."""
-        return cls([question.terms for question in sampler.survey.questions], sampler.part_as_terms)
+        return cls([question.terms for question in sampler.survey.questions], sampler.part_terms)
 
     def sampler(self, columns: SurveyColumns, epsilon: float) -> SurveySampler:
         """What releases the reports; an error names the first wrong field."""

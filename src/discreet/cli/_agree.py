@@ -21,7 +21,7 @@ from discreet.cli._options import (
     Rounds,
     SurveyFile,
     Upper,
-    ask_for_goal,
+    ask_for_missing_goal,
     budget_spending_text,
     choose_mechanism,
     family_from_options,
@@ -124,7 +124,7 @@ def write_or_check_agreement(
             nu,
             missing="agree needs --epsilon, the budget of each sample (or --check, to read an agreement)",
         )
-        goal = ask_for_goal(goal, mechanism, may_ask=not json)
+        goal = ask_for_missing_goal(goal, mechanism, may_ask=not json)
         name, taken = choose_mechanism(goal, mechanism, may_ask=False)
         if name == MollifierSampler.name and not isinstance(promised, Pure):
             raise DiscreetError(

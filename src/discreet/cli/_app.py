@@ -37,7 +37,7 @@ COMMANDS = {  # in the order of the work: the module of a command, its function 
     "sample": ("sample", "release_samples_of_table", "One private sample for each client of a table."),
     "tokens": ("sample", "generate_private_text", "A private text of a language model, and its guarantee."),
     "collect": ("collect", "serve_collection", "A service that collects samples and shows estimates."),
-    "enrol": ("collect", "make_client_tokens", "Make tokens for the clients of a collection."),
+    "enrol": ("collect", "make_or_change_tokens", "Make tokens for the clients of a collection."),
     "invite": ("collect", "invite_clients", "Links and QR codes for taking part, one for each token."),
     "send": ("gateway", "send_samples_of_table", "Send a private sample for each client of a table."),
     "export": ("collect", "export_collected_samples", "The samples of a collection, as a table to estimate from."),
@@ -93,7 +93,7 @@ class OneLineErrors(TyperGroup):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LargeEpsilonWarning)  # commands that release raise an error instead
-                warnings.showwarning = _one_line_warning_printer(warnings.showwarning)
+                warnings.showwarning = _make_one_line_warning_printer(warnings.showwarning)
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except (DiscreetError, MissingExtraError) as problem:
             _print_error_and_exit(str(problem))
@@ -107,7 +107,7 @@ class OneLineErrors(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _one_line_warning_printer(usual: Callable[..., None]) -> Callable[..., None]:
+def _make_one_line_warning_printer(usual: Callable[..., None]) -> Callable[..., None]:
     """A function that shows warnings: those about clients and designs as one line, others as usual."""
 
     def show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
@@ -172,10 +172,10 @@ class PlainValues:
         """The value of a parameter for what was typed. Typer calls it."""
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
-        plain = self._parse_plain_spelling(value)
+        plain = self._parse_plain_value_or_none(value)
         return self._by_typer().coerce(value, param=param, ctx=ctx) if plain is None else plain
 
-    def _parse_plain_spelling(self, value: Any) -> Any:
+    def _parse_plain_value_or_none(self, value: Any) -> Any:
         if self._kind == list[str] and value and all(isinstance(each, str) and each.isprintable() for each in value):
             return list(value)
         if not isinstance(value, str) or not value.isprintable():

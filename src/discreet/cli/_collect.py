@@ -27,8 +27,8 @@ from discreet.cli._printing import print_json_line, print_json_or_text, print_te
 from discreet.client import read_collector_key
 from discreet.collect import (
     SEAL_VARIABLE,
+    add_tokens_to_store,
     close_collection,
-    enrol_tokens,
     export as export_samples,
     find_agreement_by_prefix,
     invitation_links,
@@ -37,8 +37,8 @@ from discreet.collect import (
     read_tokens,
     store_display_name,
     token_digest,
+    write_fresh_tokens,
     write_invitations,
-    write_tokens,
 )
 from discreet.errors import DiscreetError
 
@@ -145,14 +145,14 @@ def serve_collection(
     A sample is acknowledged once it is on disk. No table links a client to its sample. End the service with Ctrl-C or SIGTERM; it first
     writes what it has taken. For TLS, use a reverse proxy.
     """
-    from discreet.collect import agreement_coding_and_sampler, serve  # needs the packages of the service
+    from discreet.collect import labelled_agreement_coding_and_sampler, serve  # needs the packages of the service
 
     labels = domain_from_options(domain, None, None, None)
     files = agreements or []
     if len(files) != 1:
         given = {"--follows": follows, "--domain": domain, "--questions": questions}
         refuse_given_options(given, "is for one agreement; name one file")
-    found = [agreement_coding_and_sampler(Agreement.read(file), labels)[0] for file in files]
+    found = [labelled_agreement_coding_and_sampler(Agreement.read(file), labels)[0] for file in files]
     made = [path for path in (key, seal) if path is not None and not os.path.lexists(path)]
 
     def print_collector_address(where: str) -> None:
@@ -194,7 +194,7 @@ def serve_collection(
     )
 
 
-def make_client_tokens(
+def make_or_change_tokens(
     number: Annotated[int | None, positional_argument("N", "Number of tokens to make.")] = None,
     output: Annotated[
         Path | None, value_option("FILE", "A new file, one token on each line.", "--output", "-o")
@@ -229,17 +229,17 @@ def make_client_tokens(
         raise DiscreetError("--store names the store that --add, --add-gateways, --revoke or --replace-gateways change")
     done: dict[str, Any] = {}
     if number is not None and output is not None:
-        write_tokens(output, number)
+        write_fresh_tokens(output, number)
         done |= {"file": str(output), "tokens": number, "mode": "0600"}
     if store is not None:
-        done |= _change_tokens_of_store(store, add, add_gateways, revoke, replace_gateways)
+        done |= _add_revoke_or_replace_tokens(store, add, add_gateways, revoke, replace_gateways)
     said = [] if number is None else [f"wrote {number:,} tokens to {safe_text(output)} (mode 0600)"]
     changed = [what for what in ("added", "revoked", "replaced") if what in done]
     said += [f"{what} {pluralise(done[what], 'token')}" for what in changed]
     print_json_or_text(done, "\n".join(said), json=json)
 
 
-def _change_tokens_of_store(
+def _add_revoke_or_replace_tokens(
     where: str, add: Path | None, gateways: Path | None, revoke: Path | None, replace: tuple[Path, Path] | None
 ) -> dict[str, Any]:
     """Change the tokens of a store, and print how many changed."""
@@ -251,7 +251,7 @@ def _change_tokens_of_store(
     done: dict[str, Any] = {}
     with closing(open_store(where, create=False)) as store:
         if any(new):
-            done["added"] = enrol_tokens(store, *new)
+            done["added"] = add_tokens_to_store(store, *new)
         if gone:
             done["revoked"] = store.revoke_token_digests(map(token_digest, gone))
             if done["revoked"] < len(gone):

@@ -49,7 +49,7 @@ from discreet.cli._printing import (
     dataclass_fields_as_json,
     empty_table,
     format_number,
-    notes_as_text_lines,
+    notes_as_text_blocks,
     print_json_or_text,
     safe_text,
     showing_stage_progress,
@@ -249,7 +249,7 @@ def _design_text_blocks(found: Design, rows: list[SamplerCost]) -> list[Any]:
         f"keeping {found.keep:g} of the best worst case.",
         "[bold red]Note[/bold red]: the examples must be public, or their clients must have spent a budget on this. "
         "A design made from the clients that it then serves breaks their guarantee, however small epsilon is.",
-        *_smoothing_notes(found),
+        *_notes_on_smoothed_examples(found),
         made,
         "Mean, median and largest are over the examples; the last column is over all possible clients. The last "
         "line is proved: no "
@@ -257,7 +257,7 @@ def _design_text_blocks(found: Design, rows: list[SamplerCost]) -> list[Any]:
     ]
 
 
-def _smoothing_notes(found: Design) -> list[str]:
+def _notes_on_smoothed_examples(found: Design) -> list[str]:
     """How the examples were smoothed, or the advice to do so if they are few for their epsilon."""
     if found.smoothing is not None:
         return [f"Smoothing, chosen by the examples: {found.smoothing.description}."]
@@ -472,7 +472,7 @@ def _agreement_written_text(agreement: Agreement, output: Path) -> str:
 
 
 def _learned_design_text_blocks(found: LearnedAgreement) -> list[Any]:
-    """The report as text."""
+    """The learned design as blocks of text."""
     learned = found.learned
     shares = empty_table("outcome", "mean, %")
     for place in (-learned.mean).argsort()[:_LISTED].tolist():
@@ -482,7 +482,7 @@ def _learned_design_text_blocks(found: LearnedAgreement) -> list[Any]:
     under, samples = pluralise(len(found.rounds), "agreement"), pluralise(learned.samples, "private sample")
     return [
         f"[bold]Learned from {samples}[/bold] under {under}: {made}, epsilon = {learned.design.epsilon:g}.",
-        *notes_as_text_lines(found.doubts),
+        *notes_as_text_blocks(found.doubts),
         f"Why: {safe_text(learned.reason)} (expected gain {learned.gain:.0%}). The gain assumes a model of the clients: "
         f"spread around a mean, in clusters, or with one value each. Private samples cannot confirm the model.",
         f"[bold red]Note[/bold red]: serve other clients. A client with a sample under {earlier} would "
@@ -495,7 +495,7 @@ def _learned_design_text_blocks(found: LearnedAgreement) -> list[Any]:
 
 
 def _learned_design_json_record(found: LearnedAgreement) -> dict[str, Any]:
-    """The report as JSON."""
+    """The learned design as a JSON object."""
     learned = found.learned
     return {
         "agreement": found.agreement.id,

@@ -1,7 +1,7 @@
 """`discreet secret`, `discreet ledger` and `discreet send`: what a gateway, which holds the records of many clients, keeps and sends.
 
 The secret is the key of repeatable releases. A ledger records what clients have spent; it belongs to one client (a file) or to a population
-(a folder). `open_or_create_ledger` opens or makes a population's ledger for `discreet sample` and `discreet send`. The latter releases one
+(a folder). `open_or_create_population_ledger` gives `discreet sample` and `discreet send` a population's ledger. The latter releases one
 private sample for each client of a table, and sends it to a collector.
 """
 
@@ -32,7 +32,7 @@ from discreet.cli._options import (
     flag_option,
     positional_argument,
     refuse_large_epsilon,
-    showing_progress_on_terminal,
+    using_progress_bars_on_terminal,
     value_option,
 )
 from discreet.cli._printing import empty_table, format_number, print_json, print_json_or_text, safe_text
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from discreet.client import Sent
 
 
-def open_or_create_ledger(
+def open_or_create_population_ledger(
     folder: Path | None, budget: float | None, secret: Secret | None, *, quiet: bool
 ) -> PopulationLedger | None:
     """The ledger stated by options; created if it is missing and its budget is given."""
@@ -255,10 +255,10 @@ def send_samples_of_table(
     held = read_secret(secret)
     token = None if gateway_token_file is None else _read_gateway_token(gateway_token_file)
     labels = domain_from_options(domain, None, None, None)
-    books = None if ledger is None else open_or_create_ledger(ledger, budget, held, quiet=quiet or json)
+    books = None if ledger is None else open_or_create_population_ledger(ledger, budget, held, quiet=quiet or json)
     with (
         open_source(source) if source == STANDARD else nullcontext(source) as records,
-        showing_progress_on_terminal("showing_sending_progress", quiet=quiet) as progress,
+        using_progress_bars_on_terminal("showing_sending_progress", quiet=quiet) as progress,
     ):
         sent = send_table(
             to,

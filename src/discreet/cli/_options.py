@@ -207,7 +207,7 @@ class EstimateOptions:
         """The column of reports: report, unless another one is named."""
         return "report" if self.sample == "sample" else self.sample
 
-    def refuse_unusable_files(self, others: Mapping[str, str | None]) -> None:
+    def refuse_stdin_and_unusable_picture(self, others: Mapping[str, str | None]) -> None:
         """Raise an error for what cannot be read twice, and for a picture that would replace an input."""
         for name, path in {"IN": self.source, **others}.items():
             if path == STANDARD:
@@ -288,7 +288,7 @@ def _read_labels_file(path: Path) -> tuple[str, ...]:
     return tuple(read_lines(path, "domain", each="a label"))
 
 
-def ask_for_goal(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
+def ask_for_missing_goal(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
     """The goal of the samples, asked on a terminal if no option states it; None elsewhere."""
     if goal is not None or mechanism is not None or not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
         return goal
@@ -299,7 +299,7 @@ def ask_for_goal(goal: str | None, mechanism: str | None, *, may_ask: bool = Tru
 
 def choose_mechanism(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> tuple[str, str | None]:
     """The mechanism, and a note if no option chose it."""
-    whom = ask_for_goal(goal, mechanism, may_ask=may_ask)
+    whom = ask_for_missing_goal(goal, mechanism, may_ask=may_ask)
     return mechanism_for(whom, mechanism), LINEAR_BY_DEFAULT if whom is None and mechanism is None else None
 
 
@@ -395,7 +395,7 @@ def round_schedule_lines(agreement: Agreement, number: int | None = None) -> Ite
     yield f"{what}; at most {most:,} in a calendar year: {agreement.in_a_year} for a year"
 
 
-def showing_progress_on_terminal(bars: str, *, quiet: bool) -> Any:
+def using_progress_bars_on_terminal(bars: str, *, quiet: bool) -> Any:
     """Show progress on a terminal, by "showing_release_progress" or "showing_sending_progress" of `_printing`; nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()

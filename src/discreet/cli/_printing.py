@@ -64,7 +64,7 @@ def print_json_or_text(record: dict[str, Any], *blocks: Any, json: bool) -> None
         print_text_blocks(*blocks)
 
 
-def notes_as_text_lines(notes: Iterable[str]) -> list[str]:
+def notes_as_text_blocks(notes: Iterable[str]) -> list[str]:
     """Notes to read before trusting the numbers, as blocks."""
     return [f"[bold red]Note[/bold red]: {safe_text(note)}." for note in notes]
 
@@ -121,7 +121,7 @@ def print_json_line(record: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def vanishing_progress_bars(before: str, after: str | None = None) -> Any:
+def make_vanishing_progress_bars(before: str, after: str | None = None) -> Any:
     """Progress bars on stderr that vanish at the end: a text, the bar, perhaps another text, and the time."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # loaded for a terminal alone
 
@@ -133,7 +133,7 @@ def vanishing_progress_bars(before: str, after: str | None = None) -> Any:
 @contextmanager
 def showing_release_progress() -> "Iterator[Callable[[Source], Progress]]":
     """A function that makes the progress bars of a release from a source."""
-    with vanishing_progress_bars("{task.description}", "{task.fields[speed]}") as bars:
+    with make_vanishing_progress_bars("{task.description}", "{task.fields[speed]}") as bars:
         yield lambda source: _ReleaseBars(bars, source.rows)
 
 
@@ -166,7 +166,7 @@ class _ReleaseBars:
 @contextmanager
 def showing_sending_progress() -> Iterator[Callable[[int, int], None]]:
     """A function that shows the number of acknowledged samples."""
-    with vanishing_progress_bars("sending", "{task.completed:,} of {task.total:,}") as bars:
+    with make_vanishing_progress_bars("sending", "{task.completed:,} of {task.total:,}") as bars:
         task: Any = None
 
         def show_sent_count(done: int, total: int) -> None:
@@ -207,5 +207,5 @@ def showing_stage_progress(*, quiet: bool) -> Iterator[SilentStages]:
     if quiet or not sys.stderr.isatty():
         yield SilentStages()
         return
-    with vanishing_progress_bars("{task.description}") as bars:
+    with make_vanishing_progress_bars("{task.description}") as bars:
         yield _StageBar(bars)

@@ -221,15 +221,15 @@ def _print_findings_of_report(
     match report:
         case "paper":
             if "fig4" in runs:
-                print_text_blocks(*_titled_mixtures_table(rows["fig4"]))
+                print_text_blocks(*_mixtures_title_and_table(rows["fig4"]))
             if "fig1" in runs:
-                print_text_blocks(*_titled_ring_table(rows["fig1"]))
-            print_text_blocks(_run_time_text(f"{len(runs)} of {len(FIGURES)} figures", start, pages[report]))
+                print_text_blocks(*_ring_title_and_table(rows["fig1"]))
+            print_text_blocks(_run_time_and_page_text(f"{len(runs)} of {len(FIGURES)} figures", start, pages[report]))
         case "follow-up":
             missing = [one.name for one in missing_client_sets() if one.name in ORDERED]
             print_text_blocks(*_finding_lines(follow_up_findings(runs), missing=missing))
             cases = sum(len(each.rows) for each in runs.values())
-            print_text_blocks(_run_time_text(f"{cases} cases of the follow-up", start, pages[report]))
+            print_text_blocks(_run_time_and_page_text(f"{cases} cases of the follow-up", start, pages[report]))
         case "population":
             found = [
                 *population_findings(rows["population"]),
@@ -240,7 +240,7 @@ def _print_findings_of_report(
             ]
             print_text_blocks(*_finding_lines(found, missing=[one.name for one in missing_client_sets()]))
             print_text_blocks(
-                _run_time_text(f"{len(rows['population'])} cases", start, pages[report]),
+                _run_time_and_page_text(f"{len(rows['population'])} cases", start, pages[report]),
                 f"Designs: [bold]{safe_text(pages['designs'])}[/bold]; "
                 f"learned privately: [bold]{safe_text(pages['learned'])}[/bold]",
             )
@@ -264,12 +264,12 @@ def _experiment_run_json_record(found: RecordedRun[Any], path: Path) -> dict[str
     }  # fmt: skip
 
 
-def _run_time_text(done: str, start: float, page: Path) -> str:
+def _run_time_and_page_text(done: str, start: float, page: Path) -> str:
     seconds = time.perf_counter() - start
     return f"{done} in {seconds:.1f} s. Page: [bold]{safe_text(page)}[/bold]; pictures and records beside it."
 
 
-def _titled_mixtures_table(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
+def _mixtures_title_and_table(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
     made = empty_table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
     for epsilon in recorded_epsilons(rows):
         for name in recorded_mechanisms(rows):
@@ -282,7 +282,7 @@ def _titled_mixtures_table(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
     return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two output distributions.", made
 
 
-def _titled_ring_table(rows: Sequence[RingLaw]) -> tuple[str, Table]:
+def _ring_title_and_table(rows: Sequence[RingLaw]) -> tuple[str, Table]:
     made = empty_table("law", "KL", "TV", "squared Hellinger", "c2")
     for row in rows:
         if row.costs:

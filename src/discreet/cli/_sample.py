@@ -49,7 +49,7 @@ from discreet.cli._options import (
     refuse_large_total_epsilon,
     required_domain_from_options,
     round_schedule_lines,
-    showing_progress_on_terminal,
+    using_progress_bars_on_terminal,
     value_option,
 )
 from discreet.errors import DiscreetError, visible
@@ -237,10 +237,10 @@ def release_samples_of_table(
         case "local":
             books = None
             if (ledger, budget) != (None, None):
-                from discreet.cli._gateway import open_or_create_ledger  # loaded for a ledger alone
+                from discreet.cli._gateway import open_or_create_population_ledger  # loaded for a ledger alone
 
-                books = open_or_create_ledger(ledger, budget, held, quiet=quiet)
-            with showing_progress_on_terminal("showing_release_progress", quiet=quiet) as progress:
+                books = open_or_create_population_ledger(ledger, budget, held, quiet=quiet)
+            with using_progress_bars_on_terminal("showing_release_progress", quiet=quiet) as progress:
                 summary = sample_file(
                     source,
                     output,

@@ -23,13 +23,13 @@ with imports_on_first_use(globals()):
         CollectionStatement as CollectionStatement,
         CollectorKey as CollectorKey,
         StatementSignature as StatementSignature,
+        create_collector_key_file as create_collector_key_file,
         has_valid_signature as has_valid_signature,
         normalise_addresses as normalise_addresses,
         parse_address as parse_address,
         read_collector_key as read_collector_key,
         read_signature as read_signature,
         short_key_text as short_key_text,
-        write_collector_key as write_collector_key,
     )
 
 __all__ = ["Client", "Receipt", "Sent", "send_table"]

@@ -226,7 +226,7 @@ class Client:
         )
         if identity is not None:
             check_path("identity", identity)
-        only = read_pinned_agreement(agreement)
+        only = pinned_agreement_or_id(agreement)
         self._pinned = only.id if isinstance(only, Agreement) else only
         self._token = require_sendable_token(token)
         self._key = require_public_key(key)
@@ -285,7 +285,7 @@ class Client:
         if entry is None:
             agreed = self._agreement_for_offer(offer)
             agreed.check_round(offer.choose_open_round(round))
-            self._client_name_for_offer(offer, to)
+            self._client_name_or_token(offer, to)
             sampler = agreed.sampler(self._family)
             fitted = data.prepare_draw(sampler, agreed)
             entry = self.ledger.release_to(to, sampler, fitted.draw, agreement=agreed, round=number)
@@ -296,7 +296,7 @@ class Client:
         body = collector.sample_request_body(
             agreed.id,
             number,
-            self._client_name_for_offer(offer, given),
+            self._client_name_or_token(offer, given),
             said,
             self._longest_sample_length(agreed.id, sampler),
         )
@@ -354,7 +354,7 @@ class Client:
             self._read[wanted] = self._collector.read_agreement(wanted)
         return self._read[wanted]
 
-    def _client_name_for_offer(self, offer: Offer, to: Destination) -> str:
+    def _client_name_or_token(self, offer: Offer, to: Destination) -> str:
         if not offer.enrolment:
             return protocol.client_name_in_collection(to.collection, self._secret, address=to.address)
         if self._token is None:
@@ -422,7 +422,7 @@ def require_sendable_token(token: Any) -> str | None:
     return token
 
 
-def read_pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | str | None:
+def pinned_agreement_or_id(agreement: Agreement | str | Path | None) -> Agreement | str | None:
     """The only agreement to accept, or its id if that is given."""
     if agreement is None or (isinstance(agreement, str) and collector.is_agreement_id(agreement)):
         return agreement

@@ -299,10 +299,12 @@ class Collector:
         if _first_agreement_of_chain(wanted, follows) != collection:
             raise self._not_a_collector_error(protocol.COLLECTION)
         statement = CollectionStatement(agreement=wanted, collection=collection, follows=follows[wanted], addresses=())
-        key, addresses = self._verified_signer(statement, listed[wanted].signed)
+        key, addresses = self._verified_signer_and_addresses(statement, listed[wanted].signed)
         return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key, addresses, closed, last)
 
-    def _verified_signer(self, statement: CollectionStatement, shown: Any) -> tuple[str | None, tuple[str, ...]]:
+    def _verified_signer_and_addresses(
+        self, statement: CollectionStatement, shown: Any
+    ) -> tuple[str | None, tuple[str, ...]]:
         """The key that signed the statement for this address, and the other addresses it signed for; None without a signature."""
         if shown is None:
             return None, ()
@@ -430,7 +432,7 @@ class Collector:
 
 def sample_request_body(agreement: str, round: int, client: str, sample: Any, longest: int) -> bytes:
     """The body that sends one sample, padded with spaces to the length of the longest sample, so that its length reveals nothing."""
-    key = protocol.sample_key(client, agreement, round)
+    key = protocol.sample_idempotency_key(client, agreement, round)
     said = {"agreement": agreement, "round": round, "client": client, "key": key, "sample": sample}
     return json.dumps(said, allow_nan=False).encode() + b" " * max(0, longest - json_length_of_sample(sample))
 

@@ -102,13 +102,13 @@ class DeviceData:
     def _prepare_survey_draw(self, sampler: SurveySampler) -> DeviceDraw:
         if self.rows is None:
             return _prepare_reference_draw(sampler, "the device holds no rows, and the agreement is on a survey")
-        numbers = sampler.survey.columns.find_row_numbers(self.rows)
+        numbers = sampler.survey.columns.find_row_numbers_of_records(self.rows)
         inside = numbers[numbers >= 0]
         if not len(inside):
             return _prepare_reference_draw(sampler, "nothing that the device holds is a row of the survey")
         outside = 1.0 - len(inside) / len(numbers)
         problem = f"{100 * outside:.3g} % of the device's rows are outside the survey's columns, and were left out"
-        return _draw_with_reference_fallback(
+        return _prepare_draw_with_reference_fallback(
             sampler, lambda: sampler.release_number(inside), outside, problem if outside else ""
         )
 
@@ -147,7 +147,9 @@ class DeviceData:
         if law is not held:
             problems.append("the device's distribution is outside the agreement's family, and was moved to its edge")
         problem = "; ".join(problems)
-        return _draw_with_reference_fallback(sampler, lambda: _draw_in_constant_time(sampler, law), share, problem)
+        return _prepare_draw_with_reference_fallback(
+            sampler, lambda: _draw_in_constant_time(sampler, law), share, problem
+        )
 
     def _prepare_density_draw(self, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> DeviceDraw:
         if self.amounts is not None or self.rows is not None:
@@ -155,7 +157,9 @@ class DeviceData:
                 sampler, "the device holds numbers by outcome or rows, and the agreement is on densities"
             )
         if self.records is None:
-            return _draw_with_reference_fallback(sampler, lambda: int(sampler.release_number(self.density)), 0.0, "")
+            return _prepare_draw_with_reference_fallback(
+                sampler, lambda: int(sampler.release_number(self.density)), 0.0, ""
+            )
         points = _records_as_points(self.records, family.dim)
         low, high = family.space
         moved = np.clip(points, low, high)
@@ -168,7 +172,9 @@ class DeviceData:
             )
         law = family.law(records=moved[kept])
         problem = f"{100 * outside:.3g} % of the records are outside the agreement's family" if outside else ""
-        return _draw_with_reference_fallback(sampler, lambda: int(sampler.release_number(law)), outside, problem)
+        return _prepare_draw_with_reference_fallback(
+            sampler, lambda: int(sampler.release_number(law)), outside, problem
+        )
 
 
 def _rows_as_mappings(rows: Any) -> list[Mapping[str, Any]]:
@@ -243,7 +249,7 @@ def _outcome_numbers_of_records(domain: Domain, records: list[Any]) -> NDArray[n
     return domain.find_cells(np.clip(records_as_floats_or_nan(records), domain.edges[0], domain.edges[-1]))
 
 
-def _draw_with_reference_fallback(
+def _prepare_draw_with_reference_fallback(
     sampler: AnySampler, draw: Callable[[], int], outside: float, problem: str
 ) -> DeviceDraw:
     """The draw; should it fail on what the device holds, the reference's."""
@@ -273,14 +279,14 @@ def _prepare_reference_draw(sampler: AnySampler, problem: str) -> DeviceDraw:
     """A draw of the reference; on outcomes by the same steps as any other, so that the time it takes tells nothing."""
     told = f"{problem}; its sample is one of the reference"
     if isinstance(sampler, (ReportSampler, SurveySampler)):
-        return _draw_with_reference_fallback(sampler, lambda: _draw_from_reference(sampler), 1.0, told)
+        return _prepare_draw_with_reference_fallback(sampler, lambda: _draw_from_reference(sampler), 1.0, told)
     if isinstance(sampler.family, ContinuousFamily):
         return DeviceDraw(sampler.release_reference_number, 1.0, told)
     reference = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
     law = _move_law_into_band(reference / reference.sum(), sampler)
     if isinstance(sampler, OwnSampler):
         # its law is asked for all the same: the time that it takes would tell that there is nothing
-        return _draw_with_reference_fallback(
+        return _prepare_draw_with_reference_fallback(
             sampler, lambda: (sampler.weights_on_atoms(law), _draw_from_reference(sampler))[1], 1.0, told
         )
-    return _draw_with_reference_fallback(sampler, lambda: _draw_in_constant_time(sampler, law), 1.0, told)
+    return _prepare_draw_with_reference_fallback(sampler, lambda: _draw_in_constant_time(sampler, law), 1.0, told)

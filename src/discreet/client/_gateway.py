@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.agreement import Agreement, RowTerms
 from discreet.client import _protocol as protocol
-from discreet.client._client import NO_KEY, read_pinned_agreement, require_public_key, require_sendable_token
+from discreet.client._client import NO_KEY, pinned_agreement_or_id, require_public_key, require_sendable_token
 from discreet.client._collector import Collector, Patience
 from discreet.client._protocol import parse_address
 from discreet.domain import as_domain
@@ -134,11 +134,11 @@ def send_table(
         raise DiscreetError("a gateway needs a secret; make one with: discreet secret FILE")
     address = parse_address(url, plain_http=plain_http, tls=tls)
     service = Collector(address, Patience(timeout=timeout, total=patience), require_sendable_token(token))
-    only, trusted = read_pinned_agreement(agreement), require_public_key(key)
+    only, trusted = pinned_agreement_or_id(agreement), require_public_key(key)
     POSITIVE.check("epsilon", epsilon)
     books = _open_or_create_gateway_ledger(held, budget) if ledger is None else ledger
     names = _value_column_names(value)
-    read_table_rows = _make_table_reader(table, client, names, count, weight, nulls)
+    make_table_source = _make_table_reader(table, client, names, count, weight, nulls)
 
     offer = service.read_offer(only.id if isinstance(only, Agreement) else only)
     number = offer.choose_open_round(round)
@@ -173,12 +173,12 @@ def send_table(
     books.refuse_wrong_destination(asked)
     terms: Any = {} if agreed.survey is not None else {"value": columns.value}
     drawn = sample(
-        read_table_rows(), client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed",
+        make_table_source(), client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed",
         agreement=agreed, round=number, ledger=books, over_budget=over_budget,
     )  # fmt: skip
     given = books.destination_of_round(asked) or to
     counted = again = refused = 0
-    for samples, body in _make_sample_request_bodies(
+    for samples, body in _iterate_sample_request_bodies(
         _append_outcome_number_column(drawn, agreed, domain), given, agreed, number, held
     ):
         try:
@@ -269,12 +269,12 @@ def _make_table_reader(
     frames = list(source.read_prepared_frames(lambda frame: frame.select(columns.names), columns.names))
     whole = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.names)
 
-    def read_table_rows() -> "Source":
+    def make_table_source() -> "Source":
         return ScannedSource(source.name, whole.lazy(), untyped=source.untyped_columns, rows=whole.height)
 
     for name in names:
-        refuse_unreadable_table(read_table_rows(), replace(columns, value=name), nulls=nulls)
-    return read_table_rows
+        refuse_unreadable_table(make_table_source(), replace(columns, value=name), nulls=nulls)
+    return make_table_source
 
 
 def _append_outcome_number_column(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":
@@ -291,7 +291,7 @@ def _append_outcome_number_column(drawn: "pa.Table", agreed: Agreement, domain: 
     return drawn.append_column(_NUMBERS, pc.index_in(samples, pa.array(labels, samples.type)))
 
 
-def _make_sample_request_bodies(
+def _iterate_sample_request_bodies(
     drawn: "pa.Table", to: Destination, agreed: Agreement, number: int, secret: Secret
 ) -> Iterator[tuple[int, bytes]]:
     """The requests: the number of samples of each, and an Arrow stream whose length does not depend on them."""
@@ -307,7 +307,7 @@ def _make_sample_request_bodies(
             protocol.client_name_in_collection(to.collection, secret.value, str(one), address=to.address)
             for one in part.column(0).to_pylist()  # the client, whose column has another name where its own is taken
         ]
-        keys = [protocol.sample_key(name, agreed.id, number) for name in called]
+        keys = [protocol.sample_idempotency_key(name, agreed.id, number) for name in called]
         columns = {
             "client": pa.array(called),
             "key": pa.array(keys),

@@ -160,7 +160,7 @@ def client_name_in_collection(collection: str, secret: bytes, client: str = "", 
     return hmac.new(secret, said.encode(), hashlib.sha256).hexdigest()
 
 
-def sample_key(name: str, agreement: str, round: int) -> str:
+def sample_idempotency_key(name: str, agreement: str, round: int) -> str:
     """The key of a client's sample under an agreement in a round, the same for every attempt."""
     return hashlib.sha256(f"discreet key\0{name}\0{agreement}\0{round}".encode()).hexdigest()
 
@@ -275,7 +275,7 @@ def short_key_text(key: str) -> str:
     return " ".join(key[at : at + 4] for at in range(0, 16, 4))
 
 
-def write_collector_key(path: str | Path) -> None:
+def create_collector_key_file(path: str | Path) -> None:
     """Write a fresh key to a new file that only its owner may read. An existing file is never replaced."""
     fix = "devices have pinned its key and would refuse another; choose another name"
     with atomic_write(path, what="collector key", private=True, fix=fix) as file:

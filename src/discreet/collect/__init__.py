@@ -3,14 +3,16 @@
 from discreet._base import imports_on_first_use
 
 with imports_on_first_use(globals(), extra="collect"):
-    from discreet.collect._catalogue import agreement_coding_and_sampler as agreement_coding_and_sampler
+    from discreet.collect._catalogue import (
+        labelled_agreement_coding_and_sampler as labelled_agreement_coding_and_sampler,
+    )
     from discreet.collect._counting import SEAL_VARIABLE as SEAL_VARIABLE, token_digest as token_digest
     from discreet.collect._pages import (
-        enrol_tokens as enrol_tokens,
+        add_tokens_to_store as add_tokens_to_store,
         invitation_links as invitation_links,
         read_tokens as read_tokens,
+        write_fresh_tokens as write_fresh_tokens,
         write_invitations as write_invitations,
-        write_tokens as write_tokens,
     )
     from discreet.collect._results import close_collection, export, publish
     from discreet.collect._service import service

@@ -133,7 +133,7 @@ class CollectedAgreement:
         ]
 
 
-def agreement_coding_and_sampler(
+def labelled_agreement_coding_and_sampler(
     agreement: Agreement, domain: Any = None
 ) -> tuple[Agreement, Coding | None, AnySampler]:
     """The agreement with its labels, how samples are read, and the sampler; refused if samples of it cannot be counted or estimated.
@@ -146,9 +146,9 @@ def agreement_coding_and_sampler(
             "by number: agree without --start"
         )
     if agreement.survey is not None:
-        return agreement, None, _survey_sampler_to_collect(agreement)
+        return agreement, None, _require_countable_survey_sampler(agreement)
     if agreement.blocks is not None:
-        return _report_agreement_coding_and_sampler(agreement, agreed_coding(agreement, domain))
+        return _labelled_agreement_coding_and_report_sampler(agreement, agreed_coding(agreement, domain))
     if isinstance(agreement.family, ContinuousTerms):
         cells, sampler = coding_and_sampler(agreement, domain)
         _refuse_too_many_outcomes(cells)
@@ -168,7 +168,7 @@ def _refuse_too_many_outcomes(coding: Coding) -> None:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
 
 
-def _report_agreement_coding_and_sampler(
+def _labelled_agreement_coding_and_report_sampler(
     agreement: Agreement, coding: Coding
 ) -> tuple[Agreement, Coding, ReportSampler]:
     """The agreement on reports with its labels, its coding and its sampler.
@@ -184,7 +184,7 @@ def _report_agreement_coding_and_sampler(
     return named, coding, named.report_sampler()
 
 
-def _survey_sampler_to_collect(agreement: Agreement) -> SurveySampler:
+def _require_countable_survey_sampler(agreement: Agreement) -> SurveySampler:
     sampler = agreement.survey_sampler()
     last = np.array([np.iinfo(np.uint64).max], dtype=np.uint64)
     if sampler.are_reports(last)[0]:  # which a store keeps as -1, its mark for what is none
@@ -217,7 +217,7 @@ def survey_columns_to_group_by(agreed: Agreement) -> list[str]:
     return [name for name in agreed.family.columns if name in asked]
 
 
-def _changeable_fields_of_agreement(kept: StoredAgreement) -> tuple[Any, ...]:
+def _fields_the_store_may_change(kept: StoredAgreement) -> tuple[Any, ...]:
     """What a store may say anew of an agreement."""
     return kept.signed, kept.closed, kept.least, kept.shown, kept.questions
 
@@ -251,14 +251,14 @@ class Catalogue:
             known = self._all.get(kept.agreement.id)
             if known is None:
                 try:
-                    _, coding, sampler = agreement_coding_and_sampler(kept.agreement)
+                    _, coding, sampler = labelled_agreement_coding_and_sampler(kept.agreement)
                 except DiscreetError:
                     if strict:
                         raise
                     continue
                 rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
                 known = CollectedAgreement(kept, coding, sampler, rounds)
-            elif _changeable_fields_of_agreement(known.kept) != _changeable_fields_of_agreement(kept):
+            elif _fields_the_store_may_change(known.kept) != _fields_the_store_may_change(kept):
                 known = replace(known, kept=kept)
             found[known.id] = known
         now = time.monotonic()
@@ -270,7 +270,7 @@ class Catalogue:
             with suppress(StoreError):  # keep the known agreements
                 await asyncio.get_running_loop().run_in_executor(None, self.read_agreements_from_store)
 
-    async def find_agreement(self, prefix: str | None) -> CollectedAgreement:
+    async def find_agreement_by_prefix(self, prefix: str | None) -> CollectedAgreement:
         """The agreement with that id or unique prefix of it; by default the newest."""
         await self._reread_agreements_if_stale()
         if prefix is None:
@@ -285,7 +285,7 @@ class Catalogue:
             f"agreement is not the id of one that is collected here, nor {LEAST_PREFIX} or more of its first digits",
         )
 
-    async def find_agreement_for_samples(self, agreement: str) -> CollectedAgreement:
+    async def find_agreement_by_id(self, agreement: str) -> CollectedAgreement:
         """The agreement with the id that a request of samples names."""
         if agreement not in self._all:
             await self._reread_agreements_if_stale()
@@ -296,7 +296,7 @@ class Catalogue:
             )
         return found
 
-    def agreements_of_groups(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
+    def agreements_of_public_groups(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection that differ in their purpose alone: one of each public group."""
         own = self.agreements_of_collection(collected.kept.collection)
         return tuple(each for each in own if agreements_differ_in_purpose_alone(each.agreement, collected.agreement))
@@ -412,9 +412,9 @@ class EstimateRequest:
         return self.sides[0][0]
 
     @property
-    def changeable_fields_of_agreements(self) -> tuple[Any, ...]:
+    def fields_the_store_may_change(self) -> tuple[Any, ...]:
         """What a store may say anew of the agreements."""
-        return tuple(_changeable_fields_of_agreement(each.kept) for each, _ in self.sides)
+        return tuple(_fields_the_store_may_change(each.kept) for each, _ in self.sides)
 
     def estimate_as_json_document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
         """The estimate as a JSON object, from the counts of each side."""
@@ -480,8 +480,8 @@ class Estimates:
         self._last[asked.cache_key] = last
         if len(self._last) > MOST_KEPT:
             del self._last[next(iter(self._last))]  # the least recently requested one
-        if last.told_of != asked.changeable_fields_of_agreements:
-            last.told_of, last.read = asked.changeable_fields_of_agreements, -1e9
+        if last.told_of != asked.fields_the_store_may_change:
+            last.told_of, last.read = asked.fields_the_store_may_change, -1e9
         if self._is_estimate_current(last):
             assert last.told is not None
             return last.told
@@ -506,7 +506,7 @@ class Estimates:
         except StoreError:
             raise unavailable_problem("the store cannot be read now") from None
         kept = asked.first_agreement.kept
-        tag = _entity_tag_of_parts(*asked.cache_key, *counts, days, asked.changeable_fields_of_agreements)
+        tag = _entity_tag_of_parts(*asked.cache_key, *counts, days, asked.fields_the_store_may_change)
         if last.told is None or last.told.tag != tag:
             said = asked.estimate_as_json_document(counts)
             said |= {"days": days} if asked.kind == "estimate" else {}

@@ -240,7 +240,7 @@ class AgreementRow:
     def from_columns(cls, number: int, collection: int, outcomes: int, rounds: int, text: str) -> "AgreementRow":
         """The row with these columns; most texts of agreements need no reading."""
         named = any(f'"{name}"' in text for name in (ReportSampler.name, SurveySampler.name))
-        reports = report_sampler_of(Agreement.from_json(text)) if named else None
+        reports = report_or_survey_sampler(Agreement.from_json(text)) if named else None
         return cls(number, collection, outcomes, rounds, reports)
 
     @property
@@ -281,7 +281,7 @@ def reports_from_signed_integers(stored: ArrayLike) -> Reports:
     return np.asarray(stored, dtype=np.int64).view(np.uint64)
 
 
-def report_sampler_of(agreement: Agreement) -> ReportSampler | SurveySampler | None:
+def report_or_survey_sampler(agreement: Agreement) -> ReportSampler | SurveySampler | None:
     """What releases the reports of an agreement on reports, by the numbers of outcomes, or on a survey; None for one on samples."""
     if agreement.survey is not None:
         return agreement.survey_sampler()
@@ -301,7 +301,7 @@ def number_of_stored_counts(agreement: Agreement) -> int:
     """
     if isinstance(agreement.family, ContinuousTerms):
         return line_cells_of_sampler(agreement.sampler()).size
-    counter = report_sampler_of(agreement)
+    counter = report_or_survey_sampler(agreement)
     if isinstance(counter, SurveySampler):
         return 0
     return agreement.domain.size if counter is None else len(ReportCounts(counter).table)

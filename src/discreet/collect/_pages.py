@@ -55,7 +55,7 @@ from discreet._base.files import atomic_folder, atomic_write, error_reason, read
 from discreet.agreement import Agreement, ContinuousTerms, RowTerms
 from discreet.client import normalise_addresses
 from discreet.collect._counting import NAME_PATTERN, NAME_RULE, token_digest
-from discreet.collect._store import Store, find_agreement_by_prefix, refuse_shared_tokens
+from discreet.collect._store import Store, find_agreement_by_prefix, refuse_any_tokens_shared_with_gateways
 from discreet.domain import Domain, canonical_json, json_hook_refusing_repeated_fields
 from discreet.errors import DiscreetError, check_count, check_texts, need_extra, visible
 
@@ -210,7 +210,7 @@ class Questions:
             raise DiscreetError(
                 "questions are asked of an agreement on outcomes, and this one is on a continuous family"
             )
-        columns = None if agreement.survey is None else _survey_columns_in_reports(agreement)
+        columns = None if agreement.survey is None else _domains_of_asked_columns(agreement)
         fields = _require_table_of_fields(
             "questions", found, {"language", "translations", *(_QUESTION if columns is None else _SURVEY)}
         )
@@ -293,7 +293,7 @@ def _parse_question_wording(where: str, fields: Mapping[str, Any], domain: Domai
     return {**found, "prefer_not_to_say": silent}
 
 
-def _survey_columns_in_reports(agreement: Agreement) -> dict[str, Domain[Any]]:
+def _domains_of_asked_columns(agreement: Agreement) -> dict[str, Domain[Any]]:
     """The columns of a survey that a report may be about: no others are asked for."""
     assert agreement.survey is not None
     assert isinstance(agreement.family, RowTerms)
@@ -361,19 +361,19 @@ _SHORTEST = 16  # characters of a token, too many to guess
 _LARGEST_TOKENS = 1 << 31  # bytes of a file of tokens
 
 
-def refuse_client_tokens_of_gateways(tokens: Iterable[str], gateways: Iterable[str]) -> None:
+def refuse_client_tokens_shared_with_gateways(tokens: Iterable[str], gateways: Iterable[str]) -> None:
     """Raise an error for a token in both lists: its client could send samples for many."""
-    refuse_shared_tokens(len(set(tokens) & set(gateways)))
+    refuse_any_tokens_shared_with_gateways(len(set(tokens) & set(gateways)))
 
 
-def enrol_tokens(store: Store, tokens: Iterable[str] = (), gateways: Iterable[str] = ()) -> int:
+def add_tokens_to_store(store: Store, tokens: Iterable[str] = (), gateways: Iterable[str] = ()) -> int:
     """Add tokens of clients and of gateways to a store, and return how many are new. One that is in both lists is refused."""
     speaking = check_texts("tokens", tokens, "pass a token for each client")
     naming = check_texts("gateways", gateways, "pass a token for each gateway")
     return store.enrol_token_digests(map(token_digest, speaking), map(token_digest, naming))
 
 
-def write_tokens(path: str | Path, number: int) -> None:
+def write_fresh_tokens(path: str | Path, number: int) -> None:
     """Write fresh tokens, one on each line, to a new file that only its owner may read."""
     check_count("number", number, most=MOST_TOKENS, fix="it is how many clients there are")
     with atomic_write(path, what="file of tokens", private=True) as file:
@@ -445,7 +445,7 @@ def invitation_links(
     (site,) = normalise_addresses([address])
     given = check_texts("tokens", tokens, "pass a token for each client")
     digests = [token_digest(token) for token in given]
-    if len(store.unrevoked_client_tokens(digests)) < len(set(digests)):
+    if len(store.unrevoked_client_tokens_among(digests)) < len(set(digests)):
         raise DiscreetError(
             "tokens holds some that are not enrolled in the store; add them first: discreet enrol --add"
         )

@@ -171,13 +171,13 @@ class PostgresStore(Store):
         super().__init__(writer, _PostgresConnection(address, wait, "REPEATABLE READ"), seal)
         with self._writer.transaction(writes=True) as database:
             self._lock_until_transaction_ends(database, ADDING)
-            (there,) = _fetch_row(database.execute("SELECT to_regclass('discreet_store') IS NOT NULL"))
+            (there,) = _fetch_required_row(database.execute("SELECT to_regclass('discreet_store') IS NOT NULL"))
             if not there:
                 if not create:
                     raise StoreError(f"there is no store in {self._writer.shown}; check the name of the database")
                 database.execute(_FIRST_SCHEMA)
                 database.execute("INSERT INTO discreet_store VALUES (1)")
-            (version,) = _fetch_row(database.execute("SELECT max(format) FROM discreet_store"))
+            (version,) = _fetch_required_row(database.execute("SELECT max(format) FROM discreet_store"))
             if version in _UPGRADES:
                 for earlier in range(version, FORMAT):
                     database.execute(_UPGRADES[earlier])
@@ -208,7 +208,7 @@ class PostgresStore(Store):
         return counts, [content for (content,) in waiting]
 
     def seal_pool_or_refuse(self) -> None:
-        with self._transaction_for_changes() as database:
+        with self._transaction_without_samples() as database:
             every = "SELECT slot, content FROM discreet_pool ORDER BY slot FOR UPDATE"
             pools = {
                 slot: self._seal.decode_pool(content)
@@ -219,7 +219,7 @@ class PostgresStore(Store):
             for slot, pool in pools.items() if self._seal.has_secret else ():
                 database.execute(_FILL, (self._seal.encode_pool(pool), slot))
 
-    def _transaction_for_changes(self) -> AbstractContextManager[Connection]:
+    def _transaction_without_samples(self) -> AbstractContextManager[Connection]:
         return self._writer.transaction(writes=True)
 
     def _translate_sql_for_engine(self, statement: str) -> str:
@@ -266,10 +266,10 @@ class PostgresStore(Store):
                 verdicts.append(Verdict.AGAIN if said[arrival.client] == arrival.key else Verdict.SPOKEN)
         return verdicts
 
-    def _read_pool(self, database: Connection) -> bytes:
-        return bytes(_fetch_row(database.execute(_POOL, (self._pool_slot_of_process,), binary=True))[0])
+    def _read_pool_for_new_outcomes(self, database: Connection) -> bytes:
+        return bytes(_fetch_required_row(database.execute(_POOL, (self._pool_slot_of_process,), binary=True))[0])
 
-    def _write_pool(self, database: Connection, content: bytes) -> None:
+    def _write_pool_for_new_outcomes(self, database: Connection, content: bytes) -> None:
         database.execute(_FILL, (content, self._pool_slot_of_process))
 
     def _add_counts(
@@ -288,11 +288,11 @@ class PostgresStore(Store):
     def _add_day_count(self, database: Connection, group: Group, day: str, many: int) -> None:
         database.execute(_ARRIVE, (*group, day, self._pool_slot_of_process, many))
 
-    def _note_counted_samples(self, many: int) -> None:
+    def _request_erasure_after_few_samples(self, many: int) -> None:
         pass  # nothing to erase
 
 
-def _fetch_row(cursor: Any) -> Any:
+def _fetch_required_row(cursor: Any) -> Any:
     found = cursor.fetchone()
     assert found is not None
     return found

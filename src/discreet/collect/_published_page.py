@@ -62,18 +62,18 @@ def _outcome_text(outcome: Any) -> str:
     return _escape_html(str(outcome)) or "(empty)"
 
 
-def _share_html(value: float) -> str:
+def _share_data_element(value: float) -> str:
     """A share as people read it, and to all its digits for programs."""
     return f'<data value="{value!r}">{_percent_text(value)}</data>'.replace(" %", _UNBROKEN)
 
 
-def _statistic_html(value: float) -> str:
+def _statistic_data_element(value: float) -> str:
     """A statistic as people read it, in the unit of the outcomes, and to all its digits for programs."""
     return f'<data value="{value!r}">{value:.4g}</data>'
 
 
-def _places_of_shown_outcomes(shares: Sequence[Any], most: int, *, ordered: bool) -> list[int]:
-    """The outcomes that are shown: in their order, or the largest first."""
+def _indices_of_shown_outcomes(shares: Sequence[Any], most: int, *, ordered: bool) -> list[int]:
+    """The places of the outcomes that are shown: in their order, or the largest first."""
     if ordered:
         return list(range(min(most, len(shares))))
     return sorted(range(len(shares)), key=lambda place: (-shares[place]["law"]["estimate"], place))[:most]
@@ -103,12 +103,12 @@ def share_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | No
     """The page of shares. `asked`: what was asked in words, as a store keeps it."""
     released, ordered = _noun_for_releases(found), _outcomes_have_order(agreed)
     shares, confidence = found["shares"], f"{100 * found['confidence']:g} %"
-    shown = _places_of_shown_outcomes(shares, _LISTED, ordered=ordered)
+    shown = _indices_of_shown_outcomes(shares, _LISTED, ordered=ordered)
     rows = "\n".join(
         f'<tr><th scope="row"><bdi>{_outcome_text(share["outcome"])}</bdi></th><td>{share[released]:,}</td>'
-        f"<td>{_share_html(share['law']['estimate'])}</td>"
-        f"<td>{_share_html(share['law']['low'])} to {_share_html(share['law']['high'])}</td>"
-        f"<td>{_share_html(share['law']['all_low'])} to {_share_html(share['law']['all_high'])}</td></tr>"
+        f"<td>{_share_data_element(share['law']['estimate'])}</td>"
+        f"<td>{_share_data_element(share['law']['low'])} to {_share_data_element(share['law']['high'])}</td>"
+        f"<td>{_share_data_element(share['law']['all_low'])} to {_share_data_element(share['law']['all_high'])}</td></tr>"
         for share in (shares[place] for place in shown)
     )
     rest = len(shares) - len(shown)
@@ -121,8 +121,8 @@ def share_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | No
     )
     liars = f"Each {released[:-1]} that was not honest moved a share by at most"
     statistics = "".join(
-        f"<dt>{_escape_html(each['name'].capitalize())}</dt><dd>{_statistic_html(each['estimate'])}; from {_statistic_html(each['low'])} to "
-        f"{_statistic_html(each['high'])}, at {confidence} confidence</dd>\n"
+        f"<dt>{_escape_html(each['name'].capitalize())}</dt><dd>{_statistic_data_element(each['estimate'])}; "
+        f"from {_statistic_data_element(each['low'])} to {_statistic_data_element(each['high'])}, at {confidence} confidence</dd>\n"
         for each in found["statistics"]
     )
     named = "Reports that name it" if released == "reports" else "Samples"
@@ -239,8 +239,8 @@ def _clip_to_axis(share: float, top: float) -> float:
     return min(max(share, 0.0), top)
 
 
-def _outcome_svg(share: Mapping[str, Any], released: str, *parts: str) -> str:
-    """The parts of an outcome, with its numbers to all their digits."""
+def _outcome_group_svg(share: Mapping[str, Any], released: str, *parts: str) -> str:
+    """One SVG group with the parts of an outcome, and its numbers to all their digits."""
     law = share["law"]
     numbers = "".join(f' data-{name.replace("_", "-")}="{law[name]!r}"' for name in _SHARES)
     said = f"{share['outcome']}: {_percent_text(law['estimate'])}, {_percent_text(law['low'])} to {_percent_text(law['high'])}"
@@ -272,7 +272,7 @@ def _shorten_label(name: str, most: int = _LONGEST_NAME) -> str:
 def _height_and_svg_of_bar_rows(
     shares: Sequence[Any], released: str, *, ordered: bool = False
 ) -> tuple[int, list[str]]:
-    shown = [shares[place] for place in _places_of_shown_outcomes(shares, _DRAWN, ordered=ordered)]
+    shown = [shares[place] for place in _indices_of_shown_outcomes(shares, _DRAWN, ordered=ordered)]
     top, step = _axis_end_and_step(shown)
     names = [_shorten_label(str(share["outcome"])) for share in shown]
     left = 30 + 9 * max(map(len, names))
@@ -293,7 +293,7 @@ def _height_and_svg_of_bar_rows(
         told = f"{_percent_text(law['estimate'])}  ({_percent_text(law['low'])} to {_percent_text(law['high'])})"
         bar = float(x_of_share(law["estimate"])) - left
         parts.append(
-            _outcome_svg(
+            _outcome_group_svg(
                 share,
                 released,
                 f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_outcome_text(name)}</text>',
@@ -346,7 +346,7 @@ def _height_and_svg_of_bar_columns(shares: Sequence[Any], released: str) -> tupl
                 f'<text x="{middle:.2f}" y="{_COLUMNS_HEIGHT - _BOTTOM + 24}" text-anchor="middle" font-size="13">'
                 f"{_outcome_text(share['outcome'])}</text>"
             )
-        parts.append(_outcome_svg(share, released, *column))
+        parts.append(_outcome_group_svg(share, released, *column))
     return _COLUMNS_HEIGHT - 20, parts
 
 
@@ -395,7 +395,7 @@ def _question_table_html(question: Mapping[str, Any]) -> str:
     asked = pluralise(question["clients"], "participant")
     head = f"<h3>{title}{unit}</h3>\n<p>{asked} {'was' if question['clients'] == 1 else 'were'} asked it.</p>\n"
     shown = _answers_to_show(question, _LISTED)
-    write = _share_html if _is_answered_by_shares(question) else _statistic_html
+    write = _share_data_element if _is_answered_by_shares(question) else _statistic_data_element
     cut = len(shown) < len(question["answers"])  # the largest were picked: only intervals of all at once are fair
 
     def interval_cell_html(answer: Mapping[str, Any], low: str, high: str) -> str:

@@ -80,7 +80,7 @@ class RequestLimits:
         self._patience = patience
 
     @asynccontextmanager
-    async def read_body(self, request: Request) -> AsyncIterator[bytes]:
+    async def using_body_within_limits(self, request: Request) -> AsyncIterator[bytes]:
         """The complete body of a request within the limits; its bytes are reserved while it is used."""
         length = _announced_body_length(request)
         if length is not None and length > MOST_BODY:
@@ -198,7 +198,7 @@ class RequestGuard:
         try:
             try:
                 host, origin = _read_single_header(scope, b"host"), _read_single_header(scope, b"origin")
-                self._refuse_other_host(host)
+                self._refuse_disallowed_host(host)
                 if self._origins:
                     extra.append((b"vary", b"Origin"))
                 if origin in self._origins:
@@ -227,7 +227,7 @@ class RequestGuard:
             if not started:
                 await FAILED.response(scope, receive, send_with_extra_headers)
 
-    def _refuse_other_host(self, host: bytes) -> None:
+    def _refuse_disallowed_host(self, host: bytes) -> None:
         name = host.lower().rpartition(b":")[0] if host.rpartition(b":")[2].isdigit() else host.lower()
         if self._hosts is not None and name not in self._hosts:
             raise RequestProblem(

@@ -47,7 +47,7 @@ from discreet.collect._published_page import (
     survey_page_html,
     survey_picture_svg,
 )
-from discreet.collect._store import Store, StoredAgreement, find_agreement_by_prefix, refuse_unless_store, today_in_utc
+from discreet.collect._store import Store, StoredAgreement, find_agreement_by_prefix, require_open_store, today_in_utc
 from discreet.domain import Coding, outcome_codes_expression
 from discreet.errors import OPEN_UNIT, DiscreetError, check_path
 from discreet.estimation import (
@@ -108,7 +108,7 @@ def sampler_of_agreement(agreed: Agreement) -> AnySampler:
     return agreed.report_sampler() if agreed.blocks is not None else coding_and_sampler(agreed)[1]
 
 
-def count_samples(sampler: AnySampler, counts: Counts) -> int:
+def total_sample_count(sampler: AnySampler, counts: Counts) -> int:
     """How many samples, or reports, were counted."""
     if isinstance(sampler, SurveySampler):
         return len(counts)
@@ -150,16 +150,16 @@ def estimate_from_counts(
 ) -> dict[str, Any]:
     """The estimate as `discreet estimate --json` prints it; without estimates where samples are missing, or too few to be shown."""
     agreed = kept.agreement
-    samples = count_samples(sampler, counts)
+    samples = total_sample_count(sampler, counts)
     hidden = {"least": kept.least} if kept.least > 1 else {}
     what = f"{agreed.release_kind}s"
     said = f"estimates are shown from {kept.least:,} {what} on" if hidden else f"there are no {what} yet"
     if isinstance(sampler, SurveySampler):
-        if kept.shows_estimate_of(samples):
+        if kept.has_enough_samples_to_show(samples):
             answers = answer_survey(sampler, reports_from_signed_integers(counts), confidence=confidence)
             return json_record_of_survey_answers(answers, agreed, notes_on_survey_answers(answers))
         return {**json_record_without_survey_answers(agreed, samples, confidence), "notes": [said], **hidden}
-    if kept.shows_estimate_of(samples):
+    if kept.has_enough_samples_to_show(samples):
         if not isinstance(sampler, OwnSampler):
             found = _estimate_population(sampler, counts, confidence)
             return json_record_of_estimate(
@@ -215,8 +215,8 @@ def estimate_groups_side_by_side(
     if isinstance(sampler, OwnSampler):
         return {"by": BY_AGREEMENT, "confidence": confidence, "groups": [], "notes": [OWN_ALONE]}
     names = group_names([each.agreement for each in groups])
-    many = [count_samples(sampler, each) for each in counts]
-    shown = [place for place, samples in enumerate(many) if groups[place].shows_estimate_of(samples)]
+    many = [total_sample_count(sampler, each) for each in counts]
+    shown = [place for place, samples in enumerate(many) if groups[place].has_enough_samples_to_show(samples)]
     said = []
     if len(shown) < len(groups):
         fewest = max(1, groups[0].least)
@@ -256,7 +256,7 @@ def estimate_stages_together(
     used = [
         (kept.agreement, _estimate_population(sampler, each, confidence))
         for kept, sampler, each in zip(stages, samplers, counts, strict=True)
-        if not isinstance(sampler, SurveySampler) and kept.shows_estimate_of(count_samples(sampler, each))
+        if not isinstance(sampler, SurveySampler) and kept.has_enough_samples_to_show(total_sample_count(sampler, each))
     ]
     hidden = len(stages) - len(used)
     said = [f"{pluralise(hidden, 'stage')} of {len(stages)} with too few samples left out"] if hidden else []
@@ -275,7 +275,7 @@ def estimate_change(
     if isinstance(sampler, OwnSampler):
         return {"confidence": confidence, "changes": [], "notes": [OWN_ALONE], **told}
     for number, each in zip(rounds, counts, strict=True):
-        if not kept.shows_estimate_of(count_samples(sampler, each)):
+        if not kept.has_enough_samples_to_show(total_sample_count(sampler, each)):
             said = f"round {number} has too few {agreed.release_kind}s, so no change is shown"
             return {"confidence": confidence, "changes": [], "notes": [said], **told}
     if isinstance(sampler, SurveySampler):
@@ -290,8 +290,8 @@ def estimate_within_groups(
     kept: StoredAgreement, sampler: AnySampler, counts: Counts, confidence: float, by: str
 ) -> dict[str, Any]:
     """Shares within the private groups of a survey's column as `discreet estimate --by --json` prints them."""
-    samples = count_samples(sampler, counts)
-    if not isinstance(sampler, SurveySampler) or not kept.shows_estimate_of(samples):
+    samples = total_sample_count(sampler, counts)
+    if not isinstance(sampler, SurveySampler) or not kept.has_enough_samples_to_show(samples):
         return {"by": by, "clients": samples, "confidence": confidence, "questions": [], "notes": []}
     return json_record_of_shares_within_groups(
         answer_survey(sampler, reports_from_signed_integers(counts), confidence=confidence), [], by=by
@@ -331,7 +331,7 @@ def export(
     Raises:
         DiscreetError: for an agreement that is not there, one with no samples or too few to be shown, and an output that may not be written.
     """
-    refuse_unless_store(store)
+    require_open_store(store)
     kept = find_agreement_by_prefix(store.agreements(), agreement)
     agreed = kept.agreement
     number = agreed.check_round(round)
@@ -343,7 +343,7 @@ def export(
     refuse_same_file(output, {"store": where, **beside})
     check_output_path(output, replace=replace, fix=REPLACE_HINT)
     counts = store.outcome_counts(agreed.id, number)
-    samples = count_samples(sampler_of_agreement(agreed), counts)
+    samples = total_sample_count(sampler_of_agreement(agreed), counts)
     refuse_too_few_samples(kept, number, samples)
     parts: Iterable[list[pa.Array]]
     if agreed.survey is not None:
@@ -358,7 +358,7 @@ def export(
             )
         coding, _ = coding_and_sampler(agreed)
         columns = {"client": pa.int64(), "sample": coding.sample_type}
-        parts = _iterate_shuffled_samples(coding, counts, _find_places_inside_cells(coding, counts))
+        parts = _iterate_shuffled_samples(coding, counts, _find_cell_places_that_read_back(coding, counts))
     numbered = {} if PLACE in columns else {NUMBERED: b"rows"}
     schema = pa.schema(
         [*columns.items(), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
@@ -379,7 +379,7 @@ def _iterate_shuffled_samples(
     """Rows (client, sample) in random order, numbered in that order. `place`: of the point in its cell, for every outcome."""
     rng, total = np.random.default_rng(), int(counts.sum())
 
-    def shuffled_rows(taken: NDArray[np.int64], start: int) -> list[pa.Array]:
+    def shuffle_and_number_rows(taken: NDArray[np.int64], start: int) -> list[pa.Array]:
         outcomes = rng.permutation(np.repeat(np.arange(len(taken)), taken))
         clients = _as_arrow_column(np.arange(start, start + len(outcomes)))
         return [clients, outcomes_as_samples(coding, outcomes, place[outcomes])]
@@ -387,7 +387,7 @@ def _iterate_shuffled_samples(
     for start in range(0, total, _ROWS):
         taken = rng.multivariate_hypergeometric(counts, min(_ROWS, total - start), method="marginals")
         counts = counts - taken
-        yield shuffled_rows(taken, start)
+        yield shuffle_and_number_rows(taken, start)
 
 
 def _iterate_shuffled_reports(stored: NDArray[np.int64]) -> Iterator[list[pa.Array]]:
@@ -403,7 +403,7 @@ def _as_arrow_column(values: Any) -> pa.Array:
     return pl.Series(values).to_arrow()
 
 
-def _find_places_inside_cells(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _find_cell_places_that_read_back(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """For every outcome a place in its cell that is read back into it."""
     place = np.full(len(counts), _PLACES[0])
     if not coding.has_cells:
@@ -433,7 +433,7 @@ def close_collection(store: Store, *, agreement: str | None = None) -> tuple[Sto
     Raises:
         DiscreetError: for an agreement that is not there, and a store of several collections of which none is named.
     """
-    refuse_unless_store(store)
+    require_open_store(store)
     kept = store.agreements()
     found = find_agreement_by_prefix(kept, agreement)
     several = {each.collection for each in kept}
@@ -479,7 +479,7 @@ def publish(
     Raises:
         DiscreetError: for a collection that is open or has too few samples, and a folder that exists or cannot be written.
     """
-    refuse_unless_store(store)
+    require_open_store(store)
     check_path("folder", folder)
     OPEN_UNIT.check("confidence", confidence)
     kept = find_agreement_by_prefix(store.agreements(), agreement)
@@ -495,7 +495,7 @@ def publish(
         raise DiscreetError(f"folder = {str(folder)!r} exists; name a new one")
     sampler = sampler_of_agreement(agreed)
     counts = store.outcome_counts(agreed.id, number)
-    samples = count_samples(sampler, counts)
+    samples = total_sample_count(sampler, counts)
     refuse_too_few_samples(kept, number, samples)
     if isinstance(sampler, OwnSampler):
         inverted_population(sampler, counts=counts)  # or what `discreet estimate` says of a law that is not linear

@@ -84,7 +84,7 @@ class OutcomeReader:
         return f"a number from {edges[0]:.17g} to {edges[-1]:.17g}, in one of the agreement's cells"
 
     @property
-    def allowed_numbers_text(self) -> str:
+    def allowed_outcome_numbers_text(self) -> str:
         """The valid outcome numbers in words."""
         return f"the number of an outcome, from 0 to {self.size - 1}"
 
@@ -134,7 +134,7 @@ class ReportReader:
         else:
             self._are_reports, layout = sampler.are_reports, f"a whole number up to {sampler.largest}"
         self.allowed_samples_text = f"a report of the agreement: {layout}, its digits as a text (in Arrow an integer)"
-        self.allowed_numbers_text = self.allowed_samples_text
+        self.allowed_outcome_numbers_text = self.allowed_samples_text
 
     def stored_numbers_from_json(self, samples: Sequence[Any]) -> Integers:
         """Every report of a JSON document as stores keep it, -1 for what is none."""
@@ -203,7 +203,7 @@ class SampleRequest:
         wrong_ones = numbers == _NONE
         if wrong_ones.any():
             wrong = int(np.argmax(wrong_ones))
-            allowed = reader.allowed_numbers_text if self.numbered else reader.allowed_samples_text
+            allowed = reader.allowed_outcome_numbers_text if self.numbered else reader.allowed_samples_text
             raise unprocessable_problem(f"{self.describe_field(wrong, 'sample')} is not {allowed}")
         return numbers
 
@@ -248,7 +248,7 @@ def parse_json_samples(body: bytes) -> SampleRequest:
         [row["sample"] for row in rows],
         alone=alone,
     )
-    _refuse_invalid_names(sent)
+    _refuse_invalid_clients_and_keys(sent)
     return sent
 
 
@@ -263,7 +263,7 @@ def parse_arrow_samples(body: bytes) -> SampleRequest:
         metadata = stream.schema.metadata or {}
         agreement, round_number = _agreement_and_round_in_metadata(metadata)
         numbered = _states_outcome_numbers(metadata, stream.schema)
-        for batch in _read_batches_within_limit(stream):
+        for batch in _iterate_batches_within_limit(stream):
             clients += _column_texts(batch, "client")
             keys += _column_texts(batch, "key")
             samples.append(batch.column("sample"))
@@ -272,7 +272,7 @@ def parse_arrow_samples(body: bytes) -> SampleRequest:
     if not clients:
         raise unprocessable_problem(f"the Arrow stream does not hold 1 to {MOST_BATCH:,} rows")
     sent = SampleRequest(agreement, round_number, clients, keys, samples, columns=True, numbered=numbered)
-    _refuse_invalid_names(sent)
+    _refuse_invalid_clients_and_keys(sent)
     return sent
 
 
@@ -287,7 +287,7 @@ def _refuse_wrong_columns(schema: pa.Schema) -> None:
         raise unprocessable_problem("column 'sample' holds neither texts nor numbers")
 
 
-def _read_batches_within_limit(stream: ArrowStream) -> Iterator[pa.RecordBatch]:
+def _iterate_batches_within_limit(stream: ArrowStream) -> Iterator[pa.RecordBatch]:
     """The batches of a stream, fully checked and limited in total size: unpacked, they may be larger than the request."""
     rows = size = 0
     for batch in stream:
@@ -354,7 +354,7 @@ def _require_agreement_and_round(agreement: Any, round_number: Any) -> tuple[str
     return agreement, round_number
 
 
-def _refuse_invalid_names(sent: SampleRequest) -> None:
+def _refuse_invalid_clients_and_keys(sent: SampleRequest) -> None:
     for column, names in (("client", sent.clients), ("key", sent.keys)):
         for number, name in enumerate(names):
             if type(name) is not str or NAME_PATTERN.fullmatch(name) is None:
@@ -525,7 +525,7 @@ class StoreWriter:
         tokens = sorted({token for each in group for token in each.tokens})
         if not tokens:
             return {}
-        known = self._store.unrevoked_client_tokens(tokens)
+        known = self._store.unrevoked_client_tokens_among(tokens)
         unknown = {id(each): [token in known for token in each.tokens] for each in group}
         return {which: UnknownToken(there.index(False)) for which, there in unknown.items() if not all(there)}
 

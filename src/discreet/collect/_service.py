@@ -62,7 +62,7 @@ from discreet.collect._catalogue import (
     survey_columns_to_group_by,
 )
 from discreet.collect._counting import Arrival, Verdict, token_digest
-from discreet.collect._pages import enrol_tokens, page_routes
+from discreet.collect._pages import add_tokens_to_store, page_routes
 from discreet.collect._requests import (
     FAILED,
     PATIENCE,
@@ -75,7 +75,7 @@ from discreet.collect._requests import (
 )
 from discreet.collect._results import json_document_of_hidden_estimate
 from discreet.collect._samples import SampleRequest, StoreWriter, UnknownToken, parse_arrow_samples, parse_json_samples
-from discreet.collect._store import AFTER, ALWAYS, Store, refuse_unless_store
+from discreet.collect._store import AFTER, ALWAYS, Store, require_open_store
 from discreet.errors import StoreError
 
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -201,9 +201,9 @@ def service(
     Raises:
         DiscreetError: for agreements whose samples cannot be counted, invalid origins, and a key that is not the store's.
     """
-    refuse_unless_store(store)
+    require_open_store(store)
     if tokens is not None or gateways is not None:
-        enrol_tokens(store, () if tokens is None else tokens, () if gateways is None else gateways)
+        add_tokens_to_store(store, () if tokens is None else tokens, () if gateways is None else gateways)
     if key is not None:
         sign_agreements(store, read_collector_key(key), addresses, replace_key=replace_key)
     return _Service(store, rounds, patience).make_asgi_app(hosts, origins)
@@ -215,7 +215,7 @@ class _Service:
         self._catalogue = Catalogue(store, rounds)
         self._version = 0
         self._metrics = Metrics(lambda: self._writer.waiting_sample_count)
-        self._writer = StoreWriter(store, wrote=self._count_transaction, failed=self._report_failure)
+        self._writer = StoreWriter(store, wrote=self._count_transaction, failed=self._count_and_print_failure)
         self._estimates = Estimates(store, lambda: self._version, self._metrics.record_estimate_seconds)
         self._limits = RequestLimits(patience)
         # one at a time: a hostile body may unpack to many times its size
@@ -242,7 +242,7 @@ class _Service:
             lifespan=self._close_writer_at_shutdown,
             exception_handlers={
                 RequestProblem: _refusal_response,
-                HTTPException: _unknown_path_response,
+                HTTPException: _unknown_path_or_method_response,
                 StoreError: _store_failure_response,
                 Exception: _failure_response,
             },
@@ -253,7 +253,7 @@ class _Service:
             hosts=hosts,
             origins=origins,
             answered=self._count_answer,
-            failed=self._report_failure,
+            failed=self._count_and_print_failure,
             direct={("POST", SAMPLES): self._answer_samples_request},
         )
 
@@ -271,7 +271,7 @@ class _Service:
         self._version += 1
         self._metrics.count_transaction(verdicts)
 
-    def _report_failure(self, error: BaseException) -> None:
+    def _count_and_print_failure(self, error: BaseException) -> None:
         self._metrics.count_failure()
         print_fault_without_message(error)
 
@@ -282,9 +282,9 @@ class _Service:
         read = _body_parser_for(request)
         enrolment = await self._enrolment.current_enrolment()
         gateway = gateway_id_from_authorization(enrolment, request.headers.getlist("authorization"))
-        async with self._limits.read_body(request) as body:
+        async with self._limits.using_body_within_limits(request) as body:
             sent = await self._run_outside_loop_if_large(len(body), read, body)
-            collected = await self._catalogue.find_agreement_for_samples(sent.agreement)
+            collected = await self._catalogue.find_agreement_by_id(sent.agreement)
             arrivals = await self._run_outside_loop_if_large(
                 len(body), _make_arrivals_of_request, sent, collected, gateway
             )
@@ -296,7 +296,7 @@ class _Service:
                 place = sent.describe_field(unknown.place, "client")
                 raise RequestProblem(403, f"{place} is not one of the tokens of this collection") from None
         ticket = collected.kept.ticket if sent.alone and collected.kept.shown == AFTER else ""
-        return _verdict_response(verdicts, alone=sent.alone, ticket=ticket)
+        return _response_with_verdicts(verdicts, alone=sent.alone, ticket=ticket)
 
     async def _run_outside_loop_if_large(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
         if size <= _SMALL:
@@ -305,7 +305,7 @@ class _Service:
 
     async def _get_estimate(self, request: Request) -> Response:
         asked = _read_query_parameters(request, "agreement", "round", "confidence")
-        collected = await self._catalogue.find_agreement(asked.get("agreement"))
+        collected = await self._catalogue.find_agreement_by_prefix(asked.get("agreement"))
         number = _requested_round(asked, collected)
         if _may_see_estimates(request, collected):
             return await self._answer_estimate(request, asked, "estimate", [(collected, number)])
@@ -316,10 +316,10 @@ class _Service:
 
     async def _get_estimates_of_groups(self, request: Request) -> Response:
         asked = _read_query_parameters(request, "agreement", "round", "confidence", "by")
-        collected = await self._catalogue.find_agreement(asked.get("agreement"))
+        collected = await self._catalogue.find_agreement_by_prefix(asked.get("agreement"))
         number, by = _requested_round(asked, collected), asked.get("by")
         if by is None:
-            sides = [(each, number) for each in self._catalogue.agreements_of_groups(collected)]
+            sides = [(each, number) for each in self._catalogue.agreements_of_public_groups(collected)]
             return await self._answer_estimate(request, asked, "groups", sides)
         if by not in survey_columns_to_group_by(collected.agreement):
             raise bad_request_problem(
@@ -329,7 +329,7 @@ class _Service:
 
     async def _get_estimate_of_stages(self, request: Request) -> Response:
         asked = _read_query_parameters(request, "agreement", "round", "confidence")
-        collected = await self._catalogue.find_agreement(asked.get("agreement"))
+        collected = await self._catalogue.find_agreement_by_prefix(asked.get("agreement"))
         number = _requested_round(asked, collected)
         stages = [each for each in self._catalogue.agreements_of_stages(collected) if number <= each.agreement.rounds]
         if not stages:
@@ -338,7 +338,7 @@ class _Service:
 
     async def _get_estimate_of_change(self, request: Request) -> Response:
         asked = _read_query_parameters(request, "agreement", "round", "confidence", "from")
-        collected = await self._catalogue.find_agreement(asked.get("agreement"))
+        collected = await self._catalogue.find_agreement_by_prefix(asked.get("agreement"))
         later = _requested_round(asked, collected)
         earlier = _requested_round({"round": asked.get("from", str(later - 1))}, collected)
         if earlier == later:
@@ -362,7 +362,9 @@ class _Service:
         return _tagged_response(request, told.body, told.tag, JSON)
 
     async def _get_collection(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement(_read_query_parameters(request, "agreement").get("agreement"))
+        collected = await self._catalogue.find_agreement_by_prefix(
+            _read_query_parameters(request, "agreement").get("agreement")
+        )
         enrolment = await self._enrolment.current_enrolment()
         own = self._catalogue.agreements_of_collection(collected.kept.collection)
         newest = {each.kept.collection: each for each in self._catalogue.all_agreements}
@@ -375,7 +377,7 @@ class _Service:
                 "closed": collected.kept.closed,
                 "shown": collected.kept.shown,
                 "agreements": [_agreement_as_json_value(each) for each in own],
-                "groups": [each.id for each in self._catalogue.agreements_of_groups(collected)],
+                "groups": [each.id for each in self._catalogue.agreements_of_public_groups(collected)],
                 "stages": [each.id for each in self._catalogue.agreements_of_stages(collected)],
                 "within": survey_columns_to_group_by(collected.agreement),
                 "beside": [
@@ -387,24 +389,30 @@ class _Service:
         )
 
     async def _get_agreement(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement(_read_query_parameters(request, "agreement").get("agreement"))
+        collected = await self._catalogue.find_agreement_by_prefix(
+            _read_query_parameters(request, "agreement").get("agreement")
+        )
         return _tagged_response(request, collected.file_bytes, f'"{collected.id}"', JSON)
 
     async def _get_weights(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement(_read_query_parameters(request, "agreement").get("agreement"))
+        collected = await self._catalogue.find_agreement_by_prefix(
+            _read_query_parameters(request, "agreement").get("agreement")
+        )
         if collected.weights_file_bytes is None:
             raise RequestProblem(404, "the agreement has no weights beside its own text")
         return _tagged_response(request, collected.weights_file_bytes, f'"{collected.id}"', "application/octet-stream")
 
     async def _get_questions(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement(_read_query_parameters(request, "agreement").get("agreement"))
+        collected = await self._catalogue.find_agreement_by_prefix(
+            _read_query_parameters(request, "agreement").get("agreement")
+        )
         if collected.kept.questions is None:
             raise RequestProblem(404, "no questions were written for this agreement")
         return _tagged_response(request, collected.kept.questions.encode(), f'"{collected.questions_digest}"', JSON)
 
     async def _get_health(self, request: Request) -> Response:
         _read_query_parameters(request)
-        collected = await self._catalogue.find_agreement(None)
+        collected = await self._catalogue.find_agreement_by_prefix(None)
         await asyncio.get_running_loop().run_in_executor(
             None, self._store.sample_counts_by_day, collected.id, collected.newest_round
         )
@@ -423,7 +431,7 @@ def _make_arrivals_of_request(sent: SampleRequest, collected: CollectedAgreement
     )
 
 
-def _verdict_response(verdicts: Sequence[Verdict], *, alone: bool, ticket: str = "") -> Response:
+def _response_with_verdicts(verdicts: Sequence[Verdict], *, alone: bool, ticket: str = "") -> Response:
     """The answer to samples, padded with spaces so that its length is the same for every result.
 
     The longest answer to several samples is that all are refused; to one sample, it is a 409. The status line of a 409 is longer by as much
@@ -514,7 +522,7 @@ async def _refusal_response(_: Request, problem: Any) -> Response:
     return refused
 
 
-async def _unknown_path_response(_: Request, error: Any) -> Response:
+async def _unknown_path_or_method_response(_: Request, error: Any) -> Response:
     """The router's own error: an unknown path or method."""
     allowed = (error.headers or {}).get("Allow")
     sentence = "there is nothing at this path" if allowed is None else f"this path takes {allowed}"

@@ -26,15 +26,20 @@ import uvicorn
 
 from discreet.agreement import Agreement
 from discreet.audit import MOST_DRAWS
-from discreet.client import CollectorKey, normalise_addresses, read_collector_key, write_collector_key
+from discreet.client import CollectorKey, create_collector_key_file, normalise_addresses, read_collector_key
 from discreet.collect._catalogue import (
-    agreement_coding_and_sampler,
     agreements_differ_in_purpose_alone,
+    labelled_agreement_coding_and_sampler,
     refuse_other_signing_key,
     sign_agreements,
 )
 from discreet.collect._counting import create_seal_file, read_seal_file
-from discreet.collect._pages import Questions, enrol_tokens, read_tokens, refuse_client_tokens_of_gateways
+from discreet.collect._pages import (
+    Questions,
+    add_tokens_to_store,
+    read_tokens,
+    refuse_client_tokens_shared_with_gateways,
+)
 from discreet.collect._requests import LOCAL, PATIENCE, LimitedConnection, parse_origin, print_fault_without_message
 from discreet.collect._service import METRICS_FOLDER, service
 from discreet.collect._sqlite import open_store, store_display_name
@@ -103,7 +108,7 @@ class _StoreAdditions:
     questions: Questions | None
 
     def __post_init__(self) -> None:
-        refuse_client_tokens_of_gateways(self.tokens, self.gateways)
+        refuse_client_tokens_shared_with_gateways(self.tokens, self.gateways)
         if self.key is not None and os.path.lexists(self.key):
             read_collector_key(self.key)
 
@@ -118,14 +123,14 @@ class _StoreAdditions:
             store.seal_pool_or_refuse()
             key = None if self.key is None else self._read_or_create_collector_key(store, self.key)
             if self.tokens or self.gateways:
-                enrol_tokens(store, self.tokens, self.gateways)
+                add_tokens_to_store(store, self.tokens, self.gateways)
             _add_agreements_to_store(store, where, self.agreements, self.follows, groups=self.groups)
             if key is not None:
                 sign_agreements(store, key, addresses, replace_key=self.replace_key)
             if self.least is not None:
                 store.hide_estimates_below(self.least)
             if self.shown is not None:
-                store.show_estimates(self.shown)
+                store.set_estimate_visibility(self.shown)
             if self.questions is not None:
                 store.keep_questions(self.agreements[0].id, self.questions.text)
 
@@ -133,7 +138,7 @@ class _StoreAdditions:
         """The key in a file, if it may sign the store. It is created if missing, unless another key has signed the store."""
         if not os.path.lexists(path):
             refuse_other_signing_key(store, None, replace_key=self.replace_key)
-            write_collector_key(path)
+            create_collector_key_file(path)
         key = read_collector_key(path)
         refuse_other_signing_key(store, key, replace_key=self.replace_key)
         return key
@@ -215,7 +220,7 @@ def serve(
     whole = []
     for agreement in check_list("agreements", agreements, "pass Agreement.read(path) for each"):
         check_kind("agreement", agreement, Agreement, "pass Agreement.read(path) for each")
-        whole.append(agreement_coding_and_sampler(agreement)[0])
+        whole.append(labelled_agreement_coding_and_sampler(agreement)[0])
     settings = ServiceSettings(
         store=str(store),
         rounds=tuple(check_list("rounds", rounds, "pass the numbers of rounds")),
@@ -247,7 +252,7 @@ def serve(
         shown=shown,
         questions=None if questions is None else _read_questions_file(questions, whole),
     )
-    with _open_bound_socket(host, port) as bound:
+    with _using_bound_socket(host, port) as bound:
         address = _socket_url(bound)
         additions.add_to_store(settings.store, settings.seal, addresses or (address,))
         bound.listen(_BACKLOG)
@@ -295,7 +300,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and call `listening`."""
-        asyncio.get_running_loop().set_exception_handler(_report_unhandled_error)
+        asyncio.get_running_loop().set_exception_handler(_print_unhandled_loop_error)
         await super().startup(sockets=sockets)
         if self.started:
             self._listening()
@@ -383,7 +388,7 @@ def _run_worker(settings: ServiceSettings, bound: socket.socket, ready: Any) -> 
         sys.exit(f"discreet: {error}")
 
 
-def _report_unhandled_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _print_unhandled_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Report an error outside of any request."""
     error = context.get("exception")
     if isinstance(error, Exception) and not isinstance(error, OSError):  # broken connections are normal
@@ -452,7 +457,7 @@ def _add_agreements_to_store(
 
 
 @contextlib.contextmanager
-def _open_bound_socket(host: str, port: int) -> Iterator[socket.socket]:
+def _using_bound_socket(host: str, port: int) -> Iterator[socket.socket]:
     """A socket bound to that address."""
     if not 0 <= port <= _LARGEST_PORT:
         raise DiscreetError(f"port = {port} is not in [0, {_LARGEST_PORT}]")

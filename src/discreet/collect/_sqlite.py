@@ -121,7 +121,7 @@ class SqliteStore(Store):
 
     def erase_earlier_versions(self) -> bool:
         """Empty the log after a transaction of few samples or if it is long; return whether that is done."""
-        if self._log_writer.copy_and_empty_log(0 if self._unsettled else _LONG_LOG):
+        if self._log_writer.empty_log_if_longer_than(0 if self._unsettled else _LONG_LOG):
             self._unsettled = False
         return not self._unsettled
 
@@ -130,16 +130,16 @@ class SqliteStore(Store):
     ) -> tuple[NDArray[np.int64], list[bytes]]:
         counted = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
         counts = read_outcome_counts(database.execute(counted, (row.number, round)), row)
-        return counts, [self._read_pool(database)]
+        return counts, [self._read_pool_for_new_outcomes(database)]
 
     def seal_pool_or_refuse(self) -> None:
-        with self._transaction_for_changes() as database:
-            pool = self._seal.decode_pool(self._read_pool(database))
+        with self._transaction_without_samples() as database:
+            pool = self._seal.decode_pool(self._read_pool_for_new_outcomes(database))
             if self._seal.has_secret:
-                self._write_pool(database, self._seal.encode_pool(pool))
+                self._write_pool_for_new_outcomes(database, self._seal.encode_pool(pool))
 
     @contextmanager
-    def _transaction_for_changes(self) -> Iterator[sqlite3.Connection]:
+    def _transaction_without_samples(self) -> Iterator[sqlite3.Connection]:
         with self._writer.transaction(writes=True) as database:
             yield database
         self._unsettled = True
@@ -173,13 +173,13 @@ class SqliteStore(Store):
             verdicts.append(Verdict.AGAIN if found is not None and found[0] == arrival.key else known)
         return verdicts
 
-    def _read_pool(self, database: sqlite3.Connection) -> bytes:
+    def _read_pool_for_new_outcomes(self, database: sqlite3.Connection) -> bytes:
         found = database.execute("SELECT content FROM pool").fetchone()
         if found is None:
             raise StoreError(_DAMAGED)
         return bytes(found[0])
 
-    def _write_pool(self, database: sqlite3.Connection, content: bytes) -> None:
+    def _write_pool_for_new_outcomes(self, database: sqlite3.Connection, content: bytes) -> None:
         database.execute("UPDATE pool SET content = ?", (content,))
 
     def _add_counts(
@@ -190,7 +190,7 @@ class SqliteStore(Store):
     def _add_day_count(self, database: sqlite3.Connection, group: Group, day: str, many: int) -> None:
         database.execute(f"INSERT INTO arrived VALUES (?, ?, ?, ?) {_ADD}", (*group, day, many))
 
-    def _note_counted_samples(self, many: int) -> None:
+    def _request_erasure_after_few_samples(self, many: int) -> None:
         self._unsettled |= 0 < many < KEPT
 
 
@@ -216,7 +216,7 @@ class _SqliteConnection(EngineConnection):
             return _DAMAGED
         return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
 
-    def copy_and_empty_log(self, least: int) -> bool:
+    def empty_log_if_longer_than(self, least: int) -> bool:
         """Copy the log to the file and empty it, if it has more than `least` bytes; return whether it is empty."""
         log = Path(f"{self._path}-wal")
         with self._lock:

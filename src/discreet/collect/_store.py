@@ -83,7 +83,7 @@ class StoredAgreement:
     questions: str | None = None
     ticket: str = ""
 
-    def shows_estimate_of(self, samples: int) -> bool:
+    def has_enough_samples_to_show(self, samples: int) -> bool:
         """Whether so many samples are estimated from, rather than hidden."""
         return samples >= max(1, self.least)
 
@@ -101,7 +101,7 @@ def today_in_utc() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def refuse_unless_store(store: Any) -> None:
+def require_open_store(store: Any) -> None:
     """Refuse what is not an open store."""
     if isinstance(store, type) or not hasattr(store, "agreements"):
         raise DiscreetError(f"store = {store!r} is not an open store; pass open_store(...)")
@@ -132,8 +132,8 @@ _ASK = """INSERT INTO questions SELECT number, ? FROM agreements WHERE id = ?
 ON CONFLICT (agreement) DO UPDATE SET words = excluded.words"""
 
 
-def refuse_shared_tokens(shared: int) -> None:
-    """Raise an error if tokens of clients and of gateways overlap."""
+def refuse_any_tokens_shared_with_gateways(shared: int) -> None:
+    """Raise an error if any tokens are shared: `shared` says how many are both a client's and a gateway's."""
     if shared:
         raise DiscreetError(
             f"tokens of clients and of gateways share {pluralise(shared, 'token')}, and a gateway may speak for any number of clients; "
@@ -223,7 +223,7 @@ class Store(ABC):
         """Seal the pool if the store was opened with a key; an error if it is sealed under another key."""
 
     @abstractmethod
-    def _transaction_for_changes(self) -> AbstractContextManager[Any]:
+    def _transaction_without_samples(self) -> AbstractContextManager[Any]:
         """A transaction that changes the store otherwise than by samples."""
 
     @abstractmethod
@@ -255,11 +255,11 @@ class Store(ABC):
         """The counts of an agreement in a round, and all pools in which more may wait."""
 
     @abstractmethod
-    def _read_pool(self, database: Any) -> bytes:
+    def _read_pool_for_new_outcomes(self, database: Any) -> bytes:
         """The pool that new outcomes go to, locked."""
 
     @abstractmethod
-    def _write_pool(self, database: Any, content: bytes) -> None:
+    def _write_pool_for_new_outcomes(self, database: Any, content: bytes) -> None:
         """Replace the pool that new outcomes go to."""
 
     @abstractmethod
@@ -271,8 +271,8 @@ class Store(ABC):
         """Add to the number of samples of a day."""
 
     @abstractmethod
-    def _note_counted_samples(self, many: int) -> None:
-        """Note that so many samples were counted in a transaction that is on disk."""
+    def _request_erasure_after_few_samples(self, many: int) -> None:
+        """After a transaction on disk that counted so many samples: if they are few, have earlier versions erased."""
 
     def _execute_sql(self, database: Any, statement: str, parameters: Sequence[Any] = ()) -> Any:
         return database.execute(self._translate_sql_for_engine(statement), parameters)
@@ -315,14 +315,14 @@ class Store(ABC):
             verdicts = self._insert_arrivals(database, row.collection, round, arrivals, closed=closed)
             new = outcomes_of_counted_arrivals(arrivals, verdicts)
             if new:
-                pool = self._seal.decode_pool(self._read_pool(database))
+                pool = self._seal.decode_pool(self._read_pool_for_new_outcomes(database))
                 counted = add_to_pool_and_take_surplus(pool, (row.number, round), new)
-                self._write_pool(database, self._seal.encode_pool(pool))
+                self._write_pool_for_new_outcomes(database, self._seal.encode_pool(pool))
                 for group, added in sorted(counted.items()):
                     of_group = self._find_agreement_row(database, places, group[0])
                     self._add_counts(database, group, of_group, of_group.count_increments_of_outcomes(added))
                 self._add_day_count(database, (row.number, round), day, len(new))
-        self._note_counted_samples(len(new))
+        self._request_erasure_after_few_samples(len(new))
         return verdicts
 
     def outcome_counts(self, agreement: str, round: int) -> NDArray[np.int64]:
@@ -342,17 +342,17 @@ class Store(ABC):
     def enrol_token_digests(self, tokens: Iterable[bytes], gateways: Iterable[bytes]) -> int:
         """Add digests of tokens, of clients and of gateways, and return how many are new. From then on the store is enrolled."""
         clients, speakers = sorted(set(tokens)), sorted(set(gateways))
-        with self._transaction_for_changes() as database:
+        with self._transaction_without_samples() as database:
             new = self._insert_missing_rows(database, "tokens", [clients, [0] * len(clients)])
             ids = [secrets.token_hex(16) for _ in speakers]
             new += self._insert_missing_rows(database, "gateways", [speakers, ids, [0] * len(speakers)])
-            self._refuse_shared_client_tokens(database)
+            self._refuse_client_tokens_shared_with_gateways(database)
         return new
 
     def revoke_token_digests(self, digests: Iterable[bytes]) -> int:
         """Revoke these tokens, and return how many there were."""
         found = 0
-        with self._transaction_for_changes() as database:
+        with self._transaction_without_samples() as database:
             for digest in digests:
                 for table in ("tokens", "gateways"):
                     revoked = f"UPDATE {table} SET revoked = 1 WHERE digest = ? AND revoked = 0"
@@ -361,7 +361,7 @@ class Store(ABC):
 
     def replace_gateway_tokens(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
         """Replace gateways' tokens (old, new); each gateway keeps its id and its clients."""
-        with self._transaction_for_changes() as database:
+        with self._transaction_without_samples() as database:
             for number, (old, new) in enumerate(pairs, start=1):
                 row = "SELECT id FROM gateways WHERE digest = ? AND revoked = 0"
                 found = self._execute_sql(database, row, (old,)).fetchone()
@@ -370,7 +370,7 @@ class Store(ABC):
                 self._execute_sql(database, "UPDATE gateways SET revoked = 1 WHERE digest = ?", (old,))
                 if not self._insert_missing_rows(database, "gateways", [[new], [found[0]], [0]]):
                     raise DiscreetError(f"new token {number} is in the store already; nothing was replaced")
-            self._refuse_shared_client_tokens(database)
+            self._refuse_client_tokens_shared_with_gateways(database)
 
     def read_enrolment(self) -> Enrolment:
         """The current enrolment."""
@@ -381,7 +381,7 @@ class Store(ABC):
             bool(some or rows), {bytes(digest): str(name) for digest, name, revoked in rows if not revoked}
         )
 
-    def unrevoked_client_tokens(self, digests: Sequence[bytes]) -> set[bytes]:
+    def unrevoked_client_tokens_among(self, digests: Sequence[bytes]) -> set[bytes]:
         """Which of these digests belong to clients' tokens that are not revoked."""
         with self._writer.transaction() as database:  # which does not wait for long readers
             return self._unrevoked_tokens_among(database, digests)
@@ -389,13 +389,13 @@ class Store(ABC):
     def keep_signature(self, agreement: str, signed: StatementSignature) -> None:
         """Keep the signature of an agreement in place of an earlier one."""
         row = (signed.key, signed.signature, json.dumps(list(signed.addresses)), agreement)
-        with self._transaction_for_changes() as database:
+        with self._transaction_without_samples() as database:
             if not self._execute_sql(database, _SIGN, row).rowcount:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
 
     def close_collection(self, agreement: str, day: str) -> str:
         """Close the collection of an agreement for good, and return the day on which it was closed: this one, or an earlier one."""
-        with self._transaction_for_changes() as database:
+        with self._transaction_without_samples() as database:
             self._lock_until_transaction_ends(database, COUNTING)
             self._execute_sql(database, _CLOSE, (day, agreement))
             found = self._execute_sql(database, _CLOSED_ON, (agreement,)).fetchone()
@@ -406,18 +406,18 @@ class Store(ABC):
     def hide_estimates_below(self, least: int) -> None:
         """Hide the estimates of fewer samples than these, in every collection of the store."""
         check_count("least", least, least=0, most=MOST_DRAWS)
-        with self._transaction_for_changes() as database:
+        with self._transaction_without_samples() as database:
             self._execute_sql(database, _HIDE, (least,))
 
-    def show_estimates(self, shown: str) -> None:
+    def set_estimate_visibility(self, shown: str) -> None:
         """Show estimates always, after a person's own sample, or never, in every collection of the store."""
         check_choice("shown", shown, SHOWN)
-        with self._transaction_for_changes() as database:
+        with self._transaction_without_samples() as database:
             self._execute_sql(database, _SHOW, (shown, secrets.token_hex(16)))
 
     def keep_questions(self, agreement: str, questions: str) -> None:
         """Keep what people are asked under an agreement, in words; an error if somebody has answered other words."""
-        with self._transaction_for_changes() as database:
+        with self._transaction_without_samples() as database:
             self._lock_until_transaction_ends(database, COUNTING)
             found = self._execute_sql(database, _ASKED, (agreement,)).fetchone()
             if found is not None and found[0] == questions:
@@ -436,11 +436,11 @@ class Store(ABC):
         self._reader.close()
         self._writer.close()
 
-    def _refuse_shared_client_tokens(self, database: Any) -> None:
+    def _refuse_client_tokens_shared_with_gateways(self, database: Any) -> None:
         """Raise an error for a client's token that is also a gateway's: its client could send samples for many."""
         both = "SELECT count(*) FROM gateways JOIN tokens ON gateways.digest = tokens.digest"
         (shared,) = self._execute_sql(database, both).fetchone()
-        refuse_shared_tokens(shared)
+        refuse_any_tokens_shared_with_gateways(shared)
 
 
 def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]:

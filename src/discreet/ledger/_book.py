@@ -216,7 +216,7 @@ class Book:
             self._make_empty_file()
         except (OSError, ValueError) as error:
             raise LedgerError(f"{self.what} {self.path} cannot be made: {error_reason(error)}") from None
-        with self._open_connection() as database, self._durable_transaction(database):
+        with self._using_connection() as database, self._durable_transaction(database):
             if not _is_empty_database(database):
                 raise LedgerError(
                     f"{self.path} exists already, and replacing it would forget what was spent; use another name"
@@ -240,19 +240,19 @@ class Book:
 
     def is_blank(self) -> bool:
         """Whether the file is empty because its creation was interrupted; then it may be created again."""
-        with self._open_connection() as database:
+        with self._using_connection() as database:
             return _is_empty_database(database)
 
     def read_lines(self) -> list[Any]:
         """All lines, verified; the first states what the file is."""
-        with self._open_connection() as database:
+        with self._using_connection() as database:
             database.execute("BEGIN")  # so that all queries see one state of the file
             return self._read_and_verify_lines(database)
 
     @contextmanager
-    def write_transaction(self) -> Iterator["BookWriter"]:
+    def using_write_transaction(self) -> Iterator["BookWriter"]:
         """One transaction that locks before it reads. At the end all of it is on disk, or nothing."""
-        with self._open_connection() as database, self._durable_transaction(database):
+        with self._using_connection() as database, self._durable_transaction(database):
             lines = self._read_and_verify_lines(database)
             if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 raise LedgerError(self._refusal_text(_DAMAGED))
@@ -300,11 +300,11 @@ class Book:
         database.execute("COMMIT")
 
     @contextmanager
-    def _open_connection(self) -> Iterator[sqlite3.Connection]:
+    def _using_connection(self) -> Iterator[sqlite3.Connection]:
         """A connection. SQLite errors become errors that name the file, the reason and what is known about the charge."""
         self.refuse_unsafe_file()
         try:
-            with sqlite_connection(self.path, self.wait) as database:
+            with using_sqlite_connection(self.path, self.wait) as database:
                 yield database
         except sqlite3.Error as error:
             why = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
@@ -348,7 +348,7 @@ def utc_timestamp() -> str:
 
 
 @contextmanager
-def sqlite_connection(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
+def using_sqlite_connection(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
     """A connection to an SQLite file, closed at the end."""
     location = f"{path.absolute().as_uri()}?mode=rw"
     database = sqlite3.connect(location, uri=True, timeout=wait, isolation_level=None)
@@ -388,10 +388,10 @@ class Rounds:
         self._secret = secret
         self._book = None if secret.state is None else Book(secret.state, kind=FORMAT, what="record of rounds")
 
-    def note_round(self, agreement: Agreement, question: Question, number: int, digest: bytes) -> None:
+    def note_released_round(self, agreement: Agreement, question: Question, number: int, digest: bytes) -> None:
         """Note that this round is released on the input with this digest; an error if it was released on another input."""
         asked = [question.value, question.count, question.weight]
-        with self._writing_notes() as notes:
+        with self._using_notes_under_lock() as notes:
             self._refuse_if_ledger_noted(notes.lines)
             released = {
                 line[3]: line[4] for line in notes.lines if line[0] == _ROUND and line[1:3] == [agreement.id, asked]
@@ -415,7 +415,7 @@ class Rounds:
 
         An error if it serves another ledger, or if rounds were released under it without one.
         """
-        with self._writing_notes() as notes:
+        with self._using_notes_under_lock() as notes:
             served = [line[1] for line in notes.lines if line[0] == _LEDGER]
             if served == [ledger]:
                 return
@@ -449,7 +449,7 @@ class Rounds:
         return hashlib.blake2b(b"held", key=self._secret.value, digest_size=32).digest()
 
     @contextmanager
-    def _writing_notes(self) -> Iterator[_NotesUnderSecret]:
+    def _using_notes_under_lock(self) -> Iterator[_NotesUnderSecret]:
         if self._book is None:
             with _MEMORY_LOCK:
                 lines = _NOTES_IN_MEMORY.setdefault(self._secret_digest, [])
@@ -458,7 +458,7 @@ class Rounds:
         if self._is_missing_or_blank(self._book):
             with _MEMORY_LOCK:
                 self._create_book(self._book)
-        with self._book.write_transaction() as pen:
+        with self._book.using_write_transaction() as pen:
             yield _NotesUnderSecret(pen.lines[1:], pen.add_line)
 
     def _is_missing_or_blank(self, book: Book) -> bool:

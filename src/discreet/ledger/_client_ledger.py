@@ -108,7 +108,7 @@ class Destination:
             return False
         return before.collection == self.collection or agreement in self.agreements or agreement == self.collection
 
-    def key_note_to_add(self, lines: Iterable[Any]) -> list[Any] | None:
+    def key_note_if_missing(self, lines: Iterable[Any]) -> list[Any] | None:
         """The line to add to a ledger before anything is sent; None if the key is already noted.
 
         Raises:
@@ -298,8 +298,8 @@ class Ledger:
 
         The collector's key is noted: from then on another key at this address is an error until the device's owner trusts it.
         """
-        if to.key_note_to_add(self._book.read_lines()[1:]) is not None:
-            with self._book.write_transaction() as pen:
+        if to.key_note_if_missing(self._book.read_lines()[1:]) is not None:
+            with self._book.using_write_transaction() as pen:
                 _note_collector_key(pen, to)
         return self._find_charge_for_question(self._book.read_lines(), agreement="", round=round, to=to)
 
@@ -377,7 +377,7 @@ class Ledger:
         if known is not None:
             return known
         number = int(draw())  # outside the lock: it may take long
-        with self._book.write_transaction() as pen:
+        with self._book.using_write_transaction() as pen:
             _note_collector_key(pen, to)
             known = self._find_charge_for_question(pen.lines, agreement=agreement, round=round, to=to)
             if known is not None:
@@ -401,7 +401,7 @@ class Ledger:
     @contextmanager
     def locked_identity_binding(self) -> Iterator["IdentityBinding"]:
         """The identity this ledger belongs to, under its lock: no other process looks or binds meanwhile."""
-        with self._book.write_transaction() as pen:
+        with self._book.using_write_transaction() as pen:
             yield IdentityBinding(pen)
 
     def entries(self) -> list[Entry]:
@@ -447,7 +447,7 @@ def client_ledger_exists(path: str | Path) -> bool:
 
 
 def _note_collector_key(pen: BookWriter, to: Destination | None) -> None:
-    note = None if to is None else to.key_note_to_add(pen.lines[1:])
+    note = None if to is None else to.key_note_if_missing(pen.lines[1:])
     if note is not None:
         pen.add_line(note)
 

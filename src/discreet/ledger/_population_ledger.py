@@ -137,7 +137,8 @@ class Round:
     epsilon: float
 
     @property
-    def answered_question(self) -> tuple[Any, ...]:
+    def question_identity(self) -> tuple[Any, ...]:
+        """What tells its question from others: the agreement, the columns and the number of the round."""
         return self.agreement, self.question.value, self.question.count, self.question.weight, self.number
 
 
@@ -250,7 +251,7 @@ class PopulationLedger:
 
     def client_order_key(self, asked: Round) -> RunKey:
         """The key of an order of clients that depends on the round and not on their data."""
-        columns = "\0".join(repr(part) for part in asked.answered_question)
+        columns = "\0".join(repr(part) for part in asked.question_identity)
         return self._derive_key_from_secret(b"order" + columns.encode("utf-8", "surrogatepass"))
 
     def charge_clients_once(
@@ -270,17 +271,17 @@ class PopulationLedger:
         order = np.argsort(names.first, kind="stable")
         names = names.select_clients(order)
         drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
-        with self._book.write_transaction() as pen:
-            note = None if self._to is None else self._to.key_note_to_add(pen.lines[1:])
+        with self._book.using_write_transaction() as pen:
+            note = None if self._to is None else self._to.key_note_if_missing(pen.lines[1:])
             runs = _parse_runs(pen.lines)
             self._refuse_other_destination(asked, runs)
             if note is not None:
                 pen.add_line(note)
             known = self._replace_draws_by_stored_samples(
-                drawn, [run for run in runs if run.round.answered_question == asked.answered_question]
+                drawn, [run for run in runs if run.round.question_identity == asked.question_identity]
             )
             over = self._clients_over_budget(
-                names, ~known, asked, [run for run in runs if run.round.answered_question != asked.answered_question]
+                names, ~known, asked, [run for run in runs if run.round.question_identity != asked.question_identity]
             )
             if over.any() and over_budget == "refuse":
                 raise BudgetError(
@@ -290,7 +291,7 @@ class PopulationLedger:
             new = ~known & ~over
             self._remove_stray_files(runs)
             if new.any():
-                pen.add_line(self._write_run(asked, drawn, new).as_ledger_line)
+                pen.add_line(self._write_segment_of_run(asked, drawn, new).as_ledger_line)
         back = np.empty_like(order)
         back[order] = np.arange(order.size)
         kept = ~over[back]
@@ -308,7 +309,7 @@ class PopulationLedger:
         """
         lines = self._book.read_lines()
         if self._to is not None:
-            self._to.key_note_to_add(lines[1:])
+            self._to.key_note_if_missing(lines[1:])
         self._refuse_other_destination(asked, _parse_runs(lines))
 
     def destination_of_round(self, asked: Round) -> Destination | None:
@@ -317,7 +318,7 @@ class PopulationLedger:
             (
                 run.to
                 for run in read_budget_and_runs(self.folder)[1]
-                if run.round.answered_question == asked.answered_question
+                if run.round.question_identity == asked.question_identity
             ),
             self._to,
         )
@@ -327,7 +328,7 @@ class PopulationLedger:
             return
         for run in runs:
             before = run.round
-            if before.answered_question == asked.answered_question:
+            if before.question_identity == asked.question_identity:
                 if not self._to.is_same_collector_as(run.to):
                     where = "for nobody in particular" if run.to is None else f"for {run.to.address}"
                     raise LedgerError(
@@ -362,7 +363,7 @@ class PopulationLedger:
         """Which of the asking clients cannot pay."""
         over = np.zeros(len(names), dtype=np.bool_)
         price, budget = Fraction(stated_decimal(asked.epsilon)), Fraction(stated_decimal(self.budget.epsilon))
-        rounds = {run.round.answered_question: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
+        rounds = {run.round.question_identity: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
         if price + sum(rounds.values()) <= budget or not asking.any():
             return over
         scale = math.lcm(price.denominator, *(cost.denominator for cost in rounds.values()))
@@ -371,11 +372,11 @@ class PopulationLedger:
         spent: NDArray[Any] = np.full(len(who), int(price * scale), dtype=np.int64 if exact else object)
         for run in runs:
             here = read_segment(self.folder, run).find_client_places(who) >= 0
-            spent[here] += int(rounds[run.round.answered_question] * scale)
+            spent[here] += int(rounds[run.round.question_identity] * scale)
         over[asking] = spent > math.floor(budget * scale)
         return over
 
-    def _write_run(self, asked: Round, drawn: Segment, new: NDArray[np.bool_]) -> Run:
+    def _write_segment_of_run(self, asked: Round, drawn: Segment, new: NDArray[np.bool_]) -> Run:
         within = drawn.within[new] if drawn.within.size else drawn.within
         segment = Segment(drawn.names.select_clients(new), drawn.outcomes[new], within)
         file = secrets.token_hex(8) + _SUFFIX

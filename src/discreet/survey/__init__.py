@@ -41,7 +41,7 @@ with imports_on_first_use(globals()):
         Strategy as Strategy,
         Tree as Tree,
         Windows as Windows,
-        level_variance as level_variance,
+        variance_per_direction as variance_per_direction,
     )
     from discreet.survey._weighted_blocks import WeightedBlocks as WeightedBlocks
 

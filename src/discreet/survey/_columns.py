@@ -210,7 +210,7 @@ class SurveyColumns(Mapping[str, Domain]):
         assert rows is not None
         return rows
 
-    def find_row_numbers(self, records: Sequence[Any]) -> Integers:
+    def find_row_numbers_of_records(self, records: Sequence[Any]) -> Integers:
         """The number of each row, -1 for one that misses a column or has a value outside; nothing is refused.
 
         Args:
@@ -246,7 +246,7 @@ class SurveyColumns(Mapping[str, Domain]):
             )
         return given.astype(np.int64)
 
-    def column_outcomes(self, rows: Integers, name: str) -> Integers:
+    def outcome_numbers_of_column(self, rows: Integers, name: str) -> Integers:
         """The outcome number of one column in each row."""
         return rows // self.strides[name] % self._domains[name].size
 
@@ -254,7 +254,7 @@ class SurveyColumns(Mapping[str, Domain]):
         """The number of each row in some of the columns alone, the last of them counting fastest (as numpy orders an array)."""
         found = np.zeros(len(rows), dtype=np.int64)
         for name in names:
-            found = found * self._domains[name].size + self.column_outcomes(rows, name)
+            found = found * self._domains[name].size + self.outcome_numbers_of_column(rows, name)
         return found
 
 
@@ -314,10 +314,12 @@ def survey_columns_from_terms(terms: Any, where: str = "columns") -> SurveyColum
     """The columns of a survey file or an agreement."""
     if not isinstance(terms, dict):
         raise DiscreetError(f"{where} is not a JSON object with a column for each name")
-    return SurveyColumns({name: _read_column_declaration(f"{where}[{name!r}]", each) for name, each in terms.items()})
+    return SurveyColumns(
+        {name: _column_declaration_from_terms(f"{where}[{name!r}]", each) for name, each in terms.items()}
+    )
 
 
-def _read_column_declaration(where: str, terms: Any) -> Any:
+def _column_declaration_from_terms(where: str, terms: Any) -> Any:
     make = _FIELDS.get(frozenset(terms)) if isinstance(terms, dict) else None
     if make is None:
         raise DiscreetError(
@@ -364,11 +366,11 @@ class NumberCell:
 
     def draw_outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
         """The cell of each row."""
-        return columns.column_outcomes(rows, self.column) * self.count // columns[self.column].size
+        return columns.outcome_numbers_of_column(rows, self.column) * self.count // columns[self.column].size
 
     def outcome_probabilities(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The cell of a row, for certain."""
-        return {int(self.draw_outcomes(columns, np.array([row]), _refuse_random_draw)[0]): Fraction(1)}
+        return {int(self.draw_outcomes(columns, np.array([row]), _refuse_every_random_draw)[0]): Fraction(1)}
 
 
 @dataclass(frozen=True)
@@ -382,21 +384,21 @@ class NumberPoint:
         """How many points there are."""
         return self.points
 
-    def _grid_points_around_rows(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
+    def _points_below_and_excesses(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
         """The point below the middle of each row's cell, how far the middle is beyond it, and the distance of points."""
         whole = 2 * columns[self.column].size
-        beyond = (2 * columns.column_outcomes(rows, self.column) + 1) * (self.points - 1)
+        beyond = (2 * columns.outcome_numbers_of_column(rows, self.column) + 1) * (self.points - 1)
         return beyond // whole, beyond % whole, whole
 
     def draw_outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
         """A point next to each row's number: the upper one with the probability that makes the mean right."""
-        lower, beyond, whole = self._grid_points_around_rows(columns, rows)
+        lower, beyond, whole = self._points_below_and_excesses(columns, rows)
         return lower + (below(whole, len(rows)) < beyond)
 
     def outcome_probabilities(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The two points next to a row's number, and their probabilities."""
         lower, beyond, whole = (
-            int(np.ravel(each)[0]) for each in self._grid_points_around_rows(columns, np.array([row]))
+            int(np.ravel(each)[0]) for each in self._points_below_and_excesses(columns, np.array([row]))
         )
         upper = Fraction(beyond, whole)
         return {lower: 1 - upper, lower + 1: upper} if upper else {lower: Fraction(1)}
@@ -405,7 +407,7 @@ class NumberPoint:
 Projection = JointColumns | NumberCell | NumberPoint
 
 
-def _refuse_random_draw(bound: int, count: int) -> Integers:
+def _refuse_every_random_draw(bound: int, count: int) -> Integers:
     raise AssertionError("nothing is drawn here")
 
 

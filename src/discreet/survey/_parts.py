@@ -66,7 +66,7 @@ from discreet.survey._strategies import (
     Windows,
     best_blocks_for_size,
     choose_strategy,
-    level_variance,
+    variance_per_direction,
 )
 from discreet.survey._weighted_blocks import MOST_OUTCOMES, WeightedBlocks
 
@@ -113,17 +113,19 @@ class Marginals:
         self._seen = np.zeros((len(tables), len(self.effects)))
         for number, (names, noise) in enumerate(zip(tables, noises, strict=True)):
             for effect in column_subsets(names):
-                self._seen[number, places[effect]] = 1.0 / (noise * self._outcomes_outside_effect(names, effect))
+                self._seen[number, places[effect]] = 1.0 / (
+                    noise * self._number_of_outcomes_outside_effect(names, effect)
+                )
 
-    def _outcomes_outside_effect(self, names: Columns, effect: Columns) -> int:
+    def _number_of_outcomes_outside_effect(self, names: Columns, effect: Columns) -> int:
         """r: how many outcomes the columns outside an effect have."""
         return math.prod(self._columns.column_sizes(name for name in names if name not in effect))
 
     def effect_precisions(self, amounts: ArrayLike) -> Floats:
-        """Of each effect, for so many clients (or such shares) on each table."""
+        """The precision of each effect, for so many clients (or such shares) on each table."""
         return np.asarray(np.asarray(amounts, dtype=np.float64) @ self._seen)
 
-    def table_weights(self, amounts: ArrayLike) -> Floats:
+    def table_weights_in_effects(self, amounts: ArrayLike) -> Floats:
         """How much each table counts in each effect, (tables, effects); 0 where nobody was asked."""
         seen = np.asarray(amounts, dtype=np.float64)[:, None] * self._seen
         total = seen.sum(axis=0)
@@ -135,7 +137,9 @@ class Marginals:
         for effect in column_subsets(names):
             if effect in self.places:
                 dimension = math.prod(size - 1 for size in self._columns.column_sizes(effect))
-                found[self.places[effect]] = dimension / (self._outcomes_outside_effect(names, effect) * cells)
+                found[self.places[effect]] = dimension / (
+                    self._number_of_outcomes_outside_effect(names, effect) * cells
+                )
         return found
 
     def cell_variance(self, names: Columns, amounts: ArrayLike) -> float:
@@ -178,16 +182,16 @@ def choose_best_parts(questions: Sequence[SurveyQuestion], columns: SurveyColumn
     """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
     strategies = [choose_strategy(question, place, columns, bound) for place, question in enumerate(questions)]
     room = LARGEST_REPORT - sum(part.report_capacity for strategy in strategies for part in strategy.parts)
-    chances, wider = choose_question_shares(questions, strategies, columns, bound, room)
+    chances, wider = choose_shares_and_wider_tables(questions, strategies, columns, bound, room)
     chosen = [
         replace(part, share=part.share * chance)
         for strategy, chance in zip(strategies, chances, strict=True)
         for part in strategy.parts
     ]
-    return tuple(replace(part, share=part.share_units / SHARE_UNITS) for part in (*chosen, *wider))
+    return tuple(replace(part, share=part.share_in_whole_units / SHARE_UNITS) for part in (*chosen, *wider))
 
 
-def choose_question_shares(
+def choose_shares_and_wider_tables(
     questions: Sequence[SurveyQuestion],
     strategies: Sequence[Strategy],
     columns: SurveyColumns,
@@ -212,7 +216,7 @@ def choose_question_shares(
     demanded = [(names, questions[place].weight) for place, names in zip(places, asked, strict=True)]
     kept, shares, loss = list(range(len(tables))), start / start.sum(), 0.0
     for _ in range(2):  # again on the tables that are left
-        noises = [level_variance(families[number], float(bound)) for number in kept]
+        noises = [variance_per_direction(families[number], float(bound)) for number in kept]
         marginals = Marginals(columns, [tables[number] for number in kept], noises)
         demands = np.sum([weight * marginals.cell_variance_per_effect(names) for names, weight in demanded], axis=0)
         shares, loss = marginals.best_table_shares(shares, demands)
@@ -246,7 +250,7 @@ def _tables_that_no_question_names(
             break
         for table in combinations(names, size):
             cells = math.prod(columns.column_sizes(table))
-            if table in asked or not 2 <= cells <= _most_cells_of_wider_table(bound):
+            if table in asked or not 2 <= cells <= _most_cells_worth_a_wider_table(bound):
                 continue
             blocks = _best_blocks_cached(cells, bound)
             if blocks.largest_report < _LARGEST_WIDER:
@@ -254,7 +258,7 @@ def _tables_that_no_question_names(
     return found
 
 
-def _most_cells_of_wider_table(bound: Fraction) -> int:
+def _most_cells_worth_a_wider_table(bound: Fraction) -> int:
     """More outcomes than this are not worth a table that no question names: a report tells little of sums over many of them."""
     return math.ceil(16 * bound)
 
@@ -275,7 +279,7 @@ def part_as_terms(part: Part) -> dict[str, Any]:
             sees = {"column": column, "points": points}
     return {
         "question": part.question,
-        "share": part.share_units,
+        "share": part.share_in_whole_units,
         "sees": sees,
         "blocks": {"kind": part.blocks.name, **_blocks_as_terms(part.blocks)},
     }
@@ -295,7 +299,9 @@ def survey_parts_from_terms(
     """The parts of these terms, if they answer the questions; an error names the first wrong field."""
     if not isinstance(terms, list) or not 0 < len(terms) <= _MOST_PARTS:
         raise DiscreetError(f"{where} is not a list of 1 to {_MOST_PARTS:,} parts")
-    found = tuple(_read_part(each, len(questions), columns, f"{where}[{place}]") for place, each in enumerate(terms))
+    found = tuple(
+        _part_from_terms(each, len(questions), columns, f"{where}[{place}]") for place, each in enumerate(terms)
+    )
     return require_parts_that_answer_questions(found, questions, columns, where)
 
 
@@ -351,18 +357,18 @@ def _refuse_unfit_part(part: Part, questions: Sequence[SurveyQuestion], columns:
         raise DiscreetError(f"{where}: a table of {part.blocks.size:,} outcomes; {MOST_CELLS:,} at most")
 
 
-def _read_part(terms: Any, questions: int, columns: SurveyColumns, where: str) -> Part:
+def _part_from_terms(terms: Any, questions: int, columns: SurveyColumns, where: str) -> Part:
     check_kind(where, terms, dict, "a part is a JSON object")
     if set(terms) != {"question", "share", "sees", "blocks"}:
         raise DiscreetError(f"{where} has not the fields question, share, sees and blocks, or others too")
     question = check_count(f"{where}.question", terms["question"], least=NO_QUESTION, most=questions - 1)
     share = check_count(f"{where}.share", terms["share"], most=SHARE_UNITS)
-    projection = _read_projection(terms["sees"], columns, f"{where}.sees")
-    blocks = _read_blocks(terms["blocks"], projection, columns, f"{where}.blocks")
+    projection = _projection_from_terms(terms["sees"], columns, f"{where}.sees")
+    blocks = _blocks_from_terms(terms["blocks"], projection, columns, f"{where}.blocks")
     return Part(question, projection, blocks, share / SHARE_UNITS)
 
 
-def _read_projection(terms: Any, columns: SurveyColumns, where: str) -> Projection:
+def _projection_from_terms(terms: Any, columns: SurveyColumns, where: str) -> Projection:
     if not isinstance(terms, dict) or frozenset(terms) not in _SEEN:
         raise DiscreetError(f"{where} has not the field columns, nor column with cells or points")
     if "columns" in terms:
@@ -378,10 +384,10 @@ def _read_projection(terms: Any, columns: SurveyColumns, where: str) -> Projecti
     return NumberPoint(column, check_count(f"{where}.points", terms["points"], least=2, most=MOST_POINTS))
 
 
-def _read_blocks(terms: Any, projection: Projection, columns: SurveyColumns, where: str) -> Blocks:
+def _blocks_from_terms(terms: Any, projection: Projection, columns: SurveyColumns, where: str) -> Blocks:
     check_kind(where, terms, dict, "blocks are a JSON object")
     if terms.get("kind") == WeightedBlocks.name and isinstance(projection, JointColumns):
-        return _read_weighted_blocks(terms, projection.outcome_count(columns), where)
+        return _weighted_blocks_from_terms(terms, projection.outcome_count(columns), where)
     kinds = {Windows.name: ("w",)} if isinstance(projection, NumberPoint) else BLOCK_KINDS
     kind = terms.get("kind")
     check_choice(f"{where}.kind", kind, kinds)
@@ -393,7 +399,7 @@ def _read_blocks(terms: Any, projection: Projection, columns: SurveyColumns, whe
     return make_blocks_of_kind(kind, projection.outcome_count(columns), numbers)
 
 
-def _read_weighted_blocks(terms: dict[str, Any], size: int, where: str) -> WeightedBlocks:
+def _weighted_blocks_from_terms(terms: dict[str, Any], size: int, where: str) -> WeightedBlocks:
     """Weighted blocks, whose numbers of copies are hexadecimal texts."""
     if size > MOST_OUTCOMES:
         raise DiscreetError(f"{where}: weighted blocks are for {MOST_OUTCOMES} outcomes at most")

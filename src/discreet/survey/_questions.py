@@ -271,7 +271,7 @@ def survey_questions_from_terms(terms: Any, where: str = "questions") -> list[Su
     return [_question_from_terms(each, f"{where}[{place}]") for place, each in enumerate(terms)]
 
 
-def _read_linear_sums(terms: Any) -> list[Any]:
+def _linear_sums_from_terms(terms: Any) -> list[Any]:
     """A list of rows of numbers, or one row; numpy alone would take texts and booleans for numbers."""
     rows = terms if isinstance(terms, list) and all(isinstance(row, list) for row in terms) else [terms]
     for row in rows:
@@ -299,7 +299,7 @@ def _question_from_terms(terms: Any, place: str) -> SurveyQuestion:
             case "shares":
                 return shares(*columns, **others)
             case "linear":
-                return linear(_read_linear_sums(others.pop("matrix", None)), *columns, **others)
+                return linear(_linear_sums_from_terms(others.pop("matrix", None)), *columns, **others)
         if len(columns) != 1:
             raise DiscreetError(f"{kind} is about one column")
         number_questions: dict[str, Callable[..., SurveyQuestion]] = {

@@ -65,7 +65,7 @@ from discreet.survey._parts import (
     require_parts_that_answer_questions,
 )
 from discreet.survey._questions import Survey
-from discreet.survey._strategies import Part, ReportClass, Strategy, level_variance, strategy_of_parts
+from discreet.survey._strategies import Part, ReportClass, Strategy, strategy_of_parts, variance_per_direction
 
 ROW_DRAWN, DRAW_ANEW = 1, 2  # states of a client whose words chose a row
 _TOGETHER = 1 << 16  # clients that are drawn at once
@@ -111,7 +111,7 @@ class SurveySampler:
         self._offsets = [0, *accumulate(part.report_capacity for part in self.parts)]
         if self._offsets[-1] > LARGEST_REPORT:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
-        units = list(accumulate(part.share_units for part in self.parts))
+        units = list(accumulate(part.share_in_whole_units for part in self.parts))
         self._share_ends = tuple(TOTAL * end // units[-1] for end in units)  # n_1, n_1 + n_2, ...
         self.uniform_weights = tuple(least_uniform_weight(part.blocks, self._bound) for part in self.parts)
         warn_of_weak_privacy(promise)
@@ -130,7 +130,7 @@ class SurveySampler:
         )
 
     @property
-    def part_as_terms(self) -> list[dict[str, Any]]:
+    def part_terms(self) -> list[dict[str, Any]]:
         """The parts as an agreement states them."""
         return [part_as_terms(part) for part in self.parts]
 
@@ -153,9 +153,7 @@ class SurveySampler:
     @cached_property
     def context(self) -> bytes:
         """A hash that tells the draws of this survey from those of another one under the same key."""
-        return hashlib.sha256(
-            f"{self.survey.digest} {self.epsilon!r} {json.dumps(self.part_as_terms)}".encode()
-        ).digest()
+        return hashlib.sha256(f"{self.survey.digest} {self.epsilon!r} {json.dumps(self.part_terms)}".encode()).digest()
 
     @cached_property
     def exact_shares(self) -> tuple[Fraction, ...]:
@@ -215,7 +213,7 @@ class SurveySampler:
     @cached_property
     def marginals(self) -> Marginals:
         """What these tables tell of each other."""
-        noises = [level_variance(self.parts[number].blocks, float(self._bound)) for number in self.tables]
+        noises = [variance_per_direction(self.parts[number].blocks, float(self._bound)) for number in self.tables]
         return Marginals(self.survey.columns, list(self.tables.values()), noises)
 
     def release_table(self, table: Any, *, rng: np.random.Generator | None = None) -> Reports:
@@ -338,11 +336,11 @@ class SurveySampler:
             return self._offsets[place] + int(part.blocks.reports_of_ranks(rank)[0])
         row = np.array([rows[bisect_right(list(accumulate(numbers)), next_integer_below(words, total))]])
 
-        def draw_next_below(bound: int, count: int) -> Integers:
+        def draw_keyed_integers_below(bound: int, count: int) -> Integers:
             return np.array([next_integer_below(words, bound) for _ in range(count)])
 
-        outcome = part.projection.draw_outcomes(self.survey.columns, row, draw_next_below)
-        rank = draw_next_below(part.blocks.blocks_per_point, 1)
+        outcome = part.projection.draw_outcomes(self.survey.columns, row, draw_keyed_integers_below)
+        rank = draw_keyed_integers_below(part.blocks.blocks_per_point, 1)
         return self._offsets[place] + int(part.blocks.reports_holding_outcomes(outcome, rank)[0])
 
     def release_messages(

@@ -178,7 +178,7 @@ class Part:
         return self.blocks.largest_report + 1
 
     @property
-    def share_units(self) -> int:
+    def share_in_whole_units(self) -> int:
         """The share as a whole number of units of 2^-30, at least one."""
         return max(1, round(self.share * SHARE_UNITS))
 
@@ -291,7 +291,7 @@ def _strategy_for_sums(question: LinearQuestion, place: int, columns: SurveyColu
 def _sum_variances(matrix: Floats, blocks: BlockFamily, growth: float) -> Floats:
     """n times the variance of each sum of shares in the uniform population: a constant in all entries of a row has no noise."""
     centred = matrix - matrix.mean(axis=1, keepdims=True)
-    return np.asarray(np.square(centred).sum(axis=1) * level_variance(blocks, growth))
+    return np.asarray(np.square(centred).sum(axis=1) * variance_per_direction(blocks, growth))
 
 
 @lru_cache(maxsize=256)
@@ -387,7 +387,9 @@ def _strategy_for_quantiles(column: str, place: int, bound: Fraction, size: int)
     for tree in _candidate_trees(size):
         levels = range(1, tree.depth + 1)
         blocks = [best_blocks_for_size(tree.node_count(level), bound) for level in levels]
-        shares, variance = tree.best_level_shares(np.array([level_variance(each, float(bound)) for each in blocks]))
+        shares, variance = tree.best_level_shares(
+            np.array([variance_per_direction(each, float(bound)) for each in blocks])
+        )
         if best is None or variance < best.variance:
             asked = zip(levels, blocks, shares.tolist(), strict=True)
             parts = (
@@ -400,7 +402,7 @@ def _strategy_for_quantiles(column: str, place: int, bound: Fraction, size: int)
     return best
 
 
-def level_variance(blocks: Blocks, growth: float) -> float:
+def variance_per_direction(blocks: Blocks, growth: float) -> float:
     """n times the variance of a table, or of the nodes of a level, in each direction but the constant one."""
     assert isinstance(blocks, BlockFamily)
     return share_variance(blocks, growth) * blocks.size / (blocks.size - 1)
@@ -412,7 +414,7 @@ def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fr
     alone = tuple(replace(part, share=part.share / whole) for part in parts)
     blocks = alone[0].blocks
     if isinstance(question, QuantileQuestion):
-        return Strategy(alone, _tree_variance(alone, growth))
+        return Strategy(alone, _distribution_function_variance(alone, growth))
     if isinstance(blocks, Windows):
         mixed = sum(
             part.share * part.blocks.value_variances(growth) for part in alone if isinstance(part.blocks, Windows)
@@ -426,11 +428,11 @@ def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fr
     return Strategy(alone, share_variance(blocks, growth))
 
 
-def _tree_variance(parts: Sequence[Part], growth: float) -> float:
+def _distribution_function_variance(parts: Sequence[Part], growth: float) -> float:
     """The mean variance of a distribution function by the levels of a tree that some parts are."""
     tree = Tree.finest_on_cells(parts[-1].blocks.size)
     amounts = np.zeros(tree.depth)
     for part in parts:
         level = round(math.log(part.blocks.size, tree.branching))
-        amounts[level - 1] = part.share / level_variance(part.blocks, growth)
+        amounts[level - 1] = part.share / variance_per_direction(part.blocks, growth)
     return float((tree.variance_cost_by_depth / tree.precision_by_depth(amounts)).sum())

@@ -214,12 +214,12 @@ class WeightedBlocks:
         """Whether each report's block holds each outcome; arrays are broadcast."""
         return np.asarray(self.membership_matrix[reports.astype(np.int64), outcomes])
 
-    def direction_of_each_block(self, gain: float) -> Floats:
-        """v_B at g = `gain`, (blocks, outcomes)."""
-        return block_directions(self.membership_matrix.astype(np.float64), gain) * (gain / (1.0 + gain))
+    def likelihood_excess_of_each_block(self, gain: float) -> Floats:
+        """v_B at g = `gain`, (blocks, outcomes): the likelihood of a block from an outcome over its mean, less 1."""
+        return scaled_likelihood_excesses(self.membership_matrix.astype(np.float64), gain) * (gain / (1.0 + gain))
 
     def probability_of_each_block(self, gain: float) -> Floats:
-        """p_B at g = `gain`."""
+        """p_B at g = `gain`, in the uniform population."""
         widths = self.membership_matrix.sum(axis=1)
         return np.asarray(
             self._copies_of_each_block
@@ -229,7 +229,7 @@ class WeightedBlocks:
 
     def _information_factor(self, gain: float) -> tuple[Floats, bool]:
         """C with its constant direction, in which it has nothing, filled up; as a Cholesky factor."""
-        directions = self.direction_of_each_block(gain)
+        directions = self.likelihood_excess_of_each_block(gain)
         information = (directions * self.probability_of_each_block(gain)[:, None]).T @ directions
         information += np.trace(information) / self.size**2
         factor: tuple[Floats, bool] = scipy.linalg.cho_factor(information, lower=True)
@@ -239,7 +239,7 @@ class WeightedBlocks:
         """The value of each report for each sum of shares, (blocks, sums), whose expectation is the sum less the mean of its row."""
         centred = matrix - matrix.mean(axis=1, keepdims=True)
         coefficients = scipy.linalg.cho_solve(self._information_factor(gain), centred.T)
-        return np.asarray(self.direction_of_each_block(gain) @ coefficients)
+        return np.asarray(self.likelihood_excess_of_each_block(gain) @ coefficients)
 
     def determines_sums(self, matrix: Floats) -> bool:
         """Whether the blocks determine these sums of shares: their rows, less their means, lie in the span of the blocks."""
@@ -256,7 +256,7 @@ class WeightedBlocks:
         return np.asarray((centred * scipy.linalg.cho_solve(self._information_factor(gain), centred.T).T).sum(axis=1))
 
 
-def block_directions(members: Floats, gain: float) -> Floats:
+def scaled_likelihood_excesses(members: Floats, gain: float) -> Floats:
     """v_B E/g of blocks, given as rows of zeros and ones; neither small nor large at any g."""
     size, widths = members.shape[1], members.sum(axis=1, keepdims=True)
     return np.asarray((members - widths / size) * ((1.0 + gain) * size / (size + gain * widths)))
@@ -292,14 +292,14 @@ def optimise_blocks(matrix: Floats, bound: Fraction) -> OptimisedBlocks:
 @lru_cache(maxsize=64)
 def _optimise_blocks_cached(content: bytes, sums: int, bound: Fraction) -> OptimisedBlocks:
     matrix, gain = np.frombuffer(content).reshape(sums, -1), float(bound - 1)
-    centred, scale = _normalise_sums(matrix)
-    found, least = _search_blocks(centred, gain)
+    centred, scale = _centre_and_scale_sums(matrix)
+    found, least = _find_blocks_and_variance_bound(centred, gain)
     variances = found.sum_variances(centred, gain) * scale**2
     least = max(least, least_sum_variance(centred, gain)) * scale**2
     return OptimisedBlocks(found, float(variances.mean()), float(variances.max()), least)
 
 
-def _normalise_sums(matrix: Floats) -> tuple[Floats, float]:
+def _centre_and_scale_sums(matrix: Floats) -> tuple[Floats, float]:
     """Centred sums, the longest of which has length 1, and its length."""
     largest = float(np.abs(matrix).max()) or 1.0
     centred = matrix / largest
@@ -310,7 +310,7 @@ def _normalise_sums(matrix: Floats) -> tuple[Floats, float]:
 
 def least_sum_variance(matrix: Floats, gain: float) -> float:
     """A lower bound on n times the mean variance of the sums in the uniform population, for every report with E = 1 + gain."""
-    centred, scale = _normalise_sums(matrix)
+    centred, scale = _centre_and_scale_sums(matrix)
     size = centred.shape[1]
     squares = np.linalg.eigvalsh(centred.T @ centred / len(centred))
     roots = np.sqrt(np.maximum(squares - 1e-13 * squares[-1], 0.0))[::-1]  # rounding is not to raise the bound
@@ -326,12 +326,12 @@ def least_sum_variance(matrix: Floats, gain: float) -> float:
     return float(np.square(roots[:full]).sum() / each + rest**2 / max(left, 1e-300)) * scale**2
 
 
-def _search_blocks(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]:
+def _find_blocks_and_variance_bound(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]:
     """The blocks that some rounds find, and the bound (c) where there are few outcomes, else 0."""
     size = centred.shape[1]
     target = centred.T @ centred / len(centred)
     if not target.any():  # constants
-        return _round_to_copies(np.eye(size), np.full(size, 1.0 / size), gain), 0.0
+        return _round_chances_to_copies(np.eye(size), np.full(size, 1.0 / size), gain), 0.0
     most = min(max(_PER_OUTCOME * size, _LEAST_BLOCKS), _MOST_BLOCKS)
     blocks = all_blocks_on_outcomes(size) if size <= _ALL_BLOCKS else _candidate_blocks(centred, target, gain, most)
     chances = np.full(len(blocks), 1.0 / len(blocks))
@@ -339,7 +339,7 @@ def _search_blocks(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]
     barrier = _FIRST_GAP
     for _ in range(rounds):
         found = _best_block_chances(blocks, gain, target, chances, barrier, _ROUGH, _STEPS)
-        blocks, chances = _exchange_blocks(blocks, found, gain, most)
+        blocks, chances = _swap_weak_blocks_for_worthier(blocks, found, gain, most)
         barrier = 3.0 * _ROUGH
     found = _best_block_chances(blocks, gain, target, chances, barrier, _FINE, _LAST_STEPS)
     least = 0.0
@@ -347,7 +347,7 @@ def _search_blocks(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]
         least = (found.value * (1.0 + gain) / gain) ** 2 / float(
             found.net_block_worths(all_blocks_on_outcomes(size), gain).max()
         )
-    return _round_to_copies(blocks, found.chances, gain), least
+    return _round_chances_to_copies(blocks, found.chances, gain), least
 
 
 def all_blocks_on_outcomes(size: int) -> Floats:
@@ -376,11 +376,11 @@ def _candidate_blocks(centred: Floats, target: Floats, gain: float, most: int) -
     asked = np.unique(centred > 1e-9, axis=0).astype(np.float64)
     asked = asked[(asked.sum(axis=1) > 0) & (asked.sum(axis=1) < size)]
     asked = asked[np.linspace(0, len(asked) - 1, min(len(asked), size // 2)).round().astype(np.int64)]
-    unions = _unions_of_sums(centred, gain, most // 4)
+    unions = _blocks_of_united_sums(centred, gain, most // 4)
     return np.unique(np.concatenate([*found, asked, 1.0 - asked, unions]), axis=0)
 
 
-def _unions_of_sums(centred: Floats, gain: float, most: int) -> Floats:
+def _blocks_of_united_sums(centred: Floats, gain: float, most: int) -> Floats:
     """Unions of neighbouring sums that have no outcome in common, such as all shares of one of several columns."""
     size, runs, covered = centred.shape[1], list[list[NDArray[np.bool_]]](), np.zeros(centred.shape[1], dtype=np.bool_)
     for row in centred > 1e-9:
@@ -425,7 +425,7 @@ class _BlockChances:
 
     def net_block_worths(self, blocks: Floats, gain: float) -> Floats:
         """v'Kv - prices'v of each block."""
-        points = block_directions(blocks, gain)
+        points = scaled_likelihood_excesses(blocks, gain)
         return np.asarray((points @ self.worth * points).sum(axis=1) - points @ self.prices)
 
 
@@ -436,8 +436,8 @@ def _best_block_chances(
 
     They are within `gap` of the best, or what so many steps bring; `barrier`: the gap with which to begin.
     """
-    points, count, size = block_directions(blocks, gain), len(blocks), target.shape[0]
-    singles = block_directions(np.eye(size), gain)
+    points, count, size = scaled_likelihood_excesses(blocks, gain), len(blocks), target.shape[0]
+    singles = scaled_likelihood_excesses(np.eye(size), gain)
     fixed = _SINGLE / size * singles.T @ singles + np.ones((size, size)) / size
     values, vectors = np.linalg.eigh(target)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -461,7 +461,7 @@ def _best_block_chances(
         hessian = 2.0 * (seen @ points.T) * (loads @ loads.T)
         hessian[np.diag_indices(count)] += slack / chances + 1e-13 * hessian.diagonal().max()
         try:
-            move, prices = _solve_block_step(
+            move, prices = _solve_newton_equations(
                 hessian, np.square(loads).sum(axis=1) + centre / chances, equations, missing
             )
         except np.linalg.LinAlgError:
@@ -472,7 +472,9 @@ def _best_block_chances(
     return _BlockChances(chances, spread @ target @ spread, prices, value)
 
 
-def _solve_block_step(hessian: Floats, slope: Floats, equations: Floats, missing: Floats) -> tuple[Floats, Floats]:
+def _solve_newton_equations(
+    hessian: Floats, slope: Floats, equations: Floats, missing: Floats
+) -> tuple[Floats, Floats]:
     """The x with H x + A'y = slope and A x = missing, and y without its first entry."""
     size = len(missing) - 1
     lower = scipy.linalg.cholesky(hessian, lower=True, check_finite=False, overwrite_a=True)
@@ -487,14 +489,16 @@ def _solve_block_step(hessian: Floats, slope: Floats, equations: Floats, missing
     return move, multipliers[1:]
 
 
-def _exchange_blocks(blocks: Floats, found: _BlockChances, gain: float, most: int) -> tuple[Floats, Floats]:
+def _swap_weak_blocks_for_worthier(
+    blocks: Floats, found: _BlockChances, gain: float, most: int
+) -> tuple[Floats, Floats]:
     """The blocks with the largest probabilities, and near them blocks that are worth more than they cost."""
     kept = np.argsort(-found.chances, kind="stable")[: most * 5 // 8]
     kept = kept[found.chances[kept] > 0.03 / len(blocks)]
     present = {row.tobytes() for row in blocks[kept]}
     size = blocks.shape[1]
     near = (
-        _best_of_all_blocks(size, found, gain, most)
+        _worthiest_of_all_blocks(size, found, gain, most)
         if size <= _LISTED
         else _blocks_by_local_search(blocks[kept], found, gain, most)
     )
@@ -504,7 +508,7 @@ def _exchange_blocks(blocks: Floats, found: _BlockChances, gain: float, most: in
     return np.concatenate([blocks[kept], joined]), chances
 
 
-def _best_of_all_blocks(size: int, found: _BlockChances, gain: float, count: int) -> Floats:
+def _worthiest_of_all_blocks(size: int, found: _BlockChances, gain: float, count: int) -> Floats:
     """Of all blocks of a few outcomes so many that are worth most."""
     blocks = all_blocks_on_outcomes(size)
     worth = found.net_block_worths(blocks, gain)
@@ -554,7 +558,7 @@ def _blocks_by_local_search(blocks: Floats, found: _BlockChances, gain: float, c
     return np.unpackbits(packed[order], axis=1, count=size).astype(np.float64)
 
 
-def _round_to_copies(blocks: Floats, chances: Floats, gain: float) -> WeightedBlocks:
+def _round_chances_to_copies(blocks: Floats, chances: Floats, gain: float) -> WeightedBlocks:
     """Blocks with whole numbers of copies in about these probabilities; single outcomes fill up what outcomes lack."""
     size = blocks.shape[1]
     masks = [block_as_bit_mask(row) for row in blocks.astype(np.bool_)]

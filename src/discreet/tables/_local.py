@@ -196,7 +196,7 @@ class Release:
         if self._settling is None and self._request.secret is not None:
             job, number = self.job, self._request.round
             digest = self._digest.sealed_bytes(job.key)
-            Rounds(self._request.secret).note_round(job.agreement, job.question, number, digest)
+            Rounds(self._request.secret).note_released_round(job.agreement, job.question, number, digest)
         self._finished = True
 
     def _add_listed_clients_to_parts(self, parts: "ClientParts") -> None:

@@ -323,7 +323,7 @@ def _release_spark_frame(
         )
     if request.secret is not None:
         digest = _sum_digests(drawn).sealed_bytes(job.key)
-        Rounds(request.secret).note_round(job.agreement, job.question, request.round, digest)
+        Rounds(request.secret).note_released_round(job.agreement, job.question, request.round, digest)
     # the same in all rows, so it need not travel; a literal alone would make a column without nulls, another type than in files
     agreement_id = F.when(F.col(job.sample_columns[0]).isNotNull(), job.agreement.id)
     agreement = agreement_id.alias("agreement", metadata={METADATA.decode(): job.agreement.text})

@@ -38,7 +38,7 @@ from discreet.cli._options import (
 )
 from discreet.cli._printing import (
     empty_table,
-    notes_as_text_lines,
+    notes_as_text_blocks,
     percent_text,
     print_json,
     print_json_or_text,
@@ -350,7 +350,7 @@ def _own_mechanism_text_blocks(found: InvertedPopulation, agreed: Agreement, dou
     blocks: list[Any] = [
         f"[bold]{pluralise(found.samples, 'sample')}[/bold], {named} on {safe_text(agreed.family.description, most=300)}, "
         f"{privacy_promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]}).",
-        *notes_as_text_lines(doubts),
+        *notes_as_text_blocks(doubts),
         made,
     ]
     if size > len(shown):

@@ -10,7 +10,7 @@ from rich.table import Table
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, RowTerms
 from discreet.cli._estimate._report import (
-    outcome_numbers_to_list,
+    outcome_numbers_shown_in_table,
     print_survey_change,
     print_survey_estimate_by_group,
     print_survey_shares_within_groups,
@@ -27,7 +27,7 @@ from discreet.cli._printing import (
     empty_table,
     format_number,
     interval_text,
-    notes_as_text_lines,
+    notes_as_text_blocks,
     percent_text,
     print_json_or_text,
     safe_text,
@@ -125,7 +125,7 @@ def print_estimate_by_group(
     """`--by`: every group of a public column, with intervals that hold all at once."""
     if client is not None and clients_table is None:
         raise DiscreetError("--client names the clients in --clients-table FILE; give that too")
-    asked.refuse_unusable_files({} if clients_table is None else {"--clients-table": clients_table})
+    asked.refuse_stdin_and_unusable_picture({} if clients_table is None else {"--clients-table": clients_table})
     records = file_source(asked.source)
     clients = None if clients_table is None else file_source(clients_table)
     if clients is not None and client is None:
@@ -220,11 +220,11 @@ def _group_text_blocks(
 ) -> list[Any]:
     whole, first = found.whole, next(iter(found.groups.values()))
     size = len(first.counts)
-    shown = outcome_numbers_to_list(-whole.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS)
+    shown = outcome_numbers_shown_in_table(-whole.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS)
     blocks: list[Any] = [
         f"[bold]{pluralise(found.clients, read.release_kind)}[/bold] in {pluralise(len(found.groups), 'group')} by {safe_text(by)}, "
         f"{read.mechanism_and_agreement_text}.",
-        *notes_as_text_lines(doubts),
+        *notes_as_text_blocks(doubts),
         _group_shares_table(found, shown, listed),
     ]
     hidden = [f"{pluralise(size - len(shown), 'more outcome')} (--top, --json)"] * (size > len(shown))
@@ -289,7 +289,7 @@ def _statistic_cell_texts(each: Estimate, *, blurred: bool) -> list[str]:
 
 def print_change_between_files(asked: EstimateOptions, compare: str) -> None:
     """`--compare`: the difference between two files, IN less the other."""
-    asked.refuse_unusable_files({"--compare": compare})
+    asked.refuse_stdin_and_unusable_picture({"--compare": compare})
     later, earlier = file_source(asked.source), file_source(compare)
     if asked.source == compare:
         raise DiscreetError(f"--compare {compare} is the same file; name the one to compare with")
@@ -336,7 +336,7 @@ def print_change_between_files(asked: EstimateOptions, compare: str) -> None:
 
 def print_estimate_from_stages(asked: EstimateOptions, sources: Sequence[str], *, numbered: bool) -> None:
     """`estimate IN IN...`: the average client of several stages, each of other clients. `numbered`: names of clients are no names."""
-    asked.refuse_unusable_files({f"IN {place}": name for place, name in enumerate(sources, start=1)})
+    asked.refuse_stdin_and_unusable_picture({f"IN {place}": name for place, name in enumerate(sources, start=1)})
     if len(set(sources)) < len(sources):
         raise DiscreetError("a file is named twice; stages are samples of different clients")
     files = [file_source(name) for name in sources]
@@ -379,7 +379,7 @@ def _stages_text_blocks(
     top: int | None,
 ) -> list[Any]:
     size = len(found.law.estimate)
-    shown = outcome_numbers_to_list(-found.law.estimate, found.domain.edges is not None, top, TOP_CHANGES)
+    shown = outcome_numbers_shown_in_table(-found.law.estimate, found.domain.edges is not None, top, TOP_CHANGES)
     heads = [
         f"[bold]Stage {place}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.mechanism_and_agreement_text}."
         for place, (file, each, read) in enumerate(zip(files, found.stages, reads, strict=True), start=1)
@@ -400,7 +400,7 @@ def _stages_text_blocks(
     more = [f"{pluralise(size - len(shown), 'more outcome')}: --top, --json."] if size > len(shown) else []
     return [
         "\n".join(heads),
-        *notes_as_text_lines(doubts),
+        *notes_as_text_blocks(doubts),
         made,
         *more,
         f"[bold]Together[/bold]: the average of all {found.clients:,} clients, each of whom counts the same. Intervals hold for all outcomes "
@@ -442,14 +442,14 @@ def _change_text_blocks(
 ) -> list[Any]:
     size = len(found.law.estimate)
     along = found.after.domain.edges is not None
-    shown = outcome_numbers_to_list(-np.abs(found.law.estimate), along, top, TOP_CHANGES)
+    shown = outcome_numbers_shown_in_table(-np.abs(found.law.estimate), along, top, TOP_CHANGES)
     heads = [
         f"[bold]{side}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.mechanism_and_agreement_text}."
         for side, file, each, read in zip(("Before", "After"), files, (found.before, found.after), reads, strict=True)
     ]
     blocks: list[Any] = [
         "\n".join(heads),
-        *notes_as_text_lines(doubts),
+        *notes_as_text_blocks(doubts),
         _share_changes_table(found, shown),
     ]
     if size > len(shown):

@@ -18,7 +18,7 @@ from discreet.cli._printing import (
     empty_table,
     format_number,
     interval_text,
-    notes_as_text_lines,
+    notes_as_text_blocks,
     safe_text,
 )
 from discreet.errors import DiscreetError
@@ -74,11 +74,11 @@ def text_blocks_of_estimate(
 ) -> list[Any]:
     """The report as blocks of text."""
     order = -(found.law.estimate if known is None else known)
-    shown = outcome_numbers_to_list(order, found.finest is not None, top, TOP)
+    shown = outcome_numbers_shown_in_table(order, found.finest is not None, top, TOP)
     ranked = known is None and _is_ranked_by_estimate(found, shown)
     blocks: list[Any] = [
         _headline_of_estimate(found, agreed),
-        *notes_as_text_lines(doubts),
+        *notes_as_text_blocks(doubts),
         _estimated_shares_table(found, known, lies, shown, ranked=ranked),
     ]
     if len(found.counts) > len(shown):
@@ -90,7 +90,7 @@ def text_blocks_of_estimate(
         blocks.append(_statistics_table(statistics, found))
     blocks += [_interval_meaning_text(found), _influence_of_liars_text(found)]
     if found.reweighted is not None:
-        blocks.append(_reweighted_examples_text(found.reweighted))
+        blocks.append(_estimate_by_examples_text(found.reweighted))
     if known is not None:
         truth = "average client" if by_client else "average of all records (with --client: the average client)"
         blocks += [f"[bold]How near[/bold]: from the true {truth} to", _distances_from_truth_table(found, known)]
@@ -117,7 +117,7 @@ def _confidence_text(found: AnyPopulation) -> str:
     return f"{100 * found.confidence:g} %"
 
 
-def outcome_numbers_to_list(order: Any, along: bool, top: int | None, usual: int) -> list[int]:
+def outcome_numbers_shown_in_table(order: Any, along: bool, top: int | None, usual: int) -> list[int]:
     """The outcomes that come first in this order; bins `along` a line in the order of their values."""
     most = (MOST if along else usual) if top is None else top
     first: list[int] = np.argsort(order, kind="stable")[:most].tolist()
@@ -248,7 +248,7 @@ def _influence_of_liars_text(found: AnyPopulation) -> str:
     )
 
 
-def _reweighted_examples_text(found: Reweighted) -> str:
+def _estimate_by_examples_text(found: Reweighted) -> str:
     return (
         f"[bold]By examples[/bold]: the average of {pluralise(len(found.weights), 'public example')}, weighted so as to explain the samples "
         f"(the examples themselves count like {found.pull:,.0f} samples). It depends on the examples: it misses "
@@ -316,7 +316,7 @@ def print_survey_estimate(asked: EstimateOptions, records: Source, agreed: Agree
     found = answer_survey(agreed.survey_sampler(), held.reports, confidence=asked.confidence)
     notes = notes_on_survey_answers(found, named=held.named, distinct=held.distinct)
     asked.save_picture(lambda plots: plots.survey(found, most=min(top, 15)))
-    blocks: list[Any] = [_headline_of_survey(found.clients, agreed), *notes_as_text_lines(notes)]
+    blocks: list[Any] = [_headline_of_survey(found.clients, agreed), *notes_as_text_blocks(notes)]
     for place, answer in enumerate(found):
         blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_clients_asked_text(answer)}"]
         blocks += _survey_answer_text_blocks(found, place, answer, top)
@@ -343,7 +343,7 @@ def print_survey_estimate_by_group(
     first = next(iter(found.values()))
     blocks: list[Any] = [
         _headline_of_survey(sum(each.clients for each in found.values()), agreed),
-        *notes_as_text_lines(notes),
+        *notes_as_text_blocks(notes),
     ]
     for place, question in enumerate(first.sampler.survey.questions):
         answers = {name: each[place] for name, each in found.items()}
@@ -371,7 +371,7 @@ def print_survey_shares_within_groups(asked: EstimateOptions, records: Source, a
             "groups; ask for it in the next survey"
         )
     notes = notes_on_unverified_reports(named=held.named, distinct=held.distinct)
-    blocks: list[Any] = [_headline_of_survey(found.clients, agreed), *notes_as_text_lines(notes)]
+    blocks: list[Any] = [_headline_of_survey(found.clients, agreed), *notes_as_text_blocks(notes)]
     for place in places:
         names = outcome_names_within(found, place, by)
         made = empty_table(safe_text(by, most=40), "outcome", "share within, %", "all at once", texts=2)
@@ -412,7 +412,7 @@ def print_survey_change(asked: EstimateOptions, sides: Sequence[tuple[Source, Ag
     blocks: list[Any] = [
         f"[bold]The change from {pluralise(found.before.clients, 'report')} to {pluralise(found.after.clients, 'report')}[/bold], "
         f"{privacy_promise_text(after.promise, after.epsilon)} (agreement {after.id[:12]}).",
-        *notes_as_text_lines(notes),
+        *notes_as_text_blocks(notes),
     ]
     for answer, law in zip(found.after, found.laws, strict=True):
         scale = 100.0 if answer.has_shares else 1.0

@@ -225,7 +225,7 @@ def plan_collection(
         spend = partial(ways_to_spend, family, samples=samples, clients=clients, examples=laws)
         compared = [spend(epsilon=budget) for budget in budgets]
     rehearsals = {} if laws is None else _rehearse_mechanisms(family, laws, budgets, clients, seed, confidence)
-    ways = _rehearse_population_ways(family, laws, budgets, clients, seed, mechanism)
+    ways = _rehearse_ways_to_estimate_population(family, laws, budgets, clients, seed, mechanism)
     if plot is not None:
         drawn = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
         plots.save(drawn, plot)
@@ -245,7 +245,7 @@ def plan_collection(
         f"once[/bold], with {100 * confidence:g} % confidence:",
         _accuracy_of_all_shares_table(rows, accuracy),
         _mechanism_advice_text(mechanism, smallest, clients, accuracy),
-        *(_text_blocks_on_advantage_of_reports(rows, accuracy) if mechanism == LinearSampler.name else []),
+        *(_reports_advantage_text_blocks(rows, accuracy) if mechanism == LinearSampler.name else []),
         *([] if taken is None else [taken]),
         *(_spending_ways_text_blocks(compared) if compared else []),
     ]
@@ -260,7 +260,7 @@ def plan_collection(
     print_text_blocks(*blocks)
 
 
-def _text_blocks_on_advantage_of_reports(rows: list[PlanAtEpsilon], accuracy: float) -> list[Any]:
+def _reports_advantage_text_blocks(rows: list[PlanAtEpsilon], accuracy: float) -> list[Any]:
     """What reports spare, where they spare anything."""
     if all(row.reports is None for row in rows):
         return []
@@ -312,7 +312,7 @@ def _rehearse_mechanisms(
     }
 
 
-def _rehearse_population_ways(
+def _rehearse_ways_to_estimate_population(
     family: Simplex, laws: Any, budgets: list[float], clients: int, seed: int, mechanism: str
 ) -> dict[float, list[PopulationWay]]:
     """What each way tells of the population at each epsilon; nothing without several examples, or for other purposes."""

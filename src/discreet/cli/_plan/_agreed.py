@@ -172,7 +172,7 @@ def _print_samples_plan(
     """Print the cost of a sample, and the margins of the intervals."""
     risks = {name: float(sampler.risk(name)) for name in _DIVERGENCES}
     on_atoms = _worst_cases_on_atoms(sampler)
-    outcomes = _estimated_share_count(sampler, clients, bins)
+    outcomes = _number_of_shares_to_estimate(sampler, clients, bins)
     look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence, bins=bins)
     record = {
         "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
@@ -247,7 +247,7 @@ def _refuse_bins_option(bins: int | None) -> None:
         raise DiscreetError("--bins is for an agreement on a continuous family; the outcomes of this one are listed")
 
 
-def _estimated_share_count(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
+def _number_of_shares_to_estimate(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
     """The number of shares to estimate."""
     if isinstance(sampler.family, ContinuousFamily):
         return bin_cells(sampler, clients=clients, count=bins).bins.size

@@ -49,7 +49,7 @@ from discreet.survey import (
     cell_edges,
     column_subsets,
     columns_in_survey_order,
-    level_variance,
+    variance_per_direction,
 )
 
 Floats = NDArray[np.float64]
@@ -102,7 +102,8 @@ class ShareTables:
     def _least_squares_table(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
         """The least-squares table over columns from the reports of these tables; an effect that nobody tells is 0."""
         sizes = self._columns.column_sizes(names)
-        weights, found = self._sampler.marginals.table_weights(clients), np.full(sizes, 1.0 / math.prod(sizes))
+        weights = self._sampler.marginals.table_weights_in_effects(clients)
+        found = np.full(sizes, 1.0 / math.prod(sizes))
         for effect in column_subsets(names):
             place = self._sampler.marginals.places.get(effect)
             if place is None:
@@ -148,7 +149,8 @@ class ShareTables:
     ) -> tuple[Floats, ...]:
         """The consistent shares by these tables alone, and the ends of their intervals: each alone, and all together."""
         clients = np.where(used, self._clients, 0)
-        weights, estimate = self._sampler.marginals.table_weights(clients), self._least_squares_table(names, clients)
+        weights = self._sampler.marginals.table_weights_in_effects(clients)
+        estimate = self._least_squares_table(names, clients)
         numbers, cells, everyone = np.flatnonzero(used), estimate.size, int(clients.sum())
         ends: list[list[float]] = [[], [], [], []]
         step = max(
@@ -330,7 +332,7 @@ class TreeLevels:
         self._tree = Tree.finest_on_cells(self._levels[-1])
         growth = math.exp(sampler.epsilon)
         self._noise = [
-            level_variance(part.blocks, growth) / len(given)
+            variance_per_direction(part.blocks, growth) / len(given)
             for part, given in zip(parts, reports, strict=True)
             if isinstance(part.blocks, BlockFamily)
         ]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from discreet._base.files import translate_read_errors
 from discreet.domain import CellDomain, Coding, Labels
-from discreet.errors import DiscreetError, check_columns
+from discreet.errors import DiscreetError, refuse_repeated_column_names
 
 _ROWS = 1 << 19  # in a piece
 _BYTES = 1 << 26  # of text in a piece, with dictionaries written out
@@ -61,7 +61,7 @@ def require_unique_column_names(schema: pa.Schema, where: str) -> list[str]:
         names = list(schema.names)
     except UnicodeDecodeError:
         raise _damaged_data_error(where, "the name of a column") from None
-    check_columns(names, where)
+    refuse_repeated_column_names(names, where)
     return names
 
 

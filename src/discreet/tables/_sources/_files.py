@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.files import translate_read_errors
-from discreet.errors import DiscreetError, check_choice, check_columns, check_path
+from discreet.errors import DiscreetError, check_choice, check_path, refuse_repeated_column_names
 
 STANDARD = "-"
 WRITTEN = {
@@ -233,7 +233,7 @@ class ParquetFile:
             self._groups = footer.get(4, [])
             self.rows = max(0, footer.get(3, 0))
             self.metadata = {pair[1]: pair.get(2, b"") for pair in footer.get(5, [])}
-        check_columns(self.columns, name)
+        refuse_repeated_column_names(self.columns, name)
 
     def iterate_column_chunk_layouts(self, columns: Sequence[str] | None) -> Iterator[list[ColumnChunk]]:
         """The chunks of these columns (all, unless named) for each row group."""

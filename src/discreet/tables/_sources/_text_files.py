@@ -29,7 +29,7 @@ from typing import Any
 import polars as pl
 
 from discreet._base.files import translate_read_errors
-from discreet.errors import DiscreetError, check_columns
+from discreet.errors import DiscreetError, refuse_repeated_column_names
 from discreet.tables._sources._files import (
     AGREEMENT_FILE,
     has_gzip_ending,
@@ -107,7 +107,7 @@ def _read_header_schema(file: str, name: str, separator: str) -> pl.Schema:
     given: Any = BytesIO(read_first_bytes(file, name)) if has_gzip_ending(file) else file
     header = pl.scan_csv([given], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=separator)
     titles = header.collect()
-    check_columns([title or "" for title in (titles.row(0) if titles.height else ())], name)
+    refuse_repeated_column_names([title or "" for title in (titles.row(0) if titles.height else ())], name)
     return pl.scan_csv([given], infer_schema=False, glob=False, separator=separator).collect_schema()
 
 
