@@ -470,9 +470,9 @@ def _arrow_texts_from_bytes(ends: Integers, text: Bytes) -> pa.Array:
 
 def _text_ends_and_bytes(texts: pa.Array) -> tuple[Integers, Bytes]:
     _, offsets, content = texts.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     if content is None or not len(texts):
         return np.zeros(len(texts) + 1, dtype=np.int64), np.empty(0, dtype=np.uint8)
+    ends = np.frombuffer(offsets, dtype=np.int64, count=len(texts) + 1, offset=8 * texts.offset)
     return ends - ends[0], np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[-1]]
 
 

@@ -137,7 +137,7 @@ def _numbers_from_bytes(column: pa.ChunkedArray, kind: Any) -> NDArray[Any]:
     found = []
     for rows in column.cast(pa.large_binary()).chunks:
         _, offsets, content = rows.buffers()
-        ends = np.frombuffer(offsets, dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
+        ends = np.frombuffer(offsets, dtype=np.int64, count=len(rows) + 1, offset=8 * rows.offset)
         found.append(np.frombuffer(content, dtype=np.uint8, count=ends[-1] - ends[0], offset=ends[0]))
     return np.concatenate(found).view(kind)
 

@@ -133,7 +133,7 @@ def arrow_column_as_numbers(column: pa.Array) -> NDArray[Any]:
     content = column.buffers()[1]
     if content is None or not len(column):
         return np.empty(0, dtype=kind)
-    return np.frombuffer(content, dtype=kind)[column.offset : column.offset + len(column)]
+    return np.frombuffer(content, dtype=kind, count=len(column), offset=kind.itemsize * column.offset)
 
 
 class _ArrowExport:
@@ -166,9 +166,11 @@ def take_rows(column: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
 def texts_with_short_offsets(texts: pl.Series) -> pa.Array:
     """Texts as a column of Arrow's usual type, with offsets of 32 bits."""
     found = texts.to_arrow()
+    if not len(found):
+        return found.cast(pa.string())
     _, offsets, content = found.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)[found.offset : found.offset + len(found) + 1]
-    if not len(found) or ends[-1] - ends[0] > np.iinfo(np.int32).max:
+    ends = np.frombuffer(offsets, dtype=np.int64, count=len(found) + 1, offset=8 * found.offset)
+    if ends[-1] - ends[0] > np.iinfo(np.int32).max:
         return found.cast(pa.string())
     start, stop = int(ends[0]), int(ends[-1])
     letters = pa.py_buffer(b"") if content is None else content.slice(start, stop - start)
