@@ -55,7 +55,7 @@ from discreet.mechanisms import (
     best_subset_width_and_variance,
     population_mechanism,
 )
-from discreet.privacy import Pure, at_most_exp
+from discreet.privacy import Pure, largest_ratio_for_epsilon
 
 Floats = NDArray[np.float64]
 Released = Sampler[AnyFamily] | JointSampler | ReportSampler  # what shares among samples or reports are of
@@ -430,7 +430,7 @@ def variance_excess(sampler: LinearSampler[Any] | ReportSampler) -> float:
     if size == 1:
         return 1.0
     own = (1.0 - 1.0 / size) / size / sampler.constants.gamma**2
-    return own / best_subset_width_and_variance(size, float(at_most_exp(sampler.epsilon)))[1]
+    return own / best_subset_width_and_variance(size, float(largest_ratio_for_epsilon(sampler.epsilon)))[1]
 
 
 def variance_excess_or_none(sampler: Sampler[AnyFamily] | ReportSampler | JointSampler) -> float | None:

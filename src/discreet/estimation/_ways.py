@@ -52,7 +52,7 @@ from discreet.mechanisms import (
     Sampler,
 )
 from discreet.privacy import Privacy
-from discreet.privacy.tradeoff import constants_for_privacy
+from discreet.privacy.tradeoff import constants_of_box_for_privacy
 from discreet.release import TOTAL
 
 Floats = NDArray[np.float64]
@@ -499,6 +499,6 @@ def rounds_cost(agreement: Agreement) -> RoundsCost | None:
     whole = terms.lower is None or terms.upper is None or terms.everybody
     bounds = Bounds(0.0, float(terms.size)) if whole else Bounds(float(terms.lower or 0.0), float(terms.upper or 0.0))
     together = agreement.privacy_of_all_rounds
-    one, each = (constants_for_privacy(notion, bounds).gamma for notion in (together, promise))
+    one, each = (constants_of_box_for_privacy(notion, bounds).gamma for notion in (together, promise))
     factor = one / (each * math.sqrt(rounds))
     return RoundsCost(rounds, together, factor) if factor > 1.0 else None
