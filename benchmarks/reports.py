@@ -35,7 +35,7 @@ from discreet.mechanisms._reports._choice import (
     choose_blocks,
     share_variance_in_uniform_population,
 )
-from discreet.privacy import at_most_exp
+from discreet.privacy import largest_ratio_for_epsilon
 from discreet.release import Secret
 from discreet.tables import Kernel, Request, sample
 from discreet.tables._parts import client_columns_from_arrow
@@ -68,7 +68,7 @@ def excess(size: int, bound: Fraction) -> float:
 
 def largest_excesses(sizes: Sequence[int], epsilons: Sequence[float]) -> list[tuple[float, int]]:
     """For each epsilon the largest excess over these numbers of outcomes, and where it is."""
-    bounds, found = [at_most_exp(epsilon) for epsilon in epsilons], [(0.0, 0)] * len(epsilons)
+    bounds, found = [largest_ratio_for_epsilon(epsilon) for epsilon in epsilons], [(0.0, 0)] * len(epsilons)
     for size in sizes:  # the outer loop: the primes that are tried do not depend on epsilon
         found = [max(most, (excess(size, bound), size)) for most, bound in zip(found, bounds, strict=True)]
     return found
@@ -95,7 +95,10 @@ def variances(console: Console) -> None:
             / best_subset_width_and_variance(size, math.exp(e))[1]
             for e in EPSILONS
         ]
-        cells = [f"{excess(size, at_most_exp(e)):.4f} ({v:,.1f})" for e, v in zip(EPSILONS, values, strict=True)]
+        cells = [
+            f"{excess(size, largest_ratio_for_epsilon(e)):.4f} ({v:,.1f})"
+            for e, v in zip(EPSILONS, values, strict=True)
+        ]
         table.add_row(f"{size:,}", *cells)
     console.print(table)
 

@@ -18,7 +18,7 @@ from scipy.sparse import lil_matrix
 
 from discreet.errors import NotPrivateWarning
 from discreet.estimation import answer_survey
-from discreet.privacy import at_most_exp
+from discreet.privacy import largest_ratio_for_epsilon
 from discreet.survey import (
     Dates,
     Number,
@@ -93,7 +93,7 @@ def amounts(console: Console) -> None:
     rng = np.random.default_rng(1)
     asked: dict[str, list[SurveyQuestion]] = {"mean": [mean("x")], "quantiles": [quantiles("x", at=(0.5, 0.9))]}
     errors: dict[str, list[np.ndarray]] = {name: [] for name in (*asked, "cells")}
-    found_blocks = optimise_blocks(prefixes(CELLS), at_most_exp(2.0)).blocks
+    found_blocks = optimise_blocks(prefixes(CELLS), largest_ratio_for_epsilon(2.0)).blocks
     contributions = found_blocks.unbiased_values(prefixes(CELLS), math.expm1(2.0))
     by_cells = SurveySampler(Survey({"x": CELLS}, [linear(prefixes(CELLS), "x")]), epsilon=2.0)
     for _ in range(20):
@@ -148,7 +148,7 @@ def sums(console: Console) -> None:
     for name, workload in (("up to each", prefixes), ("of all ranges", ranges), ("of rows and columns", margins)):
         for size in (16, 32, 64, 128):
             for epsilon in (0.5, 1.0, 2.0, 4.0):
-                matrix, bound = workload(size), at_most_exp(epsilon)
+                matrix, bound = workload(size), largest_ratio_for_epsilon(epsilon)
                 start = time.process_time()
                 found = optimise_blocks(matrix, bound)
                 seconds = time.process_time() - start

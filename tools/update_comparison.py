@@ -34,10 +34,10 @@ from discreet.research._reports._follow_up import (
 from discreet.research._reports._population import (
     client_divergences_table,
     estimate_errors_table,
-    own_outcomes_table,
     population_figures,
     population_findings,
     raw_sample_bias_table,
+    released_own_outcomes_table,
     rows_by_set,
     sample_oracle_contest_table,
 )
@@ -107,7 +107,7 @@ def population_blocks(records: Path) -> dict[str, str]:
         "shares_squared": markdown(*estimate_errors_table(told, "mse")),
         "fidelity": markdown(*client_divergences_table(run.rows)),
         "bias": markdown(*raw_sample_bias_table(run.rows)),
-        "own": markdown(*own_outcomes_table(run.rows)),
+        "own": markdown(*released_own_outcomes_table(run.rows)),
     }
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from discreet.agreement import Agreement
 from discreet.domain import Labels
 from discreet.errors import DiscreetError
-from discreet.privacy import at_most_exp
+from discreet.privacy import largest_ratio_for_epsilon
 from discreet.survey import Dates, Number, Survey, SurveySampler, histogram, linear, mean, quantiles, shares
 from discreet.survey._columns import NumberPoint
 from discreet.survey._strategies import Part
@@ -171,7 +171,7 @@ def test_no_parts_that_a_curator_may_state_break_the_promise(data: st.DataObject
         sampler = Agreement.from_json(json.dumps(document)).survey_sampler()
     except DiscreetError:
         return  # refused before anybody released anything under it
-    bound = at_most_exp(epsilon)
+    bound = largest_ratio_for_epsilon(epsilon)
     size = SMALL.columns.size
     rows = data.draw(st.lists(st.integers(0, size - 1), min_size=2, max_size=3, unique=True))
     reports = [int(sampler.release_number([row])) for row in rows for _ in range(5)]

@@ -38,7 +38,7 @@ def test_lines_of_an_f_with_three_edges_are_below_it() -> None:
     t = np.concatenate([np.exp(rng.uniform(-14.0, 14.0, 300)), [0.5, 1.0, 2.0], 2.0 * np.exp([-1e-6, 1e-10, 1e-7])])
     curve = FiniteDifferenceCurve(DIVERGENCES["three edges"])
     asked = np.concatenate([np.full(t.size, level) for level in (-3.0, -2.2, -1.5, -0.2, 0.0, 0.2, 0.5, 0.7)])
-    slopes, intercepts = curve.steepest_line_below(asked, np.tile(t, 8))
+    slopes, intercepts = curve.steepest_line_with_intercept(asked, np.tile(t, 8))
     corners = [Fraction(0), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(10**9)]
     for slope, intercept in zip(slopes.tolist(), intercepts.tolist(), strict=True):
         for corner in corners:
@@ -51,7 +51,7 @@ def test_lines_touch_where_they_are_asked_to(name: str) -> None:
     f = DIVERGENCES[name]
     curve = FiniteDifferenceCurve(f)
     t = np.array([0.01, 0.3, 0.9, 1.0, 1.1, 3.0, 40.0])
-    slopes, intercepts = curve.steepest_line_below(curve.tangent_intercept(t), t)
+    slopes, intercepts = curve.steepest_line_with_intercept(curve.tangent_intercept(t), t)
     values = np.asarray(f.f(t))
     assert np.all(values - (intercepts + slopes * t) <= 1e-7 * (np.abs(values) + t))
     everywhere = np.exp(np.linspace(-12.0, 12.0, 20_001))

@@ -183,7 +183,7 @@ def test_any_multipliers_give_a_bound(name: str, seed: int, epsilon: float) -> N
     else:
         curve = curve_of_divergence(divergence(name))
         t = np.exp(rng.normal(size=examples.mass.size) * 2.0)
-        (slope, intercept), at_zero = curve.steepest_line_below(curve.tangent_intercept(t), t), curve.at_zero
+        (slope, intercept), at_zero = curve.steepest_line_with_intercept(curve.tangent_intercept(t), t), curve.at_zero
     certificate = DesignCertificate(
         examples, AllowedFloors(k, epsilon, 0.0), multiplier, slope, intercept, at_zero, name
     )
@@ -216,7 +216,9 @@ def test_lines_lie_below_f(name: str, place: float, others: list[float]) -> None
         }[name.partition(":")[0]]
         t = np.array([math.exp(place)])
         curve = curve_of_divergence(divergence(name))
-        slope, intercept = (mpmath.mpf(float(x[0])) for x in curve.steepest_line_below(curve.tangent_intercept(t), t))
+        slope, intercept = (
+            mpmath.mpf(float(x[0])) for x in curve.steepest_line_with_intercept(curve.tangent_intercept(t), t)
+        )
         contact = mpmath.mpf(float(t[0]))
         size = 1 + abs(f(contact)) + abs(slope) * contact
         if abs(place) <= 5:  # further out the intercept alone no longer tells the slope well

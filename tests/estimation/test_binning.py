@@ -14,11 +14,11 @@ from discreet.estimation._counting import (
     MOST,
     bin_cells,
     bin_reference_masses,
-    cells_as_bins,
     default_bin_count,
     line_cells_of_sampler,
+    one_bin_per_cell,
 )
-from discreet.estimation._sample_tables import points_in_bins
+from discreet.estimation._sample_tables import place_points_in_bins
 from discreet.families import Tabulated
 from discreet.release import TOTAL
 
@@ -61,7 +61,7 @@ def test_masses_of_points_are_counted_on_the_points() -> None:
 @pytest.mark.parametrize("count", [1, 2, 7, 40])
 def test_bins_are_whole_cells_of_about_equal_mass(family: Any, count: int) -> None:
     sampler = dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Cells(200))
-    found, cells = bin_cells(sampler, clients=1, count=count), cells_as_bins(sampler)
+    found, cells = bin_cells(sampler, clients=1, count=count), one_bin_per_cell(sampler)
     assert found.bins.size == len(found.reference) == count
     assert set(found.bins.edges) <= set(cells.bins.edges)
     assert found.reference.sum() == pytest.approx(1.0)
@@ -200,7 +200,7 @@ def test_synthetic_rows_spread_in_a_bin_as_the_reference_does() -> None:
     sampler = dc.LinearSampler(family, epsilon=2.0)
     found = population(sampler, samples=sampler.release([family.mixture([1.0], [0.1])] * 500))
     numbers = np.repeat(np.arange(found.domain.size), 2000)
-    rows = points_in_bins(found, numbers, np.random.default_rng(0).random(len(numbers)))
+    rows = place_points_in_bins(found, numbers, np.random.default_rng(0).random(len(numbers)))
     assert (found.domain.numbers(rows) == numbers).all()
     edges = np.asarray(found.domain.edges)
     beyond = rows[numbers == found.domain.size - 1] - edges[-2]

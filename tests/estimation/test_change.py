@@ -11,7 +11,7 @@ from scipy import stats
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import Change, change, population, reported_population
-from discreet.estimation._shifts import critical_score
+from discreet.estimation._shifts import critical_score_of_weighted_sum
 from tests.estimation.coverage import LEAST, chances_of, coin_sum
 from tests.soaking import wide
 
@@ -23,7 +23,7 @@ def test_the_critical_score_is_that_of_two_positive_parts() -> None:
     z = np.maximum(rng.standard_normal((2, 2_000_000)), 0.0)
     for weight, error in itertools.product((0.001, 0.1, 0.5, math.sqrt(0.5), 0.9), (0.25, 0.025)):
         u, w, cap = weight, math.sqrt(1 - weight**2), float(stats.norm.isf(error / 8))
-        c = critical_score(error, (u, w), cap)
+        c = critical_score_of_weighted_sum(error, (u, w), cap)
         share = float(((u * z[0] + w * z[1] >= c) | (z.max(axis=0) >= cap)).mean())
         assert share == pytest.approx(error, rel=0.03)
         assert stats.norm.isf(error) <= c <= cap

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from discreet.estimation._inference._intervals import (
     AT_LIMIT,
     clopper_pearson_interval_ends,
-    first_outcome_past_limit,
+    first_outcome_with_share_beyond_limit,
     one_sided_miss_probability,
 )
 
@@ -28,7 +28,9 @@ def test_the_first_interval_past_a_limit_is_found_among_all(
     for above, past in ((True, low > bounds * (1.0 + AT_LIMIT)), (False, high < bounds * (1.0 - AT_LIMIT))):
         expected = int(np.argmax(past)) if past.any() else None
         assert (
-            first_outcome_past_limit(counts, samples, bounds, one_sided_miss_probability(confidence), above=above)
+            first_outcome_with_share_beyond_limit(
+                counts, samples, bounds, one_sided_miss_probability(confidence), above=above
+            )
             == expected
         )
 
@@ -37,9 +39,11 @@ def test_the_first_interval_past_a_limit_is_found_among_all(
 def test_a_share_past_its_limit_by_chance_alone_is_not_taken_for_more(above: bool) -> None:
     counts = np.array([501, 499])
     assert (
-        first_outcome_past_limit(counts, 1000, np.array([0.5, 0.5]), one_sided_miss_probability(0.95), above=above)
+        first_outcome_with_share_beyond_limit(
+            counts, 1000, np.array([0.5, 0.5]), one_sided_miss_probability(0.95), above=above
+        )
         is None
     )
-    assert first_outcome_past_limit(
+    assert first_outcome_with_share_beyond_limit(
         counts * 10**6, 10**9, np.array([0.5, 0.5]), one_sided_miss_probability(0.95), above=above
     ) == (0 if above else 1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from discreet.estimation._inference._reweighting import ExampleMixture, best_mixtures
+from discreet.estimation._inference._reweighting import ExampleMixture, iterate_best_mixtures
 
 PULLS = (30.0, 3.0, 0.3, 0.03, 1e-3, 1e-5)
 
@@ -30,7 +30,7 @@ def test_no_other_weights_are_more_likely_by_more_than_the_gap(number: int, size
     rng = np.random.default_rng(number)
     for seed in range(5):
         laws, shares = case(number, size, seed)
-        for found in best_mixtures(laws, shares, PULLS):
+        for found in iterate_best_mixtures(laws, shares, PULLS):
             assert found.weights.sum() == pytest.approx(1.0, abs=1e-12)
             assert 0.0 < found.gap <= 1e-8 * (1.0 + found.pull)
             value = objective(laws, shares, found.weights, found.pull)
@@ -45,7 +45,7 @@ def test_no_other_weights_are_more_likely_by_more_than_the_gap(number: int, size
 
 def test_another_solver_finds_the_same() -> None:
     laws, shares = case(12, 6, 1)
-    for found in best_mixtures(laws, shares, (1.0, 0.01)):
+    for found in iterate_best_mixtures(laws, shares, (1.0, 0.01)):
         pull = found.pull
 
         def worse(logits: np.ndarray, pull: float = pull) -> float:
@@ -59,7 +59,7 @@ def test_another_solver_finds_the_same() -> None:
 def test_the_certificate_holds_in_rationals() -> None:
     """h of the weights as they are, without rounding: its largest is within the gap that floats claim."""
     laws, shares = case(9, 5, 3)
-    for found in best_mixtures(laws, shares, PULLS):
+    for found in iterate_best_mixtures(laws, shares, PULLS):
         w = [Fraction(float(x)) for x in found.weights]
         w = [x / sum(w) for x in w]
         q = [[Fraction(float(x)) for x in row] for row in laws]
@@ -74,7 +74,7 @@ def test_the_certificate_holds_in_rationals() -> None:
 
 def test_a_strong_pull_leaves_weights_equal_and_none_lets_them_go() -> None:
     laws, shares = case(20, 5, 4)
-    first, *_, last = best_mixtures(laws, shares, (1e6, *PULLS, 1e-7))
+    first, *_, last = iterate_best_mixtures(laws, shares, (1e6, *PULLS, 1e-7))
     assert np.abs(first.weights - 1 / 20).max() < 1e-5
     assert last.log_likelihood(shares) > first.log_likelihood(shares)
     assert (
@@ -89,10 +89,10 @@ def test_what_leaving_one_out_does_is_what_freedom_says() -> None:
     path = (10.0, 1.0, 0.1)
 
     def solved(counts: np.ndarray) -> ExampleMixture:
-        return list(best_mixtures(laws, counts / counts.sum(), path))[-1]
+        return list(iterate_best_mixtures(laws, counts / counts.sum(), path))[-1]
 
     found = solved(counts)
-    freedom = found.leave_one_out_log_likelihood_falls(laws, counts / counts.sum())
+    freedom = found.leave_one_out_log_likelihood_losses(laws, counts / counts.sum())
     for x in range(4):
         less = counts.copy()
         less[x] -= 1.0
@@ -103,5 +103,5 @@ def test_what_leaving_one_out_does_is_what_freedom_says() -> None:
 def test_freedom_of_laws_that_hardly_hold_an_outcome() -> None:
     """The square of 1e-200 is no float, and is not needed."""
     laws, shares = np.array([[1.0 - 1e-200, 1e-200], [1.0, 2e-200]]), np.array([0.5, 0.5])
-    *_, found = best_mixtures(laws, shares, [1.0, 0.1])
-    assert np.isfinite(found.leave_one_out_log_likelihood_falls(laws, shares)).all()
+    *_, found = iterate_best_mixtures(laws, shares, [1.0, 0.1])
+    assert np.isfinite(found.leave_one_out_log_likelihood_losses(laws, shares)).all()

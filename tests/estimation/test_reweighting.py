@@ -6,7 +6,7 @@ from scipy import sparse
 
 import discreet as dc
 from discreet.estimation import population, reported_population
-from discreet.estimation._inference._reweighting import PULLS, best_mixtures, example_laws, reweight_examples
+from discreet.estimation._inference._reweighting import PULLS, example_laws, iterate_best_mixtures, reweight_examples
 from discreet.mechanisms import ReportCounts
 from tests.estimation.test_population import released_counts
 
@@ -185,7 +185,7 @@ def test_reports_are_explained_as_outcomes_on_blocks_are(many: int, monkeypatch:
     assert found.gap < 1e-8
     counts = np.array([(reports == each).sum() for each in sampler.reports()])
     pull = [found.pull / 400]
-    (direct,) = best_mixtures(np.asarray(sampler.output(examples)), counts / 400, pull)
+    (direct,) = iterate_best_mixtures(np.asarray(sampler.output(examples)), counts / 400, pull)
     assert found.weights == pytest.approx(direct.weights, abs=1e-6)
     assert found.law == pytest.approx(found.weights @ examples)
     assert found.debiased.sum() == pytest.approx(1.0)

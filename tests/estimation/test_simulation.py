@@ -5,7 +5,7 @@ import pytest
 
 import discreet as dc
 from discreet.estimation import rehearse_collections
-from discreet.estimation._record import measure_fidelity
+from discreet.estimation._record import measure_fidelity_to_truth
 
 LAWS = np.random.default_rng(0).dirichlet(np.full(6, 0.4), 300)
 
@@ -35,10 +35,12 @@ def test_a_projection_always_covers_and_is_nearer_to_its_clients() -> None:
 
 def test_fidelity_is_the_distance_it_says() -> None:
     outcomes = dc.Numbers(3)
-    found = measure_fidelity(np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.5, 0.25]), outcomes)
+    found = measure_fidelity_to_truth(np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.5, 0.25]), outcomes)
     assert found.tv == pytest.approx(0.25)
     assert found.kl == pytest.approx(0.5 * np.log(2))
     assert found.wasserstein == pytest.approx(0.5)  # a quarter of the mass moves by two
     assert found.largest == pytest.approx(0.25)
-    assert measure_fidelity(np.array([0.5, 0.5]), np.array([1.0, 0.0]), dc.Labels(["a", "b"])).kl == np.inf
-    assert measure_fidelity(np.array([0.5, 0.5]), np.array([1.0, 0.0]), dc.Labels(["a", "b"])).wasserstein is None
+    assert measure_fidelity_to_truth(np.array([0.5, 0.5]), np.array([1.0, 0.0]), dc.Labels(["a", "b"])).kl == np.inf
+    assert (
+        measure_fidelity_to_truth(np.array([0.5, 0.5]), np.array([1.0, 0.0]), dc.Labels(["a", "b"])).wasserstein is None
+    )

@@ -12,7 +12,11 @@ from hypothesis import given, settings, strategies as st
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import SurveyAnswer, answer_survey, survey_outlook
-from discreet.estimation._inference._least_squares import TreeLevels, report_sampler_of_part, unbiased_shares
+from discreet.estimation._inference._least_squares import (
+    TreeLevels,
+    report_sampler_of_part,
+    unbiased_shares_from_reports,
+)
 from discreet.estimation._surveys import _QuestionReports
 from discreet.survey import Number, Survey, SurveySampler, WeightedBlocks, histogram, linear, mean, quantiles, shares
 from tests.soaking import examples, wide
@@ -209,7 +213,8 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
         weight = 1.0 / math.sqrt(levels._noise[place])
         equations.append(weight * np.kron(np.eye(count), np.ones((1, cells // count))))
         values.append(
-            weight * unbiased_shares(report_sampler_of_part(sampler, asked.parts[place]), asked.reports[place])
+            weight
+            * unbiased_shares_from_reports(report_sampler_of_part(sampler, asked.parts[place]), asked.reports[place])
         )
     equations.append(1e7 * np.ones((1, cells)))
     values.append(np.array([1e7]))
@@ -219,7 +224,7 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     queries = (np.arange(cells)[:, None] < edges[None, :]).astype(float)
     coefficients = levels.query_coefficients_by_level(queries)
     linear_form = edges / cells + sum(
-        each.T @ unbiased_shares(report_sampler_of_part(sampler, asked.parts[place]), asked.reports[place])
+        each.T @ unbiased_shares_from_reports(report_sampler_of_part(sampler, asked.parts[place]), asked.reports[place])
         for place, each in enumerate(coefficients)
     )
     assert linear_form == pytest.approx(levels.distribution_function[edges], abs=1e-10)
@@ -346,7 +351,7 @@ def test_sums_by_optimised_blocks_vary_as_announced() -> None:
         rows = rng.integers(0, 24, clients)
         reports = sampler.release_rows(rows, rng=rng)
         asked = _QuestionReports(sampler, 0, sampler.split(reports))
-        errors[run] = asked._report_sums(matrix).means  # the uniform population has the means of rows
+        errors[run] = asked._report_contributions_to_sums(matrix).means  # the uniform population has the means of rows
     variances = blocks.sum_variances(matrix, math.e - 1.0)
     assert np.mean(np.square(errors)) * clients == pytest.approx(variances.mean(), rel=0.12)
     assert np.abs(errors.mean(axis=0)).max() < 5 * math.sqrt(variances.max() / (runs * clients))

@@ -303,4 +303,4 @@ def test_clients_of_reports_are_told_apart_across_files_under_any_name(tmp_path:
 def test_a_column_called_client_names_the_clients_before_the_first_one() -> None:
     """A first column of row numbers is nobody's name where another one is called client."""
     schema = pl.DataFrame(schema={"row": pl.Int64, "sample": pl.Int64, "agreement": pl.String, "client": pl.Int64})
-    assert _client_tables.client_column_name(source_of_table(schema)) == "client"
+    assert _client_tables.client_column_of_source(source_of_table(schema)) == "client"

@@ -8,7 +8,7 @@ import numpy as np
 import discreet as dc
 from discreet import estimation
 from discreet.estimation import rehearse_collections
-from discreet.estimation._sample_tables import outcome_weights, synthetic_row_counts
+from discreet.estimation._sample_tables import sample_weight_by_outcome, synthetic_row_counts
 from tests.fuzz.chooser import NUMBERS, Chooser
 
 STATISTICS: list[Any] = [
@@ -74,7 +74,7 @@ def populations(c: Chooser) -> Any:
     assert (changes.low <= changes.high).all()
     assert (changes.all_low <= changes.low + 1e-12).all()
     assert ((changes.low <= 0.0) & (changes.high >= 0.0)).all()
-    return [found.law, found.released_shares, found.nearest, outcome_weights(found), wanted, lies.law, changes]
+    return [found.law, found.released_shares, found.nearest, sample_weight_by_outcome(found), wanted, lies.law, changes]
 
 
 def plans(c: Chooser) -> Any:

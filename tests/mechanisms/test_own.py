@@ -18,7 +18,7 @@ from discreet import Band, DiscreetError, LinearSampler, OptimalSampler, OwnSamp
 from discreet.audit import certificate
 from discreet.errors import OutsideBoxWarning
 from discreet.mechanisms import Mechanism, MollifierSampler
-from discreet.privacy import Pure, at_most_exp
+from discreet.privacy import Pure, largest_ratio_for_epsilon
 from discreet.release import TOTAL
 from tests.soaking import examples
 from tests.strategies import laws
@@ -216,7 +216,7 @@ def test_a_wrong_law_costs_utility_and_never_privacy(way: str) -> None:
     sampler = Wrong(Simplex(4), epsilon=0.8, way=way)
     clients = np.vstack([np.eye(4), P, P[::-1], np.full(4, 0.25)])
     rows = [[int(w) for w in row] for row in sampler.weights(clients)]
-    bound = at_most_exp(0.8)
+    bound = largest_ratio_for_epsilon(0.8)
     assert all(sum(row) == 2**62 and min(row) > 0 for row in rows)
     assert all(Fraction(a, b) <= bound for one in rows for two in rows for a, b in zip(one, two, strict=True))
     assert sampler.release(clients).shape == (7,)  # no client is told apart by an error
@@ -272,7 +272,7 @@ def test_a_law_is_asked_once_for_each_release_and_drawn_from_as_checked() -> Non
     assert len(asked) == 10
     forgetful = Forgetful(Simplex(3), epsilon=2.0)
     rows = [forgetful.weights(p) for p in np.eye(3) for _ in range(50)]
-    bound = at_most_exp(2.0)
+    bound = largest_ratio_for_epsilon(2.0)
     assert all(Fraction(int(a), int(b)) <= bound for one in rows for two in rows for a, b in zip(one, two, strict=True))
 
 
@@ -309,7 +309,7 @@ def test_every_row_lies_in_one_lattice_of_ratio_e_to_epsilon(data: st.DataObject
     sampler = OwnSampler.of(Simplex(k), law, floor=floor, epsilon=epsilon)
     first = False
     lattice = sampler.lattice
-    assert lattice.largest_ratio <= at_most_exp(epsilon)
+    assert lattice.largest_ratio <= largest_ratio_for_epsilon(epsilon)
     for row in sampler.weights(np.stack([data.draw(laws(k)) for _ in range(3)])):
         assert sum(map(int, row)) == 2**62
         assert (row >= lattice.lower).all()

@@ -34,7 +34,7 @@ from discreet.research.experiments._paper_figures import (
     draw_random_clients,
     gaussian_ring,
     mixture_family,
-    published_envelope,
+    published_envelope_function,
 )
 
 Floats = NDArray[np.float64]
@@ -88,7 +88,7 @@ def test_paper_figure_1_scale_of_the_gaussian_ring() -> None:
     with the same correction of epsilon, the scale is 1.256380.
     """
     ring = gaussian_ring(3, 0.5)
-    family = dc.DensityBand(published_envelope(0.5), [(-math.inf, math.inf)] * 2, lower=0.0, upper=1.0)
+    family = dc.DensityBand(published_envelope_function(0.5), [(-math.inf, math.inf)] * 2, lower=0.0, upper=1.0)
     sampler = dc.OptimalSampler(family, epsilon=0.5, discretisation=dc.Density(DELTA, DELTA))
     nodes, parts = np.polynomial.legendre.leggauss(10)
     edges = np.concatenate([np.linspace(0.0, 1.0, 21)[:-1], np.linspace(1.0, 9.0, 161)])
@@ -288,7 +288,7 @@ LAPLACE = {  # largest of a hundred clients
 @pytest.mark.parametrize("kind", ["pure", "gaussian"], ids=["figure_3", "figure_7"])
 def test_follow_up_figures_3_and_7_ten_outcomes(kind: str) -> None:
     """Follow-up, Figure 3 (epsilon = 1) and Figure 7 (nu = 1), k = 10, gamma = k/2 - 1: six minimax values each."""
-    [row] = next(replace(LocalFinite(), clients=8).compute_records([f"10/{kind}/1"]))
+    [row] = next(replace(LocalFinite(), clients=8).compute_records_in_batches([f"10/{kind}/1"]))
     for name in ("global", "local"):
         found = row.classes[name]
         assert found.tight
@@ -303,7 +303,7 @@ def test_follow_up_figures_3_and_7_ten_outcomes(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["pure", "gaussian"], ids=["figure_4", "figure_10"])
 def test_follow_up_figures_4_and_10_laplace_mixtures(kind: str) -> None:
     """Follow-up, Figure 4 (epsilon = 1) and Figure 10 (nu = 1): the largest of 100 Laplace mixtures on the line, seed 3, gamma = 3."""
-    [row] = next(LocalMixtures().compute_records([f"laplace/{kind}/1"]))
+    [row] = next(LocalMixtures().compute_records_in_batches([f"laplace/{kind}/1"]))
     cases = {key: digits for key, digits in LAPLACE.items() if key[0] == kind}
     for (_, name, mechanism), all_digits in cases.items():
         for f, digits in zip(DIVERGENCES, all_digits, strict=False):

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from discreet.errors import DiscreetError
 from discreet.mechanisms import best_subset_width_and_variance
-from discreet.privacy import at_most_exp
+from discreet.privacy import largest_ratio_for_epsilon
 from discreet.release import Question, fresh_secret
 from discreet.survey import Survey, SurveySampler, WeightedBlocks, linear, shares
 from discreet.survey._strategies import _sum_variances, best_blocks_for_size
@@ -65,7 +65,7 @@ def sampler_of(matrix: Floats, epsilon: float) -> SurveySampler:
 @settings(max_examples=examples(40), deadline=None)
 @given(workloads(), st.sampled_from([0.01, 0.3, 1.0, 2.5, 6.0, 25.0]))
 def test_every_list_of_blocks_is_private_in_rationals_and_without_bias(matrix: Floats, epsilon: float) -> None:
-    bound, size = at_most_exp(epsilon), matrix.shape[1]
+    bound, size = largest_ratio_for_epsilon(epsilon), matrix.shape[1]
     found = optimise_blocks(matrix, bound).blocks
     chosen = sampler_of(matrix, epsilon)
     beta = Fraction(found.block_count) / (found.block_count + (bound - 1) * found.blocks_per_point)
@@ -93,7 +93,7 @@ def test_every_list_of_blocks_is_private_in_rationals_and_without_bias(matrix: F
 @settings(max_examples=examples(40), deadline=None)
 @given(workloads(), st.sampled_from([0.1, 1.0, 2.0, 5.0]))
 def test_sums_are_never_less_precise_than_by_blocks_of_one_width(matrix: Floats, epsilon: float) -> None:
-    bound = at_most_exp(epsilon)
+    bound = largest_ratio_for_epsilon(epsilon)
     sampler = sampler_of(matrix, epsilon)
     (part,) = sampler.parts
     present = _sum_variances(matrix, best_blocks_for_size(matrix.shape[1], bound), float(bound))
@@ -144,7 +144,7 @@ def least_by_brute_force(matrix: Floats, gain: float) -> float:
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("size", [3, 4, 5])
 def test_of_all_blocks_none_are_better(size: int, epsilon: float) -> None:
-    bound, rng = at_most_exp(epsilon), np.random.default_rng(size)
+    bound, rng = largest_ratio_for_epsilon(epsilon), np.random.default_rng(size)
     for matrix in (prefixes(size), rng.integers(0, 2, (3, size)).astype(float), rng.normal(0, 1, (4, size))):
         least = least_by_brute_force(matrix, float(bound - 1))
         found = optimise_blocks(matrix, bound)
@@ -156,7 +156,7 @@ def test_of_all_blocks_none_are_better(size: int, epsilon: float) -> None:
 def test_up_to_twelve_outcomes_blocks_are_the_best_within_a_hundredth(epsilon: float) -> None:
     for size in (7, 9, 12):
         for matrix in (prefixes(size), ranges(size)):
-            found = optimise_blocks(matrix, at_most_exp(epsilon))
+            found = optimise_blocks(matrix, largest_ratio_for_epsilon(epsilon))
             assert found.least <= found.mean <= 1.01 * found.least
 
 
@@ -177,7 +177,7 @@ def test_no_private_report_has_less_than_the_least_variance(matrix: Floats, seed
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0, 8.0])
 def test_shares_gain_nothing(epsilon: float) -> None:
-    bound = at_most_exp(epsilon)
+    bound = largest_ratio_for_epsilon(epsilon)
     for size in (2, 3, 7, 24, 60, 100, 200):
         least = least_sum_variance(np.eye(size), float(bound - 1))
         _, best = best_subset_width_and_variance(size, float(bound))
@@ -194,7 +194,7 @@ GAINS = [
 
 @pytest.mark.parametrize(("matrix", "epsilon", "times", "over"), GAINS)
 def test_known_sums_gain_what_they_can(matrix: Floats, epsilon: float, times: float, over: float) -> None:
-    bound, size = at_most_exp(epsilon), matrix.shape[1]
+    bound, size = largest_ratio_for_epsilon(epsilon), matrix.shape[1]
     found = optimise_blocks(matrix, bound)
     present = _sum_variances(matrix, best_blocks_for_size(size, bound), float(bound))
     assert present.max() >= times * found.largest
@@ -205,7 +205,7 @@ def test_known_sums_gain_what_they_can(matrix: Floats, epsilon: float, times: fl
 @pytest.mark.slow
 @pytest.mark.parametrize("size", wide([100, 150, 200], [100]))
 def test_many_outcomes_gain_more(size: int) -> None:
-    bound = at_most_exp(1.0)
+    bound = largest_ratio_for_epsilon(1.0)
     found = optimise_blocks(prefixes(size), bound)
     present = _sum_variances(prefixes(size), best_blocks_for_size(size, bound), float(bound))
     assert present.mean() >= 4.8 * found.mean
@@ -254,10 +254,12 @@ def test_ranks_are_mapped_to_blocks_by_their_copies() -> None:
 
 
 def test_blocks_are_the_same_after_they_were_written() -> None:
-    found = optimise_blocks(prefixes(12), at_most_exp(1.0)).blocks
+    found = optimise_blocks(prefixes(12), largest_ratio_for_epsilon(1.0)).blocks
     assert WeightedBlocks.from_terms(12, found.terms) == found
     _optimise_blocks_cached.cache_clear()
-    assert optimise_blocks(prefixes(12), at_most_exp(1.0)).blocks == found  # the same machine finds the same
+    assert (
+        optimise_blocks(prefixes(12), largest_ratio_for_epsilon(1.0)).blocks == found
+    )  # the same machine finds the same
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,7 @@ def test_wrong_blocks_are_refused(terms: Any, message: str) -> None:
 @pytest.mark.parametrize("epsilon", wide([1e-6, 1.0, 20.0], [1e-6, 20.0]))
 def test_unusual_sums_have_a_strategy(matrix: Floats, epsilon: float) -> None:
     sampler = sampler_of(matrix, epsilon)
-    bound = at_most_exp(epsilon)
+    bound = largest_ratio_for_epsilon(epsilon)
     present = _sum_variances(matrix, best_blocks_for_size(matrix.shape[1], bound), float(bound))
     assert 0.0 <= sampler.variance(0) <= present.max() * (1 + 1e-12)
     reports = sampler.release_rows(np.arange(matrix.shape[1]), rng=np.random.default_rng(1))

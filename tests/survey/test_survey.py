@@ -21,7 +21,7 @@ from discreet.domain import Bins
 from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget, Ledger
 from discreet.mechanisms import best_subset_width_and_variance
-from discreet.privacy import at_most_exp
+from discreet.privacy import largest_ratio_for_epsilon
 from discreet.release import Question, fresh_secret
 from discreet.survey import (
     Dates,
@@ -58,7 +58,7 @@ QUESTIONS = [
 @pytest.mark.parametrize("epsilon", wide([0.2, 1.0, 2.0, 5.0], [1.0, 5.0]))
 def test_no_report_is_more_than_e_to_epsilon_times_as_likely_from_one_client_as_from_another(epsilon: float) -> None:
     sampler = SurveySampler(Survey(SMALL, QUESTIONS), epsilon=epsilon)
-    bound = at_most_exp(epsilon)
+    bound = largest_ratio_for_epsilon(epsilon)
     rows = range(sampler.survey.columns.size)
     totals = dict.fromkeys(rows, Fraction(0))
     for report in sampler.reports().tolist():
@@ -75,7 +75,7 @@ def test_tables_that_no_question_names_are_as_private_and_answer_the_questions()
     sampler = SurveySampler(survey, epsilon=4.0)
     wider = [part for part in sampler.parts if part.question == NO_QUESTION]
     assert [part.projection for part in wider] == [JointColumns(("a", "b", "c"))]
-    bound, rows = at_most_exp(4.0), range(12)
+    bound, rows = largest_ratio_for_epsilon(4.0), range(12)
     totals = dict.fromkeys(rows, Fraction(0))
     for report in sampler.reports().tolist():
         law = [sampler.probability(report, row) for row in rows]
@@ -362,7 +362,7 @@ def test_no_other_coin_has_a_smaller_sum_of_variances(sizes: Sequence[int], epsi
         )
         == widest
     )
-    bound, rng = at_most_exp(epsilon), np.random.default_rng(1)
+    bound, rng = largest_ratio_for_epsilon(epsilon), np.random.default_rng(1)
     tables = [
         columns_in_survey_order(columns, each) for size in (1, 2, 3) for each in itertools.combinations(columns, size)
     ]
@@ -455,7 +455,7 @@ def test_a_coin_without_room_for_wider_tables_asks_the_questions_alone() -> None
     sampler = SurveySampler(Survey(columns, [shares("a"), shares("b", weight=4.0)]), epsilon=4.0)
     assert [part.question for part in sampler.parts] == [0, 1, NO_QUESTION]
     chances, wider = choose_shares_and_wider_tables(
-        sampler.survey.questions, sampler.strategies, columns, at_most_exp(4.0), room=1 << 40
+        sampler.survey.questions, sampler.strategies, columns, largest_ratio_for_epsilon(4.0), room=1 << 40
     )
     assert not wider
     assert chances == pytest.approx([1 / 3, 2 / 3])

@@ -71,9 +71,9 @@ from numpy.typing import NDArray
 from discreet._base import OldName
 from discreet._base.numerics import float_rounded_up, product_rounded_up, sum_rounded_up
 from discreet._base.showing import with_short_repr
-from discreet.accounting._profile import ROUNDED_UP, BoxProfile, refuse_unless_profile
+from discreet.accounting._profile import ROUNDED_UP, BoxProfile, refuse_unless_box_profile
 from discreet.errors import NON_NEGATIVE, OPEN_UNIT, PROBABILITY, DiscreetError, Range, check_count
-from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure, normal_cdf
+from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure, normal_cdf_bounds
 
 MOST_LOSSES = 2_048  # values of each of two distributions that are added up
 MOST_KEPT = 32_768
@@ -142,10 +142,10 @@ class PrivacyLoss:
 
 def convolve_rounding_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     """The distribution of a sum of two whole numbers, rounded up."""
-    return _increase_by_rounding_error(np.convolve(first, second), min(len(first), len(second)))
+    return _add_largest_rounding_error(np.convolve(first, second), min(len(first), len(second)))
 
 
-def _increase_by_rounding_error(masses: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
+def _add_largest_rounding_error(masses: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
     """Sums of at most `terms` products of positive numbers, increased by the largest rounding error."""
     return np.asarray(masses * (1.0 + (terms + 4) * 2.0 * UNIT), dtype=np.float64)
 
@@ -154,7 +154,7 @@ def loss_of_two_releases(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss
     """The loss of two releases together."""
     first, second = _coarsen_loss(first, MOST_LOSSES), _coarsen_loss(second, MOST_LOSSES)
     values = sum_rounded_up(first.values[:, None], second.values).ravel()
-    masses = _increase_by_rounding_error(np.multiply.outer(first.masses, second.masses).ravel(), 1)
+    masses = _add_largest_rounding_error(np.multiply.outer(first.masses, second.masses).ravel(), 1)
     order = np.argsort(values, kind="stable")
     attained = first.attained and second.attained
     both = PrivacyLoss(
@@ -175,7 +175,7 @@ def _coarsen_loss(loss: PrivacyLoss, most: int) -> PrivacyLoss:
     place = np.searchsorted(grid, loss.values, side="left")
     masses = np.bincount(place, weights=loss.masses, minlength=len(grid)).astype(np.float64)
     return PrivacyLoss(
-        grid, _increase_by_rounding_error(masses, len(loss.masses)), attained=False, certain=loss.certain
+        grid, _add_largest_rounding_error(masses, len(loss.masses)), attained=False, certain=loss.certain
     )
 
 
@@ -244,7 +244,7 @@ class GaussianLoss:
         return high
 
 
-def gaussian_loss_from_squares(squares: Fraction) -> GaussianLoss:
+def gaussian_loss_of_squared_nu(squares: Fraction) -> GaussianLoss:
     """The loss of releases whose nu have squares with this sum."""
     nu = math.sqrt(float_rounded_up(squares))
     while Fraction(nu) ** 2 < squares:
@@ -258,7 +258,7 @@ def gaussian_loss_on_grid(loss: GaussianLoss) -> PrivacyLoss:
     """A Gaussian loss on a grid, rounded up."""
     nu, sides = Fraction(loss.nu), MOST_LOSSES // 2
     places = [Fraction(step * _REACH, sides) for step in range(1 - sides, sides + 1)]
-    below = [normal_cdf(place) for place in places]
+    below = [normal_cdf_bounds(place) for place in places]
     values = [float_rounded_up(nu * nu / 2 + nu * place) for place in places]
     masses = [below[0][1], *(high[1] - low[0] for low, high in itertools.pairwise(below))]
     return PrivacyLoss(
@@ -269,7 +269,7 @@ def gaussian_loss_on_grid(loss: GaussianLoss) -> PrivacyLoss:
     )
 
 
-def loss_of_broken_line(notion: Functional) -> PrivacyLoss:
+def loss_of_functional_notion(notion: Functional) -> PrivacyLoss:
     """The loss of the pair whose trade-off function is the broken line; it bounds both orders of two clients."""
     corners = notion.corners
     values, masses = [], []
@@ -312,17 +312,17 @@ def compose(releases: Sequence[tuple[BoxProfile | Privacy, int]]) -> PrivacyLoss
     """
     counts: dict[BoxProfile | Privacy, int] = {}
     squares = Fraction(0)
-    for release, count in _as_release_pairs(releases):
+    for release, count in _read_release_pairs(releases):
         number = check_count("samples", count)
         if isinstance(release, Gaussian):
             squares += number * Fraction(release.nu) ** 2
             continue
         if not isinstance(release, Privacy):
-            refuse_unless_profile(release)
+            refuse_unless_box_profile(release)
         counts[release] = counts.get(release, 0) + number
     losses = [_loss_of_releases_of_one_kind(release, count) for release, count in counts.items()]
     if squares:
-        together = gaussian_loss_from_squares(squares)
+        together = gaussian_loss_of_squared_nu(squares)
         if not losses:
             return together
         losses.append(gaussian_loss_on_grid(together))
@@ -331,7 +331,7 @@ def compose(releases: Sequence[tuple[BoxProfile | Privacy, int]]) -> PrivacyLoss
     return functools.reduce(loss_of_two_releases, losses)
 
 
-def _as_release_pairs(releases: Any) -> list[tuple[Any, Any]]:
+def _read_release_pairs(releases: Any) -> list[tuple[Any, Any]]:
     """Releases as a list of pairs, or an error that says what they should be."""
     try:
         return [(release, count) for release, count in releases]
@@ -360,7 +360,7 @@ def _loss_of_releases_of_one_kind(release: BoxProfile | Privacy, count: int) -> 
                 purely.values, np.minimum(purely.masses * left * ROUNDED_UP, 1.0), attained=True, certain=never
             )
         case Functional():
-            return loss_of_repeated_release(loss_of_broken_line(release), count)
+            return loss_of_repeated_release(loss_of_functional_notion(release), count)
     raise DiscreetError(
         f"{release!r} cannot be added up; pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)"
     )
@@ -400,7 +400,7 @@ def renyi(profile: BoxProfile, *, order: float) -> float:
     Raises:
         DiscreetError: for arguments out of range.
     """
-    refuse_unless_profile(profile)
+    refuse_unless_box_profile(profile)
     order = _ORDER.check("order", order, "the order of a Renyi divergence")
     epsilon, mass, t = profile.epsilon, profile.upper_mass, order - 1.0
     if math.isinf(order):
@@ -430,7 +430,7 @@ def epsilon_from_renyi(profile: BoxProfile, *, samples: int, delta: float) -> fl
     Raises:
         DiscreetError: for arguments out of range.
     """
-    refuse_unless_profile(profile)
+    refuse_unless_box_profile(profile)
     samples, delta = check_count("samples", samples), OPEN_UNIT.check("delta", delta)
     if samples > MOST_RENYI_SAMPLES:
         raise DiscreetError(f"samples is more than {MOST_RENYI_SAMPLES:,}; that many cannot be made")
@@ -472,7 +472,7 @@ class Odometer:
 
     def with_releases(self, profile: BoxProfile, *, samples: int = 1) -> Odometer:
         """The odometer after `samples` more releases from a box, which may depend on everything before."""
-        refuse_unless_profile(profile)
+        refuse_unless_box_profile(profile)
         counts = dict(self.releases)
         counts[profile] = counts.get(profile, 0) + check_count("samples", samples)
         return replace(self, releases=tuple(counts.items()))

@@ -97,7 +97,9 @@ class BoxProfile:
     @property
     def upper_mass(self) -> float:
         """m B: the probability of a privacy loss of +epsilon, rounded up."""
-        return min(1.0, self._extreme_mass / (self.alpha + (1.0 - self.alpha) * math.exp(-self.epsilon)) * ROUNDED_UP)
+        return min(
+            1.0, self._extreme_reference_mass / (self.alpha + (1.0 - self.alpha) * math.exp(-self.epsilon)) * ROUNDED_UP
+        )
 
     @property
     def lower_mass(self) -> float:
@@ -112,7 +114,7 @@ class BoxProfile:
         return min(1.0, math.nextafter(self.upper_mass * -math.expm1(beta - self.epsilon) * ROUNDED_UP, math.inf))
 
     @property
-    def _extreme_mass(self) -> float:
+    def _extreme_reference_mass(self) -> float:
         return min(self.alpha, 1.0 - self.alpha)
 
 
@@ -142,7 +144,7 @@ class ReportingSampler(Protocol):
     def uniform_weight(self) -> int: ...
 
 
-def refuse_unless_profile(profile: Any) -> None:
+def refuse_unless_box_profile(profile: Any) -> None:
     """Raise an error for anything but the profile of a box."""
     check_kind("profile", profile, BoxProfile, "pass profile_of(sampler) or BoxProfile(...)")
 
@@ -174,11 +176,11 @@ def profile_of(sampler: LatticeSampler | ReportingSampler) -> BoxProfile:
     return BoxProfile(
         epsilon=epsilon,
         alpha=max(nearer, _ALPHA.low),
-        attained=lattice is not None and _has_extreme_pair(lattice, alpha),
+        attained=lattice is not None and _has_clients_at_both_extremes(lattice, alpha),
     )
 
 
-def _has_extreme_pair(sampler: LatticeSampler, alpha: float) -> bool:
+def _has_clients_at_both_extremes(sampler: LatticeSampler, alpha: float) -> bool:
     """Whether two members of the family are projected to an extreme pair: sets of alpha k outcomes of a uniform reference."""
     family, size = sampler.family, sampler.box.size
     places = alpha * size
@@ -226,14 +228,14 @@ def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> floa
     Raises:
         DiscreetError: for arguments out of range.
     """
-    refuse_unless_profile(profile)
+    refuse_unless_box_profile(profile)
     others = min(check_count("clients", clients), MOST_CLIENTS) - 1
     beta = NON_NEGATIVE.check("epsilon", epsilon)
     local = profile.delta(beta)
     if local == 0.0 or profile.lower_mass == 0.0 or not _NOTHING_TO_HIDE < profile.epsilon < _NO_CLONES:
         return local
     clones = scipy.stats.binom(others, math.exp(-profile.epsilon))
-    low, high = _likely_range_of_sum(others, clones.mean(), clones.var())
+    low, high = _likely_range_of_indicator_sum(others, clones.mean(), clones.var())
     starts = np.arange(low, high + 1)
     if len(starts) > _FEW:
         rounded = np.clip(clones.mean() + clones.std() * np.array(_DEVIATIONS), low, high).astype(np.int64)
@@ -292,16 +294,16 @@ def _shuffled_delta_given_clone_count(profile: BoxProfile, clones: int, beta: fl
     first_kind, second_kind = seen / cloned, hidden / cloned
     third_kind = max(0.0, 1.0 - seen - hidden) / left if left > 0.0 else 0.0  # it cancels if there are none
     share = min(1.0, 2.0 * cloned / shrink) if left > 0.0 else 1.0
-    low, high = _likely_range_of_sum(number, number * share, number * share * (1.0 - share))
+    low, high = _likely_range_of_indicator_sum(number, number * share, number * share * (1.0 - share))
     s = np.arange(low, high + 1)
     slope = (first_kind - second_kind) * (1.0 + ratio)
     level = s * (ratio * first_kind - second_kind) + (ratio - 1.0) * third_kind * (number - s)
     first = np.floor(np.minimum(level / slope, s)) + 1.0  # the smallest x whose likelihood ratio exceeds e^beta
     own, other = (
-        0.5 * s * _probability_of_at_least_heads(s - 1, first - 1.0),
-        0.5 * s * _probability_of_at_least_heads(s - 1, first),
+        0.5 * s * _probability_of_heads_at_least(s - 1, first - 1.0),
+        0.5 * s * _probability_of_heads_at_least(s - 1, first),
     )
-    unseen = third_kind * (number - s) * _probability_of_at_least_heads(s, first)
+    unseen = third_kind * (number - s) * _probability_of_heads_at_least(s, first)
     likely = first_kind * own + second_kind * other + unseen
     unlikely = second_kind * own + first_kind * other + unseen
     weight = scipy.stats.binom.pmf(s, number, share) * shrink / number
@@ -309,14 +311,14 @@ def _shuffled_delta_given_clone_count(profile: BoxProfile, clones: int, beta: fl
     return max(0.0, value) + 2.0 * _TAIL
 
 
-def _likely_range_of_sum(count: int, mean: float, variance: float) -> tuple[int, int]:
+def _likely_range_of_indicator_sum(count: int, mean: float, variance: float) -> tuple[int, int]:
     """The range of a sum of `count` independent indicators, but for a probability _TAIL on either side (Bernstein)."""
     third = -math.log(_TAIL) / 3.0
     reach = 1.0 + third + math.sqrt(third * third + 6.0 * third * variance)
     return max(0, int(mean - reach)), min(count, int(mean + reach) + 1)
 
 
-def _probability_of_at_least_heads(tosses: NDArray[np.int64], least: NDArray[np.float64]) -> NDArray[np.float64]:
+def _probability_of_heads_at_least(tosses: NDArray[np.int64], least: NDArray[np.float64]) -> NDArray[np.float64]:
     """P[Binomial(tosses, 1/2) >= least]; a negative number of tosses counts as none."""
     inside = (least > 0) & (least <= tosses)
     tail = scipy.special.betainc(np.where(inside, least, 1.0), np.where(inside, tosses - least + 1.0, 1.0), 0.5)

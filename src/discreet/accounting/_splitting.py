@@ -140,10 +140,12 @@ def _cached_equal_share(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
     if n == 1:
         return privacy
     if isinstance(privacy, Pure):
-        return Pure(_epsilon_for_each_sample(privacy.epsilon, n))
+        return Pure(_pure_epsilon_for_each_sample(privacy.epsilon, n))
     found: list[Privacy] = []
     if n <= MOST_EXACT:
-        share = _find_largest_share(lambda epsilon: keeps_together(privacy, *_extreme_box_masses(bounds, epsilon), n))
+        share = _find_largest_share(
+            lambda epsilon: keeps_together(privacy, *_extreme_masses_of_optimal_box(bounds, epsilon), n)
+        )
         found += [Pure(share)] if share else []
     elif isinstance(privacy, Approximate):
         found += [Pure(epsilon_per_sample(alpha=bounds.alpha, samples=n, epsilon=privacy.epsilon, delta=privacy.delta))]
@@ -158,7 +160,7 @@ def _cached_equal_share(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
     return max(found, key=lambda notion: notion.mixing(bounds))
 
 
-def _epsilon_for_each_sample(epsilon: float, samples: int) -> float:
+def _pure_epsilon_for_each_sample(epsilon: float, samples: int) -> float:
     """The largest float that is at most an n-th of epsilon, both as written and as a float; the draw uses the smaller of the two too."""
     whole = min(Fraction(epsilon), Fraction(stated_decimal(epsilon)))
     share = float(whole / samples)
@@ -177,7 +179,7 @@ def _nu_for_each_sample(nu: Fraction, samples: int) -> float:
     return share
 
 
-def _extreme_box_masses(bounds: Bounds, epsilon: float) -> tuple[Fraction, Fraction]:
+def _extreme_masses_of_optimal_box(bounds: Bounds, epsilon: float) -> tuple[Fraction, Fraction]:
     """m b and m B of the optimal box of a band at that epsilon, up to rounding of e^epsilon."""
     lower, upper = Fraction(bounds.lower), Fraction(bounds.upper)
     alpha, ratio = (1 - lower) / (upper - lower), Fraction(math.exp(epsilon))

@@ -36,8 +36,8 @@ from discreet.audit._partitions import (
     Codes,
     SamplePartition,
     Samples,
+    iterate_partitions_to_try,
     parse_mechanism_output,
-    partitions_to_try,
     samples_as_hashable_values,
     unify_sample_kinds,
 )
@@ -228,11 +228,11 @@ def black_box_audit(
             f"{len(inputs)} inputs cannot be told apart; give two or more that the mechanism should hide"
         )
     choosing = unify_sample_kinds([_draw_mechanism_samples(mechanism, value, half) for value in inputs])
-    (epsilon, delta), promising = _most_doubtful_claim(claims, choosing, half)
+    (epsilon, delta), promising = _most_doubtful_claim_and_events(claims, choosing, half)
     testing = unify_sample_kinds([_draw_mechanism_samples(mechanism, value, half) for value in inputs])
     if (choosing[0].matrix is None) != (testing[0].matrix is None):
         choosing, testing = ([samples_as_hashable_values(s) for s in part] for part in (choosing, testing))
-        (epsilon, delta), promising = _most_doubtful_claim(claims, choosing, half)
+        (epsilon, delta), promising = _most_doubtful_claim_and_events(claims, choosing, half)
     events, error = [], (1.0 - confidence) / (1.0 if privacy is None else _SERIES)
     for place, candidate in enumerate(promising):
         error_here = error * 2.0 ** -(place + (place + 1 < len(promising)))
@@ -278,7 +278,7 @@ def _claimed_epsilon_delta_pairs(epsilon: float | None, delta: float, privacy: P
             return [(float(beta), notion.profile(float(beta))) for beta in np.linspace(0.0, most, _CLAIMS)]
 
 
-def _most_doubtful_claim(
+def _most_doubtful_claim_and_events(
     claims: list[Claim], samples: Sequence[Samples], draws: int
 ) -> tuple[Claim, list[_CandidateEvent]]:
     """The claim that the first half contradicts most, and the events to test it by; the second half is not used."""
@@ -301,22 +301,22 @@ def _draw_mechanism_samples(mechanism: DrawSamples, value: Any, count: int) -> S
 def _promising_events(samples: Sequence[Samples], draws: int, delta: float) -> list[_CandidateEvent]:
     """The most promising events, best first: at most one for each partition and ordered pair of inputs."""
     found: list[_CandidateEvent] = []
-    for partition in partitions_to_try(samples):
+    for partition in iterate_partitions_to_try(samples):
         codes = [partition.cells(s) for s in samples]
         size = max(int(code.max(initial=0)) for code in codes) + 1
         counts = [np.bincount(code, minlength=size) for code in codes]
         for first, second in ((i, j) for i in range(len(counts)) for j in range(len(counts)) if i != j):
-            cells, promise = _best_union_of_cells(counts[first], counts[second], draws, delta)
+            cells, promise = _best_cells_and_epsilon_estimate(counts[first], counts[second], draws, delta)
             found.append(_CandidateEvent(partition, cells, first, second, promise))
         found.sort(key=lambda one: (-round(one.promise, 6), len(one.cells)))  # the simplest of equals first
         del found[MOST_EVENTS:]
     return found
 
 
-def _best_union_of_cells(
+def _best_cells_and_epsilon_estimate(
     first: NDArray[np.intp], second: NDArray[np.intp], draws: int, delta: float
 ) -> tuple[Codes, float]:
-    """The number of cells, in the order of their likelihood ratio, that maximises the cautious estimate of epsilon."""
+    """The cells of largest likelihood ratio whose union maximises the cautious estimate of epsilon, and that estimate."""
     order = np.argsort(-(np.log(first + 0.5) - np.log(second + 0.5)), kind="stable")
     a, b = np.cumsum(first[order]) + 0.5, np.cumsum(second[order] + 0.5)  # an unseen cell may still occur
     deviation = np.sqrt(np.maximum(1.0 / a - 1.0 / (draws + 1.0), 0.0) + np.maximum(1.0 / b - 1.0 / (draws + 1.0), 0.0))

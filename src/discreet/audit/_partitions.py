@@ -53,7 +53,7 @@ class SamplePartition:
 def parse_mechanism_output(output: Any, count: int) -> Samples:
     """The output of a mechanism, checked to be `count` samples."""
     if isinstance(output, np.ndarray) and output.ndim >= 1 and output.dtype.kind in "fiub":
-        _refuse_other_sample_count(len(output), count)
+        _refuse_wrong_sample_count(len(output), count)
         return Samples(np.asarray(output, dtype=np.float64).reshape(len(output), -1), (), None)
     try:
         values = [value.item() if isinstance(value, np.ndarray) and not value.ndim else value for value in output]
@@ -61,7 +61,7 @@ def parse_mechanism_output(output: Any, count: int) -> Samples:
         raise DiscreetError(
             f"the mechanism returned {type(output).__name__}, not samples; it is called as f(input, n) and returns n of them"
         ) from None
-    _refuse_other_sample_count(len(values), count)
+    _refuse_wrong_sample_count(len(values), count)
     if all(isinstance(value, (int, float, np.floating, np.integer, np.bool_)) for value in values):
         with contextlib.suppress(OverflowError):  # integers beyond every float are compared as values
             return Samples(np.array(values, dtype=np.float64)[:, None], (), None)
@@ -84,10 +84,10 @@ def unify_sample_kinds(samples: Sequence[Samples]) -> list[Samples]:
     return [samples_as_hashable_values(s) for s in samples]
 
 
-def partitions_to_try(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
+def iterate_partitions_to_try(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     """Every partition to try on these samples: one `Samples` for each input."""
     if samples[0].matrix is None:
-        yield from _partitions_by_value(samples)
+        yield from _iterate_partitions_by_value(samples)
         return
     pooled = np.concatenate([s.matrix for s in samples if s.matrix is not None])
     width = pooled.shape[1]
@@ -97,12 +97,12 @@ def partitions_to_try(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     ]
     yield from coordinates
     if width > 1:
-        yield from _partitions_by_whole_row(pooled)
-        yield from _partitions_by_coordinate_pair(coordinates[:_PAIRED_COORDINATES], samples)
-        yield from _partitions_by_direction(samples)
+        yield from _iterate_partitions_by_whole_row(pooled)
+        yield from _iterate_partitions_by_coordinate_pair(coordinates[:_PAIRED_COORDINATES], samples)
+        yield from _iterate_partitions_by_direction(samples)
 
 
-def _refuse_other_sample_count(found: int, wanted: int) -> None:
+def _refuse_wrong_sample_count(found: int, wanted: int) -> None:
     if found != wanted:
         raise DiscreetError(
             f"the mechanism returned {found} samples when asked for {wanted}; it is called as f(input, n) and returns n of them"
@@ -130,7 +130,7 @@ def samples_as_hashable_values(samples: Samples) -> Samples:
     return Samples(None, rows, np.full(len(rows), samples.matrix.shape[1], dtype=np.int64))
 
 
-def _partitions_by_value(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
+def _iterate_partitions_by_value(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     lengths = np.unique(np.concatenate([s.lengths for s in samples if s.lengths is not None]))[:MOST_CELLS]
     if len(lengths) > 1:
         yield SamplePartition(
@@ -175,7 +175,7 @@ def _partition_by_number(
         rare = finite[~np.isin(finite, atoms)]
         edges = np.unique(np.quantile(rare, _QUANTILES, method="lower")) if rare.size else np.empty(0)
 
-    def cells_of_numbers(s: Samples) -> Codes:
+    def cells_of_samples(s: Samples) -> Codes:
         column = read(s)
         placed = _positions_in_sorted(column, atoms)
         other = len(atoms) + np.searchsorted(edges, column, side="left")
@@ -189,10 +189,10 @@ def _partition_by_number(
         low, high = np.concatenate([[-math.inf], edges, [math.inf]])[cell - len(atoms) : cell - len(atoms) + 2]
         return f"{low:.6g} < {name} <= {high:.6g}"
 
-    return SamplePartition(name, cells_of_numbers, describe_number_cell)
+    return SamplePartition(name, cells_of_samples, describe_number_cell)
 
 
-def _partitions_by_whole_row(pooled: NDArray[np.float64]) -> Iterator[SamplePartition]:
+def _iterate_partitions_by_whole_row(pooled: NDArray[np.float64]) -> Iterator[SamplePartition]:
     rows = np.unique(pooled, axis=0) if len(pooled) else pooled
     if len(rows) > MOST_CELLS:
         return
@@ -206,7 +206,7 @@ def _partitions_by_whole_row(pooled: NDArray[np.float64]) -> Iterator[SamplePart
     )
 
 
-def _partitions_by_coordinate_pair(
+def _iterate_partitions_by_coordinate_pair(
     coordinates: Sequence[SamplePartition], samples: Sequence[Samples]
 ) -> Iterator[SamplePartition]:
     """Two coordinates at a time, if both have few cells: finds leaks of one-hot and bit vectors."""
@@ -230,7 +230,7 @@ def _product_partition(one: SamplePartition, other: SamplePartition) -> SamplePa
     )
 
 
-def _partitions_by_direction(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
+def _iterate_partitions_by_direction(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     """The direction in which the mean of an input differs from that of the first."""
     means = [np.nan_to_num(np.asarray(s.matrix)).mean(axis=0) for s in samples]
     for number, mean in enumerate(means[1:], start=1):

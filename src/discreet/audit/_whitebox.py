@@ -96,16 +96,16 @@ class Certificate:
         """The outcome and the two inputs with the largest ratio of weights."""
         return max(
             (
-                (x, _row_of_largest_weight(column), _row_of_smallest_weight(column))
+                (x, _row_index_of_largest_weight(column), _row_index_of_smallest_weight(column))
                 for x, column in enumerate(zip(*self.weights, strict=True))
             ),
-            key=lambda place: self._weight_ratio(*place),
+            key=lambda place: self._weight_ratio_of_two_inputs(*place),
         )
 
     @property
     def ratio(self) -> Fraction:
         """The largest ratio of two inputs' weights on one outcome."""
-        return self._weight_ratio(*self.worst)
+        return self._weight_ratio_of_two_inputs(*self.worst)
 
     @property
     def realised_epsilon(self) -> tuple[Fraction, Fraction]:
@@ -138,7 +138,7 @@ class Certificate:
         """Whether the claim is certainly false."""
         return self.ratio > exp_upper(self.epsilon)
 
-    def _weight_ratio(self, outcome: int, first: int, second: int) -> Fraction:
+    def _weight_ratio_of_two_inputs(self, outcome: int, first: int, second: int) -> Fraction:
         return Fraction(self.weights[first][outcome], self.weights[second][outcome])
 
     def to_json(self) -> str:
@@ -359,11 +359,11 @@ def _refuse_claim_beside_agreement(
     agreement.check_sampler(sampler)
 
 
-def _row_of_largest_weight(column: Sequence[int]) -> int:
+def _row_index_of_largest_weight(column: Sequence[int]) -> int:
     return max(range(len(column)), key=lambda row: column[row])
 
 
-def _row_of_smallest_weight(column: Sequence[int]) -> int:
+def _row_index_of_smallest_weight(column: Sequence[int]) -> int:
     return min(range(len(column)), key=lambda row: column[row])
 
 

@@ -47,7 +47,7 @@ CONTEXT = decimal.Context(prec=50, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 FINER = decimal.Context(prec=90, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
-def at_most_exp(epsilon: float) -> Fraction:
+def largest_ratio_for_epsilon(epsilon: float) -> Fraction:
     """A rational certainly at most e^epsilon, and at least 1."""
     with decimal.localcontext(CONTEXT):
         return max(Fraction(1), Fraction(decimal.Decimal(min(epsilon, 700.0)).exp().next_minus()))
@@ -61,7 +61,7 @@ def log_bounds(ratio: Fraction) -> tuple[Fraction, Fraction]:
         return Fraction(low.next_minus() if low else low), Fraction(quotient.next_plus().ln().next_plus())
 
 
-def refuse_repeated_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_without_repeated_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object without repeated fields: readers would differ on which one counts."""
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -76,7 +76,7 @@ def refuse_json_constant(name: str) -> None:
 def read_certificate(text: str) -> dict[str, Any]:
     """The certificate in a text; a ValueError if it is none."""
     record: dict[str, Any] = json.loads(
-        text, object_pairs_hook=refuse_repeated_fields, parse_constant=refuse_json_constant
+        text, object_pairs_hook=object_without_repeated_fields, parse_constant=refuse_json_constant
     )
     raise_unless(isinstance(record, dict) and record.get("format") == "discreet certificate", "unknown format")
     raise_unless(is_whole_number(record.get("version")) and record["version"] in (1, 2), "unknown version")
@@ -207,7 +207,7 @@ def box_keeps_promise(record: dict[str, Any], lower: Fraction, upper: Fraction) 
     """Whether a trade-off function lies below the corners, so that the promise holds for any two distributions in the box."""
     promise = record["privacy"]
     if promise["kind"] == "approximate":
-        return upper - at_most_exp(promise["epsilon"]) * lower <= Fraction(promise["delta"])
+        return upper - largest_ratio_for_epsilon(promise["epsilon"]) * lower <= Fraction(promise["delta"])
     if promise["kind"] == "gaussian":
         if lower == upper:
             return True
@@ -258,7 +258,7 @@ def problems(record: dict[str, Any]) -> list[str]:
         refuse_malformed_certificate(record)
     except ValueError as wrong:
         return [str(wrong)]
-    rows, worst, bound, found = record["weights"], record["worst"], at_most_exp(record["epsilon"]), []
+    rows, worst, bound, found = record["weights"], record["worst"], largest_ratio_for_epsilon(record["epsilon"]), []
     if any(sum(row) != record["total"] for row in rows):
         found.append("a row does not sum to the total")
     largest = max(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
@@ -295,7 +295,9 @@ def differences_from_agreement(record: dict[str, Any]) -> list[str]:
         return ["the id of the agreement is not that of its text"]
     try:
         terms: Any = json.loads(
-            record["agreement_text"], object_pairs_hook=refuse_repeated_fields, parse_constant=refuse_json_constant
+            record["agreement_text"],
+            object_pairs_hook=object_without_repeated_fields,
+            parse_constant=refuse_json_constant,
         )
     except (ValueError, RecursionError):
         terms = None
@@ -310,24 +312,24 @@ def differences_from_agreement(record: dict[str, Any]) -> list[str]:
         found.append("the promise beside epsilon is not the one agreed on")
     # then outcomes are classes of blocks, and totals multiples of 2^bits
     reports = terms.get("mechanism") in ("reports", "survey")
-    if not is_whole_number(bits) or not 0 < bits < 10**4 or not has_agreed_total(record["total"], bits, reports):
+    if not is_whole_number(bits) or not 0 < bits < 10**4 or not total_fits_agreed_bits(record["total"], bits, reports):
         found.append("the total is not of as many bits as agreed on")
     if reports:
         if terms.get("mechanism") == "reports" and len(record["weights"][0]) > 4:
             found.append("the classes of blocks are more than two outcomes make")
     elif size is not None and (
-        not is_whole_number(size) or not has_agreed_size(len(record["weights"][0]), size, terms.get("joint"))
+        not is_whole_number(size) or not weight_count_fits_outcomes(len(record["weights"][0]), size, terms.get("joint"))
     ):
         found.append("the outcomes are not as many as agreed on")
     return found
 
 
-def has_agreed_total(total: int, bits: int, reports: bool) -> bool:
+def total_fits_agreed_bits(total: int, bits: int, reports: bool) -> bool:
     """Whether weights are in units of 2^-bits; those of reports in units that divide it."""
     return total > 0 and total % (1 << bits) == 0 if reports else total == 1 << bits
 
 
-def has_agreed_size(weights: int, size: int, joint: Any) -> bool:
+def weight_count_fits_outcomes(weights: int, size: int, joint: Any) -> bool:
     """Whether there are as many weights as outcomes; for J samples drawn together, as multisets of J of them, C(size + J - 1, J)."""
     if joint is None:
         return weights == size

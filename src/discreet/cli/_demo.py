@@ -111,7 +111,7 @@ def _release_section(run: FlightRelease) -> Section:
                 "mechanism": cost.mechanism,
                 "divergence": cost.divergence,
                 **{name: json_number(value) for name, value in asdict(cost.cost_summary).items()},
-                "serves_better_than_optimal": run.clients_closer_than_optimal(cost.mechanism, cost.divergence),
+                "serves_better_than_optimal": run.count_clients_closer_than_optimal(cost.mechanism, cost.divergence),
             }
             for cost in run.costs
         ],
@@ -167,12 +167,12 @@ def _time_zones_section(zones: TimeZoneEstimate) -> Section:
 def _destinations_section(found: DestinationEstimate) -> Section:
     """The population's destinations, from one report of each aircraft, beside one value of each."""
     law, values, size = found.found.law, found.by_values.law, len(found.truth)
-    off = found.distance_from_truth(found.found), found.distance_from_truth(found.by_values)
+    off = found.total_variation_from_truth(found.found), found.total_variation_from_truth(found.by_values)
     record = {
         "client": {"aircraft": found.client, "named": list(found.named)},
         "destinations": _shares_json_record(found),
         "off_by": {"reports": off[0], "values": off[1]},
-        "aircraft_that_values_need": found.clients_needed_by_values,
+        "aircraft_that_values_need": found.clients_needed_if_values_sent,
     }
     made = empty_table("destination", "truth", "by reports", "interval", "by values", "interval")
     for place in np.argsort(-found.truth, kind="stable")[:_SHOWN].tolist():
@@ -188,7 +188,7 @@ def _destinations_section(found: DestinationEstimate) -> Section:
         made,
         f"{found.covering_interval_count} of {size} intervals from reports contain the truth. The error of all {size} shares together, in "
         f"total variation, is {off[0]:.2f} by reports and {off[1]:.2f} by single values. Single values would need "
-        f"[bold]{found.clients_needed_by_values:,} aircraft[/bold] for the same precision. "
+        f"[bold]{found.clients_needed_if_values_sent:,} aircraft[/bold] for the same precision. "
         "(Samples look like an aircraft's own records; reports do not.)",
     ]
 
@@ -283,7 +283,7 @@ def _closest_mechanism_text(run: FlightRelease) -> str:
         "linear: the client's distribution mixed with uniform; mollifier: the earlier baseline.",
     ]
     for name in [*MECHANISMS][1:]:
-        better = {measure: run.clients_closer_than_optimal(name, measure) for measure in PAPER_DIVERGENCES}
+        better = {measure: run.count_clients_closer_than_optimal(name, measure) for measure in PAPER_DIVERGENCES}
         if any(better.values()):
             counts = ", ".join(f"{count:,} ({divergence_label(measure)})" for measure, count in better.items())
             lines.append(f"The {name} is closer than optimal for part of the {clients:,}:\n  {counts}.")

@@ -53,18 +53,18 @@ from discreet.research import (
     MixtureClient,
     RecordedRun,
     RingLaw,
-    choose_experiment_names,
-    client_costs,
     compare,
     design_findings,
     follow_up_findings,
     learned_findings,
     named_experiment,
     population_findings,
-    realised_epsilon,
+    realised_epsilon_of_records,
+    recorded_client_costs,
     recorded_epsilons,
     recorded_mechanisms,
     records_path,
+    requested_experiment_names,
     reweighted_findings,
     run_experiment,
     shift_findings,
@@ -168,7 +168,7 @@ def reproduce_paper_figures(
     start = time.perf_counter()
     planned = [
         named_experiment(name, quick=quick, device=device, corrected=corrected)
-        for name in choose_experiment_names(figures or [])
+        for name in requested_experiment_names(figures or [])
     ]
     runs: dict[str, RecordedRun[Any]] = {}
     columns = (
@@ -273,10 +273,12 @@ def _mixtures_title_and_table(rows: Sequence[MixtureClient]) -> tuple[str, Table
     made = empty_table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
     for epsilon in recorded_epsilons(rows):
         for name in recorded_mechanisms(rows):
-            cells = map(format_number, CostQuantiles.from_values(client_costs(rows, epsilon, name, "kl")).as_tuple)
+            cells = map(
+                format_number, CostQuantiles.from_values(recorded_client_costs(rows, epsilon, name, "kl")).as_tuple
+            )
             label = f"{epsilon:g}" if name == "proposed" else ""
             made.add_row(
-                label, name.replace("_", " "), *cells, format_number(realised_epsilon(rows, epsilon, name)),
+                label, name.replace("_", " "), *cells, format_number(realised_epsilon_of_records(rows, epsilon, name)),
                 end_section=name == recorded_mechanisms(rows)[-1],
             )  # fmt: skip
     return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two output distributions.", made

@@ -55,7 +55,7 @@ from discreet.collect._store import (
 )
 from discreet.domain import Coding, Interval
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
-from discreet.estimation import LARGEST, cells_as_bins, coding_and_sampler, outcome_reference_masses
+from discreet.estimation import LARGEST, coding_and_sampler, one_bin_per_cell, outcome_reference_masses
 from discreet.mechanisms import ReportSampler
 from discreet.survey import SurveySampler
 from discreet.tables import agreed_coding, agreed_finite_family
@@ -152,7 +152,7 @@ def labelled_agreement_coding_and_sampler(
     if isinstance(agreement.family, ContinuousTerms):
         cells, sampler = coding_and_sampler(agreement, domain)
         _refuse_too_many_outcomes(cells)
-        cells_as_bins(sampler)
+        one_bin_per_cell(sampler)
         return agreement, cells, sampler
     coding = agreed_coding(agreement, domain)
     sampler = agreement.sampler(agreed_finite_family(agreement, coding))

@@ -71,7 +71,7 @@ from discreet.estimation import (
     json_record_of_survey_answers,
     json_record_of_survey_change,
     json_record_of_survey_groups,
-    json_record_without_survey_answers,
+    json_record_of_unanswered_survey,
     notes_on_estimate,
     notes_on_survey_answers,
     pooled_population,
@@ -158,7 +158,7 @@ def estimate_from_counts(
         if kept.has_enough_samples_to_show(samples):
             answers = answer_survey(sampler, reports_from_signed_integers(counts), confidence=confidence)
             return json_record_of_survey_answers(answers, agreed, notes_on_survey_answers(answers))
-        return {**json_record_without_survey_answers(agreed, samples, confidence), "notes": [said], **hidden}
+        return {**json_record_of_unanswered_survey(agreed, samples, confidence), "notes": [said], **hidden}
     if kept.has_enough_samples_to_show(samples):
         if not isinstance(sampler, OwnSampler):
             found = _estimate_population(sampler, counts, confidence)

@@ -442,7 +442,7 @@ class SmoothMinimax:
         self.first = np.where(
             held, self.curve.tangent_intercept(t), self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0
         )
-        bend = weight * np.where(held, self.curve.scaled_curvature(t), 0.0) / q
+        bend = weight * np.where(held, self.curve.curvature_times_t_squared(t), 0.0) / q
         low, high, growth = self.low.stiffness, self.high.stiffness, self.growth
         self.inverse = 1.0 / (bend + low + high)
         self.coupling = (bend - growth * high) * self.inverse

@@ -424,7 +424,9 @@ class PairProgramme:
         places = np.clip(t[:, None] * np.exp(shifts), p[:, None], 1e12)
         near = self.curve.tangent_intercept(places)
         # rounded so that they lie below f
-        slope, intercept = (part.ravel() for part in self.curve.steepest_line_below(near.ravel(), places.ravel()))
+        slope, intercept = (
+            part.ravel() for part in self.curve.steepest_line_with_intercept(near.ravel(), places.ravel())
+        )
         entry = np.repeat(self.held, len(shifts))
         slope, intercept = slope - self.tilt, intercept + self.tilt
         scale = 1.0 / np.maximum(1.0, np.abs(intercept))

@@ -63,8 +63,8 @@ from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.privacy.tradeoff import (
     Family,
     Risk,
-    constants_for_privacy,
-    family_covered_by_risk,
+    constants_of_box_for_privacy,
+    family_of_possible_clients,
     risk_by_formula,
     risk_formula_is_minimax,
 )
@@ -200,8 +200,8 @@ def minimax_risk(
     notion = chosen_privacy(epsilon, privacy)
     if isinstance(family, ContinuousFamily) and family.any_client:
         return largest_risk_over_all_densities(notion, divergence)
-    family = family_covered_by_risk(family)
-    constants = constants_for_privacy(notion, family.bounds)
+    family = family_of_possible_clients(family)
+    constants = constants_of_box_for_privacy(notion, family.bounds)
     exact = risk_formula_is_minimax(family, notion) or constants.above == 0.0
     found = Risk(risk_by_formula(constants, divergence), exact, exact)
     if not exact and bracket:

@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 
 from discreet._base.kernels import should_use_compiled_code_by_work_alone
 from discreet.design._floors import ExampleClients, Floats, Integers
-from discreet.divergences import ConvexCurve, FDivergence, HockeyStickCurve, curve_of_divergence, hockey_stick_gamma
+from discreet.divergences import (
+    ConvexCurve,
+    FDivergence,
+    HockeyStickCurve,
+    curve_of_divergence,
+    hockey_stick_gamma_or_none,
+)
 
 Booleans = NDArray[np.bool_]
 
@@ -133,7 +139,7 @@ class SmoothCost:
         """The curvature at q; `gradient` is then taken at the same q."""
         t = self.p / q
         self._gradient = self.curve.tangent_intercept(t)
-        return self.curve.scaled_curvature(t) / q
+        return self.curve.curvature_times_t_squared(t) / q
 
     def gradient(self) -> Floats:
         return self._gradient
@@ -149,7 +155,7 @@ class SmoothCost:
         """(slope, intercept) of a line below f for each entry, with intercept `level` where a distribution between the bounds allows it."""
         at_floor, at_ceiling = (self.curve.tangent_intercept(self.p / bound) for bound in (floor, ceiling))
         intercept = np.clip(level, at_floor, at_ceiling)
-        return self.curve.steepest_line_below(intercept, self.p / q)
+        return self.curve.steepest_line_with_intercept(intercept, self.p / q)
 
 
 class HingeCost:
@@ -431,7 +437,7 @@ class Objective:
 
     @classmethod
     def of_divergence(cls, f: FDivergence) -> "Objective":
-        gamma = hockey_stick_gamma(f)
+        gamma = hockey_stick_gamma_or_none(f)
         if gamma is None:
             return cls(f, curve_of_divergence(f), None, 0.0)
         return cls(f, HockeyStickCurve(gamma), gamma, -max(1.0 - gamma, 0.0))

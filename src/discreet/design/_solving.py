@@ -26,7 +26,7 @@ from discreet.design._floors import (
 from discreet.design._interior import FloorBounds, InteriorPoint, SmoothMinimax
 from discreet.design._linear_programmes import CutProblem, CutSolution, UnsettledError, minimax_tv_floor
 from discreet.design._newton import Objective
-from discreet.divergences import FDivergence, curve_of_divergence, hockey_stick_gamma
+from discreet.divergences import FDivergence, curve_of_divergence, hockey_stick_gamma_or_none
 from discreet.errors import DiscreetError
 
 Progress = Callable[[float], None]  # called with the share of the work that is done
@@ -85,7 +85,7 @@ def floor_bracket_by_interior_point(
     """The narrowest bracket of the mean that the interior point method finds."""
     found: FloorBracket | None = None
     # an edge allows common steps only, and with very many clients steps apart leave a few behind, which delay the common steps
-    only_cautious = hockey_stick_gamma(f) is not None or examples.mass.size > _MOST_APART
+    only_cautious = hockey_stick_gamma_or_none(f) is not None or examples.mass.size > _MOST_APART
     for cautious in (True,) if only_cautious else (False, True):
         with np.errstate(all="ignore"):  # overflow ends the iteration
             led = _run_interior_point(examples, f, epsilon, keep, progress, cautious=cautious)
@@ -136,7 +136,7 @@ def _certificates_of_cut_solution(
             solution.intercept[entries],
             np.clip(level, curve.tangent_intercept(p / floor), curve.tangent_intercept(p / (ratio * floor))),
         )
-        found = [(one, *curve.steepest_line_below(one, p / q)) for one in wanted]
+        found = [(one, *curve.steepest_line_with_intercept(one, p / q)) for one in wanted]
     proofs = []
     for asked, slope, intercept in found:
         if np.isfinite(slope).all() and np.isfinite(intercept).all():
@@ -168,7 +168,7 @@ def floor_bracket_of_optimal_sampler(
     objective, ratio = Objective.of_divergence(f), math.exp(epsilon)
     floor = np.full(examples.size, 1.0 / (ratio + examples.size - 1))
     at_one = np.full(examples.mass.size, -objective.curve.slope_at_one)
-    lines = objective.curve.steepest_line_below(at_one, np.ones(examples.mass.size))
+    lines = objective.curve.steepest_line_with_intercept(at_one, np.ones(examples.mass.size))
     multiplier = np.full(len(examples), objective.curve.slope_at_one)
     floors = AllowedFloors(examples.size, epsilon, keep)
     proof = DesignCertificate(examples, floors, multiplier, *lines, objective.at_zero, f.name, objective.constant)
@@ -269,7 +269,7 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
         raise DiscreetError(
             f"clients has {laws.size:,} entries, more than {LARGEST_HULL:,}: give fewer laws, or a smaller domain, for over='worst'"
         )
-    everyone, gamma = as_example_clients(laws, None, size), hockey_stick_gamma(f)
+    everyone, gamma = as_example_clients(laws, None, size), hockey_stick_gamma_or_none(f)
     if gamma is not None and gamma != 1.0 and everyone.mass.size > LARGEST_CUT:
         raise DiscreetError(
             f"clients has {everyone.mass.size:,} entries, more than {LARGEST_CUT:,}: give fewer laws, or a smaller domain, for "
@@ -314,7 +314,7 @@ def _floor_bracket_by_saddle_points(
 
 def _find_near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
     """A floor (k,) and weights of the clients (n,), nearly a saddle point; None where none is found."""
-    if hockey_stick_gamma(f) is None:
+    if hockey_stick_gamma_or_none(f) is None:
         with np.errstate(all="ignore"):  # overflow ends the iteration
             floor, weights = SmoothMinimax(laws, f, curve_of_divergence(f), epsilon).solve()
         return (floor, weights) if np.isfinite(floor).all() and np.isfinite(weights).all() else None

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from discreet.design._floors import as_example_clients, band_of_floor
 from discreet.design._linear_programmes import minimax_tv_floor
 from discreet.design._solving import best_floor_for_mean
-from discreet.divergences import FDivergence, curve_of_divergence, hockey_stick_gamma, tv
+from discreet.divergences import FDivergence, curve_of_divergence, hockey_stick_gamma_or_none, tv
 from discreet.errors import DiscreetError, check_count
 from discreet.families import GaussianMixtures, LaplaceMixtures, Simplex
 from discreet.mechanisms import OptimalSampler
@@ -136,7 +136,7 @@ def worst_kernel_divergence(
 
     `known`: the bound of another sampler; the result is inf as soon as this sampler is seen to be no better.
     """
-    if not math.isfinite(f.at_zero) or hockey_stick_gamma(f) is not None:
+    if not math.isfinite(f.at_zero) or hockey_stick_gamma_or_none(f) is not None:
         return math.inf
     fine = FineCells.from_floor(line, floor)
     sampler = OptimalSampler(band_of_floor(fine.masses, epsilon, Simplex(fine.masses.size)), epsilon=epsilon)

@@ -8,7 +8,7 @@ with imports_on_first_use(globals()):
         ConvexCurve as ConvexCurve,
         HockeyStickCurve as HockeyStickCurve,
         curve_of_divergence as curve_of_divergence,
-        hockey_stick_gamma as hockey_stick_gamma,
+        hockey_stick_gamma_or_none as hockey_stick_gamma_or_none,
         is_line_below as is_line_below,
         tangent_line as tangent_line,
     )

@@ -45,7 +45,7 @@ class SmoothCurve:
         slope_at_one: f'(1).
         value: f(t).
         tangent_intercept: f(t) - t f'(t), the intercept of the tangent at t; it falls as t grows.
-        scaled_curvature: t^2 f''(t).
+        curvature_times_t_squared: t^2 f''(t).
         steepest: the slope, rounded down, of the steepest line with an intercept.
         highest: the largest intercept that a line gets; larger ones are lowered to it.
     """
@@ -54,17 +54,17 @@ class SmoothCurve:
     slope_at_one: float
     value: Formula
     tangent_intercept: Formula
-    scaled_curvature: Formula
+    curvature_times_t_squared: Formula
     steepest: Formula
     highest: float = math.inf
 
-    def steepest_line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+    def steepest_line_with_intercept(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the steepest line below f with that intercept; t is about where it touches."""
         lowered = np.minimum(intercept, self.highest)
         return self.steepest(lowered), lowered
 
 
-def _steepest_entropic_slope(intercept: Floats) -> Floats:
+def _steepest_jensen_shannon_slope(intercept: Floats) -> Floats:
     """log(2 - exp(2 intercept))/2, rounded down."""
     room = 2.0 - np.exp(2.0 * intercept)
     return np.asarray(_sum_rounded_down(0.0, np.log(room) / 2.0) - 2.0 * _DOWN * (2.0 + room) / room)
@@ -110,10 +110,10 @@ class HockeyStickCurve:
     def tangent_intercept(self, t: Floats) -> Floats:
         return np.where(t > self.gamma, -self.gamma, 0.0)
 
-    def scaled_curvature(self, t: Floats) -> Floats:
+    def curvature_times_t_squared(self, t: Floats) -> Floats:
         return np.zeros_like(t)
 
-    def steepest_line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+    def steepest_line_with_intercept(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         slope = np.clip(-intercept / self.gamma, 0.0, 1.0)
         return slope, -slope if self.gamma == 1.0 else np.nextafter(-self.gamma * slope, -np.inf)
 
@@ -151,34 +151,34 @@ class FiniteDifferenceCurve:
         here, slope, _, _ = self._value_and_chord_slopes(t, _STEP)
         return here - t * slope
 
-    def scaled_curvature(self, t: Floats) -> Floats:
+    def curvature_times_t_squared(self, t: Floats) -> Floats:
         wide = 1e-3  # second differences lose twice as many digits
         low, here, high = (np.asarray(self.f.f(t * math.exp(h))) for h in (-wide, 0.0, wide))
         slope = (high - low) / (2.0 * wide)  # in log t, where f_ss = t^2 f'' + t f'
         return np.asarray(np.maximum((high - 2.0 * here + low) / wide**2 - slope, 1e-12))
 
-    def steepest_line_below(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
+    def steepest_line_with_intercept(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         with np.errstate(all="ignore"):  # a candidate that overflows is never the best
-            touching = self._touching_points(intercept, t)
+            touching = self._points_where_lines_touch(intercept, t)
             places = t, touching, np.where(np.abs(touching - 1.0) < _NEAR_ONE, 1.0, touching)
-            found = [self._lowered_line_at(intercept, place, step) for place in places for step in _STEPS]
+            found = [self._line_lowered_below_curve(intercept, place, step) for place in places for step in _STEPS]
             slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
             # a certificate multiplies by up to e^eps the amount by which an intercept is below the requested one
             worth = slopes * t + np.minimum(intercepts, intercept) - _MISSED * np.maximum(intercept - intercepts, 0.0)
-        return _most_valuable_lines(worth, slopes, intercepts)
+        return _pick_lines_worth_most(worth, slopes, intercepts)
 
-    def best_tangent(self, t: Floats) -> tuple[Floats, Floats]:
+    def tangent_by_best_chords(self, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the line through (t, f(t)) with the slope that the chords determine best; it may exceed f by rounding."""
         with np.errstate(all="ignore"):
             found = []
             for step in _STEPS:
                 here, middle, _, _ = self._value_and_chord_slopes(t, step)
-                slope, intercept = self._lowered_line_at(here - middle * t, t, step)
+                slope, intercept = self._line_lowered_below_curve(here - middle * t, t, step)
                 found.append((slope * t + intercept - here, middle, here - middle * t))
             lost, slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
-            return _most_valuable_lines(lost, slopes, intercepts)
+            return _pick_lines_worth_most(lost, slopes, intercepts)
 
-    def _touching_points(self, intercept: Floats, t: Floats) -> Floats:
+    def _points_where_lines_touch(self, intercept: Floats, t: Floats) -> Floats:
         """About where a line with that intercept touches f; at a kink, within the smallest step that leaves slopes their digits."""
         low, high = np.log(t) - _FAR, np.log(t) + _FAR
         for _ in range(_HALVINGS):
@@ -188,7 +188,7 @@ class FiniteDifferenceCurve:
             low, high = np.where(above, np.log(middle), low), np.where(above, high, np.log(middle))
         return np.exp((low + high) / 2.0)
 
-    def _lowered_line_at(self, intercept: Floats, t: Floats, step: float) -> tuple[Floats, Floats]:
+    def _line_lowered_below_curve(self, intercept: Floats, t: Floats, step: float) -> tuple[Floats, Floats]:
         """The line through (t, f(t)) with about that intercept, lowered until it is below f."""
         here, middle, before, after = self._value_and_chord_slopes(t, step)
         rounding = _OWN_ERROR * (np.abs(here) + np.abs(middle) * t + t)
@@ -204,7 +204,7 @@ class FiniteDifferenceCurve:
 ConvexCurve = SmoothCurve | HockeyStickCurve | FiniteDifferenceCurve
 
 
-def _most_valuable_lines(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
+def _pick_lines_worth_most(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
     """(slope, intercept) of the line worth the most, of candidates along the first axis."""
     best = np.argmax(np.where(np.isfinite(worth), worth, -np.inf), axis=0)[None]
     return np.take_along_axis(slopes, best, axis=0)[0], np.take_along_axis(intercepts, best, axis=0)[0]
@@ -213,7 +213,7 @@ def _most_valuable_lines(worth: Floats, slopes: Floats, intercepts: Floats) -> t
 def tangent_line(curve: ConvexCurve, t: Floats) -> tuple[Floats, Floats]:
     """(slope, intercept) of the tangent of f at t, up to rounding."""
     if isinstance(curve, FiniteDifferenceCurve):
-        return curve.best_tangent(t)
+        return curve.tangent_by_best_chords(t)
     intercept = curve.tangent_intercept(t)
     return (curve.value(t) - intercept) / t, intercept
 
@@ -259,7 +259,7 @@ SMOOTH: dict[str, SmoothCurve] = {
         lambda t: np.asarray((t * np.log(t) - (1.0 + t) * np.log((1.0 + t) / 2.0)) / 2.0),
         lambda t: -np.log((1.0 + t) / 2.0) / 2.0,
         lambda t: t / (1.0 + t) / 2.0,
-        _steepest_entropic_slope,
+        _steepest_jensen_shannon_slope,
         math.log(2) / 2 - _BELOW,
     ),
     "le_cam": SmoothCurve(  # (t - 1)^2/(2 (t + 1)); slope <= 1/2 - 2 a^2 with a = 1 - sqrt(1/4 - intercept/2)
@@ -293,11 +293,11 @@ def is_line_below(name: str, slope: Fraction, intercept: Fraction) -> bool:
     raise DiscreetError(f"rationals can check kl, tv, hellinger and chi2, not {name}")
 
 
-def hockey_stick_gamma(f: FDivergence) -> float | None:
+def hockey_stick_gamma_or_none(f: FDivergence) -> float | None:
     """gamma if f is max(t - gamma, 0) up to a multiple of t - 1 and a constant (total variation: gamma = 1), else None."""
     if f == divergence("tv"):
         return 1.0
-    return _parameter_in_name(f, "hockey_stick")
+    return _built_in_parameter_or_none(f, "hockey_stick")
 
 
 def curve_of_divergence(f: FDivergence) -> ConvexCurve:
@@ -305,14 +305,14 @@ def curve_of_divergence(f: FDivergence) -> ConvexCurve:
     for name, curve in SMOOTH.items():
         if f == divergence(name):
             return curve
-    order = _parameter_in_name(f, "alpha")
+    order = _built_in_parameter_or_none(f, "alpha")
     if order is None:
         return FiniteDifferenceCurve(f)
     # the same divergences between distributions
     return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or power_curve(order)
 
 
-def _parameter_in_name(f: FDivergence, stem: str) -> float | None:
+def _built_in_parameter_or_none(f: FDivergence, stem: str) -> float | None:
     """The number in the name of a built-in divergence of that name; None for a user's f of any name."""
     found, _, parameter = f.name.partition(":")
     try:

@@ -36,7 +36,7 @@ from discreet.divergences._perspectives import (
     jensen_shannon_terms,
     le_cam_terms,
     limit_of_sequence,
-    refuse_bad_generator,
+    refuse_unless_convex_generator,
     relative_entropy_terms,
     reverse_relative_entropy_terms,
     total_variation_terms,
@@ -103,7 +103,7 @@ class FDivergence:
     def __init__(
         self, f: Function, *, name: str = "f", at_zero: float | None = None, slope_at_infinity: float | None = None
     ) -> None:
-        refuse_bad_generator(f)
+        refuse_unless_convex_generator(f)
         if at_zero is None:
             at_zero = limit_of_sequence("at_zero", evaluate_generator(f, _TOWARDS_ZERO))
         if slope_at_infinity is None:

@@ -28,7 +28,7 @@ def log_of_ratio(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatA
     return np.where(np.abs(grown) <= 0.5, np.log1p(grown), apart)
 
 
-def relative_difference(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
+def difference_over_sum(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     """(p - q)/(p + q) without the sum that may overflow."""
     larger = np.maximum(p, q)
     return np.asarray(difference / larger / (1 + np.minimum(p, q) / larger))
@@ -97,11 +97,11 @@ def chi_squared_terms(p: FloatArray, q: FloatArray, difference: FloatArray) -> F
 
 def jensen_shannon_terms(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
     """(p log(p/m) + q log(q/m))/2 with m = (p + q)/2 is m (k(s) + k(-s))/2: p = m (1 + s), q = m (1 - s)."""
-    s = relative_difference(p, q, difference)
-    return (p / 2 + q / 2) * (entropy_excess(s) + entropy_excess(-s)) / 2
+    s = difference_over_sum(p, q, difference)
+    return (p / 2 + q / 2) * (kl_generator_at_one_plus(s) + kl_generator_at_one_plus(-s)) / 2
 
 
-def entropy_excess(t: FloatArray) -> FloatArray:
+def kl_generator_at_one_plus(t: FloatArray) -> FloatArray:
     """k(t) = (1 + t) log(1 + t) - t on [-1, 1]."""
     grown = 1.0 + t
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -112,7 +112,7 @@ def entropy_excess(t: FloatArray) -> FloatArray:
 
 
 def le_cam_terms(p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
-    return np.abs(difference) * np.abs(relative_difference(p, q, difference)) / 2
+    return np.abs(difference) * np.abs(difference_over_sum(p, q, difference)) / 2
 
 
 # A user's own f: tested on a grid, followed to its limits, evaluated by ratios.
@@ -130,7 +130,7 @@ class RatioPerspective:
         ratio = p / q
         in_range = (ratio > 0) & np.isfinite(ratio)
         values = evaluate_generator(self.f, np.where(in_range, ratio, 1.0))
-        _refuse_bad_generator_values(
+        _refuse_flagged_generator_values(
             np.isnan(values), ratio, values, "is not a number; rewrite f so that it does not overflow"
         )
         limits = np.where(p > q, p * self.slope_at_infinity, q * self.at_zero)
@@ -150,25 +150,27 @@ def evaluate_generator(f: Function, x: FloatArray) -> FloatArray:
     return values
 
 
-def refuse_bad_generator(f: Function) -> None:
+def refuse_unless_convex_generator(f: Function) -> None:
     """Reject f unless f(1) = 0 and, on the grid, f is a number and never above the chord of its neighbours."""
     values = evaluate_generator(f, _GRID)
-    _refuse_bad_generator_values(
+    _refuse_flagged_generator_values(
         np.isnan(values) | np.isneginf(values), _GRID, values, "is not a real number; f must be finite on (0, inf)"
     )
-    _refuse_bad_generator_values((_GRID == 1) & (np.abs(values) > 1e-12), _GRID, values, "is not 0; subtract it from f")
+    _refuse_flagged_generator_values(
+        (_GRID == 1) & (np.abs(values) > 1e-12), _GRID, values, "is not 0; subtract it from f"
+    )
     left, middle, right = _GRID[:-2], _GRID[1:-1], _GRID[2:]
     share = (right - middle) / (right - left)
     with np.errstate(all="ignore"):
         chord = share * values[:-2] + (1 - share) * values[2:]
         rounding = 1e-10 * (1 + middle + np.abs(values[1:-1]))
         above = ~(values[1:-1] <= chord + rounding)
-    _refuse_bad_generator_values(
+    _refuse_flagged_generator_values(
         above, middle, values[1:-1], "lies above the chord of its neighbours; f must be convex"
     )
 
 
-def _refuse_bad_generator_values(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, why: str) -> None:
+def _refuse_flagged_generator_values(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, why: str) -> None:
     if bad.any():
         first = int(np.argmax(bad))
         raise DiscreetError(f"f({x[first]:g}) = {values[first]:g} {why}")

@@ -13,8 +13,8 @@ with imports_on_first_use(globals(), extra="cli"):
         LARGEST as LARGEST,
         MOST as MOST,
         bin_cells as bin_cells,
-        cells_as_bins as cells_as_bins,
         line_cells_of_sampler as line_cells_of_sampler,
+        one_bin_per_cell as one_bin_per_cell,
         outcome_reference_masses as outcome_reference_masses,
     )
     from discreet.estimation._from_releases import (
@@ -61,6 +61,7 @@ with imports_on_first_use(globals(), extra="cli"):
     )
     from discreet.estimation._population import AnyPopulation as AnyPopulation, Population, ReportedPopulation
     from discreet.estimation._record import (
+        fidelities_to_truth_by_law as fidelities_to_truth_by_law,
         json_record_of_change as json_record_of_change,
         json_record_of_estimate as json_record_of_estimate,
         json_record_of_group_estimates as json_record_of_group_estimates,
@@ -70,15 +71,14 @@ with imports_on_first_use(globals(), extra="cli"):
         json_record_of_survey_answers as json_record_of_survey_answers,
         json_record_of_survey_change as json_record_of_survey_change,
         json_record_of_survey_groups as json_record_of_survey_groups,
-        json_record_without_survey_answers as json_record_without_survey_answers,
-        law_fidelities as law_fidelities,
+        json_record_of_unanswered_survey as json_record_of_unanswered_survey,
+        named_share_rows as named_share_rows,
         notes_on_estimate as notes_on_estimate,
         notes_on_survey_answers as notes_on_survey_answers,
         notes_on_unverified_records as notes_on_unverified_records,
         notes_on_unverified_reports as notes_on_unverified_reports,
-        outcome_names_within as outcome_names_within,
-        questions_with_shares_within as questions_with_shares_within,
-        share_rows_by_name as share_rows_by_name,
+        outcome_names_of_other_columns as outcome_names_of_other_columns,
+        places_of_questions_with_group_shares as places_of_questions_with_group_shares,
     )
     from discreet.estimation._sample_tables import (
         COUNTED as COUNTED,
@@ -88,9 +88,9 @@ with imports_on_first_use(globals(), extra="cli"):
         coding_and_joint_sampler as coding_and_joint_sampler,
         coding_and_sampler as coding_and_sampler,
         read_survey_reports as read_survey_reports,
-        survey_reports_by_group as survey_reports_by_group,
-        tally_by_group as tally_by_group,
+        read_survey_reports_by_group as read_survey_reports_by_group,
         tally_joint_samples as tally_joint_samples,
+        tally_releases_by_group as tally_releases_by_group,
         tally_reports as tally_reports,
         tally_samples as tally_samples,
         write_synthetic_rows as write_synthetic_rows,

@@ -32,7 +32,7 @@ MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
 _NOBODY, _GROUP, _WORDS = "of nobody", "group of the client", ("word 1", "word 2")
 
 
-def client_column_name(source: Source, sample: str = "sample") -> str:
+def client_column_of_source(source: Source, sample: str = "sample") -> str:
     """The column of clients: the first one of a release, under any name; elsewhere the one called client."""
     first, *others = source.schema
     if "client" in others:
@@ -56,9 +56,9 @@ def client_hash_expressions(name: pl.Expr) -> list[pl.Expr]:
     return [name.hash(seed=seed).alias(word) for seed, word in enumerate(_WORDS, start=1)]
 
 
-def _distinct_client_hashes(source: Source) -> pl.DataFrame | None:
+def _read_distinct_client_hashes(source: Source) -> pl.DataFrame | None:
     """The different clients of a source, by the hashes of their names; None where it does not name them, or numbers them."""
-    column = client_column_name(source)
+    column = client_column_of_source(source)
     if source.numbered or column not in source.schema:
         return None
     words = client_hash_expressions(client_names_as_texts_expression(source, column))
@@ -109,15 +109,15 @@ class RepeatedClientCheck:
         """Remember the clients of a frame; where there is room for a part of them, those of some hashes."""
         if frame[_NOBODY].any():
             raise DiscreetError(f"{self._where} holds nulls: samples without a client; filter them out")
-        self._seen.append(self._keep_hashes_of_checked_clients(frame.select(self._called)))
+        self._seen.append(self._select_hashes_still_checked(frame.select(self._called)))
         self._remembered += self._seen[-1].height
         while self._remembered > MOST_TOLD_APART:
             self.refuse_repeated_clients()  # clients that are forgotten now came once so far
             self._parts *= 2
-            self._seen = [self._keep_hashes_of_checked_clients(each) for each in self._seen]
+            self._seen = [self._select_hashes_still_checked(each) for each in self._seen]
             self._remembered = sum(each.height for each in self._seen)
 
-    def _keep_hashes_of_checked_clients(self, words: pl.DataFrame) -> pl.DataFrame:
+    def _select_hashes_still_checked(self, words: pl.DataFrame) -> pl.DataFrame:
         return (
             words if self._parts < 2 else words.filter(pl.col(self._called[0]).hash(seed=self._seed) % self._parts == 0)
         )
@@ -144,7 +144,7 @@ def refuse_clients_in_several_sources(sources: Sequence[Source]) -> bool:
     """Raise an error for clients in several sources; return whether all sources name their clients. Numbered rows are no names."""
     seen, are_named = pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64)), True
     for source in sources:
-        who = _distinct_client_hashes(source)
+        who = _read_distinct_client_hashes(source)
         if who is None:
             are_named = False
             continue
@@ -169,7 +169,7 @@ class SharedClients:
 
 def count_shared_clients(before: Source, after: Source) -> SharedClients | None:
     """How many clients two files share, and how many are in one alone; None where one of them does not name its clients, or numbers them."""
-    earlier, later = _distinct_client_hashes(before), _distinct_client_hashes(after)
+    earlier, later = _read_distinct_client_hashes(before), _read_distinct_client_hashes(after)
     if earlier is None or later is None or not (earlier.height and later.height):
         return None
     both = earlier.join(later, on=_WORDS, how="semi").height
@@ -256,7 +256,7 @@ class GroupReader:
 
     def read_frames_by_group(self) -> Iterator[tuple[str, pl.DataFrame]]:
         """Groups with frames of their keys and numbers; a group may come several times."""
-        for frame in _count_releases_by_group(self._source, self._key, self._groups, self._column):
+        for frame in _count_keys_by_group_in_batches(self._source, self._key, self._groups, self._column):
             self.total += int(frame[NUMBER].sum())
             self.missing += int(frame.filter(pl.col(_GROUP).is_null())[NUMBER].sum())
             if self._groups.nulls == "group":
@@ -291,7 +291,9 @@ def group_sort_key(name: str) -> tuple[bool, float, str]:
         return name == NO_GROUP, np.inf, name
 
 
-def _count_releases_by_group(source: Source, key: pl.Expr, groups: ClientGroups, column: str) -> Iterator[pl.DataFrame]:
+def _count_keys_by_group_in_batches(
+    source: Source, key: pl.Expr, groups: ClientGroups, column: str
+) -> Iterator[pl.DataFrame]:
     """How often each key occurs in each group: frames of groups, keys and numbers."""
     counted = pl.len().alias(NUMBER)
     if groups.table is None:
@@ -305,7 +307,7 @@ def _count_releases_by_group(source: Source, key: pl.Expr, groups: ClientGroups,
             lambda frame: frame.select(key.alias(KEY), group).group_by(_GROUP, KEY).agg(counted), needed
         )
         return
-    who = client_column_name(source, column)
+    who = client_column_of_source(source, column)
     if who not in source.schema:
         raise DiscreetError(f"{source.name} does not name its clients, so no table of clients can be joined with it")
     words = client_hash_expressions(client_names_as_texts_expression(source, who))

@@ -153,7 +153,7 @@ def line_cells_of_sampler(sampler: Sampler[AnyFamily]) -> LineCells:
     )
 
 
-def cells_as_bins(sampler: Sampler[AnyFamily]) -> CellBins:
+def one_bin_per_cell(sampler: Sampler[AnyFamily]) -> CellBins:
     """Each cell as its own bin."""
     line = line_cells_of_sampler(sampler)
     if not np.isfinite(line.edges).all():
@@ -161,7 +161,7 @@ def cells_as_bins(sampler: Sampler[AnyFamily]) -> CellBins:
             f"{sampler.family!r} has cells that reach to infinity, of which nothing can be averaged; give public bins, edges="
         )
     bins = Bins(line.edges)
-    counted = _point_share_by_bin(sampler, bins)
+    counted = _public_point_share_by_bin(sampler, bins)
     return CellBins(bins, line.masses if counted is None else counted / counted.sum(), np.arange(line.size), line.size)
 
 
@@ -172,7 +172,7 @@ def default_bin_count(sampler: Sampler[AnyFamily], clients: int) -> int:
 
 def bin_cells(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = None) -> CellBins:
     """Whole cells in `count` bins of about equal reference mass, or in the usual number for that many clients."""
-    cells = cells_as_bins(sampler)
+    cells = one_bin_per_cell(sampler)
     if count is None:
         wanted = min(default_bin_count(sampler, clients), cells.bins.size)
     else:
@@ -190,7 +190,7 @@ def bin_cells(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = 
 
 def bin_reference_masses(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
     """The masses of bins between any edges under mu: exact for whole cells, by Gauss's rule for parts of cells."""
-    found = _point_share_by_bin(sampler, bins)
+    found = _public_point_share_by_bin(sampler, bins)
     if found is None:
         line = line_cells_of_sampler(sampler)
         below = np.append(0.0, np.cumsum(line.masses))
@@ -212,7 +212,7 @@ def count_cells_cut_by_bins(sampler: Sampler[AnyFamily], bins: Bins) -> int:
     return int(np.unique(cell[(share > _ROUNDING) & (share < 1.0 - _ROUNDING)]).size)
 
 
-def _point_share_by_bin(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None:
+def _public_point_share_by_bin(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None:
     """The share of the public points in each bin; None unless the atoms are public points."""
     carrier = sampler.carrier
     if not isinstance(carrier, PointAtoms) or carrier.discretisation.seed is None or carrier.family.dim != 1:
@@ -244,7 +244,7 @@ class SampleRows:
         return SampleRows(number[self.numbers], size)
 
     @cached_property
-    def _client_counts_by_repeats(self) -> Integers:
+    def _client_counts_by_outcome_repeats(self) -> Integers:
         """(size, J + 1): the number of clients with each outcome 0 to J times among their samples."""
         n, samples = self.numbers.shape
         pairs = np.repeat(np.arange(n), samples) * self.size + self.numbers.ravel()
@@ -260,7 +260,9 @@ class SampleRows:
         `liars`: as if that many more clients had sent only this outcome; if negative, as if that many of those that sent it most often had
         not sent it.
         """
-        return share_interval_ends_from_repeats(self._client_counts_by_repeats, confidence, among=among, liars=liars)
+        return share_interval_ends_from_repeats(
+            self._client_counts_by_outcome_repeats, confidence, among=among, liars=liars
+        )
 
     def cumulative_share_interval_ends(self, order: Integers, confidence: float) -> Ends:
         """The ends of the intervals of the shares of the first, the first two, ... outcomes in this order."""
@@ -283,7 +285,7 @@ class SampleRows:
         return average_upper_bound(values, np.concatenate([clients, [0, 0]]).astype(np.int64), confidence, among=among)
 
 
-def sample_rows_or_none(samples: Any, domain: Domain) -> SampleRows | None:
+def rows_of_several_samples_or_none(samples: Any, domain: Domain) -> SampleRows | None:
     """Samples as rows, one row for each client, or None if each sample belongs to another client."""
     rows = column_as_list(samples)
     if not isinstance(rows, list) or not rows or not isinstance(rows[0], (list, tuple, np.ndarray)):
@@ -301,14 +303,14 @@ def sample_rows_or_none(samples: Any, domain: Domain) -> SampleRows | None:
 def share_interval_ends_from_repeats(repeats: Integers, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
     """The ends of intervals of means, from (outcomes, J + 1) numbers of clients with 0 to J of J; `liars` as in `SampleRows`."""
     often = (
-        _move_clients_to_last_column(repeats, liars)
+        _move_liars_to_last_column(repeats, liars)
         if liars >= 0
-        else _move_clients_to_last_column(repeats[:, ::-1], -liars)[:, ::-1]
+        else _move_liars_to_last_column(repeats[:, ::-1], -liars)[:, ::-1]
     )
     return _mean_interval_ends(often, confidence, among)
 
 
-def _move_clients_to_last_column(often: Integers, number: int) -> Integers:
+def _move_liars_to_last_column(often: Integers, number: int) -> Integers:
     """`number` clients of each row moved from the first columns to the last."""
     before = np.cumsum(often, axis=1)
     left = np.diff(np.maximum(before - number, 0), axis=1, prepend=0)
@@ -340,7 +342,7 @@ class ReportRows:
         return len(self.reports)
 
     @cached_property
-    def _client_counts_by_repeats(self) -> Integers:
+    def _client_counts_by_outcome_repeats(self) -> Integers:
         """(k, J + 1): the number of clients of whom 0 to J reports hold each outcome."""
         held = (self._which_reports_hold_outcome(outcome).sum(axis=1) for outcome in range(self.sampler.family.size))
         return np.array([np.bincount(each, minlength=self.reports.shape[1] + 1) for each in held], dtype=np.int64)
@@ -350,7 +352,9 @@ class ReportRows:
 
     def share_interval_ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
         """The ends of the intervals of the probabilities that a report holds each outcome; `liars` as for samples."""
-        return share_interval_ends_from_repeats(self._client_counts_by_repeats, confidence, among=among, liars=liars)
+        return share_interval_ends_from_repeats(
+            self._client_counts_by_outcome_repeats, confidence, among=among, liars=liars
+        )
 
     def mean_upper_bound(self, phi: Floats, miss: float) -> float:
         """The largest average of phi under the average client, which is exceeded with probability at most `miss`."""

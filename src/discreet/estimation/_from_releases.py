@@ -24,13 +24,13 @@ from discreet.estimation._counting import (
     SampleRows,
     bin_cells,
     bin_reference_masses,
-    cells_as_bins,
     count_samples_by_outcome,
     counts_in_outcome_order,
     line_cells_of_sampler,
+    one_bin_per_cell,
     outcome_reference_masses,
     refuse_repeated_clients,
-    sample_rows_or_none,
+    rows_of_several_samples_or_none,
 )
 from discreet.estimation._inference import (
     Estimate,
@@ -48,7 +48,7 @@ from discreet.estimation._inference import (
     parse_statistic_parameter,
     reweight_examples,
     reweight_examples_to_reports,
-    share_bounds_of_members,
+    share_bounds_within_family,
     simultaneous_lower_ends,
     sum_values_in_each_report,
     threshold_indicator,
@@ -135,7 +135,7 @@ def population(
         )
     domain: Domain = sampler.family.domain
     reference = outcome_reference_masses(domain, sampler.reference)
-    counted, rows = given.count_outcomes(domain)
+    counted, rows = given.outcome_counts_and_rows(domain)
     resting = None if examples is None else reweight_examples([(sampler, counted)], example_laws(sampler, examples))
     return Population(
         domain, counted, reference, inversion, sampler.bounds, sampler, float(confidence), resting, rows=rows
@@ -152,9 +152,9 @@ class _GivenSamples:
     rounds: int | None
     has_examples: bool
 
-    def count_outcomes(self, domain: Domain) -> tuple[NDArray[np.int64], SampleRows | None]:
+    def outcome_counts_and_rows(self, domain: Domain) -> tuple[NDArray[np.int64], SampleRows | None]:
         """The count of each outcome, and the rows of samples if each client released several."""
-        rows = None if self.samples is None else sample_rows_or_none(self.samples, domain)
+        rows = None if self.samples is None else rows_of_several_samples_or_none(self.samples, domain)
         _refuse_wrong_samples_per_client(self.released_by, rows, self.rounds)
         if rows is None:
             return _outcome_counts(self.samples, self.counts, domain), None
@@ -210,7 +210,7 @@ def _population_of_joint_draws(joint: JointSampler, given: _GivenSamples, confid
         )
     if given.has_examples:
         raise DiscreetError(_ONE_SAMPLE)
-    counted, rows = replace(given, released_by=joint).count_outcomes(domain)
+    counted, rows = replace(given, released_by=joint).outcome_counts_and_rows(domain)
     reference = outcome_reference_masses(domain, joint.each_reference)
     return Population(
         domain, counted, reference, inversion_of_joint_sample(joint), joint.bounds, joint, confidence, rows=rows
@@ -245,10 +245,10 @@ def _population_on_line(
                 "examples are distributions on the cells of the family, which edges= may cut; use bins="
             )
         wanted = Bins(edges)
-        counted, rows = given.count_outcomes(wanted)
+        counted, rows = given.outcome_counts_and_rows(wanted)
         return population_from_counts(wanted, counted, bin_reference_masses(sampler, wanted), rows)
-    cells, line = cells_as_bins(sampler), line_cells_of_sampler(sampler)
-    numbered, rows = given.count_outcomes(line)
+    cells, line = one_bin_per_cell(sampler), line_cells_of_sampler(sampler)
+    numbered, rows = given.outcome_counts_and_rows(line)
     counted = numbered[line.order]
     put = bin_cells(sampler, clients=int(counted.sum()) if rows is None else rows.client_count, count=bins)
     along = None if rows is None else rows.renumber_outcomes(np.argsort(line.order), line.size)
@@ -294,7 +294,7 @@ class InvertedPopulation:
         """The average client's distribution: an unbiased estimate, which may be negative, and intervals."""
         family = self.mechanism.family
         mu = np.broadcast_to(np.asarray(family.reference, dtype=np.float64), family.size)
-        least, most = share_bounds_of_members(family.served_bounds, mu)
+        least, most = share_bounds_within_family(family.served_bounds, mu)
         each, together = (self._share_interval_ends(among, least, most) for among in (1, family.size))
         return Shares(self.share_estimates, *each, simultaneous_lower_ends(together[0], least), together[1])
 
@@ -483,16 +483,16 @@ def reported_average(
     distinct, often = np.unique(given, return_counts=True)
     sums, chances = sum_values_in_each_report(sampler.blocks, distinct, centred), sampler.chances
 
-    def share_from_mean(mean: float) -> float:
+    def average_from_mean_block_sum(mean: float) -> float:
         return middle + (mean - chances.outside * float(centred.sum())) / chances.gap
 
     ends = []
     for sign in (-1.0, 1.0):
         possible = np.append(sign * sums, largest_block_sum(sampler.blocks, sign * centred))  # the last was not seen
         found = sign * average_upper_bound(possible, np.append(often, 0), confidence)
-        ends.append(min(max(share_from_mean(found), least), most))
+        ends.append(min(max(average_from_mean_block_sum(found), least), most))
     mean = float(often @ sums) / len(given)
-    return Estimate(name, share_from_mean(mean), ends[0], ends[1], mean)
+    return Estimate(name, average_from_mean_block_sum(mean), ends[0], ends[1], mean)
 
 
 def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike | None = None) -> Estimate:

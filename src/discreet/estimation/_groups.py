@@ -52,7 +52,7 @@ from discreet.estimation._inference import (
     simultaneous_lower_ends,
 )
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, merge_populations
-from discreet.estimation._shifts import SPLITS, ShareBounds, SplitScores, typical_standard_error
+from discreet.estimation._shifts import SPLITS, ShareBounds, SplitScores, standard_error_of_average_share
 from discreet.estimation._surveys import SurveyAnswers, answer_survey
 from discreet.families import ContinuousFamily
 from discreet.mechanisms import AnyFamily, LineCells, ReportCounts, ReportSampler, Sampler
@@ -209,7 +209,7 @@ def estimate_groups(
             kept = {name: sampler.check_reports(np.asarray(part)) for name, part in split.items()}
             counts = {name: ReportCounts(sampler).add(part) for name, part in kept.items()}
         else:
-            domain = _domain_of_samples(sampler)
+            domain = _counting_domain_of_sampler(sampler)
             counts = {
                 name: np.bincount(domain.numbers(part), minlength=domain.size).astype(np.int64)
                 for name, part in split.items()
@@ -228,7 +228,7 @@ def _estimate_each_group(
             raise DiscreetError("bins are for continuous families, which have no reports; leave them out")
         size = sampler.family.size
     else:
-        size = _domain_of_samples(sampler).size
+        size = _counting_domain_of_sampler(sampler).size
         if isinstance(sampler.family, ContinuousFamily) and bins is None:  # for all groups those of the middle one
             bins = default_bin_count(sampler, int(np.median([np.sum(each) for each in counts.values()])))
     if size * len(counts) > LARGEST:
@@ -244,7 +244,7 @@ def _estimate_each_group(
     return found
 
 
-def _domain_of_samples(sampler: Sampler[AnyFamily]) -> Domain | LineCells:
+def _counting_domain_of_sampler(sampler: Sampler[AnyFamily]) -> Domain | LineCells:
     """The outcomes that samples are counted on: those of a finite family, or the cells of a line."""
     return line_cells_of_sampler(sampler) if isinstance(sampler.family, ContinuousFamily) else sampler.family.domain
 
@@ -328,10 +328,12 @@ def shares_within(found: SurveyAnswers, place: int, column: str) -> dict[Any, Sh
         )
     axis, sizes = answer.question.columns.index(column), columns.column_sizes(answer.question.columns)
 
-    def rows_by_group(values: Floats) -> Floats:
+    def reshape_to_group_rows(values: Floats) -> Floats:
         return np.moveaxis(values.reshape(sizes), axis, 0).reshape(sizes[axis], -1)
 
-    cells, low, high = (rows_by_group(each) for each in (answer.nearest, answer.law.all_low, answer.law.all_high))
+    cells, low, high = (
+        reshape_to_group_rows(each) for each in (answer.nearest, answer.law.all_low, answer.law.all_high)
+    )
     least, most = _group_share_interval_ends(found, column, low, high)
     names = columns[column].names
     return {
@@ -423,8 +425,11 @@ class PooledPopulation:
             law = replace(stages[0], confidence=self.confidence).law
             return (law.low, law.high) if among == 1 else (law.all_low, law.all_high)
         if len(stages) == 2:
-            scaled = weights[0] * typical_standard_error(stages[0]), weights[1] * typical_standard_error(stages[1])
-            scores = SplitScores.for_noise(scaled, error, SPLITS)
+            scaled = (
+                weights[0] * standard_error_of_average_share(stages[0]),
+                weights[1] * standard_error_of_average_share(stages[1]),
+            )
+            scores = SplitScores.from_standard_errors(scaled, error, SPLITS)
             first, second = (
                 ShareBounds.at_scores(each, steps)
                 for each, steps in zip(stages, (scores.before, scores.after), strict=True)

@@ -39,7 +39,7 @@ from discreet.estimation._inference import (
     Ends,
     Inversion,
     Line,
-    binomial_interval_ends,
+    clopper_pearson_ends_by_miss,
     inversion_of,
     invert_released_intervals,
     one_sided_miss_probability,
@@ -55,7 +55,7 @@ from discreet.mechanisms import (
     best_subset_width_and_variance,
     population_mechanism,
 )
-from discreet.privacy import Pure, at_most_exp
+from discreet.privacy import Pure, largest_ratio_for_epsilon
 
 Floats = NDArray[np.float64]
 Released = Sampler[AnyFamily] | JointSampler | ReportSampler  # what shares among samples or reports are of
@@ -84,7 +84,7 @@ class SamplingNoise:
         if math.isinf(self.clients):
             return released, released
         if self.clients < _MANY:
-            return binomial_interval_ends(released * self.clients, self.clients, self.end_miss_probability)
+            return clopper_pearson_ends_by_miss(released * self.clients, self.clients, self.end_miss_probability)
         around = self._normal_half_width(released)
         return np.maximum(released - around, 0.0), np.minimum(released + around, 1.0)
 
@@ -215,7 +215,7 @@ def longest_interval_half_width(
 ) -> float:
     """The longest reach of a share's interval, over outcomes with these reference masses and every population."""
     longest = 0.0
-    for mass in _masses_nearest_half(np.asarray(masses, dtype=np.float64)):
+    for mass in _masses_with_shares_nearest_half(np.asarray(masses, dtype=np.float64)):
         released = noise.candidate_shares(*noise.compatible_frequency_range(*_released_share_range(sampler, mass)))
         reach = _share_half_widths(inversion, sampler, mass, released, noise)
         longest = max(longest, float(reach.max()))
@@ -230,7 +230,7 @@ def longest_interval_half_width(
     return longest
 
 
-def _masses_nearest_half(masses: Floats) -> list[float]:
+def _masses_with_shares_nearest_half(masses: Floats) -> list[float]:
     """The masses whose shares can come nearest to 1/2, where noise and bands are widest: the largest, and the largest up to 1/2.
 
     A released share ranges from below its mass to above it, and both ends grow with the mass; at most one mass exceeds 1/2.
@@ -430,7 +430,7 @@ def variance_excess(sampler: LinearSampler[Any] | ReportSampler) -> float:
     if size == 1:
         return 1.0
     own = (1.0 - 1.0 / size) / size / sampler.constants.gamma**2
-    return own / best_subset_width_and_variance(size, float(at_most_exp(sampler.epsilon)))[1]
+    return own / best_subset_width_and_variance(size, float(largest_ratio_for_epsilon(sampler.epsilon)))[1]
 
 
 def variance_excess_or_none(sampler: Sampler[AnyFamily] | ReportSampler | JointSampler) -> float | None:
@@ -493,7 +493,7 @@ class PlanAtEpsilon:
         return self.clients if self.reports is None else self.report_clients
 
     @property
-    def variance_excess(self) -> tuple[float | None, float | None]:
+    def report_and_value_variance_excess(self) -> tuple[float | None, float | None]:
         """The variance of a share over the least possible, by reports (where values are none worse, by values) and by values."""
         return (self.values_excess if self.reports is None else self.reports.excess), self.values_excess
 

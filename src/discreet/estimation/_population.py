@@ -40,20 +40,20 @@ from discreet.estimation._inference import (
     Shares,
     SupportStatistics,
     average_upper_bound,
-    band_interval_ends,
     clopper_pearson_interval_ends,
     evaluate_function_on_outcomes,
     exact_interval_ends,
-    first_outcome_past_limit,
+    first_outcome_with_share_beyond_limit,
+    interval_ends_through_inversion,
     invert_released_intervals,
     nearest_law,
     numeric_outcomes,
     one_sided_miss_probability,
     outcome_value_function,
     parse_statistic_parameter,
-    quantile_estimate_fields,
+    quantile_ends_and_blur,
     quantile_of_law,
-    share_bounds_of_members,
+    share_bounds_within_family,
     simultaneous_lower_ends,
     squared_deviation_function,
     threshold_indicator,
@@ -266,7 +266,7 @@ class Population(PopulationEstimate):
         each, together = (
             self.rows.share_interval_ends(self.confidence, among=among)
             if self.rows is not None
-            else band_interval_ends(
+            else interval_ends_through_inversion(
                 self.counts, self.clients, self.confidence, self.inversion, self.reference, among=among
             )
             for among in (1, len(self.counts))
@@ -276,7 +276,7 @@ class Population(PopulationEstimate):
     @property
     def share_bounds(self) -> Ends:
         """The least and the largest share of each outcome that clients inside the family can have."""
-        return share_bounds_of_members(self.bounds, self.reference)
+        return share_bounds_within_family(self.bounds, self.reference)
 
     @cached_property
     def share_estimates(self) -> Floats:
@@ -307,7 +307,7 @@ class Population(PopulationEstimate):
             (True, constants.B * self.reference, "more than"),
             (False, constants.b * self.reference, "less than"),
         ):
-            place = self._first_outcome_past_limit(limit, above=above)
+            place = self._first_outcome_with_share_beyond_limit(limit, above=above)
             if place is not None:
                 said.append(
                     f"{self.domain.names[place]!r} makes up {self._released_frequencies[place]:.3g} of the samples, {word} the "
@@ -345,12 +345,12 @@ class Population(PopulationEstimate):
             )
         return (*said, *self._doubts_about_examples("samples"))
 
-    def _first_outcome_past_limit(self, limits: Floats, *, above: bool) -> int | None:
+    def _first_outcome_with_share_beyond_limit(self, limits: Floats, *, above: bool) -> int | None:
         """The first outcome whose share is almost surely beyond its limit."""
         among = len(self.counts)
         if self.rows is None:
             miss = one_sided_miss_probability(1.0 - 2.0 * _IMPOSSIBLE, among)
-            return first_outcome_past_limit(self.counts, self.clients, limits, miss, above=above)
+            return first_outcome_with_share_beyond_limit(self.counts, self.clients, limits, miss, above=above)
         low, high = self.rows.share_interval_ends(1.0 - 2.0 * _IMPOSSIBLE, among=among)
         past = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
         return int(past[0]) if len(past) else None
@@ -378,7 +378,7 @@ class Population(PopulationEstimate):
     def _event_share_interval(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
         """The interval of the share of an event: the average of a function with two values."""
         counts, mu = np.array([self.counts[event].sum()]), np.array([min(float(self.reference[event].sum()), 1.0)])
-        ends = band_interval_ends(counts, self.clients, self.confidence, self.inversion, mu, among=among)
+        ends = interval_ends_through_inversion(counts, self.clients, self.confidence, self.inversion, mu, among=among)
         low, high = self.client_intervals_from_released(ends, mu)
         return float(low[0]), float(high[0])
 
@@ -417,7 +417,7 @@ class Population(PopulationEstimate):
             law = self.share_estimates if isinstance(self.domain, Bins) else self.nearest
             estimate = quantile_of_law(law[order], values[order], level)
         released = float(values[order][np.argmax(below / self.samples >= level)])
-        return Estimate(name, estimate, *quantile_estimate_fields(self.domain, values[order], first, last, released))
+        return Estimate(name, estimate, *quantile_ends_and_blur(self.domain, values[order], first, last, released))
 
     released = OldName("released_shares")
 
@@ -532,7 +532,7 @@ class ReportedPopulation(PopulationEstimate):
         miss = one_sided_miss_probability(self.confidence)
         first, last = self._support_statistics.quantile_place_range(order, level, miss)
         estimate = quantile_of_law(self.nearest[order], values[order], level)
-        return Estimate(name, estimate, *quantile_estimate_fields(self.domain, values[order], first, last, estimate))
+        return Estimate(name, estimate, *quantile_ends_and_blur(self.domain, values[order], first, last, estimate))
 
 
 AnyPopulation = Population | ReportedPopulation

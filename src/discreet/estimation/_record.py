@@ -23,7 +23,7 @@ from discreet.estimation._groups import GroupedPopulation, PooledPopulation, sha
 from discreet.estimation._inference import Estimate, Shares
 from discreet.estimation._planning import variance_excess_or_none
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
-from discreet.estimation._shifts import Change, Liars, ReportLiars, SurveyChange, liars, shifts_per_half_interval
+from discreet.estimation._shifts import Change, Liars, ReportLiars, SurveyChange, count_shifts_in_half_interval, liars
 from discreet.estimation._surveys import SurveyAnswers, joint_labels
 from discreet.estimation._ways import rounds_cost
 from discreet.families import serves_everybody
@@ -42,7 +42,7 @@ class Fidelity:
     wasserstein: float | None
 
 
-def measure_fidelity(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
+def measure_fidelity_to_truth(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
     """The distances from the truth to an estimate. KL is infinite if the estimate excludes an outcome that the truth has."""
     return Fidelity(
         float(divergence("tv")(truth, law)),
@@ -115,7 +115,7 @@ def json_record_of_estimate(
     if truth is not None:
         made["fidelity"] = {
             name: {key: None if part is None else json_number(part) for key, part in asdict(each).items()}
-            for name, each in law_fidelities(found, truth).items()
+            for name, each in fidelities_to_truth_by_law(found, truth).items()
         }
     excess = variance_excess_or_none(found.sampler)
     if excess is not None:
@@ -132,7 +132,7 @@ def _agreement_json_fields(agreed: Agreement) -> dict[str, Any]:
 
 def _liar_json_fields(law: Shares, shift: float, band_shift: float) -> dict[str, Any]:
     """What one liar can have done, and how many can move a share by half of its longest interval."""
-    return {"one": shift, "one_at_ends": band_shift, "as_far_as_intervals": shifts_per_half_interval(law, shift)}
+    return {"one": shift, "one_at_ends": band_shift, "as_far_as_intervals": count_shifts_in_half_interval(law, shift)}
 
 
 def json_record_of_inverted_estimate(
@@ -259,14 +259,14 @@ def _shares_as_json(shares: Shares) -> list[dict[str, float]]:
     ]
 
 
-def law_fidelities(found: AnyPopulation, truth: Floats) -> dict[str, Fidelity]:
+def fidelities_to_truth_by_law(found: AnyPopulation, truth: Floats) -> dict[str, Fidelity]:
     """How near to the truth each of the laws is that an estimate holds. The supports of reports are no law."""
     laws = {} if isinstance(found, ReportedPopulation) else {"the samples": found.released_shares.estimate}
     if found.exact:
         laws["the nearest law"] = found.nearest
     if found.reweighted is not None:
         laws["the weighted examples"] = found.reweighted.law
-    return {name: measure_fidelity(truth, law, found.domain) for name, law in laws.items()}
+    return {name: measure_fidelity_to_truth(truth, law, found.domain) for name, law in laws.items()}
 
 
 def notes_on_unverified_records(agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
@@ -296,7 +296,7 @@ def _notes_on_excluded_clients(found: Population) -> list[str]:
 def json_record_of_survey_answers(found: SurveyAnswers, agreed: Agreement, notes: Sequence[str]) -> dict[str, Any]:
     """The answers to a survey as JSON holds them; what is not known is null."""
     return {
-        **json_record_without_survey_answers(agreed, found.clients, found.confidence),
+        **json_record_of_unanswered_survey(agreed, found.clients, found.confidence),
         "questions": [
             {
                 "question": answer.question.title,
@@ -313,8 +313,8 @@ def json_record_of_survey_answers(found: SurveyAnswers, agreed: Agreement, notes
     }
 
 
-def json_record_without_survey_answers(agreed: Agreement, clients: int, confidence: float) -> dict[str, Any]:
-    """The same without answers."""
+def json_record_of_unanswered_survey(agreed: Agreement, clients: int, confidence: float) -> dict[str, Any]:
+    """The record of a survey that has no answers and no notes yet."""
     about = {"id": agreed.id, "epsilon": agreed.epsilon, "mechanism": agreed.mechanism, "purpose": agreed.purpose}
     return {"agreement": about, "clients": clients, "confidence": confidence, "questions": [], "notes": []}
 
@@ -330,7 +330,7 @@ def _json_record_of_total(found: SurveyAnswers, place: int) -> dict[str, Any]:
     return {"total": dict(zip(("estimate", "low", "high"), found.total(place), strict=True))}
 
 
-def share_rows_by_name(names: Sequence[str], law: Shares) -> list[dict[str, Any]]:
+def named_share_rows(names: Sequence[str], law: Shares) -> list[dict[str, Any]]:
     """A row for each name, with its estimate and intervals; what is not known is null."""
     keys = ("estimate", "low", "high", "all_low", "all_high")
     values = (list(map(_null_if_nan, np.ravel(getattr(law, key)).tolist())) for key in keys)
@@ -375,14 +375,14 @@ def json_record_of_survey_change(
         "before": json_record_of_survey_answers(found.before, agreed[0], []),
         "after": json_record_of_survey_answers(found.after, agreed[1], []),
         "changes": [
-            {"question": answer.question.title, "answers": share_rows_by_name(answer.names, law)}
+            {"question": answer.question.title, "answers": named_share_rows(answer.names, law)}
             for answer, law in changes
         ],
         "notes": list(notes),
     }
 
 
-def questions_with_shares_within(found: SurveyAnswers, column: str) -> list[int]:
+def places_of_questions_with_group_shares(found: SurveyAnswers, column: str) -> list[int]:
     """The places of the questions that tell shares within the private groups of a column."""
     return [
         place
@@ -391,7 +391,7 @@ def questions_with_shares_within(found: SurveyAnswers, column: str) -> list[int]
     ]
 
 
-def outcome_names_within(found: SurveyAnswers, place: int, column: str) -> list[str]:
+def outcome_names_of_other_columns(found: SurveyAnswers, place: int, column: str) -> list[str]:
     """The outcomes of the other columns of a question, in the order of `shares_within`."""
     return joint_labels(
         found.sampler.survey.columns, [name for name in found[place].question.columns if name != column]
@@ -408,11 +408,11 @@ def json_record_of_shares_within_groups(found: SurveyAnswers, notes: Sequence[st
             {
                 "question": found[place].question.title,
                 "groups": {
-                    str(group): share_rows_by_name(outcome_names_within(found, place, by), law)
+                    str(group): named_share_rows(outcome_names_of_other_columns(found, place, by), law)
                     for group, law in shares_within(found, place, by).items()
                 },
             }
-            for place in questions_with_shares_within(found, by)
+            for place in places_of_questions_with_group_shares(found, by)
         ],
         "notes": list(notes),
     }

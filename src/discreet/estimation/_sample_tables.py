@@ -1,6 +1,6 @@
 """Tables of released samples and reports: counted in one streaming pass, also by groups, and written as synthetic data.
 
-An estimate needs only counts of outcomes (`tally_samples`, and of every group `tally_by_group`). Every record is checked against the
+An estimate needs only counts of outcomes (`tally_samples`, and of every group `tally_releases_by_group`). Every record is checked against the
 agreement: a record of another agreement, or an unknown sample, is an error that names it, before anything is estimated. Clients are told
 apart (`discreet.estimation._client_tables`).
 
@@ -32,7 +32,7 @@ from discreet.estimation._client_tables import (
     ClientGroups,
     GroupReader,
     RepeatedClientCheck,
-    client_column_name,
+    client_column_of_source,
     group_sort_key,
     read_samples_by_client,
 )
@@ -180,7 +180,7 @@ def tally_reports(
         return _read_reports_tallied_by_collector(source, agreement, coding, sampler, rounds)
     reader = _make_report_reader(source, agreement, column)
     counted, kept = ReportCounts(sampler), list[NDArray[np.uint64]]()
-    for reports in _merge_report_batches(
+    for reports in _iterate_larger_report_batches(
         _read_report_batches(reader, source, column, sampler.blocks.report_description)
     ):
         counted.add(reports)
@@ -193,7 +193,7 @@ def tally_reports(
     return ReportTally(counted, coding, reader.named, reader.distinct, np.concatenate(kept) if kept else None)
 
 
-def _merge_report_batches(batches: Iterator[NDArray[np.uint64]]) -> Iterator[NDArray[np.uint64]]:
+def _iterate_larger_report_batches(batches: Iterator[NDArray[np.uint64]]) -> Iterator[NDArray[np.uint64]]:
     """The same reports in fewer and larger batches: many are counted together in less time than one by one."""
     waiting, number = list[NDArray[np.uint64]](), 0
     for batch in batches:
@@ -236,7 +236,7 @@ class _ReleaseReader:
     def __init__(self, source: Source, agreement: Agreement, column: str, who: str | None = None) -> None:
         self._source, self._agreement, self._column = source, agreement, column
         self.named = AGREEMENT in source.schema
-        self.who = client_column_name(source, column) if who is None else who
+        self.who = client_column_of_source(source, column) if who is None else who
         self.distinct = self.who in source.schema
         self._clients = RepeatedClientCheck(source, self.who) if self.distinct else None
 
@@ -380,10 +380,10 @@ def typed_expression_and_coding(source: Source, column: str, coding: Coding) -> 
 def _refuse_records_of_other_agreements(source: Source, agreement: Agreement) -> None:
     """Raise an error that names the agreement of records made under another one."""
 
-    def records_of_other_agreements(frame: Any) -> Any:
+    def select_records_of_other_agreements(frame: Any) -> Any:
         return frame.filter(pl.col(AGREEMENT).ne_missing(agreement.id)).with_columns(pl.col(AGREEMENT).cast(pl.String))
 
-    found = source.example_values(records_of_other_agreements, AGREEMENT, 1)
+    found = source.example_values(select_records_of_other_agreements, AGREEMENT, 1)
     agreement.check_record(found[0] if found else None)
 
 
@@ -391,17 +391,17 @@ def _refuse_points_outside_cells(source: Source, coding: Coding, key: pl.Expr, s
     """Raise an error that names points outside all cells."""
     edges = np.asarray(coding.domain.edges)
 
-    def points_outside(frame: Any) -> Any:
+    def select_points_outside_cells(frame: Any) -> Any:
         return frame.select(key.alias(sample)).filter(outcome_codes_expression(coding, sample) >= int(FIRST_MARK))
 
     raise DiscreetError(
         f"column {sample!r} holds samples that the agreement does not know: "
-        f"{examples_as_text(source.example_values(points_outside, sample, FEW + 1))}; "
+        f"{examples_as_text(source.example_values(select_points_outside_cells, sample, FEW + 1))}; "
         f"it is on [{edges[0]:g}, {edges[-1]:g}]"
     )
 
 
-def tally_by_group(
+def tally_releases_by_group(
     source: Source, tallied: SampleTally | ReportTally, groups: ClientGroups, *, column: str, keep: bool = False
 ) -> tuple[dict[str, Any], dict[str, NDArray[np.uint64]], int]:
     """The counts of each group of a tallied source, its reports where they are to be kept, and how many clients were left out."""
@@ -434,7 +434,7 @@ def tally_by_group(
     return ordered, {name: np.concatenate(parts) for name, parts in kept.items()}, reader.missing
 
 
-def survey_reports_by_group(
+def read_survey_reports_by_group(
     source: Source, groups: ClientGroups, *, column: str = REPORT
 ) -> tuple[dict[str, NDArray[np.uint64]], int]:
     """The reports of each group on a survey, and how many clients were left out."""
@@ -449,7 +449,7 @@ def survey_reports_by_group(
 Floats = NDArray[np.float64]
 
 
-def outcome_weights(found: Population) -> Floats:
+def sample_weight_by_outcome(found: Population) -> Floats:
     """The weight of a sample of each outcome, such that weighted shares are those of `found.nearest`; their average is one.
 
     An outcome without samples gets none of its share.
@@ -470,7 +470,7 @@ def synthetic_row_counts(found: AnyPopulation, rows: int) -> NDArray[np.int64]:
     return whole
 
 
-def points_in_bins(found: Population, numbers: NDArray[np.int64], place: Floats) -> Floats:
+def place_points_in_bins(found: Population, numbers: NDArray[np.int64], place: Floats) -> Floats:
     """Points of the bins of a continuous family: `place` in [0, 1) is the position in each, in shares of the reference.
 
     A bin may reach far into a tail; the estimate gives its mass, and the reference how the mass is spread.
@@ -491,7 +491,7 @@ def write_weighted_samples(
     found: Population, source: Source, coding: Coding, output: str, *, sample: str = "sample"
 ) -> int:
     """Write every sample of the source with its weight, and return their number."""
-    weights = outcome_weights(found)
+    weights = sample_weight_by_outcome(found)
     schema = pa.schema([("sample", coding.sample_type), ("weight", pa.float64())])
     written = 0
     with open_table_writer(output, schema, choose_output_format(output)) as writer:
@@ -524,7 +524,7 @@ def write_synthetic_rows(found: AnyPopulation, coding: Coding, output: str, rows
             numbers = rng.permutation(np.repeat(np.arange(len(taken)), taken))
             place = rng.random(len(numbers))
             if isinstance(found, Population) and found.finest is not None:
-                column = pa.array(points_in_bins(found, numbers, place))
+                column = pa.array(place_points_in_bins(found, numbers, place))
             else:
                 column = outcomes_as_samples(coding, numbers, place)
             writer.write(pa.RecordBatch.from_arrays([column], schema=schema))

@@ -142,7 +142,7 @@ class Change:
                 raise DiscreetError("statistics of reports need the reports themselves; pass reports=(before, after)")
             return reported_statistic(wide, str(wanted), reports[place])
 
-        scores = self._split_scores(1, _STATISTIC_SPLITS)
+        scores = self._scores_before_and_after(1, _STATISTIC_SPLITS)
         before = [statistic_at_score(self.before, float(score), 0) for score in scores.before]
         after = [statistic_at_score(self.after, float(score), 1) for score in scores.after]
         ends = list(zip(before[:-1], after[1:], strict=True))  # of each step, where both are widest
@@ -153,12 +153,12 @@ class Change:
         name = getattr(wanted, "__name__", "statistic") if callable(wanted) else wanted
         return Estimate(name, estimate, low, high, last.released - first.released, first.blur + last.blur)
 
-    def _split_scores(self, among: int, steps: int) -> SplitScores:
-        noise = typical_standard_error(self.before), typical_standard_error(self.after)
-        return SplitScores.for_noise(noise, 0.5 * (1.0 - self.confidence) / among, steps)
+    def _scores_before_and_after(self, among: int, steps: int) -> SplitScores:
+        noise = standard_error_of_average_share(self.before), standard_error_of_average_share(self.after)
+        return SplitScores.from_standard_errors(noise, 0.5 * (1.0 - self.confidence) / among, steps)
 
     def _change_interval_ends(self, among: int) -> Ends:
-        scores = self._split_scores(among, SPLITS)
+        scores = self._scores_before_and_after(among, SPLITS)
         before, after = (
             ShareBounds.at_scores(found, steps)
             for found, steps in ((self.before, scores.before), (self.after, scores.after))
@@ -177,16 +177,16 @@ class SplitScores:
     after: Floats
 
     @classmethod
-    def for_noise(cls, noise: tuple[float, float], error: float, steps: int) -> SplitScores:
-        """`noise`: of what is told before and after. `error`: of one end."""
+    def from_standard_errors(cls, noise: tuple[float, float], error: float, steps: int) -> SplitScores:
+        """The scores for two estimates with these standard errors; `error`: the probability that one end misses."""
         u, w = noise[1] / math.hypot(*noise), noise[0] / math.hypot(*noise)
         cap = -float(scipy.special.ndtri(_CAPPED * error))
-        c = critical_score(error, (u, w), cap)
+        c = critical_score_of_weighted_sum(error, (u, w), cap)
         after = np.linspace(0.0, min(cap, c / u), steps + 1)
         return cls(np.clip((c - u * after) / w, 0.0, cap), after)
 
 
-def critical_score(error: float, weights: tuple[float, float], cap: float) -> float:
+def critical_score_of_weighted_sum(error: float, weights: tuple[float, float], cap: float) -> float:
     """The c with P[u Z+ + w Z'+ >= c or Z >= cap or Z' >= cap] = error, for independent standard normal Z and Z'."""
     u, w = weights
     nodes, masses = gauss_rule(_NODES)
@@ -207,7 +207,7 @@ def critical_score(error: float, weights: tuple[float, float], cap: float) -> fl
     return float(scipy.optimize.brentq(excess_probability, 0.0, 4.0 * cap, xtol=1e-12))
 
 
-def typical_standard_error(found: AnyPopulation) -> float:
+def standard_error_of_average_share(found: AnyPopulation) -> float:
     """The standard error of a share of one k-th, from public numbers alone."""
     if isinstance(found, ReportedPopulation):
         share, slope = found.sampler.chances.outside, 1.0 / found.sampler.chances.gap
@@ -226,6 +226,7 @@ class ShareBounds:
 
     @classmethod
     def at_scores(cls, found: AnyPopulation, scores: Floats) -> ShareBounds:
+        """The bounds of an estimate's shares that each reach so many standard deviations."""
         masses = np.zeros(len(found.counts)) if isinstance(found, ReportedPopulation) else found.reference
         pairs, places = np.unique(
             np.stack([found.counts.astype(np.float64), masses], axis=1), axis=0, return_inverse=True
@@ -402,7 +403,7 @@ class ReportLiars:
             DiscreetError: for outcomes outside the domain.
         """
         chosen = np.unique(self.found.sampler.family.numbers(list(outcomes)))
-        least, most = block_overlap_range(self.found.sampler.blocks, chosen)
+        least, most = outcomes_per_block_range(self.found.sampler.blocks, chosen)
         return self.shift * (most - least)
 
     @cached_property
@@ -441,10 +442,10 @@ def liars(found: AnyPopulation, number: int = 1) -> Liars | ReportLiars:
 
 def liars_per_half_interval(found: AnyPopulation) -> int:
     """How many liars can move a share by half the length of the longest interval."""
-    return shifts_per_half_interval(found.law, liars(found, 1).shift)
+    return count_shifts_in_half_interval(found.law, liars(found, 1).shift)
 
 
-def shifts_per_half_interval(law: Shares, shift: float) -> int:
+def count_shifts_in_half_interval(law: Shares, shift: float) -> int:
     """How many times a shift fits into half the length of the longest interval, rounded up."""
     longest = float((law.high - law.low).max())
     return math.ceil(0.5 * longest / shift - 1e-9)
@@ -492,7 +493,7 @@ def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:
     return ReportLiars(number, number / (found.sampler.chances.gap * found.clients), found)
 
 
-def block_overlap_range(blocks: BlockFamily, outcomes: NDArray[np.int64]) -> tuple[int, int]:
+def outcomes_per_block_range(blocks: BlockFamily, outcomes: NDArray[np.int64]) -> tuple[int, int]:
     """The least and the most of these outcomes that a block holds; for many affine blocks, bounds of them."""
     size, others = len(outcomes), blocks.point_count - len(outcomes)
     least, most = max(0, blocks.width - others), min(size, blocks.width)

@@ -41,7 +41,7 @@ from discreet.estimation._inference import (
     exact_interval_ends,
     nearest_law,
     report_sampler_of_part,
-    unbiased_shares,
+    unbiased_shares_from_reports,
 )
 from discreet.mechanisms import ReportCounts, Reports
 from discreet.release import TOTAL
@@ -203,7 +203,7 @@ def answer_survey(
     for place, answer in enumerate(answers):
         if asks_for_table(answer.question):
             columns = answer.question.columns
-            law = tables.pooled_shares(columns, answer.clients, confidence, intervals) or answer.law
+            law = tables.pooled_shares_or_none(columns, answer.clients, confidence, intervals) or answer.law
             consistent = tables.consistent_shares(columns)
             known = bool(np.isfinite(law.estimate).all())
             answers[place] = replace(
@@ -260,7 +260,7 @@ class _QuestionReports:
 
     def _answer_without_reports(self) -> SurveyAnswer:
         """The answer where nobody was asked: everything is possible."""
-        names, least, most = self._answer_number_names(), 0.0, 1.0
+        names, least, most = self._labels_of_answer_numbers(), 0.0, 1.0
         domain = self.sampler.survey.columns[self.question.columns[0]]
         if isinstance(self.question, (MeanQuestion, QuantileQuestion)) and isinstance(domain, Interval):
             least, most = domain.low, domain.high
@@ -269,10 +269,10 @@ class _QuestionReports:
             low, high = self.question.matrix.min(axis=1), self.question.matrix.max(axis=1)
         unknown = np.full(len(names), np.nan)
         return SurveyAnswer(
-            self.question, 0, names, Shares(unknown, low, high, low, high), unknown, self._column_unit()
+            self.question, 0, names, Shares(unknown, low, high, low, high), unknown, self._unit_of_first_column()
         )
 
-    def _answer_number_names(self) -> tuple[str, ...]:
+    def _labels_of_answer_numbers(self) -> tuple[str, ...]:
         """What each number of the answer is about."""
         columns, (column, *_) = self.sampler.survey.columns, self.question.columns
         match self.question:
@@ -295,9 +295,11 @@ class _QuestionReports:
             held = exact_interval_ends(supports, self.clients, confidence, among=count)
             return (np.clip((end - sampler.chances.outside) / sampler.chances.gap, 0.0, 1.0) for end in held)
 
-        law = Shares(unbiased_shares(sampler, self.reports[0]), *share_interval_ends(1), *share_interval_ends(among))
+        law = Shares(
+            unbiased_shares_from_reports(sampler, self.reports[0]), *share_interval_ends(1), *share_interval_ends(among)
+        )
         even = law.estimate - (law.estimate.sum() - 1.0) / len(supports)  # the total is known
-        return SurveyAnswer(self.question, self.clients, self._answer_number_names(), law, even)
+        return SurveyAnswer(self.question, self.clients, self._labels_of_answer_numbers(), law, even)
 
     def _answer_mean(self, confidence: float, among: int) -> SurveyAnswer:
         column = self.question.columns[0]
@@ -321,15 +323,15 @@ class _QuestionReports:
         estimate = np.array([low + width * float(seen @ often) / self.clients])
         law = Shares(estimate, *mean_interval_ends(1), *mean_interval_ends(among))
         return SurveyAnswer(
-            self.question, self.clients, self._answer_number_names(), law, estimate, self._column_unit()
+            self.question, self.clients, self._labels_of_answer_numbers(), law, estimate, self._unit_of_first_column()
         )
 
-    def _column_unit(self) -> str:
+    def _unit_of_first_column(self) -> str:
         return self.sampler.survey.columns.unit_of_column(self.question.columns[0])
 
     def _answer_sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
         offset = matrix.mean(axis=1)
-        sums = self._report_sums(matrix)
+        sums = self._report_contributions_to_sums(matrix)
         estimates = offset + sums.means
         least, most = matrix.min(axis=1), matrix.max(axis=1)
 
@@ -341,9 +343,9 @@ class _QuestionReports:
             return (np.clip(offset + np.array(side), least, most) for side in sides)
 
         law = Shares(estimates, *sum_interval_ends(1), *sum_interval_ends(among))
-        return SurveyAnswer(self.question, self.clients, self._answer_number_names(), law, estimates)
+        return SurveyAnswer(self.question, self.clients, self._labels_of_answer_numbers(), law, estimates)
 
-    def _report_sums(self, matrix: Floats) -> ReportSums:
+    def _report_contributions_to_sums(self, matrix: Floats) -> ReportSums:
         """What each report adds to the sums in the rows of a matrix, less the means of rows."""
         part, (distinct, often) = self.parts[0], np.unique(self.reports[0], return_counts=True)
         if isinstance(part.blocks, WeightedBlocks):
@@ -368,7 +370,7 @@ class _QuestionReports:
 
         law = Shares(estimates, *quantile_interval_ends(1), *quantile_interval_ends(among))
         return SurveyAnswer(
-            self.question, self.clients, self._answer_number_names(), law, estimates, self._column_unit()
+            self.question, self.clients, self._labels_of_answer_numbers(), law, estimates, self._unit_of_first_column()
         )
 
 

@@ -52,7 +52,7 @@ from discreet.mechanisms import (
     Sampler,
 )
 from discreet.privacy import Privacy
-from discreet.privacy.tradeoff import constants_for_privacy
+from discreet.privacy.tradeoff import constants_of_box_for_privacy
 from discreet.release import TOTAL
 
 Floats = NDArray[np.float64]
@@ -116,7 +116,7 @@ def _best_uniform_sampler(counts: Any, epsilon: float, f: FDivergence) -> Sample
 
 def _client_divergences(sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Floats:
     """The divergence of every client (a row of counts) from its output distribution."""
-    found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _client_law_blocks(counts)]
+    found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _iterate_client_law_blocks(counts)]
     return np.concatenate(found)
 
 
@@ -125,7 +125,7 @@ def _sampler_cost(name: str, sampler: Sampler[FiniteFamily], counts: Any, f: FDi
     return SamplerCost(name, float(found.mean()), float(np.median(found)), float(found.max()), float(sampler.risk(f)))
 
 
-def _client_law_blocks(counts: Any) -> Iterator[Floats]:
+def _iterate_client_law_blocks(counts: Any) -> Iterator[Floats]:
     """Distributions (some, k) of the clients, in blocks that fit in memory."""
     step = max(1, _BLOCK // counts.shape[1])
     for start in range(0, counts.shape[0], step):
@@ -224,13 +224,13 @@ def _prepare_report_collection(sampler: ReportSampler, laws: ArrayLike, clients:
     plain = ReportSampler(Simplex(sampler.family.size), privacy=sampler.privacy, blocks=sampler.blocks)
 
     def simulate_one_collection(rng: np.random.Generator) -> ReportedPopulation:
-        reports = _draw_seeded_reports(plain, held, clients, rng)[1]
+        reports = _draw_clients_and_seeded_reports(plain, held, clients, rng)[1]
         return reported_population(plain, reports=reports, confidence=confidence)
 
     return None, simulate_one_collection, held.mean(axis=0)
 
 
-def _draw_seeded_reports(
+def _draw_clients_and_seeded_reports(
     sampler: ReportSampler, held: Floats, clients: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """How often each example is drawn as a client, and their reports, without private randomness."""
@@ -287,7 +287,7 @@ def compare_population_ways(
     outputs = {name: _normalise_rows(sampler.output(held)) for name, sampler in {VALUES: linear, **samplers}.items()}
     totals: dict[str, list[float]] = {ALONE: [_total_variation(public.mean(axis=0), truth)]}
     for _ in range(_REPETITIONS):
-        times, reported = _draw_seeded_reports(reports, held, clients, rng)
+        times, reported = _draw_clients_and_seeded_reports(reports, held, clients, rng)
         totals.setdefault(REPORTS, []).append(
             _total_variation(reported_population(reports, reports=reported).nearest, truth)
         )
@@ -396,15 +396,15 @@ def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int
     costs = _TotalVariations(laws, worst=examples is None)
     multisets = Multisets(family.size, count) if Multisets.can_be_listed(family.size, count) else None
     error = _linear_estimate_error(family, whole.epsilon, clients)
-    found = [Way("single", 1, whole.epsilon, costs.mean_distance_of_laws(laws, whole.output(laws)), None, error)]
+    found = [Way("single", 1, whole.epsilon, costs.mean_or_worst_of_laws(laws, whole.output(laws)), None, error)]
     if multisets is not None:
         for name, around in (("joint", AROUND[0]), ("product", AROUND[1])):
             joint = JointSampler(family, samples=count, epsilon=whole.epsilon, around=around)
-            found.append(Way(name, count, whole.epsilon, *costs.mean_distances_of_joint_draws(joint), None))
-    together = None if multisets is None else costs.mean_distance_of_independent_draws(multisets, share.output(laws))
+            found.append(Way(name, count, whole.epsilon, *costs.mean_or_worst_of_joint_draws(joint), None))
+    together = None if multisets is None else costs.mean_or_worst_of_independent_draws(multisets, share.output(laws))
     error = _linear_estimate_error(family, share.epsilon, clients * count)
     found.append(
-        Way("composed", count, share.epsilon, costs.mean_distance_of_laws(laws, share.output(laws)), together, error)
+        Way("composed", count, share.epsilon, costs.mean_or_worst_of_laws(laws, share.output(laws)), together, error)
     )
     return Ways(count, whole.epsilon, clients, examples is None, tuple(found))
 
@@ -415,27 +415,27 @@ class _TotalVariations:
     def __init__(self, laws: Floats, *, worst: bool) -> None:
         self._laws, self._put = laws, (np.max if worst else np.mean)
 
-    def mean_distance_of_laws(self, held: Floats, released: Floats) -> float:
+    def mean_or_worst_of_laws(self, held: Floats, released: Floats) -> float:
         return float(self._put(np.atleast_1d(divergence("tv")(held, released))))
 
-    def mean_distance_of_independent_draws(self, multisets: Multisets, released: Floats) -> float:
+    def mean_or_worst_of_independent_draws(self, multisets: Multisets, released: Floats) -> float:
         """The distances for independent draws, as multisets."""
         parts = [
             divergence("tv")(multisets.laws(self._laws[rows]), multisets.laws(released[rows]))
-            for rows in self._client_slices(len(multisets))
+            for rows in self._client_slices_fitting_memory(len(multisets))
         ]
         return float(self._put(np.concatenate([np.atleast_1d(part) for part in parts])))
 
-    def mean_distances_of_joint_draws(self, joint: JointSampler) -> tuple[float, float]:
+    def mean_or_worst_of_joint_draws(self, joint: JointSampler) -> tuple[float, float]:
         """The distances for one sample of a joint draw, and for all of them."""
         each, together = [], []
-        for rows in self._client_slices(len(joint.multisets)):
+        for rows in self._client_slices_fitting_memory(len(joint.multisets)):
             held, released = joint.laws(self._laws[rows]), joint.output(self._laws[rows])
             together.append(np.atleast_1d(divergence("tv")(held, released)))
             each.append(np.atleast_1d(divergence("tv")(self._laws[rows], joint.multisets.marginals(released))))
         return float(self._put(np.concatenate(each))), float(self._put(np.concatenate(together)))
 
-    def _client_slices(self, size: int) -> list[slice]:
+    def _client_slices_fitting_memory(self, size: int) -> list[slice]:
         many = max(1, _ENTRIES // size)
         return [slice(start, start + many) for start in range(0, len(self._laws), many)]
 
@@ -499,6 +499,6 @@ def rounds_cost(agreement: Agreement) -> RoundsCost | None:
     whole = terms.lower is None or terms.upper is None or terms.everybody
     bounds = Bounds(0.0, float(terms.size)) if whole else Bounds(float(terms.lower or 0.0), float(terms.upper or 0.0))
     together = agreement.privacy_of_all_rounds
-    one, each = (constants_for_privacy(notion, bounds).gamma for notion in (together, promise))
+    one, each = (constants_of_box_for_privacy(notion, bounds).gamma for notion in (together, promise))
     factor = one / (each * math.sqrt(rounds))
     return RoundsCost(rounds, together, factor) if factor > 1.0 else None

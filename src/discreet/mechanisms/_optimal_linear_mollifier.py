@@ -49,7 +49,13 @@ from discreet.families import (
 from discreet.mechanisms._atoms import Discretisation, make_atoms
 from discreet.mechanisms._sampler import AnyFamily, Client, F, Floats, Sampler, bounds_around_new_reference
 from discreet.privacy import Privacy, Pure
-from discreet.privacy.tradeoff import Constants, Risk, constants_for_privacy, mollifier_constants, risk_by_formula
+from discreet.privacy.tradeoff import (
+    Constants,
+    Risk,
+    constants_of_box_for_privacy,
+    mollifier_constants,
+    risk_by_formula,
+)
 from discreet.projection import Affine, Box
 from discreet.release import entropy_or_seeded_randomness
 
@@ -172,7 +178,7 @@ class OptimalSampler(ProjectingSampler[F]):
 
     @cached_property
     def constants(self) -> Constants:
-        return constants_for_privacy(self._calibrated_privacy, self.family.bounds)
+        return constants_of_box_for_privacy(self._calibrated_privacy, self.family.bounds)
 
     @property
     def identity(self) -> bool:
@@ -277,7 +283,7 @@ class LinearSampler(OneByOneSampler[F]):
 
     @cached_property
     def constants(self) -> Constants:
-        return constants_for_privacy(self._calibrated_privacy, self.family.bounds)
+        return constants_of_box_for_privacy(self._calibrated_privacy, self.family.bounds)
 
     @property
     def mixing(self) -> Affine:

@@ -16,7 +16,7 @@ with imports_on_first_use(globals()):
         LEAST_PROBABILITY as LEAST_PROBABILITY,
         Functional,
         Gaussian,
-        normal_cdf as normal_cdf,
+        normal_cdf_bounds as normal_cdf_bounds,
         normal_quantile_below as normal_quantile_below,
         privacy_document as privacy_document,
         read_privacy as read_privacy,
@@ -28,10 +28,10 @@ with imports_on_first_use(globals()):
         Approximate,
         Privacy,
         Pure,
-        at_most_exp as at_most_exp,
         check_epsilon as check_epsilon,
         chosen_privacy,
         extreme_masses,
+        largest_ratio_for_epsilon as largest_ratio_for_epsilon,
         read_budget_in_range as read_budget_in_range,
     )
 

@@ -66,13 +66,13 @@ _RATIONAL = re.compile("[0-9]{1,400}(/[1-9][0-9]{0,399})?")
 MOST_POINTS = 8192
 
 
-def normal_cdf(x: Fraction) -> tuple[Fraction, Fraction]:
+def normal_cdf_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     """Rationals low <= Phi(x) <= high, at most 2e-90 apart; beyond 30 deviations those of Phi(30)."""
     if x < 0:
-        low, high = normal_cdf(-x)
+        low, high = normal_cdf_bounds(-x)
         return 1 - high, 1 - low
     if x > _FARTHEST:
-        return normal_cdf(_FARTHEST)[0], Fraction(1)
+        return normal_cdf_bounds(_FARTHEST)[0], Fraction(1)
     with decimal.localcontext(_CONTEXT):
         value = decimal.Decimal(x.numerator) / decimal.Decimal(x.denominator)
         square = value * value
@@ -90,7 +90,7 @@ def normal_cdf(x: Fraction) -> tuple[Fraction, Fraction]:
 def normal_quantile_below(probability: Fraction) -> Fraction | None:
     """A rational x with Phi(x) <= probability for certain, within 1e-25 of equality; None for a probability below 1e-60. At most 1/2.
 
-    Newton's steps only propose it; `normal_cdf` decides.
+    Newton's steps only propose it; `normal_cdf_bounds` decides.
     """
     if probability < LEAST_PROBABILITY:
         return None
@@ -99,11 +99,11 @@ def normal_quantile_below(probability: Fraction) -> Fraction | None:
         with decimal.localcontext(_CONTEXT):
             value = decimal.Decimal(x.numerator) / decimal.Decimal(x.denominator)
             slope = Fraction((-value * value / 2).exp() / decimal.Decimal(_ROOT_OF_TWO_PI))
-        low, high = normal_cdf(x)
+        low, high = normal_cdf_bounds(x)
         x = x - ((low + high) / 2 - probability) / slope
         x = Fraction(round(x * 10**64), 10**64)  # so that fractions do not grow from step to step
     step = Fraction(1, 10**60)
-    while normal_cdf(x)[1] > probability:
+    while normal_cdf_bounds(x)[1] > probability:
         x, step = x - step, 4 * step
     return x
 
@@ -137,16 +137,16 @@ class Gaussian(Privacy):
         exponent, nu = Fraction(EXPONENT.check("beta", beta)), Fraction(self.nu)
         if beta > 100.0 * max(self.nu, self.nu * self.nu):  # positive, but below every float
             return math.ulp(0.0)
-        high = normal_cdf(nu / 2 - exponent / nu)[1]
+        high = normal_cdf_bounds(nu / 2 - exponent / nu)[1]
         return float_rounded_up(
-            max(Fraction(0), high - exp_lower(float(beta)) * normal_cdf(-nu / 2 - exponent / nu)[0])
+            max(Fraction(0), high - exp_lower(float(beta)) * normal_cdf_bounds(-nu / 2 - exponent / nu)[0])
         )
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
         if lower == upper:
             return True
         place = normal_quantile_below(lower)
-        return place is not None and upper <= normal_cdf(place + self.exact_nu)[0]
+        return place is not None and upper <= normal_cdf_bounds(place + self.exact_nu)[0]
 
     @property
     def exact_nu(self) -> Fraction:
@@ -194,7 +194,11 @@ class Functional(Privacy):
         return float_rounded_up(
             max(
                 Fraction(0),
-                1 - max(self._least_weighted_sum(Fraction(1), factor), self._least_weighted_sum(factor, Fraction(1))),
+                1
+                - max(
+                    self._least_weighted_error_sum(Fraction(1), factor),
+                    self._least_weighted_error_sum(factor, Fraction(1)),
+                ),
             )
         )
 
@@ -211,7 +215,7 @@ class Functional(Privacy):
         (left, high), (right, low) = self._points[place - 1], self._points[place]
         return high + (low - high) * (x - left) / (right - left)
 
-    def _least_weighted_sum(self, first: Fraction, second: Fraction) -> Fraction:
+    def _least_weighted_error_sum(self, first: Fraction, second: Fraction) -> Fraction:
         """min (first f(x) + second x), at the corner where the slope passes -second/first."""
         x, y = self._points[bisect.bisect_left(self._side_slopes, -second / first)]
         return first * y + second * x

@@ -274,7 +274,7 @@ class Pure(Privacy):
         return min(1.0, -math.expm1(beta - self.epsilon) / (1.0 + math.exp(-self.epsilon)) * ROUNDED_UP)
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
-        return upper <= at_most_exp(self.epsilon) * lower
+        return upper <= largest_ratio_for_epsilon(self.epsilon) * lower
 
     @property
     def may_reveal_client_by_chance(self) -> bool:
@@ -289,7 +289,7 @@ def check_epsilon(epsilon: float) -> float:
     return read_budget_in_range(POSITIVE, "epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
 
 
-def at_most_exp(epsilon: float) -> Fraction:
+def largest_ratio_for_epsilon(epsilon: float) -> Fraction:
     """A rational of at most e^epsilon, both for the float and for the decimal as written."""
     return min(exp_lower(epsilon), exp_lower(stated_decimal(epsilon)))
 
@@ -329,7 +329,7 @@ class Approximate(Privacy):
         return min(1.0, found * ROUNDED_UP)
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
-        return upper - at_most_exp(self.epsilon) * lower <= self.exact_delta
+        return upper - largest_ratio_for_epsilon(self.epsilon) * lower <= self.exact_delta
 
     @property
     def exact_delta(self) -> Fraction:
@@ -423,7 +423,7 @@ def constants_of_optimal_box(bounds: Bounds, epsilon: float) -> Constants:
     return Constants(alpha, upper * shrink, upper, r1, bounds.upper / upper, gamma, below, above)
 
 
-def constants_for_privacy(privacy: Privacy, bounds: Bounds) -> Constants:
+def constants_of_box_for_privacy(privacy: Privacy, bounds: Bounds) -> Constants:
     """b, B, r1, r2, gamma of the best box that keeps a notion: gamma is its lambda (`discreet.privacy._notion`); 1 - lambda is not rounded.
 
     If the notion allows a raw draw of every member, the box is the band itself, or that of `constants_of_optimal_box` for a pure one.

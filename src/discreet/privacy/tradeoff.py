@@ -31,7 +31,7 @@ from discreet.privacy._notion import (
     Privacy,
     Pure,
     check_epsilon,
-    constants_for_privacy as constants_for_privacy,
+    constants_of_box_for_privacy as constants_of_box_for_privacy,
     constants_of_optimal_box as constants_of_optimal_box,
     large_epsilon_warning as large_epsilon_warning,
     raw_draw_is_private as raw_draw_is_private,
@@ -157,6 +157,6 @@ def risk_formula_is_minimax(family: Family, privacy: Privacy) -> bool:
     return reference.size <= LARGEST_ENUMERATED and can_split_into_equal_groups(reference, family.bounds.alpha)
 
 
-def family_covered_by_risk(family: Family) -> Family:
-    """The family as far as it makes a claim about clients; for a band on outcomes that serves everybody, the simplex."""
+def family_of_possible_clients(family: Family) -> Family:
+    """The family that clients may be from: the given one, or the simplex for a band that serves any client."""
     return Simplex(family.size) if isinstance(family, Band) and family.any_client else family

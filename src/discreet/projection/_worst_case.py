@@ -43,10 +43,10 @@ from discreet.privacy.tradeoff import (
     Constants,
     Family,
     Risk,
-    constants_for_privacy,
+    constants_of_box_for_privacy,
     constants_of_optimal_box,
     epsilon_of_box,
-    family_covered_by_risk,
+    family_of_possible_clients,
     mollifier_constants,
     risk_by_formula,
     risk_formula_is_exact,
@@ -209,7 +209,7 @@ def _epsilon_and_box_reaching_risk(
     family: Family, divergence: str | FDivergence, risk: float
 ) -> tuple[Family, float, float, float]:
     """The family, the pure epsilon whose box has that risk, and m b and m B of the box. Every notion's box is that of some pure epsilon."""
-    family = family_covered_by_risk(family)
+    family = family_of_possible_clients(family)
     check_family(family)
     bounds = family.bounds
     identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
@@ -227,7 +227,7 @@ def _round_up_budget(
 
     def risk_at_budget(at: float) -> float:
         privacy = notion(at)
-        constants = constants_for_privacy(privacy, family.bounds)
+        constants = constants_of_box_for_privacy(privacy, family.bounds)
         return float(worst_case_over_family(family, constants, epsilon_of_box(constants), divergence, privacy))
 
     step = math.ulp(budget)
@@ -241,7 +241,7 @@ def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk
 
     Its worst case falls with epsilon too, and is 0 once the whole band lies in the ball: e^(-eps/2) <= c1, c2 <= e^(eps/2).
     """
-    family = family_covered_by_risk(family)
+    family = family_of_possible_clients(family)
     check_family(family)
     bounds = family.bounds
     identity_at = 2.0 * max(math.log(bounds.upper), -math.log(bounds.lower)) if bounds.lower else math.inf

@@ -64,7 +64,7 @@ from discreet._base.numerics import floor_product
 from discreet._base.showing import with_short_repr
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import raise_error_for_bad_law, rows_are_laws
-from discreet.privacy import Privacy, Pure, at_most_exp, extreme_masses
+from discreet.privacy import Privacy, Pure, extreme_masses, largest_ratio_for_epsilon
 from discreet.projection import (
     NEGLIGIBLE,
     Affine,
@@ -154,7 +154,7 @@ class Lattice:
     @classmethod
     def of(cls, box: Box, epsilon: float) -> "Lattice":
         """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
-        lattice = cls._nearest_lattice_within_ratio(box, at_most_exp(epsilon))
+        lattice = cls._nearest_lattice_within_ratio(box, largest_ratio_for_epsilon(epsilon))
         if lattice is None:
             raise DiscreetError(
                 f"epsilon = {epsilon:g} is too small for an exact release over {box.size} outcomes in {BITS}-bit integers; "

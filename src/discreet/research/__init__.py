@@ -32,12 +32,12 @@ with imports_on_first_use(globals()):
     from discreet.research._reports import (
         STATISTICS as STATISTICS,
         CostQuantiles as CostQuantiles,
-        client_costs as client_costs,
         design_findings as design_findings,
         follow_up_findings as follow_up_findings,
         learned_findings as learned_findings,
         population_findings as population_findings,
-        realised_epsilon as realised_epsilon,
+        realised_epsilon_of_records as realised_epsilon_of_records,
+        recorded_client_costs as recorded_client_costs,
         recorded_epsilons as recorded_epsilons,
         recorded_mechanisms as recorded_mechanisms,
         reweighted_findings as reweighted_findings,
@@ -52,10 +52,10 @@ with imports_on_first_use(globals()):
         MixtureClient as MixtureClient,
         RecordedRun,
         RingLaw as RingLaw,
-        choose_experiment_names as choose_experiment_names,
         named_experiment as named_experiment,
         records_path as records_path,
         reproduce,
+        requested_experiment_names as requested_experiment_names,
         run_experiment as run_experiment,
     )
 

@@ -75,7 +75,7 @@ class Preset:
         """The weight of each boosting round: theta, theta^2, ..."""
         return [self.first_round_weight(epsilon) ** t for t in range(1, rounds + 1)]
 
-    def largest_log_ratio(self, epsilon: float, rounds: int) -> float:
+    def largest_pairwise_log_ratio(self, epsilon: float, rounds: int) -> float:
         """The largest possible log-ratio between two clients' output distributions: the budget that is really used."""
         return 2.0 * (self.high - self.low) * sum(self.round_weights(epsilon, rounds))
 
@@ -151,20 +151,20 @@ Singles = NDArray[np.float32]
 _BLOCK = 1 << 14
 
 
-def layer_sizes(dim: int, width: int) -> list[tuple[int, int]]:
-    """The size of each layer of the network: (outputs, inputs)."""
+def layer_shapes(dim: int, width: int) -> list[tuple[int, int]]:
+    """The shape (outputs, inputs) of the weights of each layer of the network."""
     return [(width, dim), (width, width), (width, width), (1, width)]
 
 
 def parameter_count(dim: int, width: int) -> int:
     """The number of weights and biases of one network."""
-    return sum(rows * (columns + 1) for rows, columns in layer_sizes(dim, width))
+    return sum(rows * (columns + 1) for rows, columns in layer_shapes(dim, width))
 
 
 def draw_initial_parameters(dim: int, width: int, rng: np.random.Generator) -> Singles:
     """Draw the random initial parameters of one network, as one row."""
     parts = []
-    for rows, columns in layer_sizes(dim, width):
+    for rows, columns in layer_shapes(dim, width):
         parts.append(rng.uniform(-1.0, 1.0, rows * (columns + 1)) / math.sqrt(columns))
     return np.concatenate(parts).astype(np.float32)
 
@@ -173,7 +173,7 @@ def network_layers(row: NDArray[np.floating], dim: int, width: int) -> list[tupl
     """(weights, bias) of each layer of one network, in float64."""
     found, at = [], 0
     flat = row.astype(np.float64)
-    for rows, columns in layer_sizes(dim, width):
+    for rows, columns in layer_shapes(dim, width):
         weights = flat[at : at + rows * columns].reshape(rows, columns)
         at += rows * columns
         found.append((weights, flat[at : at + rows]))
@@ -246,9 +246,9 @@ class Learner:
         rng = np.random.default_rng(seed)
         found = np.empty((training.rounds, parameter_count(dim, training.width)), np.float32)
         for t in range(training.rounds):
-            held = self._draw_client_points(p, rng)
+            held = self._draw_points_of_client(p, rng)
             if training.sampling == "exact":
-                own = self._draw_points_by_inversion(found[:t], weights, rng.random(training.samples))
+                own = self._draw_boosted_points_by_inversion(found[:t], weights, rng.random(training.samples))
             else:
                 own = kernels.walk_chains(
                     found[:t], weights[:t], training.width, preset.clipped, preset.high, self.low, self.high,
@@ -267,12 +267,12 @@ class Learner:
         rngs = [np.random.default_rng(seed) for seed in seeds]
         found = np.empty((len(clients), training.rounds, parameter_count(dim, training.width)), np.float32)
         for t in range(training.rounds):
-            held = np.stack([self._draw_client_points(p, rng) for p, rng in zip(clients, rngs, strict=True)])
+            held = np.stack([self._draw_points_of_client(p, rng) for p, rng in zip(clients, rngs, strict=True)])
             so_far = found[:, :t]
             if training.sampling == "exact":
                 uniform = [rng.random(training.samples) for rng in rngs]
                 rows = zip(so_far, weights, uniform, strict=True)
-                own = np.stack([self._draw_points_by_inversion(*row) for row in rows])
+                own = np.stack([self._draw_boosted_points_by_inversion(*row) for row in rows])
             else:
                 seed = int(rngs[0].integers(2**62))
                 own = tensors.walk_chains(
@@ -282,7 +282,7 @@ class Learner:
             found[:, t] = tensors.train_networks(fresh, held, own, training, self.device)
         return found
 
-    def _draw_client_points(self, p: LogDensity, rng: np.random.Generator) -> Singles:
+    def _draw_points_of_client(self, p: LogDensity, rng: np.random.Generator) -> Singles:
         """Points (dim, samples) of P inside the box."""
         assert isinstance(p, Drawable)
         kept, missing = [], self.training.samples
@@ -294,7 +294,7 @@ class Learner:
                 return np.ascontiguousarray(np.concatenate(kept).T, dtype=np.float32)
         raise DiscreetError("p has almost no mass inside the family's box; widen the box")
 
-    def _draw_points_by_inversion(self, networks: Singles, weights: Floats, uniform: Floats) -> Singles:
+    def _draw_boosted_points_by_inversion(self, networks: Singles, weights: Floats, uniform: Floats) -> Singles:
         """Points (1, samples) of Q_t on an interval by inverting its distribution function on a fine grid."""
         x = np.linspace(max(self.low[0], -_REACH), min(self.high[0], _REACH), _GRID + 1)
         log_density = (
@@ -444,7 +444,7 @@ class BoostedSampler:
     @property
     def largest_log_ratio(self) -> float:
         """The largest possible log-ratio between two clients' output distributions: the epsilon that is really used."""
-        return self.preset.largest_log_ratio(self.epsilon, self.training.rounds)
+        return self.preset.largest_pairwise_log_ratio(self.epsilon, self.training.rounds)
 
     @cached_property
     def reference(self) -> DensityBand:

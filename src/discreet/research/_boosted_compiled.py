@@ -39,8 +39,8 @@ def _tanh(x: Any) -> Any:
 
 
 @kernel(fastmath=_FAST, error_model="numpy", nogil=True)
-def tanh(x: Any, out: Any) -> None:
-    """The activation on a row of float32."""
+def write_tanh_of_row(x: Any, out: Any) -> None:
+    """out = tanh(x) on a row of float32: the activation."""
     for s in range(x.size):
         out[s] = _tanh(x[s])
 
@@ -222,7 +222,7 @@ def logits(parameters: Any, x: Any, width: int) -> Any:
 
 
 @kernel(nogil=True)
-def _boost_at_points(networks: Any, weights: Any, x: Any, width: int, clipped: bool, bound: float) -> Any:
+def _boost_exponents_at_points(networks: Any, weights: Any, x: Any, width: int, clipped: bool, bound: float) -> Any:
     """sum_t weights_t c_t at points (dim, n): c the sigmoid of the logit, or the logit clipped to +-bound."""
     total = np.zeros(x.shape[1])
     for t in range(len(weights)):
@@ -259,12 +259,12 @@ def walk_chains(
         nodes = np.empty((1, _TABLE + 1), np.float32)
         for k in range(_TABLE + 1):
             nodes[0, k] = low[0] + (high[0] - low[0]) * k / _TABLE
-        table = _boost_at_points(networks, weights, nodes, width, clipped, bound)
+        table = _boost_exponents_at_points(networks, weights, nodes, width, clipped, bound)
         density = _TABLE / (high[0] - low[0])
     x, y = np.zeros((dim, count)), np.empty((dim, count))
     height, fresh = np.empty(count), np.empty(count)
     if not tabled:
-        height[:] = _boost_at_points(networks, weights, x.astype(np.float32), width, clipped, bound)
+        height[:] = _boost_exponents_at_points(networks, weights, x.astype(np.float32), width, clipped, bound)
     for chain in range(count if tabled else 0):
         at, here = 0.0, _interpolate_table(table, (0.0 - low[0]) * density)
         for _ in range(steps):
@@ -279,7 +279,7 @@ def walk_chains(
         for axis in range(dim):
             for chain in range(count):
                 y[axis, chain] = x[axis, chain] + rng.standard_normal()
-        fresh[:] = _boost_at_points(networks, weights, y.astype(np.float32), width, clipped, bound)
+        fresh[:] = _boost_exponents_at_points(networks, weights, y.astype(np.float32), width, clipped, bound)
         for chain in range(count):
             gain, inside = fresh[chain] - height[chain], True
             for axis in range(dim):

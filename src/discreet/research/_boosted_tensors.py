@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DiscreetError, need_extra
-from discreet.research._boosted import Floats, Preset, Singles, Training, layer_sizes
+from discreet.research._boosted import Floats, Preset, Singles, Training, layer_shapes
 
 try:
     import torch
@@ -31,7 +31,7 @@ def layer_views(flat: Any, dim: int, width: int) -> Layers:
     """(weights (n, rows, columns), bias (n, rows, 1)) of each layer inside (n, parameters)."""
     found: Layers = []
     at = 0
-    for rows, columns in layer_sizes(dim, width):
+    for rows, columns in layer_shapes(dim, width):
         weights = flat[:, at : at + rows * columns].view(-1, rows, columns)
         at += rows * columns
         found.append((weights, flat[:, at : at + rows].view(-1, rows, 1)))

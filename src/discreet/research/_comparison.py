@@ -337,7 +337,7 @@ def compare(
                 if str(each.privacy) == promise:
                     records.append(
                         _summarise_costs(
-                            labels[id(each)], each, f, costs[id(each)][place], _smallest_worst_case(family, each, f)
+                            labels[id(each)], each, f, costs[id(each)][place], _minimax_value_or_nan(family, each, f)
                         )
                     )
     return Comparison(tuple(records))
@@ -387,20 +387,20 @@ def _installed_mechanism_class(name: str) -> Any:
 def _mechanism_labels(mechanisms: list[Any]) -> dict[int, str]:
     """What each mechanism is called: its name, with its parameters where another one of that name is compared at the same budget."""
     labels = {id(each): each.name for each in mechanisms}
-    shared = {each.name for each in mechanisms if _has_shared_label(each, mechanisms, labels)}
+    shared = {each.name for each in mechanisms if _is_label_taken_by_another(each, mechanisms, labels)}
     for each in mechanisms:
         if each.name in shared and isinstance(each, OwnSampler) and each.parameters:
             given = ", ".join(f"{name}={value}" for name, value in each.parameters.items())
             labels[id(each)] = f"{each.name} ({given})"
     for each in mechanisms:
-        if _has_shared_label(each, mechanisms, labels):
+        if _is_label_taken_by_another(each, mechanisms, labels):
             raise DiscreetError(
                 f"two mechanisms are called {labels[id(each)]!r} at {each.privacy}; give them names that differ"
             )
     return labels
 
 
-def _has_shared_label(one: Any, mechanisms: list[Any], labels: dict[int, str]) -> bool:
+def _is_label_taken_by_another(one: Any, mechanisms: list[Any], labels: dict[int, str]) -> bool:
     """Whether another mechanism has the same label and promise."""
     mine = (labels[id(one)], str(one.privacy))
     return sum((labels[id(each)], str(each.privacy)) == mine for each in mechanisms) > 1
@@ -442,7 +442,7 @@ def _summarise_costs(label: str, mechanism: Any, f: FDivergence, costs: Floats, 
     )
 
 
-def _smallest_worst_case(family: FiniteFamily, mechanism: Any, f: FDivergence) -> float:
+def _minimax_value_or_nan(family: FiniteFamily, mechanism: Any, f: FDivergence) -> float:
     """The minimax value, where a theorem gives it."""
     if (
         not isinstance(family, Simplex)

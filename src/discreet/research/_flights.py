@@ -116,7 +116,7 @@ class FlightRelease:
         """The cost of that mechanism under that divergence."""
         return next(c for c in self.costs if (c.mechanism, c.divergence) == (mechanism, measure))
 
-    def clients_closer_than_optimal(self, mechanism: str, measure: str) -> int:
+    def count_clients_closer_than_optimal(self, mechanism: str, measure: str) -> int:
         """The number of clients for which that mechanism is strictly closer than the optimal one."""
         rival, ours = (
             self.mechanism_cost(mechanism, measure).realised,
@@ -293,12 +293,12 @@ class DestinationEstimate:
         return int(((self.found.law.low <= self.truth) & (self.truth <= self.found.law.high)).sum())
 
     @property
-    def clients_needed_by_values(self) -> int:
+    def clients_needed_if_values_sent(self) -> int:
         """How many aircraft values would need to tell a share as well, in the uniform population."""
         reports = self.found.sampler
         return int(np.ceil(self.found.clients * reports.by_values().variance() / reports.variance()))
 
-    def distance_from_truth(self, found: ReportedPopulation | Population) -> float:
+    def total_variation_from_truth(self, found: ReportedPopulation | Population) -> float:
         """The total variation distance of an estimated law from the truth."""
         return float(0.5 * np.abs(found.nearest - self.truth).sum())
 
@@ -337,7 +337,7 @@ def flight_release_figure(run: FlightRelease) -> Figure:
     """One client on the left, the costs of all clients on the right."""
     client, profiles = run.client, []
     for name in MECHANISMS:
-        better = run.clients_closer_than_optimal(name, _DRAWN)
+        better = run.count_clients_closer_than_optimal(name, _DRAWN)
         note = f"is closer for\n{better:,} aircraft" if better else ""
         profiles.append(CostProfile(name, run.mechanism_cost(name, _DRAWN).realised, note))
     with using_library_style():
@@ -388,13 +388,15 @@ def destinations_figure(estimate: DestinationEstimate) -> Figure:
         )
         axes = drawn.subplots(1, 2)
         off = [
-            f"all {size} together are off by {estimate.distance_from_truth(each):.2f} (TV)"
+            f"all {size} together are off by {estimate.total_variation_from_truth(each):.2f} (TV)"
             for each in (found, estimate.by_values)
         ]
         write_panel_title(axes[0], "By reports", f"the {_LISTED} largest destinations; {off[0]}")
         draw_population(found, truth=estimate.truth, most=_LISTED, ax=axes[0])
         write_panel_title(
-            axes[1], "By values, the old way", f"{off[1]}; as good with {estimate.clients_needed_by_values:,} aircraft"
+            axes[1],
+            "By values, the old way",
+            f"{off[1]}; as good with {estimate.clients_needed_if_values_sent:,} aircraft",
         )
         draw_population(estimate.by_values, truth=estimate.truth, most=_LISTED, ax=axes[1])
         ends = [each.get_xlim() for each in axes]

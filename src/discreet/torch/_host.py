@@ -52,8 +52,8 @@ from discreet.families import (
     rows_are_laws,
 )
 from discreet.mechanisms import OptimalSampler
-from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
-from discreet.privacy.tradeoff import constants_for_privacy, refuse_useless_or_raw_privacy
+from discreet.privacy import Privacy, Pure, chosen_privacy, largest_ratio_for_epsilon
+from discreet.privacy.tradeoff import constants_of_box_for_privacy, refuse_useless_or_raw_privacy
 from discreet.release import TOTAL, outcomes, weights as weights_of
 
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -211,7 +211,7 @@ class DeviceBox:
         bounds = terms.bounds
         if not isinstance(terms.privacy, Pure):
             refuse_useless_or_raw_privacy(terms.privacy, bounds)
-        constants = constants_for_privacy(terms.privacy, bounds)
+        constants = constants_of_box_for_privacy(terms.privacy, bounds)
         refused = DiscreetError(
             f"{terms.privacy} with upper = {bounds.upper:g} over {size:,} outcomes leaves no room "
             "for rounding in float32; pass float64 tensors, which are drawn in the arithmetic of OptimalSampler"
@@ -231,7 +231,7 @@ class DeviceBox:
 def _largest_private_ratio(privacy: Privacy, widest: Fraction, least: Fraction, most: Fraction) -> float:
     """rho: the largest known ratio that keeps the notion for every shared part between the two; 1 if there is none."""
     if isinstance(privacy, Pure):
-        return _float32_below(at_most_exp(privacy.epsilon) * (1 - Fraction(1, 1 << 22)))
+        return _float32_below(largest_ratio_for_epsilon(privacy.epsilon) * (1 - Fraction(1, 1 << 22)))
     for shift in _INWARDS:
         ratio = _float32_below(1 + (widest - 1) * (1 - Fraction(1, 1 << shift)))
         real = Fraction(ratio) * (1 + Fraction(1, 1 << 24))

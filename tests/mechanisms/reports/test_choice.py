@@ -16,7 +16,7 @@ from discreet.mechanisms._reports._choice import (
     own_and_other_outcome_chances,
     share_variance_in_uniform_population,
 )
-from discreet.privacy import at_most_exp
+from discreet.privacy import largest_ratio_for_epsilon
 from tests.soaking import wide
 
 EPSILONS = (
@@ -80,7 +80,7 @@ def excess(size: int, bound: Fraction) -> float:
 
 def test_the_variance_is_within_a_hundredth_of_the_best_subset_selection() -> None:
     """Also just above prime gaps and prime powers, where there is the most padding. In a soak for every number of outcomes up to 100,000."""
-    bounds = [at_most_exp(epsilon) for epsilon in EPSILONS]
+    bounds = [largest_ratio_for_epsilon(epsilon) for epsilon in EPSILONS]
     found = max((excess(size, bound), size, float(bound)) for size in SIZES for bound in bounds)
     assert found[0] < 1.01, found
 

@@ -18,7 +18,7 @@ from discreet.mechanisms import ReportSampler
 from discreet.mechanisms._reports import _sampler
 from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, RankedSubsets
 from discreet.privacy import Approximate, Pure
-from discreet.privacy._notion import at_most_exp
+from discreet.privacy._notion import largest_ratio_for_epsilon
 from discreet.release import TOTAL
 from discreet.release._randomness import (
     Question,
@@ -72,7 +72,7 @@ def test_the_bound_is_used_up() -> None:
     for sampler in small_samplers():
         blocks, beta = sampler.blocks, Fraction(sampler.uniform_weight, TOTAL)
         fewer = beta - Fraction(1, TOTAL)
-        bound = at_most_exp(sampler.epsilon)
+        bound = largest_ratio_for_epsilon(sampler.epsilon)
         ratio = 1 + (1 - beta) / beta * Fraction(blocks.block_count, blocks.blocks_per_point)
         broken = 1 + (1 - fewer) / fewer * Fraction(blocks.block_count, blocks.blocks_per_point)
         assert ratio <= bound < broken

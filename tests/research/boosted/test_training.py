@@ -64,7 +64,7 @@ def test_three_ways_of_training_agree(dim: int) -> None:
 def test_the_activation_is_tanh() -> None:
     x = np.linspace(-20.0, 20.0, 200_001).astype(np.float32)
     found = np.empty_like(x)
-    compiled.tanh(x, found)
+    compiled.write_tanh_of_row(x, found)
     np.testing.assert_allclose(found, np.tanh(x.astype(np.float64)), rtol=6e-7)
 
 
@@ -87,7 +87,8 @@ def inverted(count: int, preset: str) -> NDArray[np.float64]:
     learner = Learner(*INTERVAL, PRESETS[preset], Training(samples=count, batch=count, sampling="exact"))
     uniform = (np.arange(count) + 0.5) / count
     return np.asarray(
-        learner._draw_points_by_inversion(strong_network(1)[None], np.array([3.0]), uniform)[0], dtype=np.float64
+        learner._draw_boosted_points_by_inversion(strong_network(1)[None], np.array([3.0]), uniform)[0],
+        dtype=np.float64,
     )
 
 

@@ -50,13 +50,13 @@ def test_the_linear_mechanism_is_better_for_nobody(run: FlightRelease, measure: 
     optimal, linear = run.mechanism_cost("optimal", measure).realised, run.mechanism_cost("linear", measure).realised
     assert (optimal <= linear + 1e-12).all()
     assert (optimal < linear - 1e-6).any()
-    assert run.clients_closer_than_optimal("linear", measure) == 0
+    assert run.count_clients_closer_than_optimal("linear", measure) == 0
 
 
 def test_the_mollifier_is_better_for_some_and_the_count_says_so(run: FlightRelease) -> None:
     rival, ours = run.mechanism_cost("mollifier", "kl").realised, run.mechanism_cost("optimal", "kl").realised
     counted = sum(1 for a, b in zip(rival.tolist(), ours.tolist(), strict=True) if a < b - 1e-12)
-    assert run.clients_closer_than_optimal("mollifier", "kl") == counted
+    assert run.count_clients_closer_than_optimal("mollifier", "kl") == counted
     assert 0 < counted < len(ours)
 
 

@@ -112,8 +112,8 @@ def test_estimates_are_unbiased_and_have_the_stated_variance(kind: type[Frequenc
     oracle, times = kind(6, epsilon=epsilon), 4_000
     raw = np.repeat(np.arange(5), [40, 20, 10, 5, 5])  # the last outcome is held by nobody
     shares, rng = np.bincount(raw, minlength=6) / len(raw), np.random.default_rng(2)
-    found = np.array([oracle.estimate_shares(raw, rng) for _ in range(times)])
-    variance = oracle.estimate_variance(shares) / len(raw)
+    found = np.array([oracle.simulate_share_estimates(raw, rng) for _ in range(times)])
+    variance = oracle.estimate_variance_times_clients(shares) / len(raw)
     assert (np.abs(found.mean(axis=0) - shares) <= 5.0 * np.sqrt(variance / times)).all()
     assert found.var(axis=0) == pytest.approx(variance, rel=7.0 * math.sqrt(2.0 / times))
 
@@ -140,7 +140,7 @@ def test_extreme_budgets(kind: type[FrequencyOracle]) -> None:
     for epsilon in (1e-6, 40.0, 800.0):
         oracle = kind(3, epsilon=epsilon)
         assert 0.0 <= oracle.other_support_chance < oracle.own_support_chance <= 1.0
-        assert np.isfinite(oracle.estimate_shares(raw, rng)).all()
+        assert np.isfinite(oracle.simulate_share_estimates(raw, rng)).all()
 
 
 @pytest.mark.parametrize("kind", ORACLES)
@@ -150,7 +150,7 @@ def test_bad_input_is_named(kind: type[FrequencyOracle]) -> None:
     with pytest.raises(dc.DiscreetError, match=r"outcomes = 1 is less than 2"):
         kind(1, epsilon=1.0)
     with pytest.raises(dc.DiscreetError, match="raw holds the outcome 3; outcomes are 0 to 2"):
-        kind(3, epsilon=1.0).estimate_shares(np.array([0, 3]), np.random.default_rng(0))
+        kind(3, epsilon=1.0).simulate_share_estimates(np.array([0, 3]), np.random.default_rng(0))
 
 
 LIBRARY = """

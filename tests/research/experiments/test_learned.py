@@ -30,7 +30,7 @@ def test_what_is_learned_lies_between_the_safe_ones_and_the_floor(rows: list[Lea
     for row in rows:
         assert len(row.batches) == BATCHES
         assert row.floor <= min(row.learned, row.optimal, row.mollifier)
-        assert row.excess_over_no_design <= 0.03
+        assert row.relative_excess_over_no_design <= 0.03
         assert row.closed_gap_share <= 1.0
     alone, many = rows[2:]
     assert many.closed_gap_share > 0.6

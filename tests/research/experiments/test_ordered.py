@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.research.experiments._follow_up import OrderedComparison, OrderedSet, clamped_laplace_outputs
+from discreet.research.experiments._follow_up import OrderedComparison, OrderedSet, clamped_laplace_output_matrix
 
 
 @pytest.mark.parametrize("size", [2, 5, 24])
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_clamped_laplace_noise_is_private_and_a_law(size: int, epsilon: float) -> None:
     """Against the sum of two-sided geometric noise over all integers; and e^epsilon between any two rows, reached."""
-    law = clamped_laplace_outputs(size, epsilon)
+    law = clamped_laplace_output_matrix(size, epsilon)
     assert law.sum(axis=1) == pytest.approx(np.ones(size))
     assert np.max(np.log(law[:, None] / law)) == pytest.approx(epsilon)
     shrink, far = math.exp(-epsilon / (size - 1)), np.arange(-4000, 4001)
@@ -28,7 +28,7 @@ def test_clamped_laplace_noise_is_private_and_a_law(size: int, epsilon: float) -
 @pytest.mark.slow
 def test_delays() -> None:
     experiment = replace(OrderedComparison(), epsilons=(2.0,), most=200)
-    [row] = next(experiment.compute_records(["delays/2"]))
+    [row] = next(experiment.compute_records_in_batches(["delays/2"]))
     assert (row.measure, row.step, row.clients, len(row.places)) == ("minutes", 10.0, 200, 24)
     assert (row.places[0], row.places[-1]) == (-55.0, 175.0)
     worst = {name: one.single_outcome for name, one in row.distances.items()}
@@ -44,7 +44,9 @@ def test_delays() -> None:
 @cache
 def computed_rows() -> list[OrderedSet]:
     experiment = replace(OrderedComparison(), epsilons=(1.0, 2.0))
-    return [next(experiment.compute_records([unit]))[0] for unit in ("delays/1", "delays/2", "cholesterol/1")]
+    return [
+        next(experiment.compute_records_in_batches([unit]))[0] for unit in ("delays/1", "delays/2", "cholesterol/1")
+    ]
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from discreet.research.experiments._population import (
     SetAtBudget,
     distances_from_law,
     draw_raw_outcomes,
-    estimate_shares_from_reports,
+    simulate_share_estimates_of_reports,
 )
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
 
@@ -110,7 +110,7 @@ def test_reports_have_the_error_that_they_state(outcomes: int, epsilon: float) -
     rng, sampler, clients = np.random.default_rng(9), dc.ReportSampler(dc.Simplex(outcomes), epsilon=epsilon), 3000
     raw = rng.integers(0, outcomes, clients)
     shares = np.bincount(raw, minlength=outcomes) / clients
-    found = [estimate_shares_from_reports(sampler, raw, rng) - shares for _ in range(60)]
+    found = [simulate_share_estimates_of_reports(sampler, raw, rng) - shares for _ in range(60)]
     inside, outside, gap = sampler.chances.inside, sampler.chances.outside, sampler.chances.gap
     expected = (shares * inside * (1 - inside) + (1 - shares) * outside * (1 - outside)).mean() / gap**2 / clients
     assert np.mean(np.square(found)) == pytest.approx(expected, rel=0.25)

@@ -39,7 +39,7 @@ class Squares:
     def unit_names(self) -> Sequence[str]:
         return [str(i) for i in range(self.count)]
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[Square]]:
+    def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[Square]]:
         for unit in units:
             if self.fail_at == int(unit):
                 raise KeyboardInterrupt
@@ -132,7 +132,7 @@ class Nests:
     def unit_names(self) -> Sequence[str]:
         return ["a"]
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[Nested]]:
+    def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[Nested]]:
         yield [Nested("a", (1.0, 0.1 + 0.2), {"x": Inner({"kl": 1e-300}), "y": Inner({}, 2.5)}, Inner({"tv": 0.5}))]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.research._reports._designs import ESTIMATES, reweighted_errors_table, reweighted_findings
 from discreet.research.experiments import run_experiment
-from discreet.research.experiments._population import MeanEstimate, ReweightedComparison, _principal_coordinates
+from discreet.research.experiments._population import MeanEstimate, ReweightedComparison, _first_principal_coordinates
 from tests.research.experiments.test_population import skewed
 
 SMALL = ReweightedComparison(epsilons=(1.0,), repetitions=4, sets=(skewed(400, 6),))
@@ -46,4 +46,4 @@ def test_the_first_axis_is_the_one_on_which_clients_differ() -> None:
     rng = np.random.default_rng(1)
     moved = rng.normal(size=300)
     laws = np.full((300, 3), 1 / 3) + moved[:, None] * np.array([0.05, -0.05, 0.0]) + rng.normal(0, 1e-3, (300, 3))
-    assert abs(np.corrcoef(_principal_coordinates(laws), moved)[0, 1]) == pytest.approx(1.0, abs=1e-2)
+    assert abs(np.corrcoef(_first_principal_coordinates(laws), moved)[0, 1]) == pytest.approx(1.0, abs=1e-2)

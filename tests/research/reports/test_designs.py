@@ -46,9 +46,9 @@ SHIFT = ShiftedDesign(
 def test_a_tie_is_no_win_and_all_splits_count() -> None:
     early, late = design_cases(ROWS)
     assert early.mean_divergence("designed", "kl") == pytest.approx(0.205)
-    assert early.has_smallest_mean("kl")
-    assert not late.has_smallest_mean("kl")
-    assert late.undesigned_split_count == 2
+    assert early.design_has_smallest_mean("kl")
+    assert not late.design_has_smallest_mean("kl")
+    assert late.count_of_splits_without_design == 2
     said = dict(design_findings(ROWS))
     assert "total variation 1" in said["The smallest mean."]
     assert "train rides at ε = 8" in said["The smallest mean."]

@@ -11,7 +11,7 @@ import pytest
 
 from discreet.plots._style import save
 from discreet.research._boosted import Training
-from discreet.research._reports import STATISTICS, CostQuantiles, client_costs, realised_epsilon
+from discreet.research._reports import STATISTICS, CostQuantiles, realised_epsilon_of_records, recorded_client_costs
 from discreet.research._reports._paper import paper_figure, paper_findings, paper_page
 from discreet.research.experiments import FIGURES, named_experiment, read_records, records_path, run_experiment
 from discreet.research.experiments._paper_figures import GaussianRing, MixtureClient, MixtureLaw, RandomMixtures
@@ -73,7 +73,7 @@ def test_findings_carry_their_numbers(runs: dict[str, Any]) -> None:
     half = next(row for row in rows if row.unit == "1/0").laws["proposed"].costs["hellinger"]
     assert f"ours {half:.6f}" in told
     assert "ratio 2.0000" in told
-    ours, theirs = client_costs(rows, 0.1, "proposed", "kl"), client_costs(rows, 0.1, "boosted", "kl")
+    ours, theirs = recorded_client_costs(rows, 0.1, "proposed", "kl"), recorded_client_costs(rows, 0.1, "boosted", "kl")
     wins = f"At ε = 0.1 the boosted baseline has the better mean KL, {theirs.mean():.4f}"
     assert (wins in told) == (theirs.mean() < ours.mean())
 
@@ -96,4 +96,4 @@ def test_summaries_are_what_they_say() -> None:
     }
     logs = ((0.0, 1.0), (0.5, -1.0), (0.2, 0.0))
     rows = [MixtureClient("", 1.0, 0, 1, {"x": MixtureLaw({}, seconds=0.0, log_density=log)}) for log in logs]
-    assert realised_epsilon(rows, 1.0, "x") == 2.0
+    assert realised_epsilon_of_records(rows, 1.0, "x") == 2.0

@@ -16,11 +16,11 @@ from discreet.research._reports._population import (
     client_divergences_table,
     estimate_errors_table,
     mean_error,
-    own_outcomes_table,
     population_figures,
     population_findings,
     population_page,
     raw_sample_bias_table,
+    released_own_outcomes_table,
     rows_by_set,
     sample_oracle_contest_table,
 )
@@ -126,8 +126,8 @@ def test_small_tables_follow_the_records(recorded: RecordedRun[SetAtBudget]) -> 
     )
     assert raw_sample_bias_table(rows)[0] == ["set, ε = 1", "bias", "total error"]
     assert raw_sample_bias_table(rows)[1][0][1] == f"{rows_by_set(rows)['skewed4'][1].bias['optimal']:.3f}"
-    assert own_outcomes_table(rows)[0] == ["set, ε = 4", "Q*", "mollifier", "linear"]
-    assert own_outcomes_table(rows)[1][1][3] == f"{rows_by_set(rows)['skewed30'][2].own['linear']:.0%}"
+    assert released_own_outcomes_table(rows)[0] == ["set, ε = 4", "Q*", "mollifier", "linear"]
+    assert released_own_outcomes_table(rows)[1][1][3] == f"{rows_by_set(rows)['skewed30'][2].own['linear']:.0%}"
     told = rows_by_set(rows)["skewed30"][2].realised["linear"]["tv"]
     assert client_divergences_table(rows)[1][5][1:][-1] == f"{told.mean:.3f} ({told.worst:.3f})"
 

@@ -55,7 +55,7 @@ from discreet.estimation import (
     population,
     refuse_clients_in_several_sources,
     reported_population,
-    tally_by_group,
+    tally_releases_by_group,
     tally_reports,
     tally_samples,
 )
@@ -147,7 +147,7 @@ def print_estimate_by_group(
         return
     groups = ClientGroups.read(by, null_groups or "error", clients, client)
     read = _CountedTable.count_table(records, agreed, asked)
-    counts, reports, missing = tally_by_group(
+    counts, reports, missing = tally_releases_by_group(
         records, read.tallied, groups, column=read.column, keep=bool(asked.statistic)
     )
     found = estimate_groups(read.sampler, counts=counts, bins=asked.bins, confidence=asked.confidence)

@@ -35,23 +35,23 @@ from discreet.estimation import (
     SurveyAnswers,
     answer_groups,
     answer_survey,
+    fidelities_to_truth_by_law,
     json_record_of_shares_within_groups,
     json_record_of_survey_answers,
     json_record_of_survey_change,
     json_record_of_survey_groups,
-    law_fidelities,
     liars,
     liars_per_half_interval,
     notes_on_survey_answers,
     notes_on_unverified_reports,
-    outcome_names_within,
+    outcome_names_of_other_columns,
     outlook,
-    questions_with_shares_within,
+    places_of_questions_with_group_shares,
     read_survey_reports,
+    read_survey_reports_by_group,
     rounds_cost,
     shares_within,
     survey_change,
-    survey_reports_by_group,
 )
 from discreet.families import Band, Simplex, serves_everybody
 from discreet.mechanisms import SERVING, JointSampler, OptimalSampler, ReportSampler
@@ -302,7 +302,7 @@ def _mechanism_advice_text(found: AnyPopulation) -> str:
 def _distances_from_truth_table(found: AnyPopulation, known: Any) -> Table:
     distance = [] if found.domain.values is None else ["Wasserstein"]
     made = empty_table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
-    for name, each in law_fidelities(found, known).items():
+    for name, each in fidelities_to_truth_by_law(found, known).items():
         parts = [each.tv, each.kl, each.hellinger, each.largest]
         made.add_row(name, *map(format_number, parts if each.wasserstein is None else [*parts, each.wasserstein]))
     return made
@@ -334,7 +334,7 @@ def print_survey_estimate_by_group(
 ) -> None:
     """`--by` a public column: the answers of each group, with intervals that hold for all groups at once."""
     held = read_survey_reports(records, agreed, column=asked.report_column)  # with all checks of an estimate
-    reports, missing = survey_reports_by_group(records, groups, column=asked.report_column)
+    reports, missing = read_survey_reports_by_group(records, groups, column=asked.report_column)
     found = answer_groups(agreed.survey_sampler(), reports, confidence=asked.confidence)
     notes = notes_on_unverified_reports(named=held.named, distinct=held.distinct)
     if missing and groups.nulls == "drop":
@@ -364,7 +364,7 @@ def print_survey_shares_within_groups(asked: EstimateOptions, records: Source, a
     """`--by` a column of the survey: shares within each private group, from the questions that ask for it and another column."""
     held = read_survey_reports(records, agreed, column=asked.report_column)
     found = answer_survey(agreed.survey_sampler(), held.reports, confidence=asked.confidence)
-    places = questions_with_shares_within(found, by)
+    places = places_of_questions_with_group_shares(found, by)
     if not places:
         raise DiscreetError(
             f"--by {by}: no question of the survey asks for shares of {by!r} together with another column, so nothing is known within its "
@@ -373,7 +373,7 @@ def print_survey_shares_within_groups(asked: EstimateOptions, records: Source, a
     notes = notes_on_unverified_reports(named=held.named, distinct=held.distinct)
     blocks: list[Any] = [_headline_of_survey(found.clients, agreed), *notes_as_text_blocks(notes)]
     for place in places:
-        names = outcome_names_within(found, place, by)
+        names = outcome_names_of_other_columns(found, place, by)
         made = empty_table(safe_text(by, most=40), "outcome", "share within, %", "all at once", texts=2)
         for group, law in shares_within(found, place, by).items():
             order = np.argsort(-np.nan_to_num(law.estimate), kind="stable")[: asked.top or _TOP_IN_GROUPS]

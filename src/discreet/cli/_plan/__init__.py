@@ -280,7 +280,7 @@ def _reports_and_values_table(rows: list[PlanAtEpsilon], accuracy: float) -> Tab
         both = row.clients is not None and row.report_clients is not None
         times = f"{(row.clients or 0) / (row.report_clients or 1):.3g}" if both else "1"
         counts = client_count_text(row.clients_for_population), client_count_text(row.clients)
-        over = ("" if each is None else f"{each:.4g}" for each in row.variance_excess)
+        over = ("" if each is None else f"{each:.4g}" for each in row.report_and_value_variance_excess)
         made.add_row(f"{row.epsilon:g}", *counts, times, row.population_mechanism, *over)
     return made
 
@@ -421,7 +421,9 @@ def _plan_json_record(
                 "clients_for_accuracy_together": row.together,
                 "population": row.population_mechanism,
                 "clients_for_accuracy_by_reports": row.clients_for_population,
-                "times_the_least_variance": dict(zip(("reports", "values"), row.variance_excess, strict=True)),
+                "times_the_least_variance": dict(
+                    zip(("reports", "values"), row.report_and_value_variance_excess, strict=True)
+                ),
             }
             for row in rows
         ],

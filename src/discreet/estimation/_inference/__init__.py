@@ -8,11 +8,11 @@ with imports_on_first_use(globals()):
         Ends as Ends,
         Shares as Shares,
         average_upper_bound as average_upper_bound,
-        band_interval_ends as band_interval_ends,
-        binomial_interval_ends as binomial_interval_ends,
+        clopper_pearson_ends_by_miss as clopper_pearson_ends_by_miss,
         clopper_pearson_interval_ends as clopper_pearson_interval_ends,
         exact_interval_ends as exact_interval_ends,
-        first_outcome_past_limit as first_outcome_past_limit,
+        first_outcome_with_share_beyond_limit as first_outcome_with_share_beyond_limit,
+        interval_ends_through_inversion as interval_ends_through_inversion,
         one_sided_miss_probability as one_sided_miss_probability,
     )
     from discreet.estimation._inference._inversion import (
@@ -22,7 +22,7 @@ with imports_on_first_use(globals()):
         inversion_of_joint_sample as inversion_of_joint_sample,
         invert_released_intervals as invert_released_intervals,
         nearest_law as nearest_law,
-        share_bounds_of_members as share_bounds_of_members,
+        share_bounds_within_family as share_bounds_within_family,
         simultaneous_lower_ends as simultaneous_lower_ends,
     )
     from discreet.estimation._inference._least_squares import (
@@ -31,7 +31,7 @@ with imports_on_first_use(globals()):
         TreeLevels as TreeLevels,
         block_sums_of_reports as block_sums_of_reports,
         report_sampler_of_part as report_sampler_of_part,
-        unbiased_shares as unbiased_shares,
+        unbiased_shares_from_reports as unbiased_shares_from_reports,
     )
     from discreet.estimation._inference._reweighting import (
         Reweighted as Reweighted,
@@ -49,7 +49,7 @@ with imports_on_first_use(globals()):
         numeric_outcomes as numeric_outcomes,
         outcome_value_function as outcome_value_function,
         parse_statistic_parameter as parse_statistic_parameter,
-        quantile_estimate_fields as quantile_estimate_fields,
+        quantile_ends_and_blur as quantile_ends_and_blur,
         quantile_of_law as quantile_of_law,
         squared_deviation_function as squared_deviation_function,
         sum_values_in_each_report as sum_values_in_each_report,

@@ -16,7 +16,7 @@ population's q. Write U_x(q) = P[Bin(n, q) >= x] and L_y(q) = P[Bin(n, q) <= y].
   larger, has probability at most a = 1 - confidence [Blaker 2000]. The interval is the hull of the other q. It lies inside Clopper
   and Pearson's, who double the smaller tail. With more than `LARGEST_STEPPED` samples of an outcome and of its complement, Blaker's
   interval is shorter by one or two hundredths, and Clopper and Pearson's is given.
-* `band_interval_ends`, shares between two lines. A share P is compatible with every released share q from q_H(P) to q_L(P)
+* `interval_ends_through_inversion`, shares between two lines. A share P is compatible with every released share q from q_H(P) to q_L(P)
   (`discreet.estimation._inference`), so a test of P is one of q_H <= q <= q_L. Reject in {U_x(q_L) <= t} and {L_y(q_H) <= t}, with t as
   large as the level allows. The probability of the two under q is U_x(q) + L_y(q), which falls and then grows with q (its derivative is n
   times the difference of two binomial probabilities, whose ratio grows with q), so its largest value over [q_H, q_L] is at an end. If
@@ -81,7 +81,7 @@ def one_sided_miss_probability(confidence: float, among: int = 1) -> float:
     return 0.5 * (1.0 - confidence) / among
 
 
-def binomial_interval_ends(counts: ArrayLike, samples: float, miss: float) -> Ends:
+def clopper_pearson_ends_by_miss(counts: ArrayLike, samples: float, miss: float) -> Ends:
     """Clopper and Pearson's ends, each of which misses with probability at most `miss`; counts need not be whole."""
     few = np.asarray(counts, dtype=np.float64)
     share = few / samples
@@ -97,11 +97,11 @@ def clopper_pearson_interval_ends(
     `among`: the number of intervals that share the error (Bonferroni), so that the confidence holds for all of them together.
     """
     distinct, places = np.unique(counts, return_inverse=True)  # far fewer than outcomes
-    low, high = binomial_interval_ends(distinct, samples, one_sided_miss_probability(confidence, among))
+    low, high = clopper_pearson_ends_by_miss(distinct, samples, one_sided_miss_probability(confidence, among))
     return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
 
-def first_outcome_past_limit(
+def first_outcome_with_share_beyond_limit(
     counts: NDArray[np.int64], samples: int, limits: Floats, miss: float, *, above: bool
 ) -> int | None:
     """The first outcome whose interval, with ends that miss with probability `miss`, lies beyond its limit; None if there is none.
@@ -117,7 +117,7 @@ def first_outcome_past_limit(
         else scipy.special.betaincc(many + 1.0, samples - many, limit)
     )
     for place in past[tails < 2.0 * miss]:
-        low, high = binomial_interval_ends(counts[place], samples, miss)
+        low, high = clopper_pearson_ends_by_miss(counts[place], samples, miss)
         if side * ((low if above else high) - limits[place] * ulps) > 0.0:
             return int(place)
     return None
@@ -153,7 +153,7 @@ def _one_minus_gaffke_bound(gaps: Floats, weights: Floats, miss: float) -> float
         return float(gaps[1] * (1.0 - binomial_probability_upper_bound(weights[0] - 1.0, samples, miss)))
 
     def tail_minus_miss(log_g: float) -> float:
-        return _saddlepoint_tail(math.exp(log_g), gaps, weights)[1] - miss
+        return _saddlepoint_bound_and_tail(math.exp(log_g), gaps, weights)[1] - miss
 
     mean = float(weights @ gaps / weights.sum())
     spread = math.sqrt(max(float(weights @ np.square(gaps - mean)), 1e-300))
@@ -168,10 +168,10 @@ def _one_minus_gaffke_bound(gaps: Floats, weights: Floats, miss: float) -> float
     if tail_minus_miss(low) > 0.0:
         return 0.0
     found = float(scipy.optimize.brentq(tail_minus_miss, low, high, xtol=1e-12))
-    return _saddlepoint_tail(math.exp(found), gaps, weights)[0]
+    return _saddlepoint_bound_and_tail(math.exp(found), gaps, weights)[0]
 
 
-def _saddlepoint_tail(g: float, gaps: Floats, weights: Floats) -> tuple[float, float]:
+def _saddlepoint_bound_and_tail(g: float, gaps: Floats, weights: Floats) -> tuple[float, float]:
     """D, and the probability of exceeding it, at one saddlepoint."""
     pulls = weights / (g + gaps)
     mean = float(pulls @ gaps / pulls.sum())
@@ -210,7 +210,7 @@ def exact_interval_ends(counts: Integers, samples: int, confidence: float, *, am
     return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
 
-def band_interval_ends(
+def interval_ends_through_inversion(
     counts: Integers, samples: int, confidence: float, inversion: Inversion, masses: Floats, *, among: int = 1
 ) -> Ends:
     """Released shares whose lines are the ends of intervals of true shares, for outcomes or events with these reference masses.
@@ -228,8 +228,10 @@ def band_interval_ends(
         return ends
     low, high = ends[0][first], ends[1][first]
     seen, mu = pairs[:, 0], pairs[:, 1]
-    low = np.maximum(low, _band_lower_interval_ends(seen, samples, level, inversion, mu))
-    high = np.minimum(high, 1.0 - _band_lower_interval_ends(samples - seen, samples, level, inversion, 1.0 - mu))
+    low = np.maximum(low, _lower_interval_ends_through_inversion(seen, samples, level, inversion, mu))
+    high = np.minimum(
+        high, 1.0 - _lower_interval_ends_through_inversion(samples - seen, samples, level, inversion, 1.0 - mu)
+    )
     return low[places.ravel()], high[places.ravel()]
 
 
@@ -254,7 +256,7 @@ def _share_with_upper_tail(counts: Floats, samples: int, tail: float) -> Floats:
 
 def _cached_lower_interval_ends(counts: Floats, samples: int, level: float) -> Floats:
     """inf {q : q is not rejected} of each count; computed ends are kept."""
-    known = _lower_end_cache(samples, level)
+    known = _computed_lower_ends_by_count(samples, level)
     new = np.array([count for count in counts.tolist() if count not in known])
     if new.size:
         known.update(zip(new.tolist(), _compute_lower_interval_ends(new, samples, level).tolist(), strict=True))
@@ -262,7 +264,7 @@ def _cached_lower_interval_ends(counts: Floats, samples: int, level: float) -> F
 
 
 @functools.lru_cache(maxsize=64)
-def _lower_end_cache(samples: int, level: float) -> dict[float, float]:
+def _computed_lower_ends_by_count(samples: int, level: float) -> dict[float, float]:
     """The computed ends by their counts: both ends, and estimates of the same size, ask for many again."""
     return {}
 
@@ -292,7 +294,7 @@ def _compute_lower_interval_ends(counts: Floats, samples: int, level: float) -> 
         left_over = left_over[~begins]
         some = _BinomialTails(counts[left_over], samples, opposite[left_over])
         begin, end = left[left_over], last[left_over]
-        right = _find_root(some.opposite_tail_excess, begin, end)
+        right = _find_root(some.tail_minus_longer_opposite_tail, begin, end)
         ends = some.both_tails_probability(right) > level
         crossed = _BinomialTails(counts[left_over[ends]], samples, opposite[left_over[ends]])
         found[left_over] = end
@@ -321,7 +323,7 @@ class _BinomialTails:
         """A function of q: the excess of both tails over a level."""
         return lambda q: self.both_tails_probability(q) - level
 
-    def opposite_tail_excess(self, q: Floats) -> Floats:
+    def tail_minus_longer_opposite_tail(self, q: Floats) -> Floats:
         """At least 0 once the opposite tail becomes a longer one."""
         return _probability_of_count_at_least(self.counts, self.samples, q) - _probability_of_count_at_most(
             self.opposite + 1.0, self.samples, q
@@ -347,19 +349,21 @@ def _find_root(values: Callable[[Floats], Floats], left: Floats, right: Floats) 
     return np.where(stays, right, low)
 
 
-def _band_lower_interval_ends(counts: Floats, samples: int, level: float, inversion: Inversion, mu: Floats) -> Floats:
+def _lower_interval_ends_through_inversion(
+    counts: Floats, samples: int, level: float, inversion: Inversion, mu: Floats
+) -> Floats:
     """The least q_L whose share is not rejected: between where one tail is half of the level, and where it is all of it."""
     low, high = _share_with_upper_tail(counts, samples, 0.5 * level), _share_with_upper_tail(counts, samples, level)
     for _ in range(_HALVINGS):  # the lower end stays a rejected share
         q = 0.5 * (low + high)
         tail, other = (
             _probability_of_count_at_least(counts, samples, q),
-            np.clip(least_compatible_released_share(inversion, mu, q), 0.0, 1.0),
+            np.clip(least_released_share_with_same_client_share(inversion, mu, q), 0.0, 1.0),
         )
         nothing = (
             _probability_of_count_at_most(np.zeros_like(q), samples, other) > tail
         )  # no count is small enough to be rejected
-        opposite = np.where(nothing, -1.0, _binomial_quantile_above(samples, other, tail))
+        opposite = np.where(nothing, -1.0, _approximate_count_with_lower_tail(samples, other, tail))
         known = nothing | (_probability_of_count_at_most(opposite, samples, other) >= tail)
         both = np.maximum(
             tail + _probability_of_count_at_most(opposite, samples, q),
@@ -370,14 +374,14 @@ def _band_lower_interval_ends(counts: Floats, samples: int, level: float, invers
     return np.asarray(np.where(counts == 0.0, 0.0, low * (1.0 - _OUTWARDS)))
 
 
-def _binomial_quantile_above(samples: int, q: Floats, tail: Floats) -> Floats:
+def _approximate_count_with_lower_tail(samples: int, q: Floats, tail: Floats) -> Floats:
     """A real y with L_y(q) a little above the tail, by the normal distribution and its first correction; callers check it."""
     spread = np.sqrt(samples * q * (1.0 - q))
     z = scipy.special.ndtri(np.clip(tail, 1e-300, 0.5))
     return np.asarray(np.maximum(samples * q + z * spread + (1.0 - 2.0 * q) * (z * z - 1.0) / 6.0, 0.0))
 
 
-def least_compatible_released_share(inversion: Inversion, mu: Floats, q: Floats) -> Floats:
+def least_released_share_with_same_client_share(inversion: Inversion, mu: Floats, q: Floats) -> Floats:
     """q_H(P) for the share P = least(mu, q): the least released share that is compatible with a true share that large."""
     share, lines = inversion.least(mu, q), (inversion.high, inversion.low)
     totals = (0.0, 1.0 - inversion.low.total)

@@ -111,7 +111,7 @@ def invert_released_intervals(
     inversion: Inversion, bounds: Bounds, mu: Floats, released: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """Intervals of P's shares from intervals of Q's, for events with these reference masses and clients within the bounds."""
-    least, most = share_bounds_of_members(bounds, mu)
+    least, most = share_bounds_within_family(bounds, mu)
     low, high = inversion.least(mu, released[0]), inversion.most(mu, released[1])
     top = np.clip(high, least, most)
     return np.minimum(np.clip(low, least, most), top), top  # samples outside the box can make the lines cross
@@ -122,7 +122,7 @@ def simultaneous_lower_ends(low: Floats, least: Floats | float = 0.0) -> Floats:
     return low if low.sum() <= 1.0 else nearest_law(low, least, low)
 
 
-def share_bounds_of_members(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
+def share_bounds_within_family(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
     """The bounds of events with these reference masses that follow from membership in the family alone."""
     most = np.minimum(1.0 - bounds.lower * (1.0 - mu), np.minimum(bounds.upper * mu, 1.0))
     least = np.maximum(bounds.lower * mu, 1.0 - bounds.upper * (1.0 - mu))
@@ -226,7 +226,7 @@ def nearest_law(vector: ArrayLike, lower: ArrayLike = 0.0, upper: ArrayLike = 1.
     if not (low.sum() <= 1.0 + SUM_TOLERANCE and high.sum() >= 1.0 - SUM_TOLERANCE):
         raise DiscreetError(f"no distribution lies between bounds that sum to {low.sum():g} and {high.sum():g}")
     for _ in range(_ROUNDS):
-        shift, law = _clip_to_distribution(v, low, high)
+        shift, law = _shift_and_clip_to_distribution(v, low, high)
         if abs(law.sum() - 1.0) <= SUM_TOLERANCE:
             break
         v = v - shift  # large entries would lose t to rounding: shift the relevant ones near 0
@@ -240,7 +240,7 @@ def _broadcast_bound(end: ArrayLike, name: str, size: int) -> Floats:
     return np.broadcast_to(given, size)
 
 
-def _clip_to_distribution(v: Floats, low: Floats, high: Floats) -> tuple[float, Floats]:
+def _shift_and_clip_to_distribution(v: Floats, low: Floats, high: Floats) -> tuple[float, Floats]:
     """t and the distribution clip(v - t, low, high), up to the rounding of v."""
     breaks = np.sort(np.concatenate([v - low, v - high]))
     first, last = 0, len(breaks) - 1  # the mass falls from sum(high) at the first break to sum(low) at the last

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from discreet.estimation._inference._intervals import Shares, average_upper_bound, one_sided_miss_probability
 from discreet.estimation._inference._statistics import (
-    largest_block_sums,
+    largest_block_sum_by_column,
     outcome_membership_table,
     sum_values_in_each_report,
 )
@@ -81,7 +81,9 @@ class ShareTables:
         self._held: dict[int, NDArray[np.float32]] = {}
         self._shares: list[Floats] = []
         for names, written, each, given in zip(self._tables, self._written, samplers, self._reports, strict=True):
-            self._shares.append(_reorder_table_columns(self._columns, unbiased_shares(each, given), written, names))
+            self._shares.append(
+                _reorder_table_columns(self._columns, unbiased_shares_from_reports(each, given), written, names)
+            )
 
     def consistent_shares(self, columns: Columns) -> Floats:
         """The shares of a question's outcomes by all tables."""
@@ -90,10 +92,10 @@ class ShareTables:
             self._columns, self._least_squares_table(names, self._clients), names, columns
         ).ravel()
 
-    def pooled_shares(self, columns: Columns, own: int, confidence: float, among: int) -> Shares | None:
+    def pooled_shares_or_none(self, columns: Columns, own: int, confidence: float, among: int) -> Shares | None:
         """The shares by the small tables, with intervals; None where a question's own reports, so many, do about as well."""
         names = columns_in_survey_order(self._columns, columns)
-        used = self._tables_worth_using(names, own)
+        used = self._which_tables_are_worth_using(names, own)
         if not used.any():
             return None
         pooled = self._shares_and_interval_ends(names, used, confidence, among)
@@ -110,12 +112,14 @@ class ShareTables:
                 continue
             seen = np.zeros(self._columns.column_sizes(effect))
             for number in np.flatnonzero(weights[:, place]):
-                seen += weights[number, place] * _effect_of_columns(self._shares[number], self._tables[number], effect)
+                seen += weights[number, place] * _interaction_effect_of_columns(
+                    self._shares[number], self._tables[number], effect
+                )
             shape = [size if name in effect else 1 for name, size in zip(names, sizes, strict=True)]
             found = found + seen.reshape(shape) * (seen.size / math.prod(sizes))
         return found
 
-    def _tables_worth_using(self, names: Columns, own: int) -> NDArray[np.bool_]:
+    def _which_tables_are_worth_using(self, names: Columns, own: int) -> NDArray[np.bool_]:
         """The tables from which an interval is computed: none where the question's own reports do about as well."""
         cells, marginals = math.prod(self._columns.column_sizes(names)), self._sampler.marginals
         related = np.array([bool(set(names) & set(each)) for each in self._tables])
@@ -138,11 +142,15 @@ class ShareTables:
     def _fewest_reports_per_table(self, names: Columns, related: NDArray[np.bool_]) -> int:
         """How many reports a table needs to be used: fewer where most clients were asked tables with few reports each."""
 
-        def variance_using_tables_with(fewest: int) -> float:
+        def variance_at_report_threshold(fewest: int) -> float:
             used = related & (self._clients >= fewest)
             return self._sampler.marginals.cell_variance(names, np.where(used, self._clients, 0))
 
-        return _FEWEST if variance_using_tables_with(_FEWEST) <= _NOT_WORTH * variance_using_tables_with(_FEW) else _FEW
+        return (
+            _FEWEST
+            if variance_at_report_threshold(_FEWEST) <= _NOT_WORTH * variance_at_report_threshold(_FEW)
+            else _FEW
+        )
 
     def _shares_and_interval_ends(
         self, names: Columns, used: NDArray[np.bool_], confidence: float, among: int
@@ -173,11 +181,11 @@ class ShareTables:
                 values.append((sums - middle) * correction)
                 counts.append(often)
                 widest = np.maximum(
-                    scale * largest_block_sums(blocks, each) - middle,
-                    middle - scale * -largest_block_sums(blocks, -each),
+                    scale * largest_block_sum_by_column(blocks, each) - middle,
+                    middle - scale * -largest_block_sum_by_column(blocks, -each),
                 )
                 reach = np.maximum(reach, widest * correction)
-            binned = _counts_on_grid(np.concatenate(values), np.concatenate(counts), reach)
+            binned = _spread_counts_over_grid(np.concatenate(values), np.concatenate(counts), reach)
             for place, share in enumerate(estimate.ravel()[some]):
                 grid = np.linspace(-reach[place], reach[place], _GRID + 1)
                 for kind, (count, sign) in enumerate(((1, -1.0), (1, 1.0), (among, -1.0), (among, 1.0))):
@@ -234,7 +242,7 @@ def report_sampler_of_part(sampler: SurveySampler, part: Part) -> ReportSampler:
     return ReportSampler(Simplex(part.blocks.size), privacy=sampler.privacy, blocks=part.blocks)
 
 
-def unbiased_shares(sampler: ReportSampler, reports: Reports) -> Floats:
+def unbiased_shares_from_reports(sampler: ReportSampler, reports: Reports) -> Floats:
     """The unbiased shares of a part's outcomes."""
     supports = ReportCounts(sampler).add(reports).supports() if len(reports) else np.zeros(sampler.family.size)
     return np.asarray((supports / max(len(reports), 1) - sampler.chances.outside) / sampler.chances.gap)
@@ -248,7 +256,7 @@ def _reorder_table_columns(
     return np.asarray(table.transpose([list(given).index(name) for name in wanted]))
 
 
-def _counts_on_grid(values: Floats, counts: NDArray[np.int64], reach: Floats) -> Floats:
+def _spread_counts_over_grid(values: Floats, counts: NDArray[np.int64], reach: Floats) -> Floats:
     """How often each point of a grid from -reach to reach occurs, (columns, points): a value counts for its two neighbours, with its mean."""
     found = np.empty((values.shape[1], _GRID + 1))
     for column, most in enumerate(reach):
@@ -260,7 +268,7 @@ def _counts_on_grid(values: Floats, counts: NDArray[np.int64], reach: Floats) ->
     return found
 
 
-def _effect_of_columns(table: Floats, names: Sequence[str], effect: Sequence[str]) -> Floats:
+def _interaction_effect_of_columns(table: Floats, names: Sequence[str], effect: Sequence[str]) -> Floats:
     """The effect of some columns of a table."""
     found = table.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in effect))
     for axis in range(len(effect)):
@@ -317,8 +325,8 @@ def block_sums_of_reports(
         middle = chances.outside * each.sum(axis=0)
         sums = sum_values_in_each_report(blocks, distinct, each) if table is None else table @ each.astype(np.float32)
         values.append(scale * (sums - middle))
-        least = np.minimum(least, scale * (-largest_block_sums(blocks, -each) - middle))
-        most = np.maximum(most, scale * (largest_block_sums(blocks, each) - middle))
+        least = np.minimum(least, scale * (-largest_block_sum_by_column(blocks, -each) - middle))
+        most = np.maximum(most, scale * (largest_block_sum_by_column(blocks, each) - middle))
     return ReportSums(values, [often for _, _, often in held], least, most)
 
 
@@ -364,7 +372,9 @@ class TreeLevels:
     @cached_property
     def cell_shares(self) -> Floats:
         """The least-squares shares of the cells, which add up to 1."""
-        shares = [unbiased_shares(each, given) for each, given in zip(self._samplers, self._reports, strict=True)]
+        shares = [
+            unbiased_shares_from_reports(each, given) for each, given in zip(self._samplers, self._reports, strict=True)
+        ]
         found = np.ones(1)
         for depth in range(1, self._tree.depth + 1):
             nodes = self._tree.node_count(depth)
@@ -417,7 +427,7 @@ class TreeLevels:
         )
 
     @cached_property
-    def _largest_standard_errors(self) -> Floats:
+    def _standard_error_upper_bounds(self) -> Floats:
         """At least the standard errors of the distribution function at the inner edges, in any population, but for the noise of blocks."""
         spread = np.square(self.distribution_function_standard_errors[1:-1])
         for given, each in zip(self._reports, self._edge_coefficients_by_level, strict=True):
@@ -425,7 +435,7 @@ class TreeLevels:
         return np.asarray(np.sqrt(spread))
 
     @cached_property
-    def _membership_tables_by_level(self) -> list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]]:
+    def _reports_with_membership_by_level(self) -> list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]]:
         """Which outcomes each distinct report of a level holds, where that fits into memory; the reports; and how often each came."""
         found: list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]] = []
         for part, given in zip(self._parts, self._reports, strict=True):
@@ -438,7 +448,7 @@ class TreeLevels:
     def quantile_interval(self, level: float, confidence: float, among: int) -> tuple[float, float]:
         """An interval of a quantile, whose ends are edges of cells."""
         deviation = -float(scipy.special.ndtri(one_sided_miss_probability(confidence, among)))
-        errors, largest = self.distribution_function_standard_errors[1:-1], self._largest_standard_errors
+        errors, largest = self.distribution_function_standard_errors[1:-1], self._standard_error_upper_bounds
         farthest = _FAR * deviation if sum(map(len, self._reports)) >= _MANY else _FARTHEST
         below = level - self.distribution_function[1:-1]  # at the inner edges, which have numbers from 1 on
         low, high = 0, len(self.edges) - 1
@@ -449,21 +459,23 @@ class TreeLevels:
             stop = int(kept[0]) if kept.size else len(order)
             unsure = np.flatnonzero(away[:stop] <= farthest * largest[order[:stop]])
             start = int(unsure[0]) if unsure.size else stop
-            rejected = order[: start + self._count_rejected_edges(order[start:stop], level, confidence, among, end)]
+            rejected = order[
+                : start + self._count_leading_rejected_edges(order[start:stop], level, confidence, among, end)
+            ]
             if rejected.size and end:
                 low = int(rejected[-1]) + 1
             elif rejected.size:
                 high = int(rejected[-1]) + 1
         return float(self.edges[low]), float(self.edges[max(high, low)])
 
-    def _count_rejected_edges(
+    def _count_leading_rejected_edges(
         self, sequence: NDArray[np.int64], level: float, confidence: float, among: int, end: int
     ) -> int:
         """How many edges of a sequence are rejected before the first that is not; `end`: 1 where F(e) >= level is tested, else 0."""
         for start in range(0, len(sequence), _EDGES):
             edges = sequence[start : start + _EDGES]
             coefficients = [each[:, edges] for each in self._edge_coefficients_by_level]
-            sums = block_sums_of_reports(self._samplers, self._membership_tables_by_level, coefficients)
+            sums = block_sums_of_reports(self._samplers, self._reports_with_membership_by_level, coefficients)
             offset = (edges + 1) / (len(self.edges) - 1)  # what the contrasts leave out: the uniform law's value
             for place in range(len(edges)):
                 found = offset[place] + sums.mean_interval_end(place, confidence, among, end)

@@ -5,8 +5,8 @@ samples have the distribution sum_i w_i q_i with q_i the output distribution of 
 that make the samples most likely solve a concave problem with a certificate. Samples of several agreements have one likelihood: their
 output distributions are concatenated.
 
-**The problem** (`best_mixtures`). Given are distributions q_1, ..., q_N on the outcomes, shares f of the counts, and a pull tau >= 0 towards
-equal weights. Find the weights w on the simplex that maximise
+**The problem** (`iterate_best_mixtures`). Given are distributions q_1, ..., q_N on the outcomes, shares f of the counts, and a pull
+tau >= 0 towards equal weights. Find the weights w on the simplex that maximise
 
     L(w) = sum_x f_x log y_x + tau/N sum_i log w_i,        y = sum_i w_i q_i:
 
@@ -82,7 +82,7 @@ class ExampleMixture:
         seen = shares > 0.0
         return float(shares[seen] @ np.log(self.law[seen]))
 
-    def leave_one_out_log_likelihood_falls(self, laws: Floats, shares: Floats) -> Floats:
+    def leave_one_out_log_likelihood_losses(self, laws: Floats, shares: Floats) -> Floats:
         """The fall of log y_x, times the number of counts, when one count of x is left out (k,); 0 where there is none.
 
         To first order, by differentiating w_i (1 + tau - g_i) = tau/N: dy/y = (I + A diag(f))^-1 A df, A = sum_i (w_i/s_i) (q_i/y)
@@ -104,7 +104,7 @@ class ExampleMixture:
         return found
 
 
-def best_mixtures(laws: Floats, shares: Floats, pulls: Sequence[float]) -> Iterator[ExampleMixture]:
+def iterate_best_mixtures(laws: Floats, shares: Floats, pulls: Sequence[float]) -> Iterator[ExampleMixture]:
     """The best mixture of distributions (N, k) for shares (k,) at each of falling pulls."""
     seen = shares > 0.0
     q, f = np.ascontiguousarray(laws[:, seen]), shares[seen]
@@ -227,9 +227,11 @@ def reweight_examples(
     released = np.hstack([_output_laws_of_examples(sampler, laws) for sampler, _ in rounds])
     number = float(counts.sum())
     shares = counts / number
-    found, fitted = _fit_example_weights(released, shares, number, laws.shape[1], pull)
+    found, fitted = _fit_example_mixture_and_optimism(released, shares, number, laws.shape[1], pull)
     law = np.asarray(found.weights @ laws)
-    unexplained = (shares - found.law * _sample_share_of_rounds(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
+    unexplained = (
+        (shares - found.law * _round_sample_shares_by_outcome(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
+    )
     return Reweighted(
         law,
         nearest_law(law + unexplained),
@@ -262,7 +264,7 @@ def reweight_examples_to_reports(
         blocks.block_count / blocks.blocks_per_point
     )  # times the number of blocks, which changes no weight
     shares = often / number
-    found, fitted = _fit_example_weights(released, shares, number, laws.shape[1])
+    found, fitted = _fit_example_mixture_and_optimism(released, shares, number, laws.shape[1])
     law, chances = np.asarray(found.weights @ laws), sampler.chances
     expected = chances.outside + chances.gap * law
     beyond = supports / number - expected
@@ -272,15 +274,17 @@ def reweight_examples_to_reports(
     return Reweighted(law, nearest_law(law + beyond), found.weights, found.pull * number, found.gap, strain)
 
 
-def _fit_example_weights(
+def _fit_example_mixture_and_optimism(
     released: Floats, shares: Floats, number: float, outcomes: int, pull: float | None = None
 ) -> tuple[ExampleMixture, float]:
     """The best mixture at the pull that is given, or else chosen, and the optimism of its likelihood."""
     path = list(
-        best_mixtures(released, shares, _regularisation_path_down_to(outcomes if pull is None else pull, number))
+        iterate_best_mixtures(
+            released, shares, _regularisation_path_down_to(outcomes if pull is None else pull, number)
+        )
     )
-    falls = [found.leave_one_out_log_likelihood_falls(released, shares) for found in path]
-    chosen = len(path) - 1 if pull is not None else _choose_pull_by_leave_one_out(path, falls, shares, number)
+    falls = [found.leave_one_out_log_likelihood_losses(released, shares) for found in path]
+    chosen = len(path) - 1 if pull is not None else _index_of_pull_by_leave_one_out(path, falls, shares, number)
     return path[chosen], float(shares @ falls[chosen])
 
 
@@ -291,12 +295,12 @@ def _output_laws_of_examples(sampler: Sampler[Any], laws: Floats) -> Floats:
     return sampler.weights_on_atoms(laws) / TOTAL
 
 
-def _sample_share_of_rounds(rounds: Sequence[tuple[Sampler[Any], Integers]], number: float) -> Floats:
+def _round_sample_shares_by_outcome(rounds: Sequence[tuple[Sampler[Any], Integers]], number: float) -> Floats:
     """Each round's share of the samples, for every outcome of every round."""
     return np.concatenate([np.full(len(counts), float(counts.sum()) / number) for _, counts in rounds])
 
 
-def _choose_pull_by_leave_one_out(
+def _index_of_pull_by_leave_one_out(
     path: Sequence[ExampleMixture], freedoms: Sequence[Floats], shares: Floats, number: float
 ) -> int:
     """The strongest pull whose leave-one-out prediction is within one standard error of the best."""

@@ -174,7 +174,7 @@ def quantile_of_law(law: Floats, values: Floats, level: float) -> float:
     return float(values[reached[0] if reached.size else -1])
 
 
-def quantile_estimate_fields(
+def quantile_ends_and_blur(
     domain: Domain, values: Floats, first: int, last: int, released: float
 ) -> tuple[float, float, float, float]:
     """The fields of an estimate from the interval of a quantile on: its ends, the `released` one, and what cells blur."""
@@ -227,7 +227,7 @@ def _compute_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     if blocks.point_count * blocks.size > _MOST_PRODUCTS:
         loose = min(everywhere / float(blocks.chance_of_holding_point), max(most, largest_block_sum(blocks, -phi)) ** 2)
         return BlockSums(everywhere, np.full(blocks.size, loose), most)
-    return BlockSums(everywhere, *_second_moments_of_affine_blocks(blocks, phi))
+    return BlockSums(everywhere, *_affine_block_moments_and_largest_sum(blocks, phi))
 
 
 def _second_moments_of_subset_blocks(blocks: BlockFamily, phi_squared: Floats, squares: float | Floats) -> Floats:
@@ -238,7 +238,7 @@ def _second_moments_of_subset_blocks(blocks: BlockFamily, phi_squared: Floats, s
     return np.asarray(phi_squared * (1.0 - 2.0 * one) + one * others + two * (phi_squared - others))
 
 
-def _second_moments_of_affine_blocks(blocks: AffineBlocks, phi: Floats) -> tuple[Floats, float]:
+def _affine_block_moments_and_largest_sum(blocks: AffineBlocks, phi: Floats) -> tuple[Floats, float]:
     """psi for affine blocks, and the largest V, over all vectors and shifts."""
     q, c, outcomes = blocks.prime, blocks.window, np.arange(blocks.size, dtype=np.int64)
     total, most = np.zeros(blocks.size), -math.inf
@@ -265,10 +265,10 @@ def _cyclic_window_sums(lines: Floats, window: int) -> Floats:
 
 def largest_block_sum(blocks: BlockFamily, phi: Floats) -> float:
     """At least the sum of phi over any block: of so many of the largest entries, where padding counts 0."""
-    return float(largest_block_sums(blocks, phi[:, None])[0])
+    return float(largest_block_sum_by_column(blocks, phi[:, None])[0])
 
 
-def largest_block_sums(blocks: BlockFamily, columns: Floats) -> Floats:
+def largest_block_sum_by_column(blocks: BlockFamily, columns: Floats) -> Floats:
     """The same for each column of a table (outcomes, columns)."""
     padding = np.zeros((min(blocks.point_count - blocks.size, blocks.width), columns.shape[1]))
     return np.asarray(np.sort(np.concatenate([columns, padding]), axis=0)[-blocks.width :].sum(axis=0))
@@ -320,16 +320,16 @@ class SupportStatistics:
             return most
         test = _AverageTest.of_values(self.sampler, phi, self.clients, second)
 
-        def excess_probability(mu: float) -> float:
+        def tail_minus_miss(mu: float) -> float:
             return float(test.probability_of_mean_at_most(np.array([mu]), observed)[0]) - miss
 
-        if excess_probability(most) >= 0.0:
+        if tail_minus_miss(most) >= 0.0:
             return most
         low = min(max(observed / self.sampler.chances.gap, least), most)
-        if excess_probability(low) < 0.0:  # the estimate lies below all values
+        if tail_minus_miss(low) < 0.0:  # the estimate lies below all values
             return low
         narrow = 1e-12 * (most - least)
-        return min(float(scipy.optimize.brentq(excess_probability, low, most, xtol=narrow)) + 2.0 * narrow, most)
+        return min(float(scipy.optimize.brentq(tail_minus_miss, low, most, xtol=narrow)) + 2.0 * narrow, most)
 
     def _mean_block_sum(self, phi: Floats) -> float:
         return float(phi @ self.supports) / self.clients
@@ -339,7 +339,7 @@ class SupportStatistics:
         size = len(order)
         if size == 1:
             return 0, 0
-        step = _quantile_threshold_spacing(self.sampler.blocks)
+        step = _spacing_of_tested_quantile_thresholds(self.sampler.blocks)
         grid = np.arange(step - 1, size - 1, step)  # the whole has share 1 for certain
         below = np.cumsum(self.supports[order])[grid] / self.clients
         width = (
@@ -377,7 +377,7 @@ class SupportStatistics:
         return None
 
 
-def _quantile_threshold_spacing(blocks: BlockFamily) -> int:
+def _spacing_of_tested_quantile_thresholds(blocks: BlockFamily) -> int:
     """How far apart the thresholds of a quantile are: 1, or as far as keeps their variances from taking seconds."""
     if not isinstance(blocks, AffineBlocks) or blocks.point_count * blocks.size > _MOST_PRODUCTS:
         return 1

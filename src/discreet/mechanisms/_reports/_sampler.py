@@ -47,7 +47,7 @@ from discreet.mechanisms._reports._blocks import (
     SingleOutcomes,
 )
 from discreet.mechanisms._reports._choice import Chances, best_subset_width_and_variance, choose_blocks
-from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
+from discreet.privacy import Privacy, Pure, chosen_privacy, largest_ratio_for_epsilon
 from discreet.privacy.tradeoff import warn_of_weak_privacy
 from discreet.release import (
     TOTAL,
@@ -476,7 +476,7 @@ def draw_outcomes_from_laws(rows: Floats, randomness: Randomness) -> Integers:
 
 def fraction_below_exp_epsilon(promise: Pure) -> Fraction:
     """E, a rational at most e^epsilon; an error for an epsilon at which no report says anything."""
-    bound = at_most_exp(promise.epsilon)
+    bound = largest_ratio_for_epsilon(promise.epsilon)
     if bound - 1 < _LEAST_GROWTH:
         raise DiscreetError(f"epsilon = {promise.epsilon:g}: a report would say nothing; take a larger epsilon")
     return bound

@@ -64,7 +64,7 @@ def html_table(head: Sequence[str], body: Sequence[Sequence[object]], texts: int
 Finding = tuple[str, str]  # the headline, and what follows it
 
 
-def findings_as_html(findings: Iterable[Finding]) -> list[str]:
+def findings_as_html_items(findings: Iterable[Finding]) -> list[str]:
     """Findings as the items of a list."""
     return [f"<b>{html.escape(headline)}</b> {html.escape(text)}" for headline, text in findings]
 
@@ -182,7 +182,9 @@ class CostQuantiles:
         return astuple(self)
 
 
-def client_costs(rows: Sequence[MixtureClient], epsilon: float, mechanism: str, divergence: str) -> NDArray[np.float64]:
+def recorded_client_costs(
+    rows: Sequence[MixtureClient], epsilon: float, mechanism: str, divergence: str
+) -> NDArray[np.float64]:
     """One mechanism's realised divergences at one epsilon, client by client."""
     return np.array([row.laws[mechanism].costs[divergence] for row in rows if row.epsilon == epsilon])
 
@@ -220,21 +222,21 @@ def recorded_epsilons(rows: Sequence[RecordAtBudget]) -> list[float]:
     return sorted({row.epsilon for row in rows})
 
 
-def realised_epsilon(rows: Sequence[MixtureClient], epsilon: float, mechanism: str) -> float:
+def realised_epsilon_of_records(rows: Sequence[MixtureClient], epsilon: float, mechanism: str) -> float:
     """The largest log-ratio between any two of these clients' output distributions, on the recorded grid."""
     logs = np.array([row.laws[mechanism].log_density for row in rows if row.epsilon == epsilon])
     return float((logs.max(axis=0) - logs.min(axis=0)).max())
 
 
-def double_half_hellinger(half: float) -> float:
+def hellinger_from_published_half(half: float) -> float:
     """The text's squared Hellinger distance from the published one, f = 1 - sqrt x, which is half of it."""
     return 2.0 * half
 
 
-def published_divergences(kl: float, tv: float, half_hellinger: float | None = None) -> dict[str, float]:
+def published_divergences_by_name(kl: float, tv: float, half_hellinger: float | None = None) -> dict[str, float]:
     """Published divergences by name, with the text's Hellinger distance."""
     values = {"kl": kl, "tv": tv}
-    return values if half_hellinger is None else {**values, "hellinger": double_half_hellinger(half_hellinger)}
+    return values if half_hellinger is None else {**values, "hellinger": hellinger_from_published_half(half_hellinger)}
 
 
 def write_report(report: str, runs: Runs, folder: Path) -> Path:

@@ -60,24 +60,24 @@ class DesignCase:
         return self.splits[0].epsilon
 
     @property
-    def floor(self) -> float:
-        """The certified floor, averaged over the splits."""
+    def lower_bound(self) -> float:
+        """The certified lower bound of the mean KL of any sampler, averaged over the splits."""
         return statistics.fmean(row.floor for row in self.splits)
 
     @property
-    def ratio_to_floor(self) -> float:
-        """The design's mean KL as a multiple of the floor."""
-        return self.mean_divergence("designed", "kl") / self.floor
+    def ratio_to_lower_bound(self) -> float:
+        """The design's mean KL as a multiple of the certified lower bound."""
+        return self.mean_divergence("designed", "kl") / self.lower_bound
 
     @property
-    def undesigned_split_count(self) -> int:
+    def count_of_splits_without_design(self) -> int:
         """The number of splits in which the examples did not support a design."""
         return sum(row.parts is None for row in self.splits)
 
     def mean_divergence(self, sampler: str, divergence: str) -> float:
         return statistics.fmean(row.means[sampler][divergence] for row in self.splits)
 
-    def has_smallest_mean(self, divergence: str) -> bool:
+    def design_has_smallest_mean(self, divergence: str) -> bool:
         """Whether the design's mean is smaller than that of every other sampler."""
         return all(
             self.mean_divergence("designed", divergence) < self.mean_divergence(rival, divergence)
@@ -97,11 +97,11 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
     """The findings of the comparison, in sentences."""
     found = design_cases(rows)
     wins = ", ".join(
-        f"{divergence_label(f)} {sum(case.has_smallest_mean(f) for case in found)}" for f in PAPER_DIVERGENCES
+        f"{divergence_label(f)} {sum(case.design_has_smallest_mean(f) for case in found)}" for f in PAPER_DIVERGENCES
     )
-    lost = [case for case in found if not all(case.has_smallest_mean(f) for f in PAPER_DIVERGENCES)]
-    above = [case.ratio_to_floor - 1.0 for case in found]
-    far = [case for case in found if case.ratio_to_floor > 1.1]
+    lost = [case for case in found if not all(case.design_has_smallest_mean(f) for f in PAPER_DIVERGENCES)]
+    above = [case.ratio_to_lower_bound - 1.0 for case in found]
+    far = [case for case in found if case.ratio_to_lower_bound > 1.1]
     exact = [row.exact_gap for row in rows if row.exact_gap is not None]
     said = [
         (
@@ -131,9 +131,11 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
             f"The smallest kept share of the best worst case is {min(row.kept for row in rows):.3g}.",
         ),
     ]
-    stayed = [case for case in found if case.undesigned_split_count]
+    stayed = [case for case in found if case.count_of_splits_without_design]
     if stayed:
-        told = ", ".join(f"{case.title} at ε = {case.epsilon:g}: {case.undesigned_split_count}" for case in stayed)
+        told = ", ".join(
+            f"{case.title} at ε = {case.epsilon:g}: {case.count_of_splits_without_design}" for case in stayed
+        )
         said.append(
             (
                 "Where the examples did not support a design.",
@@ -158,7 +160,7 @@ def design_divergences_table(rows: Sequence[DesignedSplit], divergence: str) -> 
                 [
                     "",
                     "no sampler is below",
-                    *(_four_digits_text(those[epsilon].floor, down=True) for epsilon in epsilons),
+                    *(_four_digits_text(those[epsilon].lower_bound, down=True) for epsilon in epsilons),
                 ]
             )
     return ["set", "sampler", *(f"ε = {epsilon:g}" for epsilon in epsilons)], body
@@ -284,8 +286,8 @@ def learned_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
         closed = {case: statistics.fmean(row.closed_gap_share for row in mine) for case, mine in cases.items()}
         taught = [share for (_, epsilon), share in closed.items() if epsilon >= _TAUGHT]
         stayed = sum(not any(batch.published for row in mine for batch in row.batches) for mine in cases.values())
-        worst = max(those, key=lambda row: row.excess_over_no_design)
-        loss = max(worst.excess_over_no_design, 0.0)
+        worst = max(those, key=lambda row: row.relative_excess_over_no_design)
+        loss = max(worst.relative_excess_over_no_design, 0.0)
         median = f"the median over ε ≥ {_TAUGHT:g} is {statistics.median(taught):.0%}, " if taught else ""
         said.append(
             (
@@ -319,9 +321,11 @@ def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
         those = [row for row in rows if row.drawn == drawn]
         if not those:
             continue
-        won = {name: sum(_has_smaller_error(row, name, "reports") for row in those) for name in _BY_EXAMPLES}
-        lost = [row for row in those if not any(_has_smaller_error(row, name, "reports") for name in _BY_EXAMPLES)]
-        alone = sum(_has_smaller_error(row, "examples", "reweighted") for row in those)
+        won = {name: sum(_has_smaller_mean_error_than(row, name, "reports") for row in those) for name in _BY_EXAMPLES}
+        lost = [
+            row for row in those if not any(_has_smaller_mean_error_than(row, name, "reports") for name in _BY_EXAMPLES)
+        ]
+        alone = sum(_has_smaller_mean_error_than(row, "examples", "reweighted") for row in those)
         lost_text = "One of the three is closer than block reports in every case."
         if lost:
             lost_text = f"Block reports are closer than all three on {titles_with_budgets_text(lost)}."
@@ -336,7 +340,7 @@ def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
     return said
 
 
-def _has_smaller_error(row: ReweightedSet, name: str, other: str) -> bool:
+def _has_smaller_mean_error_than(row: ReweightedSet, name: str, other: str) -> bool:
     return row.errors[name].mean < row.errors[other].mean
 
 
@@ -363,7 +367,7 @@ def learned_designs_page(runs: Runs, pictures: Pictures) -> str:
         "Designs learned privately, and what their samples tell",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
         quick="one set, one budget." if header.quick else None,
-        findings=reports.findings_as_html(said),
+        findings=reports.findings_as_html_items(said),
         parts=parts,
     )
 
@@ -404,7 +408,7 @@ def _draw_design_panel(axes: Axes, title: str, those: Sequence[DesignCase]) -> N
     budgets = [case.epsilon for case in those]
     axes.axhline(1.0, color=QUIET, linewidth=1.0)
     for name in (*DESIGN_RIVALS, "designed"):
-        ratios = [case.mean_divergence(name, "kl") / case.floor for case in those]
+        ratios = [case.mean_divergence(name, "kl") / case.lower_bound for case in those]
         axes.plot(
             budgets, ratios, color=_COLOURS[name], label=SAMPLER_LABELS[name], marker="o", markersize=3.5,
             linewidth=2.2 if name == "designed" else 1.4, linestyle="--" if name == "linear" else "-",
@@ -413,7 +417,7 @@ def _draw_design_panel(axes: Axes, title: str, those: Sequence[DesignCase]) -> N
     axes.set_yscale("log")
     axes.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets])
     axes.minorticks_off()
-    highest = max(case.mean_divergence(name, "kl") / case.floor for case in those for name in DESIGN_RIVALS)
+    highest = max(case.mean_divergence(name, "kl") / case.lower_bound for case in those for name in DESIGN_RIVALS)
     ticks = [tick for tick in (1, 1.5, 2, 3, 5, 10, 20, 40) if tick <= 1.15 * highest]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xlabel("ε", color=INK)
@@ -442,6 +446,6 @@ def design_page(runs: Runs, pictures: Pictures) -> str:
         "Designs for clients they have not seen",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
         quick="few clients of each set, one split." if header.quick else None,
-        findings=reports.findings_as_html([*design_findings(designs.rows), *shift_findings(shifts.rows)]),
+        findings=reports.findings_as_html_items([*design_findings(designs.rows), *shift_findings(shifts.rows)]),
         parts=parts,
     )

@@ -2,7 +2,8 @@
 
 The pictures show minimax values, random mixtures, four Laplace distributions in the plane, and ordered outcomes of real clients. The
 published numbers are those that the scripts of Ghoukasian, Lee, Asoodeh, "Locally Optimal Private Sampling: Beyond the Global Minimax"
-(NeurIPS 2025) compute, https://github.com/hradghoukasian/private_sampling, with their Hellinger distance doubled (`double_half_hellinger`).
+(NeurIPS 2025) compute, https://github.com/hradghoukasian/private_sampling, with their Hellinger distance doubled
+(`hellinger_from_published_half`).
 """
 
 import html
@@ -22,7 +23,14 @@ from discreet.plots import (
     write_panel_title,
 )
 from discreet.research import _reports as reports
-from discreet.research._reports import Finding, Pictures, Runs, Table, double_half_hellinger, published_divergences
+from discreet.research._reports import (
+    Finding,
+    Pictures,
+    Runs,
+    Table,
+    hellinger_from_published_half,
+    published_divergences_by_name,
+)
 from discreet.research.experiments import (
     ORDERED_MECHANISMS,
     PAPER_DIVERGENCES,
@@ -35,14 +43,14 @@ from discreet.research.experiments import (
 )
 
 PUBLISHED_FINITE = {  # minimax values on ten outcomes, by notion, budget and class
-    ("pure", 1.0, "global"): published_divergences(1.46115, 0.76803, 0.51837),
-    ("pure", 1.0, "local"): published_divergences(0.32717, 0.39539, 0.08599),
-    ("gaussian", 1.0, "global"): published_divergences(1.1117, 0.6710, 0.42642),
-    ("gaussian", 1.0, "local"): published_divergences(0.24504, 0.34072, 0.06499),
+    ("pure", 1.0, "global"): published_divergences_by_name(1.46115, 0.76803, 0.51837),
+    ("pure", 1.0, "local"): published_divergences_by_name(0.32717, 0.39539, 0.08599),
+    ("gaussian", 1.0, "global"): published_divergences_by_name(1.1117, 0.6710, 0.42642),
+    ("gaussian", 1.0, "local"): published_divergences_by_name(0.24504, 0.34072, 0.06499),
 }
 PUBLISHED_LAPLACE = {  # the largest of a hundred Laplace mixtures on the line, by notion, budget, class and mechanism
-    ("pure", 1.0, "global", "projection"): published_divergences(0.16180, 0.27251, 0.04166),
-    ("pure", 1.0, "local", "projection"): published_divergences(0.07369, 0.17950, 0.01916),
+    ("pure", 1.0, "global", "projection"): published_divergences_by_name(0.16180, 0.27251, 0.04166),
+    ("pure", 1.0, "local", "projection"): published_divergences_by_name(0.07369, 0.17950, 0.01916),
     ("gaussian", 1.0, "local", "linear"): {"kl": 0.0767},
 }
 ORDERED_LABELS = {"transport": "transport", "optimal": "Q*", "mollifier": "mollifier", "laplace": "Laplace, clamped"}
@@ -88,21 +96,25 @@ def published_numbers_table(finite: Sequence[FiniteClasses], mixtures: Sequence[
     for row in finite:
         for name, found in row.classes.items() if row.outcomes == 10 else ():
             cited = PUBLISHED_FINITE.get((row.kind, row.budget, name), {})
-            body += _published_and_our_rows(["10 outcomes, minimax", _notion_label(row), name], cited, found.minimax)
+            body += _rows_beside_published_numbers(
+                ["10 outcomes, minimax", _notion_label(row), name], cited, found.minimax
+            )
     for place in mixtures:
         for name, found in place.classes.items() if place.shape == "laplace" else ():
             for mechanism in ("projection", "linear"):
                 cited = PUBLISHED_LAPLACE.get((place.kind, place.budget, name, mechanism), {})
                 ours = {f: getattr(one, mechanism) for f, one in found.pointwise.items()}
                 what = f"largest of {found.clients} mixtures, {mechanism}"
-                body += _published_and_our_rows([what, _notion_label(place), name], cited, ours)
+                body += _rows_beside_published_numbers([what, _notion_label(place), name], cited, ours)
     return ["what", "notion", "class", "divergence", "published", "ours"], body
 
 
-def _published_and_our_rows(what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]) -> list[list[str]]:
+def _rows_beside_published_numbers(
+    what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]
+) -> list[list[str]]:
     lines = []
     for f, value in cited.items():
-        halved = double_half_hellinger(1.0) if f == "hellinger" else 1.0
+        halved = hellinger_from_published_half(1.0) if f == "hellinger" else 1.0
         label = f"half {divergence_label(f)}" if f == "hellinger" else divergence_label(f)
         lines.append([*what, label, f"{value / halved:.6g}", _five_digits_text(ours[f] / halved)])
     return lines
@@ -138,7 +150,7 @@ def follow_up_findings(runs: Runs) -> list[Finding]:
     ]
     ratios = [
         one.projection / one.linear
-        for each in _classes_of_all_rows(mixtures)
+        for each in _collect_classes_of_rows(mixtures)
         if (one := each.pointwise["kl"]).linear > 1e-6
     ]
     said.append(
@@ -223,7 +235,7 @@ def follow_up_page(runs: Runs, pictures: Pictures) -> str:
         f"by discreet {html.escape(runs['ordered'].header.version)}. Squared Hellinger is the text's (1 − √x)²; the published code "
         "prints half.",
         quick="fewer clients, budgets and shapes." if quick else None,
-        findings=reports.findings_as_html(follow_up_findings(runs)),
+        findings=reports.findings_as_html_items(follow_up_findings(runs)),
         parts=parts,
     )
 
@@ -237,7 +249,7 @@ def _plane_divergences_html_table(rows: Sequence[PlaneLaw]) -> str:
     return reports.html_table(["notion", "class", "mechanism", *map(divergence_label, SHOWN)], body, texts=3)
 
 
-def _classes_of_all_rows(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
+def _collect_classes_of_rows(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
     return [each for row in rows for each in row.classes.values()]
 
 

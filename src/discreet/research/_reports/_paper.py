@@ -4,7 +4,7 @@ Everything is drawn from records: images, bars by budget in three panels, bars b
 
 The published numbers are from the data files and the appendix "Instructions for Reproducing Results" of Park, Asoodeh, Lee, "Exactly
 Minimax-Optimal Locally Differentially Private Sampling" (NeurIPS 2024), https://github.com/phy811/Optimal-LDP-Sampling. Their Hellinger is
-half of the text's (1 - sqrt x)^2; it is doubled in `double_half_hellinger`, and nowhere else.
+half of the text's (1 - sqrt x)^2; it is doubled in `hellinger_from_published_half`, and nowhere else.
 """
 
 import html
@@ -31,14 +31,14 @@ from discreet.research._reports import (
     Pictures,
     Runs,
     add_common_legend,
-    client_costs,
-    double_half_hellinger,
+    hellinger_from_published_half,
     html_page,
     html_table,
     mark_quick_run,
     picture_html,
-    published_divergences,
-    realised_epsilon,
+    published_divergences_by_name,
+    realised_epsilon_of_records,
+    recorded_client_costs,
     recorded_epsilons,
     recorded_mechanisms,
     set_figure_title,
@@ -78,34 +78,34 @@ class PublishedCosts:
 
 PUBLISHED_MIXTURES = {
     (0.5, "proposed"): PublishedCosts(
-        published_divergences(0.193913, 0.232253, 0.064814),
-        published_divergences(0.068177, 0.124382),
-        published_divergences(0.0079194239, 0.037429734, 0.002097856),
+        published_divergences_by_name(0.193913, 0.232253, 0.064814),
+        published_divergences_by_name(0.068177, 0.124382),
+        published_divergences_by_name(0.0079194239, 0.037429734, 0.002097856),
     ),
     (0.5, "boosted"): PublishedCosts(
-        published_divergences(0.455541, 0.366696, 0.107856),
-        published_divergences(0.090632, 0.138606),
-        published_divergences(0.0572969, 0.11891254, 0.012769437),
+        published_divergences_by_name(0.455541, 0.366696, 0.107856),
+        published_divergences_by_name(0.090632, 0.138606),
+        published_divergences_by_name(0.0572969, 0.11891254, 0.012769437),
     ),
     (1.0, "proposed"): PublishedCosts(
-        published_divergences(0.105813, 0.150391, 0.035756),
-        published_divergences(0.034320, 0.071289),
-        published_divergences(0.051298214, 0.084864519, 0.016140039),
+        published_divergences_by_name(0.105813, 0.150391, 0.035756),
+        published_divergences_by_name(0.034320, 0.071289),
+        published_divergences_by_name(0.051298214, 0.084864519, 0.016140039),
     ),
     (1.0, "boosted"): PublishedCosts(
-        published_divergences(0.433046, 0.357398, 0.102766),
-        published_divergences(0.099341, 0.148252),
-        published_divergences(0.12329085, 0.1952721, 0.03034182),
+        published_divergences_by_name(0.433046, 0.357398, 0.102766),
+        published_divergences_by_name(0.099341, 0.148252),
+        published_divergences_by_name(0.12329085, 0.1952721, 0.03034182),
     ),
     (2.0, "proposed"): PublishedCosts(
-        published_divergences(0.022122, 0.036618, 0.007480),
-        published_divergences(0.003414, 0.011242),
-        published_divergences(1.6990612e-05, 0.00020090027, 5.4112438e-06),
+        published_divergences_by_name(0.022122, 0.036618, 0.007480),
+        published_divergences_by_name(0.003414, 0.011242),
+        published_divergences_by_name(1.6990612e-05, 0.00020090027, 5.4112438e-06),
     ),
     (2.0, "boosted"): PublishedCosts(
-        published_divergences(0.347595, 0.321224, 0.083319),
-        published_divergences(0.074133, 0.128092),
-        published_divergences(0.0096620809, 0.047606946, 0.0022796115),
+        published_divergences_by_name(0.347595, 0.321224, 0.083319),
+        published_divergences_by_name(0.074133, 0.128092),
+        published_divergences_by_name(0.0096620809, 0.047606946, 0.0022796115),
     ),
 }
 
@@ -216,10 +216,12 @@ def _worst_cases_figure(rows: Sequence[WorstCases]) -> Figure:
 def _mixtures_figure(rows: Sequence[MixtureClient]) -> Figure:
     budgets, names = recorded_epsilons(rows), recorded_mechanisms(rows)
     bars = {
-        name: {f: [client_costs(rows, e, name, f).max() for e in budgets] for f in PAPER_DIVERGENCES} for name in names
+        name: {f: [recorded_client_costs(rows, e, name, f).max() for e in budgets] for f in PAPER_DIVERGENCES}
+        for name in names
     }
     means = {
-        name: {f: [client_costs(rows, e, name, f).mean() for e in budgets] for f in PAPER_DIVERGENCES} for name in names
+        name: {f: [recorded_client_costs(rows, e, name, f).mean() for e in budgets] for f in PAPER_DIVERGENCES}
+        for name in names
     }
     clients = len(rows) // len(budgets)
     title = f"Figure 4: {clients} random Gaussian mixtures, the worst (bars) and the mean (dots)"
@@ -300,7 +302,7 @@ def paper_findings(runs: Runs) -> list[str]:
 
 
 def _mixture_findings(rows: Sequence[MixtureClient]) -> list[str]:
-    said = [*_halved_hellinger_finding(rows)]
+    said = [*_halved_hellinger_findings(rows)]
     if "boosted" in rows[0].laws:
         said.append(_half_spent_budget_finding(rows))
     for epsilon in recorded_epsilons(rows):
@@ -310,13 +312,13 @@ def _mixture_findings(rows: Sequence[MixtureClient]) -> list[str]:
     return said
 
 
-def _halved_hellinger_finding(rows: Sequence[MixtureClient]) -> list[str]:
+def _halved_hellinger_findings(rows: Sequence[MixtureClient]) -> list[str]:
     known = [row for row in rows if row.client == 0 and (row.epsilon, "proposed") in PUBLISHED_MIXTURES]
     if not known:
         return []
     row = min(known, key=lambda row: abs(row.epsilon - 1.0))
     ours = row.laws["proposed"].costs["hellinger"]
-    theirs = PUBLISHED_MIXTURES[row.epsilon, "proposed"].first_client["hellinger"] / double_half_hellinger(1.0)
+    theirs = PUBLISHED_MIXTURES[row.epsilon, "proposed"].first_client["hellinger"] / hellinger_from_published_half(1.0)
     return [
         "<b>The published Hellinger is halved.</b> The text defines (1 − √x)²; the published figures plot 1 − √x. "
         f"First client at ε = {row.epsilon:g}: ours {ours:.6f}, published {theirs:.6f}, ratio {ours / theirs:.4f}."
@@ -326,7 +328,7 @@ def _halved_hellinger_finding(rows: Sequence[MixtureClient]) -> list[str]:
 def _half_spent_budget_finding(rows: Sequence[MixtureClient]) -> str:
     at = min(recorded_epsilons(rows), key=lambda epsilon: abs(epsilon - 1.0))
     row = next(row for row in rows if row.epsilon == at)
-    spent, reached = row.laws["boosted"].largest_possible_log_ratio, realised_epsilon(rows, at, "boosted")
+    spent, reached = row.laws["boosted"].largest_possible_log_ratio, realised_epsilon_of_records(rows, at, "boosted")
     said = (
         f"<b>The published baseline spends half its budget.</b> At ε = {at:g} the largest possible log-ratio "
         f"between two clients' output distributions is {spent:.3f}; between these clients it reaches {reached:.3f}."
@@ -337,7 +339,10 @@ def _half_spent_budget_finding(rows: Sequence[MixtureClient]) -> str:
 
 
 def _baseline_wins_findings(rows: Sequence[MixtureClient], epsilon: float, name: str) -> list[str]:
-    ours, theirs = client_costs(rows, epsilon, "proposed", "kl"), client_costs(rows, epsilon, name, "kl")
+    ours, theirs = (
+        recorded_client_costs(rows, epsilon, "proposed", "kl"),
+        recorded_client_costs(rows, epsilon, name, "kl"),
+    )
     if theirs.mean() >= ours.mean():
         return []
     whose = {"boosted": "the boosted baseline", "mollifier": "the exact mollifier, which boosting stands in for,"}[name]
@@ -381,7 +386,7 @@ def _client_costs_html_table(rows: Sequence[MixtureClient]) -> str:
     for epsilon in recorded_epsilons(rows):
         for f in PAPER_DIVERGENCES:
             for name in recorded_mechanisms(rows):
-                told = CostQuantiles.from_values(client_costs(rows, epsilon, name, f))
+                told = CostQuantiles.from_values(recorded_client_costs(rows, epsilon, name, f))
                 line: list[object] = [
                     f"{epsilon:g} {divergence_label(f)}",
                     PAPER_LABELS[name],
@@ -395,7 +400,7 @@ def _client_costs_html_table(rows: Sequence[MixtureClient]) -> str:
     clients = len(rows) // len(recorded_epsilons(rows))
     head = ["ε", "mechanism", *STATISTICS, "published max", "difference", "published mean", "difference"]
     wins = ", ".join(
-        f"{int((client_costs(rows, e, 'proposed', 'kl') < client_costs(rows, e, 'boosted', 'kl')).sum())} at ε = {e:g} "
+        f"{int((recorded_client_costs(rows, e, 'proposed', 'kl') < recorded_client_costs(rows, e, 'boosted', 'kl')).sum())} at ε = {e:g} "
         f"(published {BETTER_IN_KL.get(e, '?')} of 100)"
         for e in recorded_epsilons(rows)
     )
@@ -436,7 +441,7 @@ def _realised_budget_html_table(rows: Sequence[MixtureClient]) -> str:
         for name in recorded_mechanisms(rows):
             possible = next(row.laws[name].largest_possible_log_ratio for row in rows if row.epsilon == epsilon)
             reach = epsilon if possible is None else possible
-            body.append([f"{epsilon:g}", PAPER_LABELS[name], reach, realised_epsilon(rows, epsilon, name)])
+            body.append([f"{epsilon:g}", PAPER_LABELS[name], reach, realised_epsilon_of_records(rows, epsilon, name)])
     return "<h3>The realised budget: largest log-ratio between two clients' output distributions</h3>" + html_table(
         ["ε", "mechanism", "can reach", "reached by these clients"], body, texts=2
     )

@@ -28,7 +28,7 @@ from discreet.research._reports import (
     Pictures,
     Table,
     draw_named_curves,
-    findings_as_html,
+    findings_as_html_items,
     html_page,
     html_table,
     mark_quick_run,
@@ -94,7 +94,7 @@ class SampleOracleContest:
         return mean_error(self.row, self.best_sample) / mean_error(self.row, self.best_oracle)
 
     @property
-    def exceeds_chance(self) -> bool:
+    def difference_exceeds_chance(self) -> bool:
         """Whether the difference exceeds chance between repetitions."""
         spread = math.hypot(
             *(self.row.errors[name].projected["tv"].standard_error for name in (self.best_sample, self.best_oracle))
@@ -104,7 +104,7 @@ class SampleOracleContest:
     @property
     def winner(self) -> str | None:
         """ "sample", "oracle", or None if chance could decide either way."""
-        if not self.exceeds_chance:
+        if not self.difference_exceeds_chance:
             return None
         return "sample" if self.error_ratio < 1.0 else "oracle"
 
@@ -150,7 +150,7 @@ def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
         _unused_large_budget_finding(rows),
         _average_client_finding(rows),
         _worst_client_finding(rows),
-        _own_outcomes_finding(rows),
+        _released_own_outcomes_finding(rows),
     )
     return [each for each in found if each is not None]
 
@@ -204,7 +204,7 @@ def raw_sample_bias_table(rows: Sequence[SetAtBudget]) -> Table:
     return [f"set, ε = {shown[0].epsilon:g}", "bias", "total error"], body
 
 
-def own_outcomes_table(rows: Sequence[SetAtBudget]) -> Table:
+def released_own_outcomes_table(rows: Sequence[SetAtBudget]) -> Table:
     """How often a released outcome is one of the client's own, at the budget nearest to 4: a line for each set."""
     shown = _sets_nearest_budget(rows, 4.0)
     body = [[row.title, *(f"{row.own[name]:.0%}" for name in SAMPLES)] for row in shown]
@@ -354,7 +354,7 @@ def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _own_outcomes_finding(rows: Sequence[SetAtBudget]) -> Finding:
+def _released_own_outcomes_finding(rows: Sequence[SetAtBudget]) -> Finding:
     shown = sorted(_sets_nearest_budget(rows, 4.0), key=lambda row: row.own["optimal"])
     told = [f"{row.own['optimal']:.0%} on {row.title}" for row in (shown[0], shown[-1])]
     return (
@@ -488,7 +488,7 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Pictures) -> str:
         "<h3>Total variation of a client, mean (worst)</h3>",
         html_table(*client_divergences_table(rows), texts=2, rule_on=None),
         "<h3>Released outcomes that are the client's own</h3>",
-        html_table(*own_outcomes_table(rows), rule_on=None),
+        html_table(*released_own_outcomes_table(rows), rule_on=None),
         "<h3>Bias and total TV error of Q* samples</h3>",
         html_table(*raw_sample_bias_table(rows), rule_on=None),
     ]
@@ -508,7 +508,7 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Pictures) -> str:
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}. "
         "Every domain is public and was written down beforehand.",
         quick="few repetitions, so that more cases are undecided." if header.quick else None,
-        findings=findings_as_html(population_findings(rows)),
+        findings=findings_as_html_items(population_findings(rows)),
         parts=parts,
     )
 

@@ -92,7 +92,7 @@ class Experiment(Protocol[R_co]):
     def unit_names(self) -> Sequence[str]:
         """The names of all units of work, in order."""
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[Sequence[R_co]]:
+    def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[Sequence[R_co]]:
         """Finished units, some at a time."""
 
 
@@ -166,7 +166,7 @@ class RecordFile(Generic[R]):
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             _append_json_lines(path, [asdict(header)])
-        first, *rest = _remove_torn_line(path) or [asdict(header)]
+        first, *rest = _read_rows_and_cut_torn_line(path) or [asdict(header)]
         if not path.stat().st_size:
             _append_json_lines(path, [first])
         said = asdict(header)
@@ -190,7 +190,7 @@ class RecordFile(Generic[R]):
 
 def read_records(path: Path, kind: type[R]) -> RecordedRun[R]:
     """The header and the finished units of a records file."""
-    first, *rest = _read_whole_json_lines(path)[0]
+    first, *rest = _read_whole_json_lines_and_length(path)[0]
     return RecordedRun(_decode_value(Header, first), _decode_rows(path, kind, rest))
 
 
@@ -227,8 +227,8 @@ def _append_json_lines(path: Path, rows: Iterable[Any]) -> None:
         os.fsync(file.fileno())
 
 
-def _remove_torn_line(path: Path) -> list[Any]:
-    rows, length = _read_whole_json_lines(path)
+def _read_rows_and_cut_torn_line(path: Path) -> list[Any]:
+    rows, length = _read_whole_json_lines_and_length(path)
     if length < path.stat().st_size:
         with path.open("r+b") as file:
             file.truncate(length)
@@ -236,7 +236,7 @@ def _remove_torn_line(path: Path) -> list[Any]:
     return rows
 
 
-def _read_whole_json_lines(path: Path) -> tuple[list[Any], int]:
+def _read_whole_json_lines_and_length(path: Path) -> tuple[list[Any], int]:
     """The complete lines, and their length in bytes."""
     rows: list[Any] = []
     length = 0
@@ -292,7 +292,7 @@ def run_experiment(
     missing = [unit for unit in units if unit not in finished]
     if progress:
         progress(len(units) - len(missing), len(units))
-    for rows in experiment.compute_records(missing) if missing else ():
+    for rows in experiment.compute_records_in_batches(missing) if missing else ():
         records.append_rows(rows)
         if progress:
             progress(len(records.rows), len(units))
@@ -317,7 +317,7 @@ QUICK_REPETITIONS = 20
 QUICK_SET = 300
 
 
-def choose_experiment_names(names: list[str]) -> list[str]:
+def requested_experiment_names(names: list[str]) -> list[str]:
     """The requested figures in the paper's order; "all", or nothing, is all of them. The other experiments run only when named."""
     unknown = [name for name in names if name not in (*FIGURES, FOLLOW_UP, POPULATION, "all")]
     if unknown:

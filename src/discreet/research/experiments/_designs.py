@@ -61,7 +61,7 @@ from discreet.research.experiments.client_sets import (
     SetComparison,
     Shift,
     available_set_names,
-    read_laws_of_units,
+    iterate_units_with_laws,
 )
 
 Floats = NDArray[np.float64]
@@ -70,7 +70,7 @@ Integers = NDArray[np.int64]
 DESIGN_RIVALS = (*MECHANISMS, "uniform")
 
 
-def mean_divergences(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, float]:
+def mean_costs_by_divergence(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, float]:
     """The mean divergence of each kind over clients."""
     return {name: float(each.mean()) for name, each in client_divergences_by_name(laws, sampler).items()}
 
@@ -125,7 +125,7 @@ class DesignComparison(SetComparison):
         }
 
     @property
-    def unit_name_parts(self) -> Sequence[object]:
+    def unit_name_endings(self) -> Sequence[object]:
         return range(self.splits)
 
     def compute_unit_record(
@@ -152,16 +152,16 @@ class DesignComparison(SetComparison):
             split=split,
             examples=len(examples),
             served=len(served),
-            parts=smoothing_weight_parts(choice.smoothing),
-            means={kind: mean_divergences(served, one) for kind, one in samplers.items()},
+            parts=shares_of_smoothing_weight(choice.smoothing),
+            means={kind: mean_costs_by_divergence(served, one) for kind, one in samplers.items()},
             floor=floor.bound,
             gap=(floor.value - floor.bound) / floor.value if floor.value else 0.0,
-            exact_gap=exact_gap_to_floor(floor, served) if split == 0 and not self.is_quick else None,
+            exact_gap=exact_excess_over_lower_bound(floor, served) if split == 0 and not self.is_quick else None,
             kept=(1.0 - float(sampler.risk("tv"))) / (1.0 - float(samplers[OptimalSampler.name].risk("tv"))),
         )
 
 
-def smoothing_weight_parts(smoothing: Smoothing) -> tuple[float, ...] | None:
+def shares_of_smoothing_weight(smoothing: Smoothing) -> tuple[float, ...] | None:
     """The division of the weight: (redrawn examples, point masses), for the model also the share of the safe floor; None for no design."""
     parts = smoothing.redrawn, smoothing.points
     return {"parts": parts, "model": (*parts, HALF)}.get(smoothing.rule)
@@ -174,7 +174,7 @@ def split_examples_and_clients(laws: Floats, share: float, seed: int, split: int
     return laws[order[:number]], laws[order[number:]]
 
 
-def exact_gap_to_floor(found: Design, laws: Floats) -> float:
+def exact_excess_over_lower_bound(found: Design, laws: Floats) -> float:
     """The relative excess of a KL design's mean over its floor, from rationals alone.
 
     The mean is that of the integers of the draw. The distributions are the given floats (the floor's own, each divided by its sum), and
@@ -255,8 +255,10 @@ class KeepComparison(SetComparison):
         for keep in KEEPS:
             made = Smoother(epsilon, keep).design_with_smoothing_parts(examples, SMOOTHING)
             floor = design(family, epsilon=epsilon, clients=served, keep=keep).bound
-            kept.append(KeepResult(keep, mean_divergences(served, made.sampler)["kl"], float(made.worst("kl")), floor))
-        mean, worst = mean_divergences(served, optimal)["kl"], float(optimal.risk("kl"))
+            kept.append(
+                KeepResult(keep, mean_costs_by_divergence(served, made.sampler)["kl"], float(made.worst("kl")), floor)
+            )
+        mean, worst = mean_costs_by_divergence(served, optimal)["kl"], float(optimal.risk("kl"))
         return KeptAtBudget(unit, declared.name, declared.title, epsilon, mean, worst, tuple(kept))
 
 
@@ -311,8 +313,8 @@ class ShiftComparison:
     def unit_names(self) -> Sequence[str]:
         return [f"{name}/{epsilon:g}" for name in available_set_names(self.shifts) for epsilon in self.epsilons]
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[ShiftedDesign]]:
-        for shift, (examples, others), (epsilon,) in read_laws_of_units(units, self.shifts):
+    def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[ShiftedDesign]]:
+        for shift, (examples, others), (epsilon,) in iterate_units_with_laws(units, self.shifts):
             yield [self.compute_unit_record(shift, examples, others, float(epsilon))]
 
     def compute_unit_record(self, shift: Shift, examples: Floats, others: Floats, epsilon: float) -> ShiftedDesign:
@@ -335,7 +337,7 @@ class ShiftComparison:
             epsilon=epsilon,
             examples=len(examples),
             served=len(served),
-            means={name: mean_divergences(served, one)["kl"] for name, one in samplers.items()},
+            means={name: mean_costs_by_divergence(served, one)["kl"] for name, one in samplers.items()},
             floor=design(family, epsilon=epsilon, clients=served, keep=0.0).bound,
         )
 
@@ -378,19 +380,19 @@ class LearnedRun:
     batches: tuple[ServedBatch, ...]
 
     @property
-    def cost_without_design(self) -> float:
+    def best_cost_without_design(self) -> float:
         """The cost of the better of Q* and the mollifier."""
         return min(self.optimal, self.mollifier)
 
     @property
     def closed_gap_share(self) -> float:
         """The closed share of the gap between the better of the two and the floor."""
-        return (self.cost_without_design - self.learned) / (self.cost_without_design - self.floor)
+        return (self.best_cost_without_design - self.learned) / (self.best_cost_without_design - self.floor)
 
     @property
-    def excess_over_no_design(self) -> float:
+    def relative_excess_over_no_design(self) -> float:
         """The relative cost above the better of the two; negative if it is smaller."""
-        return self.learned / self.cost_without_design - 1.0
+        return self.learned / self.best_cost_without_design - 1.0
 
 
 @final
@@ -416,7 +418,7 @@ class LearnedComparison(SetComparison):
         }
 
     @property
-    def unit_name_parts(self) -> Sequence[object]:
+    def unit_name_endings(self) -> Sequence[object]:
         splits = {times: range(self.splits if times == 1 else 1) for times in self.times}
         return [f"{times}/{split}" for times, each in splits.items() for split in each]
 
@@ -438,7 +440,7 @@ class LearnedComparison(SetComparison):
         for _ in range(BATCHES):
             found = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
             those = crowd.take_next_clients(share)
-            batches.append(_measure_served_batch(found, those, family, epsilon))
+            batches.append(_measure_costs_of_served_batch(found, those, family, epsilon))
             rounds.append((found.sampler, crowd.draw_and_count_samples(those, found.sampler)))
             held.append(those)
         sizes = np.array([len(those) for those in held], dtype=np.float64)
@@ -464,7 +466,7 @@ class LearnedComparison(SetComparison):
         )
 
 
-def _measure_served_batch(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> ServedBatch:
+def _measure_costs_of_served_batch(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> ServedBatch:
     safe = {kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)}
     used = "designed" if found.published else found.sampler.name
     costs = {name: _mean_kl_cost(laws, sampler) for name, sampler in {**safe, "designed": found.design.sampler}.items()}

@@ -63,7 +63,7 @@ _ROUNDING = 1e-9  # of quadrature and sums: a smaller difference does not count
 _FARTHEST = 50.0  # largest beta of the published search
 
 
-def laplace_tradeoff(mu: float) -> Functional:
+def laplace_privacy_notion(mu: float) -> Functional:
     """The trade-off function of Laplace(0, 1) against Laplace(mu, 1): neither pure nor Gaussian, and stricter than mu-LDP."""
 
     def tradeoff_at(x: float) -> float:
@@ -84,22 +84,22 @@ def privacy_notion_at_budget(kind: str, budget: float) -> Privacy:
         case "gaussian":
             return Gaussian(budget)
         case _:
-            return laplace_tradeoff(budget)
+            return laplace_privacy_notion(budget)
 
 
 def published_mixing_weight(privacy: Privacy, bounds: Bounds) -> float:
     """lambda by the published infimum over beta, as their code searches for it."""
     t = (bounds.upper - bounds.lower) / (1.0 - bounds.lower)
 
-    def mixing_weight_at(beta: float) -> float:
+    def mixing_weight_at_beta(beta: float) -> float:
         grown = math.exp(beta)
         return (grown - 1.0 + t * privacy.profile(beta)) / ((1.0 - bounds.lower) * grown + bounds.upper - 1.0)
 
     match privacy:
         case Pure(epsilon=epsilon) | Approximate(epsilon=epsilon):
-            return mixing_weight_at(epsilon)  # the notion has one beta
+            return mixing_weight_at_beta(epsilon)  # the notion has one beta
         case _:
-            found = scipy.optimize.minimize_scalar(mixing_weight_at, bounds=(0.0, _FARTHEST), method="bounded")
+            found = scipy.optimize.minimize_scalar(mixing_weight_at_beta, bounds=(0.0, _FARTHEST), method="bounded")
             return float(found.fun)
 
 
@@ -159,13 +159,13 @@ def compare_mechanisms_on_class(family: Any, privacy: Privacy, clients: int, cos
         published_weight=their_weight,
         tight=ours.risk("kl").tight,
         minimax={f: float(ours.risk(f)) for f in FOLLOW_UP_DIVERGENCES if np.isfinite(float(ours.risk(f)))},
-        published_minimax=_published_minimax_values(bounds.lower, bounds.upper, their_weight),
+        published_minimax=_minimax_values_by_published_formula(bounds.lower, bounds.upper, their_weight),
         clients=clients,
         pointwise={f: PointwiseComparison.from_divergences(projected[f], mixed[f]) for f in projected},
     )
 
 
-def _published_minimax_values(lower: float, upper: float, weight: float) -> dict[str, float]:
+def _minimax_values_by_published_formula(lower: float, upper: float, weight: float) -> dict[str, float]:
     """The published closed form: (1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1); None if the weight exceeds 1."""
     if weight >= 1.0:
         return {}
@@ -219,7 +219,7 @@ class LocalFinite:
     def unit_names(self) -> Sequence[str]:
         return [f"{k}/{kind}/{budget:g}" for k in self.outcomes for kind in self.kinds for budget in self.budgets]
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[FiniteClasses]]:
+    def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[FiniteClasses]]:
         for unit in units:
             size, kind, budget = unit.split("/")
             k, privacy = int(size), privacy_notion_at_budget(kind, float(budget))
@@ -234,11 +234,11 @@ class LocalFinite:
     def _compare_on_clients(self, family: FiniteFamily, privacy: Any) -> ClassAtBudget:
         laws = self._draw_clients(family)
 
-        def client_divergences(sampler: Any) -> dict[str, Floats]:
+        def costs_of_sampler(sampler: Any) -> dict[str, Floats]:
             q = sampler.output(laws)
             return {f: np.asarray(divergence(f)(laws, q)) for f in FOLLOW_UP_DIVERGENCES}
 
-        return compare_mechanisms_on_class(family, privacy, len(laws), client_divergences)
+        return compare_mechanisms_on_class(family, privacy, len(laws), costs_of_sampler)
 
     def _draw_clients(self, family: FiniteFamily) -> Floats:
         """Clients of all shapes: from nearly uniform to nearly one outcome."""
@@ -285,7 +285,7 @@ def draw_mixture_client(shape: str, rng: np.random.Generator) -> Mixture:
     return Mixture(weights, means, kernel="gaussian" if shape == "gaussian" else "laplace")
 
 
-def mixture_families_of_shape(shape: str) -> dict[str, DensityBand]:
+def global_and_local_mixture_families(shape: str) -> dict[str, DensityBand]:
     """The global and the local class of a shape, around its public distribution."""
     wide, density, box = (math.exp(-1.0) / 3.0, 3.0 * math.e), Mixture([1.0], [[0.0]], kernel="laplace"), None
     match shape:
@@ -326,7 +326,7 @@ class LocalMixtures:
     def unit_names(self) -> Sequence[str]:
         return [f"{shape}/{kind}/{budget:g}" for shape in self.shapes for kind in self.kinds for budget in self.budgets]
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[MixtureClasses]]:
+    def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[MixtureClasses]]:
         seeds = dict(zip(self.budgets, self.seeds, strict=True))
         for unit in units:
             shape, kind, told = unit.split("/")
@@ -335,7 +335,7 @@ class LocalMixtures:
             costs = _mixture_cost_function([draw_mixture_client(shape, rng) for _ in range(self.clients)])
             found = {
                 name: compare_mechanisms_on_class(family, privacy, self.clients, costs)
-                for name, family in mixture_families_of_shape(shape).items()
+                for name, family in global_and_local_mixture_families(shape).items()
             }
             yield [MixtureClasses(unit, shape, _WORDS[shape], kind, budget, str(privacy), found)]
 
@@ -385,7 +385,7 @@ class LocalPlane:
         laws = [f"{kind}/{family}/projection" for kind in NOTIONS for family in BOUNDS]
         return ["client", *laws, *(f"gaussian/{family}/linear" for family in BOUNDS)]
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[PlaneLaw]]:
+    def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[PlaneLaw]]:
         axis = np.linspace(-PLANE_HALF_WIDTH, PLANE_HALF_WIDTH, self.side)
         grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
         p = Mixture(np.ones(4), PLANE_CENTRES, SCALE, kernel="laplace")
@@ -447,7 +447,7 @@ class OrderedSet:
     shown_outputs: dict[str, tuple[float, ...]]
 
 
-def clamped_laplace_outputs(size: int, epsilon: float) -> Floats:
+def clamped_laplace_output_matrix(size: int, epsilon: float) -> Floats:
     """The output distribution of every outcome under discretised Laplace noise of scale (size - 1)/epsilon, clamped to the range."""
     shrink = np.exp(-epsilon / (size - 1))
     steps = np.abs(np.arange(size)[:, None] - np.arange(size))
@@ -480,7 +480,7 @@ class OrderedComparison(SetComparison):
         measure, step = ORDERED[declared.name]
         size = laws.shape[1]
         transport = TransportSampler(step * np.arange(size), epsilon=epsilon)
-        noise = clamped_laplace_outputs(size, epsilon)
+        noise = clamped_laplace_output_matrix(size, epsilon)
         outputs = {
             "transport": transport.output,
             "optimal": OptimalSampler(Simplex(size), epsilon=epsilon).output,

@@ -74,7 +74,7 @@ class FiniteMechanism:
     def unit_names(self) -> Sequence[str]:
         return [f"{epsilon:g}" for epsilon in self.epsilons]
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[FiniteLaw]]:
+    def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[FiniteLaw]]:
         family = Simplex(len(self.law))
         for unit in units:
             optimal = OptimalSampler(family, epsilon=float(unit))
@@ -103,7 +103,7 @@ class FiniteWorstCases:
     def unit_names(self) -> Sequence[str]:
         return [f"{epsilon:g}" for epsilon in self.epsilons]
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[WorstCases]]:
+    def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[WorstCases]]:
         family = Simplex(self.outcomes)
         for unit in units:
             epsilon = float(unit)
@@ -234,7 +234,7 @@ class RandomMixtures:
             for epsilon in self.epsilons
         }
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[MixtureClient]]:
+    def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[MixtureClient]]:
         together = len(units) if self.device != "cpu" else processor_count()
         for start in range(0, len(units), max(1, together)):
             yield self._compute_client_records(units[start : start + max(1, together)])
@@ -243,7 +243,7 @@ class RandomMixtures:
         laws = {unit: self._compute_projected_laws(unit) for unit in units}
         for preset in self.presets:
             for unit, found in self._train_boosted_laws(preset, units).items():
-                laws[unit][recorded_baseline_name(preset)] = found
+                laws[unit][baseline_name_in_records(preset)] = found
         rows = []
         for unit in units:
             epsilon, number = unit.split("/")
@@ -293,7 +293,7 @@ class RandomMixtures:
         return self.seeds[place], int(number)
 
 
-def recorded_baseline_name(preset: str) -> str:
+def baseline_name_in_records(preset: str) -> str:
     """The name of a boosted baseline in the records: the published one is the paper's and gets the plain name."""
     return "boosted" if preset == "published" else f"boosted_{preset}"
 
@@ -311,7 +311,7 @@ def gaussian_ring(modes: int, variance: float) -> Mixture:
     return Mixture(np.ones(modes), np.stack([np.cos(angles), np.sin(angles)], axis=1), math.sqrt(variance))
 
 
-def published_envelope(variance: float) -> Callable[[Floats], Floats]:
+def published_envelope_function(variance: float) -> Callable[[Floats], Floats]:
     """The paper's h~: exp(-d^2/(2 s)) beyond the unit disc, with s where s^2 suffices."""
     scale = math.sqrt(variance)
 
@@ -372,22 +372,22 @@ class GaussianRing:
 
     @property
     def unit_names(self) -> Sequence[str]:
-        return ["original", "mollifier", "proposed", "tight", *map(recorded_baseline_name, self.presets)]
+        return ["original", "mollifier", "proposed", "tight", *map(baseline_name_in_records, self.presets)]
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[RingLaw]]:
+    def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[RingLaw]]:
         p = gaussian_ring(self.modes, self.variance)
         axis = np.linspace(-RING_HALF_WIDTH, RING_HALF_WIDTH, RING_SIDE)
         points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
         for unit in units:
             start = time.perf_counter()
-            law, facts = self._ring_law_and_facts(unit, p)
+            law, facts = self._law_and_facts_of_unit(unit, p)
             costs = {} if law is p else {f: float(law.divergence(f)) for f in PAPER_DIVERGENCES}
             density = law.pdf(points)
             seconds = time.perf_counter() - start
             values = tuple(float(f"{value:.5g}") for value in density)
             yield [RingLaw(unit, self.epsilon, seconds, costs, facts, RING_HALF_WIDTH, values)]
 
-    def _ring_law_and_facts(self, unit: str, p: Mixture) -> tuple[Any, RingFacts]:
+    def _law_and_facts_of_unit(self, unit: str, p: Mixture) -> tuple[Any, RingFacts]:
         how = Density(self.delta, self.delta)
         sampler: OptimalSampler[ContinuousFamily] | MollifierSampler[ContinuousFamily]
         match unit:
@@ -402,7 +402,7 @@ class GaussianRing:
             case "proposed":
                 whole = [(-math.inf, math.inf)] * 2
                 sampler = OptimalSampler(
-                    DensityBand(published_envelope(self.variance), whole, lower=0.0, upper=1.0),
+                    DensityBand(published_envelope_function(self.variance), whole, lower=0.0, upper=1.0),
                     epsilon=self.epsilon,
                     discretisation=how,
                 )
@@ -410,8 +410,8 @@ class GaussianRing:
                 family = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
                 sampler = OptimalSampler(family, epsilon=self.epsilon, discretisation=how)
             case _:
-                return self._boosted_ring_law_and_facts(
-                    next(preset for preset in self.presets if recorded_baseline_name(preset) == unit), p
+                return self._boosted_law_and_facts(
+                    next(preset for preset in self.presets if baseline_name_in_records(preset) == unit), p
                 )
         law = sampler.output(p)
         return law, RingFacts(
@@ -421,7 +421,7 @@ class GaussianRing:
             worst_case={f: float(sampler.risk(f)) for f in PAPER_DIVERGENCES},
         )
 
-    def _boosted_ring_law_and_facts(self, preset: str, p: Mixture) -> tuple[Any, RingFacts]:
+    def _boosted_law_and_facts(self, preset: str, p: Mixture) -> tuple[Any, RingFacts]:
         space = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
         sampler = BoostedSampler(space, epsilon=self.epsilon, preset=preset, training=self.training, device=self.device)
         assert self.seed is not None

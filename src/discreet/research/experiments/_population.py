@@ -102,14 +102,14 @@ class FrequencyOracle(abc.ABC):
             rng.binomial(held, self.own_support_chance) + rng.binomial(len(raw) - held, self.other_support_chance)
         )
 
-    def estimate_shares(self, raw: Integers, rng: np.random.Generator) -> Floats:
+    def simulate_share_estimates(self, raw: Integers, rng: np.random.Generator) -> Floats:
         """Unbiased shares (k,) of the clients with each outcome, from one report of each; entries may be negative."""
         return np.asarray(
             (self.draw_support_counts(raw, rng) / len(raw) - self.other_support_chance)
             / (self.own_support_chance - self.other_support_chance)
         )
 
-    def estimate_variance(self, shares: Floats) -> Floats:
+    def estimate_variance_times_clients(self, shares: Floats) -> Floats:
         """n Var of the estimate of each outcome, over the reports alone, for these true shares."""
         p, q = self.own_support_chance, self.other_support_chance
         return np.asarray((shares * p * (1.0 - p) + (1.0 - shares) * q * (1.0 - q)) / (p - q) ** 2)
@@ -249,7 +249,7 @@ def distances_from_law(estimates: Floats, law: Floats) -> dict[str, Floats]:
     }
 
 
-def estimate_shares_from_reports(sampler: ReportSampler, raw: Integers, rng: np.random.Generator) -> Floats:
+def simulate_share_estimates_of_reports(sampler: ReportSampler, raw: Integers, rng: np.random.Generator) -> Floats:
     """Unbiased shares (k,) from one report of each client, drawn and counted as the library does; seeded, so not private."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
@@ -318,12 +318,12 @@ class ClientSetLaws:
         estimates: dict[str, list[Floats]] = {name: [] for name in (*samplers, *oracles, "raw", "reports")}
         for _ in range(repetitions):
             for name, sampler in samplers.items():
-                estimates[name].append(self._outcome_frequencies(_release_with_seed(sampler, self.laws, rng)))
+                estimates[name].append(self._frequencies_of_outcomes(_release_with_seed(sampler, self.laws, rng)))
             raw = draw_raw_outcomes(self.laws, rng)
             for name, oracle in oracles.items():
-                estimates[name].append(oracle.estimate_shares(raw, rng))
-            estimates["raw"].append(self._outcome_frequencies(raw))
-            estimates["reports"].append(estimate_shares_from_reports(reports, raw, reporting))
+                estimates[name].append(oracle.simulate_share_estimates(raw, rng))
+            estimates["raw"].append(self._frequencies_of_outcomes(raw))
+            estimates["reports"].append(simulate_share_estimates_of_reports(reports, raw, reporting))
         found = {name: np.array(rows) for name, rows in estimates.items()}
         found["linear"] = inversion_of(linear).low(family.reference, found["linear"])
         uniform = distances_from_law(np.full(family.size, family.reference), self.average_client)
@@ -340,7 +340,9 @@ class ClientSetLaws:
             epsilon=epsilon,
             repetitions=repetitions,
             subset_size=subset.subset_size,
-            realised={name: self._cost_summaries(sampler, outputs[name]) for name, sampler in samplers.items()},
+            realised={
+                name: self._cost_summary_by_divergence(sampler, outputs[name]) for name, sampler in samplers.items()
+            },
             own={name: float(np.where(self.laws > 0, q, 0.0).sum(axis=1).mean()) for name, q in outputs.items()},
             bias={
                 name: float(distances_from_law(q.mean(axis=0), self.average_client)["tv"])
@@ -350,7 +352,7 @@ class ClientSetLaws:
             uniform={measure: float(value) for measure, value in uniform.items()},
         )
 
-    def _cost_summaries(self, sampler: Sampler[FiniteFamily], q: Floats) -> dict[str, CostSummary]:
+    def _cost_summary_by_divergence(self, sampler: Sampler[FiniteFamily], q: Floats) -> dict[str, CostSummary]:
         return {
             f: CostSummary.from_divergences(float(sampler.risk(f)), np.asarray(divergence(f)(self.laws, q)))
             for f in PAPER_DIVERGENCES
@@ -368,7 +370,7 @@ class ClientSetLaws:
             )
         )
 
-    def _outcome_frequencies(self, outcomes: Integers) -> Floats:
+    def _frequencies_of_outcomes(self, outcomes: Integers) -> Floats:
         return np.bincount(outcomes, minlength=len(self.declared.outcomes)) / len(outcomes)
 
 
@@ -432,7 +434,7 @@ class ReweightedComparison(SetComparison):
         }
 
     @property
-    def unit_name_parts(self) -> Sequence[object]:
+    def unit_name_endings(self) -> Sequence[object]:
         return tuple(SKEWS)
 
     def compute_unit_record(
@@ -440,14 +442,14 @@ class ReweightedComparison(SetComparison):
     ) -> ReweightedSet:
         """Everything recorded of one set at one budget."""
         rng = self.seeded_generator_of_unit(unit)
-        axis = SKEWS[drawn] * _principal_coordinates(laws)
+        axis = SKEWS[drawn] * _first_principal_coordinates(laws)
         number = max(1, round(self.share * len(laws)))
         found: dict[str, dict[str, list[float]]] = {"tv": {}, "mse": {}}
         reporting = rng.spawn(1)[0]  # the draws of others stay as they are
         for _ in range(self.repetitions):
             order = np.argsort(-(axis + rng.gumbel(size=len(laws))))
             examples, served = laws[order[:number]], laws[order[number:]]
-            estimates, target = _estimates_of_average_client(examples, served, epsilon, rng)
+            estimates, target = _estimates_and_true_average_client(examples, served, epsilon, rng)
             estimates |= _estimates_without_examples(served, epsilon, reporting)
             for name, law in estimates.items():
                 away = distances_from_law(law, target)
@@ -471,7 +473,7 @@ class ReweightedComparison(SetComparison):
         )
 
 
-def _estimates_of_average_client(
+def _estimates_and_true_average_client(
     examples: Floats, served: Floats, epsilon: float, rng: np.random.Generator
 ) -> tuple[dict[str, Floats], Floats]:
     """Every estimate of the average served client, and that client."""
@@ -490,7 +492,7 @@ def _estimates_of_average_client(
         "reweighted": found.law,
         "debiased": found.debiased,
         "examples": examples.mean(axis=0),
-        **{name: nearest_law(oracle.estimate_shares(raw, rng)) for name, oracle in oracles.items()},
+        **{name: nearest_law(oracle.simulate_share_estimates(raw, rng)) for name, oracle in oracles.items()},
     }, served.mean(axis=0)
 
 
@@ -498,7 +500,7 @@ def _estimates_without_examples(served: Floats, epsilon: float, rng: np.random.G
     """Block reports, and samples of the mechanisms that take no examples."""
     family = Simplex(served.shape[1])
     found = {
-        "reports": estimate_shares_from_reports(
+        "reports": simulate_share_estimates_of_reports(
             ReportSampler(family, epsilon=epsilon), draw_raw_outcomes(served, rng), rng
         )
     }
@@ -511,7 +513,7 @@ def _estimates_without_examples(served: Floats, epsilon: float, rng: np.random.G
     return {name: nearest_law(law) for name, law in found.items()}
 
 
-def _principal_coordinates(laws: Floats) -> Floats:
+def _first_principal_coordinates(laws: Floats) -> Floats:
     """Each client's coordinate along the axis of largest variance, in standard deviations."""
     centred = laws - laws.mean(axis=0)
     _, vectors = np.linalg.eigh(centred.T @ centred)

@@ -77,7 +77,7 @@ def available_set_names(sets: Iterable["ClientSet | Shift"]) -> list[str]:
     return [one.name for one in sets if one.bundled or one not in ours]
 
 
-def read_laws_of_units(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple[Any, Any, list[str]]]:
+def iterate_units_with_laws(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple[Any, Any, list[str]]]:
     """(the set of that name, its laws, the other parts) of every unit NAME/..., with one set in memory at a time."""
     for name, those in groupby(units, key=lambda unit: unit.partition("/")[0]):
         declared = next(one for one in sets if one.name == name)
@@ -126,7 +126,7 @@ def _read_rating_counts(declared: ClientSet) -> Floats:
     return outcome_counts_by_client(frame["userId"], declared.numbers(frame["rating"].tolist()), len(declared.outcomes))
 
 
-def weighted_genre_rows(frame: Any) -> tuple[Integers, Integers, Floats]:
+def rows_genres_and_weights(frame: Any) -> tuple[Integers, Integers, Floats]:
     """The row, the genre and the weight of every genre in a table of ratings: a film with m genres counts 1/m for each."""
     lists = [genres.split("|") for genres in frame["genres"].tolist()]
     lengths = np.array([len(genres) for genres in lists])
@@ -136,7 +136,7 @@ def weighted_genre_rows(frame: Any) -> tuple[Integers, Integers, Floats]:
 
 def _read_genre_counts(declared: ClientSet) -> Floats:
     frame = read_rdataset("dslabs", "movielens")
-    rows, genres, weights = weighted_genre_rows(frame)
+    rows, genres, weights = rows_genres_and_weights(frame)
     return outcome_counts_by_client(frame["userId"].to_numpy()[rows], genres, len(declared.outcomes), weights)
 
 
@@ -288,22 +288,22 @@ def _delay_counts_by_half_year() -> tuple[Floats, Floats]:
     )
 
 
-def _ratings_and_whether_before(year: int) -> tuple[Any, Booleans]:
+def _read_ratings_and_mask_before_year(year: int) -> tuple[Any, Booleans]:
     """MovieLens' ratings, and which were given before that year."""
     rows = read_rdataset("dslabs", "movielens")
     return rows, rows["timestamp"].to_numpy() < np.datetime64(f"{year}-01-01").astype("datetime64[s]").astype(np.int64)
 
 
 def _rating_counts_by_year() -> tuple[Floats, Floats]:
-    rows, early = _ratings_and_whether_before(2005)
+    rows, early = _read_ratings_and_mask_before_year(2005)
     return _outcome_counts_of_two_client_kinds(
         rows["userId"], np.round(2 * rows["rating"].to_numpy()).astype(np.int64) - 1, 10, early
     )
 
 
 def _genre_counts_by_year() -> tuple[Floats, Floats]:
-    frame, early = _ratings_and_whether_before(2005)
-    rows, genres, weights = weighted_genre_rows(frame)
+    frame, early = _read_ratings_and_mask_before_year(2005)
+    rows, genres, weights = rows_genres_and_weights(frame)
     return _outcome_counts_of_two_client_kinds(
         frame["userId"].to_numpy()[rows], genres, len(GENRES), early[rows], weights
     )
@@ -360,7 +360,7 @@ class SetComparison:
         return {one.name: len(one.outcomes) for one in self.sets}
 
     @property
-    def unit_name_parts(self) -> Sequence[object]:
+    def unit_name_endings(self) -> Sequence[object]:
         """What follows NAME/EPSILON in the names of units; empty if nothing does."""
         return ()
 
@@ -369,12 +369,16 @@ class SetComparison:
         """The units of every set whose records are available."""
         starts = [f"{name}/{epsilon:g}" for name in available_set_names(self.sets) for epsilon in self.epsilons]
         return (
-            [f"{start}/{part}" for start in starts for part in self.unit_name_parts] if self.unit_name_parts else starts
+            [f"{start}/{part}" for start in starts for part in self.unit_name_endings]
+            if self.unit_name_endings
+            else starts
         )
 
-    def compute_records(self, units: Sequence[str]) -> Iterator[list[Any]]:
+    def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[Any]]:
         """The record of each unit."""
-        for unit, (declared, laws, (epsilon, *parts)) in zip(units, read_laws_of_units(units, self.sets), strict=True):
+        for unit, (declared, laws, (epsilon, *parts)) in zip(
+            units, iterate_units_with_laws(units, self.sets), strict=True
+        ):
             yield [self.compute_unit_record(unit, declared, laws, float(epsilon), *parts)]
 
     def seeded_generator_of_unit(self, unit: str) -> np.random.Generator:

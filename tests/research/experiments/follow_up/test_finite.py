@@ -12,7 +12,7 @@ from tests.soaking import wide
 @pytest.mark.parametrize("kind", ["pure", "approximate", "gaussian", "functional"])
 def test_nobody_is_served_worse(kind: str) -> None:
     experiment = replace(LocalFinite(), kinds=(kind,), budgets=wide((0.5, 2.0), (2.0,)), clients=wide(80, 20))
-    for rows in experiment.compute_records(experiment.unit_names):
+    for rows in experiment.compute_records_in_batches(experiment.unit_names):
         for row in rows:
             for name, found in row.classes.items():
                 assert found.clients == experiment.clients
