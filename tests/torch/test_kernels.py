@@ -33,7 +33,7 @@ from discreet._base.numerics import exp_lower
 from discreet.errors import DiscreetError
 from discreet.release import TOTAL, SystemEntropy
 from discreet.release._randomness import FixedIntegers
-from discreet.torch import _gpu as gpu, _host as host, _portions as portions, release, weights
+from discreet.torch import _gpu as gpu, _host as host, _portions as portions, _tiles as tiles, release, weights
 from discreet.torch._host import make_terms, read_tensor_rows
 from tests.soaking import wide
 
@@ -188,6 +188,35 @@ def test_the_bounds_of_portions_hold_for_sums_in_float32(each: int, epsilon: flo
         assert out[:, 0].tolist() == [0, 0, 0]
         nearly = np.minimum((1 - 1e-4) * float(ratio) * out[1].cpu().numpy(), TOTAL)
         assert (out[2].cpu().numpy() >= nearly)[z > z.max() / 1000].all()
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def sum_in_any_order(numbers, out, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Store the sum by `sum_in_any_order`."""
+    tl.store(out, tiles.sum_in_any_order(tl.load(numbers + tl.arange(0, LANES))))
+
+
+def test_the_sum_of_a_reference_is_the_same_in_every_order() -> None:
+    """Also of numbers whose sums in float32 differ: of many powers of two, equal, denormal, almost all 0."""
+    rng, lanes = np.random.default_rng(5), 1024
+    differing = 0
+    for place, numbers in enumerate((
+        rng.random(lanes), np.exp2(-60 * rng.random(lanes)), np.full(lanes, 1.0 - 2.0**-24), np.exp2(-149 + 10 * rng.random(lanes)),
+        np.eye(lanes)[3] * 7e4, np.exp2(40 * rng.random(lanes)), np.zeros(lanes),
+    )):  # fmt: skip
+        given = numbers.astype(np.float32)
+        sums = []
+        for _ in range(4):
+            out = torch.zeros(1, dtype=torch.float32, device=DEVICE)
+            sum_in_any_order[(1,)](torch.from_numpy(given).to(DEVICE), out, lanes)
+            sums.append(float(out[0]))
+            plain = np.cumsum(given, dtype=np.float32)[-1]
+            given = rng.permutation(given)
+            differing += plain != np.cumsum(given, dtype=np.float32)[-1]
+        assert len(set(sums)) == 1, place
+        exact = sum(map(Fraction, given.tolist()))
+        assert abs(Fraction(sums[0]) - exact) <= exact / 2**23 + Fraction(1, 2**149)
+    assert differing >= 4, "the order would matter in float32"
 
 
 @needs_gpu
