@@ -1,12 +1,12 @@
 /**
- * node benchmark.mjs [AGREEMENT with its weights beside it ...]: how long one draw takes, in milliseconds (median and slowest of many), after
- * the first, which nothing is compiled for yet. Only integers that look at the client are drawn: the others take no time.
+ * node benchmark.mjs [AGREEMENT with its weights beside it ...]: how long one draw takes, in milliseconds (median and slowest of many). The first
+ * draw is timed by itself, because no code is compiled yet. Only integers that depend on the client are drawn: the others take no time.
  */
 import { gzipSync } from "node:zlib";
 import { readFileSync } from "node:fs";
 import { Agreement, randomInteger } from "./discreet.min.js";
 
-function measured(agreement, law, draws) {
+function measureDraws(agreement, law, draws) {
   const times = [];
   for (let draw = 0; draw < draws; draw++) {
     const { shared } = agreement.lattice;
@@ -30,7 +30,7 @@ for (const [size, draws] of [[100, 2000], [100_000, 100]]) {
       const start = performance.now();
       agreement.outcome(law, (1n << 62n) - 1n);
       const first = (performance.now() - start).toFixed(1);
-      console.log(`${size} outcomes, ${held} held, ${mechanism}: ${measured(agreement, law, draws)} (the first ${first} ms)`);
+      console.log(`${size} outcomes, ${held} held, ${mechanism}: ${measureDraws(agreement, law, draws)} (the first ${first} ms)`);
     }
   }
 }
@@ -41,6 +41,6 @@ for (const path of process.argv.slice(2)) {
     const start = performance.now();
     agreement.outcome(law, (1n << 62n) - 1n);
     const first = (performance.now() - start).toFixed(1);
-    console.log(`${path}, ${agreement.size} outcomes, ${held} held: ${measured(agreement, law, 100)} (the first ${first} ms)`);
+    console.log(`${path}, ${agreement.size} outcomes, ${held} held: ${measureDraws(agreement, law, 100)} (the first ${first} ms)`);
   }
 }

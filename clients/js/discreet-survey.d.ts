@@ -1,10 +1,10 @@
 /** <discreet-survey>: take part in a collection from a page of your own. `import "discreet/survey"` defines the element. */
 
-/** A sample was sent and answered. What the person answered is not told. */
+/** A sample was sent, and the service replied. The event does not contain the person's answer. */
 export interface DiscreetSent {
   readonly agreement: string;
   readonly round: number;
-  /** Whether it was counted now; false where it had arrived before. */
+  /** Whether it was counted now; false if it had arrived before. */
   readonly counted: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Python's vectors (`tests/javascript/vectors.py`, `survey_vectors.py`) against the client, in any JavaScript: what differs, in words. */
+/** Compare the client with Python's vectors (`tests/javascript/vectors.py`, `survey_vectors.py`), in any JavaScript engine; differences are told in words. */
 export function check(text, { Agreement }) {
   const found = { agreements: 0, vectors: 0, reports: 0, surveys: 0, refused: 0, problems: [] };
   const problem = (what) => found.problems.length < 20 && found.problems.push(what);
@@ -80,7 +80,7 @@ function checkSurvey(agreement, { law: { words, uniform, largest }, surveys }, w
   }
 }
 
-/** The value at 2^61 - 1 of the polynomial whose coefficients the weights are, modulo 2^127 - 1. */
+/** The polynomial whose coefficients are the weights, at 2^61 - 1, modulo 2^127 - 1. */
 function checksum(weights) {
   let sum = 0n;
   for (const weight of weights) sum = (sum * POINT + weight) % PRIME;
@@ -90,5 +90,5 @@ function checksum(weights) {
 const POINT = (1n << 61n) - 1n;
 const PRIME = (1n << 127n) - 1n;
 
-/** What counts call an outcome: its label, or its number. */
+/** The key of an outcome in counts: its label, or its number. */
 const nameOf = (agreement, outcome) => agreement.domain.labels?.[outcome] ?? outcome;

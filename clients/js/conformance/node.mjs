@@ -1,4 +1,4 @@
-/** node conformance/node.mjs VECTORS [CLIENT]: run Python's vectors in Node; prints what was found as JSON. */
+/** node conformance/node.mjs VECTORS [CLIENT]: run Python's vectors in Node, and print the result as JSON. */
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { check } from "./check.js";

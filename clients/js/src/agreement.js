@@ -1,7 +1,8 @@
 /**
- * What client and curator agreed on, read from its document; and the draw that it says.
+ * An agreement between client and curator, read from its document, and the draws under it.
  *
- * Whatever is not understood is refused: a field, a version, a notion of privacy, a family that this client cannot draw for.
+ * Everything that this client does not understand is refused: an unknown field, version or notion of privacy, or a family that it cannot
+ * draw for.
  */
 import { boxOf } from "./box.js";
 import { Rows } from "./columns.js";
@@ -21,7 +22,7 @@ const REPORTS = "reports";
 const SURVEY = "survey";
 const MECHANISMS = ["optimal", "linear", "mollifier", REPORTS, SURVEY];
 const FIELDS = ["discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose", "other", "blocks", "schedule", SURVEY];
-const EVERY = ["day", "week", "month"];
+const PERIODS = ["day", "week", "month"];
 const MOST_ROUNDS = 1e18;
 
 /** A uniform 62-bit integer from the system's generator. */
@@ -33,7 +34,10 @@ export function randomInteger() {
 }
 
 export class Agreement {
-  /** The agreement in a document (a text, or its bytes in UTF-8). `id`: refuse any other; `labels`, `weights`: what a digest stands for. */
+  /**
+   * The agreement in a document (a text, or its bytes in UTF-8). `id`: the expected id; a document with another id is refused.
+   * `labels`, `weights`: the data of which the document holds digests.
+   */
   static read(document, { id, labels, weights } = {}) {
     const found = new Agreement(parsed(textOf(document)), labels, weights);
     if (id !== undefined && id !== found.id) {
@@ -99,7 +103,8 @@ export class Agreement {
     this.id = sha256(new TextEncoder().encode(this.canonical));
     if (mechanism === REPORTS || mechanism === SURVEY) return;
     this.box = boxOf(this.family, this.domain.size, mechanism, epsilon);
-    this.lattice = latticeOf(this.box, epsilon); // here, so that no draw has to wait for it, and what cannot be drawn for is not agreed to
+    // computed here, so that no draw waits for it, and an agreement without a lattice is refused when it is read
+    this.lattice = latticeOf(this.box, epsilon);
   }
 
   /** How many outcomes there are. */
@@ -108,15 +113,15 @@ export class Agreement {
   }
 
   /**
-   * The distribution of a person's records (values) or counts. Values outside the domain follow a public rule, whatever they are: they count
-   * as the outcome `other` of the agreement, else on an interval as its nearest end, else they are left out. Where nothing is left it is
-   * the reference.
+   * The distribution of a person's records (values) or counts. Values outside the domain follow a public rule. They count as the outcome
+   * `other` of the agreement if there is one. On an interval they count as its nearest end. Otherwise they are left out. If no value is
+   * left, the distribution is the reference.
    */
   law(given) {
     return lawOf(this, given);
   }
 
-  /** A law, if it is one that this agreement serves. */
+  /** The arrays of a law, after a check that this agreement serves it. */
   checked(law) {
     const found = checkedLaw(this.domain, law);
     if (this.mechanism === "linear" && bandShare(found, this.family, this.size) < 1) {
@@ -127,7 +132,7 @@ export class Agreement {
 
   /** The distribution that a sample is drawn from, one share for each outcome. */
   output(given) {
-    const { box } = this.#drawing("outcomes");
+    const { box } = this.#samplerOf("outcomes");
     const law = this.checked(given);
     const p = dense(law, this.size);
     const at = (bound) => (typeof bound === "number" ? () => bound : (place) => bound[place]);
@@ -143,9 +148,9 @@ export class Agreement {
     });
   }
 
-  /** The integers with sum 2^62 that a sample is really drawn with. */
+  /** The integer weights, with sum 2^62, that a sample is drawn with: its exact distribution. */
   weights(law) {
-    return this.#drawing("outcomes").lattice.weights(this.checked(law));
+    return this.#samplerOf("outcomes").lattice.weights(this.checked(law));
   }
 
   /** The outcome number on which a 62-bit integer falls: the same in every implementation. */
@@ -153,48 +158,48 @@ export class Agreement {
     if (typeof integer !== "bigint" || integer < 0n || integer >= TOTAL) {
       refuse(`integer = ${quoted(integer)} is not a bigint from 0 to 2^62 - 1`);
     }
-    return this.#drawing("outcomes").lattice.outcome(this.checked(law), integer);
+    return this.#samplerOf("outcomes").lattice.outcome(this.checked(law), integer);
   }
 
   /**
-   * The report, on outcomes or on a survey, that words of 62 bits give, as a bigint: the same in every implementation. `word` is called for one after the other, and by
-   * default asks the system's generator.
+   * The report, on outcomes or on a survey, that 62-bit words determine, as a bigint: the same in every implementation. Each call of `word`
+   * returns the next word, by default from the system's generator.
    */
   report(law, word = randomInteger) {
-    return this.#drawing(REPORTS).draw(this.checked(law), numbersOf(law), word);
+    return this.#samplerOf(REPORTS).draw(this.checked(law), numbersOf(law), word);
   }
 
   /**
-   * The numbers of the outcomes that a report names, one of which may be the person's own; of a survey outcomes of what its part sees.
-   * `report`: a bigint, or its digits.
+   * The numbers of the outcomes that a report names. One of them may be the person's own. In a survey they are outcomes of what the part of
+   * the report sees. `report`: a bigint, or its digits.
    */
   outcomesOf(report) {
-    return this.#drawing(REPORTS).outcomesOf(report);
+    return this.#samplerOf(REPORTS).outcomesOf(report);
   }
 
-  /** One private sample, or the digits of a report. Each call spends epsilon anew: a `Budget` sees to it that nobody is asked twice. */
+  /** One private sample, or the digits of a report. Each call spends epsilon again. Use a `Budget`, which draws once for each question. */
   release(law) {
     const sample = this.reports ?? this.survey ? String(this.report(law)) : this.domain.named(this.outcome(law, randomInteger()));
     return { sample, agreement: this.id };
   }
 
-  /** What draws, if what is released under this agreement is of that kind. */
-  #drawing(wanted) {
+  /** The object that draws "reports" or "outcomes". An agreement that releases the other kind is refused. */
+  #samplerOf(wanted) {
     const reports = this.reports ?? this.survey;
     if ((wanted === REPORTS) === (reports !== undefined)) return reports ?? this;
     return refuse(reports ? "this agreement is on reports, which are no outcomes: use report and outcomesOf" : "this agreement is on samples, not on reports: use outcome and output");
   }
 }
 
-/** When the rounds are: each a day, a week or a month, from a start on. */
+/** Check the schedule of the rounds: each lasts a day, a week or a month, and the first begins on the day `start`. */
 function checkSchedule(fields) {
   const { start, every } = known("schedule", fields, ["start", "every"]);
-  if (!EVERY.includes(every)) refuse(`schedule.every = ${quoted(every)} is not one of ${EVERY.join(", ")}`);
+  if (!PERIODS.includes(every)) refuse(`schedule.every = ${quoted(every)} is not one of ${PERIODS.join(", ")}`);
   if (day("schedule.start", start).slice(8) !== "01" && every === "month") refuse(`schedule.start = ${start} is not the first of a month`);
   return { start, every };
 }
 
-/** The number of the outcome that values outside the domain count as. */
+/** Check `other`, the number of the outcome that values outside the domain count as. */
 function checkOther(other, { size, interval, columns }) {
   if (columns) refuse("other has no meaning for a survey; leave it out");
   if (interval) refuse("other has no meaning on an interval, where a value outside becomes the nearest end; leave it out");

@@ -3,16 +3,16 @@
  *
  *     optimal and linear: b = 1/(alpha e^eps + 1 - alpha), B = b e^eps      mollifier: b = e^(-eps/2), B = e^(eps/2)
  *
- * Every operation is one that IEEE 754 rounds alike everywhere, in the order in which Python takes it (`discreet.privacy.tradeoff`,
- * `discreet.projection._box`), and the exponentials are the nearest floats: so the box is the same to the last bit.
+ * IEEE 754 fixes the rounding of every operation used here. Operations are in the same order as in Python (`discreet.privacy.tradeoff`,
+ * `discreet.projection._box`), and every exponential is the nearest float. So the box is the same as in Python, to the last bit.
  */
 import { above, below, exp, expm1 } from "./exact.js";
 
 const SMALLEST_NORMAL = 2 ** -1022;
-const LARGEST_EXPONENT = 554;
-const ROUNDING = 1e-14; // what summation may add to a mass
+const LARGEST_EXPONENT = 554; // above it the floor stays e^-554 of the ceiling, since smaller floats would lose its shape
+const ROUNDING = 1e-14; // bound on the rounding of a summed mass
 
-/** {b, B, gamma} and, for risks, 1 - r1 and r2 - 1 to all digits. */
+/** {alpha, b, B, gamma} and, for risks, below = 1 - r1 and above = r2 - 1, to full precision. */
 export function constants({ lower, upper }, mechanism, epsilon) {
   if (mechanism === "mollifier") return mollifier(lower, upper, epsilon / 2);
   const alpha = (1 - lower) / (upper - lower);
@@ -45,7 +45,10 @@ function mollifier(lower, upper, half) {
   };
 }
 
-/** {size, lower, upper, ceiling, slope, lift}: bounds are numbers over a uniform reference, else arrays; a slope where P is mixed in. */
+/**
+ * The box as {size, lower, upper, ceiling}, for the linear mechanism with {slope, lift} of its mixture. Bounds are numbers over a uniform
+ * reference, else arrays. `ceiling` is `upper`, or infinity over a uniform reference where nothing can be clipped from above.
+ */
 export function boxOf(family, size, mechanism, epsilon) {
   const { reference } = family;
   const { b, B, gamma } = constants(family, mechanism, epsilon);

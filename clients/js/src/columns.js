@@ -1,26 +1,29 @@
 /**
- * The public columns of a survey. A row has a value in each of them, and is one whole number, the same as in Python
- * (`discreet.survey._columns`): with the outcome numbers x_1, x_2, ... of columns that have k_1, k_2, ... outcomes it is
+ * The public columns of a survey. A row has one value in each column, and is encoded as one whole number, the same as in Python
+ * (`discreet.survey._columns`). If column i has k_i outcomes, and x_i is the outcome number of the row in column i, the number of the row is
  * x_1 + k_1 (x_2 + k_2 (x_3 + ...)). There may be 2^62 different rows, so their numbers are bigints.
  */
 import { count, day, Days, Domain, Interval, Labels, Numbers } from "./domain.js";
 import { quoted, refuse } from "./errors.js";
 
-const RESOLUTION = 192_000; // cells that a number is read to
+const RESOLUTION = 192_000; // cells of a column of numbers, unless it states how many
 const MOST_ROWS = 1n << 62n;
-const LARGEST_COLUMN = 0xfffffff9; // outcomes that Python's tables can code
-const MOST_LISTED = 1 << 16; // labels and days of all columns together
-const LISTED = new Set(["labels", "first,last"]); // the kinds that these are of
+const LARGEST_COLUMN = 0xfffffff9; // most outcomes of a column: Python's tables can code no more
+const MOST_LISTED = 1 << 16; // most labels and days, of all columns together
+const LISTED = new Set(["labels", "first,last"]); // the kinds of columns that list labels or days
 const LARGEST_WHOLE = 1e21; // from here on Python reads a number as a float
 
-/** The domain of a column, by the fields that state it, and these fields. `room`: how many labels and days the columns before leave. */
+/**
+ * For each set of fields that states a column: a function that returns the column's domain, and these fields. `room`: how many labels and days
+ * may still be listed after the columns before.
+ */
 const KINDS = {
-  labels: ({ labels }, where, room) => [new Labels(labelsOf(labels, where, room), where), { labels }],
+  labels: ({ labels }, where, remaining) => [new Labels(labelsOf(labels, where, remaining), where), { labels }],
   size: ({ size }, where) => [new Numbers(count(`${where}.size`, size, LARGEST_COLUMN)), { size }],
   "high,low": (fields, where) => [cellsOf(fields, RESOLUTION, where), pick(fields, ["low", "high"])],
   "high,low,unit": (fields, where) => [cellsOf(fields, RESOLUTION, where), { ...pick(fields, ["low", "high"]), ...unitOf(fields.unit, where) }],
   "cells,high,low": (fields, where) => [cellsOf(fields, count(`${where}.cells`, fields.cells, LARGEST_COLUMN), where), pick(fields, ["low", "high", "cells"])],
-  "first,last": ({ first, last }, where, room) => [daysOf(day(`${where}.first`, first), day(`${where}.last`, last), room), { first, last }],
+  "first,last": ({ first, last }, where, remaining) => [daysOf(day(`${where}.first`, first), day(`${where}.last`, last), remaining), { first, last }],
 };
 
 const pick = (fields, names) => Object.fromEntries(names.map((name) => [name, fields[name]]));
@@ -35,19 +38,19 @@ function cellsOf({ low, high }, cells, where) {
   return new Interval(low, high, cells, where);
 }
 
-/** Refuse more listed outcomes than there is room for, by their number alone: a short agreement can name many days. */
-const checkRoom = (listed, room) => listed > room && refuse(`the columns have more than ${MOST_LISTED} labels`);
+/** Refuse more labels or days than may still be listed. Their number suffices, and no list is made: a short agreement can name many days. */
+const checkListedNumber = (listed, remaining) => listed > remaining && refuse(`the columns have more than ${MOST_LISTED} labels`);
 
-function daysOf(first, last, room) {
+function daysOf(first, last, remaining) {
   const days = new Days(first, last);
-  checkRoom(days.size, room);
+  checkListedNumber(days.size, remaining);
   return days;
 }
 
-/** Labels are all texts, or all whole numbers. */
-function labelsOf(labels, where, room) {
+/** The labels of a column, which must be all texts or all whole numbers. */
+function labelsOf(labels, where, remaining) {
   if (!Array.isArray(labels) || !labels.length) refuse(`${where}.labels is not a list of labels`);
-  checkRoom(labels.length, room);
+  checkListedNumber(labels.length, remaining);
   const whole = (label) => Number.isInteger(label) && Math.abs(label) < LARGEST_WHOLE;
   if (labels.every((label) => typeof label === "string") || labels.every(whole)) return labels;
   return refuse(`${where}: labels are neither all texts nor all whole numbers`);
@@ -61,17 +64,17 @@ export class Rows extends Domain {
   constructor(listed) {
     if (!Array.isArray(listed) || !listed.length) refuse("family.columns is not a list of columns, each with its name");
     const columns = [], places = new Map();
-    let stride = 1n, room = MOST_LISTED;
+    let stride = 1n, remaining = MOST_LISTED;
     for (const [place, fields] of listed.entries()) {
       const where = `family.columns[${place}]`, { name } = fields ?? {};
       if (typeof name !== "string" || name.includes("\0")) refuse(`${where} has no name that a column can have`);
       if (places.has(name)) refuse(`family.columns names ${quoted(name)} twice`);
       const stated = Object.keys(fields).filter((field) => field !== "name").sort().join();
       if (!Object.hasOwn(KINDS, stated)) refuse(`${where} is not a column; give labels, size, low and high (with unit), or first and last (dates)`);
-      const [domain, terms] = KINDS[stated](fields, where, room);
+      const [domain, terms] = KINDS[stated](fields, where, remaining);
       columns.push({ name, domain, unit: terms.unit ?? "", stride, terms: { name, ...terms } });
       places.set(name, columns.at(-1));
-      if (LISTED.has(stated)) room -= domain.size;
+      if (LISTED.has(stated)) remaining -= domain.size;
       stride *= BigInt(domain.size);
       if (stride > MOST_ROWS) refuse("the columns have more than 2^62 different rows");
     }
@@ -80,13 +83,13 @@ export class Rows extends Domain {
     this.terms = { columns: columns.map(({ terms }) => terms) };
   }
 
-  /** The columns of these names, each of which is named once. */
+  /** The columns with these names, of which there is at least one. Unknown and repeated names are refused. */
   columnsNamed(names, where) {
     const found = names.map((name) => this.places.get(name) ?? refuse(`${where}: there is no column ${quoted(name)}`));
     return found.length && new Set(found).size === found.length ? found : refuse(`${where} does not name columns, each of them once`);
   }
 
-  /** The number of a row; -1n where a column has no such value. */
+  /** The number of a row; -1n if some value is not in the domain of its column. */
   number(record, outcomeOf = (domain, value) => domain.number(value)) {
     if (record === null || typeof record !== "object") return -1n;
     let row = 0n;
@@ -98,7 +101,7 @@ export class Rows extends Domain {
     return row;
   }
 
-  /** The same, with the nearest end for numbers outside their bounds. */
+  /** The number of a row in which numbers outside their bounds count as the nearest end; -1n as above. */
   nearest(record) {
     return this.number(record, (domain, value) => {
       const outcome = domain.number(value);

@@ -1,23 +1,23 @@
-/** The public outcomes: labels, whole numbers, or the cells of an interval. Values become outcome numbers, numbers become samples. */
+/** The public outcomes: labels, whole numbers, or the cells of an interval. Values become outcome numbers, and outcome numbers become samples. */
 import { exponentOf, power } from "./exact.js";
 import { canonical } from "./json.js";
 import { quoted, refuse } from "./errors.js";
 import { digestOfText } from "./sha256.js";
 
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
-const LARGEST = 2 ** 40; // outcomes, so that every one can have its share of 2^62
+const LARGEST = 2 ** 40; // most outcomes: each of them needs a share of the 2^62 integers
 const DAY = 86_400_000; // milliseconds
-const APART = 4; // spacings of floats that a cell is wide at least
+const LEAST_CELL_WIDTH = 4; // least width of a cell, in spacings of floats
 
 export const isDigest = (value) => typeof value === "string" && DIGEST.test(value);
 
-/** A whole number from 1, or from another one, on. */
+/** The value, if it is a whole number from `least` to `most`; others are refused. */
 export function count(name, value, most = LARGEST, least = 1) {
   if (!Number.isInteger(value) || value < least) refuse(`${name} = ${quoted(value)} is not a whole number from ${least} on`);
   return value <= most ? value : refuse(`${name} is more than ${most}`);
 }
 
-/** A day as Python writes it, 2026-11-17, from the year 1 on. */
+/** The value, if it is a date as Python writes it, such as 2026-11-17, from the year 1 on; others are refused. */
 export function day(name, value) {
   const time = typeof value === "string" && /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(value) ? Date.parse(value) : NaN;
   if (Number.isNaN(time) || dayOf(time) !== value || value < "0001") refuse(`${name} = ${quoted(value)} is no date; write it as 2026-11-17`);
@@ -26,14 +26,14 @@ export function day(name, value) {
 
 const dayOf = (time) => new Date(time).toISOString().slice(0, 10);
 
-const few = (items) => items.slice(0, 3).map(quoted).join(", ") + (items.length > 3 ? ` and ${items.length - 3} more` : "");
+const firstThree = (items) => items.slice(0, 3).map(quoted).join(", ") + (items.length > 3 ? ` and ${items.length - 3} more` : "");
 
 export class Domain {
   constructor(size) {
     this.size = size;
   }
 
-  /** The outcome number of every record; one that is no outcome is refused, and never counted as another. */
+  /** The outcome number of every record. A record outside the domain is refused, and never counted as another outcome. */
   numbers(records) {
     if (typeof records === "string" || typeof records?.[Symbol.iterator] !== "function") {
       refuse("records is not a list; pass one value for each record");
@@ -44,17 +44,17 @@ export class Domain {
       if (number < 0) unknown.push(record);
       else found.push(number);
     }
-    return unknown.length ? refuse(`unknown ${this.what}: ${few(unknown)}; the domain is public and fixed`) : found;
+    return unknown.length ? refuse(`unknown ${this.what}: ${firstThree(unknown)}; the domain is public and fixed`) : found;
   }
 
-  /** The outcome that is nearest to a value outside; -1 where none is. */
+  /** The outcome nearest to a value outside the domain; -1 if there is none. */
   nearest() {
     return -1;
   }
 }
 
-/** The outcome that counts call by its number, which an object writes as a text. */
-function numbered(name, size) {
+/** The outcome number that is a key of counts, as a number or, in an object, as its digits; -1 for any other key. */
+function numberOfKey(name, size) {
   const number = typeof name === "string" && /^(0|[1-9][0-9]*)$/.test(name) ? Number(name) : name;
   return Number.isInteger(number) && number >= 0 && number < size ? number : -1;
 }
@@ -68,7 +68,7 @@ export class Numbers extends Domain {
   }
 
   key(name) {
-    return numbered(name, this.size);
+    return numberOfKey(name, this.size);
   }
 
   named(number) {
@@ -91,7 +91,7 @@ export class Interval extends Domain {
     if (!(low < high) || !(this.width < Infinity && this.width > 1 / Number.MAX_VALUE)) {
       refuse(`${where} = [${low}, ${high}] does not enclose an interval whose length and its reciprocal a float can hold`);
     }
-    if (this.width / size < APART * spacing) {
+    if (this.width / size < LEAST_CELL_WIDTH * spacing) {
       refuse(`${where} = [${low}, ${high}] in ${size} cells: floats cannot tell so many apart there`);
     }
     this.terms = { size, interval: [low, high] };
@@ -108,7 +108,7 @@ export class Interval extends Domain {
   }
 
   key(name) {
-    return numbered(name, this.size);
+    return numberOfKey(name, this.size);
   }
 
   /** The middle of a cell. */
@@ -122,8 +122,8 @@ export class Interval extends Domain {
   }
 }
 
-/** Python takes true for 1, and so must whoever finds the same outcome. */
-const plain = (label) => (typeof label === "boolean" ? Number(label) : label);
+/** A label as it is looked up. In Python true equals 1 and false equals 0, so here too they are the same outcome. */
+const lookupKey = (label) => (typeof label === "boolean" ? Number(label) : label);
 
 export class Labels extends Domain {
   what = "labels";
@@ -131,7 +131,7 @@ export class Labels extends Domain {
   constructor(labels, where = "family.labels") {
     super(labels.length);
     this.labels = labels;
-    this.places = new Map(labels.map((label, place) => [plain(label), place]));
+    this.places = new Map(labels.map((label, place) => [lookupKey(label), place]));
     if (this.places.size < labels.length) {
       refuse(`${where} lists ${quoted(labels.find((label, place) => this.number(label) !== place))} twice`);
     }
@@ -139,7 +139,7 @@ export class Labels extends Domain {
   }
 
   number(record) {
-    return this.places.get(plain(record)) ?? -1;
+    return this.places.get(lookupKey(record)) ?? -1;
   }
 
   key(name) {
@@ -155,7 +155,7 @@ export class Labels extends Domain {
   }
 }
 
-/** The days from one to another, both included. A value is such a text, or a Date at midnight UTC, which is what date fields of a page give. */
+/** The days from `first` to `last`, both included. A value is a text such as 2026-11-17, or a Date at midnight UTC, as date fields of a page give. */
 export class Days extends Domain {
   what = "labels";
   #labels;
@@ -167,7 +167,7 @@ export class Days extends Domain {
     Object.assign(this, { first, last, start });
   }
 
-  /** All of them, made when somebody needs them: a short agreement can name many. */
+  /** All days as texts, made on first use: a short agreement can name many. */
   get labels() {
     return (this.#labels ??= Array.from({ length: this.size }, (_, place) => this.named(place)));
   }
@@ -192,7 +192,7 @@ export class Days extends Domain {
   }
 }
 
-/** The domain that the fields of a family state. `given`: the labels, where the document holds their digest alone. */
+/** The domain that the fields of a family state. `given`: the labels, if the document holds only their digest. */
 export function domainOf(fields, given) {
   const size = count("family.size", fields.size);
   const { labels, interval } = fields;

@@ -1,12 +1,12 @@
 /**
- * Real numbers by whole numbers: e^x to hundreds of bits, floats as fractions, and the float nearest to a fraction.
+ * Exact arithmetic in integers: e^x to hundreds of bits, floats as fractions, and the float nearest to a fraction.
  *
- * `Math.exp` may differ from browser to browser in its last bit, and which integers a box becomes depends on it. Here e^x comes from its
- * series in BigInt; the nearest float to it is the same everywhere, and the same as in Python (`discreet._base.numerics`).
+ * The last bit of `Math.exp` may differ between browsers, and the integer bounds of a box depend on it. Here e^x is computed from its series
+ * in BigInt and rounded to the nearest float. The result is the same everywhere, and the same as in Python (`discreet._base.numerics`).
  */
-const BITS = 460n; // after the point, in e^x
+const BITS = 460n; // binary digits of e^x after the point
 const ONE = 1n << BITS;
-const HALVINGS = 10n;
+const HALVINGS = 10n; // the series is summed for x/2^10, and its sum squared ten times
 const bytes = new DataView(new ArrayBuffer(8));
 
 export const bitLength = (whole) => {
@@ -14,7 +14,7 @@ export const bitLength = (whole) => {
   return 4 * digits.length - Math.clz32(parseInt(digits[0], 16)) + 28;
 };
 
-/** 2^exponent, exactly, from -1074 on. */
+/** 2^exponent, exactly, for exponents of at least -1074; infinity for those above 1023. */
 export function power(exponent) {
   bytes.setBigUint64(0, exponent < -1022 ? 1n << BigInt(exponent + 1074) : BigInt(exponent + 1023) << 52n);
   return exponent > 1023 ? Infinity : bytes.getFloat64(0);
@@ -49,7 +49,7 @@ export function fractionOf(value) {
   return shift >= 0n ? [digits << shift, 1n] : [digits, 1n << -shift];
 }
 
-/** [numerator, denominator] of the shortest decimal that reads back as a float of at least 0: what was written. */
+/** The shortest decimal that reads back as a float of at least 0, as [numerator, denominator]: the number as it was written. */
 export function decimalOf(value) {
   const [digits, exponent = "0"] = String(value).split("e");
   const [whole, rest = ""] = digits.split(".");
@@ -58,7 +58,7 @@ export function decimalOf(value) {
   return places > 0 ? [number, 10n ** BigInt(places)] : [number * 10n ** BigInt(-places), 1n];
 }
 
-/** The float nearest to a fraction; halves go to the even one. */
+/** The float nearest to a fraction; ties go to the even one. */
 export function nearest(numerator, denominator) {
   if (numerator < 0n) return -nearest(-numerator, denominator);
   if (numerator === 0n) return 0;
@@ -74,7 +74,7 @@ export function nearest(numerator, denominator) {
   return Number(whole) * power(unit);
 }
 
-/** e^(numerator/denominator) in units of 2^-460, for an exponent of at least 0: relatively off by less than 2^-400. */
+/** e^(numerator/denominator) in units of 2^-460, for an exponent of at least 0, with a relative error below 2^-400. */
 function exponential(numerator, denominator) {
   const part = (numerator << (BITS - HALVINGS)) / denominator;
   let sum = ONE;
@@ -98,12 +98,15 @@ export function expm1(x) {
   return x < 0 ? nearest(ONE - found, found) : nearest(found - ONE, ONE);
 }
 
-const DIGITS = 60; // of the rational that stands for e^epsilon
-const LARGEST = 64; // e^64 exceeds the ratio of any two positive 62-bit integers
+const DIGITS = 60; // decimal digits of the rational bound on e^epsilon
+const LARGEST_EPSILON = 64; // e^64 exceeds the ratio of any two positive 62-bit integers
 
-/** [numerator, denominator] of a rational that is certainly at most e^epsilon: one unit below its 60 digits, and at least 1. */
+/**
+ * [numerator, denominator] of a rational that is certainly at most e^epsilon: e^epsilon rounded to 60 digits, less one unit of the last digit,
+ * or 1 if that is larger. An epsilon above 64 counts as 64.
+ */
 function expBelow([numerator, denominator]) {
-  if (numerator > BigInt(LARGEST) * denominator) [numerator, denominator] = [BigInt(LARGEST), 1n];
+  if (numerator > BigInt(LARGEST_EPSILON) * denominator) [numerator, denominator] = [BigInt(LARGEST_EPSILON), 1n];
   const found = exponential(numerator, denominator);
   const unit = 10n ** BigInt(DIGITS - (found >> BITS).toString().length);
   let digits = (found * unit) >> BITS;
@@ -112,7 +115,7 @@ function expBelow([numerator, denominator]) {
   return digits > unit ? [digits, unit] : [1n, 1n];
 }
 
-/** The same for the float and for the decimal that was written: whichever is less. */
+/** A rational at most e^epsilon, as [numerator, denominator]: the smaller of the bounds for the float and for the decimal that was written. */
 export function atMostExp(epsilon) {
   const [one, other] = [fractionOf(epsilon), decimalOf(epsilon)].map(expBelow);
   return one[0] * other[1] < other[0] * one[1] ? one : other;

@@ -1,21 +1,22 @@
 /**
- * Who the clients may be: every distribution on the outcomes, or those within constant factors of a reference mu (a design is one of these).
+ * The distributions that clients may have: all distributions on the outcomes (a simplex), or those within constant factors of a reference mu
+ * (a band). A design is a band.
  *
- * mu comes out of the listed weights by the very operations that Python takes, sums in the same order; that it came out the same is not
- * hoped for but checked, against the digest of its bits that the agreement holds.
+ * mu is computed from the listed weights by the same operations as in Python, with sums in the same order. The agreement holds a digest of the
+ * bits of mu, and mu is checked against it.
  */
 import { isDigest } from "./domain.js";
 import { fractionOf, nearest } from "./exact.js";
 import { quoted, refuse } from "./errors.js";
 import { digestOfFloats } from "./sha256.js";
 
-const LARGEST_TRIED = 2 ** 24; // outcomes of a band whose reference may turn out to be uniform
+const LARGEST_TRIED = 2 ** 24; // most outcomes of a band for which a uniform reference is tried if no weights are given
 const SIMPLEX = ["kind", "size", "labels", "interval"];
 const KINDS = { simplex: SIMPLEX, band: [...SIMPLEX, "lower", "upper", "weights", "everybody", "reference"], rows: ["kind", "columns"] };
-const CONTINUOUS = ["atoms", "dim", "box", "scale", "radius", "density", "table"]; // fields of families that Python alone draws for
+const CONTINUOUS = ["atoms", "dim", "box", "scale", "radius", "density", "table"]; // fields of families that only Python can draw for
 const FIELDS = [...Object.values(KINDS).flat(), ...CONTINUOUS];
 
-/** A JSON object with the fields that it needs, and no others but those named. */
+/** The fields, if they are a JSON object that has every field in `needed` and none outside `names`; others are refused. */
 export function known(where, fields, names, needed = names) {
   if (fields === null || typeof fields !== "object" || Array.isArray(fields)) refuse(`${where} is not a JSON object`);
   for (const name of needed) if (!(name in fields)) refuse(`${where} has no field "${name}"`);
@@ -25,7 +26,7 @@ export function known(where, fields, names, needed = names) {
   return fields;
 }
 
-/** The fields of a family, without those that are null: fields of other kinds may be there if they are. */
+/** The fields of a family that are not null. A field that belongs only to other kinds must be null or absent. */
 export function familyFields(fields) {
   if (fields?.kind !== undefined && !(typeof fields.kind === "string" && Object.hasOwn(KINDS, fields.kind))) {
     refuse(`family.kind = ${quoted(fields.kind)} is not one of ${Object.keys(KINDS).join(", ")}: this client does not know how to draw for it`);
@@ -37,7 +38,7 @@ export function familyFields(fields) {
   return set;
 }
 
-/** {lower, upper, reference, terms}; reference is one number where it is uniform. */
+/** The family as {lower, upper, reference, terms}, of a band also `everybody`. `reference` is one number if it is uniform, else an array. */
 export function familyOf(fields, domain, weights) {
   const { size } = domain;
   if (fields.kind === "simplex") {
@@ -77,7 +78,7 @@ function referenceOf(fields, size, weights) {
     if (weight > largest) largest = weight;
   }
   const scaled = Float64Array.from(listed, (weight) => weight / largest);
-  const sum = pairwise(scaled, 0, size);
+  const sum = pairwiseSum(scaled, 0, size);
   const mu = scaled.map((weight) => weight / sum);
   const reference = mu.every((mass) => mass === mu[0]) ? 1 / size : mu;
   const at = typeof reference === "number" ? () => reference : (place) => mu[place];
@@ -95,8 +96,8 @@ function floatsOf(given, size) {
   return Float64Array.from({ length: size }, (_, place) => bytes.getFloat64(8 * place, true));
 }
 
-/** The sum in the order in which numpy adds: eight at a time, halves of what is long. */
-function pairwise(values, start, count) {
+/** The sum in numpy's order of addition: eight running sums for up to 128 numbers, and longer lists by halves. */
+function pairwiseSum(values, start, count) {
   if (count < 8) {
     let sum = -0;
     for (let i = 0; i < count; i++) sum += values[start + i];
@@ -104,7 +105,7 @@ function pairwise(values, start, count) {
   }
   if (count > 128) {
     const half = (count >> 1) - ((count >> 1) % 8);
-    return pairwise(values, start, half) + pairwise(values, start + half, count - half);
+    return pairwiseSum(values, start, half) + pairwiseSum(values, start + half, count - half);
   }
   const r = Array.from(values.subarray(start, start + 8));
   let i = 8;
@@ -124,19 +125,22 @@ function exactSum(values) {
   return nearest(sum, 1n << 1074n);
 }
 
-/** Bounds that no distribution attains stand for others, with another box: Python writes those that are attained, and so reads them. */
+/**
+ * Refuse a bound that no distribution in the band attains. Tighter bounds state the same band, but have another box. Python writes the bounds
+ * that are attained, so it reads only those.
+ */
 function checkAttained(lower, upper, least, sum, everybody) {
   if (everybody) return;
   const [l, u, m, s] = [lower, upper, least, sum].map((value) => {
     const [numerator, denominator] = fractionOf(value);
     return { n: numerator, d: denominator };
   });
-  // least mass = m/s; most = l + (1 - l) s/m, the highest density there is; fewest = u - (u - 1) s/m, the lowest
+  // The least mass is m/s. No density in the band exceeds highest = l + (1 - l) s/m, or is less than lowest = u - (u - 1) s/m.
   const scale = { n: s.n * m.d, d: s.d * m.n };
-  const most = { n: l.n * scale.d + (l.d - l.n) * scale.n, d: l.d * scale.d };
-  const fewest = { n: u.n * scale.d - (u.n - u.d) * scale.n, d: u.d * scale.d };
-  if (nearest(most.n, most.d) === upper || nearest(fewest.n, fewest.d) === lower) return;
-  if (u.n * most.d > most.n * u.d || l.n * fewest.d < fewest.n * l.d) {
+  const highest = { n: l.n * scale.d + (l.d - l.n) * scale.n, d: l.d * scale.d };
+  const lowest = { n: u.n * scale.d - (u.n - u.d) * scale.n, d: u.d * scale.d };
+  if (nearest(highest.n, highest.d) === upper || nearest(lowest.n, lowest.d) === lower) return;
+  if (u.n * highest.d > highest.n * u.d || l.n * lowest.d < lowest.n * l.d) {
     refuse(`the agreement has bounds ${lower} and ${upper}, of which no distribution attains both; make a new agreement`);
   }
 }

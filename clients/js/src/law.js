@@ -1,17 +1,17 @@
-/** A person's records or counts as a distribution: outcomes in order and their shares, count/total, of those that were seen at all. */
+/** A person's records or counts as a distribution: the outcomes that were seen, in order, and their shares count/total. */
 import { quoted, refuse } from "./errors.js";
 import { canonical } from "./json.js";
 import { dense } from "./lattice.js";
 
-const MOST = Number.MAX_SAFE_INTEGER; // whole numbers up to it are added up exactly
-const ROUNDING = 1e-9; // by which shares that were rounded may miss 1
-const SLACK = 1e-9; // by which rounding may leave a band
-const origins = new WeakMap(); // the domain that a law was made for, since outcome 2 of another may be another thing; and its counts
-const UNITS = 2 ** 53; // of which masses without counts are multiples
+const LARGEST_COUNT = Number.MAX_SAFE_INTEGER; // up to it whole numbers are exact as floats
+const ROUNDING = 1e-9; // largest distance from 1 of a sum of rounded shares
+const SLACK = 1e-9; // by which rounding may move a law out of its band, relative to `upper`
+const origins = new WeakMap(); // the domain and the counts that each law was made from: in another domain outcome 2 may be something else
+const UNITS = 2 ** 53; // masses without counts are rounded down to multiples of 2^-53
 
 /**
- * Refuse what is wrong with records or counts by themselves. It needs no agreement: call it before an agreement is asked for, since whoever
- * offers one sees whether a sample comes. Whatever passes has a law under every agreement.
+ * Refuse records or counts that are invalid in themselves. Call it before you ask for an agreement, because the curator who offers one sees
+ * whether a sample follows. All that passes has a law under every agreement.
  */
 export function checkSeen(given) {
   const { records, counts } = given ?? {};
@@ -25,19 +25,19 @@ export function checkSeen(given) {
     return;
   }
   if (counts === null || typeof counts !== "object") refuse("counts is neither a list nor an object");
-  for (const [name, count] of entriesOf(counts)) {
-    if (typeof count !== "number" || !Number.isInteger(count) || count < 0 || count > MOST) {
+  for (const [name, count] of namedCounts(counts)) {
+    if (typeof count !== "number" || !Number.isInteger(count) || count < 0 || count > LARGEST_COUNT) {
       refuse(`counts of ${quoted(name)} is ${quoted(count)}, not a whole number from 0 on`);
     }
   }
 }
 
 const isListed = (counts) => Array.isArray(counts) || ArrayBuffer.isView(counts);
-const entriesOf = (counts) => (isListed(counts) || counts instanceof Map ? counts.entries() : Object.entries(counts));
+const namedCounts = (counts) => (isListed(counts) || counts instanceof Map ? counts.entries() : Object.entries(counts));
 
 /**
- * {outcomes, masses, outside} of what was seen: either `records` (values) or `counts` (a list for each outcome, or an object or Map by name).
- * `outside`: how many of them are not in the domain, which only the device learns. No agreement makes it refuse what `checkSeen` takes.
+ * {outcomes, masses, outside} of either `records` (values) or `counts` (a list with a count for each outcome, or an object or Map by name).
+ * `outside`: how many records are not in the domain; only the device learns it. What `checkSeen` accepts is accepted under every agreement.
  */
 export function lawOf(agreement, given) {
   checkSeen(given);
@@ -46,7 +46,7 @@ export function lawOf(agreement, given) {
   const found = new Map();
   const add = (outcome, count) => found.set(outcome, (found.get(outcome) ?? 0) + count);
   let outside = 0, unplaced = 0, placed = 0;
-  for (const [outcome, count, value] of records === undefined ? tallied(domain, counts) : recorded(domain, records)) {
+  for (const [outcome, count, value] of records === undefined ? entriesOfCounts(domain, counts) : entriesOfRecords(domain, records)) {
     const place = outcome < 0 ? domain.nearest(value) : outcome;
     if (outcome < 0) outside += count;
     if (place < 0) unplaced += count;
@@ -55,7 +55,7 @@ export function lawOf(agreement, given) {
       placed += count;
     }
   }
-  if (unplaced && other !== undefined && !isMisfit(domain, counts)) {
+  if (unplaced && other !== undefined && !hasOtherLength(domain, counts)) {
     add(other, unplaced);
     placed += unplaced;
   }
@@ -67,7 +67,7 @@ export function lawOf(agreement, given) {
   return law;
 }
 
-/** The law of a survey's rows: outcomes are the places of the different rows that were seen. Without any there is none, and a report is uniform. */
+/** The law of a survey's rows: outcomes are places in `rows`, the different rows that were seen. It may be empty; then a report is uniform. */
 function rowsLaw(domain, found, placed, outside) {
   const rows = Object.freeze([...found.keys()].sort((one, other) => (one < other ? -1 : 1)));
   const counted = Float64Array.from(rows, (row) => found.get(row));
@@ -76,25 +76,26 @@ function rowsLaw(domain, found, placed, outside) {
   return law;
 }
 
-/** Whole numbers in proportion to a law: the counts that it was made of, or multiples of a unit where it was made or changed by hand. */
+/** Whole numbers in proportion to a law: the counts whose shares its masses are, or floor(2^53 mass) if there are none, as in a law made by hand. */
 export function numbersOf(law) {
   const { counted = [], placed } = origins.get(law) ?? {};
   const same = counted.length === law.masses.length && counted.every((count, place) => count / placed === law.masses[place]);
   return Array.from(same ? counted : law.masses.map((mass) => Math.floor(mass * UNITS)), BigInt);
 }
 
-/** Whether counts are a list for another number of outcomes, none of which is known then. */
-const isMisfit = (domain, counts) => counts !== undefined && isListed(counts) && counts.length !== domain.size;
+/** Whether counts are a list of another length than the domain. Then it is unknown which outcome a count belongs to. */
+const hasOtherLength = (domain, counts) => counts !== undefined && isListed(counts) && counts.length !== domain.size;
 
-/** The reference itself: what a person with nothing in the domain is served as, so that nobody can tell. */
+/** The reference as a law. A person without records in the domain gets it and takes part like everybody else, so that nobody can tell. */
 function referenceOf({ domain: { size }, family: { reference } }, outside) {
   const masses = new Float64Array(size).map((_, place) => (typeof reference === "number" ? reference : reference[place]));
   return { outcomes: Float64Array.from(masses.keys()), masses, outside };
 }
 
 /**
- * The linear mechanism serves members of its band alone, since the law of others would not be linear in theirs. Others are moved straight
- * towards the reference, as far as it takes: `bandShare` is how much of the law is kept, 1 for a member.
+ * The law, moved into the band if the mechanism is linear. This mechanism serves only members of its band: for other clients the output would
+ * not be linear in the client's distribution. A law P outside the band is moved straight towards the reference mu, just as far as necessary:
+ * it becomes kept P + (1 - kept) mu.
  */
 function withinBand({ mechanism, family, domain: { size } }, law) {
   const kept = mechanism === "linear" ? bandShare(law, family, size) : 1;
@@ -104,9 +105,10 @@ function withinBand({ mechanism, family, domain: { size } }, law) {
   return { outcomes: Float64Array.from(masses.keys()), masses, outside: law.outside };
 }
 
+/** kept: the largest share of a law that may stay when the rest is replaced by the reference, so that the sum lies in the band. 1 for a member. */
 export function bandShare(law, { lower, upper, reference }, size) {
-  const fewest = typeof reference === "number" ? reference : reference.reduce((one, other) => Math.min(one, other));
-  if (lower === 0 && upper * fewest >= 1 - SLACK) return 1;
+  const leastMass = typeof reference === "number" ? reference : reference.reduce((one, other) => Math.min(one, other));
+  if (lower === 0 && upper * leastMass >= 1 - SLACK) return 1;
   const slack = SLACK * upper;
   return dense(law, size).reduce((kept, mass, place) => {
     const own = typeof reference === "number" ? reference : reference[place];
@@ -115,7 +117,7 @@ export function bandShare(law, { lower, upper, reference }, size) {
   }, 1);
 }
 
-/** A law as it is handed in, if it is one on these outcomes: arrays can be written to, and objects made by hand. */
+/** The arrays of a law, after a check that it is one on these outcomes. Every law is checked: arrays can be overwritten, and objects made by hand. */
 export function checkedLaw(domain, law) {
   const { outcomes, masses } = law ?? {};
   if (!isFloats(outcomes) || !isFloats(masses)) refuse("law is none that agreement.law gave; make it of records or counts");
@@ -140,18 +142,20 @@ export function checkedLaw(domain, law) {
   return { outcomes, masses, rows };
 }
 
-/** Also those of another frame, which have another constructor. */
+/** Whether a value is a Float64Array, also one of another frame, which has another constructor. */
 const isFloats = (value) => ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === "[object Float64Array]";
 
-function* recorded(domain, records) {
+/** [outcome, count, value] of every record. */
+function* entriesOfRecords(domain, records) {
   for (const record of records) yield [domain.number(record), 1, record];
 }
 
 /**
- * Cells and numbers are counted by the number of the outcome, which is no value: one that is out of range is near to nothing. A list of
- * another length than the domain says nothing of any outcome. Rows are counted by themselves.
+ * [outcome, count, value] of every entry of counts. Counts of cells and whole numbers have the outcome number as their key. It is not a value,
+ * so a key out of range has no nearest outcome. All entries of a list of another length than the domain are outside. The key of a survey's
+ * row is the row itself, and so its value.
  */
-function* tallied(domain, counts) {
-  const listed = isListed(counts), misfit = isMisfit(domain, counts);
-  for (const [name, count] of entriesOf(counts)) yield [misfit ? -1 : listed ? name : domain.key(name), count, domain.columns && name];
+function* entriesOfCounts(domain, counts) {
+  const listed = isListed(counts), otherLength = hasOtherLength(domain, counts);
+  for (const [name, count] of namedCounts(counts)) yield [otherLength ? -1 : listed ? name : domain.key(name), count, domain.columns && name];
 }

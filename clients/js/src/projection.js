@@ -1,26 +1,26 @@
 /**
- * project(P) = clip(P/r, lower, upper) with r normalising, solved for the slope a = 1/r exactly, by Newton's steps between breakpoints.
+ * project(P) = clip(P/r, lower, upper) with r normalising. Newton's steps between breakpoints find the slope a = 1/r exactly.
  *
- * The same steps, constants and order of every sum as `discreet.projection` in Python, so that the slope is the same to the last bit: in
- * blocks of 1024 number i goes to lane i mod 8, and the lanes are added by halves.
+ * Steps, constants and the order of every sum are those of `discreet.projection` in Python, so the slope is the same to the last bit. Numbers
+ * are summed in blocks of 1024. Within a block number i goes to lane i mod 8, and the lanes are added by halves.
  */
 const NEWTON_STEPS = 200;
-const PATIENT = 40;
-const SETTLED = 1e-15;
+const PATIENT = 40; // steps after which every other one is a bisection
+const SETTLED = 1e-15; // relative change of the slope below which the unclipped set is unchanged
 const SUM_TOLERANCE = 1e-9;
-export const NEGLIGIBLE = 1e-280;
-const ROUNDING = 1e-14;
-const BEYOND = 2 / NEGLIGIBLE;
-const PAST = 2 ** -50;
-const FARTHEST = 1e100;
+export const NEGLIGIBLE = 1e-280; // a smaller mass counts as 0: a bound divided by it, in units of 2^-62, would overflow
+const ROUNDING = 1e-14; // bound on the rounding of a summed mass
+const BEYOND = 2 / NEGLIGIBLE; // larger than every breakpoint
+const PAST = 2 ** -50; // a step this far beyond a breakpoint is beyond it in floating point too
+const FARTHEST = 1e100; // how far beyond a breakpoint a step may go
 const BLOCK = 1024;
-const NARROW = 4096;
+const NARROW = 4096; // up to this length the masses are not filtered
 
-const together = (lanes) =>
+const sumOfLanes = (lanes) =>
   lanes[0] + lanes[4] + (lanes[2] + lanes[6]) + (lanes[1] + lanes[5] + (lanes[3] + lanes[7]));
 
-/** The masses that times the slope exceed `lower`: how many, and their sum. */
-function summedAbove(mass, slope, lower) {
+/** [number, total] of the masses m with slope m > lower. */
+function countAndSumAbove(mass, slope, lower) {
   const lanes = new Float64Array(8);
   let number = 0, total = 0;
   for (let start = 0; start < mass.length; start += BLOCK) {
@@ -32,16 +32,16 @@ function summedAbove(mass, slope, lower) {
         lanes[place & 7] += mass[place];
       }
     }
-    total += together(lanes);
+    total += sumOfLanes(lanes);
   }
   return [number, total];
 }
 
-/** The slope where nothing can be clipped from above: Newton then only goes down. */
+/** The slope if no outcome can be clipped from above. Newton's steps then only lower it. */
 function solveConvex(mass, unheld, lower) {
   let slope = 1;
   for (let turn = 0; turn < NEWTON_STEPS; turn++) {
-    const [number, total] = summedAbove(mass, slope, lower);
+    const [number, total] = countAndSumAbove(mass, slope, lower);
     if (!(total > NEGLIGIBLE)) break;
     const step = (1 - (unheld + mass.length - number) * lower) / total;
     if (!(step > 0 && step < slope * (1 - SETTLED))) {
@@ -57,7 +57,7 @@ function solveConvex(mass, unheld, lower) {
   return slope;
 }
 
-/** The bounds of the clipped outcomes, summed, and the mass of the others. */
+/** [clipped, middle]: the sum of the bounds at which outcomes are clipped, and the mass of the other outcomes. */
 function clippedAndMiddle(mass, slope, low, high) {
   const lanes = new Float64Array(8), middles = new Float64Array(8);
   let clipped = 0, middle = 0;
@@ -71,14 +71,14 @@ function clippedAndMiddle(mass, slope, low, high) {
       else if (value > high(place)) lanes[place & 7] += high(place);
       else middles[place & 7] += mass[place];
     }
-    clipped += together(lanes);
-    middle += together(middles);
+    clipped += sumOfLanes(lanes);
+    middle += sumOfLanes(middles);
   }
   return [clipped, middle];
 }
 
-/** The nearest breakpoints on either side of a slope: 0 or infinity where there is none. */
-function neighbours(mass, slope, low, high) {
+/** The nearest breakpoints below and above a slope at which a clipped outcome stops being clipped; 0 and infinity if there is none. */
+function nearestBreakpoints(mass, slope, low, high) {
   let under = 0, over = Infinity;
   for (let place = 0; place < mass.length; place++) {
     if (!(mass[place] > NEGLIGIBLE)) continue;
@@ -88,7 +88,7 @@ function neighbours(mass, slope, low, high) {
   return [under, over];
 }
 
-/** The multiple of the lower bound that outcomes without mass get when those with mass are all clipped from above. */
+/** The multiple of its lower bound that each outcome without mass gets if all outcomes with mass are clipped from above. */
 function liftOffSupport(mass, unheld, low, high) {
   let held = 0;
   for (let place = 0; place < mass.length; place++) {
@@ -98,7 +98,7 @@ function liftOffSupport(mass, unheld, low, high) {
   return unheld > 0 ? (1 - held) / unheld : 0;
 }
 
-/** [slope, lift] from the masses listed and the sum `unheld` of the lower bounds of the other outcomes. Bounds are functions of a place. */
+/** [slope, lift] of the listed masses. `unheld`: the sum of all other outcomes' lower bounds. `low`, `high`: bounds, as functions of the place. */
 export function solveHeld(mass, unheld, low, high) {
   let slope = 1, tooSmall = 0, tooLarge = Infinity, stretch = 1 + PAST;
   for (let turn = 0; turn < NEWTON_STEPS; turn++) {
@@ -114,7 +114,7 @@ export function solveHeld(mass, unheld, low, high) {
     else tooSmall = slope;
     const bracketed = tooSmall > 0 && tooLarge < Infinity;
     if (!sloped) {
-      const [under, over] = neighbours(mass, slope, low, high);
+      const [under, over] = nearestBreakpoints(mass, slope, low, high);
       if (Math.abs(excess) <= ROUNDING) return [under > 0 ? under : slope, 0];
       if (excess < 0 && over === Infinity) return [Infinity, liftOffSupport(mass, unheld, low, high)];
       step = excess > 0 ? under / stretch : Math.min(over * stretch, BEYOND);
@@ -131,7 +131,7 @@ export function solveHeld(mass, unheld, low, high) {
   return [slope, 0];
 }
 
-/** [slope, lift] over a uniform reference, from the held masses in order and how many outcomes are not held. */
+/** [slope, lift] over a uniform reference. `mass`: of the outcomes in the support, in order. `unheld`: the number of other outcomes. */
 export function solveUniform(mass, unheld, { lower, ceiling }) {
   if (ceiling === Infinity) return [solveConvex(mass, unheld, lower), 0];
   return solveHeld(mass, unheld * lower, () => lower, () => ceiling);

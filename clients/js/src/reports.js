@@ -1,29 +1,30 @@
 /**
- * Reports: blocks of outcomes as one whole number each, from which a population is estimated with few clients.
+ * Reports: a report names a block of outcomes by one whole number. A population can be estimated from the reports of few clients.
  *
- * Blocks and draw are those of `discreet.mechanisms.ReportSampler` in Python. With N of 2^62 words a report is a uniform block, else a
- * uniform block that holds an outcome of the client. That is epsilon-LDP in whole numbers however the outcome is drawn: between two clients
- * no report is more than 1 + (2^62 - N) b/(N r) <= e^epsilon times as likely, where r of b blocks hold an outcome.
+ * Blocks and draw are those of `discreet.mechanisms.ReportSampler` in Python. With N of 2^62 words a report is a uniform block. Otherwise it is
+ * uniform among the blocks that hold an outcome of the client. There are b blocks, and r of them hold a given outcome. So the probabilities
+ * of a report under two clients differ by a factor of at most 1 + (2^62 - N) b/(N r) <= e^epsilon. This is epsilon-LDP in integers, however
+ * the outcome is drawn.
  */
 import { count } from "./domain.js";
 import { atMostExp } from "./exact.js";
 import { quoted, refuse } from "./errors.js";
 
-export const WORDS = 1n << 62n; // also blocks of a family at most
-const LARGEST_MASK = 64; // outcomes that have a bit of their own
-const MOST_ENTRIES = 1e7; // of a table of binomial coefficients, which Python has
-const LONGEST = 63; // digits of an outcome
-const LARGEST = 2 ** 31; // that q, t, c and w may be
-const SMALL_PRIME = 2 ** 26; // products of smaller numbers are whole as floats
+export const WORDS = 1n << 62n; // also the most blocks that there may be
+const LARGEST_MASK = 64; // most outcomes of masks, which have a bit for each
+const MOST_ENTRIES = 1e7; // of the table of binomial coefficients that Python keeps
+const MOST_DIGITS = 63; // most digits of an outcome
+const LARGEST_PARAMETER = 2 ** 31; // largest q, t, c and w
+const SMALL_PRIME = 2 ** 26; // products of smaller numbers are exact as floats
 
-/** C(n, i) of a number n. */
+/** The binomial coefficient C(n, i), as a bigint. */
 function binomial(n, i) {
   let found = 1n;
   for (let j = 0n; j < BigInt(i); j++) found = (found * (BigInt(n) - j)) / (j + 1n);
   return n < i ? 0n : found;
 }
 
-/** The outcomes of the subset of a rank below C(size, members), from the largest to the smallest: of x_1 < x_2 < ... it is C(x_1, 1) + C(x_2, 2) + ... */
+/** The outcomes of the subset with this rank, in decreasing order. The rank of x_1 < x_2 < ... is C(x_1, 1) + C(x_2, 2) + ... < C(size, members). */
 function membersOf(rank, members, size) {
   const found = [];
   for (let i = members, high = size; i > 0; i--) {
@@ -40,13 +41,13 @@ function membersOf(rank, members, size) {
   return found;
 }
 
-/** The members of the subset of a rank among those that hold an outcome: ranks are of the others, without a gap where it is. */
+/** The members of the subset with this rank among those that hold an outcome. It is the rank of the other members, renumbered without the outcome. */
 function membersHolding({ members, size }, outcome, rank) {
   const others = membersOf(rank, members - 1, size - 1).map((other) => other + (other >= outcome));
   return [...others, outcome].sort((one, other) => other - one);
 }
 
-/** Reports are the numbers below that of the blocks, if nothing else is said. */
+/** A set of blocks. Reports are the whole numbers below the number of blocks, unless a subclass says otherwise. */
 export class Blocks {
   /** The largest report. */
   get largest() {
@@ -62,7 +63,7 @@ export class Blocks {
   }
 }
 
-/** Single outcomes: a report is the number of one. */
+/** Blocks of one outcome each: a report is the number of the outcome. */
 class Values extends Blocks {
   constructor(size) {
     super();
@@ -78,7 +79,7 @@ class Values extends Blocks {
   }
 }
 
-/** All subsets of so many outcomes. */
+/** All subsets with `members` of the outcomes. */
 class Subsets extends Blocks {
   constructor(size, members) {
     super();
@@ -116,7 +117,7 @@ class MaskedSubsets extends Subsets {
   }
 }
 
-/** Subsets of a few of many outcomes: a report is the rank. */
+/** Subsets with few members of many outcomes: a report is the rank of the subset. */
 class RankedSubsets extends Subsets {
   name = "ranks";
 
@@ -129,7 +130,10 @@ class RankedSubsets extends Subsets {
   }
 }
 
-/** Blocks {x : (<a, x> + s) mod q < c} of vectors of t digits in base q, the lowest first: a report is (a - 1) q + s. */
+/**
+ * Blocks {x : (<a, x> + s) mod q < c}, where a and x are numbers of t digits in base q, read as vectors of their digits, the lowest first.
+ * A report is (a - 1) q + s.
+ */
 class AffineBlocks extends Blocks {
   constructor(size, prime, digits, window) {
     super();
@@ -144,7 +148,7 @@ class AffineBlocks extends Blocks {
     return found;
   }
 
-  /** <a, x> mod q; products of large digits are taken in whole numbers of any length. */
+  /** <a, x> mod q; products of large digits are computed in bigints. */
   product(a, x) {
     const { prime } = this;
     const times = (one, other) => (prime <= SMALL_PRIME ? (one * other) % prime : Number((BigInt(one) * BigInt(other)) % BigInt(prime)));
@@ -175,33 +179,33 @@ export function isPrime(number) {
 
 const KINDS = { values: [], masks: ["w"], ranks: ["w"], affine: ["q", "t", "c"] };
 
-/** The blocks that terms state, {kind} and the parameters of that kind, on so many outcomes. */
+/** The blocks on `size` outcomes that terms state. Terms are {kind} and the parameters of that kind. */
 export function blocksOf(terms, size, where = "blocks") {
   const { kind, w, q, t, c } = termsOf(terms, where);
   if (kind === "values") return new Values(size);
-  const wrong = () => refuse(`${where} = ${quoted(terms)} are none on ${size} outcomes`);
+  const refuseTerms = () => refuse(`${where} = ${quoted(terms)} are none on ${size} outcomes`);
   if (kind === "affine") {
-    if (!isPrime(q) || t > LONGEST || c >= q) wrong();
+    if (!isPrime(q) || t > MOST_DIGITS || c >= q) refuseTerms();
     const found = new AffineBlocks(size, q, t, c);
-    return size < 2 || found.points < BigInt(size) || found.points * BigInt(q) > WORDS ? wrong() : found;
+    return size < 2 || found.points < BigInt(size) || found.points * BigInt(q) > WORDS ? refuseTerms() : found;
   }
-  if (w >= size) wrong();
-  if (kind === "masks") return size <= LARGEST_MASK ? new MaskedSubsets(size, w) : wrong();
+  if (w >= size) refuseTerms();
+  if (kind === "masks") return size <= LARGEST_MASK ? new MaskedSubsets(size, w) : refuseTerms();
   const found = (w + 1) * size <= MOST_ENTRIES && new RankedSubsets(size, w);
-  return found && found.blocks <= WORDS ? found : wrong();
+  return found && found.blocks <= WORDS ? found : refuseTerms();
 }
 
-/** The terms of blocks as an agreement holds them, if they are some. */
+/** The terms of blocks as an agreement holds them. What is not such terms is refused. */
 function termsOf(fields, where) {
   if (fields === null || typeof fields !== "object" || Array.isArray(fields)) refuse(`${where} is not a JSON object; a report needs blocks`);
   const names = typeof fields.kind === "string" && Object.hasOwn(KINDS, fields.kind) ? KINDS[fields.kind] : refuse(`${where}.kind = ${quoted(fields.kind)} is not one of ${Object.keys(KINDS).join(", ")}`);
   for (const name in fields) {
     if (name !== "kind" && !names.includes(name)) refuse(`${where} has a field ${quoted(name)} that has no meaning for ${fields.kind}`);
   }
-  return { kind: fields.kind, ...Object.fromEntries(names.map((name) => [name, count(`${where}.${name}`, fields[name], LARGEST)])) };
+  return { kind: fields.kind, ...Object.fromEntries(names.map((name) => [name, count(`${where}.${name}`, fields[name], LARGEST_PARAMETER)])) };
 }
 
-/** A uniform whole number below a bound: words past the last whole multiple of it are drawn anew. */
+/** A uniform whole number below a bound. Words from the largest multiple of the bound up to 2^62 are rejected, and another is drawn. */
 function nextBelow(word, bound) {
   const limit = (WORDS / bound) * bound;
   let found = word();
@@ -212,8 +216,11 @@ function nextBelow(word, bound) {
 const gcd = (one, other) => (other ? gcd(other, one % other) : one);
 const sumOf = (numbers) => numbers.reduce((sum, each) => sum + each, 0n);
 
-/** Which record is drawn, of numbers that say how often each was seen. Beyond 2^62 in all they are halved until a word chooses among them. */
-function placeDrawn(numbers, below) {
+/**
+ * The place of the record that is drawn. `numbers`: how often each was seen. They are divided by their common divisor and then, as long as
+ * their sum exceeds 2^62, halved and rounded down: one word chooses among them.
+ */
+function drawPlace(numbers, below) {
   const common = numbers.reduce(gcd, 0n);
   let shares = numbers.map((each) => each / common);
   while (sumOf(shares) > WORDS) shares = shares.map((each) => each >> 1n);
@@ -236,9 +243,9 @@ export function leastWeight({ blocks, holding }, [numerator, denominator]) {
 }
 
 /**
- * The report of a client. Words of 62 bits decide, in this order: whether it is uniform, which record is drawn, what `outcomeOf(place, below)`
- * draws to find the record's outcome, and which report it is. A uniform report and one that holds the outcome are both found from the same
- * words, and one of them is forgotten: which one is not told by the number of steps. Of nobody's records, none, the report is uniform.
+ * The report of a client. 62-bit words decide, in this order: whether it is uniform, which record is drawn, what `outcomeOf(place, below)`
+ * draws to find the record's outcome, and which report it is. A uniform report and one that holds the outcome are both computed from the same
+ * words, and one of them is discarded. The number of steps does not reveal which one. Without records the report is uniform.
  */
 export function drawReport(blocks, weight, numbers, outcomeOf, word) {
   const own = word() >= weight && numbers.length > 0, words = [];
@@ -247,14 +254,14 @@ export function drawReport(blocks, weight, numbers, outcomeOf, word) {
     return (bound) => nextBelow(() => (words[next++] ??= word()), bound);
   };
   const below = replay(), uniform = blocks.report(replay()(blocks.blocks));
-  const outcome = outcomeOf(placeDrawn(numbers.length ? numbers : [1n], below), below);
+  const outcome = outcomeOf(drawPlace(numbers.length ? numbers : [1n], below), below);
   const holding = blocks.reportHolding(outcome, below(blocks.holding));
   return own ? holding : uniform;
 }
 
 export const noReport = (given) => refuse(`report = ${quoted(given)} is no report of this agreement`);
 
-/** A report as a whole number, if it is one from 0 on, or the digits of one. */
+/** A report as a bigint, from a bigint of at least 0 or its digits; anything else is refused. */
 export function reportOf(given) {
   const report = typeof given === "string" && /^(0|[1-9][0-9]{0,19})$/.test(given) ? BigInt(given) : given;
   return typeof report === "bigint" && report >= 0n ? report : noReport(given);
@@ -269,12 +276,15 @@ export class Reports {
     this.uniformWeight = leastWeight(this.blocks, bound);
   }
 
-  /** The report that words give. `numbers`: how often each outcome was seen, as whole numbers, or in proportion. */
+  /** The report that words determine. `numbers`: whole numbers in proportion to how often each outcome was seen. */
   draw({ outcomes }, numbers, word) {
     return drawReport(this.blocks, this.uniformWeight, numbers, (place) => outcomes[place], word);
   }
 
-  /** How likely a report is drawn without looking at the client, and how likely it names an outcome that is, or is not, all that the client holds. */
+  /**
+   * Three probabilities. `blind`: that a report is drawn without looking at the client. `inside`, `outside`: that it names a given outcome, if
+   * all records of the client are that outcome, or all are one other outcome.
+   */
   get chances() {
     const { width, points } = this.blocks;
     const blind = Number(this.uniformWeight) / Number(WORDS), uniform = (blind * Number(width)) / Number(points);
@@ -288,7 +298,7 @@ export class Reports {
     return Math.max(1, Math.round((Number(width) * size) / Number(points)));
   }
 
-  /** The digits of a report that has the most of them. */
+  /** The digits of the largest number that reports range to: no report has more. */
   get longest() {
     return String(this.blocks.largest);
   }

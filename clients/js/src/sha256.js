@@ -1,18 +1,21 @@
-/** SHA-256 of bytes, as 64 hexadecimal digits. At once and everywhere: `crypto.subtle` only promises, and not on every page. */
+/**
+ * SHA-256 of bytes, as 64 hexadecimal digits. It is synchronous and works on every page: `crypto.subtle` returns promises, and is missing on
+ * pages that are not served securely.
+ */
 
 const primes = [];
 for (let number = 2; primes.length < 64; number++) if (primes.every((prime) => number % prime)) primes.push(number);
 
-/** The first 32 bits after the point of the square or cube root of a prime, from whole numbers. */
-function fraction(prime, power) {
+/** The first 32 bits after the point of the square root (power 2) or cube root (power 3) of a prime, in exact integers. */
+function rootFraction(prime, power) {
   const scaled = BigInt(prime) << BigInt(32 * power);
   let low = 0n;
   for (let bit = 40n; bit >= 0n; bit--) if ((low | (1n << bit)) ** BigInt(power) <= scaled) low |= 1n << bit;
   return Number(low & 0xffffffffn) | 0;
 }
 
-const ROUND = Int32Array.from(primes, (prime) => fraction(prime, 3));
-const START = Int32Array.from(primes.slice(0, 8), (prime) => fraction(prime, 2));
+const ROUND = Int32Array.from(primes, (prime) => rootFraction(prime, 3));
+const START = Int32Array.from(primes.slice(0, 8), (prime) => rootFraction(prime, 2));
 
 export function sha256(bytes) {
   const padded = new Uint8Array(((bytes.length + 8) >> 6) * 64 + 64);
@@ -46,7 +49,7 @@ export function sha256(bytes) {
 
 export const digestOfText = (text) => `sha256:${sha256(new TextEncoder().encode(text))}`;
 
-/** Of 64-bit floats in little-endian order. */
+/** The digest of the 64-bit floats at(0), ..., at(size - 1), in little-endian order. */
 export function digestOfFloats(size, at) {
   const bytes = new DataView(new ArrayBuffer(8 * size));
   for (let place = 0; place < size; place++) bytes.setFloat64(8 * place, at(place), true);

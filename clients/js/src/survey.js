@@ -1,9 +1,9 @@
 /**
  * A survey: public columns, questions about them, and the one report of each client.
  *
- * A public coin asks one part of the survey with the whole budget: part i with n_i of 2^62 words. A part sees an outcome of a row, and is
- * reported by blocks as in `reports.js`; so Q(report | part) is epsilon-LDP, and the coin does not look at the client. The number of a report
- * is that of its block plus the capacities of the parts before. Parts, numbers and draw are those of `discreet.survey` in Python.
+ * A public coin chooses one part of the survey, which is asked with the whole budget: part i with n_i of 2^62 words. The coin does not look at
+ * the client. A part sees an outcome of a row, and reports it by blocks as in `reports.js`. So Q(report | part) is epsilon-LDP. The number of
+ * a report is that of its block plus the capacities of all earlier parts. Parts, numbers and draw are those of `discreet.survey` in Python.
  */
 import { outcomeIn } from "./columns.js";
 import { count } from "./domain.js";
@@ -12,16 +12,16 @@ import { known } from "./family.js";
 import { Blocks, blocksOf, drawReport, growthBound, isPrime, leastWeight, noReport, reportOf, WORDS } from "./reports.js";
 
 const LARGEST_REPORT = 1n << 64n;
-const NO_QUESTION = -1; // of a part that is a wider table, which no question names
-const SHARE_UNITS = 2 ** 30;
+const NO_QUESTION = -1; // for a part that is a wider table, to which no question belongs
+const SHARE_UNITS = 2 ** 30; // most units of the share of a part
 const MOST_PARTS = 4096;
 const MOST_TOGETHER = 3; // columns of one question
 const MOST_OUTCOMES = 1e7; // of one question
 const MOST_CELLS = 4096; // of a histogram or a tree, and points of a mean
 const MOST_WEIGHTED = 200; // outcomes of weighted blocks
-const MOST_RANKED = 2 ** 22; // binomial coefficients that Python has for all parts
+const MOST_RANKED = 2 ** 22; // most binomial coefficients that Python keeps, for all parts together
 
-/** Windows on the points of a line: the numbers below points + width - 1, of which as many as it is wide from a point on hold it. */
+/** Windows on the points of a line. Reports are the numbers below points + width - 1. Point x is held by the reports x to x + width - 1. */
 class Windows extends Blocks {
   constructor(size, width) {
     super();
@@ -37,7 +37,7 @@ class Windows extends Blocks {
   }
 }
 
-/** Blocks that count as often as they have copies, each outcome in as many copies as any other: a report is the place of a block. */
+/** Blocks that are drawn in proportion to their copies. All outcomes are held by the same number of copies. A report is the place of a block. */
 class WeightedBlocks extends Blocks {
   name = "weighted";
 
@@ -63,30 +63,30 @@ class WeightedBlocks extends Blocks {
     return BigInt(this.members.length - 1);
   }
 
-  /** The first block at which so many copies are passed, of those that count. */
-  #passed(rank, counts) {
-    return BigInt(this.copies.findIndex((each, place) => counts(place) && (rank -= each) < 0n));
+  /** The first block at which the running sum of copies exceeds `rank`, over the blocks whose place satisfies `isIncluded`. */
+  #blockAtRank(rank, isIncluded) {
+    return BigInt(this.copies.findIndex((each, place) => isIncluded(place) && (rank -= each) < 0n));
   }
 
   report(rank) {
-    return this.#passed(rank, () => true);
+    return this.#blockAtRank(rank, () => true);
   }
 
   reportHolding(outcome, rank) {
-    return this.#passed(rank, (place) => this.members[place][outcome]);
+    return this.#blockAtRank(rank, (place) => this.members[place][outcome]);
   }
 
   outcomesOf(report) {
     return Array.from({ length: this.size }, (_, x) => x).filter((x) => this.members[report][x]);
   }
 
-  /** Whether the blocks tell all shares: with the block of all outcomes they span every vector. Exact, see `spans`. */
+  /** Whether the blocks determine all shares: together with the block of all outcomes they span all vectors. The test is exact, see `spans`. */
   get tells() {
     return spans([Array(this.size).fill(1), ...this.members], this.size);
   }
 }
 
-/** The bits of a hexadecimal number, the lowest first; undefined if there are more than so many. */
+/** The bits of a hexadecimal number, the lowest first; undefined if there are more than `size`. */
 function bitsOf(digits, size) {
   const bits = new Uint8Array(size);
   for (let place = 0; place < digits.length; place++) {
@@ -101,17 +101,17 @@ function bitsOf(digits, size) {
 }
 
 /**
- * Whether rows of zeros and ones span all vectors of so many entries. A determinant of 200 such rows is less than 201^100.5/2^200 < 2^570
- * [Hadamard]; so if it is not 0, one of 23 different primes above 2^25 does not divide it.
+ * Whether rows of zeros and ones span all vectors with `size` entries, at most 200. A determinant of 200 such rows is less than
+ * 201^100.5/2^200 < 2^570 [Hadamard]. So if it is not 0, at least one of 23 different primes above 2^25 does not divide it.
  */
 function spans(rows, size) {
   const primes = [];
   for (let number = 2 ** 26 - 1; primes.length < 23; number -= 2) if (isPrime(number)) primes.push(number);
-  return primes.some((prime) => spanModulo(rows, size, prime) === size);
+  return primes.some((prime) => rankModulo(rows, size, prime) === size);
 }
 
-/** The rank modulo a prime below 2^26, whose products floats hold. */
-function spanModulo(rows, size, prime) {
+/** The rank of the rows modulo a prime below 2^26: products of residues are exact as floats. */
+function rankModulo(rows, size, prime) {
   const basis = [];
   let rank = 0;
   for (const given of rows) {
@@ -130,10 +130,10 @@ function spanModulo(rows, size, prime) {
   return rank;
 }
 
-const product = (columns) => columns.reduce((all, { domain }) => all * domain.size, 1);
+const jointOutcomeCount = (columns) => columns.reduce((all, { domain }) => all * domain.size, 1);
 const OPTIONS = { shares: [], histogram: ["cells"], mean: [], quantiles: ["at"], linear: ["matrix"] };
 
-/** {kind, columns, cells}: a question, if the columns can answer it. */
+/** A question as {kind, columns, cells}. One that the columns cannot answer is refused. */
 function questionOf(terms, rows, where) {
   if (terms === null || typeof terms !== "object" || Array.isArray(terms)) refuse(`${where} is not a question`);
   const [kind, another] = Object.keys(terms).filter((name) => Object.hasOwn(OPTIONS, name));
@@ -143,7 +143,7 @@ function questionOf(terms, rows, where) {
   if (!(typeof weight === "number" && weight >= 1e-6 && weight <= 1e6)) refuse(`${where}.weight = ${quoted(weight)} is not in [1e-06, 1e+06]`);
   const columns = rows.columnsNamed(Array.isArray(given) ? given : [given], where), numbers = columns.filter(({ domain }) => domain.interval);
   if (kind === "shares" || kind === "linear") {
-    const outcomes = product(columns);
+    const outcomes = jointOutcomeCount(columns);
     if (columns.length > MOST_TOGETHER || numbers.length || outcomes < 2 || outcomes > MOST_OUTCOMES) {
       refuse(`${where}: shares are of one to three columns of labels or whole numbers, with 2 to ${MOST_OUTCOMES} outcomes together`);
     }
@@ -159,18 +159,18 @@ function questionOf(terms, rows, where) {
   return { kind, columns, cells };
 }
 
-/** A list of rows, or one row, of a number for each outcome. */
+/** Refuse what is not a list of rows, or one row, with a number for each outcome. */
 function checkMatrix(matrix, outcomes, where) {
   const lists = Array.isArray(matrix) && matrix.every(Array.isArray) ? matrix : [matrix];
   const good = (row) => Array.isArray(row) && row.length === outcomes && row.every((each) => typeof each === "number" && Math.abs(each) <= 1e100);
   if (!lists.length || !lists.every(good)) refuse(`${where}.matrix does not have ${outcomes} numbers of at most 1e100 in every row`);
 }
 
-/** What a part sees of a row: {columns}, an outcome of them together; {column, cells} or {column, points} of a number. */
+/** What a part sees of a row: {columns}, their joint outcome; {column, cells}, the cell of a number; {column, points}, a point next to a number. */
 function viewOf(terms, rows, where) {
   const names = terms !== null && typeof terms === "object" && !Array.isArray(terms) ? Object.keys(terms).sort().join() : "";
   if (names === "columns") {
-    const columns = rows.columnsNamed(Array.isArray(terms.columns) ? terms.columns : [], `${where}.columns`), size = product(columns);
+    const columns = rows.columnsNamed(Array.isArray(terms.columns) ? terms.columns : [], `${where}.columns`), size = jointOutcomeCount(columns);
     if (columns.some(({ domain }) => domain.interval) || size > MOST_OUTCOMES) refuse(`${where}.columns are no table of labels or whole numbers with at most ${MOST_OUTCOMES} outcomes`);
     return { columns, size, outcome: (row) => columns.reduce((all, column) => all * column.domain.size + outcomeIn(row, column), 0) };
   }
@@ -181,7 +181,7 @@ function viewOf(terms, rows, where) {
     return { column, cells, size: cells, outcome: (row) => Math.floor((outcomeIn(row, column) * cells) / read) };
   }
   const points = count(`${where}.points`, terms.points, MOST_CELLS, 2), whole = 2 * read;
-  /** A point next to the middle of the row's cell: the upper one as often as makes the mean right. */
+  /** One of the two points next to the middle of the row's cell, at random: its expectation is that middle. */
   const outcome = (row, below) => {
     const beyond = (2 * outcomeIn(row, column) + 1) * (points - 1);
     return Math.floor(beyond / whole) + Number(below(BigInt(whole)) < BigInt(beyond % whole));
@@ -214,8 +214,8 @@ function readPart(terms, questions, rows, where) {
 
 const sameColumns = (one, other) => one?.length === other.length && one.every((column, place) => column === other[place]);
 
-/** Whether Python makes estimates from such parts. */
-function answers({ kind, columns, cells }, parts) {
+/** Whether these parts answer a question: Python makes estimates from them. */
+function isAnsweredBy({ kind, columns, cells }, parts) {
   const views = parts.map(({ view }) => view), [column] = columns;
   if (kind === "mean") return views.every((view) => view.points && view.column === column);
   if (kind === "quantiles") return views.every((view) => view.cells && view.column === column) && isTree(views.map((view) => view.cells));
@@ -225,17 +225,17 @@ function answers({ kind, columns, cells }, parts) {
   return sameColumns(views[0].columns, columns) && (!weighted || (kind === "linear" && blocks.tells));
 }
 
-/** Whether numbers of cells are levels of one tree: increasing powers of 2, 3, 5 or 7. */
-function isTree(counts) {
-  const base = [2, 3, 5, 7].find((prime) => counts.at(-1) % prime === 0);
+/** Whether numbers of cells are levels of one tree: increasing powers of one base, which is 2, 3, 5 or 7. */
+function isTree(cellCounts) {
+  const base = [2, 3, 5, 7].find((prime) => cellCounts.at(-1) % prime === 0);
   const isPower = (number) => {
     while (number % base === 0) number /= base;
     return number === 1;
   };
-  return base !== undefined && counts.every((each, place) => isPower(each) && (!place || counts[place - 1] < each));
+  return base !== undefined && cellCounts.every((each, place) => isPower(each) && (!place || cellCounts[place - 1] < each));
 }
 
-/** Refuse a table that nobody asked for. */
+/** Refuse a part without a question, unless it is a table of two or three columns whose shares are asked, without weighted blocks. */
 function checkWider({ view, blocks }, questions, where) {
   const asked = new Set(questions.filter(({ kind }) => kind === "shares").flatMap(({ columns }) => columns));
   const { columns = [] } = view;
@@ -279,8 +279,8 @@ export class Survey {
   }
 
   /**
-   * The report of a client. Words of 62 bits decide which part is asked, and then as in `drawReport`.
-   * `rows`: the numbers of the different rows; `numbers`: how often each was seen. Of nobody's rows, none, the report is uniform.
+   * The report of a client. The first 62-bit word decides which part is asked, and the next ones decide as in `drawReport`.
+   * `rows`: the numbers of the different rows. `numbers`: how often each was seen. Without rows the report is uniform.
    */
   draw({ outcomes, rows }, numbers, word) {
     const asked = word(), place = this.#ends.findIndex((end) => asked < end);
@@ -289,30 +289,30 @@ export class Survey {
     return this.#offsets[place] + drawReport(blocks, uniformWeight, numbers, outcomeOf, word);
   }
 
-  /** The digits of a report that has the most of them. */
+  /** The digits of the largest number that reports range to: no report has more. */
   get longest() {
     return String(this.#offsets.at(-1) - 1n);
   }
 
   /** The place of the part that a report is about. `report`: a bigint, or its digits. */
   partOf(report) {
-    return this.#found(report)[0];
+    return this.#partAndBlock(report)[0];
   }
 
   /** The numbers of the outcomes that a report names, of those that its part sees. */
   outcomesOf(report) {
-    const [place, block] = this.#found(report);
+    const [place, block] = this.#partAndBlock(report);
     return this.parts[place].blocks.outcomesOf(block);
   }
 
-  #found(given) {
+  #partAndBlock(given) {
     const report = reportOf(given), place = this.parts.findIndex((_, each) => report < this.#offsets[each + 1]);
     if (place < 0 || !this.parts[place].blocks.isBlock(report - this.#offsets[place])) noReport(given);
     return [place, report - this.#offsets[place]];
   }
 }
 
-/** Refuse parts that do not answer the questions, and those that are in another order. */
+/** Refuse parts that do not answer the questions, or are not in the order of the questions. */
 function checkParts(parts, questions) {
   parts.forEach((part, place) => part.question === NO_QUESTION && checkWider(part, questions, `survey.parts[${place}]`));
   if (parts.reduce((sum, { blocks }) => sum + (blocks.name === "ranks" ? blocks.size * (blocks.members + 1) : 0), 0) > MOST_RANKED) {
@@ -320,7 +320,7 @@ function checkParts(parts, questions) {
   }
   questions.forEach((question, place) => {
     const own = parts.filter((part) => part.question === place);
-    if (!own.length || !answers(question, own)) refuse(`survey.parts: no part, or not the right ones, answer survey.questions[${place}]`);
+    if (!own.length || !isAnsweredBy(question, own)) refuse(`survey.parts: no part, or not the right ones, answer survey.questions[${place}]`);
   });
   const order = parts.map(({ question }) => (question === NO_QUESTION ? questions.length : question));
   if (order.some((each, place) => each < order[place - 1])) refuse("survey.parts are not in the order of the questions, with those that no question names at the end");

@@ -1,4 +1,4 @@
-/** The client by itself: what it reads, what it refuses and in which words, and that nobody is drawn for twice. */
+/** The client by itself: what it reads, what it refuses and with which message, and that no question is drawn twice. */
 import assert from "node:assert/strict";
 import { webcrypto } from "node:crypto";
 import test from "node:test";
@@ -310,7 +310,7 @@ test("a part of a budget has a limit of its own, and only the person raises the 
   for (const limit of [0, NaN, "2"]) refused(() => budget.check(twice, { part: { ...part, limit } }), /not in \(0, inf\)/);
   for (const event of [undefined, new Event("click")]) await assert.rejects(budget.raise(3, event), /only the person raises/);
   assert.equal(Budget.limitOf({ storage }), 2);
-  const click = { isTrusted: true }; // as a real click says, which no script can make
+  const click = { isTrusted: true }; // as in the event of a real click; a script cannot make such an event
   await assert.rejects(budget.raise(1, click), /limit = 1 is less than the 2/);
   await budget.raise(2.5, click);
   await budget.release(twice, law, { round: 2, part: { ...part, limit: 2 } });

@@ -1,4 +1,4 @@
-/** What leaves is as long for every sample, in bytes. */
+/** The request that leaves has the same length in bytes for every sample. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
@@ -23,7 +23,7 @@ test("all outcomes of an agreement have bodies of one length, which hold the req
     const bodies = Array.from({ length: domain.size }, (_, place) => bodyOf(request(domain.named(place)), agreement));
     assert.equal(new Set(bodies.map((body) => new TextEncoder().encode(body).length)).size, 1, JSON.stringify(family));
     bodies.forEach((body, place) => assert.deepEqual(JSON.parse(body), request(domain.named(place))));
-    if (!family.interval) assert.ok(bodies.some((body) => !body.endsWith(" "))); // no longer than it has to be
+    if (!family.interval) assert.ok(bodies.some((body) => !body.endsWith(" "))); // the longest body has no padding
   }
 });
 
@@ -39,7 +39,7 @@ test("all reports of an agreement have bodies of one length, which hold every di
     const bodies = drawn.map((report) => bodyOf(request(report), agreement));
     assert.equal(new Set(bodies.map((body) => new TextEncoder().encode(body).length)).size, 1, JSON.stringify(blocks));
     bodies.forEach((body, place) => assert.equal(JSON.parse(body).sample, drawn[place]));
-    if (size > 1000) assert.ok(new Set(drawn.map((report) => report.length)).size > 1); // else there was nothing to show
+    if (size > 1000) assert.ok(new Set(drawn.map((report) => report.length)).size > 1); // else equal lengths would prove nothing
   }
 });
 

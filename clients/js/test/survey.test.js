@@ -27,7 +27,7 @@ const survey = read();
 const ROW = { region: "south", amount: 125, day: "2026-01-03", children: 2 };
 const TOP = 2n ** 62n - 1n;
 
-/** Words one after the other, and then the last one for ever. */
+/** A generator that returns these words one after the other, and then repeats the last one. */
 const saying = (...words) => () => (words.length > 1 ? words.shift() : words[0]);
 
 test("a row is one whole number, by the outcome numbers of its columns", () => {
@@ -70,7 +70,7 @@ test("words decide which part is asked, whether the report is uniform, which row
   const uniform = report(2, 0n, 3n), own = report(2, TOP, 0n, 0n);
   assert.deepEqual([survey.survey.partOf(uniform), survey.outcomesOf(uniform)], [2, [3]]);
   assert.deepEqual([survey.survey.partOf(String(own)), survey.outcomesOf(String(own))], [2, [1]]);
-  // 125 of 500 is one of four steps; the middle of its cell lies half a cell of 192,000 beyond: 4 of 2 * 192,000 words round it up
+  // 125 is a quarter of 500, and so point 1 of 0 to 4. The middle of its cell lies half a cell of 192,000 higher: 4 of 2 * 192,000 words round up.
   for (const [word, point] of [[3n, 2], [4n, 1]]) {
     assert.deepEqual([0n, 1n, 2n].map((rank) => survey.outcomesOf(report(1, TOP, 0n, word, rank)).includes(point)), [true, true, true]);
     assert.equal(survey.outcomesOf(report(1, TOP, 0n, word, 2n)).at(-1), point + 2);
@@ -165,7 +165,7 @@ test("columns of many days are counted before any day is made", () => {
   try {
     refused(() => withColumns(...many), /more than 65536 labels/);
     assert.ok(made < 1000, `${made} days were made`);
-    withColumns({ name: "d", ...daysFrom("1900-01-01", 65_536 - 3 - 9) }); // beside those of region and day
+    withColumns({ name: "d", ...daysFrom("1900-01-01", 65_536 - 3 - 9) }); // the labels of region and day count too
     assert.ok(made < 1000, `${made} days were made`);
   } finally {
     Date.prototype.toISOString = toISOString;

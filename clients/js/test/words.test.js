@@ -1,4 +1,4 @@
-/** Words about privacy are as strong as the numbers beside them: one table of both, and no rounding that reaches certainty. */
+/** Words about privacy match the numbers beside them: one table has both, and no number is rounded to certainty. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
@@ -13,7 +13,7 @@ useCatalogue(catalogue("en"));
 const read = (fields) => Agreement.read(JSON.stringify({ discreet: 2, bits: 62, mechanism: "optimal", ...fields }));
 const number = (text) => Number(text.replace(/[^0-9.]/g, ""));
 
-/** epsilon, outcomes; how private that is, how sure somebody becomes at most, the doubt left, the chance of each outcome, and of a draw that looks at nothing. */
+/** epsilon, outcomes; the grade of privacy, how sure somebody can become at most, the doubt left, the probability of each outcome, and of a draw that ignores the client. */
 const TABLE = [
   [0.1, 2, "Strong", "52.5 %", "47.5 %", "47.5 %", "95 %"],
   [0.1, 10, "Strong", "52.5 %", "47.5 %", "9.89 %", "98.9 %"],
