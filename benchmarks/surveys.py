@@ -177,7 +177,9 @@ def tree_variance(size: int, bound: Fraction) -> float:
     """The mean variance of the distribution function by a binary tree, at the inner edges of so many cells."""
     tree = Tree(2, round(math.log2(size)))
     levels = [best_blocks_for_size(tree.node_count(level), bound) for level in range(1, tree.depth + 1)]
-    _, variance = tree.best_level_shares(np.array([variance_per_direction(each, float(bound)) for each in levels]))
+    _, variance = tree.best_level_shares_and_variance(
+        np.array([variance_per_direction(each, float(bound)) for each in levels])
+    )
     return variance * size / (size - 1)
 
 

@@ -2,9 +2,9 @@
 
 A `Range` checks a number and prints itself in the message, so that NaN fails every check: `epsilon = nan is not in (0, inf)`.
 
-Messages quote labels, file names and fields of documents that others wrote. `visible` spells out characters that would move a cursor, change
-a colour or turn the direction of writing, so that no text can hide another. Every `DiscreetError` and every line that a command prints passes
-through it.
+Messages quote labels, file names and fields of documents that others wrote. `spell_out_invisible` spells out characters that would move a
+cursor, change a colour or turn the direction of writing, so that no text can hide another. Every `DiscreetError` and every line that a
+command prints passes through it.
 """
 
 import inspect
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-def visible(text: str, *, keep: str = "") -> str:
+def spell_out_invisible(text: str, *, keep: str = "") -> str:
     """The text with every invisible character spelled out, as `repr` does: ESC is \\x1b, a line break \\n.
 
     These are controls, formats (bidirectional overrides among them), surrogates, unassigned characters and all separators but the space.
@@ -55,7 +55,7 @@ class DiscreetError(ValueError):
     """Invalid input. Raised before anything is drawn, charged or written."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(visible(message))
+        super().__init__(spell_out_invisible(message))
 
 
 class OutsideFamilyError(DiscreetError):
@@ -120,7 +120,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back
-    warnings.warn(visible(message), category, stacklevel=level)
+    warnings.warn(spell_out_invisible(message), category, stacklevel=level)
 
 
 def is_called_by_user(*through: str) -> bool:
@@ -137,7 +137,7 @@ class MissingExtraError(ImportError):
     """An optional dependency is not installed; the message has the command that installs it."""
 
 
-def need_extra(extra: str, cause: ImportError) -> NoReturn:
+def raise_missing_extra(extra: str, cause: ImportError) -> NoReturn:
     """Turn a failed optional import into the `pip install` command that fixes it, for a checkout, since the package is on no index."""
     raise MissingExtraError(
         f"{cause.name} is not installed. In a checkout of discreet, install it with: pip install '.[{extra}]'"

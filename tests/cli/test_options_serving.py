@@ -105,9 +105,9 @@ def test_on_a_terminal_it_is_asked(monkeypatch: pytest.MonkeyPatch, answer: str,
     monkeypatch.setattr(typer, "prompt", prompt)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert options.choose_mechanism(None, None) == (mechanism, None)
+    assert options.choose_mechanism_and_note(None, None) == (mechanism, None)
     assert asked == ["Estimate a population, or serve each client? (population or clients)"]
-    assert options.choose_mechanism("clients", None) == ("optimal", None)
-    assert options.choose_mechanism(None, "linear") == ("linear", None)
-    assert options.choose_mechanism(None, None, may_ask=False) == ("linear", options.LINEAR_BY_DEFAULT)
+    assert options.choose_mechanism_and_note("clients", None) == ("optimal", None)
+    assert options.choose_mechanism_and_note(None, "linear") == ("linear", None)
+    assert options.choose_mechanism_and_note(None, None, may_ask=False) == ("linear", options.LINEAR_BY_DEFAULT)
     assert len(asked) == 1

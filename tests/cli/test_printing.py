@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 import discreet.cli
 from discreet import DiscreetError
 from discreet.cli._printing import empty_table, print_text_blocks, safe_text
-from discreet.errors import visible
+from discreet.errors import spell_out_invisible
 
 Run = Callable[..., Any]
 HIDING = [
@@ -38,12 +38,12 @@ def shown(text: str) -> None:
 
 @given(st.text(st.characters(codec=None)))
 def test_what_is_printed_is_visible(text: str) -> None:
-    for spelled in (visible(text), safe_text(text), str(DiscreetError(text))):
+    for spelled in (spell_out_invisible(text), safe_text(text), str(DiscreetError(text))):
         assert spelled.isprintable()
         spelled.encode()
-    assert visible(text.replace("\n", ""), keep="\n").isprintable()
+    assert spell_out_invisible(text.replace("\n", ""), keep="\n").isprintable()
     if text.isprintable():
-        assert visible(text) == text
+        assert spell_out_invisible(text) == text
 
 
 @pytest.mark.parametrize("text", HIDING)

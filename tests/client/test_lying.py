@@ -552,7 +552,7 @@ def believing(patch: pytest.MonkeyPatch) -> str:
 
 
 def forgetful(patch: pytest.MonkeyPatch) -> str:
-    patch.setattr(Destination, "is_already_answered_by", lambda *_: False)
+    patch.setattr(Destination, "is_answered_by_earlier_sample", lambda *_: False)
     return "two samples under one name|more was spent"
 
 

@@ -22,7 +22,12 @@ from discreet.client import Client, send_table
 from discreet.collect import labelled_agreement_coding_and_sampler, open_store, publish
 from discreet.collect._catalogue import can_be_estimated_as_stages
 from discreet.collect._counting import Arrival
-from discreet.collect._results import OWN_ALONE, estimate_change, estimate_from_counts, estimate_groups_side_by_side
+from discreet.collect._results import (
+    OWN_ALONE,
+    json_document_of_estimate,
+    json_document_of_estimated_change,
+    json_document_of_group_estimates,
+)
 from discreet.collect._store import StoredAgreement
 from discreet.errors import CollectorError
 from discreet.ledger import Ledger
@@ -203,10 +208,10 @@ def test_a_law_that_is_not_linear_is_counted_and_says_why_there_are_no_shares(in
         dc.estimation.inverted_population(agreement, counts=counts)
     sentence = str(error.value)
     assert "does not state a linear law, so its samples tell no shares of the population" in sentence
-    found = estimate_from_counts(kept, sampler, counts, 0.95)
+    found = json_document_of_estimate(kept, sampler, counts, 0.95)
     assert (found["samples"], found["shares"], found["notes"]) == (60, [], [sentence])
-    assert estimate_change(kept, sampler, (1, 2), [counts, counts], 0.95)["notes"] == [OWN_ALONE]
-    assert estimate_groups_side_by_side([kept, kept], sampler, [counts, counts], 0.95)["notes"] == [OWN_ALONE]
+    assert json_document_of_estimated_change(kept, sampler, (1, 2), [counts, counts], 0.95)["notes"] == [OWN_ALONE]
+    assert json_document_of_group_estimates([kept, kept], sampler, [counts, counts], 0.95)["notes"] == [OWN_ALONE]
     assert not can_be_estimated_as_stages([agreement, agreement])
     with closing(open_store(tmp_path / "store.db", create=True)) as store:
         store.add(agreement)

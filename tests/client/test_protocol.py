@@ -13,7 +13,7 @@ from discreet.client._protocol import (
     CollectorKey,
     has_valid_signature,
     read_collector_key,
-    read_signature,
+    signature_from_json_or_none,
 )
 from discreet.errors import DiscreetError
 
@@ -31,7 +31,7 @@ CHANGES: list[dict[str, Any]] = [
 def test_a_statement_is_signed_by_its_key() -> None:
     signed = KEY.sign(STATEMENT)
     assert has_valid_signature(STATEMENT, signed)
-    assert read_signature(signed.document) == signed
+    assert signature_from_json_or_none(signed.document) == signed
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -72,7 +72,7 @@ def test_no_flipped_bit_passes(bit: int) -> None:
     ],
 )
 def test_what_is_no_signature_is_not_read_as_one(document: object) -> None:
-    assert read_signature(document) is None
+    assert signature_from_json_or_none(document) is None
 
 
 def test_a_key_lies_in_a_file_of_its_owner_alone(tmp_path: Path) -> None:

@@ -202,5 +202,7 @@ def test_requests_of_a_gateway_are_as_long_whatever_the_reports_are(tmp_path: Pa
     for reports in ([0x1FFFF] * 50, [0x1FFFF << 47] * 50):
         drawn = pa.table({"who": range(50), "report": pa.array(reports, pa.uint64())})
         to = Destination("http://127.0.0.1:1", None, agreement.id)
-        lengths.update(len(body) for _, body in gateway._iterate_sample_request_bodies(drawn, to, agreement, 1, secret))
+        lengths.update(
+            len(body) for _, body in gateway._iterate_sample_counts_and_bodies(drawn, to, agreement, 1, secret)
+        )
     assert len(lengths) == 1

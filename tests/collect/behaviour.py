@@ -162,16 +162,16 @@ class Behaviour:
         store.add(first)
         store.add(second)
         for words in ("{}", '{"title":"é蓝🦊"}'):
-            store.keep_questions(first.id, words)
+            store.save_questions(first.id, words)
             assert [each.questions for each in store.agreements()] == [words, None]
         store.count_arrivals(first.id, 1, [arrival("ann", 0)], DAY)
-        store.keep_questions(first.id, words)
+        store.save_questions(first.id, words)
         with pytest.raises(DiscreetError, match="people who read other words"):
-            store.keep_questions(first.id, "{}")
-        store.keep_questions(second.id, "{}")  # another collection, which nobody has answered
+            store.save_questions(first.id, "{}")
+        store.save_questions(second.id, "{}")  # another collection, which nobody has answered
         assert [each.questions for each in store.agreements()] == [words, "{}"]
         with pytest.raises(DiscreetError, match="not in the store"):
-            store.keep_questions("0" * 64, "{}")
+            store.save_questions("0" * 64, "{}")
 
     def test_each_client_is_counted_once_and_a_key_that_comes_again_is_told_so(self, store: Store) -> None:
         first = agreed(3)

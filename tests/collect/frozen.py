@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from discreet.errors import visible
+from discreet.errors import spell_out_invisible
 
 SHARES = ("estimate", "low", "high", "all_low", "all_high")
 
@@ -71,7 +71,7 @@ def page_rows(folder: Path) -> list[list[Any]]:
 
 def _shown(rows: list[list[Any]]) -> list[list[Any]]:
     """The same with outcomes as people read them."""
-    return [[visible(str(row[0])) or "(empty)", *row[1:]] for row in rows]
+    return [[spell_out_invisible(str(row[0])) or "(empty)", *row[1:]] for row in rows]
 
 
 def picture_rows(folder: Path) -> list[list[Any]]:

@@ -10,7 +10,7 @@ from discreet.collect._postgres import (
     FEW_BLOCKS,
     add_counts_to_blocks,
     block_numbers_to_write,
-    sum_block_counts,
+    fetch_outcome_counts_from_blocks,
 )
 
 
@@ -41,5 +41,5 @@ def test_what_is_added_in_several_slots_is_what_is_read(data: st.DataObject, out
         before = {number: held.get(number, EMPTY) for number in numbers}
         held.update(zip(numbers, add_counts_to_blocks(before, counted.items()), strict=True))
         expected += counted
-    found = sum_block_counts(Rows([row for held in slots for row in held.items()]), outcomes)
+    found = fetch_outcome_counts_from_blocks(Rows([row for held in slots for row in held.items()]), outcomes)
     assert found.tolist() == [expected[each] for each in range(outcomes)]

@@ -87,7 +87,7 @@ def service(
     with closing(open_store(folder / "samples.db")) as store:
         for agreement in made.values():
             store.add(agreement)
-        store.keep_questions(made["asked"].id, Questions.parse(ASKED, made["asked"]).text)
+        store.save_questions(made["asked"].id, Questions.from_document(ASKED, made["asked"]).text)
     with running(folder, "--allow-origin", site.origin) as collector:
         yield collector, made
         assert collector.said == ""

@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     write_fresh_tokens(tmp_path / "tokens.txt", TOKENS)
     with closing(open_store(tmp_path / "samples.db")) as store:
         store.add(agreement)
-        store.keep_questions(agreement.id, Questions.parse({"title": "Which colour?"}, agreement).text)
+        store.save_questions(agreement.id, Questions.from_document({"title": "Which colour?"}, agreement).text)
         add_tokens_to_store(store, read_tokens(tmp_path / "tokens.txt"))
     return tmp_path
 

@@ -146,14 +146,14 @@ def test_the_log_of_a_file_does_not_tell_who_said_what(tmp_path: Path) -> None:
             speak(store, number, said)
             if number % 10 == 9:
                 assert learnt(logged_versions(path)).items() <= said.items()  # the attack reads what is there
-                assert store.erase_earlier_versions()
+                assert store.erase_overwritten_data()
                 assert Path(f"{path}-wal").stat().st_size == 0
                 assert learnt(logged_versions(path)) == {}
         check_counts(store, said)
 
 
 def test_the_attack_on_a_log_that_is_not_emptied_finds_what_was_said(tmp_path: Path) -> None:
-    """A log that was left, as by a kill, tells it where nothing is sealed: this is what `erase_earlier_versions` and a seal are for."""
+    """A log that was left, as by a kill, tells it where nothing is sealed: this is what `erase_overwritten_data` and a seal are for."""
     path, said = tmp_path / "samples.db", dict[bytes, int]()
     with closing(open_store(path)) as store:
         store.add(AGREED)
@@ -184,7 +184,7 @@ def test_whoever_looks_at_a_sealed_file_after_every_sample_sees_batches(tmp_path
     versions: list[Version] = []
     with closing(open_store(path, seal=seal)) as store:
         store.add(AGREED)
-        store.seal_pool_or_refuse()
+        store.seal_pool_if_key_given()
         for number in range(CLIENTS):
             speak(store, number, said)
             versions.append(sqlite_version(path))
@@ -214,10 +214,10 @@ def test_a_store_is_sealed_later_and_stays_so(tmp_path: Path, seal: Path) -> Non
         store.add(AGREED)
         store.count_arrivals(AGREED.id, 1, [arrival(number, 2) for number in range(10)], DAY)
         with closing(open_store(path, seal=seal)) as other:
-            other.seal_pool_or_refuse()
+            other.seal_pool_if_key_given()
             assert sqlite_version(path).said == Counter()
             assert other.outcome_counts(AGREED.id, 1).tolist() == [0, 0, 10, 0, 0]
-        for ask in (lambda: store.count_arrivals(AGREED.id, 1, [arrival("late")], DAY), store.seal_pool_or_refuse):
+        for ask in (lambda: store.count_arrivals(AGREED.id, 1, [arrival("late")], DAY), store.seal_pool_if_key_given):
             with pytest.raises(StoreError, match="--seal FILE"):
                 ask()
     with closing(open_store(path, seal=seal)) as other:
@@ -237,7 +237,7 @@ def test_nothing_that_was_overwritten_stays_in_the_file(tmp_path: Path, monkeypa
                 store.add(agreement)
             for number in range(CLIENTS):
                 speak(store, number, said)
-            store.erase_earlier_versions()
+            store.erase_overwritten_data()
             found.append(sum(Path(f"{path}{end}").read_bytes().count(head) for end in ("", "-wal")))
     assert found[0] == 1
     assert found[1] > 1  # without it: the search finds what is there
@@ -289,7 +289,7 @@ def test_dead_rows_of_a_sealed_database_do_not_tell_who_said_what(admin: Any, se
     looks: list[Version] = []
     with closing(open_store(where, seal=seal)) as store:
         store.add(AGREED)
-        store.seal_pool_or_refuse()
+        store.seal_pool_if_key_given()
         for number in range(CLIENTS):
             speak(store, number, said)
             looks.append(postgres_version(database))
@@ -323,10 +323,10 @@ def test_a_database_is_sealed_later_in_every_slot(postgres: Server, seal: Path) 
     with closing(open_store(where)) as store, closing(open_store(where, seal=seal)) as other:
         store.add(AGREED)
         store.count_arrivals(AGREED.id, 1, [arrival(number, 2) for number in range(10)], DAY)
-        other.seal_pool_or_refuse()
+        other.seal_pool_if_key_given()
         assert other.outcome_counts(AGREED.id, 1).tolist() == [0, 0, 10, 0, 0]
         with psycopg.connect(where) as admin:
             assert admin.execute("SELECT DISTINCT get_byte(content, 0) FROM discreet_pool").fetchall() == [(1,)]
-        for ask in (lambda: store.outcome_counts(AGREED.id, 1), store.seal_pool_or_refuse):
+        for ask in (lambda: store.outcome_counts(AGREED.id, 1), store.seal_pool_if_key_given):
             with pytest.raises(StoreError, match="--seal FILE"):
                 ask()

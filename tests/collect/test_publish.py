@@ -109,7 +109,7 @@ def test_a_sealed_store_of_any_promise_is_published_and_the_page_names_the_promi
     create_seal_file(seal)
     with closing(open_store(path, seal=seal)) as store:
         store.add(agreement)
-        store.seal_pool_or_refuse()
+        store.seal_pool_if_key_given()
         store.count_arrivals(
             agreement.id, 1, [Arrival(text_digest(str(n)), text_digest("k", str(n)), n % 3) for n in range(50)], DAY
         )

@@ -63,14 +63,16 @@ options = {{ car = "Mit dem Auto", train = "Mit der Bahn" }}
     assert found[0].digest == hashlib.sha256(found[0].text.encode()).hexdigest()
     assert found[0].document["choice"] == "single"
     assert found[0].document["prefer_not_to_say"] is True
-    other = Questions.parse({**ASKED, "translations": {"de": {**GERMAN, "text": "In dieser Woche."}}}, AGREEMENT)
+    other = Questions.from_document(
+        {**ASKED, "translations": {"de": {**GERMAN, "text": "In dieser Woche."}}}, AGREEMENT
+    )
     assert other.digest != found[0].digest  # a translation is a part of it
 
 
 def test_the_file_on_the_documentation_s_page_can_be_read() -> None:
     page = (ROOT / "docs" / "how-to" / "collect.md").read_text(encoding="utf-8")
     block, _ = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    assert Questions.parse(tomllib.loads(block), AGREEMENT).document["choice"] == "multiple"
+    assert Questions.from_document(tomllib.loads(block), AGREEMENT).document["choice"] == "multiple"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_the_file_on_the_documentation_s_page_can_be_read() -> None:
 )
 def test_what_is_wrong_is_named(change: dict[str, Any], says: str) -> None:
     with pytest.raises(DiscreetError, match=says):
-        Questions.parse({**ASKED, **change}, AGREEMENT)
+        Questions.from_document({**ASKED, **change}, AGREEMENT)
 
 
 def test_files_that_cannot_be_read_and_agreements_without_options_are_refused(tmp_path: Path) -> None:
@@ -111,8 +113,8 @@ def test_files_that_cannot_be_read_and_agreements_without_options_are_refused(tm
         Questions.read(tmp_path / "none.toml", AGREEMENT)
     numbers = dc.Agreement.of(dc.LinearSampler(dc.Simplex(dc.Interval(0.0, 9.0, cells=9)), epsilon=1.0))
     with pytest.raises(DiscreetError, match="'multiple' is for outcomes with labels"):
-        Questions.parse({"title": "How many?", "choice": "multiple"}, numbers)
-    assert Questions.parse({"title": "How many?"}, numbers).document["choice"] == "single"
+        Questions.from_document({"title": "How many?", "choice": "multiple"}, numbers)
+    assert Questions.from_document({"title": "How many?"}, numbers).document["choice"] == "single"
 
 
 def test_questions_stay_what_they_are_once_somebody_has_answered(tmp_path: Path) -> None:
@@ -130,18 +132,18 @@ def test_questions_stay_what_they_are_once_somebody_has_answered(tmp_path: Path)
     with running(tmp_path) as collector:  # it stays in the store
         assert collector.get("/questions").body == found.body
     with closing(open_store(tmp_path / "samples.db")) as store:
-        store.keep_questions(agreement.id, found.body.decode())  # the same again changes nothing
+        store.save_questions(agreement.id, found.body.decode())  # the same again changes nothing
         with pytest.raises(DiscreetError, match="people who read other words"):
-            store.keep_questions(agreement.id, Questions.parse({**ASKED, "title": "Another"}, agreement).text)
+            store.save_questions(agreement.id, Questions.from_document({**ASKED, "title": "Another"}, agreement).text)
         assert [kept.questions for kept in store.agreements()] == [found.body.decode()]
 
 
 def test_a_published_result_says_what_was_asked_and_what_silence_counts_as(tmp_path: Path) -> None:
     agreement = agreed(tmp_path, LABELS)
-    asked = Questions.parse({**ASKED, "choice": "multiple"}, agreement)
+    asked = Questions.from_document({**ASKED, "choice": "multiple"}, agreement)
     with closing(open_store(tmp_path / "samples.db")) as store:
         store.add(agreement)
-        store.keep_questions(agreement.id, asked.text)
+        store.save_questions(agreement.id, asked.text)
         arrivals = [Arrival(text_digest(str(place)), text_digest("key"), place % 5) for place in range(50)]
         store.count_arrivals(agreement.id, 1, arrivals, "2026-01-01")
         close_collection(store)
@@ -241,7 +243,7 @@ def surveys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Collecto
                 sampler = dc.ReportSampler(dc.Simplex(outcomes), epsilon=1.0)
             made[kind] = dc.Agreement.of(sampler, purpose=f"{kind} for the test")
             store.add(made[kind])
-            store.keep_questions(made[kind].id, Questions.parse(asked, made[kind]).text)
+            store.save_questions(made[kind].id, Questions.from_document(asked, made[kind]).text)
     with running(folder) as collector:
         yield collector, made
         assert collector.said == ""
@@ -404,7 +406,7 @@ def test_a_link_that_names_the_questions_opens_no_others(visit: Any, surveys: An
     assert page.locator("#question-card").is_visible()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    other = Questions.parse({**ASKED, "text": "Your employer reads this."}, made["single"])
+    other = Questions.from_document({**ASKED, "text": "Your employer reads this."}, made["single"])
 
     def lie(route: Any) -> None:
         if "/questions" in route.request.url:

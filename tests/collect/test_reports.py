@@ -18,7 +18,7 @@ import discreet as dc
 from discreet import DiscreetError
 from discreet.agreement import Agreement
 from discreet.cli._app import app
-from discreet.cli._design import _read_sample_counts
+from discreet.cli._design import _read_counts_of_file_or_store
 from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store
 from discreet.collect._catalogue import labelled_agreement_coding_and_sampler
@@ -209,7 +209,7 @@ def test_a_service_takes_reports_and_tells_what_they_tell(tmp_path: Path) -> Non
         assert (exported["shares"], exported["notes"]) == (said["shares"], [])
         assert exported["statistics"] == said["statistics"][1:]
     with pytest.raises(DiscreetError, match="is on reports, and a design is learned from samples"):
-        _read_sample_counts(str(tmp_path / "samples.db"), None)
+        _read_counts_of_file_or_store(str(tmp_path / "samples.db"), None)
 
 
 def test_tables_that_no_reports_add_up_to_are_refused(tmp_path: Path) -> None:

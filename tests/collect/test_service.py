@@ -11,7 +11,7 @@ import pytest
 from discreet.agreement import Agreement
 from discreet.collect import open_store
 from discreet.collect._catalogue import labelled_agreement_coding_and_sampler
-from discreet.collect._results import estimate_from_counts
+from discreet.collect._results import json_document_of_estimate
 from discreet.collect._store import StoredAgreement
 from tests.collect.running import PATIENCE, Collector, agreed, one, running
 
@@ -80,7 +80,7 @@ def test_a_batch_is_taken_whole_or_not_at_all(tmp_path: Path) -> None:
     counts = store.outcome_counts(agreement.id, 1)
     assert counts.tolist() == [11, 10, 10, 10, 10]
     whole, _, sampler = labelled_agreement_coding_and_sampler(agreement)
-    expected = estimate_from_counts(StoredAgreement(whole, whole.id), sampler, counts, 0.95)
+    expected = json_document_of_estimate(StoredAgreement(whole, whole.id), sampler, counts, 0.95)
     days = store.sample_counts_by_day(agreement.id, 1)
     assert said == json.loads(json.dumps({**expected, "round": 1, "days": days}))
     store.close()

@@ -14,8 +14,8 @@ from discreet.client._protocol import (
     create_collector_key_file,
     has_valid_signature,
     read_collector_key,
-    read_signature,
     short_key_text,
+    signature_from_json_or_none,
 )
 from discreet.collect import open_store, service
 from discreet.collect._catalogue import sign_agreements
@@ -43,7 +43,7 @@ def check_shown(collector: Collector, key: str, *addresses: str) -> None:
     """Every agreement of the collection is signed by that key for those addresses."""
     shown = collector.get("/collection").json
     for each in shown["agreements"]:
-        signed = read_signature(each["signed"])
+        signed = signature_from_json_or_none(each["signed"])
         assert signed is not None
         assert (signed.key, signed.addresses) == (key, addresses)
         statement = CollectionStatement(
@@ -110,7 +110,7 @@ def test_another_key_is_refused_unless_it_may_take_the_place_of_the_first(where:
         with pytest.raises(DiscreetError, match="1 to 16 addresses"):
             sign_agreements(store, second, [])
         with pytest.raises(DiscreetError, match="is not in the store"):
-            store.keep_signature(
+            store.save_signature(
                 "0" * 64, first.sign(CollectionStatement(agreement="a", collection="b", follows=None, addresses=("c",)))
             )
         assert callable(service(store, key=tmp_path / "second.key", addresses=[ADDRESS]))
@@ -138,7 +138,7 @@ def test_a_mistyped_name_makes_no_key(tmp_path: Path, refusal: Callable[..., str
     create_seal_file(tmp_path / "my.seal")
     with closing(open_store(store, seal=tmp_path / "my.seal")) as opened:
         opened.add(terms(3))
-        opened.seal_pool_or_refuse()
+        opened.seal_pool_if_key_given()
         sign_agreements(opened, read_collector_key(tmp_path / "my.key"), [ADDRESS])
     serving = ("collect", "--store", str(store), "--port", "0")
     assert "its key was not given" in refusal(*serving, "--seal", str(tmp_path / "mine.seal"))

@@ -65,7 +65,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     with closing(open_store(folder / "samples.db")) as store:
         for agreement in (PLAIN, ASKED_OF):
             store.add(agreement)
-        store.keep_questions(ASKED_OF.id, Questions.parse(ASKED, ASKED_OF).text)
+        store.save_questions(ASKED_OF.id, Questions.from_document(ASKED, ASKED_OF).text)
     with running(folder) as collector:
         yield collector
         assert collector.said == ""
@@ -294,4 +294,4 @@ def test_everybody_can_answer_a_survey(visit: Any, width: int, scheme: str, loca
 )
 def test_what_is_wrong_with_the_words_of_a_survey_is_named(change: dict[str, Any], says: str) -> None:
     with pytest.raises(DiscreetError, match=says):
-        Questions.parse({**ASKED, **change}, ASKED_OF)
+        Questions.from_document({**ASKED, **change}, ASKED_OF)

@@ -163,7 +163,7 @@ def test_a_file_of_format_3_is_upgraded_and_can_be_asked_in_words(tmp_path: Path
     with closing(open_store(path)) as store:
         (kept,) = store.agreements()
         assert (kept.closed, kept.least, kept.shown, kept.questions) == (DAY, 7, "always", None)
-        store.keep_questions(FIRST.id, "{}")
+        store.save_questions(FIRST.id, "{}")
         store.set_estimate_visibility("after")
         (kept,) = store.agreements()
         assert (kept.closed, kept.least, kept.shown, kept.questions) == (DAY, 7, "after", "{}")

@@ -18,9 +18,9 @@ from discreet.survey._strategies import _sum_variances, best_blocks_for_size
 from discreet.survey._weighted_blocks import (
     _optimise_blocks_cached,
     all_blocks_on_outcomes,
-    least_sum_variance,
     optimise_blocks,
     scaled_likelihood_excesses,
+    sum_variance_lower_bound,
 )
 from tests.soaking import examples, wide
 
@@ -172,14 +172,14 @@ def test_no_private_report_has_less_than_the_least_variance(matrix: Floats, seed
     information = size * (strategy / strategy.sum(axis=1, keepdims=True)).T @ strategy
     centred = matrix - matrix.mean(axis=1, keepdims=True)
     variance = float((centred * np.linalg.solve(information, centred.T).T).sum(axis=1).mean())
-    assert variance >= least_sum_variance(matrix, gain) * (1 - 1e-9)
+    assert variance >= sum_variance_lower_bound(matrix, gain) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0, 8.0])
 def test_shares_gain_nothing(epsilon: float) -> None:
     bound = largest_ratio_for_epsilon(epsilon)
     for size in (2, 3, 7, 24, 60, 100, 200):
-        least = least_sum_variance(np.eye(size), float(bound - 1))
+        least = sum_variance_lower_bound(np.eye(size), float(bound - 1))
         _, best = best_subset_width_and_variance(size, float(bound))
         assert best == pytest.approx(least, rel=1e-6)  # no report is better
         assert not isinstance(sampler_of(np.eye(size), epsilon).parts[0].blocks, WeightedBlocks)

@@ -38,8 +38,13 @@ from discreet.survey import (
     quantiles,
     shares,
 )
-from discreet.survey._parts import NO_QUESTION, Marginals, choose_shares_and_wider_tables, columns_in_survey_order
-from discreet.survey._strategies import best_blocks_for_size, choose_windows_for_mean, variance_per_direction
+from discreet.survey._parts import (
+    NO_QUESTION,
+    Marginals,
+    choose_question_shares_and_wider_tables,
+    columns_in_survey_order,
+)
+from discreet.survey._strategies import best_blocks_for_size, choose_windows_and_share_for_mean, variance_per_direction
 from tests.soaking import examples, wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")
@@ -132,7 +137,7 @@ def test_rows_are_numbers_and_columns_come_back(sizes: Sequence[int], data: st.D
     rows = columns.encode(table)
     assert ((rows >= 0) & (rows < columns.size)).all()
     for name in columns:
-        assert columns.outcome_numbers_of_column(rows, name).tolist() == table[name]
+        assert columns.column_outcomes_of_rows(rows, name).tolist() == table[name]
     names = data.draw(st.permutations(list(columns)))
     expected = np.ravel_multi_index([np.array(table[name]) for name in names], columns.column_sizes(names))
     assert columns.project_rows(rows, names).tolist() == expected.tolist()
@@ -141,8 +146,8 @@ def test_rows_are_numbers_and_columns_come_back(sizes: Sequence[int], data: st.D
 def test_columns_of_numbers_dates_and_labels_are_read() -> None:
     columns = SurveyColumns({"day": Dates("2026-01-30", datetime.date(2026, 2, 2)), "amount": Number(0, 500, "euro")})
     rows = columns.encode({"day": [datetime.date(2026, 2, 1), "2026-01-30"], "amount": [0.0, 500.0], "other": [1, 2]})
-    assert columns.outcome_numbers_of_column(rows, "day").tolist() == [2, 0]
-    assert columns.outcome_numbers_of_column(rows, "amount").tolist() == [0, columns["amount"].size - 1]
+    assert columns.column_outcomes_of_rows(rows, "day").tolist() == [2, 0]
+    assert columns.column_outcomes_of_rows(rows, "amount").tolist() == [0, columns["amount"].size - 1]
     assert columns.unit_of_column("amount") == "euro"
     assert columns.unit_of_column("day") == ""
 
@@ -256,7 +261,7 @@ def rivals_of_a_mean(epsilon: float) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.5, 0.61, 0.7, 0.8, 1.0, 1.29, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.0])
 def test_a_mean_is_as_good_as_the_best_known(epsilon: float) -> None:
-    assert choose_windows_for_mean(math.exp(epsilon))[2] <= 1.0001 * rivals_of_a_mean(epsilon)
+    assert choose_windows_and_share_for_mean(math.exp(epsilon))[2] <= 1.0001 * rivals_of_a_mean(epsilon)
 
 
 @pytest.mark.parametrize(("size", "width"), [(2, 1), (3, 1), (5, 4), (24, 17)])
@@ -292,7 +297,7 @@ def test_a_tree_has_the_variance_of_dense_least_squares(branching: int, depth: i
 
 def test_shares_of_levels_are_the_best() -> None:
     tree, variances = Tree(2, 6), np.array([0.6, 0.9, 1.0, 1.1, 1.1, 1.1])
-    found, variance = tree.best_level_shares(variances)
+    found, variance = tree.best_level_shares_and_variance(variances)
     rng = np.random.default_rng(3)
     for _ in range(300):
         others = np.abs(found + rng.normal(0, 0.02, 6)) + 1e-6
@@ -454,7 +459,7 @@ def test_a_coin_without_room_for_wider_tables_asks_the_questions_alone() -> None
     columns = SurveyColumns({"a": 2, "b": 2})
     sampler = SurveySampler(Survey(columns, [shares("a"), shares("b", weight=4.0)]), epsilon=4.0)
     assert [part.question for part in sampler.parts] == [0, 1, NO_QUESTION]
-    chances, wider = choose_shares_and_wider_tables(
+    chances, wider = choose_question_shares_and_wider_tables(
         sampler.survey.questions, sampler.strategies, columns, largest_ratio_for_epsilon(4.0), room=1 << 40
     )
     assert not wider

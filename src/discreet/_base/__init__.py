@@ -155,9 +155,9 @@ class imports_on_first_use(_NotedImports):  # it reads as a statement
             except ModuleNotFoundError as missing:
                 if extra is None or _is_own_module(str(missing.name)):
                     raise
-                from discreet.errors import need_extra
+                from discreet.errors import raise_missing_extra
 
-                need_extra(extra, missing)
+                raise_missing_extra(extra, missing)
             except AttributeError as error:  # which would say that the door has no such name
                 raise ImportError(f"{room}.{name} cannot be imported: {error}") from error
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from discreet.errors import visible
+from discreet.errors import spell_out_invisible
 
 _FEW = 6  # entries that are shown
 _LONGEST = 60  # characters of a text
@@ -81,4 +81,4 @@ def html_table_for_notebook(title: str, rows: Iterable[tuple[str, Any]]) -> str:
 
 
 def _escape_html(text: Any) -> str:
-    return html.escape(visible(str(text)))
+    return html.escape(spell_out_invisible(str(text)))

@@ -38,9 +38,9 @@ from discreet.agreement._family_terms import (
     RowTerms,
     read_family_terms,
     read_row_terms,
-    require_fields_of_kind,
+    require_fields_that_kind_needs,
+    require_number_of_outside_outcome,
     require_object_with_fields,
-    require_outcome_number,
 )
 from discreet.domain import (
     VERSION,
@@ -106,7 +106,7 @@ def _read_terms_of_field(name: str, terms: Any) -> AgreementTerms:
 _READERS: dict[str, Callable[[Any], Any]] = {
     "privacy": read_privacy,
     "reference": lambda terms: ReferenceTerms.read_with_listed_reference(terms),
-    "other": require_outcome_number,
+    "other": require_number_of_outside_outcome,
     **{name: partial(_read_terms_of_field, name) for name in _TERMS},
 }
 _AGREEMENT = Fields(
@@ -687,7 +687,7 @@ def _family_terms_of_sampler(
 
 def _read_any_family_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms | RowTerms:
     """The terms of a family, which its kind says how to read."""
-    found = require_fields_of_kind("family", fields, {**KINDS, **CONTINUOUS_KINDS, **ROW_KINDS})
+    found = require_fields_that_kind_needs("family", fields, {**KINDS, **CONTINUOUS_KINDS, **ROW_KINDS})
     if found["kind"] in ROW_KINDS:
         return read_row_terms(found, version)
     return read_family_terms(found, version) if found["kind"] in KINDS else read_continuous_terms(found, version)

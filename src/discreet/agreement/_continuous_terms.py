@@ -31,8 +31,8 @@ from discreet.agreement._family_terms import (
     AnyFamilyTerms,
     Fields,
     refuse_other_digest,
+    require_number_of_outside_outcome,
     require_object_with_fields,
-    require_outcome_number,
 )
 from discreet.domain import VERSION, check_digest_format, sha256_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
@@ -167,7 +167,7 @@ class ContinuousTerms(AnyFamilyTerms):
 
     def require_other_outcome_number(self, number: Any) -> int:
         """Raise an error: values outside become the nearest end."""
-        require_outcome_number(number)
+        require_number_of_outside_outcome(number)
         raise DiscreetError(OTHER_ON_INTERVAL)
 
     def family(self) -> ContinuousFamily:

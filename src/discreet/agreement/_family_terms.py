@@ -1,8 +1,8 @@
 """How the parts of an agreement are written and read, by their fields; and the terms of a finite family and of rows.
 
 `AgreementTerms` writes the fields that are set and reads them back; two terms are the same where their documents are. `Fields` says which
-fields an object needs and which it may have; `require_object_with_fields` and `require_fields_of_kind` check it. What is long stands in a
-document as a digest, and a file may list it beside (`refuse_other_digest`), up to `MOST_LISTED` numbers.
+fields an object needs and which it may have; `require_object_with_fields` and `require_fields_that_kind_needs` check it. What is long stands
+in a document as a digest, and a file may list it beside (`refuse_other_digest`), up to `MOST_LISTED` numbers.
 
 `FamilyTerms` is a finite family as an agreement states it, with digests in place of lists as long as the domain. The digests of labels and of
 a reference's weights are part of the id, the lists themselves are not. A file may therefore list them or leave them out. Up to 65,536 weights
@@ -140,7 +140,7 @@ def require_object_with_fields(where: str, value: Any, fields: Fields) -> dict[s
     return value
 
 
-def require_fields_of_kind(where: str, value: Any, kinds: dict[str, Fields]) -> dict[str, Any]:
+def require_fields_that_kind_needs(where: str, value: Any, kinds: dict[str, Fields]) -> dict[str, Any]:
     """A JSON object with the fields that its kind needs, and none that has no meaning for it."""
     kind = value.get("kind") if isinstance(value, dict) else None
     if isinstance(value, dict) and "kind" in value and kind not in tuple(kinds):
@@ -161,7 +161,7 @@ def refuse_other_digest(what: str, found: str, stated: str | None) -> None:
         raise DiscreetError(f"{what} whose digest is {stated}; get the file anew")
 
 
-def require_outcome_number(number: Any) -> int:
+def require_number_of_outside_outcome(number: Any) -> int:
     """The number of the outcome that values outside the domain count as, as an integer of at least 0."""
     return check_count("other", number, least=0, fix="it is the number of an outcome, from 0 on")
 
@@ -289,12 +289,12 @@ class FamilyTerms(AnyFamilyTerms):
         """The terms with the weights in `content`; errors call it `where`."""
         if len(content) != 8 * self.size:
             raise DiscreetError(f"{where} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
-        weights = _require_weights_up_to_one(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
+        weights = _require_each_weight_up_to_one(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
         return replace(self, reference=weights)._require_weights_with_stated_digest()
 
     def require_other_outcome_number(self, number: Any) -> int:
         """The number of the outcome that values outside the domain count as; an error if there is no such outcome."""
-        found = require_outcome_number(number)
+        found = require_number_of_outside_outcome(number)
         if self.domain.edges is not None:
             raise DiscreetError(OTHER_ON_INTERVAL)
         if found >= self.size:
@@ -352,7 +352,7 @@ def _digest_of_uniform_weights(size: int) -> str:
     return sha256_digest(np.full(size, 1.0 / size).astype("<f8").tobytes())
 
 
-def _require_weights_up_to_one(weights: NDArray[np.float64], where: Any) -> NDArray[np.float64]:
+def _require_each_weight_up_to_one(weights: NDArray[np.float64], where: Any) -> NDArray[np.float64]:
     if not ((weights > 0.0) & (weights <= 1.0)).all():
         bad = int(np.argmin((weights > 0.0) & (weights <= 1.0)))
         raise DiscreetError(
@@ -393,7 +393,7 @@ def _read_listed_weights(listed: Any, size: int) -> NDArray[np.float64] | None:
         if not isinstance(weight, (int, float)) or isinstance(weight, bool):
             raise DiscreetError(f"family.reference[{place}] = {weight!r} is not a number")
     try:
-        return _require_weights_up_to_one(np.array(listed, dtype=np.float64), "family.reference")
+        return _require_each_weight_up_to_one(np.array(listed, dtype=np.float64), "family.reference")
     except OverflowError:
         raise DiscreetError("family.reference holds a whole number that no float can; weights are in (0, 1]") from None
 
@@ -451,7 +451,7 @@ class RowTerms(AnyFamilyTerms):
 
     def require_other_outcome_number(self, number: Any) -> int:
         """Raise an error: rows with a value outside are left out."""
-        require_outcome_number(number)
+        require_number_of_outside_outcome(number)
         raise DiscreetError("other has no meaning for a survey; leave it out")
 
     def family(self) -> Any:

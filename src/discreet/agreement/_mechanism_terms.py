@@ -161,7 +161,7 @@ class OwnTerms(AgreementTerms):
             raise DiscreetError(
                 f"{sampler!r} cannot be agreed on: the package {package} offers another class as {sampler.name!r}"
             )
-        return cls(sampler.name, package, version, box_digest(sampler), dict(sampler.parameters) or None)
+        return cls(sampler.name, package, version, digest_of_weight_bounds(sampler), dict(sampler.parameters) or None)
 
     def sampler(self, family: FiniteFamily, privacy: Privacy) -> OwnSampler:
         """The mechanism itself, of the package and the version that were agreed on."""
@@ -170,7 +170,7 @@ class OwnTerms(AgreementTerms):
             found = kind.from_parameters(family, privacy, deepcopy(dict(self.parameters or {})))
         except (TypeError, ValueError, ArithmeticError) as error:  # of parameters that the class does not take
             raise DiscreetError(f"mechanism {self.name!r} does not take the parameters agreed on: {error}") from None
-        if box_digest(found) != self.box:
+        if digest_of_weight_bounds(found) != self.box:
             raise DiscreetError(
                 f"mechanism {self.name!r} of {package} {version} has another box here than the one agreed on ({self.box}); its code or "
                 "its arithmetic has changed: nothing is released"
@@ -178,7 +178,7 @@ class OwnTerms(AgreementTerms):
         return found
 
 
-def box_digest(sampler: OwnSampler) -> str:
+def digest_of_weight_bounds(sampler: OwnSampler) -> str:
     """The digest of the integers that bound every weight."""
     bounds = (np.broadcast_to(bound, sampler.box.size) for bound in (sampler.lattice.lower, sampler.lattice.upper))
     return sha256_digest(np.stack(list(bounds)).astype("<i8").tobytes())

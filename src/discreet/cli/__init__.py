@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 
-from discreet.errors import MissingExtraError, need_extra
+from discreet.errors import MissingExtraError, raise_missing_extra
 
 __all__ = ["main"]
 
@@ -24,7 +24,7 @@ def main() -> None:
         from discreet.cli._app import app
     except ImportError as missing:
         try:
-            need_extra("cli", missing)
+            raise_missing_extra("cli", missing)
         except MissingExtraError as advice:
             sys.stderr.write(f"discreet: {advice}\n")
             raise SystemExit(1) from None

@@ -21,14 +21,14 @@ from discreet.cli._options import (
     Rounds,
     SurveyFile,
     Upper,
-    ask_for_missing_goal,
     budget_spending_text,
-    choose_mechanism,
+    choose_mechanism_and_note,
     family_from_options,
     flag_option,
     mechanism_text,
     positional_argument,
     privacy_from_options,
+    prompt_for_missing_goal,
     refuse_given_options,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
@@ -124,8 +124,8 @@ def write_or_check_agreement(
             nu,
             missing="agree needs --epsilon, the budget of each sample (or --check, to read an agreement)",
         )
-        goal = ask_for_missing_goal(goal, mechanism, may_ask=not json)
-        name, taken = choose_mechanism(goal, mechanism, may_ask=False)
+        goal = prompt_for_missing_goal(goal, mechanism, may_ask=not json)
+        name, taken = choose_mechanism_and_note(goal, mechanism, may_ask=False)
         if name == MollifierSampler.name and not isinstance(promised, Pure):
             raise DiscreetError(
                 f"{'--delta' if nu is None else '--nu'} with --mechanism mollifier: the mollifier is a ball of pure epsilon; give --epsilon "

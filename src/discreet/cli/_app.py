@@ -24,7 +24,7 @@ from discreet.errors import (
     MissingExtraError,
     OutsideFamilyWarning,
     WideBracketWarning,
-    visible,
+    spell_out_invisible,
 )
 
 USER_ERROR = 2
@@ -112,7 +112,7 @@ def _make_one_line_warning_printer(usual: Callable[..., None]) -> Callable[..., 
 
     def show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
         if issubclass(category, (OutsideFamilyWarning, ClientNameWarning, WideBracketWarning)):
-            typer.echo(f"discreet: {visible(' '.join(str(message).split()))}", err=True)
+            typer.echo(f"discreet: {spell_out_invisible(' '.join(str(message).split()))}", err=True)
         else:
             usual(message, category, *where)
 
@@ -120,7 +120,7 @@ def _make_one_line_warning_printer(usual: Callable[..., None]) -> Callable[..., 
 
 
 def _print_error_and_exit(message: str) -> NoReturn:
-    typer.echo(f"discreet: {visible(' '.join(message.split()))}", err=True)
+    typer.echo(f"discreet: {spell_out_invisible(' '.join(message.split()))}", err=True)
     sys.exit(USER_ERROR)
 
 

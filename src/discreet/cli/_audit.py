@@ -77,7 +77,7 @@ def audit_mechanism(
 
     MODULE is a module or a .py file. If the claim is not refuted, it is not proved: an untested event may refute it.
     """
-    named, audited = _load_audited_mechanism(mechanism, epsilon, outcomes, agreement)
+    named, audited = _load_audited_name_and_mechanism(mechanism, epsilon, outcomes, agreement)
     given = [_parse_audited_input(text) for text in inputs or ()]
     known = given if inputs or not hasattr(audited, "release") else None
     found = black_box_audit(audited, known, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence)
@@ -90,7 +90,7 @@ def audit_mechanism(
         raise typer.Exit(REFUTED)
 
 
-def _load_audited_mechanism(
+def _load_audited_name_and_mechanism(
     name: str | None, epsilon: float | None, outcomes: int | None, agreement: Path | None
 ) -> tuple[str, Any]:
     """What is audited, and what it is called: a function f(input, n), or a mechanism, which knows its clients and its claim."""

@@ -38,7 +38,7 @@ from discreet.collect import (
     store_display_name,
     token_digest,
     write_fresh_tokens,
-    write_invitations,
+    write_invitation_folder,
 )
 from discreet.errors import DiscreetError
 
@@ -298,7 +298,7 @@ def invite_clients(
     with closing(open_store(store, create=False)) as opened:
         links = invitation_links(opened, address, given, agreement=agreement, more="&".join(fields))
         purpose = find_agreement_by_prefix(opened.agreements(), agreement).agreement.purpose
-    write_invitations(output, links, purpose)
+    write_invitation_folder(output, links, purpose)
     print_json_or_text(
         {"folder": str(output), "links": len(links)},
         f"{pluralise(len(links), 'link')} in {safe_text(output)}: links.csv and invitations.html (for you alone)",

@@ -57,7 +57,7 @@ from discreet.cli._printing import (
 from discreet.collect import is_store_name, open_store
 from discreet.design import Design, Learned, design as best_design, learn
 from discreet.domain import Coding
-from discreet.errors import PROBABILITY, DiscreetError, visible
+from discreet.errors import PROBABILITY, DiscreetError, spell_out_invisible
 from discreet.estimation import (
     SamplerCost,
     coding_and_sampler,
@@ -362,7 +362,7 @@ def _learn_agreement_from_samples(
     """Read every file, learn a design, and return its agreement."""
     begin_stage("reading the samples")
     agreements = [*released.agreements, *[None] * (len(released.samples) - len(released.agreements))]
-    given = [_read_sample_counts(name, path) for name, path in zip(released.samples, agreements, strict=True)]
+    given = [_read_counts_of_file_or_store(name, path) for name, path in zip(released.samples, agreements, strict=True)]
     read = [each for one in given for each in one.rounds]
     domain = read[0][1].family.domain
     for agreed, sampler, _ in read[1:]:
@@ -372,7 +372,7 @@ def _learn_agreement_from_samples(
             )
     about = None
     if released.spread is not None:
-        given.append(_read_sample_counts(released.spread, released.spread_agreement))
+        given.append(_read_counts_of_file_or_store(released.spread, released.spread_agreement))
         about, *others = given[-1].rounds
         if others:
             raise DiscreetError(
@@ -411,13 +411,13 @@ class _SampleSource:
     source: Any = None
 
 
-def _read_sample_counts(name: str, path: Path | None) -> _SampleSource:
+def _read_counts_of_file_or_store(name: str, path: Path | None) -> _SampleSource:
     """The samples of a file, under the agreement that it carries or that is named; or those of a collection in a store."""
     if is_store_name(name):
         return _SampleSource(_read_sample_counts_of_store(name, path))
     source = file_source(name)
     agreed = read_agreement_of_samples(source, path)
-    coding, sampler = _learnable_coding_and_sampler(agreed)
+    coding, sampler = _coding_and_sampler_to_learn_from(agreed)
     return _SampleSource([(agreed, sampler, tally_samples(source, agreed, coding).counts)], source)
 
 
@@ -436,13 +436,15 @@ def _read_sample_counts_of_store(name: str, path: Path | None) -> list[tuple[Agr
         counted = [
             (one.agreement, store.outcome_counts(one.agreement.id, 1)) for one in kept if one.collection in found
         ]
-    rounds = [(agreed, _learnable_coding_and_sampler(agreed)[1], counts) for agreed, counts in counted if counts.any()]
+    rounds = [
+        (agreed, _coding_and_sampler_to_learn_from(agreed)[1], counts) for agreed, counts in counted if counts.any()
+    ]
     if not rounds:
         raise DiscreetError("the store holds no samples yet; there is nothing to learn from")
     return rounds
 
 
-def _learnable_coding_and_sampler(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
+def _coding_and_sampler_to_learn_from(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
     """The coding of the samples, and the sampler."""
     if isinstance(agreed.family, ContinuousTerms):
         raise DiscreetError(
@@ -459,7 +461,7 @@ def _learnable_coding_and_sampler(agreed: Agreement) -> tuple[Coding, Sampler[An
 def _write_learned_agreement(found: LearnedAgreement, output: Path, *, json: bool, quiet: bool) -> None:
     """Write the agreement, and print what it rests on."""
     if not found.determines_average_client and not quiet:
-        typer.echo(visible(f"discreet: {_NARROWED}"), err=True)
+        typer.echo(spell_out_invisible(f"discreet: {_NARROWED}"), err=True)
     found.agreement.write(output)
     said = _agreement_written_text(found.agreement, output)
     print_json_or_text(_learned_design_json_record(found), *_learned_design_text_blocks(found), said, json=json)

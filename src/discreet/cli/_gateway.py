@@ -36,7 +36,7 @@ from discreet.cli._options import (
     value_option,
 )
 from discreet.cli._printing import empty_table, format_number, print_json, print_json_or_text, safe_text
-from discreet.errors import DiscreetError, visible
+from discreet.errors import DiscreetError, spell_out_invisible
 from discreet.ledger import (
     Budget,
     Ledger,
@@ -75,7 +75,10 @@ def open_or_create_population_ledger(
         return found
     made = PopulationLedger.create(folder, budget=budget, secret=secret)
     if not quiet:
-        typer.echo(f"made ledger {visible(str(folder))}: {made.budget} for each client, nothing spent so far", err=True)
+        typer.echo(
+            f"made ledger {spell_out_invisible(str(folder))}: {made.budget} for each client, nothing spent so far",
+            err=True,
+        )
     return made
 
 
@@ -167,7 +170,7 @@ def make_secret_file(
         print_json({"file": str(file), "mode": "0600"})
         return
     typer.echo(
-        f"wrote {visible(str(file))} (mode 0600); back it up like the data, never publish it, never pass it on a command line"
+        f"wrote {spell_out_invisible(str(file))} (mode 0600); back it up like the data, never publish it, never pass it on a command line"
     )
 
 
@@ -288,7 +291,7 @@ def send_samples_of_table(
     if json:
         print_json({**asdict(sent), "samples": sent.samples})
     elif not quiet:
-        typer.echo("\n".join(map(visible, _sending_summary_lines(sent, to))), err=True)
+        typer.echo("\n".join(map(spell_out_invisible, _sending_summary_lines(sent, to))), err=True)
 
 
 def _sending_summary_lines(sent: "Sent", to: str) -> list[str]:

@@ -288,7 +288,7 @@ def _read_labels_file(path: Path) -> tuple[str, ...]:
     return tuple(read_lines(path, "domain", each="a label"))
 
 
-def ask_for_missing_goal(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
+def prompt_for_missing_goal(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
     """The goal of the samples, asked on a terminal if no option states it; None elsewhere."""
     if goal is not None or mechanism is not None or not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
         return goal
@@ -297,9 +297,11 @@ def ask_for_missing_goal(goal: str | None, mechanism: str | None, *, may_ask: bo
     return next((name for name in SERVED if said and name.startswith(said.strip().lower())), said)
 
 
-def choose_mechanism(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> tuple[str, str | None]:
+def choose_mechanism_and_note(
+    goal: str | None, mechanism: str | None, *, may_ask: bool = True
+) -> tuple[str, str | None]:
     """The mechanism, and a note if no option chose it."""
-    whom = ask_for_missing_goal(goal, mechanism, may_ask=may_ask)
+    whom = prompt_for_missing_goal(goal, mechanism, may_ask=may_ask)
     return mechanism_for(whom, mechanism), LINEAR_BY_DEFAULT if whom is None and mechanism is None else None
 
 

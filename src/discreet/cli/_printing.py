@@ -1,8 +1,8 @@
 """Output on a terminal: tables and progress for people, JSON for programs.
 
 Labels, purposes and names of files are texts from others. `safe_text` makes them safe to print: their markup is not interpreted, and
-invisible characters are spelled out (`discreet.errors.visible`). That includes line breaks, so no text can imitate a line of ours. `Terminal`
-also removes every control character but line breaks from all output.
+invisible characters are spelled out (`discreet.errors.spell_out_invisible`). That includes line breaks, so no text can imitate a line of
+ours. `Terminal` also removes every control character but line breaks from all output.
 
 Progress bars are of a release, of samples that are sent, and of the stages of a design. They are loaded where there is a terminal.
 """
@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet._base.showing import json_number
-from discreet.errors import visible
+from discreet.errors import spell_out_invisible
 
 if TYPE_CHECKING:
     from discreet.tables import Progress, Source
@@ -37,14 +37,17 @@ class Terminal(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Convert a text, alone or in a table, to one of rich's."""
-        return super().render_str(visible(text, keep="\n"), **options)
+        return super().render_str(spell_out_invisible(text, keep="\n"), **options)
 
 
 def safe_text(text: Any, *, most: int | None = None, keep: str = "") -> str:
-    """A text from others, safe for `print_text_blocks`. After `most` characters it is cut, with a note. `keep`: as in `visible`."""
+    """A text from others, safe for `print_text_blocks`. After `most` characters it is cut, with a note.
+
+    `keep`: as in `spell_out_invisible`.
+    """
     whole = str(text)
     cut = whole if most is None or len(whole) <= most else f"{whole[:most]}... ({len(whole):,} characters)"
-    return escape(visible(cut, keep=keep))
+    return escape(spell_out_invisible(cut, keep=keep))
 
 
 def print_text_blocks(*blocks: Any) -> None:

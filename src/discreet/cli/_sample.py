@@ -39,7 +39,7 @@ from discreet.cli._options import (
     SurveyFile,
     TableSource,
     WeightColumn,
-    choose_mechanism,
+    choose_mechanism_and_note,
     disable_core_dumps,
     domain_from_options,
     flag_option,
@@ -52,7 +52,7 @@ from discreet.cli._options import (
     using_progress_bars_on_terminal,
     value_option,
 )
-from discreet.errors import DiscreetError, visible
+from discreet.errors import DiscreetError, spell_out_invisible
 from discreet.release import read_secret
 from discreet.tables import STANDARD, Request, Summary, open_source, sample_file
 
@@ -199,7 +199,7 @@ def release_samples_of_table(
     )
     taken = None
     if agreement is None and not surveyed:
-        mechanism, taken = choose_mechanism(
+        mechanism, taken = choose_mechanism_and_note(
             goal, mechanism, may_ask=not (quiet or dry_run or json) and source != STANDARD
         )
     columns: dict[str, Any] = {} if value is None else {"value": value}
@@ -290,7 +290,7 @@ def release_samples_of_table(
         print_json({"output": output, "round": request.round, **summary.record})
     elif not quiet:
         told = (*_release_summary_lines(summary, request, output, ledger), *([] if taken is None else [taken]))
-        typer.echo("\n".join(map(visible, told)), err=True)
+        typer.echo("\n".join(map(spell_out_invisible, told)), err=True)
 
 
 def _parse_memory_size(size: str | None) -> int | None:
@@ -372,7 +372,7 @@ def _print_values_outside_domain(source: str, request: Request, scratch: Path | 
         print_json({**counts, "outside": outside})
         return
     for value, rows in found.outside.items():
-        typer.echo(f"{rows}\t{visible(str(value))}")
+        typer.echo(f"{rows}\t{spell_out_invisible(str(value))}")
     many = sum(found.outside.values())
     typer.echo(
         f"dry run, nothing is released: {pluralise(found.rows, 'row')}, {many:,} of them with "

@@ -28,8 +28,8 @@ with imports_on_first_use(globals()):
         normalise_addresses as normalise_addresses,
         parse_address as parse_address,
         read_collector_key as read_collector_key,
-        read_signature as read_signature,
         short_key_text as short_key_text,
+        signature_from_json_or_none as signature_from_json_or_none,
     )
 
 __all__ = ["Client", "Receipt", "Sent", "send_table"]

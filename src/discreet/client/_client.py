@@ -90,7 +90,7 @@ def read_or_create_identity(path: str | Path, ledger: Ledger) -> bytes:
                     f"Restore that one. To start anew on purpose remove {kept}: collectors will then count this device as another one"
                 )
         elif binding.identity is None:
-            secret = _write_temporary_secret(passing)
+            secret = _create_secret_under_temporary_name(passing)
         else:
             secret = _recover_interrupted_secret(kept, passing, binding.identity, ledger)
         if binding.identity is None:
@@ -120,7 +120,7 @@ def _recover_interrupted_secret(kept: Path, passing: Path, identity: str, ledger
     )
 
 
-def _write_temporary_secret(path: Path) -> bytes:
+def _create_secret_under_temporary_name(path: Path) -> bytes:
     """Write a fresh secret durably under the temporary name, in place of an incomplete one."""
     with suppress(FileNotFoundError):
         os.unlink(path)
@@ -229,7 +229,7 @@ class Client:
         only = pinned_agreement_or_id(agreement)
         self._pinned = only.id if isinstance(only, Agreement) else only
         self._token = require_sendable_token(token)
-        self._key = require_public_key(key)
+        self._key = require_public_key_or_no_key(key)
         self._family = family
         self.ledger = _ledger_from_argument(ledger, budget, identity)
         self._secret = read_or_create_identity(
@@ -291,8 +291,8 @@ class Client:
             entry = self.ledger.release_to(to, sampler, fitted.draw, agreement=agreed, round=number)
         given = to if entry.to is None else entry.to
         agreed = self._read_agreement_once(entry.agreement)
-        sampler = _sampler_for_writing_samples(agreed, self._family)
-        said = charged_sample_as_json_value(entry, sampler)
+        sampler = _sampler_that_formats_samples(agreed, self._family)
+        said = entry_sample_as_json_value(entry, sampler)
         body = collector.sample_request_body(
             agreed.id,
             number,
@@ -365,7 +365,7 @@ class Client:
         return self._token
 
 
-def _sampler_for_writing_samples(agreed: Agreement, family: AnyFamily | None) -> AnySampler:
+def _sampler_that_formats_samples(agreed: Agreement, family: AnyFamily | None) -> AnySampler:
     """What says how a charged sample is written: on outcomes the family alone, so that a mechanism of somebody's own is not needed again."""
     if agreed.own is None:
         found: AnySampler = agreed.sampler(family)
@@ -373,8 +373,8 @@ def _sampler_for_writing_samples(agreed: Agreement, family: AnyFamily | None) ->
     return OptimalSampler(agreed.family.family() if family is None else family, epsilon=agreed.epsilon)
 
 
-def charged_sample_as_json_value(entry: Entry, sampler: AnySampler) -> Any:
-    """A charged sample as JSON holds it; of a report its digits, since many readers of JSON round numbers past 2^53."""
+def entry_sample_as_json_value(entry: Entry, sampler: AnySampler) -> Any:
+    """The released sample of an entry as JSON holds it; of a report its digits, since many readers of JSON round numbers past 2^53."""
     released = entry.as_released(sampler)
     return str(released) if isinstance(sampler, (ReportSampler, SurveySampler)) else sample_as_json_value(released)
 
@@ -402,7 +402,7 @@ def longest_sample_length(sampler: AnySampler) -> int:
     return max(map(collector.json_length_of_sample, family.domain.names))
 
 
-def require_public_key(key: Any) -> str | None:
+def require_public_key_or_no_key(key: Any) -> str | None:
     """The public key of a collector, or the word for one that signs nothing."""
     if key is None or (isinstance(key, str) and (key == NO_KEY or protocol.is_public_key(key))):
         return key

@@ -31,7 +31,7 @@ from discreet._base.files import error_reason
 from discreet._base.showing import pluralise
 from discreet.agreement import MOST_LISTED, Agreement, FamilyTerms
 from discreet.client import _protocol as protocol
-from discreet.client._protocol import Address, CollectionStatement, has_valid_signature, read_signature
+from discreet.client._protocol import Address, CollectionStatement, has_valid_signature, signature_from_json_or_none
 from discreet.errors import POSITIVE, CollectorError, DiscreetError, Range
 
 _PART = 1 << 16
@@ -194,7 +194,7 @@ class Patience:
             else:
                 if answer.status not in _AGAIN:
                     return answer
-                why, said = f"it answers {answer.status}", seconds_to_wait_before_retry(answer.headers)
+                why, said = f"it answers {answer.status}", retry_seconds_from_headers(answer.headers)
             wait = _CHANCE.uniform(0.0, pause) + (said or 0.0)
             if time.monotonic() - started + wait > self.total:
                 later = "" if said is None else f", and asks to wait {said:.0f} s"
@@ -205,7 +205,7 @@ class Patience:
             pause = min(2.0 * pause, _LONGEST)
 
 
-def seconds_to_wait_before_retry(headers: Mapping[str, str]) -> float | None:
+def retry_seconds_from_headers(headers: Mapping[str, str]) -> float | None:
     """The seconds that a server asks to wait, as a number or a date; None if there is no readable value."""
     said = headers.get("retry-after", "").strip()
     if said.isascii() and said.isdigit():
@@ -282,11 +282,11 @@ class Collector:
             self._get_successful_answer(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION
         )
         collection, newest, enrolment = (said.get(name) for name in ("collection", "agreement", "enrolment"))
-        listed = _parse_offered_agreements(said.get("agreements"))
+        listed = _offered_agreements_or_none(said.get("agreements"))
         closed, last = said.get("closed"), said.get("round", 1)
         if (
             not (closed is None or (isinstance(closed, str) and _DAY.fullmatch(closed)))
-            or not is_positive_count(last)
+            or not is_valid_count(last)
             or not (is_agreement_id(collection) and is_agreement_id(newest) and isinstance(enrolment, bool))
             or listed is None
             or newest not in listed
@@ -296,7 +296,7 @@ class Collector:
         if wanted not in listed:
             raise CollectorError(f"{self.address} does not collect under agreement {wanted}; check the address")
         follows = {each: row.follows for each, row in listed.items()}
-        if _first_agreement_of_chain(wanted, follows) != collection:
+        if _first_id_of_agreement_chain(wanted, follows) != collection:
             raise self._not_a_collector_error(protocol.COLLECTION)
         statement = CollectionStatement(agreement=wanted, collection=collection, follows=follows[wanted], addresses=())
         key, addresses = self._verified_signer_and_addresses(statement, listed[wanted].signed)
@@ -308,7 +308,7 @@ class Collector:
         """The key that signed the statement for this address, and the other addresses it signed for; None without a signature."""
         if shown is None:
             return None, ()
-        signed = read_signature(shown)
+        signed = signature_from_json_or_none(shown)
         if signed is None or not has_valid_signature(replace(statement, addresses=signed.addresses), signed):
             raise CollectorError(
                 f"{self.address} shows an invalid signature of agreement {statement.agreement}: nothing was sent. "
@@ -373,11 +373,9 @@ class Collector:
             return RequestVerdict(0, 0, (0,))
         said = self._parse_answer_object(self._require_successful_answer(answer, protocol.SAMPLES), protocol.SAMPLES)
         counted, again, refused = said.get("counted"), said.get("again"), said.get("refused", [])
-        if not (
-            is_positive_count(counted, least=0) and is_positive_count(again, least=0) and isinstance(refused, list)
-        ):
+        if not (is_valid_count(counted, least=0) and is_valid_count(again, least=0) and isinstance(refused, list)):
             raise self._not_a_collector_error(protocol.SAMPLES)
-        places = tuple(place for place in refused if is_positive_count(place, least=0) and place < samples)
+        places = tuple(place for place in refused if is_valid_count(place, least=0) and place < samples)
         if len(set(places)) != len(refused) or counted + again + len(places) != samples:
             raise self._not_a_collector_error(protocol.SAMPLES)
         return RequestVerdict(counted, again, places)
@@ -415,14 +413,14 @@ class Collector:
     def _error_message_of_server(self, answer: Answer) -> str:
         """The server's own message."""
         try:
-            said = _parse_json_object(answer.body).get("error")
+            said = _require_json_object(answer.body).get("error")
         except CollectorError:
             return ""
         return f": {said[:_SENTENCE]!r}" if isinstance(said, str) else ""
 
     def _parse_answer_object(self, answer: Answer, path: str) -> dict[str, Any]:
         try:
-            return _parse_json_object(answer.body)
+            return _require_json_object(answer.body)
         except CollectorError:
             raise self._not_a_collector_error(path) from None
 
@@ -451,7 +449,7 @@ class _OfferedAgreement:
     signed: Any
 
 
-def _parse_offered_agreements(rows: Any) -> dict[str, _OfferedAgreement] | None:
+def _offered_agreements_or_none(rows: Any) -> dict[str, _OfferedAgreement] | None:
     """The agreements of a list; None if it is not such a list."""
     if not isinstance(rows, list):
         return None
@@ -463,14 +461,14 @@ def _parse_offered_agreements(rows: Any) -> dict[str, _OfferedAgreement] | None:
         if (
             not (before is None or is_agreement_id(before))
             or not isinstance(rounds, list)
-            or not all(map(is_positive_count, rounds))
+            or not all(map(is_valid_count, rounds))
         ):
             return None
         found[row["agreement"]] = _OfferedAgreement(before, tuple(sorted(set(rounds))), row.get("signed"))
     return found if len(found) == len(rows) else None
 
 
-def _first_agreement_of_chain(agreement: str, follows: dict[str, str | None]) -> str | None:
+def _first_id_of_agreement_chain(agreement: str, follows: dict[str, str | None]) -> str | None:
     """The first agreement in the chain before this one; None if the chain is broken or circular."""
     here, seen = agreement, set()
     while here not in seen and here in follows:
@@ -482,7 +480,7 @@ def _first_agreement_of_chain(agreement: str, follows: dict[str, str | None]) ->
     return None
 
 
-def _parse_json_object(body: bytes) -> dict[str, Any]:
+def _require_json_object(body: bytes) -> dict[str, Any]:
     try:
         said = json.loads(body.decode())
     except (ValueError, RecursionError):  # ValueError: no UTF-8, no JSON, a number of thousands of digits
@@ -497,6 +495,6 @@ def is_agreement_id(said: Any) -> TypeGuard[str]:
     return isinstance(said, str) and _ID.fullmatch(said) is not None
 
 
-def is_positive_count(said: Any, least: int = 1) -> TypeGuard[int]:
+def is_valid_count(said: Any, least: int = 1) -> TypeGuard[int]:
     """Whether `said` is a whole number in the range of counts."""
     return isinstance(said, int) and not isinstance(said, bool) and least <= said <= 10**9

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.agreement import Agreement, RowTerms
 from discreet.client import _protocol as protocol
-from discreet.client._client import NO_KEY, pinned_agreement_or_id, require_public_key, require_sendable_token
+from discreet.client._client import NO_KEY, pinned_agreement_or_id, require_public_key_or_no_key, require_sendable_token
 from discreet.client._collector import Collector, Patience
 from discreet.client._protocol import parse_address
 from discreet.domain import as_domain
-from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, check_choice, need_extra
+from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, check_choice, raise_missing_extra
 from discreet.ledger import Budget, Destination, PopulationLedger, Round, population_ledger_exists
 from discreet.privacy.tradeoff import LARGE_EPSILON
 from discreet.release import Question, Secret, as_secret
@@ -134,7 +134,7 @@ def send_table(
         raise DiscreetError("a gateway needs a secret; make one with: discreet secret FILE")
     address = parse_address(url, plain_http=plain_http, tls=tls)
     service = Collector(address, Patience(timeout=timeout, total=patience), require_sendable_token(token))
-    only, trusted = pinned_agreement_or_id(agreement), require_public_key(key)
+    only, trusted = pinned_agreement_or_id(agreement), require_public_key_or_no_key(key)
     POSITIVE.check("epsilon", epsilon)
     books = _open_or_create_gateway_ledger(held, budget) if ledger is None else ledger
     names = _value_column_names(value)
@@ -178,7 +178,7 @@ def send_table(
     )  # fmt: skip
     given = books.destination_of_round(asked) or to
     counted = again = refused = 0
-    for samples, body in _iterate_sample_request_bodies(
+    for samples, body in _iterate_sample_counts_and_bodies(
         _append_outcome_number_column(drawn, agreed, domain), given, agreed, number, held
     ):
         try:
@@ -261,7 +261,7 @@ def _make_table_reader(
             source_of_table,
         )
     except ImportError as missing:  # Arrow, which devices do not need
-        need_extra("cli", missing)
+        raise_missing_extra("cli", missing)
     check_choice("nulls", nulls, NULLS)
     columns = Columns(client=client, value=names[0] if len(names) == 1 else names, count=count, weight=weight)
     source = source_of_table(table)
@@ -291,7 +291,7 @@ def _append_outcome_number_column(drawn: "pa.Table", agreed: Agreement, domain: 
     return drawn.append_column(_NUMBERS, pc.index_in(samples, pa.array(labels, samples.type)))
 
 
-def _iterate_sample_request_bodies(
+def _iterate_sample_counts_and_bodies(
     drawn: "pa.Table", to: Destination, agreed: Agreement, number: int, secret: Secret
 ) -> Iterator[tuple[int, bytes]]:
     """The requests: the number of samples of each, and an Arrow stream whose length does not depend on them."""

@@ -49,7 +49,7 @@ from urllib.parse import urlsplit
 
 from discreet._base.files import atomic_write, read_private_file
 from discreet.domain import canonical_json
-from discreet.errors import DiscreetError, check_flag, need_extra
+from discreet.errors import DiscreetError, check_flag, raise_missing_extra
 
 AGREEMENT = "/agreement"  # the newest, or ?agreement=ID: its text, as in a file
 WEIGHTS = "/weights"  # the file beside an agreement, if there are too many to list
@@ -214,7 +214,7 @@ class CollectorKey:
         try:
             from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         except ImportError as missing:
-            need_extra("signed", missing)
+            raise_missing_extra("signed", missing)
         self._private = Ed25519PrivateKey.from_private_bytes(seed)
 
     @property
@@ -236,7 +236,7 @@ def has_valid_signature(statement: CollectionStatement, signed: StatementSignatu
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     except ImportError as missing:
-        need_extra("signed", missing)
+        raise_missing_extra("signed", missing)
     if statement.addresses != signed.addresses:
         return False
     try:
@@ -247,8 +247,8 @@ def has_valid_signature(statement: CollectionStatement, signed: StatementSignatu
     return True
 
 
-def read_signature(document: Any) -> StatementSignature | None:
-    """The signature in a JSON object, or None."""
+def signature_from_json_or_none(document: Any) -> StatementSignature | None:
+    """The signature that a JSON object states; None if the object is malformed."""
     if not isinstance(document, dict) or document.keys() != {"addresses", "key", "signature"}:
         return None
     key, signature, addresses = document["key"], document["signature"], document["addresses"]

@@ -12,7 +12,7 @@ with imports_on_first_use(globals(), extra="collect"):
         invitation_links as invitation_links,
         read_tokens as read_tokens,
         write_fresh_tokens as write_fresh_tokens,
-        write_invitations as write_invitations,
+        write_invitation_folder as write_invitation_folder,
     )
     from discreet.collect._results import close_collection, export, publish
     from discreet.collect._service import service

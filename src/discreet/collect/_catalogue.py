@@ -39,11 +39,11 @@ from discreet.collect._counting import Arrival, text_digest, token_digest
 from discreet.collect._requests import RequestProblem, bad_request_problem, unavailable_problem, unprocessable_problem
 from discreet.collect._results import (
     AnySampler,
-    estimate_change,
-    estimate_from_counts,
-    estimate_groups_side_by_side,
-    estimate_stages_together,
-    estimate_within_groups,
+    json_document_of_estimate,
+    json_document_of_estimated_change,
+    json_document_of_group_estimates,
+    json_document_of_shares_within_groups,
+    json_document_of_stages_estimate,
 )
 from discreet.collect._samples import OutcomeReader, ReportReader
 from discreet.collect._store import (
@@ -51,7 +51,7 @@ from discreet.collect._store import (
     Enrolment,
     Store,
     StoredAgreement,
-    agreement_id_with_prefix,
+    unique_id_with_prefix_or_none,
 )
 from discreet.domain import Coding, Interval
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
@@ -217,8 +217,8 @@ def survey_columns_to_group_by(agreed: Agreement) -> list[str]:
     return [name for name in agreed.family.columns if name in asked]
 
 
-def _fields_the_store_may_change(kept: StoredAgreement) -> tuple[Any, ...]:
-    """What a store may say anew of an agreement."""
+def _changeable_field_values(kept: StoredAgreement) -> tuple[Any, ...]:
+    """The values that a store may change of an agreement, such as whether it is closed."""
     return kept.signed, kept.closed, kept.least, kept.shown, kept.questions
 
 
@@ -236,14 +236,14 @@ class Catalogue:
         self._rounds = tuple(sorted({check_count("round", number) for number in listed}))
         self._all: dict[str, CollectedAgreement] = {}
         self._stale = 0.0  # when to look at the store again
-        self.read_agreements_from_store(strict=True)
+        self.refresh_agreements_from_store(strict=True)
 
     @property
     def all_agreements(self) -> list[CollectedAgreement]:
         """Every agreement, in the order of arrival."""
         return list(self._all.values())
 
-    def read_agreements_from_store(self, *, strict: bool = False) -> None:
+    def refresh_agreements_from_store(self, *, strict: bool = False) -> None:
         """Read the agreements of the store. `strict`: raise an error for one that cannot be collected, else leave it out."""
         began = time.monotonic()
         found = {}
@@ -258,26 +258,26 @@ class Catalogue:
                     continue
                 rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
                 known = CollectedAgreement(kept, coding, sampler, rounds)
-            elif _fields_the_store_may_change(known.kept) != _fields_the_store_may_change(kept):
+            elif _changeable_field_values(known.kept) != _changeable_field_values(kept):
                 known = replace(known, kept=kept)
             found[known.id] = known
         now = time.monotonic()
         self._all, self._stale = found, now + max(FRESH_SECONDS, _REST * (now - began))
 
-    async def _reread_agreements_if_stale(self) -> None:
+    async def _refresh_agreements_if_stale(self) -> None:
         if time.monotonic() > self._stale:
             self._stale = time.monotonic() + FRESH_SECONDS
             with suppress(StoreError):  # keep the known agreements
-                await asyncio.get_running_loop().run_in_executor(None, self.read_agreements_from_store)
+                await asyncio.get_running_loop().run_in_executor(None, self.refresh_agreements_from_store)
 
     async def find_agreement_by_prefix(self, prefix: str | None) -> CollectedAgreement:
         """The agreement with that id or unique prefix of it; by default the newest."""
-        await self._reread_agreements_if_stale()
+        await self._refresh_agreements_if_stale()
         if prefix is None:
             if not self._all:
                 raise RequestProblem(404, "no agreement is collected here yet")
             return self.all_agreements[-1]
-        found = agreement_id_with_prefix(self._all, prefix)
+        found = unique_id_with_prefix_or_none(self._all, prefix)
         if found is not None:
             return self._all[found]
         raise RequestProblem(
@@ -288,7 +288,7 @@ class Catalogue:
     async def find_agreement_by_id(self, agreement: str) -> CollectedAgreement:
         """The agreement with the id that a request of samples names."""
         if agreement not in self._all:
-            await self._reread_agreements_if_stale()
+            await self._refresh_agreements_if_stale()
         found = self._all.get(agreement)
         if found is None:
             raise unprocessable_problem(
@@ -365,7 +365,7 @@ def sign_agreements(store: Store, key: CollectorKey, addresses: Sequence[str], *
             agreement=one.agreement.id, collection=one.collection, follows=one.follows, addresses=checked
         )
         if one.signed is None or one.signed.key != key.public or not has_valid_signature(statement, one.signed):
-            store.keep_signature(one.agreement.id, key.sign(statement))
+            store.save_signature(one.agreement.id, key.sign(statement))
 
 
 def refuse_other_signing_key(store: Store, key: CollectorKey | None, *, replace_key: bool) -> None:
@@ -412,9 +412,9 @@ class EstimateRequest:
         return self.sides[0][0]
 
     @property
-    def fields_the_store_may_change(self) -> tuple[Any, ...]:
-        """What a store may say anew of the agreements."""
-        return tuple(_fields_the_store_may_change(each.kept) for each, _ in self.sides)
+    def changeable_field_values(self) -> tuple[Any, ...]:
+        """The values that a store may change of the agreements."""
+        return tuple(_changeable_field_values(each.kept) for each, _ in self.sides)
 
     def estimate_as_json_document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
         """The estimate as a JSON object, from the counts of each side."""
@@ -422,16 +422,19 @@ class EstimateRequest:
         rounds = tuple(number for _, number in self.sides)
         if self.kind == "groups":
             stored = [each.kept for each, _ in self.sides]
-            return {**estimate_groups_side_by_side(stored, sampler, counts, confidence), "round": rounds[0]}
+            return {**json_document_of_group_estimates(stored, sampler, counts, confidence), "round": rounds[0]}
         if self.kind == "pooled":
             samplers = [each.sampler for each, _ in self.sides]
             stored = [each.kept for each, _ in self.sides]
-            return {**estimate_stages_together(stored, samplers, counts, confidence), "round": rounds[0]}
+            return {**json_document_of_stages_estimate(stored, samplers, counts, confidence), "round": rounds[0]}
         if self.kind == "change":
-            return estimate_change(kept, sampler, (rounds[0], rounds[1]), counts, confidence)
+            return json_document_of_estimated_change(kept, sampler, (rounds[0], rounds[1]), counts, confidence)
         if self.kind == "within":
-            return {**estimate_within_groups(kept, sampler, counts[0], confidence, self.by), "round": rounds[0]}
-        return {**estimate_from_counts(kept, sampler, counts[0], confidence), "round": rounds[0]}
+            return {
+                **json_document_of_shares_within_groups(kept, sampler, counts[0], confidence, self.by),
+                "round": rounds[0],
+            }
+        return {**json_document_of_estimate(kept, sampler, counts[0], confidence), "round": rounds[0]}
 
 
 @dataclass(frozen=True)
@@ -480,8 +483,8 @@ class Estimates:
         self._last[asked.cache_key] = last
         if len(self._last) > MOST_KEPT:
             del self._last[next(iter(self._last))]  # the least recently requested one
-        if last.told_of != asked.fields_the_store_may_change:
-            last.told_of, last.read = asked.fields_the_store_may_change, -1e9
+        if last.told_of != asked.changeable_field_values:
+            last.told_of, last.read = asked.changeable_field_values, -1e9
         if self._is_estimate_current(last):
             assert last.told is not None
             return last.told
@@ -506,7 +509,7 @@ class Estimates:
         except StoreError:
             raise unavailable_problem("the store cannot be read now") from None
         kept = asked.first_agreement.kept
-        tag = _entity_tag_of_parts(*asked.cache_key, *counts, days, asked.fields_the_store_may_change)
+        tag = _entity_tag_of_parts(*asked.cache_key, *counts, days, asked.changeable_field_values)
         if last.told is None or last.told.tag != tag:
             said = asked.estimate_as_json_document(counts)
             said |= {"days": days} if asked.kind == "estimate" else {}

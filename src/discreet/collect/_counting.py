@@ -50,7 +50,7 @@ from discreet._base.files import atomic_write, read_private_file
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.audit import MOST_DRAWS
 from discreet.client import MOST_NAME
-from discreet.errors import DiscreetError, StoreError, check_count, need_extra
+from discreet.errors import DiscreetError, StoreError, check_count, raise_missing_extra
 from discreet.estimation import line_cells_of_sampler
 from discreet.families import Simplex
 from discreet.mechanisms import ReportCounts, Reports, ReportSampler
@@ -203,7 +203,7 @@ def _make_cipher(secret: bytes) -> "ChaCha20Poly1305":
     try:
         from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
     except ImportError as missing:
-        need_extra("collect", missing)
+        raise_missing_extra("collect", missing)
     return ChaCha20Poly1305(secret)
 
 
@@ -261,7 +261,7 @@ class AgreementRow:
             if not 0 <= arrival.outcome < self.outcomes:
                 raise DiscreetError(f"outcome = {arrival.outcome!r} is not one of the {self.outcomes:,} agreed on")
 
-    def count_increments_of_outcomes(self, released: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    def increments_of_stored_counts(self, released: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         """What is added to which counts, in their order, by (outcome or report, how often): of reports, the table of them."""
         if not isinstance(self.reports, ReportSampler):
             return sorted(released) if self.is_survey else list(released)
@@ -321,11 +321,11 @@ def add_pooled_outcomes_to_counts(
     if not waiting:
         return counts
     if place.is_survey:
-        return _require_valid_survey_reports_in_order(
+        return _sort_and_check_survey_reports(
             place, np.concatenate([counts, np.array([*waiting.elements()], dtype=np.int64)])
         )
     try:
-        added = np.array(place.count_increments_of_outcomes(waiting.items()), dtype=np.int64)
+        added = np.array(place.increments_of_stored_counts(waiting.items()), dtype=np.int64)
     except DiscreetError:  # a number that is no report
         raise StoreError(DAMAGED) from None
     if added[:, 0].min() < 0 or added[:, 0].max() >= len(counts):
@@ -334,10 +334,10 @@ def add_pooled_outcomes_to_counts(
     return counts
 
 
-def read_outcome_counts(cursor: Any, place: AgreementRow) -> NDArray[np.int64]:
+def fetch_outcome_counts_from_rows(cursor: Any, place: AgreementRow) -> NDArray[np.int64]:
     """The counts of all outcomes, from rows (outcome, number), read in parts; of a survey its reports, in order."""
     if place.is_survey:
-        return _require_valid_survey_reports_in_order(place, _read_survey_reports(cursor))
+        return _sort_and_check_survey_reports(place, _fetch_survey_reports(cursor))
     outcomes = place.outcomes
     counts = np.zeros(outcomes, dtype=np.int64)
     while rows := cursor.fetchmany(_ROWS):
@@ -345,15 +345,15 @@ def read_outcome_counts(cursor: Any, place: AgreementRow) -> NDArray[np.int64]:
         if read[:, 0].min() < 0 or read[:, 0].max() >= outcomes:
             raise StoreError(DAMAGED)
         counts[read[:, 0]] = read[:, 1]
-    return refuse_impossible_counts(counts)
+    return require_possible_counts(counts)
 
 
-def _read_survey_reports(cursor: Any) -> NDArray[np.int64]:
+def _fetch_survey_reports(cursor: Any) -> NDArray[np.int64]:
     """The reports of a survey, each as often as it came."""
     parts, many = [np.zeros(0, dtype=np.int64)], 0
     while rows := cursor.fetchmany(_ROWS):
         reports, often = np.array(rows, dtype=np.int64).T
-        many += int(refuse_impossible_counts(often).sum())
+        many += int(require_possible_counts(often).sum())
         if many > MOST_SURVEY_REPORTS:
             raise StoreError(
                 f"a round of this survey has more than {MOST_SURVEY_REPORTS:,} reports, too many to answer from"
@@ -362,7 +362,7 @@ def _read_survey_reports(cursor: Any) -> NDArray[np.int64]:
     return np.concatenate(parts)
 
 
-def _require_valid_survey_reports_in_order(place: AgreementRow, stored: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sort_and_check_survey_reports(place: AgreementRow, stored: NDArray[np.int64]) -> NDArray[np.int64]:
     """The reports in order, if they are reports of the survey."""
     assert place.reports is not None
     try:
@@ -372,7 +372,7 @@ def _require_valid_survey_reports_in_order(place: AgreementRow, stored: NDArray[
     return np.sort(stored)
 
 
-def refuse_impossible_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def require_possible_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """The counts; an error if they are impossible."""
     if (counts < 0).any() or counts.sum(dtype=np.float64) > MOST_DRAWS:
         raise StoreError(DAMAGED)

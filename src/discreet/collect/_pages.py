@@ -55,9 +55,9 @@ from discreet._base.files import atomic_folder, atomic_write, error_reason, read
 from discreet.agreement import Agreement, ContinuousTerms, RowTerms
 from discreet.client import normalise_addresses
 from discreet.collect._counting import NAME_PATTERN, NAME_RULE, token_digest
-from discreet.collect._store import Store, find_agreement_by_prefix, refuse_any_tokens_shared_with_gateways
+from discreet.collect._store import Store, find_agreement_by_prefix, refuse_nonzero_shared_tokens
 from discreet.domain import Domain, canonical_json, json_hook_refusing_repeated_fields
-from discreet.errors import DiscreetError, check_count, check_texts, need_extra, visible
+from discreet.errors import DiscreetError, check_count, check_texts, raise_missing_extra, spell_out_invisible
 
 LIVE, TAKE_PART = "/", "/take-part"
 LANGUAGES = ("en", "de")
@@ -201,10 +201,10 @@ class Questions:
             raise DiscreetError(f"questions {str(path)!r} cannot be read: {error_reason(error)}") from None
         except (ValueError, RecursionError) as error:  # of either format
             raise DiscreetError(f"questions {str(path)!r} is neither TOML nor JSON: {error}") from None
-        return cls.parse(found, agreement)
+        return cls.from_document(found, agreement)
 
     @classmethod
-    def parse(cls, found: Any, agreement: Agreement) -> "Questions":
+    def from_document(cls, found: Any, agreement: Agreement) -> "Questions":
         """The questions that a document states, checked against an agreement."""
         if isinstance(agreement.family, ContinuousTerms):
             raise DiscreetError(
@@ -284,7 +284,7 @@ def _parse_question_wording(where: str, fields: Mapping[str, Any], domain: Domai
     if found["choice"] == "multiple" and domain.labels is None:
         raise DiscreetError(f"{where}: choice = 'multiple' is for outcomes with labels, and these are numbers")
     if "options" in fields:
-        found["options"] = _parse_option_wording(f"{where}: options", fields["options"], names)
+        found["options"] = _parse_option_wordings(f"{where}: options", fields["options"], names)
     silent = fields.get("prefer_not_to_say", True)
     if not isinstance(silent, bool) and silent not in names:
         raise DiscreetError(
@@ -326,7 +326,7 @@ def _parse_survey_wording(fields: Mapping[str, Any], columns: Mapping[str, Domai
     return found
 
 
-def _parse_option_wording(where: str, found: Any, names: list[str]) -> dict[str, str]:
+def _parse_option_wordings(where: str, found: Any, names: list[str]) -> dict[str, str]:
     options = _require_table_of_fields(where, found, None)
     for name, text in options.items():
         if name not in names:
@@ -347,7 +347,7 @@ def _refuse_inexact_translation(where: str, found: Any, question: Mapping[str, A
     if "text" in fields:
         _require_text_within_length(f"{where}: text", fields["text"], _LONGEST_TEXT)
     if "options" in fields:
-        options = _parse_option_wording(f"{where}: options", fields["options"], list(question["options"]))
+        options = _parse_option_wordings(f"{where}: options", fields["options"], list(question["options"]))
         if options.keys() != question["options"].keys():
             raise DiscreetError(
                 f"{where}: options are not those that are to be translated: {', '.join(question['options'])}"
@@ -361,9 +361,9 @@ _SHORTEST = 16  # characters of a token, too many to guess
 _LARGEST_TOKENS = 1 << 31  # bytes of a file of tokens
 
 
-def refuse_client_tokens_shared_with_gateways(tokens: Iterable[str], gateways: Iterable[str]) -> None:
+def refuse_tokens_in_both_lists(tokens: Iterable[str], gateways: Iterable[str]) -> None:
     """Raise an error for a token in both lists: its client could send samples for many."""
-    refuse_any_tokens_shared_with_gateways(len(set(tokens) & set(gateways)))
+    refuse_nonzero_shared_tokens(len(set(tokens) & set(gateways)))
 
 
 def add_tokens_to_store(store: Store, tokens: Iterable[str] = (), gateways: Iterable[str] = ()) -> int:
@@ -460,12 +460,12 @@ def invitation_links(
     return [f"{page}#{fragment}" if fragment else page for fragment in fragments]
 
 
-def write_invitations(folder: str | Path, links: Sequence[str], title: str) -> None:
+def write_invitation_folder(folder: str | Path, links: Sequence[str], title: str) -> None:
     """Write links as a table and as a sheet of QR codes to a new folder that only its owner may read; it appears whole or not at all."""
     try:
         import segno
     except ImportError as error:
-        need_extra("collect", error)
+        raise_missing_extra("collect", error)
     target = Path(folder)
     if target.exists():
         raise DiscreetError(f"folder = {str(folder)!r} exists; name a new one")
@@ -478,5 +478,5 @@ def write_invitations(folder: str | Path, links: Sequence[str], title: str) -> N
         for link in links[:_MOST_PRINTED]:
             picture = segno.make(link, error="m", micro=False).svg_inline(scale=1, omitsize=True, border=4)
             cards.append(f"<li>{picture}<small>{html.escape(link)}</small></li>")
-        named = html.escape(visible(title) or "Take part")
+        named = html.escape(spell_out_invisible(title) or "Take part")
         (partial / "invitations.html").write_text(_SHEET.format(title=named, cards="\n".join(cards)), encoding="utf-8")

@@ -44,11 +44,11 @@ from discreet.collect._counting import (
     Group,
     Seal,
     Verdict,
-    read_outcome_counts,
-    refuse_impossible_counts,
+    fetch_outcome_counts_from_rows,
+    require_possible_counts,
 )
 from discreet.collect._store import ADDING, EngineConnection, Store
-from discreet.errors import DiscreetError, StoreError, need_extra
+from discreet.errors import DiscreetError, StoreError, raise_missing_extra
 
 BLOCK = 128  # outcomes: a kilobyte, updated within its page
 FEW_BLOCKS = 8  # up to this number, all blocks are written together
@@ -70,7 +70,7 @@ def add_counts_to_blocks(blocks: Mapping[int, bytes], new: Iterable[tuple[int, i
     return [content.tobytes() for content in held.values()]
 
 
-def sum_block_counts(cursor: Any, outcomes: int) -> NDArray[np.int64]:
+def fetch_outcome_counts_from_blocks(cursor: Any, outcomes: int) -> NDArray[np.int64]:
     """The counts of all outcomes, from rows (block, content), several for a block; read in parts."""
     counts = np.zeros(-(-outcomes // BLOCK) * BLOCK, dtype=np.int64)
     while rows := cursor.fetchmany(1000):
@@ -80,7 +80,7 @@ def sum_block_counts(cursor: Any, outcomes: int) -> NDArray[np.int64]:
             counts[block * BLOCK : (block + 1) * BLOCK] += _decode_block_counts(content)
     if counts[outcomes:].any():
         raise StoreError(DAMAGED)
-    return refuse_impossible_counts(counts[:outcomes])
+    return require_possible_counts(counts[:outcomes])
 
 
 def _decode_block_counts(content: bytes) -> NDArray[np.int64]:
@@ -93,7 +93,7 @@ try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 except ImportError as error:
-    need_extra("collect", error)
+    raise_missing_extra("collect", error)
 
 WAIT_SECONDS = 10.0
 FORMAT = 4
@@ -192,7 +192,7 @@ class PostgresStore(Store):
     def _pool_slot_of_process(self) -> int:
         return os.getpid() % SLOTS
 
-    def erase_earlier_versions(self) -> bool:
+    def erase_overwritten_data(self) -> bool:
         """Do nothing: the seal protects against earlier versions of rows."""
         return True
 
@@ -204,10 +204,14 @@ class PostgresStore(Store):
         rows = f"SELECT {told} WHERE agreement = %s AND round = %s"
         with database.cursor("counts", binary=True) as cursor:  # a server-side cursor: there may be many
             found = cursor.execute(rows, (row.number, round))
-            counts = read_outcome_counts(found, row) if row.is_survey else sum_block_counts(found, row.outcomes)
+            counts = (
+                fetch_outcome_counts_from_rows(found, row)
+                if row.is_survey
+                else fetch_outcome_counts_from_blocks(found, row.outcomes)
+            )
         return counts, [content for (content,) in waiting]
 
-    def seal_pool_or_refuse(self) -> None:
+    def seal_pool_if_key_given(self) -> None:
         with self._transaction_without_samples() as database:
             every = "SELECT slot, content FROM discreet_pool ORDER BY slot FOR UPDATE"
             pools = {
@@ -288,7 +292,7 @@ class PostgresStore(Store):
     def _add_day_count(self, database: Connection, group: Group, day: str, many: int) -> None:
         database.execute(_ARRIVE, (*group, day, self._pool_slot_of_process, many))
 
-    def _request_erasure_after_few_samples(self, many: int) -> None:
+    def _request_erasure_if_few_samples(self, many: int) -> None:
         pass  # nothing to erase
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.errors import visible
+from discreet.errors import spell_out_invisible
 
 _LISTED = 100  # outcomes in the table of the page: the largest, or the first of those that have an order
 _DRAWN = 30  # rows of a picture
@@ -54,7 +54,7 @@ def _percent_text(share: float) -> str:
 
 
 def _escape_html(text: str) -> str:
-    return html.escape(visible(text), quote=True)
+    return html.escape(spell_out_invisible(text), quote=True)
 
 
 def _outcome_text(outcome: Any) -> str:
@@ -79,7 +79,7 @@ def _indices_of_shown_outcomes(shares: Sequence[Any], most: int, *, ordered: boo
     return sorted(range(len(shares)), key=lambda place: (-shares[place]["law"]["estimate"], place))[:most]
 
 
-def _question_headings_and_notes(questions: str | None) -> list[tuple[str, str]]:
+def _headings_and_sentences_on_questions(questions: str | None) -> list[tuple[str, str]]:
     """What was asked in words, and what answers count as: (heading, sentence)."""
     if questions is None:
         return []
@@ -126,7 +126,7 @@ def share_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | No
         for each in found["statistics"]
     )
     named = "Reports that name it" if released == "reports" else "Samples"
-    tables = _numbers_table_html(
+    tables = _html_table_of_rows(
         "Table of the numbers", ("Outcome", named, "Estimate", "Interval", "All intervals at once"), rows
     )
     if rest:
@@ -144,7 +144,7 @@ def share_page_html(agreed: Agreement, found: Mapping[str, Any], asked: str | No
     )
 
 
-def _numbers_table_html(name: str, heads: Sequence[str], rows: str) -> str:
+def _html_table_of_rows(name: str, heads: Sequence[str], rows: str) -> str:
     columns = "".join(f'<th scope="col">{_escape_html(head)}</th>' for head in heads)
     return (
         f'<div class="wide" tabindex="0" role="group" aria-label="{_escape_html(name)}">\n<table><thead><tr>{columns}</tr></thead>\n<tbody>\n'
@@ -166,7 +166,7 @@ def _fill_page_template(
 ) -> str:
     """The page with these parts: no script, nothing from elsewhere. `fact`: a heading and a sentence beside those of every page."""
     facts = [
-        *_question_headings_and_notes(asked),
+        *_headings_and_sentences_on_questions(asked),
         ("How private", f"Each {_noun_for_releases(found)[:-1]} costs {_privacy_promise_text(agreed)}."),
         fact,
         *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
@@ -420,7 +420,7 @@ def _question_table_html(question: Mapping[str, Any]) -> str:
         if cut
         else ""
     )
-    return f"{head}{_numbers_table_html(question['question'], heads, rows)}{more}"
+    return f"{head}{_html_table_of_rows(question['question'], heads, rows)}{more}"
 
 
 def survey_as_csv(found: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from discreet.client import JSON
-from discreet.errors import DiscreetError, check_texts, visible
+from discreet.errors import DiscreetError, check_texts, spell_out_invisible
 
 RETRY_SECONDS = 1  # until a rejected request may be sent again
 
@@ -239,7 +239,7 @@ def print_fault_without_message(error: BaseException) -> None:
     """Print the kind and place of an error on standard error, without its message."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = "; ".join(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames[-6:])
-    sys.stderr.write(f"discreet: a fault of the collector, {type(error).__name__}: {visible(lines)}\n")
+    sys.stderr.write(f"discreet: a fault of the collector, {type(error).__name__}: {spell_out_invisible(lines)}\n")
 
 
 def parse_origin(origin: str) -> str:
@@ -323,7 +323,7 @@ class LimitedConnection(HttpToolsProtocol):
         if len(self.pipeline) >= _MOST_AHEAD:
             raise ValueError  # the parser answers 400
         elsewhere = self.parser.should_upgrade()
-        if elsewhere and any(map(_announces_body, self.headers)):
+        if elsewhere and any(map(_header_announces_body, self.headers)):
             self._refuse_request(400, "a request with a body cannot ask for another protocol; leave out Upgrade")
             raise ValueError
         super().on_headers_complete()
@@ -357,7 +357,7 @@ class LimitedConnection(HttpToolsProtocol):
         """Stop: answer complete requests, and do not wait for others."""
         super().shutdown()
         if self._in_body:
-            self.loop.call_later(STOPPING_SECONDS, self._abort_unfinished_request)
+            self.loop.call_later(STOPPING_SECONDS, self._abort_if_body_unfinished)
 
     def send_400_response(self, msg: str) -> None:
         """Reject data that are not HTTP."""
@@ -366,7 +366,7 @@ class LimitedConnection(HttpToolsProtocol):
     def _unsupported_upgrade_warning(self) -> None:
         """Log nothing: the client gets an answer in HTTP/1.1."""
 
-    def _abort_unfinished_request(self) -> None:
+    def _abort_if_body_unfinished(self) -> None:
         if self._in_body:
             self.transport.abort()
 
@@ -407,7 +407,7 @@ class LimitedConnection(HttpToolsProtocol):
             self._clock = None
 
 
-def _announces_body(header: tuple[bytes, bytes]) -> bool:
+def _header_announces_body(header: tuple[bytes, bytes]) -> bool:
     """Whether a header announces a body."""
     name, value = header
     return name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 ") != b"")

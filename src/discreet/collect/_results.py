@@ -47,7 +47,7 @@ from discreet.collect._published_page import (
     survey_page_html,
     survey_picture_svg,
 )
-from discreet.collect._store import Store, StoredAgreement, find_agreement_by_prefix, require_open_store, today_in_utc
+from discreet.collect._store import Store, StoredAgreement, find_agreement_by_prefix, require_store_object, today_in_utc
 from discreet.domain import Coding, outcome_codes_expression
 from discreet.errors import OPEN_UNIT, DiscreetError, check_path
 from discreet.estimation import (
@@ -134,7 +134,7 @@ def json_document_of_hidden_estimate(
     kept: StoredAgreement, sampler: AnySampler, days: list[tuple[str, int]], round: int
 ) -> dict[str, Any]:
     """What is said of a round whose estimates are not shown: how many samples came."""
-    empty = estimate_from_counts(kept, sampler, np.zeros(0, dtype=np.int64), 0.95)
+    empty = json_document_of_estimate(kept, sampler, np.zeros(0, dtype=np.int64), 0.95)
     what = "clients" if isinstance(sampler, SurveySampler) else f"{kept.agreement.release_kind}s"
     said = {"hidden": kept.shown, "notes": [], "round": round, "days": days}
     return {
@@ -145,7 +145,7 @@ def json_document_of_hidden_estimate(
     }
 
 
-def estimate_from_counts(
+def json_document_of_estimate(
     kept: StoredAgreement, sampler: AnySampler, counts: Counts, confidence: float
 ) -> dict[str, Any]:
     """The estimate as `discreet estimate --json` prints it; without estimates where samples are missing, or too few to be shown."""
@@ -207,7 +207,7 @@ def group_names(agreements: Sequence[Agreement]) -> list[str]:
     ]
 
 
-def estimate_groups_side_by_side(
+def json_document_of_group_estimates(
     groups: Sequence[StoredAgreement], sampler: AnySampler, counts: Sequence[Counts], confidence: float
 ) -> dict[str, Any]:
     """The estimates of groups as `discreet estimate --by --json` prints them; groups with too few samples are left out, and counted."""
@@ -246,7 +246,7 @@ def estimate_groups_side_by_side(
     return {**json_record_of_group_estimates(found, agreed, said, by=BY_AGREEMENT, statistics={}), **about}
 
 
-def estimate_stages_together(
+def json_document_of_stages_estimate(
     stages: Sequence[StoredAgreement], samplers: Sequence[AnySampler], counts: Sequence[Counts], confidence: float
 ) -> dict[str, Any]:
     """The stages of a collection together as `discreet estimate IN IN --json` prints them; empty while too few have come.
@@ -267,7 +267,7 @@ def estimate_stages_together(
     )
 
 
-def estimate_change(
+def json_document_of_estimated_change(
     kept: StoredAgreement, sampler: AnySampler, rounds: tuple[int, int], counts: Sequence[Counts], confidence: float
 ) -> dict[str, Any]:
     """The change from one round to another as `discreet estimate --compare --json` prints it; empty where one has too few samples."""
@@ -286,7 +286,7 @@ def estimate_change(
     return {**json_record_of_change(change(before, after), (agreed, agreed), [CHANGE_NOTE]), **told}
 
 
-def estimate_within_groups(
+def json_document_of_shares_within_groups(
     kept: StoredAgreement, sampler: AnySampler, counts: Counts, confidence: float, by: str
 ) -> dict[str, Any]:
     """Shares within the private groups of a survey's column as `discreet estimate --by --json` prints them."""
@@ -331,7 +331,7 @@ def export(
     Raises:
         DiscreetError: for an agreement that is not there, one with no samples or too few to be shown, and an output that may not be written.
     """
-    require_open_store(store)
+    require_store_object(store)
     kept = find_agreement_by_prefix(store.agreements(), agreement)
     agreed = kept.agreement
     number = agreed.check_round(round)
@@ -433,7 +433,7 @@ def close_collection(store: Store, *, agreement: str | None = None) -> tuple[Sto
     Raises:
         DiscreetError: for an agreement that is not there, and a store of several collections of which none is named.
     """
-    require_open_store(store)
+    require_store_object(store)
     kept = store.agreements()
     found = find_agreement_by_prefix(kept, agreement)
     several = {each.collection for each in kept}
@@ -479,7 +479,7 @@ def publish(
     Raises:
         DiscreetError: for a collection that is open or has too few samples, and a folder that exists or cannot be written.
     """
-    require_open_store(store)
+    require_store_object(store)
     check_path("folder", folder)
     OPEN_UNIT.check("confidence", confidence)
     kept = find_agreement_by_prefix(store.agreements(), agreement)
@@ -500,7 +500,7 @@ def publish(
     if isinstance(sampler, OwnSampler):
         inverted_population(sampler, counts=counts)  # or what `discreet estimate` says of a law that is not linear
     found = {
-        **estimate_from_counts(kept, sampler, counts, confidence),
+        **json_document_of_estimate(kept, sampler, counts, confidence),
         "round": number,
         "days": store.sample_counts_by_day(agreed.id, number),
         "closed": kept.closed,

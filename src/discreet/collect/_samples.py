@@ -262,7 +262,7 @@ def parse_arrow_samples(body: bytes) -> SampleRequest:
         _refuse_wrong_columns(stream.schema)
         metadata = stream.schema.metadata or {}
         agreement, round_number = _agreement_and_round_in_metadata(metadata)
-        numbered = _states_outcome_numbers(metadata, stream.schema)
+        numbered = _samples_are_outcome_numbers(metadata, stream.schema)
         for batch in _iterate_batches_within_limit(stream):
             clients += _column_texts(batch, "client")
             keys += _column_texts(batch, "key")
@@ -332,7 +332,7 @@ def _agreement_and_round_in_metadata(metadata: dict[bytes, bytes]) -> tuple[str,
     return _require_agreement_and_round(agreement, int(number))
 
 
-def _states_outcome_numbers(metadata: dict[bytes, bytes], schema: pa.Schema) -> bool:
+def _samples_are_outcome_numbers(metadata: dict[bytes, bytes], schema: pa.Schema) -> bool:
     """Whether the metadata of the schema state that samples are outcome numbers."""
     said = metadata.get(b"samples")
     if said is None:
@@ -477,7 +477,7 @@ class StoreWriter:
                 self._waiting -= sum(len(each.arrivals) for each in taken)
                 idle = not self._queue
             if idle or time.monotonic() - last > SETTLE_SECONDS:
-                settled, last = self._erase_earlier_versions(), time.monotonic()
+                settled, last = self._erase_overwritten_data(), time.monotonic()
             if done:
                 return
 
@@ -490,9 +490,9 @@ class StoreWriter:
             many += len(taken[-1].arrivals)
         return taken
 
-    def _erase_earlier_versions(self) -> bool:
+    def _erase_overwritten_data(self) -> bool:
         try:
-            return self._store.erase_earlier_versions()
+            return self._store.erase_overwritten_data()
         except StoreError:
             return True  # opening the store before the next write does it
         except Exception as error:

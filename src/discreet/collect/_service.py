@@ -75,7 +75,7 @@ from discreet.collect._requests import (
 )
 from discreet.collect._results import json_document_of_hidden_estimate
 from discreet.collect._samples import SampleRequest, StoreWriter, UnknownToken, parse_arrow_samples, parse_json_samples
-from discreet.collect._store import AFTER, ALWAYS, Store, require_open_store
+from discreet.collect._store import AFTER, ALWAYS, Store, require_store_object
 from discreet.errors import StoreError
 
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -143,7 +143,7 @@ class Metrics:
         """Record the duration of an estimate."""
         self._estimate_seconds.observe(seconds)
 
-    def count_failure(self) -> None:
+    def count_unexpected_error(self) -> None:
         """Count an unexpected error."""
         self._bugs.inc()
 
@@ -201,7 +201,7 @@ def service(
     Raises:
         DiscreetError: for agreements whose samples cannot be counted, invalid origins, and a key that is not the store's.
     """
-    require_open_store(store)
+    require_store_object(store)
     if tokens is not None or gateways is not None:
         add_tokens_to_store(store, () if tokens is None else tokens, () if gateways is None else gateways)
     if key is not None:
@@ -215,7 +215,7 @@ class _Service:
         self._catalogue = Catalogue(store, rounds)
         self._version = 0
         self._metrics = Metrics(lambda: self._writer.waiting_sample_count)
-        self._writer = StoreWriter(store, wrote=self._count_transaction, failed=self._count_and_print_failure)
+        self._writer = StoreWriter(store, wrote=self._count_transaction, failed=self._count_and_print_unexpected_error)
         self._estimates = Estimates(store, lambda: self._version, self._metrics.record_estimate_seconds)
         self._limits = RequestLimits(patience)
         # one at a time: a hostile body may unpack to many times its size
@@ -253,7 +253,7 @@ class _Service:
             hosts=hosts,
             origins=origins,
             answered=self._count_answer,
-            failed=self._count_and_print_failure,
+            failed=self._count_and_print_unexpected_error,
             direct={("POST", SAMPLES): self._answer_samples_request},
         )
 
@@ -271,8 +271,8 @@ class _Service:
         self._version += 1
         self._metrics.count_transaction(verdicts)
 
-    def _count_and_print_failure(self, error: BaseException) -> None:
-        self._metrics.count_failure()
+    def _count_and_print_unexpected_error(self, error: BaseException) -> None:
+        self._metrics.count_unexpected_error()
         print_fault_without_message(error)
 
     async def _answer_samples_request(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -359,7 +359,7 @@ class _Service:
             )
         confidence = asked.get("confidence", USUAL_CONFIDENCE)
         told = await self._estimates.current_estimate(EstimateRequest(kind, tuple(sides), confidence, by))
-        return _tagged_response(request, told.body, told.tag, JSON)
+        return _response_with_entity_tag(request, told.body, told.tag, JSON)
 
     async def _get_collection(self, request: Request) -> Response:
         collected = await self._catalogue.find_agreement_by_prefix(
@@ -376,7 +376,7 @@ class _Service:
                 "enrolment": enrolment.needed,
                 "closed": collected.kept.closed,
                 "shown": collected.kept.shown,
-                "agreements": [_agreement_as_json_value(each) for each in own],
+                "agreements": [_offered_agreement_as_json_value(each) for each in own],
                 "groups": [each.id for each in self._catalogue.agreements_of_public_groups(collected)],
                 "stages": [each.id for each in self._catalogue.agreements_of_stages(collected)],
                 "within": survey_columns_to_group_by(collected.agreement),
@@ -392,7 +392,7 @@ class _Service:
         collected = await self._catalogue.find_agreement_by_prefix(
             _read_query_parameters(request, "agreement").get("agreement")
         )
-        return _tagged_response(request, collected.file_bytes, f'"{collected.id}"', JSON)
+        return _response_with_entity_tag(request, collected.file_bytes, f'"{collected.id}"', JSON)
 
     async def _get_weights(self, request: Request) -> Response:
         collected = await self._catalogue.find_agreement_by_prefix(
@@ -400,7 +400,9 @@ class _Service:
         )
         if collected.weights_file_bytes is None:
             raise RequestProblem(404, "the agreement has no weights beside its own text")
-        return _tagged_response(request, collected.weights_file_bytes, f'"{collected.id}"', "application/octet-stream")
+        return _response_with_entity_tag(
+            request, collected.weights_file_bytes, f'"{collected.id}"', "application/octet-stream"
+        )
 
     async def _get_questions(self, request: Request) -> Response:
         collected = await self._catalogue.find_agreement_by_prefix(
@@ -408,7 +410,9 @@ class _Service:
         )
         if collected.kept.questions is None:
             raise RequestProblem(404, "no questions were written for this agreement")
-        return _tagged_response(request, collected.kept.questions.encode(), f'"{collected.questions_digest}"', JSON)
+        return _response_with_entity_tag(
+            request, collected.kept.questions.encode(), f'"{collected.questions_digest}"', JSON
+        )
 
     async def _get_health(self, request: Request) -> Response:
         _read_query_parameters(request)
@@ -495,7 +499,7 @@ def _requested_round(asked: dict[str, str], collected: CollectedAgreement) -> in
     return int(said)
 
 
-def _agreement_as_json_value(each: CollectedAgreement) -> dict[str, Any]:
+def _offered_agreement_as_json_value(each: CollectedAgreement) -> dict[str, Any]:
     agreed = each.agreement
     about: dict[str, Any] = {"agreement": each.id, "follows": each.kept.follows, "rounds": agreed.rounds}
     about["open"] = [] if each.kept.closed else list(each.rounds)
@@ -509,7 +513,7 @@ def _json_response(found: Any) -> Response:
     return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
-def _tagged_response(request: Request, body: bytes, tag: str, media_type: str) -> Response:
+def _response_with_entity_tag(request: Request, body: bytes, tag: str, media_type: str) -> Response:
     """An answer that is not sent again to a client that has it."""
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if tag in (part.strip() for part in request.headers.get("if-none-match", "").split(",")):

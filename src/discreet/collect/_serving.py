@@ -38,12 +38,12 @@ from discreet.collect._pages import (
     Questions,
     add_tokens_to_store,
     read_tokens,
-    refuse_client_tokens_shared_with_gateways,
+    refuse_tokens_in_both_lists,
 )
 from discreet.collect._requests import LOCAL, PATIENCE, LimitedConnection, parse_origin, print_fault_without_message
 from discreet.collect._service import METRICS_FOLDER, service
 from discreet.collect._sqlite import open_store, store_display_name
-from discreet.collect._store import LEAST_PREFIX, SHOWN, Store, agreement_id_with_prefix
+from discreet.collect._store import LEAST_PREFIX, SHOWN, Store, unique_id_with_prefix_or_none
 from discreet.errors import (
     DiscreetError,
     Range,
@@ -108,7 +108,7 @@ class _StoreAdditions:
     questions: Questions | None
 
     def __post_init__(self) -> None:
-        refuse_client_tokens_shared_with_gateways(self.tokens, self.gateways)
+        refuse_tokens_in_both_lists(self.tokens, self.gateways)
         if self.key is not None and os.path.lexists(self.key):
             read_collector_key(self.key)
 
@@ -117,10 +117,10 @@ class _StoreAdditions:
         create = bool(self.agreements) and self.follows is None
         if seal is not None and not os.path.lexists(seal):
             with contextlib.closing(open_store(where, create=create)) as store:
-                store.seal_pool_or_refuse()  # a sealed store needs its own key, not a new one
+                store.seal_pool_if_key_given()  # a sealed store needs its own key, not a new one
             create_seal_file(seal)
         with contextlib.closing(open_store(where, create=create, seal=seal)) as store:
-            store.seal_pool_or_refuse()
+            store.seal_pool_if_key_given()
             key = None if self.key is None else self._read_or_create_collector_key(store, self.key)
             if self.tokens or self.gateways:
                 add_tokens_to_store(store, self.tokens, self.gateways)
@@ -132,7 +132,7 @@ class _StoreAdditions:
             if self.shown is not None:
                 store.set_estimate_visibility(self.shown)
             if self.questions is not None:
-                store.keep_questions(self.agreements[0].id, self.questions.text)
+                store.save_questions(self.agreements[0].id, self.questions.text)
 
     def _read_or_create_collector_key(self, store: Store, path: str) -> CollectorKey:
         """The key in a file, if it may sign the store. It is created if missing, unless another key has signed the store."""
@@ -332,7 +332,7 @@ class _WorkerProcesses:
     def serve_until_stopped(self) -> None:
         """Keep the processes running until stopped."""
         with (
-            _handling_stop_signals(self._stop_workers),
+            _handling_stop_signals(self._handle_stop_signal),
             tempfile.TemporaryDirectory(prefix="discreet-metrics-") as folder,
         ):
             os.environ[METRICS_FOLDER] = folder  # inherited by the processes
@@ -358,7 +358,7 @@ class _WorkerProcesses:
         process.start()
         return process
 
-    def _stop_workers(self, sig: int, frame: FrameType | None) -> None:
+    def _handle_stop_signal(self, sig: int, frame: FrameType | None) -> None:
         if self._stopping.is_set():
             self._signal_workers(getattr(signal, "SIGKILL", signal.SIGTERM))
             os._exit(128 + sig)
@@ -432,7 +432,7 @@ def _add_agreements_to_store(
         )
     first = None
     if follows is not None:
-        first = agreement_id_with_prefix(before, follows)
+        first = unique_id_with_prefix_or_none(before, follows)
         if first is None:
             raise DiscreetError(
                 f"follows = {follows!r} is not the id of an agreement in {store_display_name(where)}, nor {LEAST_PREFIX} or more of its "

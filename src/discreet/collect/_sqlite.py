@@ -7,7 +7,7 @@ writer. After a failure the connection is dropped and the next call opens the fi
 place, needs no restart.
 
 The log keeps earlier content until it is copied to the file and its own bytes are overwritten. It is emptied (`wal_checkpoint(TRUNCATE)`)
-when the file is opened, when the log is long, and by `erase_earlier_versions` after a transaction of fewer samples than are counted together
+when the file is opened, when the log is long, and by `erase_overwritten_data` after a transaction of fewer samples than are counted together
 (`discreet.collect._counting`). It cannot be emptied while another process reads; the next call tries again. Freed bytes in the file are
 overwritten by zeros (`secure_delete`).
 
@@ -35,7 +35,7 @@ from discreet.collect._counting import (
     Group,
     Seal,
     Verdict,
-    read_outcome_counts,
+    fetch_outcome_counts_from_rows,
     read_seal_file,
 )
 from discreet.collect._store import EngineConnection, Store
@@ -119,7 +119,7 @@ class SqliteStore(Store):
         super().__init__(self._log_writer, _SqliteConnection(self.path, wait), seal)
         self.agreements()
 
-    def erase_earlier_versions(self) -> bool:
+    def erase_overwritten_data(self) -> bool:
         """Empty the log after a transaction of few samples or if it is long; return whether that is done."""
         if self._log_writer.empty_log_if_longer_than(0 if self._unsettled else _LONG_LOG):
             self._unsettled = False
@@ -129,10 +129,10 @@ class SqliteStore(Store):
         self, database: sqlite3.Connection, row: AgreementRow, round: int
     ) -> tuple[NDArray[np.int64], list[bytes]]:
         counted = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
-        counts = read_outcome_counts(database.execute(counted, (row.number, round)), row)
+        counts = fetch_outcome_counts_from_rows(database.execute(counted, (row.number, round)), row)
         return counts, [self._read_pool_for_new_outcomes(database)]
 
-    def seal_pool_or_refuse(self) -> None:
+    def seal_pool_if_key_given(self) -> None:
         with self._transaction_without_samples() as database:
             pool = self._seal.decode_pool(self._read_pool_for_new_outcomes(database))
             if self._seal.has_secret:
@@ -143,7 +143,7 @@ class SqliteStore(Store):
         with self._writer.transaction(writes=True) as database:
             yield database
         self._unsettled = True
-        self.erase_earlier_versions()
+        self.erase_overwritten_data()
 
     def _translate_sql_for_engine(self, statement: str) -> str:
         return statement
@@ -190,7 +190,7 @@ class SqliteStore(Store):
     def _add_day_count(self, database: sqlite3.Connection, group: Group, day: str, many: int) -> None:
         database.execute(f"INSERT INTO arrived VALUES (?, ?, ?, ?) {_ADD}", (*group, day, many))
 
-    def _request_erasure_after_few_samples(self, many: int) -> None:
+    def _request_erasure_if_few_samples(self, many: int) -> None:
         self._unsettled |= 0 < many < KEPT
 
 

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement
 from discreet.audit import MOST_DRAWS
-from discreet.client import StatementSignature, read_signature
+from discreet.client import StatementSignature, signature_from_json_or_none
 from discreet.collect._counting import (
     AgreementRow,
     AgreementRows,
@@ -101,7 +101,7 @@ def today_in_utc() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def require_open_store(store: Any) -> None:
+def require_store_object(store: Any) -> None:
     """Refuse what is not an open store."""
     if isinstance(store, type) or not hasattr(store, "agreements"):
         raise DiscreetError(f"store = {store!r} is not an open store; pass open_store(...)")
@@ -132,7 +132,7 @@ _ASK = """INSERT INTO questions SELECT number, ? FROM agreements WHERE id = ?
 ON CONFLICT (agreement) DO UPDATE SET words = excluded.words"""
 
 
-def refuse_any_tokens_shared_with_gateways(shared: int) -> None:
+def refuse_nonzero_shared_tokens(shared: int) -> None:
     """Raise an error if any tokens are shared: `shared` says how many are both a client's and a gateway's."""
     if shared:
         raise DiscreetError(
@@ -215,11 +215,11 @@ class Store(ABC):
         self._writer, self._reader, self._seal = writer, reader, seal or Seal()
 
     @abstractmethod
-    def erase_earlier_versions(self) -> bool:
+    def erase_overwritten_data(self) -> bool:
         """Overwrite earlier versions in the engine, if possible; return whether that is complete."""
 
     @abstractmethod
-    def seal_pool_or_refuse(self) -> None:
+    def seal_pool_if_key_given(self) -> None:
         """Seal the pool if the store was opened with a key; an error if it is sealed under another key."""
 
     @abstractmethod
@@ -271,7 +271,7 @@ class Store(ABC):
         """Add to the number of samples of a day."""
 
     @abstractmethod
-    def _request_erasure_after_few_samples(self, many: int) -> None:
+    def _request_erasure_if_few_samples(self, many: int) -> None:
         """After a transaction on disk that counted so many samples: if they are few, have earlier versions erased."""
 
     def _execute_sql(self, database: Any, statement: str, parameters: Sequence[Any] = ()) -> Any:
@@ -294,7 +294,7 @@ class Store(ABC):
         with self._writer.transaction(writes=True) as database:
             self._lock_until_transaction_ends(database, ADDING)
             kept = dict(self._execute_sql(database, _FOLLOWED).fetchall())
-            if is_new_agreement(kept, agreement.id, follows):
+            if check_if_agreement_is_new(kept, agreement.id, follows):
                 terms = (agreement.rounds, outcomes, agreement.text, agreement.family.weights_file_content)
                 self._execute_sql(database, _ADD, (agreement.id, follows, follows, *terms))
 
@@ -320,9 +320,9 @@ class Store(ABC):
                 self._write_pool_for_new_outcomes(database, self._seal.encode_pool(pool))
                 for group, added in sorted(counted.items()):
                     of_group = self._find_agreement_row(database, places, group[0])
-                    self._add_counts(database, group, of_group, of_group.count_increments_of_outcomes(added))
+                    self._add_counts(database, group, of_group, of_group.increments_of_stored_counts(added))
                 self._add_day_count(database, (row.number, round), day, len(new))
-        self._request_erasure_after_few_samples(len(new))
+        self._request_erasure_if_few_samples(len(new))
         return verdicts
 
     def outcome_counts(self, agreement: str, round: int) -> NDArray[np.int64]:
@@ -386,7 +386,7 @@ class Store(ABC):
         with self._writer.transaction() as database:  # which does not wait for long readers
             return self._unrevoked_tokens_among(database, digests)
 
-    def keep_signature(self, agreement: str, signed: StatementSignature) -> None:
+    def save_signature(self, agreement: str, signed: StatementSignature) -> None:
         """Keep the signature of an agreement in place of an earlier one."""
         row = (signed.key, signed.signature, json.dumps(list(signed.addresses)), agreement)
         with self._transaction_without_samples() as database:
@@ -415,7 +415,7 @@ class Store(ABC):
         with self._transaction_without_samples() as database:
             self._execute_sql(database, _SHOW, (shown, secrets.token_hex(16)))
 
-    def keep_questions(self, agreement: str, questions: str) -> None:
+    def save_questions(self, agreement: str, questions: str) -> None:
         """Keep what people are asked under an agreement, in words; an error if somebody has answered other words."""
         with self._transaction_without_samples() as database:
             self._lock_until_transaction_ends(database, COUNTING)
@@ -440,7 +440,7 @@ class Store(ABC):
         """Raise an error for a client's token that is also a gateway's: its client could send samples for many."""
         both = "SELECT count(*) FROM gateways JOIN tokens ON gateways.digest = tokens.digest"
         (shared,) = self._execute_sql(database, both).fetchone()
-        refuse_any_tokens_shared_with_gateways(shared)
+        refuse_nonzero_shared_tokens(shared)
 
 
 def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]:
@@ -456,19 +456,19 @@ def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]
             agreement = agreement.with_weights(weights)
         if agreement.id != identity:
             raise StoreError(f"agreement {identity} in the store is damaged; restore the store from a copy")
-        signature = _read_signature(*signed)
+        signature = _signature_from_columns(*signed)
         own = "" if ticket is None else text_digest("discreet ticket", ticket, collection).hex()
         about = (closed, least or 0, shown or ALWAYS, questions, own)
         found.append(StoredAgreement(agreement, collection, follows, bool(apart), signature, *about))
     return found
 
 
-def _read_signature(key: str | None, signature: str, addresses: str) -> StatementSignature | None:
+def _signature_from_columns(key: str | None, signature: str, addresses: str) -> StatementSignature | None:
     """The signature in a row, or None; devices check whether it is valid."""
     if key is None:
         return None
     try:
-        found = read_signature({"key": key, "signature": signature, "addresses": json.loads(addresses)})
+        found = signature_from_json_or_none({"key": key, "signature": signature, "addresses": json.loads(addresses)})
     except ValueError:
         found = None
     if found is None:
@@ -476,7 +476,7 @@ def _read_signature(key: str | None, signature: str, addresses: str) -> Statemen
     return found
 
 
-def is_new_agreement(kept: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:
+def check_if_agreement_is_new(kept: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:
     """Whether the agreement is new among the kept ones, {id: which it follows}; an error if it contradicts them."""
     if agreement in kept:
         if kept[agreement] != follows:
@@ -492,7 +492,7 @@ def is_new_agreement(kept: Mapping[str, str | None], agreement: str, follows: st
     return True
 
 
-def agreement_id_with_prefix(agreements: Iterable[str], prefix: str) -> str | None:
+def unique_id_with_prefix_or_none(agreements: Iterable[str], prefix: str) -> str | None:
     """The only id with this prefix; None if none or several have it, or if it is too short."""
     found = [each for each in agreements if each.startswith(prefix)]
     return found[0] if len(found) == 1 and len(prefix) >= LEAST_PREFIX else None
@@ -505,7 +505,7 @@ def find_agreement_by_prefix(kept: Sequence[StoredAgreement], prefix: str | None
     if prefix is None:
         return kept[-1]
     by_id = {each.agreement.id: each for each in kept}
-    found = agreement_id_with_prefix(by_id, prefix) if isinstance(prefix, str) else None
+    found = unique_id_with_prefix_or_none(by_id, prefix) if isinstance(prefix, str) else None
     if found is None:
         shown = ", ".join(each[:LEAST_PREFIX] for each in by_id)
         raise DiscreetError(

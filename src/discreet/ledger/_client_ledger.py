@@ -102,13 +102,13 @@ class Destination:
             return False
         return before.address == self.address or (self.key is not None and before.key == self.key)
 
-    def is_already_answered_by(self, before: "Destination | None", agreement: str) -> bool:
+    def is_answered_by_earlier_sample(self, before: "Destination | None", agreement: str) -> bool:
         """Whether an earlier sample under that agreement answers this collection's question in its round."""
         if before is None or not self.is_same_collector_as(before):
             return False
         return before.collection == self.collection or agreement in self.agreements or agreement == self.collection
 
-    def key_note_if_missing(self, lines: Iterable[Any]) -> list[Any] | None:
+    def check_key_and_make_note(self, lines: Iterable[Any]) -> list[Any] | None:
         """The line to add to a ledger before anything is sent; None if the key is already noted.
 
         Raises:
@@ -298,7 +298,7 @@ class Ledger:
 
         The collector's key is noted: from then on another key at this address is an error until the device's owner trusts it.
         """
-        if to.key_note_if_missing(self._book.read_lines()[1:]) is not None:
+        if to.check_key_and_make_note(self._book.read_lines()[1:]) is not None:
             with self._book.using_write_transaction() as pen:
                 _note_collector_key(pen, to)
         return self._find_charge_for_question(self._book.read_lines(), agreement="", round=round, to=to)
@@ -395,7 +395,7 @@ class Ledger:
         if to is None:
             asked = (entry for entry in entries if entry.to is None and entry.agreement == agreement)
         else:
-            asked = (entry for entry in entries if to.is_already_answered_by(entry.to, entry.agreement))
+            asked = (entry for entry in entries if to.is_answered_by_earlier_sample(entry.to, entry.agreement))
         return next((entry for entry in asked if entry.round == round), None)
 
     @contextmanager
@@ -447,7 +447,7 @@ def client_ledger_exists(path: str | Path) -> bool:
 
 
 def _note_collector_key(pen: BookWriter, to: Destination | None) -> None:
-    note = None if to is None else to.key_note_if_missing(pen.lines[1:])
+    note = None if to is None else to.check_key_and_make_note(pen.lines[1:])
     if note is not None:
         pen.add_line(note)
 

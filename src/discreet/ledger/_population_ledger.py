@@ -272,7 +272,7 @@ class PopulationLedger:
         names = names.select_clients(order)
         drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
         with self._book.using_write_transaction() as pen:
-            note = None if self._to is None else self._to.key_note_if_missing(pen.lines[1:])
+            note = None if self._to is None else self._to.check_key_and_make_note(pen.lines[1:])
             runs = _parse_runs(pen.lines)
             self._refuse_other_destination(asked, runs)
             if note is not None:
@@ -309,7 +309,7 @@ class PopulationLedger:
         """
         lines = self._book.read_lines()
         if self._to is not None:
-            self._to.key_note_if_missing(lines[1:])
+            self._to.check_key_and_make_note(lines[1:])
         self._refuse_other_destination(asked, _parse_runs(lines))
 
     def destination_of_round(self, asked: Round) -> Destination | None:
@@ -336,7 +336,7 @@ class PopulationLedger:
                         f"{self._to.address} would be given the same samples. Use another secret and ledger for another collector. Subtract "
                         "from its budget what was spent here. If an earlier version began to send this round, finish with that version"
                     )
-            elif before.number == asked.number and self._to.is_already_answered_by(run.to, before.agreement):
+            elif before.number == asked.number and self._to.is_answered_by_earlier_sample(run.to, before.agreement):
                 raise LedgerError(
                     f"in round {asked.number} of the collection clients were released under agreement {before.agreement} on column "
                     f"{before.question.value!r}, and a client answers once: send that again with "

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.files import atomic_write
-from discreet.errors import DiscreetError, check_kind, check_path, need_extra
+from discreet.errors import DiscreetError, check_kind, check_path, raise_missing_extra
 from discreet.plots import check_picture_path, shorten_name
 
 try:
@@ -23,7 +23,7 @@ try:
     from matplotlib.figure import Figure as Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 except ImportError as missing:
-    need_extra("cli", missing)
+    raise_missing_extra("cli", missing)
 
 AxesLike = Axes | Sequence[Axes] | NDArray[np.object_]
 INK = "#222222"

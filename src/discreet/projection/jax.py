@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.errors import DiscreetError, need_extra
+from discreet.errors import DiscreetError, raise_missing_extra
 from discreet.projection._box import Affine, Box
 
 __all__ = ["output_function"]
@@ -60,7 +60,7 @@ def output_function(sampler: BoxSampler) -> Callable[[Any], Any]:
         import jax.numpy as jnp
         from jax.lax import stop_gradient
     except ImportError as error:
-        need_extra("jax", error)
+        raise_missing_extra("jax", error)
     low, high, ceiling = (
         np.broadcast_to(np.asarray(bound, dtype=np.float64), box.size) for bound in (box.lower, box.upper, box.ceiling)
     )

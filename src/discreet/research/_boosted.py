@@ -31,7 +31,15 @@ from discreet import divergences
 from discreet._base import OldName
 from discreet._base.quadrature import ORDER
 from discreet.divergences import FDivergence
-from discreet.errors import OPEN_UNIT, POSITIVE, DiscreetError, check_choice, check_count, check_kind, need_extra
+from discreet.errors import (
+    OPEN_UNIT,
+    POSITIVE,
+    DiscreetError,
+    check_choice,
+    check_count,
+    check_kind,
+    raise_missing_extra,
+)
 from discreet.families import (
     LARGEST_CHARTED,
     ContinuousFamily,
@@ -310,7 +318,7 @@ def load_compiled_kernels() -> ModuleType:
     try:
         from discreet.research import _boosted_compiled as compiled
     except ImportError as missing:
-        need_extra("cli", missing)
+        raise_missing_extra("cli", missing)
     return compiled
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import DiscreetError, need_extra
+from discreet.errors import DiscreetError, raise_missing_extra
 from discreet.research._boosted import Floats, Preset, Singles, Training, layer_shapes
 
 try:
     import torch
 except ImportError as missing:
-    need_extra("torch", missing)
+    raise_missing_extra("torch", missing)
 
 Layers = list[tuple[Any, Any]]
 

@@ -22,7 +22,7 @@ from discreet._base.files import atomic_write
 from discreet._base.labelled import LawLike
 from discreet.design import minimax_risk
 from discreet.divergences import FDivergence, divergence
-from discreet.errors import DiscreetError, check_choice, check_count, need_extra
+from discreet.errors import DiscreetError, check_choice, check_count, raise_missing_extra
 from discreet.families import ContinuousFamily, FiniteFamily, Simplex, check_family, check_laws
 from discreet.mechanisms import MECHANISMS, Mechanism, OwnSampler, installed_mechanism, refuse_non_mechanism
 from discreet.privacy import Pure, check_epsilon
@@ -135,7 +135,7 @@ class Comparison:
         try:
             import polars as pl
         except ImportError as error:
-            need_extra("cli", error)
+            raise_missing_extra("cli", error)
         return pl.DataFrame(self.columns)
 
     def to_csv(self, path: str | Path | None = None) -> str:

@@ -153,7 +153,7 @@ class SurveyColumns(Mapping[str, Domain]):
         """How many outcomes each of these columns has."""
         return tuple(self._domains[name].size for name in names)
 
-    def require_distinct_column_names(self, names: Sequence[str], argument: str) -> tuple[str, ...]:
+    def require_known_distinct_columns(self, names: Sequence[str], argument: str) -> tuple[str, ...]:
         """These names as a tuple; an error if one is no column or comes twice."""
         for name in names:
             if not isinstance(name, str) or name not in self._domains:
@@ -246,7 +246,7 @@ class SurveyColumns(Mapping[str, Domain]):
             )
         return given.astype(np.int64)
 
-    def outcome_numbers_of_column(self, rows: Integers, name: str) -> Integers:
+    def column_outcomes_of_rows(self, rows: Integers, name: str) -> Integers:
         """The outcome number of one column in each row."""
         return rows // self.strides[name] % self._domains[name].size
 
@@ -254,7 +254,7 @@ class SurveyColumns(Mapping[str, Domain]):
         """The number of each row in some of the columns alone, the last of them counting fastest (as numpy orders an array)."""
         found = np.zeros(len(rows), dtype=np.int64)
         for name in names:
-            found = found * self._domains[name].size + self.outcome_numbers_of_column(rows, name)
+            found = found * self._domains[name].size + self.column_outcomes_of_rows(rows, name)
         return found
 
 
@@ -366,7 +366,7 @@ class NumberCell:
 
     def draw_outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
         """The cell of each row."""
-        return columns.outcome_numbers_of_column(rows, self.column) * self.count // columns[self.column].size
+        return columns.column_outcomes_of_rows(rows, self.column) * self.count // columns[self.column].size
 
     def outcome_probabilities(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The cell of a row, for certain."""
@@ -384,21 +384,21 @@ class NumberPoint:
         """How many points there are."""
         return self.points
 
-    def _points_below_and_excesses(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
+    def _points_below_excesses_and_step(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
         """The point below the middle of each row's cell, how far the middle is beyond it, and the distance of points."""
         whole = 2 * columns[self.column].size
-        beyond = (2 * columns.outcome_numbers_of_column(rows, self.column) + 1) * (self.points - 1)
+        beyond = (2 * columns.column_outcomes_of_rows(rows, self.column) + 1) * (self.points - 1)
         return beyond // whole, beyond % whole, whole
 
     def draw_outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
         """A point next to each row's number: the upper one with the probability that makes the mean right."""
-        lower, beyond, whole = self._points_below_and_excesses(columns, rows)
+        lower, beyond, whole = self._points_below_excesses_and_step(columns, rows)
         return lower + (below(whole, len(rows)) < beyond)
 
     def outcome_probabilities(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The two points next to a row's number, and their probabilities."""
         lower, beyond, whole = (
-            int(np.ravel(each)[0]) for each in self._points_below_and_excesses(columns, np.array([row]))
+            int(np.ravel(each)[0]) for each in self._points_below_excesses_and_step(columns, np.array([row]))
         )
         upper = Fraction(beyond, whole)
         return {lower: 1 - upper, lower + 1: upper} if upper else {lower: Fraction(1)}

@@ -150,7 +150,7 @@ class Marginals:
             return math.inf
         return float((costs[needed] / precisions[needed]).sum())
 
-    def best_table_shares(self, start: Floats, demands: Floats) -> tuple[Floats, float]:
+    def best_table_shares_and_variance(self, start: Floats, demands: Floats) -> tuple[Floats, float]:
         """The shares of the tables with the smallest sum of demands over precisions, and this sum."""
         shares, needed = start / start.sum(), demands > 0.0
         seen, wanted = self._seen[:, needed].copy(), demands[needed]
@@ -181,8 +181,8 @@ def asks_for_table(question: SurveyQuestion) -> bool:
 def choose_best_parts(questions: Sequence[SurveyQuestion], columns: SurveyColumns, bound: Fraction) -> tuple[Part, ...]:
     """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
     strategies = [choose_strategy(question, place, columns, bound) for place, question in enumerate(questions)]
-    room = LARGEST_REPORT - sum(part.report_capacity for strategy in strategies for part in strategy.parts)
-    chances, wider = choose_shares_and_wider_tables(questions, strategies, columns, bound, room)
+    room = LARGEST_REPORT - sum(part.reserved_report_number_count for strategy in strategies for part in strategy.parts)
+    chances, wider = choose_question_shares_and_wider_tables(questions, strategies, columns, bound, room)
     chosen = [
         replace(part, share=part.share * chance)
         for strategy, chance in zip(strategies, chances, strict=True)
@@ -191,7 +191,7 @@ def choose_best_parts(questions: Sequence[SurveyQuestion], columns: SurveyColumn
     return tuple(replace(part, share=part.share_in_whole_units / SHARE_UNITS) for part in (*chosen, *wider))
 
 
-def choose_shares_and_wider_tables(
+def choose_question_shares_and_wider_tables(
     questions: Sequence[SurveyQuestion],
     strategies: Sequence[Strategy],
     columns: SurveyColumns,
@@ -207,7 +207,7 @@ def choose_shares_and_wider_tables(
     places = [place for place, question in enumerate(questions) if asks_for_table(question)]
     asked = [columns_in_survey_order(columns, questions[place].columns) for place in places]
     blocks = [part.blocks for place in places for part in strategies[place].parts]
-    wider = _tables_that_no_question_names(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
+    wider = _blocks_of_tables_no_question_names(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
     if len(set(chain.from_iterable(asked))) == sum(map(len, asked)) and not wider:
         return alone, []
     tables, families = [*asked, *wider], [*blocks, *wider.values()]
@@ -219,7 +219,7 @@ def choose_shares_and_wider_tables(
         noises = [variance_per_direction(families[number], float(bound)) for number in kept]
         marginals = Marginals(columns, [tables[number] for number in kept], noises)
         demands = np.sum([weight * marginals.cell_variance_per_effect(names) for names, weight in demanded], axis=0)
-        shares, loss = marginals.best_table_shares(shares, demands)
+        shares, loss = marginals.best_table_shares_and_variance(shares, demands)
         large = marginals.which_tables_are_needed(shares, demands)
         kept, shares = [number for number, stays in zip(kept, large, strict=True) if stays], shares[large]
     shares = np.round(shares / shares.sum() * _ROUNDING) / _ROUNDING
@@ -239,7 +239,7 @@ def choose_shares_and_wider_tables(
     return chances, parts
 
 
-def _tables_that_no_question_names(
+def _blocks_of_tables_no_question_names(
     columns: SurveyColumns, asked: Sequence[Columns], bound: Fraction
 ) -> dict[Columns, BlockFamily]:
     """Tables of at most three columns of the questions that none of them names, and their blocks."""
@@ -250,7 +250,7 @@ def _tables_that_no_question_names(
             break
         for table in combinations(names, size):
             cells = math.prod(columns.column_sizes(table))
-            if table in asked or not 2 <= cells <= _most_cells_worth_a_wider_table(bound):
+            if table in asked or not 2 <= cells <= _most_cells_of_wider_table(bound):
                 continue
             blocks = _best_blocks_cached(cells, bound)
             if blocks.largest_report < _LARGEST_WIDER:
@@ -258,7 +258,7 @@ def _tables_that_no_question_names(
     return found
 
 
-def _most_cells_worth_a_wider_table(bound: Fraction) -> int:
+def _most_cells_of_wider_table(bound: Fraction) -> int:
     """More outcomes than this are not worth a table that no question names: a report tells little of sums over many of them."""
     return math.ceil(16 * bound)
 
@@ -327,7 +327,7 @@ def require_parts_that_answer_questions(
         own = [part for part in found if part.question == place]
         if not own:
             raise DiscreetError(f"{where}: no part answers question {place}, {question.title}")
-        if not _is_question_answered_by(question, own):
+        if not _do_parts_answer_question(question, own):
             raise DiscreetError(f"{where}: the parts of question {place} do not answer it, {question.title}")
     order = [len(questions) if part.question == NO_QUESTION else part.question for part in found]
     if order != sorted(order):
@@ -340,7 +340,7 @@ def require_parts_that_answer_questions(
 def _refuse_unfit_part(part: Part, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str) -> None:
     """Refuse blocks on another number of outcomes than the part sees: privacy rests on them. Refuse tables that nobody asked for."""
     names = part.projection.columns if isinstance(part.projection, JointColumns) else (part.projection.column,)
-    columns.require_distinct_column_names(names, where)
+    columns.require_known_distinct_columns(names, where)
     if part.blocks.size != part.projection.outcome_count(columns):
         raise DiscreetError(
             f"{where}: the blocks are on {part.blocks.size:,} outcomes, and the part sees {part.projection.outcome_count(columns):,}"
@@ -373,11 +373,11 @@ def _projection_from_terms(terms: Any, columns: SurveyColumns, where: str) -> Pr
         raise DiscreetError(f"{where} has not the field columns, nor column with cells or points")
     if "columns" in terms:
         check_kind(f"{where}.columns", terms["columns"], list, "it lists names of columns")
-        names = columns.require_distinct_column_names(terms["columns"], f"{where}.columns")
+        names = columns.require_known_distinct_columns(terms["columns"], f"{where}.columns")
         if any(isinstance(columns[name], CellDomain) for name in names):
             raise DiscreetError(f"{where}.columns names a column of numbers; a table is one of labels or whole numbers")
         return JointColumns(names)
-    (column,) = columns.require_distinct_column_names([terms["column"]], f"{where}.column")
+    (column,) = columns.require_known_distinct_columns([terms["column"]], f"{where}.column")
     if "cells" in terms:
         most = min(columns[column].size, _LARGEST_PARAMETER)
         return NumberCell(column, check_count(f"{where}.cells", terms["cells"], least=2, most=most))
@@ -413,7 +413,7 @@ def _weighted_blocks_from_terms(terms: dict[str, Any], size: int, where: str) ->
         raise DiscreetError(f"{where}: {error}") from None
 
 
-def _is_question_answered_by(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
+def _do_parts_answer_question(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
     """Whether a question can be estimated from such parts."""
     projections = [part.projection for part in parts]
     match question:

@@ -51,7 +51,7 @@ class SurveyQuestion:
 
     def refuse_unfit_columns(self, columns: SurveyColumns) -> None:
         """Raise an error where these columns cannot answer the question."""
-        columns.require_distinct_column_names(self.columns, self.kind)
+        columns.require_known_distinct_columns(self.columns, self.kind)
 
     @property
     def terms(self) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class SurveySampler:
             if parts is None
             else require_parts_that_answer_questions(parts, survey.questions, survey.columns)
         )
-        self._offsets = [0, *accumulate(part.report_capacity for part in self.parts)]
+        self._offsets = [0, *accumulate(part.reserved_report_number_count for part in self.parts)]
         if self._offsets[-1] > LARGEST_REPORT:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
         units = list(accumulate(part.share_in_whole_units for part in self.parts))
@@ -534,7 +534,7 @@ class SurveySampler:
         part, beta = self.parts[place], Fraction(self.uniform_weights[place], TOTAL)
         own = np.array([int(report) - self._offsets[place]], dtype=np.uint64)
         law = part.projection.outcome_probabilities(self.survey.columns, number)
-        inside = part.chance_of_holding(own, law)
+        inside = part.chance_of_outcome_in_report(own, law)
         drawn = beta / part.blocks.block_count + (1 - beta) * inside / part.blocks.blocks_per_point
         return self.exact_shares[place] * drawn * int(part.blocks.number_of_ranks_by_report(own)[0])
 

@@ -59,8 +59,8 @@ from discreet.survey._weighted_blocks import (
     MOST_ENTRIES,
     MOST_OUTCOMES,
     WeightedBlocks,
-    least_sum_variance,
     optimise_blocks,
+    sum_variance_lower_bound,
 )
 
 Floats = NDArray[np.float64]
@@ -173,8 +173,8 @@ class Part:
     share: float
 
     @cached_property
-    def report_capacity(self) -> int:
-        """More than the largest report."""
+    def reserved_report_number_count(self) -> int:
+        """How many numbers a part takes for its reports: one more than the largest."""
         return self.blocks.largest_report + 1
 
     @property
@@ -182,7 +182,7 @@ class Part:
         """The share as a whole number of units of 2^-30, at least one."""
         return max(1, round(self.share * SHARE_UNITS))
 
-    def chance_of_holding(self, report: Reports, law: dict[int, Fraction]) -> Fraction:
+    def chance_of_outcome_in_report(self, report: Reports, law: dict[int, Fraction]) -> Fraction:
         """The probability that the outcome of a client with this law is one that a report (1,) holds."""
         inside = (chance for outcome, chance in law.items() if self.blocks.holds(report, np.array([outcome]))[0])
         return sum(inside, Fraction(0))
@@ -192,7 +192,7 @@ class Part:
     ) -> list[ReportClass]:
         """Its reports in classes that two clients with these rows do not tell apart; `share`: asked it, `beta`: uniform."""
         least, own = share * beta / self.blocks.block_count, share * (1 - beta) / self.blocks.blocks_per_point
-        counts = self._count_reports_by_membership(
+        counts = self._report_counts_by_holding_chances(
             [self.projection.outcome_probabilities(columns, row) for row in rows]
         )
         return [
@@ -200,7 +200,7 @@ class Part:
             for held, many in counts.items()
         ]
 
-    def _count_reports_by_membership(self, laws: Sequence[dict[int, Fraction]]) -> dict[tuple[Fraction, ...], int]:
+    def _report_counts_by_holding_chances(self, laws: Sequence[dict[int, Fraction]]) -> dict[tuple[Fraction, ...], int]:
         """How many reports hold the outcomes of two clients with these laws, by the two probabilities that they do."""
         blocks, found = self.blocks, dict[tuple[Fraction, ...], int]()
         if isinstance(blocks, BlockFamily):  # so many that they are counted, not listed; outcomes are certain
@@ -217,7 +217,7 @@ class Part:
         else:
             for report in blocks.every_report():
                 given = np.array([report], dtype=np.uint64)
-                held = tuple(self.chance_of_holding(given, law) for law in laws)
+                held = tuple(self.chance_of_outcome_in_report(given, law) for law in laws)
                 found[held] = found.get(held, 0) + int(blocks.number_of_ranks_by_report(given)[0])
         return {held: many for held, many in found.items() if many}
 
@@ -281,7 +281,7 @@ def _strategy_for_sums(question: LinearQuestion, place: int, columns: SurveyColu
     present = _sum_variances(matrix, blocks, float(bound))
     if size <= MOST_OUTCOMES and matrix.size <= MOST_ENTRIES:
         enough = _BETTER * float(present.mean())
-        if least_sum_variance(matrix, float(bound - 1)) < enough:
+        if sum_variance_lower_bound(matrix, float(bound - 1)) < enough:
             found = optimise_blocks(matrix, bound)
             if found.mean < enough and found.largest <= present.max():
                 return Strategy((Part(place, projection, found.blocks, 1.0),), found.largest)
@@ -295,7 +295,7 @@ def _sum_variances(matrix: Floats, blocks: BlockFamily, growth: float) -> Floats
 
 
 @lru_cache(maxsize=256)
-def choose_windows_for_mean(growth: float) -> tuple[Windows, float, float]:
+def choose_windows_and_share_for_mean(growth: float) -> tuple[Windows, float, float]:
     """Windows, the share of clients that report by them and not by the two ends, and the worst-case variance."""
     ends = Windows(2, 1).value_variances(growth)
     best = Windows(2, 1), 1.0, float(ends.max())
@@ -311,7 +311,7 @@ def choose_windows_for_mean(growth: float) -> tuple[Windows, float, float]:
 
 
 def _strategy_for_mean(column: str, place: int, growth: float) -> Strategy:
-    windows, share, variance = choose_windows_for_mean(growth)
+    windows, share, variance = choose_windows_and_share_for_mean(growth)
     parts = [Part(place, NumberPoint(column, windows.size), windows, share)]
     if share < 1.0:
         parts.append(Part(place, NumberPoint(column, 2), Windows(2, 1), 1.0 - share))
@@ -331,7 +331,7 @@ class Tree:
     depth: int
 
     @classmethod
-    def finest_on_cells(cls, cells: int) -> Tree:
+    def finest_with_cell_count(cls, cells: int) -> Tree:
         """The finest tree on so many cells: 4 children are 2 of 2 each."""
         branching = next(prime for prime in (2, 3, 5, 7) if cells % prime == 0)
         return cls(branching, round(math.log(cells, branching)))
@@ -362,7 +362,7 @@ class Tree:
         per_cell = amounts * np.array([self.node_count(self.depth - level) for level in range(1, self.depth + 1)])
         return np.asarray(np.cumsum(per_cell[::-1])[::-1])
 
-    def best_level_shares(self, variances: Floats) -> tuple[Floats, float]:
+    def best_level_shares_and_variance(self, variances: Floats) -> tuple[Floats, float]:
         """The shares of clients on each level with the smallest mean variance, and that variance."""
         shares = np.full(self.depth, 1.0 / self.depth)
         scale = np.array([self.node_count(self.depth - level) for level in range(1, self.depth + 1)]) / variances
@@ -387,7 +387,7 @@ def _strategy_for_quantiles(column: str, place: int, bound: Fraction, size: int)
     for tree in _candidate_trees(size):
         levels = range(1, tree.depth + 1)
         blocks = [best_blocks_for_size(tree.node_count(level), bound) for level in levels]
-        shares, variance = tree.best_level_shares(
+        shares, variance = tree.best_level_shares_and_variance(
             np.array([variance_per_direction(each, float(bound)) for each in blocks])
         )
         if best is None or variance < best.variance:
@@ -430,7 +430,7 @@ def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fr
 
 def _distribution_function_variance(parts: Sequence[Part], growth: float) -> float:
     """The mean variance of a distribution function by the levels of a tree that some parts are."""
-    tree = Tree.finest_on_cells(parts[-1].blocks.size)
+    tree = Tree.finest_with_cell_count(parts[-1].blocks.size)
     amounts = np.zeros(tree.depth)
     for part in parts:
         level = round(math.log(part.blocks.size, tree.branching))

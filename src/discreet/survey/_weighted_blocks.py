@@ -39,7 +39,7 @@ mean of w w' over the sums w, centred. Then f(p) = tr(G C^-1) is the mean of the
 |1 - t/r| <= g/(g + 2), and E_r[h/r] = 0. So (E_r h)^2 = (E_r[h (1 - t/r)])^2 <= (g/(g + 2))^2 E_r h^2, that is
 k (h'q)^2/(1'q) <= L sum_x q(x) h(x)^2. Add up over the rows.   QED
 By von Neumann's inequality f is at least the minimum of sum_i G_i/c_i over c_i <= L with sum_i c_i <= T, where G_i are the eigenvalues of G:
-`least_sum_variance`. ((a) alone is the bound of McKenna et al.) For single shares subset selection attains (a): nothing is better.
+`sum_variance_lower_bound`. ((a) alone is the bound of McKenna et al.) For single shares subset selection attains (a): nothing is better.
 
 (c) Let p be any strategy, with f and K = C^-1 G C^-1, and l any vector. Let m be the largest v_B'K v_B - l'v_B of all blocks. *Every strategy
 has a mean variance of at least f^2/m.* Proof: let C' be its information. tr(K C') is its mean of v_B'K v_B - l'v_B, at most m. For t > 0,
@@ -186,23 +186,23 @@ class WeightedBlocks:
         return np.unpackbits(bits, axis=1, count=self.size, bitorder="little").astype(np.bool_)
 
     @cached_property
-    def _copies_up_to_block(self) -> Integers:
+    def _cumulative_block_copies(self) -> Integers:
         """The sums of copies of the blocks up to each."""
         return np.cumsum(self._copies_of_each_block)
 
     @cached_property
-    def _blocks_by_outcome(self) -> tuple[Integers, Integers]:
+    def _blocks_and_copies_by_outcome(self) -> tuple[Integers, Integers]:
         """The blocks with outcome 0, those with outcome 1 and so on in one list, and the sums of copies up to each place of it."""
         _, blocks = np.nonzero(self.membership_matrix.T)
         return blocks, np.cumsum(self._copies_of_each_block[blocks])
 
     def reports_of_ranks(self, rank: Integers) -> Reports:
         """The report of each rank below `blocks`; a block has as many ranks as copies."""
-        return np.searchsorted(self._copies_up_to_block, rank, side="right").astype(np.uint64)
+        return np.searchsorted(self._cumulative_block_copies, rank, side="right").astype(np.uint64)
 
     def reports_holding_outcomes(self, outcomes: Integers, rank: Integers) -> Reports:
         """The report of each rank below `blocks_per_point` among the copies that hold an outcome."""
-        blocks, ends = self._blocks_by_outcome
+        blocks, ends = self._blocks_and_copies_by_outcome
         place = np.searchsorted(ends, outcomes * self.blocks_per_point + rank, side="right")
         return blocks[place].astype(np.uint64)
 
@@ -227,7 +227,7 @@ class WeightedBlocks:
             / (self.size * (self.block_count + gain * self.blocks_per_point))
         )
 
-    def _information_factor(self, gain: float) -> tuple[Floats, bool]:
+    def _cholesky_of_information(self, gain: float) -> tuple[Floats, bool]:
         """C with its constant direction, in which it has nothing, filled up; as a Cholesky factor."""
         directions = self.likelihood_excess_of_each_block(gain)
         information = (directions * self.probability_of_each_block(gain)[:, None]).T @ directions
@@ -238,7 +238,7 @@ class WeightedBlocks:
     def unbiased_values(self, matrix: Floats, gain: float) -> Floats:
         """The value of each report for each sum of shares, (blocks, sums), whose expectation is the sum less the mean of its row."""
         centred = matrix - matrix.mean(axis=1, keepdims=True)
-        coefficients = scipy.linalg.cho_solve(self._information_factor(gain), centred.T)
+        coefficients = scipy.linalg.cho_solve(self._cholesky_of_information(gain), centred.T)
         return np.asarray(self.likelihood_excess_of_each_block(gain) @ coefficients)
 
     def determines_sums(self, matrix: Floats) -> bool:
@@ -253,7 +253,9 @@ class WeightedBlocks:
     def sum_variances(self, matrix: Floats, gain: float) -> Floats:
         """n times the variance of each sum of shares in the uniform population."""
         centred = matrix - matrix.mean(axis=1, keepdims=True)
-        return np.asarray((centred * scipy.linalg.cho_solve(self._information_factor(gain), centred.T).T).sum(axis=1))
+        return np.asarray(
+            (centred * scipy.linalg.cho_solve(self._cholesky_of_information(gain), centred.T).T).sum(axis=1)
+        )
 
 
 def scaled_likelihood_excesses(members: Floats, gain: float) -> Floats:
@@ -292,14 +294,14 @@ def optimise_blocks(matrix: Floats, bound: Fraction) -> OptimisedBlocks:
 @lru_cache(maxsize=64)
 def _optimise_blocks_cached(content: bytes, sums: int, bound: Fraction) -> OptimisedBlocks:
     matrix, gain = np.frombuffer(content).reshape(sums, -1), float(bound - 1)
-    centred, scale = _centre_and_scale_sums(matrix)
+    centred, scale = _centred_sums_and_their_scale(matrix)
     found, least = _find_blocks_and_variance_bound(centred, gain)
     variances = found.sum_variances(centred, gain) * scale**2
-    least = max(least, least_sum_variance(centred, gain)) * scale**2
+    least = max(least, sum_variance_lower_bound(centred, gain)) * scale**2
     return OptimisedBlocks(found, float(variances.mean()), float(variances.max()), least)
 
 
-def _centre_and_scale_sums(matrix: Floats) -> tuple[Floats, float]:
+def _centred_sums_and_their_scale(matrix: Floats) -> tuple[Floats, float]:
     """Centred sums, the longest of which has length 1, and its length."""
     largest = float(np.abs(matrix).max()) or 1.0
     centred = matrix / largest
@@ -308,9 +310,9 @@ def _centre_and_scale_sums(matrix: Floats) -> tuple[Floats, float]:
     return centred / length, largest * length
 
 
-def least_sum_variance(matrix: Floats, gain: float) -> float:
+def sum_variance_lower_bound(matrix: Floats, gain: float) -> float:
     """A lower bound on n times the mean variance of the sums in the uniform population, for every report with E = 1 + gain."""
-    centred, scale = _centre_and_scale_sums(matrix)
+    centred, scale = _centred_sums_and_their_scale(matrix)
     size = centred.shape[1]
     squares = np.linalg.eigvalsh(centred.T @ centred / len(centred))
     roots = np.sqrt(np.maximum(squares - 1e-13 * squares[-1], 0.0))[::-1]  # rounding is not to raise the bound
@@ -331,7 +333,7 @@ def _find_blocks_and_variance_bound(centred: Floats, gain: float) -> tuple[Weigh
     size = centred.shape[1]
     target = centred.T @ centred / len(centred)
     if not target.any():  # constants
-        return _round_chances_to_copies(np.eye(size), np.full(size, 1.0 / size), gain), 0.0
+        return _weighted_blocks_from_chances(np.eye(size), np.full(size, 1.0 / size), gain), 0.0
     most = min(max(_PER_OUTCOME * size, _LEAST_BLOCKS), _MOST_BLOCKS)
     blocks = all_blocks_on_outcomes(size) if size <= _ALL_BLOCKS else _candidate_blocks(centred, target, gain, most)
     chances = np.full(len(blocks), 1.0 / len(blocks))
@@ -347,7 +349,7 @@ def _find_blocks_and_variance_bound(centred: Floats, gain: float) -> tuple[Weigh
         least = (found.value * (1.0 + gain) / gain) ** 2 / float(
             found.net_block_worths(all_blocks_on_outcomes(size), gain).max()
         )
-    return _round_chances_to_copies(blocks, found.chances, gain), least
+    return _weighted_blocks_from_chances(blocks, found.chances, gain), least
 
 
 def all_blocks_on_outcomes(size: int) -> Floats:
@@ -376,11 +378,11 @@ def _candidate_blocks(centred: Floats, target: Floats, gain: float, most: int) -
     asked = np.unique(centred > 1e-9, axis=0).astype(np.float64)
     asked = asked[(asked.sum(axis=1) > 0) & (asked.sum(axis=1) < size)]
     asked = asked[np.linspace(0, len(asked) - 1, min(len(asked), size // 2)).round().astype(np.int64)]
-    unions = _blocks_of_united_sums(centred, gain, most // 4)
+    unions = _unions_of_neighbouring_sums(centred, gain, most // 4)
     return np.unique(np.concatenate([*found, asked, 1.0 - asked, unions]), axis=0)
 
 
-def _blocks_of_united_sums(centred: Floats, gain: float, most: int) -> Floats:
+def _unions_of_neighbouring_sums(centred: Floats, gain: float, most: int) -> Floats:
     """Unions of neighbouring sums that have no outcome in common, such as all shares of one of several columns."""
     size, runs, covered = centred.shape[1], list[list[NDArray[np.bool_]]](), np.zeros(centred.shape[1], dtype=np.bool_)
     for row in centred > 1e-9:
@@ -558,7 +560,7 @@ def _blocks_by_local_search(blocks: Floats, found: _BlockChances, gain: float, c
     return np.unpackbits(packed[order], axis=1, count=size).astype(np.float64)
 
 
-def _round_chances_to_copies(blocks: Floats, chances: Floats, gain: float) -> WeightedBlocks:
+def _weighted_blocks_from_chances(blocks: Floats, chances: Floats, gain: float) -> WeightedBlocks:
     """Blocks with whole numbers of copies in about these probabilities; single outcomes fill up what outcomes lack."""
     size = blocks.shape[1]
     masks = [block_as_bit_mask(row) for row in blocks.astype(np.bool_)]

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from discreet._base.kernels import read_only_view
 from discreet.agreement import Agreement
 from discreet.domain import MARK_LISTED, Coding, mark_in_record_dtype
-from discreet.errors import DiscreetError, check_flag, check_kind, check_path, need_extra
+from discreet.errors import DiscreetError, check_flag, check_kind, check_path, raise_missing_extra
 from discreet.ledger import Rounds
 from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler
 from discreet.release import DIGEST_WORDS, InputDigest
@@ -147,7 +147,7 @@ try:
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession, functions as F, types as T
 except ImportError as missing:
-    need_extra("spark", missing)
+    raise_missing_extra("spark", missing)
 
 Batches = Iterator[pa.RecordBatch]
 _SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the second: errors of Java that pyspark does not translate

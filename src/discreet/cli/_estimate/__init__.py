@@ -239,7 +239,7 @@ def print_population_estimate(
                 return
         else:
             _refuse_options_for_reports(bins, weighted=synthetic is not None and rows is None)
-            keep, each = statistic is not None or examples is not None, _samples_per_client(rounds, agreed)
+            keep, each = statistic is not None or examples is not None, _samples_per_client_from_rounds(rounds, agreed)
             tallied = tally_reports(records, agreed, stated, column=asked.report_column, keep=keep, rounds=each)
     if agreed.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
         raise DiscreetError(
@@ -307,7 +307,7 @@ def _agreed_sampler_and_sample_counts(
     if agreed.joint is None:
         coding, sampler = coding_and_sampler(agreed, domain)
         return sampler, tally_samples(
-            records, agreed, coding, sample=sample, rounds=_samples_per_client(rounds, agreed)
+            records, agreed, coding, sample=sample, rounds=_samples_per_client_from_rounds(rounds, agreed)
         )
     if rounds is not None:
         raise DiscreetError(
@@ -373,7 +373,7 @@ def _refuse_options_for_reports(bins: int | None, *, weighted: bool) -> None:
         )
 
 
-def _samples_per_client(rounds: int | None, agreed: Agreement) -> int:
+def _samples_per_client_from_rounds(rounds: int | None, agreed: Agreement) -> int:
     """The number of samples of each client by --rounds; an error if the agreement does not allow it."""
     if rounds is None:
         return 1

@@ -90,7 +90,7 @@ def text_blocks_of_estimate(
         blocks.append(_statistics_table(statistics, found))
     blocks += [_interval_meaning_text(found), _influence_of_liars_text(found)]
     if found.reweighted is not None:
-        blocks.append(_estimate_by_examples_text(found.reweighted))
+        blocks.append(_estimate_with_examples_text(found.reweighted))
     if known is not None:
         truth = "average client" if by_client else "average of all records (with --client: the average client)"
         blocks += [f"[bold]How near[/bold]: from the true {truth} to", _distances_from_truth_table(found, known)]
@@ -248,7 +248,7 @@ def _influence_of_liars_text(found: AnyPopulation) -> str:
     )
 
 
-def _estimate_by_examples_text(found: Reweighted) -> str:
+def _estimate_with_examples_text(found: Reweighted) -> str:
     return (
         f"[bold]By examples[/bold]: the average of {pluralise(len(found.weights), 'public example')}, weighted so as to explain the samples "
         f"(the examples themselves count like {found.pull:,.0f} samples). It depends on the examples: it misses "

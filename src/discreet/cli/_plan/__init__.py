@@ -28,7 +28,7 @@ from discreet.cli._options import (
     PictureFile,
     ServedGoal,
     SurveyFile,
-    choose_mechanism,
+    choose_mechanism_and_note,
     client_column_option,
     required_domain_from_options,
     survey_sampler_from_options,
@@ -202,7 +202,7 @@ def plan_collection(
         return
     if bins is not None:
         raise DiscreetError("--bins is for an --agreement on a continuous family; say --cells with --bounds")
-    mechanism, taken = choose_mechanism(goal, None, may_ask=not json)
+    mechanism, taken = choose_mechanism_and_note(goal, None, may_ask=not json)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     if plot is not None:
         check_picture_path(plot)
@@ -253,7 +253,7 @@ def plan_collection(
         blocks += [
             f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times.",
             _rehearsal_table(rehearsals),
-            *(_population_ways_text_blocks(ways) if ways else []),
+            *(_estimation_ways_text_blocks(ways) if ways else []),
         ]
     if plot is not None:
         blocks.append(f"Written: {safe_text(plot)}")
@@ -323,7 +323,7 @@ def _rehearse_ways_to_estimate_population(
     return {each: compare_population_ways(family, held, epsilon=each, clients=clients, seed=seed) for each in reported}
 
 
-def _population_ways_text_blocks(ways: dict[float, list[PopulationWay]]) -> list[Any]:
+def _estimation_ways_text_blocks(ways: dict[float, list[PopulationWay]]) -> list[Any]:
     """The ways to the population as a table, with the one to take if clients are like the examples."""
     names = [way.name for way in next(iter(ways.values()))]
     made = empty_table("epsilon", *names, "nearest with samples", "reports need for that", texts=0)
@@ -361,7 +361,7 @@ def _mechanism_advice_text(
     mechanism: str, smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float
 ) -> str:
     """What to take for whom the samples are to serve, and from which epsilon on it is accurate enough."""
-    linear, optimal = (_smallest_epsilons_text(smallest[name, False], smallest[name, True]) for name in SERVING)
+    linear, optimal = (_sufficient_epsilons_text(smallest[name, False], smallest[name, True]) for name in SERVING)
     who = pluralise(clients, "client")
     if linear is None:
         few = "is" if clients == 1 else "are"
@@ -379,17 +379,17 @@ def _mechanism_advice_text(
     )
 
 
-def _smallest_epsilons_text(each: float | None, together: float | None) -> str | None:
+def _sufficient_epsilons_text(each: float | None, together: float | None) -> str | None:
     """From which epsilon on each share is accurate, and from which all at once."""
     if each is None:
         return None
     if each == together:
-        return _from_epsilon_on_text(each)
-    rest = "at no epsilon" if together is None else _from_epsilon_on_text(together)
-    return f"{_from_epsilon_on_text(each)} for each share, {rest} for all at once"
+        return _epsilon_threshold_text(each)
+    rest = "at no epsilon" if together is None else _epsilon_threshold_text(together)
+    return f"{_epsilon_threshold_text(each)} for each share, {rest} for all at once"
 
 
-def _from_epsilon_on_text(epsilon: float) -> str:
+def _epsilon_threshold_text(epsilon: float) -> str:
     return "at any epsilon" if epsilon <= LEAST_EPSILON else f"from epsilon = {epsilon:.3g} on"
 
 

@@ -337,7 +337,7 @@ class TreeLevels:
         self._parts, self._reports = parts, reports
         self._samplers = [report_sampler_of_part(sampler, part) for part in parts]
         self._levels = [part.blocks.size for part in parts]
-        self._tree = Tree.finest_on_cells(self._levels[-1])
+        self._tree = Tree.finest_with_cell_count(self._levels[-1])
         growth = math.exp(sampler.epsilon)
         self._noise = [
             variance_per_direction(part.blocks, growth) / len(given)

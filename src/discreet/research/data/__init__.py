@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import check_count, check_list, need_extra
+from discreet.errors import check_count, check_list, raise_missing_extra
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,7 +44,7 @@ def flights() -> "pyarrow.Table":
     try:
         import pyarrow.parquet
     except ImportError as missing:
-        need_extra("cli", missing)
+        raise_missing_extra("cli", missing)
     with resources.as_file(resources.files(__name__) / "flights.parquet") as path:
         return pyarrow.parquet.read_table(path)
 

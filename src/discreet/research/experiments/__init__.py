@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import __version__, imports_on_first_use
-from discreet.errors import DiscreetError, check_flag, check_path, need_extra
+from discreet.errors import DiscreetError, check_flag, check_path, raise_missing_extra
 
 if TYPE_CHECKING:
     from discreet.research.experiments import client_sets
@@ -145,7 +145,7 @@ class RecordedRun(Generic[R]):
         try:
             import polars as pl
         except ImportError as error:
-            need_extra("cli", error)
+            raise_missing_extra("cli", error)
         return pl.DataFrame(self.columns, strict=False)
 
 

