@@ -38,7 +38,7 @@ from discreet.mechanisms._reports._choice import (
 from discreet.privacy import largest_ratio_for_epsilon
 from discreet.release import Secret
 from discreet.tables import Kernel, Request, sample
-from discreet.tables._parts import client_columns_from_arrow
+from discreet.tables._parts import clients_and_records_from_arrow
 
 SIZES = (2, 4, 10, 30, 64, 65, 104, 114, 300, 1000, 3000, 10_000, 30_000, 100_000, 1_000_000)
 EPSILONS = (0.05, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)
@@ -196,7 +196,7 @@ def tables(console: Console) -> None:
             job = Request(client="who", value="what", sampler=sampler).job(rows.schema)
             ends = np.arange(TABLE_CLIENTS + 1, dtype=np.int64)
             lists = pa.LargeListArray.from_arrays(ends, pa.array(rows["what"].to_numpy().astype(np.uint32)))
-            clients = client_columns_from_arrow(pa.array(rows["who"].to_numpy()), lists, None)
+            clients = clients_and_records_from_arrow(pa.array(rows["who"].to_numpy()), lists, None)
             cells = []
             for secret in (None, Secret(bytes(32))):
                 ask = partial(sample, rows, client="who", value="what", sampler=sampler, secret=secret)

@@ -4,7 +4,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from discreet._base import __version__, imports_on_first_use, keep_old_module_names
+from discreet._base import __version__, imports_on_first_use, make_old_module_names_importable
 
 
 class _Package(ModuleType):
@@ -114,4 +114,4 @@ if TYPE_CHECKING:
         """Every public module resolves as `discreet.name`, and is imported when it is first used."""
 
 
-keep_old_module_names()
+make_old_module_names_importable()

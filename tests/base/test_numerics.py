@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 from hypothesis import example, given, strategies as st
 
-from discreet._base.numerics import exp_lower, exp_nearest, exp_upper, expm1_nearest, floor_product
+from discreet._base.numerics import exp_lower, exp_nearest, exp_upper, expm1_nearest, product_rounded_down_and_capped
 from discreet.release._lattice import round_down_to_float_integers
 
 
@@ -31,7 +31,7 @@ def test_exp_upper_of_a_large_budget() -> None:
     st.sampled_from([2**62, 2**62 - 1, 1000]),
 )
 def test_floor_product_never_exceeds_the_exact_product(values: list[int], factor: Fraction, cap: int) -> None:
-    products = floor_product(np.array(values, dtype=np.int64), factor, cap).tolist()
+    products = product_rounded_down_and_capped(np.array(values, dtype=np.int64), factor, cap).tolist()
     for value, product in zip(values, products, strict=True):
         exact = min(cap, int(value * factor))
         assert exact - 1 - (exact >> 60) <= product <= exact

@@ -20,7 +20,7 @@ def test_splitting_keeps_the_volume(dim: int) -> None:
     assert panels.split_every_panel(3).volume.sum() == pytest.approx(whole)
     assert len(panels.split_every_panel(3)) == len(panels) * 3**dim
     longest = np.argmax(panels.upper - panels.lower, axis=1)
-    assert panels.halve_every_panel(longest).volume.sum() == pytest.approx(whole)
+    assert panels.halve_each_panel_along_its_axis(longest).volume.sum() == pytest.approx(whole)
     assert len(panels[np.arange(len(panels)) > 0].concat(panels)) == 2 * len(panels) - 1
 
 

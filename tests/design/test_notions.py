@@ -83,10 +83,10 @@ def test_pairs_keep_a_notion_exactly_where_every_event_does() -> None:
             errors = [(float(other[event].sum()), 1.0 - float(one[event].sum())) for event in events]
             slack = min(y - notion.tradeoff(min(x, 1.0)) for x, y in errors)
             if abs(slack) > 1e-9:
-                assert notions._pair_keeps_notion(one, other, notion) == (slack > 0.0)
+                assert notions._pair_satisfies_notion(one, other, notion) == (slack > 0.0)
             kept += slack > 0.0
         assert 30 < kept < 270
-        assert not notions._pair_keeps_notion(np.array([1.0, 0.0]), np.array([0.0, 1.0]), notion)
+        assert not notions._pair_satisfies_notion(np.array([1.0, 0.0]), np.array([0.0, 1.0]), notion)
 
 
 def test_the_proof_holds_whatever_the_multipliers_are() -> None:

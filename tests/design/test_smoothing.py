@@ -23,7 +23,7 @@ from tests.soaking import wide
 def test_examples_that_teach_nothing_leave_the_optimal_sampler() -> None:
     """Every example holds another outcome, so those that were held back say that a design would do harm."""
     for epsilon in (1.5, 3.0):  # six examples are enough to judge each other, and are not
-        choice = Smoother(epsilon).choose_smoothing(np.eye(6))
+        choice = Smoother(epsilon).choose_sampler_and_smoothing(np.eye(6))
         assert (choice.smoothing.rule == "optimal") == (epsilon == 1.5)
         assert float(choice.sampler.risk("tv")) == pytest.approx(
             float(dc.minimax_risk(dc.Simplex(6), epsilon=epsilon, divergence="tv"))
@@ -80,7 +80,7 @@ def test_fewer_examples_than_e_to_the_epsilon_do_not_speak_for_themselves() -> N
     rng = np.random.default_rng(0)
     examples = np.hstack([rng.dirichlet(np.full(4, 5.0), 20), np.zeros((20, 2))])
     epsilon = 8.0
-    choice = Smoother(epsilon).choose_smoothing(examples)
+    choice = Smoother(epsilon).choose_sampler_and_smoothing(examples)
     sampler = choice.sampler
     assert choice.smoothing.rule == "model"
     assert choice.smoothing.redrawn == MODEL
@@ -101,7 +101,7 @@ def test_an_outcome_that_an_example_is_sure_of_has_at_least_half_of_the_largest_
 
 def test_enough_examples_choose_among_the_parts() -> None:
     examples = np.random.default_rng(2).dirichlet([8.0, 4.0, 1.0, 0.2], 40)
-    smoothing = Smoother(2.0).choose_smoothing(examples).smoothing
+    smoothing = Smoother(2.0).choose_sampler_and_smoothing(examples).smoothing
     assert smoothing.rule == "parts"
     assert (smoothing.redrawn, smoothing.points) in PARTS
 

@@ -263,7 +263,7 @@ def _member(sampler: Any, rng: np.random.Generator) -> tuple[list[int], list[int
 def _edges(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     """Where one outcome ends and the next begins, above the shared part."""
     past = np.array([min(sampler.lattice.shared_total, TOTAL - 1)], dtype=np.int64)
-    _, slope, lift = release._lattice._outcomes_slopes_and_lifts(sampler.lattice, law, sampler.mixing, past)
+    _, slope, lift = release._lattice._draw_outcomes_with_slopes_and_lifts(sampler.lattice, law, sampler.mixing, past)
     ends, edges = sampler.lattice.shared_total, []
     for part in sampler.lattice.weight_parts(law, slope, lift):
         for length in part[0].tolist():

@@ -171,9 +171,9 @@ def test_digests_add_up_in_any_order(one: InputDigest, two: InputDigest, three: 
     assert (one + two) + three == one + (two + three)
     assert one + InputDigest() == one
     assert all(0 <= word < 2**64 for word in (one + two).words)
-    assert (one.sealed_bytes(KEY) == two.sealed_bytes(KEY)) == (one == two)
-    assert one.sealed_bytes(KEY) != one.sealed_bytes(RunKey(b"another"))
-    assert len(one.sealed_bytes(KEY)) == 32
+    assert (one.keyed_hash(KEY) == two.keyed_hash(KEY)) == (one == two)
+    assert one.keyed_hash(KEY) != one.keyed_hash(RunKey(b"another"))
+    assert len(one.keyed_hash(KEY)) == 32
 
 
 def test_golden_words() -> None:

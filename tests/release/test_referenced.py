@@ -54,7 +54,7 @@ def dense_law(sampler: Any, held: Held) -> NDArray[np.float64]:
 def dense_parts(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     """L, excess, portions and fill of a law, one after the other."""
     lattice = sampler.lattice
-    _, slope, lift = release._lattice._outcomes_slopes_and_lifts(
+    _, slope, lift = release._lattice._draw_outcomes_with_slopes_and_lifts(
         lattice, law, None, np.array([min(lattice.shared_total, TOTAL - 1)])
     )
     return [

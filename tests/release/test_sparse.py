@@ -75,7 +75,7 @@ def test_the_two_laws_are_one(problem: tuple[Sampler[Any], Histogram]) -> None:
     """Two step functions of the integer that agree on both sides of every step of one of them, and have as many, are equal."""
     sampler, counts = problem
     lattice, dense = sampler.lattice, law(sampler, counts)
-    _, slope, lift = release._lattice._outcomes_slopes_and_lifts(
+    _, slope, lift = release._lattice._draw_outcomes_with_slopes_and_lifts(
         lattice, dense, sampler.mixing, np.array([lattice.shared_total])
     )
     excess, fill = lattice.weight_parts(dense, slope, lift)

@@ -23,9 +23,9 @@ from discreet.tables._sources._arrow import (
     check_batch,
     numbers_as_arrow_column,
     polars_schema_of_arrow,
+    polars_texts_as_arrow_column,
     split_batch_into_frames,
-    take_rows,
-    texts_with_short_offsets,
+    take_rows_of_column,
 )
 from discreet.tables._sources._opening import file_source
 from tests.tables.small_tables import SECRET
@@ -273,10 +273,10 @@ def test_standard_input_may_be_no_ordinary_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("texts", [["a"], ["", ""], ["é", "", "long enough to lie in a buffer of its own"], []])
 def test_texts_with_short_offsets_are_those_of_a_cast(texts: list[str]) -> None:
     series = pl.Series(texts, dtype=pl.String)
-    found = texts_with_short_offsets(series)
+    found = polars_texts_as_arrow_column(series)
     found.validate(full=True)
     assert found.equals(series.to_arrow().cast(pa.string()))
-    assert texts_with_short_offsets(series[1:]).equals(series[1:].to_arrow().cast(pa.string()))
+    assert polars_texts_as_arrow_column(series[1:]).equals(series[1:].to_arrow().cast(pa.string()))
 
 
 def test_rows_of_a_column_are_taken_by_number() -> None:
@@ -288,8 +288,8 @@ def test_rows_of_a_column_are_taken_by_number() -> None:
         pa.array([1, 2, 3, 4], pa.uint64()),
     ):
         for part in (column, column[1:]):
-            assert take_rows(part, rows).equals(part.take(pa.array(rows)))
-            assert take_rows(part, rows[:0]).equals(part[:0])
+            assert take_rows_of_column(part, rows).equals(part.take(pa.array(rows)))
+            assert take_rows_of_column(part, rows[:0]).equals(part[:0])
     assert arrow_column_as_numbers(pa.array([1, 2, 3])[1:]).tolist() == [2, 3]
     longer = pa.py_buffer(
         np.arange(3, dtype=np.uint32).tobytes() + b"xy"

@@ -29,7 +29,7 @@ from discreet.release import (
 )
 from discreet.tables import Request, read_secret, sample, write_secret
 from discreet.tables._drawing import Kernel
-from discreet.tables._parts import client_columns_from_arrow
+from discreet.tables._parts import clients_and_records_from_arrow
 
 LABELS = ["red", "green", "blue"]
 COLUMNS = ["sample_1", "sample_2", "sample_3"]
@@ -63,7 +63,7 @@ def kernel_and_lists(secret: Path, held: list[list[int]], sampler: JointSampler)
     job = request.job(table().schema)
     kind = {"outcomes": pl.List(pl.UInt32)}
     lists = pl.DataFrame({"client": range(len(held)), "outcomes": held}, schema_overrides=kind)
-    return job, lists, client_columns_from_arrow(lists["client"].to_arrow(), lists["outcomes"].to_arrow(), None)
+    return job, lists, clients_and_records_from_arrow(lists["client"].to_arrow(), lists["outcomes"].to_arrow(), None)
 
 
 @pytest.mark.parametrize("around", ["envelope", "product"])

@@ -12,7 +12,7 @@ import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.release._randomness import InputDigest
 from discreet.tables import Kernel, Request
-from discreet.tables._parts import client_columns_from_arrow
+from discreet.tables._parts import clients_and_records_from_arrow
 from discreet.tables._request import Job
 from tests.tables.small_tables import SECRET, expected, rows
 
@@ -161,7 +161,7 @@ def test_the_digest_is_that_of_all_clients_and_all_they_hold_however_they_come()
     def digest(clients: Any, lists: Any, kernel: Kernel = kernel, threads: int = 1) -> InputDigest:
         outcomes = pa.array(lists, pa.list_(pa.uint32()))
         return kernel.draw(
-            client_columns_from_arrow(pa.array(clients, pa.int64()), outcomes, None), threads=threads
+            clients_and_records_from_arrow(pa.array(clients, pa.int64()), outcomes, None), threads=threads
         ).digest
 
     whole = digest(range(number), held)

@@ -14,7 +14,7 @@ from discreet.ledger import PopulationLedger
 from discreet.release import BITS, integer_laws_and_messages, pseudo_random_word_rows
 from discreet.tables import Request, read_secret, sample, write_secret
 from discreet.tables._drawing import Kernel
-from discreet.tables._parts import client_columns_from_arrow
+from discreet.tables._parts import clients_and_records_from_arrow
 from tests.mechanism_packages import Install
 from tests.tables.small_tables import by_client
 
@@ -58,7 +58,9 @@ def test_samples_are_those_of_the_integer_weights_and_the_keyed_words(install: I
     lists = pl.DataFrame(
         {"client": [3, 9], "outcomes": [[0, 0, 0, 1], [2]]}, schema_overrides={"outcomes": pl.List(pl.UInt32)}
     )
-    columns = client_columns_from_arrow(lists["client"].to_arrow(), lists["outcomes"].to_arrow(), None, weighted=False)
+    columns = clients_and_records_from_arrow(
+        lists["client"].to_arrow(), lists["outcomes"].to_arrow(), None, weighted=False
+    )
     outcomes = Kernel(job).draw(columns).outcomes
     messages = integer_laws_and_messages(3, columns, 0, 2)[1]
     uniform = (pseudo_random_word_rows(job.key, messages)[:, 0] >> np.uint64(64 - BITS)).astype(object)

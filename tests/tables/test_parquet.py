@@ -62,7 +62,7 @@ def test_slices_are_the_rows_that_polars_reads(tmp_path: Path, value: str) -> No
     for name in ("a.parquet", "b.parquet"):
         source = file_source(str(tmp_path / name))
         whole = pl.concat(source.read_prepared_frames(lambda frame: frame, ["client", "value"]))
-        slices = source._read_slices(lambda frame: frame, ["client", "value"])  # type: ignore[attr-defined]
+        slices = source._read_frames_in_slices(lambda frame: frame, ["client", "value"])  # type: ignore[attr-defined]
         assert pl.concat(slices).sort("client", "value").equals(whole.sort("client", "value"))
 
 

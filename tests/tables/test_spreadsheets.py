@@ -17,7 +17,7 @@ from discreet.cli._app import app
 from discreet.estimation._client_tables import refuse_clients_in_several_sources
 from discreet.tables import Request, Secret, sample_file
 from discreet.tables._sources._opening import open_table_writer, source_of_table
-from discreet.tables._sources._text_files import guard_text_for_spreadsheets, unguard_spreadsheet_text
+from discreet.tables._sources._text_files import spreadsheet_guarded_expression, spreadsheet_unguarded_expression
 
 RUN = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
@@ -43,11 +43,11 @@ HOSTILE = [
 
 
 def written(texts: list[str]) -> list[str]:
-    return pl.select(guard_text_for_spreadsheets(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
+    return pl.select(spreadsheet_guarded_expression(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
 
 
 def read(texts: list[str]) -> list[str]:
-    return pl.select(unguard_spreadsheet_text(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
+    return pl.select(spreadsheet_unguarded_expression(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series().to_list()
 
 
 @given(

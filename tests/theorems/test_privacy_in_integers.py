@@ -110,7 +110,9 @@ def test_every_integer_draws_the_outcome_its_weights_say(data: st.DataObject) ->
     sampler = kind(family, epsilon=epsilon)
     p = data.draw(members(family) if kind is LinearSampler else laws(family.size))
     solve_everything = np.array([sampler.lattice.shared_total])
-    _, slope, lift = drawing._outcomes_slopes_and_lifts(sampler.lattice, p[None], sampler.mixing, solve_everything)
+    _, slope, lift = drawing._draw_outcomes_with_slopes_and_lifts(
+        sampler.lattice, p[None], sampler.mixing, solve_everything
+    )
     weights, intervals = spelled_out(sampler.lattice, p, float(slope[0]), float(lift[0]))
     assert sampler.weights(p).tolist() == weights
     ends = [(u, x) for start, stop, x in intervals if stop > start for u in (start, (start + stop) // 2, stop - 1)]

@@ -279,7 +279,7 @@ class _MovedModules(MetaPathFinder):
         return ModuleSpec(fullname, loader, is_package=loader.is_package(fullname))
 
 
-def keep_old_module_names() -> None:
+def make_old_module_names_importable() -> None:
     """Make modules importable by their old names too."""
     if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
         sys.meta_path.insert(0, _MovedModules())  # before the folders: an old package has the new one's

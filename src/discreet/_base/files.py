@@ -42,7 +42,7 @@ def error_reason(error: Exception) -> str:
 
 
 @contextmanager
-def translate_read_errors(name: str, what: str, *also: type[Exception]) -> Iterator[None]:
+def translating_read_errors(name: str, what: str, *also: type[Exception]) -> Iterator[None]:
     """Turn errors of reading outside data (`also`: those of a library) into a `DiscreetError` with their first line."""
     problems: tuple[type[Exception], ...] = (*also, ValueError, KeyError, MemoryError, OverflowError)
     try:

@@ -193,14 +193,14 @@ def _refuse_ambiguous_index(values: Any, places: Places, name: str) -> None:
     if names is None:
         return
     for place, label in enumerate(names):
-        if _place_of_label(places, label) not in (None, place):
+        if _place_of_label_or_none(places, label) not in (None, place):
             raise DiscreetError(
                 f"{name} has the default index, and {label} is also the label of another outcome; give it the labels as its "
                 "index, or pass .to_numpy() for the order of the outcomes"
             )
 
 
-def _place_of_label(places: Places, label: Hashable) -> int | None:
+def _place_of_label_or_none(places: Places, label: Hashable) -> int | None:
     try:
         return int(places([label])[0])
     except DiscreetError:

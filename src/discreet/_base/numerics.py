@@ -1,8 +1,8 @@
 """Directed rounding: rationals that are certainly at most e^epsilon, and integer products that are certainly at most exact.
 
 Privacy is `weight <= e^epsilon * weight'` between integers, so the only real number it needs is a lower bound of e^epsilon. `exp_lower` gives
-one as a `Fraction`; `floor_product` multiplies a whole array of 63-bit integers by it, rounding down. Rounding down can cost utility (by
-about 2^-62), never privacy.
+one as a `Fraction`; `product_rounded_down_and_capped` multiplies a whole array of 63-bit integers by it. Rounding down can cost utility
+(by about 2^-62), never privacy.
 
 A box itself consists of floats, and its integers depend on their last bits. `exp_nearest` and `expm1_nearest` are the floats nearest to the
 true values, which a machine's own library need not return. So every machine, and a browser, has the same box.
@@ -31,8 +31,8 @@ __all__ = [
     "exp_upper",
     "expm1_nearest",
     "float_rounded_up",
-    "floor_product",
     "log_bracket",
+    "product_rounded_down_and_capped",
     "product_rounded_up",
     "stated_decimal",
     "sum_rounded_up",
@@ -158,7 +158,7 @@ def _cached_expm1_nearest(exponent: float | decimal.Decimal) -> float:
         return float(decimal.Decimal(exponent).exp() - 1)
 
 
-def floor_product(values: NDArray[np.int64], factor: Fraction, cap: int) -> NDArray[np.int64]:
+def product_rounded_down_and_capped(values: NDArray[np.int64], factor: Fraction, cap: int) -> NDArray[np.int64]:
     """min(cap, a lower bound of floor(value * factor)) for 0 <= value < 2^63 and cap < 2^63, in 64-bit integers.
 
     With m = floor(factor 2^(64-s)) < 2^64, value * factor >= value * m >> (64 - s): the 128-bit product is taken by halves.

@@ -78,7 +78,7 @@ class Panels:
         upper = np.where(steps == ways - 1, self.upper[:, None, :], lower + width[:, None, :])
         return Panels(lower.reshape(-1, self.dim), upper.reshape(-1, self.dim))
 
-    def halve_every_panel(self, axis: NDArray[np.intp]) -> "Panels":
+    def halve_each_panel_along_its_axis(self, axis: NDArray[np.intp]) -> "Panels":
         """Every panel cut in two along its own axis: 2n panels, the lower halves first."""
         rows = np.arange(len(self))
         middle = 0.5 * (self.lower[rows, axis] + self.upper[rows, axis])
@@ -191,23 +191,23 @@ def subdivide_breaks(breaks: Floats, width: float, most: int = 4096) -> Floats:
 def refine_panels_and_integrate_reference(panels: Panels, element: Element) -> tuple[Panels, float, float]:
     """Panels fine enough to evaluate every client on; and the integral of `element(t)`, more accurate than that, with its error."""
     dim = panels.dim
-    coarse, *_ = integrate_to_tolerance(panels, element, _CLIENTS[dim], 0.1)
-    return (coarse, *integrate_to_tolerance(coarse, element, _INTEGRAL[dim], 0.0)[1:])
+    coarse, *_ = refine_and_integrate_to_tolerance(panels, element, _CLIENTS[dim], 0.1)
+    return (coarse, *refine_and_integrate_to_tolerance(coarse, element, _INTEGRAL[dim], 0.0)[1:])
 
 
-def integrate_to_tolerance(
+def refine_and_integrate_to_tolerance(
     panels: Panels, element: Element, tolerance: float, fast: float
 ) -> tuple[Panels, float, float]:
     """Panels split until the integral of `element(t)` has a relative tolerance, with the integral and its error.
 
     `fast` as in `integral_errors_on_unit_cube`: 0 for an error estimate that also detects a jump in some derivative.
     """
-    fine, _, integrals, errors = integrals_by_panel(panels, element, tolerance, fast)
+    fine, _, integrals, errors = refine_and_integrate_by_panel(panels, element, tolerance, fast)
     with np.errstate(over="ignore", invalid="ignore"):
         return fine, float(integrals.sum()), float(errors.sum())
 
 
-def integrals_by_panel(
+def refine_and_integrate_by_panel(
     panels: Panels, element: Element, tolerance: float, fast: float, *, ends: bool = False
 ) -> tuple[Panels, NDArray[np.intp], Floats, Floats]:
     """The same part by part: the panels, the given panel that each is a part of, their integrals and the errors of these.

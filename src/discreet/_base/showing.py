@@ -66,7 +66,7 @@ def pluralise(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def json_number(value: float) -> float | None:
+def json_number_or_null(value: float) -> float | None:
     """The number itself, or None (null) if it is infinite: JSON has no infinity."""
     return float(value) if math.isfinite(value) else None
 

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from discreet import plots
-from discreet._base.showing import json_number
+from discreet._base.showing import json_number_or_null
 from discreet.agreement import Agreement
 from discreet.audit import BlackBoxAudit, black_box_audit, certificate
 from discreet.cli._options import (
@@ -282,7 +282,7 @@ def _audit_json_record(found: BlackBoxAudit) -> dict[str, Any]:
         "epsilon": found.epsilon,
         "delta": found.delta,
         "confidence": found.confidence,
-        "empirical_epsilon_lower_bound": json_number(found.empirical_epsilon_lower_bound),
+        "empirical_epsilon_lower_bound": json_number_or_null(found.empirical_epsilon_lower_bound),
         "refuted": found.is_refuted,
         "inputs": [each.tolist() if isinstance(each, np.ndarray) else each for each in found.inputs],
         "events": [

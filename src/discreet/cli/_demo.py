@@ -10,7 +10,7 @@ import numpy as np
 from rich.table import Table
 
 from discreet._base.numerics import LARGEST_EXPONENT
-from discreet._base.showing import json_number, pluralise
+from discreet._base.showing import json_number_or_null, pluralise
 from discreet.cli._options import flag_option, value_option
 from discreet.cli._printing import empty_table, print_json_or_text, safe_text
 from discreet.mechanisms import MECHANISMS, OptimalSampler
@@ -110,7 +110,7 @@ def _release_section(run: FlightRelease) -> Section:
             {
                 "mechanism": cost.mechanism,
                 "divergence": cost.divergence,
-                **{name: json_number(value) for name, value in asdict(cost.cost_summary).items()},
+                **{name: json_number_or_null(value) for name, value in asdict(cost.cost_summary).items()},
                 "serves_better_than_optimal": run.count_clients_closer_than_optimal(cost.mechanism, cost.divergence),
             }
             for cost in run.costs
@@ -200,11 +200,11 @@ def _design_section(served: DesignedFlights) -> Section:
         "aircraft": len(served.released),
         "flights": served.flights,
         "released_own_destination": served.own,
-        "floor": json_number(served.floor),
+        "floor": json_number_or_null(served.floor),
         "samplers": {
             name: {
-                **{f"mean_{measure}": json_number(float(cost.mean())) for measure, cost in one.costs.items()},
-                **{f"worst_{measure}": json_number(worst) for measure, worst in one.worst.items()},
+                **{f"mean_{measure}": json_number_or_null(float(cost.mean())) for measure, cost in one.costs.items()},
+                **{f"worst_{measure}": json_number_or_null(worst) for measure, worst in one.worst.items()},
                 "own": one.own,
             }
             for name, one in served.samplers.items()

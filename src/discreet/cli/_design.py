@@ -17,7 +17,7 @@ import typer
 
 from discreet import plots
 from discreet._base.files import check_output_path, refuse_same_file
-from discreet._base.showing import json_number, pluralise
+from discreet._base.showing import json_number_or_null, pluralise
 from discreet.agreement import Agreement, ContinuousTerms, purpose_with_sources
 from discreet.cli._options import (
     AllowLarge,
@@ -287,7 +287,7 @@ def _design_json_record(
         "outcomes": found.family.size,
         "mean": found.value,
         "floor": found.bound,
-        "worst": json_number(float(found.worst(found.divergence))),
+        "worst": json_number_or_null(float(found.worst(found.divergence))),
         "smoothing": None if found.smoothing is None else asdict(found.smoothing),
         "samplers": [dataclass_fields_as_json(row) for row in rows],
         "frontier": [
@@ -295,7 +295,7 @@ def _design_json_record(
                 "keep": one.keep,
                 "mean": one.value,
                 "floor": one.bound,
-                "worst": json_number(float(one.worst(one.divergence))),
+                "worst": json_number_or_null(float(one.worst(one.divergence))),
             }
             for one in frontier
         ],
@@ -509,7 +509,7 @@ def _learned_design_json_record(found: LearnedAgreement) -> dict[str, Any]:
         "identifiable": found.determines_average_client,
         "better_under": learned.better,
         "confidence": learned.confidence,
-        "expected_gain": json_number(learned.gain),
+        "expected_gain": json_number_or_null(learned.gain),
         "reason": learned.reason,
         "samples": learned.samples,
         "learned_from": [{"agreement": agreed.id, "samples": samples} for agreed, samples in found.rounds],
@@ -525,6 +525,6 @@ def _learned_design_json_record(found: LearnedAgreement) -> dict[str, Any]:
         "mean": [
             {"outcome": name, "share": float(share)} for name, share in zip(found.names, learned.mean, strict=True)
         ],
-        "worst": json_number(float(learned.sampler.risk(learned.design.divergence))),
+        "worst": json_number_or_null(float(learned.sampler.risk(learned.design.divergence))),
         "notes": list(found.doubts),
     }

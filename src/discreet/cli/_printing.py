@@ -22,7 +22,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from discreet._base.showing import json_number
+from discreet._base.showing import json_number_or_null
 from discreet.errors import spell_out_invisible
 
 if TYPE_CHECKING:
@@ -110,7 +110,9 @@ def format_number(value: float | None, digits: int = 4) -> str:
 
 def dataclass_fields_as_json(found: Any) -> dict[str, Any]:
     """The fields of a dataclass as JSON holds them; null stands for infinite."""
-    return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(found).items()}
+    return {
+        name: json_number_or_null(value) if isinstance(value, float) else value for name, value in asdict(found).items()
+    }
 
 
 def print_json(record: dict[str, Any]) -> None:

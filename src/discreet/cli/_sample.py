@@ -58,7 +58,7 @@ from discreet.tables import STANDARD, Request, Summary, open_source, sample_file
 
 with placeholders_until_used(globals()):
     from discreet.survey import Survey
-    from discreet.tables import find_values_outside_domain
+    from discreet.tables import count_values_outside_domain
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -357,7 +357,7 @@ def _release_summary_lines(summary: Summary, request: Request, output: str, ledg
 def _print_values_outside_domain(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
     """Print every value outside the domain with its number of rows on standard output, and a note that the list is private."""
     with open_source(source, scratch) as records:
-        found = find_values_outside_domain(records, request)
+        found = count_values_outside_domain(records, request)
     typer.echo(
         "PRIVATE: what is listed are clients' own values. Keep it out of logs, and do not make a domain of it.",
         err=True,

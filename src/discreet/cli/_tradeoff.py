@@ -16,7 +16,7 @@ from rich.table import Table
 
 from discreet import divergences, plots
 from discreet._base.files import atomic_write
-from discreet._base.showing import json_number, pluralise
+from discreet._base.showing import json_number_or_null, pluralise
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
 from discreet.cli._options import JsonOutput, Lower, Upper, family_from_options, flag_option, value_option
 from discreet.cli._printing import empty_table, format_number, print_json_or_text, safe_text, table_of_records
@@ -288,14 +288,14 @@ def _tradeoff_json_record(
 
 
 def _risk_row_json_record(row: RiskRow) -> dict[str, Any]:
-    attained = json_number(row.attained.value) if row.attained.attained else None
+    attained = json_number_or_null(row.attained.value) if row.attained.attained else None
     record = {"divergence": row.divergence, "optimal": _risk_json_record(row.optimal), "attained": attained}
     return record if row.mollifier is None else {**record, "mollifier": _risk_json_record(row.mollifier)}
 
 
 def _risk_json_record(risk: Risk) -> dict[str, Any]:
-    least = {"least": json_number(risk.least)} if risk.least else {}
-    return {"value": json_number(risk.value), "tight": risk.tight, **least}
+    least = {"least": json_number_or_null(risk.least)} if risk.least else {}
+    return {"value": json_number_or_null(risk.value), "tight": risk.tight, **least}
 
 
 USUAL_SAMPLES = (1, 4, 16, 64)

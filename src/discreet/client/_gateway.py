@@ -265,9 +265,11 @@ def _make_table_reader(
     check_choice("nulls", nulls, NULLS)
     columns = Columns(client=client, value=names[0] if len(names) == 1 else names, count=count, weight=weight)
     source = source_of_table(table)
-    refuse_missing_columns(columns.names, source)
-    frames = list(source.read_prepared_frames(lambda frame: frame.select(columns.names), columns.names))
-    whole = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.names)
+    refuse_missing_columns(columns.all_column_names, source)
+    frames = list(
+        source.read_prepared_frames(lambda frame: frame.select(columns.all_column_names), columns.all_column_names)
+    )
+    whole = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.all_column_names)
 
     def make_table_source() -> "Source":
         return ScannedSource(source.name, whole.lazy(), untyped=source.untyped_columns, rows=whole.height)

@@ -22,7 +22,7 @@ with imports_on_first_use(globals()):
         SURELY as SURELY,
         Smoother as Smoother,
         Smoothing,
-        client_divergences_by_name as client_divergences_by_name,
+        several_divergences_of_clients as several_divergences_of_clients,
     )
 
 __all__ = ["Design", "Learned", "LineDesign", "Smoothing", "concentration_law", "design", "learn", "minimax_risk"]

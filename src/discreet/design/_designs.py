@@ -169,7 +169,7 @@ class LineDesign:
     certified = OldName("is_certified")
 
 
-def design_on_line_cells(
+def design_on_interval_cells(
     family: ContinuousFamily, clients: Any, cells: int | None, request: DesignRequest
 ) -> LineDesign:
     """The design on the cells of a family on an interval."""
@@ -183,7 +183,7 @@ def design_on_line_cells(
     mu = np.broadcast_to(found.family.reference, edges.size - 1)
     table = Tabulated(edges, mu / np.diff(edges))
     band = DensityBand(table, lower=0.0, upper=found.family.bounds.upper, any_client=True)
-    sampler = OptimalSampler(band, epsilon=found.epsilon, discretisation=cells_with_reference_masses(mu))
+    sampler = OptimalSampler(band, epsilon=found.epsilon, discretisation=cells_keeping_given_masses(mu))
     return LineDesign(band, sampler, edges, found, given.estimated)
 
 
@@ -200,12 +200,12 @@ def _certify_design_by_enclosures(found: Design, laws: Floats, enclosed: tuple[F
     f, growth = found.divergence, float(examples.size) + math.exp(min(found.epsilon, _LARGEST_EXPONENT))
     fall = max(f.at_zero - float(f.f(np.array(_NEAR_ZERO))), 0.0)
     lost = 2.0 * growth * fall + _UNTOLD if hardly.any() else 0.0
-    certificate = found.certificate.for_enclosures(least[entry], most[entry], lost)
+    certificate = found.certificate.extend_to_enclosures(least[entry], most[entry], lost)
     bound = min(found.bound, max(certificate.lower_bound(), 0.0))
     return replace(found, bound=bound, certificate=certificate)
 
 
-def cells_with_reference_masses(mu: Floats) -> Cells:
+def cells_keeping_given_masses(mu: Floats) -> Cells:
     """The cells of a table with these masses, unchanged; halved only where one of them is heavier than 1/2."""
     return Cells(max(2, math.floor(1.0 / float(mu.max()))))
 
@@ -349,7 +349,7 @@ def design(
         check_epsilon(epsilon), divergences.divergence(divergence), weights, keep, over, smoothing, tolerance, progress
     )
     if isinstance(family, ContinuousFamily):
-        return design_on_line_cells(family, clients, cells, request)
+        return design_on_interval_cells(family, clients, cells, request)
     if cells is not None:
         raise DiscreetError(f"cells = {cells!r} is for continuous families; {family!r} has its outcomes")
     return request.design_on_outcomes(family, clients)
@@ -471,7 +471,9 @@ class DesignRequest:
         """The design of a floor for the solver's budget; its `cost` for the examples is computed anew at another budget."""
         self._refuse_wide_bracket(found)
         if self.epsilon != self.solver_epsilon:
-            found = self._floor_at_requested_budget(found, lambda floor, ratio: cost(examples, self.f, floor, ratio))
+            found = self._convert_floor_to_requested_epsilon(
+                found, lambda floor, ratio: cost(examples, self.f, floor, ratio)
+            )
         band = band_of_floor(found.floor, min(self.epsilon, _LARGEST_EXPONENT), family)
         sampler = OptimalSampler(band, epsilon=self.epsilon)
         terms = (self.over, keep, len(examples), found.value, found.bound, found.certificate)
@@ -491,7 +493,9 @@ class DesignRequest:
                 "anyway"
             )
 
-    def _floor_at_requested_budget(self, found: FloorBracket, value: Callable[[Floats, float], float]) -> FloorBracket:
+    def _convert_floor_to_requested_epsilon(
+        self, found: FloorBracket, value: Callable[[Floats, float], float]
+    ) -> FloorBracket:
         """A floor for the solver's budget, as the floor of the same band at the requested budget.
 
         A bound for a larger budget bounds all samplers of a smaller one; beyond the largest budget the bound is 0.
@@ -519,7 +523,7 @@ def _design_with_chosen_smoothing(made: Design, examples: ExampleClients, epsilo
     laws = examples.dense_laws()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LargeEpsilonWarning)  # `made` has warned of it
-        choice = Smoother(epsilon, made.keep, made.divergence).choose_smoothing(laws, examples.weight)
+        choice = Smoother(epsilon, made.keep, made.divergence).choose_sampler_and_smoothing(laws, examples.weight)
         band = choice.sampler.family
         sampler = OptimalSampler(band, epsilon=made.epsilon)
     served = np.asarray(made.divergence(laws, sampler.output(laws)))

@@ -123,13 +123,13 @@ class AllowedFloors:
     keep: float
 
     @property
-    def ratio_rounded_up(self) -> Fraction:
+    def ratio_upper_bound(self) -> Fraction:
         """A rational of at least e^eps."""
         return exp_upper(self.epsilon)
 
     def least_linear_value(self, spread: Fraction, everywhere: Fraction) -> Fraction:
         """A lower bound on spread |v| + everywhere y over the allowed floors, by the corners of their polygon."""
-        k, high, low = self.size, self.ratio_rounded_up, exp_lower(self.epsilon)
+        k, high, low = self.size, self.ratio_upper_bound, exp_lower(self.epsilon)
         keep = Fraction(self.keep)
         most = 1 - keep * low / (low + k - 1)  # bounds are moved outwards by the width of the bracket of e^eps
         sides = [  # (a, b, c): a |v| + b y >= c
@@ -213,7 +213,7 @@ class ExampleClients:
         laws[self.client_of_entry, self.seen[self.outcome]] = self.mass
         return laws
 
-    def extend_seen_values_to_domain(self, on_seen: Floats, elsewhere: float) -> Floats:
+    def extend_to_unseen_outcomes(self, on_seen: Floats, elsewhere: float) -> Floats:
         """Values of the seen outcomes as a vector over the domain, with one value on all others."""
         whole = np.full(self.size, elsewhere)
         whole[self.seen] = on_seen
@@ -385,7 +385,9 @@ _STEPS = 200
 _ROUNDING = 1e-14
 
 
-def outputs_for_floor(examples: ExampleClients, floor: Floats, total: float, ratio: float) -> tuple[Floats, Floats]:
+def outputs_on_and_off_support(
+    examples: ExampleClients, floor: Floats, total: float, ratio: float
+) -> tuple[Floats, Floats]:
     """q of every entry, and the output mass outside each client's support (n,), for a floor of the seen outcomes."""
     low = floor[examples.outcome]
     high = ratio * low
@@ -454,15 +456,15 @@ class DesignCertificate:
         }
         return "\n".join(f"{name:<13}{text}" for name, text in rows.items())
 
-    def for_enclosures(self, least: Floats, most: Floats, lost: float) -> "DesignCertificate":
+    def extend_to_enclosures(self, least: Floats, most: Floats, lost: float) -> "DesignCertificate":
         """The certificate for all examples with masses (entries,) between these bounds; `lost` pays for outcomes of nearly zero mass."""
         constant = math.nextafter(self.constant - lost, -math.inf) if lost else self.constant
-        centre = _slope_where_mass_runs_out(self.examples, self.slope, least, most)
+        centre = _last_slopes_of_greedy_filling(self.examples, self.slope, least, most)
         return replace(self, constant=constant, enclosure=(least, most, centre))
 
     def lower_bound(self) -> float:
         """A float that is at most the exact bound."""
-        examples, growth = self.examples, math.nextafter(float(self.floors.ratio_rounded_up), math.inf)
+        examples, growth = self.examples, math.nextafter(float(self.floors.ratio_upper_bound), math.inf)
         terms = examples.mass.size + 2 * len(examples)
         kinds = examples.seen.size
         price, price_size = np.zeros(kinds), np.zeros(kinds)
@@ -482,14 +484,16 @@ class DesignCertificate:
             paid = weight * (multiplier - centre)
             gain += float(gained.sum() - paid.sum())
             gain_size += float(np.abs(gained).sum() + np.abs(paid).sum())
-        unseen = float(_sum_lower_bound(idle, idle_size, terms))
-        seen = _sum_lower_bound(price, price_size, terms) + unseen
+        unseen = float(_lower_bound_of_computed_sum(idle, idle_size, terms))
+        seen = _lower_bound_of_computed_sum(price, price_size, terms) + unseen
         seen -= 2.0 * _UNIT * (np.abs(seen) + abs(unseen))
         hidden = examples.size - kinds
         spread = min(float(seen.min()), unseen) if hidden else float(seen.min())
-        everywhere = _sum_lower_bound(seen.sum() + hidden * unseen, np.abs(seen).sum() + hidden * abs(unseen), kinds)
+        everywhere = _lower_bound_of_computed_sum(
+            seen.sum() + hidden * unseen, np.abs(seen).sum() + hidden * abs(unseen), kinds
+        )
         bound = self.floors.least_linear_value(Fraction(spread), Fraction(float(everywhere)))
-        bound += Fraction(float(_sum_lower_bound(gain, gain_size, terms))) + Fraction(self.constant)
+        bound += Fraction(float(_lower_bound_of_computed_sum(gain, gain_size, terms))) + Fraction(self.constant)
         return math.nextafter(float(bound), -math.inf)
 
     def _entry_gain_lower_bounds(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
@@ -502,7 +506,7 @@ class DesignCertificate:
 
     def exact(self) -> Fraction:
         """The bound in rationals. It visits every entry in turn: for checking, not for large examples."""
-        examples, growth = self.examples, self.floors.ratio_rounded_up
+        examples, growth = self.examples, self.floors.ratio_upper_bound
         least, most, centre = self.enclosure or (examples.mass, examples.mass, np.zeros(len(examples)))
         middle = [Fraction(float(c)) for c in centre]
         multiplier, weight = ([Fraction(float(x)) for x in values] for values in (self.multiplier, examples.weight))
@@ -527,7 +531,7 @@ class DesignCertificate:
         return self.floors.least_linear_value(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
 
 
-def _slope_where_mass_runs_out(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
+def _last_slopes_of_greedy_filling(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
     """(n,) the slope at which each example runs out of mass if it fills up its lowest slopes first, beyond the least of each entry."""
     order = np.lexsort((slope, examples.client_of_entry))
     room = np.cumsum((most - least)[order])
@@ -549,6 +553,6 @@ def _floor_prices_rounded_down(intercept: Floats, multiplier: Floats, growth: fl
     return np.where(level > 0.0, level, growth * level * (1.0 + 4.0 * _UNIT))
 
 
-def _sum_lower_bound(total: Floats | float, size: Floats | float, terms: int) -> Floats:
+def _lower_bound_of_computed_sum(total: Floats | float, size: Floats | float, terms: int) -> Floats:
     """A lower bound of a sum of that many terms, computed as `total`, with sizes that sum to `size`."""
     return np.asarray(total - 2.0 * (terms + 8) * _UNIT * size)

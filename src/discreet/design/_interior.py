@@ -256,9 +256,9 @@ class InteriorPoint:
         self._together = cautious or bool(cost(self.v, self.v, 1.0, 1.0).pairs)  # an edge has slacks of its own
         mu = self._first_central_path_target(cost)
         for block in self.blocks:
-            block.start_on_central_path(self.floor, mu, cost)
+            block.put_multipliers_on_central_path(self.floor, mu, cost)
         for pair in (self.bounds, self.cap):
-            pair.start_on_central_path(mu)
+            pair.put_multipliers_on_central_path(mu)
         self._all_steps = [_choose_newton_steps(block, compiled) for block in self.blocks]
         shared = len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
         self._shares = processor_count() if shared else 1
@@ -287,18 +287,18 @@ class InteriorPoint:
     def gap(self) -> float:
         """The products of slacks and multipliers: the distance from the optimum, once the gradients have settled."""
         return self._sum_over_floor_pairs(lambda pair: pair.products()) + sum(
-            self._map_over_blocks(lambda steps: steps.gap)
+            self._map_over_client_blocks(lambda steps: steps.gap)
         )
 
     def take_step(self, value: float) -> None:
         """One predictor and corrector step; `value` is the current value."""
         matrix, floor, total = NormalMatrix(self.size, self.seen, self._shares), self.floor, self.floor_mass
 
-        def eliminate_clients_of_share(number: int) -> None:
+        def eliminate_clients_of_one_thread(number: int) -> None:
             for steps in self._all_steps[number :: self._shares]:
                 steps.eliminate_clients(matrix.shares[number], floor, total)
 
-        self._map_in_threads(eliminate_clients_of_share, list(range(self._shares)))
+        self._map_in_threads(eliminate_clients_of_one_thread, list(range(self._shares)))
         factored = matrix.factorise(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
@@ -307,10 +307,10 @@ class InteriorPoint:
         )
         if self._together or min(primal, dual) >= _LONG:
             predicted = self._sum_over_floor_pairs(lambda pair: pair.products(primal, dual))
-            predicted += sum(self._map_over_blocks(lambda steps: steps.predicted_gap(primal, dual)))
+            predicted += sum(self._map_over_client_blocks(lambda steps: steps.predicted_gap(primal, dual)))
         else:
             predicted = self._sum_over_floor_pairs(lambda pair: pair.products_if_pairs_step_alone())
-            predicted += sum(self._map_over_blocks(lambda steps: steps.predicted_gap_if_pairs_step_alone()))
+            predicted += sum(self._map_over_client_blocks(lambda steps: steps.predicted_gap_if_pairs_step_alone()))
         mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
         part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
         lengths = self._solve_floor_step(factored, lambda aimed: aimed.set_corrector_targets(mu, 2.0 * average))
@@ -325,9 +325,9 @@ class InteriorPoint:
             pair.take_step(primal, dual)
         if apart:
             total = self.floor_mass
-            self._map_over_blocks(lambda steps: steps.step_each_pair_alone(primal, total))
+            self._map_over_client_blocks(lambda steps: steps.step_each_pair_alone(primal, total))
         else:
-            self._map_over_blocks(lambda steps: steps.take_step(primal, dual))
+            self._map_over_client_blocks(lambda steps: steps.take_step(primal, dual))
 
     def _solve_floor_step(
         self, factored: FactoredMatrix, aim: Callable[[SlackPair | NewtonSteps], None]
@@ -337,11 +337,11 @@ class InteriorPoint:
         aim(self.bounds)
         aim(self.cap)
 
-        def right_side_of_block(steps: NewtonSteps) -> tuple[Floats, float]:
+        def right_side_of_client_block(steps: NewtonSteps) -> tuple[Floats, float]:
             aim(steps)
             return steps.right_side(self.seen)
 
-        for of_outcome, of_total in self._map_over_blocks(right_side_of_block):
+        for of_outcome, of_total in self._map_over_client_blocks(right_side_of_client_block):
             right[:-1] += of_outcome
             right[-1] += of_outcome.sum()
             whole += of_total
@@ -350,7 +350,7 @@ class InteriorPoint:
         found = factored.solve(right)
         step, total_step = found[:-1] + found[-1], float(found[:-1].sum() + self.size * found[-1])
         limits = [self.bounds.set_slack_step(found), self.cap.set_slack_step(-np.array([float(self._cap @ found)]))]
-        limits += self._map_over_blocks(lambda steps: steps.compute_client_steps(step, total_step))
+        limits += self._map_over_client_blocks(lambda steps: steps.compute_client_steps(step, total_step))
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
     def _first_central_path_target(self, cost: CostOf) -> float:
@@ -360,7 +360,7 @@ class InteriorPoint:
             q = self.floor[block.outcome] + block.low.s
             found = cost(block.p, q, 1e-3, 1.0)
             found.curvature_at(q)
-            slack = np.abs(found.gradient_by_multipliers() + block.multiplier[block.client])
+            slack = np.abs(found.gradient_implied_by_multipliers() + block.multiplier[block.client])
             products += float(np.sum(block.entry_weight * slack * np.minimum(block.low.s, block.high.s)))
             entries += float(np.sum(block.entry_weight * np.ones_like(slack)))
             value += abs(float(np.sum(block.entry_weight * found.costs_at(q))))
@@ -370,7 +370,7 @@ class InteriorPoint:
     def _sum_over_floor_pairs(self, values: Callable[[SlackPair], Floats]) -> float:
         return sum(float(np.sum(values(pair))) for pair in (self.bounds, self.cap))
 
-    def _map_over_blocks(self, work: Callable[[NewtonSteps], Result]) -> list[Result]:
+    def _map_over_client_blocks(self, work: Callable[[NewtonSteps], Result]) -> list[Result]:
         return self._map_in_threads(work, self._all_steps)
 
     def _map_in_threads(self, work: Callable[[One], Result], ones: list[One]) -> list[Result]:

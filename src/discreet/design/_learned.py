@@ -68,7 +68,7 @@ from discreet.design._posterior import (
     ResponseFit,
     RoundCounts,
     fit_posterior,
-    sample_law_in_round_about_spread,
+    sample_law_in_spread_round,
     softmax,
 )
 from discreet.divergences import FDivergence
@@ -137,8 +137,8 @@ def check_client_kinds_on_held_out_samples(
         largest[kind] = _largest_log_likelihood([mode for mode, _ in modes], responses, held)
         if about is not None:
             agree = sum(weight * mode.shape.mean_chance_of_equal_draws(softmax(mode.theta)) for mode, weight in modes)
-            found[kind] += _log_likelihood_of_round(about[1], sample_law_in_round_about_spread(about[1], agree))
-            largest[kind] += _largest_log_likelihood_about_spread(about[1], modes[0][0].shape)
+            found[kind] += _log_likelihood_of_round(about[1], sample_law_in_spread_round(about[1], agree))
+            largest[kind] += _largest_log_likelihood_of_spread_round(about[1], modes[0][0].shape)
     found[PLAIN] = sum(_log_likelihood_of_round(kept, _smoothed_shares_of_counts(one)) for one, kept in parts)
     rejected = tuple(
         kind
@@ -193,11 +193,11 @@ def _largest_log_likelihood(
     return max(bounds)
 
 
-def _largest_log_likelihood_about_spread(held: RoundCounts, shape: ClientShape) -> float:
+def _largest_log_likelihood_of_spread_round(held: RoundCounts, shape: ClientShape) -> float:
     """The largest log-likelihood of held-out bits about spread: point masses always agree, other clients are unconstrained."""
     least = 1.0 if isinstance(shape, Clusters) and shape.groups >= shape.size else 0.0
     number = held.counts.sum()
-    low, high = sorted(sample_law_in_round_about_spread(held, agree)[1] for agree in (least, 1.0))
+    low, high = sorted(sample_law_in_spread_round(held, agree)[1] for agree in (least, 1.0))
     share = min(max(held.counts[1] / number if number else low, low), high)
     return _log_likelihood_of_round(held, np.array([1.0 - share, share]))
 
@@ -300,8 +300,8 @@ def learn(
     epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
     OPEN_UNIT.check("confidence", confidence)
     listed = check_list("rounds", rounds, "give pairs (sampler, counts)")
-    told = [_read_round_counts(f"rounds[{place}]", family.size, one) for place, one in enumerate(listed)]
-    about = None if spread is None else _read_round_counts("spread", 2, spread)
+    told = [_round_counts_from_pair(f"rounds[{place}]", family.size, one) for place, one in enumerate(listed)]
+    about = None if spread is None else _round_counts_from_pair("spread", 2, spread)
     rng = np.random.default_rng(_SEED)
     merged = _merge_rounds_of_same_sampler(told)
     found = fit_posterior(family.size, merged, about, rng)
@@ -340,14 +340,16 @@ def _choose_designed_or_safe_sampler(
         divergence=f,
         keep=keep,
     )
-    gains = _relative_gains_over_safe(made.sampler, safe, cost, found, rng)
+    gains = _relative_gains_over_safe_samplers(made.sampler, safe, cost, found, rng)
     better = float((gains > _WORTH).mean())
     judged = [
         kind
         for kind, likely in found.kind_probabilities.items()
         if likely >= _POSSIBLE or kind not in held_out.rejected
     ]
-    gains_by_kind = {kind: _relative_gains_over_safe(made.sampler, safe, cost, found, rng, kind) for kind in judged}
+    gains_by_kind = {
+        kind: _relative_gains_over_safe_samplers(made.sampler, safe, cost, found, rng, kind) for kind in judged
+    }
     gain_by_kind = {kind: float(each.mean()) for kind, each in gains_by_kind.items()}
     better_by_kind = {kind: float((each > _WORTH).mean()) for kind, each in gains_by_kind.items()}
     published = (
@@ -382,7 +384,7 @@ def _draw_design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple
     return np.vstack([means for means, _ in drawn]), np.concatenate([places for _, places in drawn])
 
 
-def _relative_gains_over_safe(
+def _relative_gains_over_safe_samplers(
     sampler: Sampler[Any],
     safe: tuple[Sampler[Any], Sampler[Any]],
     cost: "_HypothesisCosts",
@@ -446,7 +448,7 @@ def _average_hypothesis_costs_by_shape(costs: Floats, places: NDArray[np.int64])
     return np.maximum(smooth, 1e-300)
 
 
-def _read_round_counts(name: str, size: int, pair: Any) -> RoundCounts:
+def _round_counts_from_pair(name: str, size: int, pair: Any) -> RoundCounts:
     members = check_list(name, pair, "give pairs (sampler, counts)")
     if len(members) != 2:
         raise DiscreetError(f"{name} holds {len(members)} things; give pairs (sampler, counts)")

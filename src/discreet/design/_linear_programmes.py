@@ -125,7 +125,7 @@ class CutProblem:
     most: float  # of |m| - m_x, at any outcome
     worst: bool
 
-    def solve_finer_programmes(self, q: Floats) -> Iterator[CutSolution]:
+    def iterate_finer_solutions(self, q: Floats) -> Iterator[CutSolution]:
         """Solutions of finer and finer programmes; the first has lines around 1 and around the masses q of the entries."""
         rows = _CutProgramme(self)
         p = self.examples.mass
@@ -288,7 +288,7 @@ class _CutProgramme:
         return solution, (mixing > 0.0) | (excess <= _SLACK * (np.abs(cost) + float(found.fun)))
 
 
-def minimax_tv_floor(laws: Floats, epsilon: float, basis: Floats | None = None) -> tuple[Floats, Floats]:
+def minimax_tv_floor_and_weights(laws: Floats, epsilon: float, basis: Floats | None = None) -> tuple[Floats, Floats]:
     """min T over (m, T, a, b) with a_j >= m - P_j, b_j >= P_j - E m, |a_j| <= T, |b_j| <= T: the floor and the clients' weights.
 
     With a `basis` (r, k) the floor is sought among its non-negative combinations, and its coefficients (r,) are returned.
@@ -489,21 +489,21 @@ def _risk_after_mixing_with_mean(laws: Floats, q: Floats, notion: Privacy, f: FD
     mean = q.mean(axis=0)
     for share in _MIXED.tolist():
         mixed = (1.0 - share) * q + share * mean
-        if _all_pairs_keep_notion(mixed, notion):
+        if _all_pairs_satisfy_notion(mixed, notion):
             return float(np.max(f(laws, mixed)))
     return math.inf
 
 
-def _all_pairs_keep_notion(q: Floats, notion: Privacy) -> bool:
+def _all_pairs_satisfy_notion(q: Floats, notion: Privacy) -> bool:
     """Whether every pair has a trade-off function above the notion's, at its corners."""
     for first in range(len(q)):
         for second in range(len(q)):
-            if first != second and not _pair_keeps_notion(q[first], q[second], notion):
+            if first != second and not _pair_satisfies_notion(q[first], q[second], notion):
                 return False
     return True
 
 
-def _pair_keeps_notion(one: Floats, other: Floats, notion: Privacy) -> bool:
+def _pair_satisfies_notion(one: Floats, other: Floats, notion: Privacy) -> bool:
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-np.where(one > 0.0, one / np.maximum(other, 1e-300), 0.0), kind="stable")
     missed, false = 1.0 - np.cumsum(one[order]), np.cumsum(other[order])  # reject on the outcomes that `one` favours

@@ -126,19 +126,21 @@ def _minimax_lower_bound_for_several_samples(
         return 0.0
     multisets = Multisets(family.size, samples)
     bounds = [0.0]
-    for parts in {_finest_share_division(family.size, min(most, _ENTRIES // len(multisets))) for most in _CLIENTS}:
-        laws = np.unique(multisets.laws(_clients_on_share_grid(family, parts)), axis=0)
+    for parts in {
+        _parts_of_finest_probability_grid(family.size, min(most, _ENTRIES // len(multisets))) for most in _CLIENTS
+    }:
+        laws = np.unique(multisets.laws(_clients_on_probability_grid(family, parts)), axis=0)
         found = design(Simplex(len(multisets)), epsilon=epsilon, clients=laws, divergence=f, over="worst")
         bounds.append(found.bound * (1.0 - _JOINT_LOST) - _JOINT_LOST)
     return max(bounds)
 
 
-def _finest_share_division(size: int, most: int) -> int:
+def _parts_of_finest_probability_grid(size: int, most: int) -> int:
     """The finest division of shares into parts that gives at most that many clients."""
     return max(n for n in range(1, _FINEST + 1) if n == 1 or Multisets.number_of_multisets(size, n) <= most)
 
 
-def _clients_on_share_grid(family: FiniteFamily, parts: int) -> Floats:
+def _clients_on_probability_grid(family: FiniteFamily, parts: int) -> Floats:
     """Members whose shares are multiples of one part, or the nearest members to those."""
     size = family.size
     every = Multisets(size, parts).members

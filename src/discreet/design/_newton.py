@@ -52,8 +52,8 @@ class SlackPair:
     ds: Floats = field(default_factory=lambda: np.zeros(0))
     aim: Floats | float = 0.0  # the target divided by s
 
-    def start_on_central_path(self, mu: float) -> None:
-        """A multiplier on the central path of mu."""
+    def put_multipliers_on_central_path(self, mu: float) -> None:
+        """Set the multiplier to that of the central path of mu."""
         self.z = mu * self.part / self.s
 
     def set_predictor_targets(self) -> None:
@@ -144,7 +144,7 @@ class SmoothCost:
     def gradient(self) -> Floats:
         return self._gradient
 
-    def gradient_by_multipliers(self) -> Floats:
+    def gradient_implied_by_multipliers(self) -> Floats:
         """The derivative of the cost according to the current multipliers."""
         return self._gradient
 
@@ -182,7 +182,7 @@ class HingeCost:
         self._residual = 1.0 - first.aim - second.aim
         return -self.gamma * (second.aim + second.stiffness * self._residual / self._stiffness)
 
-    def gradient_by_multipliers(self) -> Floats:
+    def gradient_implied_by_multipliers(self) -> Floats:
         return -self.gamma * self.pairs[1].z
 
     def set_output_step(self, dq: Floats) -> tuple[float, float]:
@@ -234,11 +234,11 @@ class ClientBlock:
         self.high, self.rest_high = (SlackPair((growth - share) * m, np.zeros(m.size), part) for m, part in places)
         self.multiplier = np.full(self.weight.size, slope)
 
-    def start_on_central_path(self, floor: Floats, mu: float, cost: CostOf) -> None:
-        """Multipliers on the central path of mu."""
+    def put_multipliers_on_central_path(self, floor: Floats, mu: float, cost: CostOf) -> None:
+        """Set the cost at the present outputs, and the multipliers to those of the central path of mu."""
         self.cost = cost(self.p, floor[self.outcome] + self.low.s, mu, self.low.part)
         for pair in (self.low, self.high, self.rest_low, self.rest_high):
-            pair.start_on_central_path(mu)
+            pair.put_multipliers_on_central_path(mu)
 
     def _client_value_by_entry(self, values: Floats) -> Floats | float:
         """A client's number for each of its entries; one number if all clients have equal weight."""
@@ -444,7 +444,7 @@ class Objective:
 
     @property
     def slope_at_one(self) -> float:
-        """The start of the multipliers of the interior point method."""
+        """The slope of f at 1, where the multipliers of the interior point method start."""
         return self.curve.slope_at_one if self.gamma is None else self.gamma / 2.0
 
     @property

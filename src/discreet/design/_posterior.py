@@ -273,7 +273,7 @@ def fit_posterior(
     widths = WIDTHS if rounds else WIDTHS[2:3]
     tried = [(_find_posterior_mode(rounds, middle, width, start, _FIRST_REACH, rng), width) for width in widths]
     best, width = max(tried, key=lambda one: one[0].evidence)
-    shapes = _shape_priors(size)
+    shapes = _prior_probabilities_of_shapes(size)
     modes = tuple(
         _find_posterior_mode(rounds, shape, width, best.theta, _REACH, rng)
         if isinstance(shape, Dirichlet)
@@ -281,8 +281,7 @@ def fit_posterior(
         for shape in shapes
     )
     told = [
-        mode.evidence + math.log(shapes[mode.shape]) + _log_likelihood_of_round_about_spread(mode, spread)
-        for mode in modes
+        mode.evidence + math.log(shapes[mode.shape]) + _log_likelihood_of_spread_round(mode, spread) for mode in modes
     ]
     return Posterior(modes, np.array(told))
 
@@ -295,7 +294,7 @@ def _best_mode_over_prior_widths(
     return max(tried, key=lambda one: one.evidence)
 
 
-def _shape_priors(size: int) -> dict[ClientShape, float]:
+def _prior_probabilities_of_shapes(size: int) -> dict[ClientShape, float]:
     """The possible shapes of clients on that many outcomes, with their prior probabilities."""
     likely = np.exp([-0.5 * ((math.log(s) - _USUAL) / _SPREAD) ** 2 for s in CONCENTRATIONS])
     others: dict[ClientShape, float] = {Clusters(size, size): _POINTS}
@@ -318,14 +317,14 @@ def _equivalent_concentration(mode: Mode) -> float:
     return max((1.0 - agree) / max(agree - alone, 1e-12), _LEAST_CONCENTRATION)
 
 
-def _log_likelihood_of_round_about_spread(mode: Mode, spread: RoundCounts | None) -> float:
+def _log_likelihood_of_spread_round(mode: Mode, spread: RoundCounts | None) -> float:
     if spread is None:
         return 0.0
-    law = sample_law_in_round_about_spread(spread, mode.shape.mean_chance_of_equal_draws(softmax(mode.theta)))
+    law = sample_law_in_spread_round(spread, mode.shape.mean_chance_of_equal_draws(softmax(mode.theta)))
     return float(spread.counts @ np.log(np.maximum(law, LEAST_SHARE)))
 
 
-def sample_law_in_round_about_spread(spread: RoundCounts, agree: float) -> Floats:
+def sample_law_in_spread_round(spread: RoundCounts, agree: float) -> Floats:
     """The distribution of a sample in a round about the clients' own spread, if two draws of one agree that often."""
     ends = np.asarray(spread.sampler.output(np.eye(2)))
     return np.asarray((1.0 - agree) * ends[0] + agree * ends[1])

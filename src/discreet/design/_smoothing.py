@@ -129,7 +129,7 @@ class Smoother:
     keep: float = KEEP_SMOOTHED
     f: FDivergence = divergences.kl
 
-    def choose_smoothing(self, examples: Floats, weights: Floats | None = None) -> SmoothingChoice:
+    def choose_sampler_and_smoothing(self, examples: Floats, weights: Floats | None = None) -> SmoothingChoice:
         """Choose a sampler and its smoothing from the examples."""
         weights = _equal_weights(examples) if weights is None else weights
         if len(examples) < 2:
@@ -140,9 +140,9 @@ class Smoother:
         bare = self._held_out_costs(examples, weights, self._make_sampler_rule_of_parts((0.0, 0.0)))[self.f.name]
         unsmoothed = float(weights @ bare)
         judged = (
-            self._choose_parts_or_model
+            self._choose_smoothing_or_model
             if _effective_example_count(weights) < math.exp(self.epsilon)
-            else self._choose_parts_or_safe_rule
+            else self._choose_smoothing_or_safe_rule
         )
         rule, parts, held_out, sampler = judged(examples, weights)
         return SmoothingChoice(sampler, Smoothing(rule, *parts, held_out, unsmoothed))
@@ -183,7 +183,8 @@ class Smoother:
         spreads = np.exp(np.linspace(0.0, math.log(0.999 * family.size), SPREADS))
         samplers = [OptimalSampler(family.spread(float(s)), epsilon=self.epsilon) for s in spreads]
         return min(
-            samplers, key=lambda one: float(weights @ client_divergences_by_name(examples, one, (self.f,))[self.f.name])
+            samplers,
+            key=lambda one: float(weights @ several_divergences_of_clients(examples, one, (self.f,))[self.f.name]),
         )
 
     def sampler_between_model_and_seen_shares(self, examples: Floats, weights: Floats | None = None) -> BandSampler:
@@ -217,7 +218,7 @@ class Smoother:
     ) -> BandSampler:
         return OptimalSampler(self.design_with_smoothing_parts(examples, parts, weights).family, epsilon=self.epsilon)
 
-    def _choose_parts_or_safe_rule(
+    def _choose_smoothing_or_safe_rule(
         self, examples: Floats, weights: Floats
     ) -> tuple[str, tuple[float, float], float, BandSampler]:
         optimal = self._sampler_keeping_worst_case(
@@ -238,7 +239,7 @@ class Smoother:
             return stay, (0.0, 0.0), float(weights @ cautious[stay]), safe[stay](examples, weights)
         return "parts", best, float(weights @ bold[best]), self._sampler_with_smoothing_parts(best, examples, weights)
 
-    def _choose_parts_or_model(
+    def _choose_smoothing_or_model(
         self, examples: Floats, weights: Floats
     ) -> tuple[str, tuple[float, float], float, BandSampler]:
         stands, trusted = self._held_out_costs(examples, weights, self.sampler_between_model_and_seen_shares), {}
@@ -275,7 +276,7 @@ class Smoother:
         for held in (fold for fold in np.array_split(order, FOLDS) if fold.size):
             others = np.delete(weights, held)
             sampler = made(np.delete(examples, held, axis=0), others / others.sum())
-            for name, score in client_divergences_by_name(examples[held], sampler, judges).items():
+            for name, score in several_divergences_of_clients(examples[held], sampler, judges).items():
                 found[name][held] = score
         return found
 
@@ -295,7 +296,7 @@ class Smoother:
         return OptimalSampler(band_of_floor(moved, self.epsilon, Simplex(k)), epsilon=self.epsilon)
 
 
-def client_divergences_by_name(
+def several_divergences_of_clients(
     clients: Floats, sampler: Sampler[FiniteFamily], judges: Sequence[str | FDivergence] = JUDGES
 ) -> dict[str, Floats]:
     """The divergences of every client, by name."""

@@ -21,10 +21,10 @@ from discreet.design._floors import (
     ExampleClients,
     Floats,
     as_example_clients,
-    outputs_for_floor,
+    outputs_on_and_off_support,
 )
 from discreet.design._interior import FloorBounds, InteriorPoint, SmoothMinimax
-from discreet.design._linear_programmes import CutProblem, CutSolution, UnsettledError, minimax_tv_floor
+from discreet.design._linear_programmes import CutProblem, CutSolution, UnsettledError, minimax_tv_floor_and_weights
 from discreet.design._newton import Objective
 from discreet.divergences import FDivergence, curve_of_divergence, hockey_stick_gamma_or_none
 from discreet.errors import DiscreetError
@@ -104,12 +104,12 @@ def narrow_bracket_by_cuts(
     if examples.mass.size > LARGEST_CUT or keep > _MOST_KEEP:
         return found
     objective, ratio, size = Objective.of_divergence(f), math.exp(epsilon), examples.size
-    least, most = _floor_entry_and_rest_bounds(size, ratio, keep)
+    least, most = _least_floor_entry_and_largest_rest(size, ratio, keep)
     problem = CutProblem(examples, objective.curve, epsilon, least, most, worst)
-    start, _ = outputs_for_floor(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
+    start, _ = outputs_on_and_off_support(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
     narrowest, waited = found.value - found.bound, 0
-    for solution in problem.solve_finer_programmes(start):
-        floor = examples.extend_seen_values_to_domain(solution.floor, solution.elsewhere)
+    for solution in problem.iterate_finer_solutions(start):
+        floor = examples.extend_to_unseen_outcomes(solution.floor, solution.elsewhere)
         value = worst_divergence(examples, f, floor, ratio) if worst else mean_divergence(examples, f, floor, ratio)
         proofs = _certificates_of_cut_solution(solution, examples, objective, AllowedFloors(size, epsilon, keep))
         for proof in proofs:
@@ -175,7 +175,7 @@ def floor_bracket_of_optimal_sampler(
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), max(proof.lower_bound(), 0.0), proof)
 
 
-def _floor_entry_and_rest_bounds(size: int, ratio: float, keep: float) -> tuple[float, float]:
+def _least_floor_entry_and_largest_rest(size: int, ratio: float, keep: float) -> tuple[float, float]:
     """The least m_x and the largest |m| - m_x that `keep` allows (T2)."""
     held_to = min(max(keep, _LEAST_KEEP), _MOST_KEEP)
     return held_to / (ratio + size - 1), 1.0 - held_to / (1.0 + (size - 1) / ratio)
@@ -186,7 +186,7 @@ def _run_interior_point(
 ) -> FloorBracket | None:
     """The floor of the interior point method and the best of its certificates, once the two agree or no step is left; None on overflow."""
     size, ratio, objective = examples.size, math.exp(epsilon), Objective.of_divergence(f)
-    promise = FloorBounds(*_floor_entry_and_rest_bounds(size, ratio, keep))
+    promise = FloorBounds(*_least_floor_entry_and_largest_rest(size, ratio, keep))
     point = InteriorPoint(
         examples, epsilon, promise, objective.slope_at_one, objective.make_entry_cost, cautious=cautious
     )
@@ -198,7 +198,7 @@ def _run_interior_point(
         if not math.isfinite(value + gap):
             return None
         if progress is not None:
-            progress(_solver_progress_share(first, gap, max(TOLERANCE * value, NEGLIGIBLE)))
+            progress(_solver_progress_fraction(first, gap, max(TOLERANCE * value, NEGLIGIBLE)))
         spent |= gap <= _SPENT * value
         if spent or gap <= max(TOLERANCE * value, NEGLIGIBLE):
             found = certificate_of_interior_point(point, objective, floors)
@@ -216,13 +216,13 @@ def _run_interior_point(
     floor = (
         np.full(size, 1.0 / (ratio + size - 1))
         if keep > _MOST_KEEP
-        else examples.extend_seen_values_to_domain(point.floor, point.y)
+        else examples.extend_to_unseen_outcomes(point.floor, point.y)
     )
     del point  # it takes many times the memory of the examples
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), bound, certificate)
 
 
-def _solver_progress_share(first: float, gap: float, last: float) -> float:
+def _solver_progress_fraction(first: float, gap: float, last: float) -> float:
     """The progress of the gap from the first to the last, on a logarithmic scale, on which steps are about equally long."""
     return min(max(math.log(first / max(gap, 1e-300)) / math.log(first / min(last, 0.5 * first)), 0.0), 1.0)
 
@@ -319,7 +319,7 @@ def _find_near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tup
             floor, weights = SmoothMinimax(laws, f, curve_of_divergence(f), epsilon).solve()
         return (floor, weights) if np.isfinite(floor).all() and np.isfinite(weights).all() else None
     try:
-        return minimax_tv_floor(laws, epsilon)
+        return minimax_tv_floor_and_weights(laws, epsilon)
     except UnsettledError:
         return None
 
@@ -328,7 +328,7 @@ def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, 
     """F(P_j; m) of every client (n,), for a floor on the domain."""
     found = []
     for part in examples.iterate_client_parts():
-        q, rest = outputs_for_floor(part, floor[examples.seen], float(floor.sum()), ratio)
+        q, rest = outputs_on_and_off_support(part, floor[examples.seen], float(floor.sum()), ratio)
         held = part.sum_by_client(np.asarray(f.perspective(part.mass, q)))
         found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
     return np.concatenate(found)

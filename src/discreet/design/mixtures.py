@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.design._floors import as_example_clients, band_of_floor
-from discreet.design._linear_programmes import minimax_tv_floor
+from discreet.design._linear_programmes import minimax_tv_floor_and_weights
 from discreet.design._solving import best_floor_for_mean
 from discreet.divergences import FDivergence, curve_of_divergence, hockey_stick_gamma_or_none, tv
 from discreet.errors import DiscreetError, check_count
@@ -112,14 +112,14 @@ def minimax_bounds_and_floor(
     line, ratio = KernelsOnCells(family, cells), math.exp(epsilon)
     served, mixed = _FEW if family.radius <= _NARROW * family.scale else _MANY
     clients = line.kernel_laws_on_cells(np.linspace(-family.radius, family.radius, served))
-    _, weights = minimax_tv_floor(clients, epsilon)
+    _, weights = minimax_tv_floor_and_weights(clients, epsilon)
     counted = weights > 1e-6 * weights.max()
     mean = best_floor_for_mean(
         as_example_clients(clients[counted], weights[counted], clients.shape[1]), tv, epsilon, 0.0
     )
     grid = np.linspace(-family.radius, family.radius, mixed)
     basis = np.vstack([line.kernel_laws_on_cells(grid, scale) for scale in line.scales_of_floor_kernels])
-    shares, _ = minimax_tv_floor(clients, epsilon, basis)
+    shares, _ = minimax_tv_floor_and_weights(clients, epsilon, basis)
     floor = line.mix_kernels(shares, grid)
     upper = (
         line.worst_floor_cost(floor, ratio, WIDTH / 5.0) + _ROUNDING
@@ -274,7 +274,7 @@ class KernelsOnCells:
         """P_c(-inf, x) of the kernel on all of the line, of the family's scale or another."""
         return self.family.kernel.cdf((x - centres) / (self.scale if scale is None else scale))
 
-    def kernel_mass_inside(self, centres: Floats, scale: float | None = None) -> Floats:
+    def kernel_mass_inside_interval(self, centres: Floats, scale: float | None = None) -> Floats:
         """The mass of each kernel inside the interval."""
         return self.kernel_mass_below(np.array(self.high), centres, scale) - self.kernel_mass_below(
             np.array(self.low), centres, scale
@@ -284,7 +284,7 @@ class KernelsOnCells:
         """log p_c(x) of the kernel on all of the line, or on its interval."""
         t = np.abs(x - centres) / self.scale
         exponent = -0.5 * t * t if self.name == "gaussian" else -t
-        return np.asarray(exponent + math.log(self.largest_density) - np.log(self.kernel_mass_inside(centres)))
+        return np.asarray(exponent + math.log(self.largest_density) - np.log(self.kernel_mass_inside_interval(centres)))
 
     @property
     def log_mass_slope_bound(self) -> float:
@@ -292,7 +292,7 @@ class KernelsOnCells:
         if self.family.box is None:
             return 0.0
         radius = self.family.radius
-        return 2.0 * self.largest_density / float(self.kernel_mass_inside(np.array([radius, -radius])).min())
+        return 2.0 * self.largest_density / float(self.kernel_mass_inside_interval(np.array([radius, -radius])).min())
 
     @property
     def largest_density(self) -> float:
@@ -324,7 +324,7 @@ class KernelsOnCells:
             t = np.abs(nodes[:, None] - grid) / scale
             shape = np.exp(-0.5 * t * t) if self.name == "gaussian" else np.exp(-t)
             density += (
-                shape * (self.largest_density * self.scale / scale) / self.kernel_mass_inside(grid, scale)
+                shape * (self.largest_density * self.scale / scale) / self.kernel_mass_inside_interval(grid, scale)
             ) @ part
         logarithm = np.log(np.maximum(density, _TINY))
         slope = np.diff(logarithm) / np.diff(nodes)
@@ -334,7 +334,7 @@ class KernelsOnCells:
 
     def floor_costs(self, floor: "LogLinearDensity", centres: Floats, ratio: float) -> Floats:
         """F(P_c; m) of each centre."""
-        mass = self.kernel_mass_inside(centres)
+        mass = self.kernel_mass_inside_interval(centres)
         inside = np.diff(self.kernel_mass_below(self.edges[[0, -1]], centres[:, None]), axis=1)[:, 0] / mass
         # nothing is released beyond the outermost edges
         over = self._excess_over_floor(floor, ratio, centres, mass) + (1.0 - inside)
@@ -360,7 +360,9 @@ class KernelsOnCells:
         """An upper bound on F(P_c; m) over all centres, at most 1 + tolerance times too large, unless too many centres are alike."""
         radius = self.family.radius
         steep = self.largest_density * (
-            1.0 if self.family.box is None else 2.0 / float(self.kernel_mass_inside(np.array([radius, -radius])).min())
+            1.0
+            if self.family.box is None
+            else 2.0 / float(self.kernel_mass_inside_interval(np.array([radius, -radius])).min())
         )
         half = radius / 64.0
         centres = np.linspace(-radius + half, radius - half, 64)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
-from discreet._base.showing import json_number
+from discreet._base.showing import json_number_or_null
 from discreet.agreement import Agreement
 from discreet.divergences import divergence
 from discreet.domain import Domain
@@ -110,11 +110,11 @@ def json_record_of_estimate(
             "examples": len(found.reweighted.weights),
             "counting_as_samples": found.reweighted.pull,
             "gap": found.reweighted.gap,
-            "strain": json_number(found.reweighted.strain),
+            "strain": json_number_or_null(found.reweighted.strain),
         }
     if truth is not None:
         made["fidelity"] = {
-            name: {key: None if part is None else json_number(part) for key, part in asdict(each).items()}
+            name: {key: None if part is None else json_number_or_null(part) for key, part in asdict(each).items()}
             for name, each in fidelities_to_truth_by_law(found, truth).items()
         }
     excess = variance_excess_or_none(found.sampler)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base import OldName
-from discreet._base.quadrature import ORDER, Panels, integrals_by_panel
+from discreet._base.quadrature import ORDER, Panels, refine_and_integrate_by_panel
 from discreet._base.showing import html_table_for_notebook, short_repr
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, UnresolvedWarning, check_count, warn_caller
 from discreet.families._bands_and_laws import (
@@ -451,7 +451,9 @@ def panel_masses(
         values = np.exp((waiting.pop() if waiting else log_density_at_coordinates(t)) - shift)
         return np.where(values > 0.0, values * chart.jacobian(t), 0.0)
 
-    _, part, integrals, errors = integrals_by_panel(fine, density_in_coordinates, _RESOLVED[dim], 0.1, ends=dim == 1)
+    _, part, integrals, errors = refine_and_integrate_by_panel(
+        fine, density_in_coordinates, _RESOLVED[dim], 0.1, ends=dim == 1
+    )
     masses = sum_by_cell(integrals, owner[part], len(panels))
     most = np.finfo(np.float64).max / (4.0 * len(masses))  # no distribution has such a mass
     finite = np.minimum(np.nan_to_num(masses, nan=most, posinf=most), most)

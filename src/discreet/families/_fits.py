@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.quadrature import ORDER, Panels, integrate_to_tolerance
+from discreet._base.quadrature import ORDER, Panels, refine_and_integrate_to_tolerance
 from discreet.domain import CellDomain, cell_middles, cell_names
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
 from discreet.families._bands_and_laws import Bounds
@@ -108,7 +108,7 @@ def clip_to_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
             )
             return np.where(density > 0.0, density * chart.jacobian(t), 0.0)
 
-        finer, mass, _ = integrate_to_tolerance(panels, density_in_coordinates, _TOLERANCE[family.dim], 0.0)
+        finer, mass, _ = refine_and_integrate_to_tolerance(panels, density_in_coordinates, _TOLERANCE[family.dim], 0.0)
         if len(finer) == len(panels) or abs(mass - 1.0) <= _TOLERANCE[family.dim]:
             break
         panels = finer

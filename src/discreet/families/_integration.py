@@ -281,7 +281,10 @@ def split_panels_near_features(
         if not wide.any() or len(done) + len(active) + int(wide.sum()) > most:
             break
         done, owners = done.concat(active[~wide]), np.concatenate([owners, owner[~wide]])
-        active, owner = active[wide].halve_every_panel(np.argmax(excess[wide], axis=1)), np.tile(owner[wide], 2)
+        active, owner = (
+            active[wide].halve_each_panel_along_its_axis(np.argmax(excess[wide], axis=1)),
+            np.tile(owner[wide], 2),
+        )
     return done.concat(active), np.concatenate([owners, owner])
 
 
@@ -358,7 +361,7 @@ class CellPartition:
             heavy = masses > masses.sum() / count * (1.0 + 1e-9)
             if not heavy.any() or len(panels) > 64 * count:
                 break
-            halves = panels[heavy].halve_every_panel(_longest_axis_of_cells(family, panels[heavy]))
+            halves = panels[heavy].halve_each_panel_along_its_axis(_longest_axis_of_cells(family, panels[heavy]))
             panels = panels[~heavy].concat(halves)
             masses = np.concatenate([masses[~heavy], _reference_masses_of_panels(family, halves)])
         held = masses > (0.0 if family.any_client else 1e-15 * masses.max())

@@ -186,7 +186,9 @@ def _excesses_over_lower_bounds(
     return np.asarray(inside.astype(np.int64) - lower)
 
 
-def _outcome_beyond_shared_by_reference_plan(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) -> int:
+def _outcome_beyond_shared_part_by_reference_plan(
+    plan: ReferencePlan, held: list[int], own: list[int], uniform: int
+) -> int:
     """The outcome of an integer beyond the shared part, for a client with excess `own` at `held`."""
     shared = int(plan.edges[-1])
     rest = uniform - shared
@@ -206,28 +208,28 @@ def _outcome_beyond_shared_by_reference_plan(plan: ReferencePlan, held: list[int
         return int(np.searchsorted(plan.portions, wanted, side="right")) - 1
     rest -= limit
 
-    def sum_of_unheld_portions_before(place: int) -> int:
+    def portions_outside_support_before(place: int) -> int:
         """Portions of the outcomes outside the support before this one."""
         return -(-(int(plan.portions[place]) - before) * limit // whole) if limit else 0
 
-    def remaining_room_between(first: int, last: int) -> int:
-        """The remaining room of outcomes first..last - 1, none of them held."""
+    def remaining_capacity_between(first: int, last: int) -> int:
+        """How much outcomes first..last - 1, all outside the support, can still take up to their upper bounds."""
         high = int(plan.room[last] - plan.room[first])
         return (
             (high << ROOM_BITS)
             + int(plan.rest_of_room[last] - plan.rest_of_room[first])
-            - sum_of_unheld_portions_before(last)
-            + sum_of_unheld_portions_before(first)
+            - portions_outside_support_before(last)
+            + portions_outside_support_before(first)
         )
 
     first = 0
     for place, excess in zip([*held, plan.size], [*own, 0], strict=True):
-        gap = remaining_room_between(first, place)
+        gap = remaining_capacity_between(first, place)
         if rest < gap:
             low, high = first, place
             while high - low > 1:
                 middle = (low + high) // 2
-                low, high = (middle, high) if remaining_room_between(first, middle) <= rest else (low, middle)
+                low, high = (middle, high) if remaining_capacity_between(first, middle) <= rest else (low, middle)
             return low
         rest -= gap
         if place < plan.size:
@@ -313,16 +315,16 @@ def integer_laws_and_messages(
         raise RefusedRow(first + int(np.argmax(lengths > LONGEST)), 0, REFUSED_OVERFLOW)
     if clients.counts.size or clients.weights.size:
         laws = list(_iterate_laws_of_counts_or_weights(size, clients, first, last))
-        return laws, list(map(_encode_message, _encode_message_heads(clients, first, last), laws))
+        return laws, list(map(_encode_message, _iterate_message_heads(clients, first, last), laws))
     outcomes, numbers, edges = _count_records_by_outcome(size, clients, first, last, lengths)
     laws = [(outcomes[begin:end], numbers[begin:end]) for begin, end in pairwise(edges)]
     if numbers.size and (int(numbers.max()) >> 32 or int(outcomes.max()) >> 32):
-        return laws, list(map(_encode_message, _encode_message_heads(clients, first, last), laws))
+        return laws, list(map(_encode_message, _iterate_message_heads(clients, first, last), laws))
     held = (
         ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
     )  # all at once: as `_encode_message` writes each
     parts = (held[8 * begin : 8 * end] for begin, end in pairwise(edges))
-    return laws, list(map(operator.add, _encode_narrow_message_heads(clients, first, last), parts))
+    return laws, list(map(operator.add, _iterate_message_heads_in_narrow_form(clients, first, last), parts))
 
 
 def pseudo_random_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
@@ -428,7 +430,7 @@ class _MessageHead(NamedTuple):
     rest: bytes
 
 
-def _encode_message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[_MessageHead]:
+def _iterate_message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[_MessageHead]:
     if clients.integers.size:
         yield from map(_encode_integer_message_head, clients.integers[first:last].tolist())
         return
@@ -450,10 +452,10 @@ def _encode_message_heads(clients: ClientColumns, first: int, last: int) -> Iter
             )
 
 
-def _encode_narrow_message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[bytes]:
+def _iterate_message_heads_in_narrow_form(clients: ClientColumns, first: int, last: int) -> Iterator[bytes]:
     """The same as bytes, where all messages have the narrow form."""
     if not clients.integers.size:
-        for head in _encode_message_heads(clients, first, last):
+        for head in _iterate_message_heads(clients, first, last):
             yield struct.pack("<Q", head.header) + head.rest
         return
     words = np.empty((last - first, 2), dtype="<u8")
@@ -483,7 +485,7 @@ def _outcomes_beyond_shared_part(plan: UniformPlan | ReferencePlan, laws: list[L
     found = [
         0 if numbers.size else _outcome_without_records(plan, uniform[row]) for row, (_, numbers) in enumerate(laws)
     ]
-    for some in _pad_laws_by_length(laws):
+    for some in _iterate_padded_laws_by_length(laws):
         if isinstance(plan, UniformPlan):
             own, base = _excesses_over_one_lower_bound(plan, some.masses, some.lengths)
         else:
@@ -492,17 +494,19 @@ def _outcomes_beyond_shared_part(plan: UniformPlan | ReferencePlan, laws: list[L
             number = some.lengths[line]
             held, mine = some.outcomes[line, :number].tolist(), own[line, :number].tolist()
             if isinstance(plan, UniformPlan):
-                found[row] = _outcome_beyond_shared_by_uniform_plan(plan, held, mine, int(base[line, 0]), uniform[row])
+                found[row] = _outcome_beyond_shared_part_by_uniform_plan(
+                    plan, held, mine, int(base[line, 0]), uniform[row]
+                )
             else:
-                found[row] = _outcome_beyond_shared_by_reference_plan(plan, held, mine, uniform[row])
+                found[row] = _outcome_beyond_shared_part_by_reference_plan(plan, held, mine, uniform[row])
     return found
 
 
 def _outcome_without_records(plan: UniformPlan | ReferencePlan, uniform: int) -> int:
     """The outcome of a client without records: one of the reference."""
     if isinstance(plan, UniformPlan):
-        return _outcome_beyond_shared_by_uniform_plan(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
-    return _outcome_beyond_shared_by_reference_plan(plan, [], [], uniform)
+        return _outcome_beyond_shared_part_by_uniform_plan(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
+    return _outcome_beyond_shared_part_by_reference_plan(plan, [], [], uniform)
 
 
 def _excesses_over_one_lower_bound(
@@ -526,7 +530,7 @@ class _PaddedLaws(NamedTuple):
     masses: NDArray[np.float64]
 
 
-def _pad_laws_by_length(laws: list[Law]) -> Iterator[_PaddedLaws]:
+def _iterate_padded_laws_by_length(laws: list[Law]) -> Iterator[_PaddedLaws]:
     """The non-empty laws, those of similar length together."""
     masses, places, held = [], [], []
     for row, (outcomes, numbers) in enumerate(laws):
@@ -566,7 +570,7 @@ def _excess_over_one_lower_bound(
     return np.fmin(np.fmax(float(plan.lower), value), float(plan.upper)).astype(np.int64) - plan.lower
 
 
-def _outcome_beyond_shared_by_uniform_plan(
+def _outcome_beyond_shared_part_by_uniform_plan(
     plan: UniformPlan, held: list[int], own: list[int], base: int, uniform: int
 ) -> int:
     """The outcome of an integer beyond the shared part."""

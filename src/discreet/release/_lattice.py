@@ -60,7 +60,7 @@ from numpy.typing import NDArray
 
 from discreet._base import OldName
 from discreet._base.kernels import should_use_compiled_code
-from discreet._base.numerics import floor_product
+from discreet._base.numerics import product_rounded_down_and_capped
 from discreet._base.showing import with_short_repr
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import raise_error_for_bad_law, rows_are_laws
@@ -85,14 +85,16 @@ _HALF = 31
 _MASK = (1 << _HALF) - 1
 
 
-def portion_sizes(floors: Floats, lower: Integers, upper: Integers, shared: int) -> Integers:
+def integer_portions_of_floors(floors: Floats, lower: Integers, upper: Integers, shared: int) -> Integers:
     """S: the floors in units that sum to at most 2^62, each reduced where its room requires it."""
     whole = np.ldexp(floors, BITS - 1 - int(np.frexp(floors.max())[1])).astype(np.int64)
-    fine = floor_product(whole, Fraction(TOTAL, sum_without_overflow(whole)), TOTAL)
+    fine = product_rounded_down_and_capped(whole, Fraction(TOTAL, sum_without_overflow(whole)), TOTAL)
     rest = TOTAL - shared
     if rest == 0:
         return fine
-    return np.minimum(fine, floor_product(np.maximum(upper - lower - 1, 0), Fraction(TOTAL, rest), TOTAL))
+    return np.minimum(
+        fine, product_rounded_down_and_capped(np.maximum(upper - lower - 1, 0), Fraction(TOTAL, rest), TOTAL)
+    )
 
 
 def are_row_sums_at_most(spans: Integers, available: int) -> NDArray[np.bool_]:
@@ -194,7 +196,7 @@ class Lattice:
         for lower in _iterate_lower_bound_candidates(
             np.asarray(box.lower) * TOTAL * (raised or 1.0), raised is not None or ratio > box.size
         ):
-            room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
+            room = product_rounded_down_and_capped(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
             widest = round_down_to_float_integers(lower + np.minimum(room, TOTAL - lower))
             for upper in (np.clip(widest, lower, np.maximum(ceiling, lower)), widest):
                 lattice = cls(box, _number_or_read_only_array(lower), _number_or_read_only_array(upper))
@@ -242,7 +244,9 @@ class Lattice:
         """S, the sizes by which missing units are portioned out outside the support (empty for a uniform reference)."""
         if isinstance(self.lower, int):
             return np.empty(0, dtype=np.int64)
-        found = portion_sizes(np.asarray(self.box.lower), self.lower, np.asarray(self.upper), self.shared_total)
+        found = integer_portions_of_floors(
+            np.asarray(self.box.lower), self.lower, np.asarray(self.upper), self.shared_total
+        )
         found.setflags(write=False)
         return found
 
@@ -378,7 +382,7 @@ def outcomes(lattice: Lattice, laws: Floats, mixing: Affine | None, uniform: Int
     _refuse_wrong_draw_arguments(lattice, laws, mixing, dimensions=2)
     if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != laws.shape[:1]:
         raise DiscreetError("uniform does not hold one 64-bit integer for each law; pass Randomness.integers(n)")
-    return _outcomes_slopes_and_lifts(lattice, laws, mixing, uniform, keeping=mixing is not None)[0]
+    return _draw_outcomes_with_slopes_and_lifts(lattice, laws, mixing, uniform, keeping=mixing is not None)[0]
 
 
 def weights(lattice: Lattice, laws: Floats, mixing: Affine | None) -> Integers:
@@ -398,7 +402,7 @@ def weights(lattice: Lattice, laws: Floats, mixing: Affine | None) -> Integers:
     _refuse_wrong_draw_arguments(lattice, laws, mixing, dimensions=2)
     # so that every row is solved
     past_shared = np.full(len(laws), min(lattice.shared_total, TOTAL - 1), dtype=np.int64)
-    _, slope, lift = _outcomes_slopes_and_lifts(lattice, laws, mixing, past_shared)
+    _, slope, lift = _draw_outcomes_with_slopes_and_lifts(lattice, laws, mixing, past_shared)
     return lattice.weights(laws, slope, lift)
 
 
@@ -413,7 +417,7 @@ def _refuse_wrong_draw_arguments(lattice: Lattice, laws: Floats, mixing: Affine 
         raise DiscreetError(f"the law is on {laws.shape[-1]:,} outcomes and the lattice on {lattice.box.size:,}")
 
 
-def _outcomes_slopes_and_lifts(
+def _draw_outcomes_with_slopes_and_lifts(
     lattice: Lattice, laws: Floats, mixing: Affine | None, uniform: Integers, *, keeping: bool = True
 ) -> tuple[Integers, Floats, Floats]:
     """Outcomes, slopes and lifts (the latter empty unless `keeping`).
@@ -454,7 +458,7 @@ def _store_outcomes_of_laws_in_numpy(
         if bad >= 0:
             return int(rows.start) + bad
         steep, raised = (
-            _slopes_and_lifts_of_projections(lattice, laws[rows]) if projecting else (slope[rows], lift[rows])
+            _solve_projection_slopes_and_lifts(lattice, laws[rows]) if projecting else (slope[rows], lift[rows])
         )
         if slope.size:
             slope[rows], lift[rows] = steep, raised
@@ -462,7 +466,7 @@ def _store_outcomes_of_laws_in_numpy(
     return -1
 
 
-def _slopes_and_lifts_of_projections(lattice: Lattice, laws: Floats) -> tuple[Floats, Floats]:
+def _solve_projection_slopes_and_lifts(lattice: Lattice, laws: Floats) -> tuple[Floats, Floats]:
     """(slope, lift) for each row.
 
     Over a reference that is not uniform, the mass of outcomes outside the support is summed in integers, so that the order of summation does
@@ -524,7 +528,7 @@ def weight_parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine 
     mass = np.where(law > NEGLIGIBLE, law, 0.0)
     portioning = mixing is None and not isinstance(lattice.lower, int)
     slope, lift = (
-        _slope_and_lift_in_constant_time(lattice, mass)
+        _solve_slope_and_lift_in_constant_time(lattice, mass)
         if mixing is None
         else (np.float64(mixing.slope), np.float64(mixing.lift))
     )
@@ -543,7 +547,7 @@ def weight_parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine 
     return excess, portion, _hand_out_units_in_constant_time(capacity - excess - portion, missing - portion.sum())
 
 
-def _slope_and_lift_in_constant_time(lattice: Lattice, mass: Floats) -> tuple[np.float64, np.float64]:
+def _solve_slope_and_lift_in_constant_time(lattice: Lattice, mass: Floats) -> tuple[np.float64, np.float64]:
     """(slope, lift) of the projection."""
     lower, ceiling = lattice.box.lower, lattice.box.ceiling
     low, high = np.array(_LOWEST.view(np.int64)), np.array(_HIGHEST.view(np.int64))

@@ -329,7 +329,7 @@ class InputDigest:
         a, b, c, d = ((one + two) % (1 << 64) for one, two in zip(self.words, other.words, strict=True))
         return InputDigest((a, b, c, d))
 
-    def sealed_bytes(self, key: RunKey) -> bytes:
+    def keyed_hash(self, key: RunKey) -> bytes:
         """32 bytes that identify the sums, and reveal nothing about them without the key."""
         content = struct.pack(f"<{DIGEST_WORDS}Q", *self.words)
         return hashlib.blake2b(content, key=key.value, person=_DIGEST_PERSON, digest_size=32).digest()

@@ -18,8 +18,8 @@ with imports_on_first_use(globals(), extra="cli"):
         DryRun,
         average_law_of_clients as average_law_of_clients,
         client_laws as client_laws,
+        count_values_outside_domain as count_values_outside_domain,
         dry_run,
-        find_values_outside_domain as find_values_outside_domain,
         outcome_counts_by_client as outcome_counts_by_client,
     )
     from discreet.tables._reading import Reading as Reading, refuse_unreadable_table as refuse_unreadable_table

@@ -95,7 +95,7 @@ class Columns:
             for name in several:
                 check_kind("client", name, str, "name a column, or several in a list")
             object.__setattr__(self, "client", several[0] if len(several) == 1 else several)
-        names = self.names
+        names = self.all_column_names
         if not self.client_columns:
             raise DiscreetError("client is an empty list; name the column of clients")
         for name in names:
@@ -119,8 +119,8 @@ class Columns:
         )
 
     @property
-    def names(self) -> list[str]:
-        """The columns that are read."""
+    def all_column_names(self) -> list[str]:
+        """The names of all columns that are read: of clients, values, and counts or weights."""
         return [
             *self.client_columns,
             *self.value_columns,
@@ -188,7 +188,7 @@ def _advice_for_client_type(kind: Any) -> str:
     return "write them as texts, in the same form in every release, since another form is another client"
 
 
-def refuse_unusable_composite_type(where: str, kind: Any) -> None:
+def refuse_unusable_composite_client_type(where: str, kind: Any) -> None:
     """Raise an error for a column that cannot be one of several that name clients."""
     if kind != pl.Date:
         refuse_unusable_client_type(where, kind)
@@ -348,7 +348,7 @@ def read_client_list_file(path: Path, column: str | Sequence[str], *, integers: 
         name = pl.col(column)
     else:
         for each, kind in zip(columns, kinds, strict=True):
-            refuse_unusable_composite_type(f"column {each!r} of {path}", kind)
+            refuse_unusable_composite_client_type(f"column {each!r} of {path}", kind)
         name = composite_client_names_expression(columns, kinds)
     found = list(
         source.read_prepared_frames(lambda frame: frame.select(name.alias("client")).unique(), columns, client=column)
@@ -432,7 +432,7 @@ class ValueColumn:
         """The reading of a column of that type. `untyped`: it holds texts that get their type from the domain."""
         inner: Any = type_of_column_values(kind)
         truths = inner == pl.Boolean and not coding.has_cells
-        dates = _is_date_column(name, inner) and isinstance(coding.type_to_read_texts_as, pl.String)
+        dates = _is_date_column_refusing_time_zones(name, inner) and isinstance(coding.type_to_read_texts_as, pl.String)
         read_as = coding.type_to_read_texts_as if untyped or truths or dates else inner
         if coding.lenient and not untyped:
             read_as = _type_to_read_values_as(coding, name, inner)
@@ -488,7 +488,7 @@ class ValueColumn:
         midnight = pl.when(day.cast(kind) == value)
         return midnight.then(day.cast(pl.String)).otherwise(value.dt.strftime("%Y-%m-%dT%H:%M:%S%.f"))
 
-    def shows_example_values(self, misfits: MisfitCounts) -> bool:
+    def should_show_values_outside_domain(self, misfits: MisfitCounts) -> bool:
         """Whether a message would show some values: they are outside, which is not allowed, and `show_values` asks for them."""
         return self.show_values and bool(misfits.outside) and self.coding.other is None and not self.coding.lenient
 
@@ -555,7 +555,7 @@ def type_of_column_values(kind: Any) -> Any:
     return kind.inner if is_column_of_lists(kind) else kind
 
 
-def _is_date_column(column: str, kind: Any) -> bool:
+def _is_date_column_refusing_time_zones(column: str, kind: Any) -> bool:
     """Whether values are dates or times; times of a time zone are an error, since their date depends on where one is."""
     if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
         raise DiscreetError(
@@ -568,7 +568,7 @@ def _type_to_read_values_as(coding: Coding, column: str, kind: Any) -> Any:
     """The type that values of another type are read as. Unreadable values have no outcome; no column is an error for its domain."""
     wanted = coding.type_to_read_texts_as
     texts = isinstance(wanted, pl.String)
-    if _is_date_column(column, kind) and texts:
+    if _is_date_column_refusing_time_zones(column, kind) and texts:
         return wanted
     if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Boolean, pl.Null)):
         raise DiscreetError(f"column {column!r} holds {kind} values; cast it to texts or numbers")

@@ -52,7 +52,7 @@ from discreet.release import (
     store_sort_words_and_add_digest,
 )
 from discreet.tables._columns import normalise_client_names
-from discreet.tables._parts import SECONDS_A_ROW, client_columns_from_arrow, refuse_repeated_clients
+from discreet.tables._parts import SECONDS_A_ROW, clients_and_records_from_arrow, refuse_repeated_clients
 from discreet.tables._request import Job, joint_sample_columns
 from discreet.tables._sources import (
     agreement_id_column,
@@ -61,7 +61,7 @@ from discreet.tables._sources import (
     outcomes_as_samples,
     released_samples_batch,
     require_unique_column_names,
-    take_rows,
+    take_rows_of_column,
 )
 
 with placeholders_until_used(globals()):
@@ -117,7 +117,7 @@ class DrawnArrays(NamedTuple):
     digest: NDArray[np.uint64]
     problem: NDArray[np.int64]
 
-    def note_refused_row(self, row: RefusedRow) -> int:
+    def note_reason_of_refused_row(self, row: RefusedRow) -> int:
         """Note why a row is refused; returns its number."""
         self.problem[:] = row.place, row.why
         return row.row
@@ -189,7 +189,7 @@ class SampleDrawing(DrawingMethod):
         self._plan, self._coding, self._key = plan_of_lattice(sampler.lattice, sampler.mixing), coding, key
 
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
-        code = choose_client_draw_functions(compiled=_is_worth_compiling(clients, _SECONDS_A_CLIENT))
+        code = choose_client_draw_functions(compiled=_should_draw_with_compiled_code(clients, _SECONDS_A_CLIENT))
         state = code.initial_state_of_run(self._key)
         return lambda first, last, found: int(
             code.draw_outcomes_of_clients(self._plan, clients, state, first, last, *found)
@@ -207,7 +207,7 @@ class _DrawingOfReports(DrawingMethod):
         """The function that draws with compiled code."""
 
     def make_row_drawer(self, clients: ClientColumns) -> RowDrawer:
-        if not _is_worth_compiling(clients, _SECONDS_A_REPORT):
+        if not _should_draw_with_compiled_code(clients, _SECONDS_A_REPORT):
             return lambda first, last, found: self.draw_reports_with_numpy(clients, first, last, found)
         code = choose_client_draw_functions(compiled=True)
         return self._make_compiled_drawer(code, clients, code.initial_state_of_run(self._key))
@@ -219,7 +219,7 @@ class _DrawingOfReports(DrawingMethod):
             try:
                 laws, messages = _laws_and_messages_for_reports(self.size, clients, rows.start, rows.stop)
             except RefusedRow as bad:
-                return found.note_refused_row(bad)
+                return found.note_reason_of_refused_row(bad)
             _store_reports_as_32_bit_halves(self._sampler.release_messages(self._key, messages, laws), rows, found)
             if found.order.size or found.digest.size:
                 store_sort_words_and_add_digest(
@@ -312,7 +312,7 @@ class _DrawingByLaw(DrawingMethod):
             try:
                 laws, messages = integer_laws_and_messages(self.size, clients, here.start, here.stop)
             except RefusedRow as bad:
-                return found.note_refused_row(bad)
+                return found.note_reason_of_refused_row(bad)
             words, rows = pseudo_random_word_rows(self._key, messages), np.zeros((len(laws), self.size))
             for row, (outcomes, numbers) in zip(rows, laws, strict=True):
                 row[outcomes.astype(np.int64)] = numbers.astype(np.float64)
@@ -404,7 +404,7 @@ def _store_reports_as_32_bit_halves(reports: NDArray[np.uint64], rows: slice, fo
     found.within[rows] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
 
 
-def _is_worth_compiling(clients: ClientColumns, seconds_a_client: float) -> bool:
+def _should_draw_with_compiled_code(clients: ClientColumns, seconds_a_client: float) -> bool:
     """Whether compiled code draws for the clients rather than numpy, with the same results."""
     each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else SECONDS_A_ROW
     return should_use_compiled_code(seconds_a_client * len(clients) + each * clients.outcomes.size)
@@ -492,7 +492,7 @@ class Kernel:
         called = batch.column("client")
         if pa.types.is_floating(called.type):
             called = normalise_client_names(called)
-        clients = client_columns_from_arrow(
+        clients = clients_and_records_from_arrow(
             called, batch.column("outcomes"), counts, weighted=weighted, outcome_type=self._outcome_type
         )
         if clients.weights.size and self._columns.count is not None:
@@ -536,13 +536,11 @@ class LedgerSettlement:
             epsilon=job.agreement.epsilon,
         )
         self._kernel = Kernel(job)
-        self._naming = _drawing_method_by_client_names_alone(ledger.client_digest_key())
-        self._ordering = (
-            _drawing_method_by_client_names_alone(ledger.client_order_key(self._round)) if ordered else None
-        )
+        self._naming = _make_keyed_client_name_hasher(ledger.client_digest_key())
+        self._ordering = _make_keyed_client_name_hasher(ledger.client_order_key(self._round)) if ordered else None
         self.known = self.over_budget = 0
 
-    def draw_group(self, group: "ClientGroup") -> UnsettledGroup:
+    def draw_unsettled_group(self, group: "ClientGroup") -> UnsettledGroup:
         """Draw for a group of clients, without releasing anything yet."""
         drawn, empty = self._kernel.draw(group.clients, digested=False), _same_clients_without_records(group.clients)
         if self._ordering is not None:
@@ -573,12 +571,12 @@ class LedgerSettlement:
         for part in parts:
             kept = []
             for group in part:
-                kept.append(_released_samples_of_group(group, found, slice(start, start + len(group.clients))))
+                kept.append(_released_clients_and_draws(group, found, slice(start, start + len(group.clients))))
                 start += len(group.clients)
             yield kept
 
 
-def _released_samples_of_group(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws, Any]:
+def _released_clients_and_draws(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws, Any]:
     """The released clients of a group, with their samples and their parts."""
     kept = found.kept[here]
     drawn = replace(
@@ -587,11 +585,15 @@ def _released_samples_of_group(group: UnsettledGroup, found: Settlement, here: s
         order=group.drawn.order[kept] if group.drawn.order.size else group.drawn.order,
         within=found.within[here][kept] if found.within.size else found.within,
     )
-    return take_rows(group.clients, np.flatnonzero(kept)), drawn, None if group.parts is None else group.parts[kept]
+    return (
+        take_rows_of_column(group.clients, np.flatnonzero(kept)),
+        drawn,
+        None if group.parts is None else group.parts[kept],
+    )
 
 
-def _drawing_method_by_client_names_alone(key: RunKey) -> DrawingMethod:
-    """A drawing whose words, for clients without records, depend on their names alone."""
+def _make_keyed_client_name_hasher(key: RunKey) -> DrawingMethod:
+    """A drawing method that hashes names under a key: its words, for clients without records, depend on their names alone."""
     cells = Interval(0.0, 1.0, cells=2)  # any domain with cells, whose draw also gives a place
     return SampleDrawing(OptimalSampler(Simplex(cells), epsilon=1.0), Coding(cells), key)
 

@@ -44,7 +44,7 @@ from discreet.tables._sources import (
     open_source,
     open_table_writer,
     source_of_table,
-    take_rows,
+    take_rows_of_column,
 )
 
 with placeholders_until_used(globals()):
@@ -119,7 +119,7 @@ class Release:
         self._reader = RecordReader(reading)
         self._frames = source.read_prepared_frames(
             reading.prepare_rows,
-            reading.columns.names,
+            reading.columns.all_column_names,
             room=room,
             client=reading.columns.client,
             numbers=reading.columns_that_may_mix_integers_and_floats,
@@ -195,7 +195,7 @@ class Release:
             self._spilled = parts.spilled_bytes
         if self._settling is None and self._request.secret is not None:
             job, number = self.job, self._request.round
-            digest = self._digest.sealed_bytes(job.key)
+            digest = self._digest.keyed_hash(job.key)
             Rounds(self._request.secret).note_released_round(job.agreement, job.question, number, digest)
         self._finished = True
 
@@ -231,7 +231,7 @@ class Release:
         def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
             digested = self._request.secret is not None
             found = self.kernel.draw(group.clients, ordered=self._drop_client, digested=digested)
-            return self._released_batch_of_group(group.names, found, group.parts), found.digest
+            return self._make_ordered_batch_of_group(group.names, found, group.parts), found.digest
 
         for part in self._map_groups_in_threads(parts, draw_group):
             self._digest = sum((digest for _, digest in part), self._digest)
@@ -240,13 +240,13 @@ class Release:
     def _charge_and_release_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
         assert self._settling is not None
         for part in self._settling.charge_and_release_parts(
-            list(self._map_groups_in_threads(parts, self._settling.draw_group))
+            list(self._map_groups_in_threads(parts, self._settling.draw_unsettled_group))
         ):
             yield from self._join_batches_in_client_order(
-                [self._released_batch_of_group(names, drawn, parts) for names, drawn, parts in part]
+                [self._make_ordered_batch_of_group(names, drawn, parts) for names, drawn, parts in part]
             )
 
-    def _released_batch_of_group(self, names: pa.Array, drawn: "Draws", parts: Any = None) -> pa.RecordBatch:
+    def _make_ordered_batch_of_group(self, names: pa.Array, drawn: "Draws", parts: Any = None) -> pa.RecordBatch:
         """The records of a group: in order of part and client, or without clients and with words to sort them by."""
         if self._drop_client:
             batch = self.kernel.publish(names, drawn)
@@ -254,7 +254,7 @@ class Release:
         order = arrow_column_as_polars_series(names).arg_sort().to_numpy()
         if parts is not None:
             order = order[np.argsort(parts[order], kind="stable")]
-        return self.kernel.publish(take_rows(names, order), drawn.reorder_rows(order))
+        return self.kernel.publish(take_rows_of_column(names, order), drawn.reorder_rows(order))
 
     def _join_batches_in_client_order(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The samples of a part as one batch in order of client, even if its records took several groups."""

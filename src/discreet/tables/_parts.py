@@ -37,7 +37,7 @@ from discreet.tables._sources import (
     cast_column,
     is_list_type,
     numbers_as_arrow_column,
-    take_rows,
+    take_rows_of_column,
 )
 
 Outcomes = NDArray[np.uint32] | NDArray[np.uint64]  # wide ones are the rows of a survey
@@ -155,14 +155,18 @@ class RecordArrays(NamedTuple):
         counts = self.counts if self.counts.size else _unit_counts(self)
         found = combine_equal_rows(
             pl.DataFrame(
-                {"client": arrow_column_as_polars_series(self.client_names), "outcome": self.outcomes, "count": counts}
+                {
+                    "client": arrow_column_as_polars_series(self.client_names_as_arrow),
+                    "outcome": self.outcomes,
+                    "count": counts,
+                }
             )
         )
         names = client_names_as_arrays(found["client"].to_arrow())
         return RecordArrays(*names, found["outcome"].to_numpy(), found["count"].to_numpy())
 
     @property
-    def client_names(self) -> pa.Array:
+    def client_names_as_arrow(self) -> pa.Array:
         """The column of clients, as Arrow."""
         if not self.text_ends.size:
             return numbers_as_arrow_column(self.integers)
@@ -248,16 +252,18 @@ class ClientParts:
     def _iterate_readers_of_large_part(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
         """The groups of a part that is too large."""
         if self._depth == _DEEPEST:
-            yield partial(self._group_unsplittable_part, part)
+            yield partial(self._group_part_of_one_client, part)
             return
         smaller = ClientParts(seed=int(self._seed), budget=self._share, folder=self._above, depth=self._depth + 1)
         for piece in self._iterate_records_on_disk(part):
-            smaller.add_records(piece.client_names, piece.outcomes, piece.counts if piece.counts.size else None)
+            smaller.add_records(
+                piece.client_names_as_arrow, piece.outcomes, piece.counts if piece.counts.size else None
+            )
         self.spilled_bytes += smaller.spilled_bytes
         for groups in smaller.iterate_readers_of_client_groups():
             yield from groups
 
-    def _group_unsplittable_part(self, part: int) -> ClientGroup:
+    def _group_part_of_one_client(self, part: int) -> ClientGroup:
         """The group of a part that cannot be split: one client with many distinct values; an error if they do not fit."""
         if self._spilled[part] > max(self._budget, _ONE_CLIENT):
             raise DiscreetError(
@@ -336,7 +342,11 @@ def group_records_by_client(
     """Rows grouped by client, in memory. `lengths`: the number of outcomes of each row, if not one."""
     code = choose_grouping_functions(records.outcomes.size)
     clients, ends, outcomes, counts = code.records_by_client(*map(read_only_view, records), lengths, seed, hint)
-    names = take_rows(records.client_names, clients) if records.text_ends.size else numbers_as_arrow_column(clients)
+    names = (
+        take_rows_of_column(records.client_names_as_arrow, clients)
+        if records.text_ends.size
+        else numbers_as_arrow_column(clients)
+    )
     return ClientGroup(
         names,
         ClientColumns(
@@ -362,7 +372,7 @@ def client_names_as_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes
     return none, *_text_ends_and_bytes(cast_column(clients, pa.large_string()))
 
 
-def client_columns_from_arrow(
+def clients_and_records_from_arrow(
     clients: pa.Array,
     outcomes: pa.Array,
     counts: pa.Array | None,
@@ -403,13 +413,13 @@ def refuse_repeated_clients(clients: ClientColumns) -> None:
     if clients.integers.size:
         if not code.are_integers_increasing(clients.integers):
             numbers = code.assign_numbers_to_integer_clients(clients.integers, seed, len(clients))[1]
-            _refuse_repeated_integer_client(numbers)
+            _refuse_repeated_client_number(numbers)
     elif not code.are_texts_increasing(clients.text_ends, clients.text):
         numbers = code.assign_numbers_to_text_clients(clients.text_ends, clients.text, seed, len(clients))[1]
-        _refuse_repeated_integer_client(numbers)
+        _refuse_repeated_client_number(numbers)
 
 
-def _refuse_repeated_integer_client(numbers: NDArray[np.uint32]) -> None:
+def _refuse_repeated_client_number(numbers: NDArray[np.uint32]) -> None:
     repeated = np.flatnonzero(numbers != np.arange(len(numbers)))
     if repeated.size:
         again = int(repeated[0])
@@ -499,7 +509,7 @@ def records_by_part(
     starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
     order = np.argsort(parts, kind="stable")[: starts[-2]]
     if text_ends.size:
-        text_ends, text = _text_ends_and_bytes(take_rows(_arrow_texts_from_bytes(text_ends, text), order))
+        text_ends, text = _text_ends_and_bytes(take_rows_of_column(_arrow_texts_from_bytes(text_ends, text), order))
     else:
         integers = integers[order]
     return starts, integers, text_ends, text, outcomes[order], counts[order] if counts.size else counts
@@ -528,7 +538,7 @@ def _part_of_each_integer_client(clients: Integers, bits: int, seed: Any) -> NDA
 def _part_of_each_text_client(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
     texts = _arrow_texts_from_bytes(ends, text)
     first_rows, numbers = _assign_numbers_to_distinct_values(texts)
-    hashed = _hash_texts(*_text_ends_and_bytes(take_rows(texts, first_rows)), seed)
+    hashed = _hash_texts(*_text_ends_and_bytes(take_rows_of_column(texts, first_rows)), seed)
     return (hashed >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
 
 

@@ -79,7 +79,7 @@ def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
         parts = (much.alias("much"), pl.len().alias("rows"), bad.alias("bad"))
         return reading.prepare_rows(frame).group_by("client", "outcome").agg(*parts)
 
-    needed = [name for name in reading.columns.names if name != _EVERYBODY]
+    needed = [name for name in reading.columns.all_column_names if name != _EVERYBODY]
     parts = list(
         source.read_prepared_frames(
             count_outcomes_of_frame, needed, client=client, numbers=reading.columns_that_may_mix_integers_and_floats
@@ -160,11 +160,11 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
     Raises:
         DiscreetError: for an unreadable table or wrong terms.
     """
-    return find_values_outside_domain(source_of_table(table), Request(**terms))
+    return count_values_outside_domain(source_of_table(table), Request(**terms))
 
 
-def find_values_outside_domain(source: Source, request: Request) -> DryRun:
-    """The values of a source outside the domain of a request; of a survey those of any of its columns, with the column in front."""
+def count_values_outside_domain(source: Source, request: Request) -> DryRun:
+    """Every value outside the domain of a request, with its number of rows; of a survey those of any column, with the column in front."""
     reading = request.make_reading(source.schema, untyped=source.untyped_columns, where=source.name)
     rows = nameless = nulls = not_numbers = 0
     outside: dict[Any, int] = {}
@@ -186,7 +186,7 @@ def _count_missing_and_outside_values_of_source(source: Source, reading: Reading
     count = partial(reading.count_missing_and_outside_values, value=value)
     parts = list(
         source.read_prepared_frames(
-            count, used.names, client=used.client, numbers=reading.columns_that_may_mix_integers_and_floats
+            count, used.all_column_names, client=used.client, numbers=reading.columns_that_may_mix_integers_and_floats
         )
     )
     if not parts:

@@ -51,7 +51,7 @@ from discreet.tables._columns import (
     message_for_rows_without_client,
     missing_client_name_expression,
     refuse_unusable_client_type,
-    refuse_unusable_composite_type,
+    refuse_unusable_composite_client_type,
     type_of_column_values,
     warn_of_client_column_of_floats,
     warn_of_suspicious_client_names,
@@ -178,18 +178,22 @@ class Reading:
         for name in columns.value_columns:
             if survey and is_column_of_lists(schema.get(name)):
                 raise DiscreetError(f"column {name!r} holds lists; a survey reads one value of each column in a row")
-        for name in columns.names:
+        for name in columns.all_column_names:
             if name not in schema:
                 raise DiscreetError(f"column {name!r} is not in {where}; it has {', '.join(map(repr, schema))}")
         texts = set(schema if untyped is True else untyped or ())
-        kinds: dict[str, Any] = {name: pl.String() if name in texts else schema[name] for name in columns.names}
+        kinds: dict[str, Any] = {
+            name: pl.String() if name in texts else schema[name] for name in columns.all_column_names
+        }
         if columns.count_or_weight_column is not None and columns.count_or_weight_column not in texts:
             _refuse_wrong_count_or_weight_type(
                 columns,
                 kinds[columns.count_or_weight_column],
                 listed=is_column_of_lists(kinds[columns.value_columns[0]]),
             )
-        check_name = refuse_unusable_client_type if len(columns.client_columns) == 1 else refuse_unusable_composite_type
+        check_name = (
+            refuse_unusable_client_type if len(columns.client_columns) == 1 else refuse_unusable_composite_client_type
+        )
         for name in columns.client_columns:
             check_name(f"column {name!r}", kinds[name])
         values = tuple(
@@ -205,7 +209,7 @@ class Reading:
             values=values,
             name_kinds=tuple(kinds[name] for name in columns.client_columns),
             float_counts=columns.count is not None and type_of_column_values(kinds[columns.count]).is_float(),
-            arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
+            arrays=tuple(name for name in columns.all_column_names if isinstance(schema[name], pl.Array)),
             null_clients=null_clients,
         )
 
@@ -322,14 +326,14 @@ class Reading:
     ) -> None:
         """Raise the error of the first column with values that are not allowed. `shown_values`: a few of the first column that shows some."""
         for value, counts in zip(self.values, misfits, strict=True):
-            shows = value.shows_example_values(counts)
+            shows = value.should_show_values_outside_domain(counts)
             value.refuse_missing_or_outside_values(counts, rows, shown_values if shows else None)
             shown_values = None if shows else shown_values
 
     def example_values_outside(self, misfits: Sequence[MisfitCounts], examples: Examples) -> list[Any] | None:
         """A few values outside of the first column that shows some; None if no column does."""
         for value, counts in zip(self.values, misfits, strict=True):
-            if value.shows_example_values(counts):
+            if value.should_show_values_outside_domain(counts):
                 return examples(partial(self._select_rows_outside_domain, value), value.name, FEW + 1)
         return None
 
@@ -413,7 +417,7 @@ class RecordReader:
             reading.warn_of_client_columns_of_floats()
         counts = None
         if "count" in frame.columns:
-            self._note_null_and_invalid_counts(frame["count"])
+            self._add_up_null_and_invalid_amounts(frame["count"])
             counts = frame["count"].to_numpy()
         outcomes, tallies = reading.resolve_missing_and_outside_marks(frame)
         if counts is not None and reading.coding.lenient:
@@ -471,7 +475,7 @@ class RecordReader:
         more = [MisfitCounts(*marks[first : first + 4]) for first in range(0, len(marks), 4)]
         self.tallies = [one + other for one, other in zip(self.tallies, more, strict=True)]
 
-    def _note_null_and_invalid_counts(self, counts: pl.Series) -> None:
+    def _add_up_null_and_invalid_amounts(self, counts: pl.Series) -> None:
         self._null_counts += counts.null_count()
         self._bad_counts += int((~(counts.is_finite() & (counts >= 0))).sum())
 
@@ -502,7 +506,7 @@ def refuse_unreadable_table(source: Source, columns: Columns, *, nulls: str = "d
     )
     reader, total = RecordReader(reading), 0.0
     for frame in source.read_prepared_frames(
-        reading.prepare_rows, columns.names, numbers=reading.columns_that_may_mix_integers_and_floats
+        reading.prepare_rows, columns.all_column_names, numbers=reading.columns_that_may_mix_integers_and_floats
     ):
         for _ in reader.iterate_checked_records(frame, source.example_values):
             pass

@@ -197,7 +197,7 @@ class Request:
             return agreement.joint_sampler(agreed_finite_family(agreement, coding))
         family = agreed_finite_or_continuous_family(agreement, coding)
         if agreement.own is not None:
-            return self._make_repeatable_own_sampler(agreement, family)
+            return self._make_and_check_own_sampler(agreement, family)
         return sampler_named(
             self.mechanism,
             family,
@@ -206,8 +206,8 @@ class Request:
             reference=None if agreement.reference is None else agreement.reference.reference(family),
         )
 
-    def _make_repeatable_own_sampler(self, agreement: Agreement, family: AnyFamily) -> OwnSampler:
-        """A mechanism of somebody's own. Under a secret its law has to answer the same when it is asked again, which public clients show."""
+    def _make_and_check_own_sampler(self, agreement: Agreement, family: AnyFamily) -> OwnSampler:
+        """The sampler of a user's own mechanism. Under a secret, public clients check that its law stays the same when asked again."""
         found: OwnSampler = agreement.sampler(family)
         if self.secret is not None:
             found.check_repeatable()

@@ -105,7 +105,7 @@ def pack_records_by_bucket(records: RecordArrays, seed: np.uint64) -> Iterator[p
     yield pa.RecordBatch.from_pydict(columns)
 
 
-def unpack_records_of_buckets(
+def unpack_bucket_records_and_lengths(
     table: pa.Table, amounts: Any, outcome_type: Any = np.uint32
 ) -> tuple[RecordArrays, NDArray[np.int64]]:
     """The records of such rows, and the number of outcomes of each client in each row. `amounts`: the type of counts."""
@@ -251,7 +251,7 @@ def sample_files(
     # our own session encrypts its disk files, under a key that ends with it
     session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
     try:
-        frame, keys = _read_parquet_frame(session, path, request.columns.names)
+        frame, keys = _read_parquet_frame_and_partition_keys(session, path, request.columns.all_column_names)
         job = _make_spark_job(request, frame, path, keys)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
@@ -301,7 +301,7 @@ def _release_spark_frame(
     if clients is not None:
         _refuse_list_of_composite_clients(job)
     seed = np.uint64(secrets.randbits(64))  # of the buckets, the same in all tasks
-    combined = frame.select(*job.reading.columns.names).mapInArrow(
+    combined = frame.select(*job.reading.columns.all_column_names).mapInArrow(
         _make_record_combiner(job, seed, tallies), _spark_schema_of_buckets(job)
     )
     if clients is not None:
@@ -322,7 +322,7 @@ def _release_spark_frame(
             else drawn.checkpoint()
         )
     if request.secret is not None:
-        digest = _sum_digests(drawn).sealed_bytes(job.key)
+        digest = _sum_digests(drawn).keyed_hash(job.key)
         Rounds(request.secret).note_released_round(job.agreement, job.question, request.round, digest)
     # the same in all rows, so it need not travel; a literal alone would make a column without nulls, another type than in files
     agreement_id = F.when(F.col(job.sample_columns[0]).isNotNull(), job.agreement.id)
@@ -389,7 +389,9 @@ def _refuse_bad_rows_of_frame(frame: DataFrame, job: Job) -> None:
 
     whole = RecordReader(job.reading)
     for row in (
-        frame.select(*job.reading.columns.names).mapInArrow(count_rows_of_batches, "counted array<bigint>").collect()
+        frame.select(*job.reading.columns.all_column_names)
+        .mapInArrow(count_rows_of_batches, "counted array<bigint>")
+        .collect()
     ):
         whole.add_row_counts_by_problem(row["counted"])
     whole.refuse_bad_rows_with_counts()
@@ -439,7 +441,9 @@ def _make_sample_drawer(
     return draw_batches
 
 
-def _read_parquet_frame(session: SparkSession, path: str, columns: Sequence[str]) -> tuple[DataFrame, list[str]]:
+def _read_parquet_frame_and_partition_keys(
+    session: SparkSession, path: str, columns: Sequence[str]
+) -> tuple[DataFrame, list[str]]:
     """Parquet files, and those of the columns that are partition keys: texts, as on the local engine (Spark would read 01 as 1).
 
     Files on this machine are checked first, since Spark fills a column that one of them lacks with nulls. Integers are read as 64 bits wide.
@@ -486,7 +490,7 @@ def _draw_samples_in_task(
 ) -> Batches:
     if not table.num_rows:
         return
-    records, lengths = unpack_records_of_buckets(
+    records, lengths = unpack_bucket_records_and_lengths(
         table, job.reading.columns.count_or_weight_numpy_dtype, job.reading.coding.record_type
     )
     group = group_records_by_client(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
@@ -660,14 +664,14 @@ def _write_release_folder(frame: DataFrame, output: str, kind: str, agreement: A
 def _write_spark_frame(frame: DataFrame, path: str, kind: str) -> None:
     if kind == "csv":
         texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
-        guarded = frame.withColumns({name: _guard_spark_text_for_spreadsheets(F.col(f"`{name}`")) for name in texts})
+        guarded = frame.withColumns({name: _spreadsheet_guarded_spark_column(F.col(f"`{name}`")) for name in texts})
         guarded.write.option("header", True).csv(path)
     else:
         frame.write.parquet(path)
 
 
-def _guard_spark_text_for_spreadsheets(text: Any) -> Any:
-    """The same as `discreet.tables._sources._text_files.guard_text_for_spreadsheets`, for Spark."""
+def _spreadsheet_guarded_spark_column(text: Any) -> Any:
+    """The same as `discreet.tables._sources._text_files.spreadsheet_guarded_expression`, for Spark."""
     runs = text.rlike(f"^'*{RUN}") & ~text.rlike(NUMBER)
     return F.when(runs, F.concat(F.lit("'"), text)).otherwise(text)
 

@@ -13,7 +13,7 @@ from discreet.families import Band, Simplex
 from discreet.mechanisms import OptimalSampler, ReportSampler, warm_up as mechanisms
 from discreet.survey import Survey, shares
 from discreet.tables._local import sample
-from discreet.tables._parts import client_columns_from_arrow, refuse_repeated_clients
+from discreet.tables._parts import clients_and_records_from_arrow, refuse_repeated_clients
 
 __all__ = ["warm_up"]
 
@@ -43,7 +43,7 @@ def _compile_release_kernels(names: list[int] | list[str]) -> None:
         asked = Survey({"value": 3}, [shares("value")])
         sample(table, client="client", survey=asked, epsilon=1.0, count=count, weight=weight, clients=listed)
     backwards = pa.array(names[::-1])
-    refuse_repeated_clients(client_columns_from_arrow(backwards, pa.array([[0], [1]]), None))
+    refuse_repeated_clients(clients_and_records_from_arrow(backwards, pa.array([[0], [1]]), None))
 
 
 def _compile_design_kernels() -> None:

@@ -133,13 +133,13 @@ def test_processes_that_store_at_once_do_not_mix_their_code(tmp_path: Path, monk
         patched.setattr(
             cache._FunctionFiles, "_read_index", lambda self, folder: {}
         )  # before the other has written its own
-        files.save_data("of integers", 1)
+        files.save_overload_data("of integers", 1)
         index = next(tmp_path.rglob("*.nbi"))
         first = index.read_bytes()
-        files.save_data("of numbers", 2)
-    assert files.load_data("of numbers") == 2
+        files.save_overload_data("of numbers", 2)
+    assert files.load_overload_data("of numbers") == 2
     index.write_bytes(first)
-    assert files.load_data("of integers") == 1
+    assert files.load_overload_data("of integers") == 1
 
 
 @pytest.mark.slow

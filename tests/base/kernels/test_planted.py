@@ -165,9 +165,9 @@ def test_nothing_is_read_that_others_could_have_written(open_folder: Path, case:
     root = open_folder / "above" / "discreet-kernels"
     root.mkdir(parents=True)
     kept = cache._FunctionFiles(root, "0" * 32, "function")
-    kept.save_data("key", "value")
-    save: Callable[[], None] = partial(kept.save_data, "key", "value")
-    load: Callable[[], object] = partial(kept.load_data, "key")
+    kept.save_overload_data("key", "value")
+    save: Callable[[], None] = partial(kept.save_overload_data, "key", "value")
+    load: Callable[[], object] = partial(kept.load_overload_data, "key")
     if suffix == ".code":
         save, load = partial(kept.save_machine_code, "int64", b"value"), partial(kept.load_machine_code, "int64")
     save()
@@ -192,12 +192,12 @@ def test_code_that_root_compiled_serves_other_users(open_folder: Path) -> None:
     """An image is built by root and run by somebody else: files of root and of the package's owner are read."""
     root = open_folder / "discreet-kernels"
     root.mkdir()
-    cache._FunctionFiles(root, "0" * 32, "function").save_data("key", "value")
+    cache._FunctionFiles(root, "0" * 32, "function").save_overload_data("key", "value")
     program = (
         "import os\nfrom pathlib import Path\nfrom discreet._base.kernels import _cache as cache\n"
         "import numba.core.serialize\n"
         f"os.setgroups([]); os.setresgid(*[{SOMEBODY_ELSE}] * 3); os.setresuid(*[{SOMEBODY_ELSE}] * 3)\n"
-        f"print(cache._FunctionFiles(Path({str(root)!r}), '0' * 32, 'function').load_data('key'))\n"
+        f"print(cache._FunctionFiles(Path({str(root)!r}), '0' * 32, 'function').load_overload_data('key'))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "value\n"), done.stderr

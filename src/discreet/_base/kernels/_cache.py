@@ -63,7 +63,7 @@ from discreet._base.kernels._machine_code import (
     MachineCode,
     UnstorableError,
     argument_kinds_text_of_types,
-    parse_stored_machine_code,
+    parse_header_and_object_file,
     processor_description,
     serialise_machine_code,
     tuple_classes_and_fields_in_types,
@@ -203,7 +203,7 @@ class FunctionCache:
         for root in cache_roots():
             kept = self._cached_files_in_root(root)
             try:
-                data = kept.load_data(key)
+                data = kept.load_overload_data(key)
                 if data is not None:
                     is_complete = kept.has_machine_code(signature)  # if it is damaged, both are made anew
                     result = import_module("numba.core.compiler").CompileResult._rebuild(context, *data)
@@ -233,10 +233,10 @@ class FunctionCache:
         try:
             files = self._cached_files_in_root(root)
             if key is not None:
-                files.save_data(key, result._reduce())
+                files.save_overload_data(key, result._reduce())
             with suppress(UnstorableError):
                 kinds = argument_kinds_text_of_types(signature)
-                files.save_machine_code(kinds, serialise_machine_code(result, files.machine_code_identity(kinds)))
+                files.save_machine_code(kinds, serialise_machine_code(result, files.machine_code_identity_text(kinds)))
         except UntrustedFile as error:
             _warn_of_untrusted_root(root, error)
         except OSError as error:
@@ -278,7 +278,7 @@ def load_machine_code_of_function(function: Any, kinds: str) -> MachineCode | No
     for root in cache_roots():
         try:
             files = _cached_files_of_function(function, root)
-            return MachineCode(files.load_machine_code(kinds), files.machine_code_identity(kinds))
+            return MachineCode(files.load_machine_code(kinds), files.machine_code_identity_text(kinds))
         except (FileNotFoundError, UnstorableError):
             continue
         except _DAMAGED as error:  # it is compiled anew, and then replaced
@@ -306,14 +306,14 @@ class _FunctionFiles:
     digest: str
     name: str
 
-    def load_data(self, key: Any) -> Any:
-        """The data stored under this key, or None."""
+    def load_overload_data(self, key: Any) -> Any:
+        """The compiled version that numba stored under this key, or None."""
         with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
             file = self._read_index(folder).get(key)
             return None if file is None else pickle.loads(read_trusted_file(file, within=folder))
 
-    def save_data(self, key: Any, data: Any) -> None:
-        """Store data under this key."""
+    def save_overload_data(self, key: Any, data: Any) -> None:
+        """Store numba's data of a compiled version under this key."""
         with self._open_own_folder() as folder:
             try:
                 index = self._read_index(folder)
@@ -345,7 +345,7 @@ class _FunctionFiles:
         with suppress(UnstorableError):
             kinds = argument_kinds_text_of_types(types)
             try:
-                parse_stored_machine_code(self.load_machine_code(kinds), self.machine_code_identity(kinds))
+                parse_header_and_object_file(self.load_machine_code(kinds), self.machine_code_identity_text(kinds))
             except FileNotFoundError:
                 return False
         return True
@@ -355,12 +355,12 @@ class _FunctionFiles:
         with self._open_own_folder() as folder:
             write_trusted_file(self._machine_code_file_name(kinds), code, within=folder)
 
-    def machine_code_identity(self, kinds: str) -> str:
+    def machine_code_identity_text(self, kinds: str) -> str:
         """Everything that machine code depends on."""
         return "\n".join((self.digest, self.name, kinds, processor_description(), str(sorted(_numba_settings()))))
 
     def _machine_code_file_name(self, kinds: str) -> str:
-        return f"{self.name}.{hashlib.blake2b(self.machine_code_identity(kinds).encode(), digest_size=16).hexdigest()}.code"
+        return f"{self.name}.{hashlib.blake2b(self.machine_code_identity_text(kinds).encode(), digest_size=16).hexdigest()}.code"
 
     def clear_index(self) -> None:
         """Replace an existing index by an empty one, if it is writable."""

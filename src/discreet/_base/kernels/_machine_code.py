@@ -111,14 +111,14 @@ def _argument_kind_of_type(kind: Any) -> str:
     raise UnstorableError
 
 
-def _argument_as_words(value: Any) -> Iterator[tuple[str, Any]]:
+def _iterate_argument_words(value: Any) -> Iterator[tuple[str, Any]]:
     """The format and value of each word of an argument."""
     if isinstance(value, np.ndarray):
         fields = (0, 0, value.size, value.itemsize, value.ctypes.data, value.size, value.strides[0])
         yield from zip(ARRAY, fields, strict=True)
     elif isinstance(value, tuple):
         for each in value:
-            yield from _argument_as_words(each)
+            yield from _iterate_argument_words(each)
     else:
         kind = _argument_kind(value)
         if kind not in _SCALARS:
@@ -242,7 +242,7 @@ def serialise_machine_code(compiled: Any, identity: str) -> bytes:
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest() + content
 
 
-def parse_stored_machine_code(stored: bytes, identity: str) -> tuple[dict[str, Any], bytes]:
+def parse_header_and_object_file(stored: bytes, identity: str) -> tuple[dict[str, Any], bytes]:
     """The header and the object file of what is stored.
 
     Raises:
@@ -267,7 +267,7 @@ class MachineCode:
     """
 
     def __init__(self, stored: bytes, identity: str) -> None:
-        facts, code = parse_stored_machine_code(stored, identity)
+        facts, code = parse_header_and_object_file(stored, identity)
         if not all(hasattr(ctypes.CDLL(None), name) for name in facts["needs"]):
             raise UnstorableError("a function of the C library is missing")
         self._returns = facts["returns"]
@@ -283,7 +283,7 @@ class MachineCode:
         self._result_bytes = 8 * sum(1 for _ in _result_word_formats(self._returns))
 
     def __call__(self, arguments: tuple[Any, ...]) -> Any:
-        words = [word for argument in arguments for word in _argument_as_words(argument)]
+        words = [word for argument in arguments for word in _iterate_argument_words(argument)]
         packed = struct.pack("=" + "".join(form for form, _ in words), *(value for _, value in words))
         result = ctypes.create_string_buffer(max(8, self._result_bytes))
         error = ctypes.c_void_p()

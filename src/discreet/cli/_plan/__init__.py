@@ -14,7 +14,7 @@ import numpy as np
 from rich.table import Table
 
 from discreet import plots
-from discreet._base.showing import json_number, pluralise
+from discreet._base.showing import json_number_or_null, pluralise
 from discreet.agreement import Agreement
 from discreet.cli._options import (
     Bounds,
@@ -414,7 +414,7 @@ def _plan_json_record(
         "rows": [
             {
                 "epsilon": row.epsilon,
-                "worst_case": {"tv": row.tv, "kl": json_number(row.kl)},
+                "worst_case": {"tv": row.tv, "kl": json_number_or_null(row.kl)},
                 "linear": asdict(row.linear),
                 "optimal": asdict(row.optimal),
                 "clients_for_accuracy": row.clients,

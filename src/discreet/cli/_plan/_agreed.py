@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from discreet._base.showing import json_number, pluralise
+from discreet._base.showing import json_number_or_null, pluralise
 from discreet.agreement import Agreement
 from discreet.cli._options import mechanism_text, privacy_promise_text, round_schedule_lines
 from discreet.cli._printing import (
@@ -176,7 +176,7 @@ def _print_samples_plan(
     look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence, bins=bins)
     record = {
         "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
-        "worst": {name: json_number(value) for name, value in risks.items()},
+        "worst": {name: json_number_or_null(value) for name, value in risks.items()},
         "outlook": dataclass_fields_as_json(look), "rehearsal": _rehearsal_json_record(rehearsed),
         **({} if on_atoms is None else {"worst_on_atoms": on_atoms}),
         **_rounds_cost_json_record(rounds),

@@ -45,10 +45,10 @@ from discreet.design import (
     Learned,
     Smoother,
     Smoothing,
-    client_divergences_by_name,
     concentration_law,
     design,
     learn,
+    several_divergences_of_clients,
 )
 from discreet.divergences import divergence
 from discreet.families import FiniteFamily, Simplex
@@ -72,7 +72,7 @@ DESIGN_RIVALS = (*MECHANISMS, "uniform")
 
 def mean_costs_by_divergence(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, float]:
     """The mean divergence of each kind over clients."""
-    return {name: float(each.mean()) for name, each in client_divergences_by_name(laws, sampler).items()}
+    return {name: float(each.mean()) for name, each in several_divergences_of_clients(laws, sampler).items()}
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class DesignComparison(SetComparison):
         examples, served = split_examples_and_clients(laws[: self.clients], self.share, self.seed or 0, split)
         family = Simplex(laws.shape[1])
         smoother = Smoother(epsilon, self.keep)
-        choice = smoother.choose_smoothing(examples)
+        choice = smoother.choose_sampler_and_smoothing(examples)
         sampler = choice.sampler
         floor = design(family, epsilon=epsilon, clients=served, keep=0.0)
         samplers: dict[str, Sampler[FiniteFamily]] = {

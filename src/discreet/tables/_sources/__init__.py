@@ -21,7 +21,7 @@ with imports_on_first_use(globals()):
         polars_schema_of_arrow as polars_schema_of_arrow,
         released_samples_batch as released_samples_batch,
         require_unique_column_names as require_unique_column_names,
-        take_rows as take_rows,
+        take_rows_of_column as take_rows_of_column,
     )
     from discreet.tables._sources._files import (
         AGREEMENT_FILE as AGREEMENT_FILE,
@@ -57,7 +57,7 @@ with imports_on_first_use(globals()):
     from discreet.tables._sources._text_files import (
         NUMBER as NUMBER,
         RUN as RUN,
-        guard_text_for_spreadsheets as guard_text_for_spreadsheets,
+        spreadsheet_guarded_expression as spreadsheet_guarded_expression,
         unguarded_samples_expression as unguarded_samples_expression,
     )
 

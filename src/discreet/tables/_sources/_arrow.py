@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet._base.files import translate_read_errors
+from discreet._base.files import translating_read_errors
 from discreet.domain import CellDomain, Coding, Labels
 from discreet.errors import DiscreetError, refuse_repeated_column_names
 
@@ -100,7 +100,7 @@ def read_table_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
 def read_stream_batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     """The batches of a stream in memory as they come, not checked yet."""
     while True:
-        with translate_arrow_errors("the stream", "ends early or is damaged"):
+        with translating_arrow_errors("the stream", "ends early or is damaged"):
             try:
                 batch = reader.read_next_batch()
             except StopIteration:
@@ -151,7 +151,7 @@ def arrow_column_as_polars_series(column: pa.Array) -> pl.Series:
     return pl.Series(_ArrowExport(column))
 
 
-def take_rows(column: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+def take_rows_of_column(column: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
     """These rows of a column without nulls, of the same type."""
     if pa.types.is_integer(column.type):
         return numbers_as_arrow_column(arrow_column_as_numbers(column)[rows])
@@ -163,7 +163,7 @@ def take_rows(column: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
     )
 
 
-def texts_with_short_offsets(texts: pl.Series) -> pa.Array:
+def polars_texts_as_arrow_column(texts: pl.Series) -> pa.Array:
     """Texts as a column of Arrow's usual type, with offsets of 32 bits."""
     found = texts.to_arrow()
     if not len(found):
@@ -202,9 +202,9 @@ def is_readable_type(kind: pa.DataType) -> bool:
     return is_text_type(kind) or kind in _NUMBERS or bool(pa.types.is_decimal128(kind)) or is_date_type(kind)
 
 
-def translate_arrow_errors(name: str, what: str) -> AbstractContextManager[None]:
+def translating_arrow_errors(name: str, what: str) -> AbstractContextManager[None]:
     """Turn errors of Arrow about data from outside into errors of ours."""
-    return translate_read_errors(name, what, pa.ArrowException)
+    return translating_read_errors(name, what, pa.ArrowException)
 
 
 def _type_without_dictionaries(kind: pa.DataType) -> pa.DataType:
@@ -263,7 +263,7 @@ def agreement_id_column(agreement_id: str, rows: int) -> pa.Array:
     """The agreement of every record, stored once."""
     return pa.DictionaryArray.from_arrays(
         numbers_as_arrow_column(np.zeros(rows, dtype=np.int8)),
-        texts_with_short_offsets(pl.Series([agreement_id])),
+        polars_texts_as_arrow_column(pl.Series([agreement_id])),
     )
 
 
@@ -275,7 +275,7 @@ def outcomes_as_samples(coding: Coding, outcomes: NDArray[np.int64], within: NDA
                 arrow_column_as_polars_series(numbers_as_arrow_column(outcomes))
             )
             return (
-                texts_with_short_offsets(found)
+                polars_texts_as_arrow_column(found)
                 if found.dtype == pl.String
                 else cast_column(found.to_arrow(), coding.sample_type)
             )
@@ -298,13 +298,13 @@ class ArrowStream:
     def __init__(self, name: str, file: Any) -> None:
         self.name = name
         self.read = 0  # batches
-        with translate_arrow_errors(name, "is not an Arrow stream"):
+        with translating_arrow_errors(name, "is not an Arrow stream"):
             self._reader = pa.ipc.open_stream(_GuardedFile(name, file))
             self.schema: pa.Schema = self._reader.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         while True:
-            with translate_arrow_errors(self.name, "ends early or is damaged"):
+            with translating_arrow_errors(self.name, "ends early or is damaged"):
                 try:
                     batch = self._reader.read_next_batch()
                 except StopIteration:
@@ -318,7 +318,7 @@ class ArrowFile:
 
     def __init__(self, path: str, name: str) -> None:
         self.path, self.name = path, name
-        with translate_arrow_errors(name, "is no whole Arrow file"):
+        with translating_arrow_errors(name, "is no whole Arrow file"):
             with open(path, "rb") as file:
                 _refuse_damaged_file_index(name, file)
             self._reader = pa.ipc.open_file(pa.OSFile(path))
@@ -326,7 +326,7 @@ class ArrowFile:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for number in range(self._reader.num_record_batches):
-            with translate_arrow_errors(self.name, "is damaged"):
+            with translating_arrow_errors(self.name, "is damaged"):
                 batch = self._reader.get_batch(number)
             yield batch
 
@@ -424,13 +424,15 @@ def _refuse_damaged_file_index(name: str, file: Any) -> None:
                 raise IndexError
             body = offset + metadata_length
             _refuse_large_unpacked_body(
-                name, body_length, (_read_buffer_size_bytes(file, body + at) for at in buffers if 0 <= at < body_length)
+                name,
+                body_length,
+                (_read_unpacked_size_bytes(file, body + at) for at in buffers if 0 <= at < body_length),
             )
     except (struct.error, IndexError):
         raise DiscreetError(f"{name} is damaged: its index does not fit what it holds; write it again") from None
 
 
-def _read_buffer_size_bytes(file: Any, place: int) -> bytes:
+def _read_unpacked_size_bytes(file: Any, place: int) -> bytes:
     file.seek(place)
     return bytes(file.read(8))
 

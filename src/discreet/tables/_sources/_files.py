@@ -34,7 +34,7 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.files import translate_read_errors
+from discreet._base.files import translating_read_errors
 from discreet.errors import DiscreetError, check_choice, check_path, refuse_repeated_column_names
 
 STANDARD = "-"
@@ -132,7 +132,7 @@ def begins_with_json_object(head: bytes) -> bool:
 def list_input_files(path: str) -> list[str]:
     """The files of an input: a file, those in a folder, or those that a glob names."""
     if os.path.isdir(path):
-        found = sorted(str(file) for file in Path(path).rglob("*") if _is_table_file(file))
+        found = sorted(str(file) for file in Path(path).rglob("*") if _is_table_file_refusing_packed_twin(file))
         if not found:
             raise DiscreetError(f"folder {path} holds no {', '.join(sorted(IN_FOLDERS))} file")
         return found
@@ -146,7 +146,7 @@ def list_input_files(path: str) -> list[str]:
     return found
 
 
-def _is_table_file(file: Path) -> bool:
+def _is_table_file_refusing_packed_twin(file: Path) -> bool:
     """Whether a file in a folder is read. A text that lies there packed and unpacked is an error: its rows would count twice."""
     if has_gzip_ending(file):
         if table_ending_without_gz(file) not in _TEXTS_IN_FOLDERS or not file.is_file():
@@ -226,9 +226,9 @@ class ParquetFile:
 
     def __init__(self, path: str, name: str) -> None:
         self.path, self.name = path, name
-        with translate_read_errors(name, "is no whole Parquet file"), open(path, "rb") as file:
+        with translating_read_errors(name, "is no whole Parquet file"), open(path, "rb") as file:
             footer = self._read_footer(file)
-        with self._translate_damage_errors("its footer cannot be read"):
+        with self._translating_damage_errors("its footer cannot be read"):
             self.columns = list(_iterate_column_names_of_schema(footer[2]))
             self._groups = footer.get(4, [])
             self.rows = max(0, footer.get(3, 0))
@@ -238,8 +238,8 @@ class ParquetFile:
     def iterate_column_chunk_layouts(self, columns: Sequence[str] | None) -> Iterator[list[ColumnChunk]]:
         """The chunks of these columns (all, unless named) for each row group."""
         with (
-            translate_read_errors(self.name, "is damaged"),
-            self._translate_damage_errors("a page has no header"),
+            translating_read_errors(self.name, "is damaged"),
+            self._translating_damage_errors("a page has no header"),
             open(self.path, "rb") as file,
         ):
             for group in self._groups:
@@ -259,11 +259,11 @@ class ParquetFile:
             chunk.column for group in self.iterate_column_chunk_layouts(columns) for chunk in group if chunk.dictionary
         }
         texts = [name for name in columns if name in coded]
-        with translate_read_errors(self.name, "is damaged", pa.ArrowException):
+        with translating_read_errors(self.name, "is damaged", pa.ArrowException):
             file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20, read_dictionary=texts)
             rows = file.iter_batches(batch_size=_ROWS, columns=list(columns))
         while True:
-            with translate_read_errors(self.name, "is damaged", pa.ArrowException):
+            with translating_read_errors(self.name, "is damaged", pa.ArrowException):
                 try:
                     batch = next(rows)
                 except StopIteration:
@@ -278,7 +278,7 @@ class ParquetFile:
         if tail[4:] != _PARQUET_MARK or not 0 < length <= size - 12:
             raise DiscreetError(f"{self.name} is no whole Parquet file: it does not end like one; write it again")
         file.seek(size - 8 - length)
-        with self._translate_damage_errors("its footer cannot be read"):
+        with self._translating_damage_errors("its footer cannot be read"):
             return _read_thrift_struct(file.read(length), 0)[0]
 
     def _read_column_chunk_layout(self, file: Any, chunk: Any, rows: int) -> ColumnChunk:
@@ -303,7 +303,7 @@ class ParquetFile:
         return ColumnChunk(column, unpacked, nested, bool(coded) and kind == _TEXT_TYPE and not nested)
 
     @contextmanager
-    def _translate_damage_errors(self, why: str) -> Iterator[None]:
+    def _translating_damage_errors(self, why: str) -> Iterator[None]:
         """Turn missing or wrong fields into an error that the file is damaged."""
         try:
             yield
@@ -430,7 +430,7 @@ class ScratchFile:
             left = memoryview(np.ascontiguousarray(array).view(np.uint8).data) if array.size else memoryview(b"")
             while left:
                 try:
-                    written = self._write_at(left, self._end)
+                    written = self._write_bytes_at_offset(left, self._end)
                 except OSError as error:
                     raise DiscreetError(
                         f"records larger than memory could not be put into {self._folder}: {error.strerror}; give a larger memory "
@@ -448,7 +448,7 @@ class ScratchFile:
             left = memoryview(array.view(np.uint8).data) if size else memoryview(b"")
             while left:
                 try:
-                    got = self._read_at(left, offset)
+                    got = self._fill_buffer_from_offset(left, offset)
                 except OSError as error:
                     raise DiscreetError(f"records put into {self._folder} cannot be read: {error.strerror}") from None
                 if not got:
@@ -458,7 +458,7 @@ class ScratchFile:
             found.append(array)
         return found
 
-    def _write_at(self, content: memoryview, offset: int) -> int:
+    def _write_bytes_at_offset(self, content: memoryview, offset: int) -> int:
         """Write at a place; return how many bytes were written."""
         handle = self._file.fileno()
         if hasattr(os, "pwrite"):
@@ -467,7 +467,7 @@ class ScratchFile:
             os.lseek(handle, offset, os.SEEK_SET)
             return os.write(handle, content)
 
-    def _read_at(self, room: memoryview, offset: int) -> int:
+    def _fill_buffer_from_offset(self, room: memoryview, offset: int) -> int:
         """Read at a place; return how many bytes were read."""
         handle = self._file.fileno()
         if hasattr(os, "preadv"):

@@ -26,7 +26,7 @@ from discreet.tables._sources._arrow import (
     polars_schema_of_arrow,
     read_stream_batches,
     read_table_batches,
-    translate_arrow_errors,
+    translating_arrow_errors,
 )
 from discreet.tables._sources._files import (
     MAGIC,
@@ -121,7 +121,7 @@ def file_source(path: str, *, name: str | None = None, folder: Path | None = Non
             return _arrow_file_source(called, [ArrowFile(file, called if len(files) == 1 else file) for file in files])
     if len(files) > 1:
         raise DiscreetError(f"{called} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
-    with translate_arrow_errors(called, "cannot be read"):
+    with translating_arrow_errors(called, "cannot be read"):
         file = pa.OSFile(files[0])
     return _arrow_stream_source(called, file)
 
@@ -272,9 +272,11 @@ def _guard_column_for_spreadsheets(column: pa.Array) -> pa.Array:
     """Texts for a table for people, such that no spreadsheet runs them; other columns unchanged."""
     if not is_text_type(column.type):
         return column
-    from discreet.tables._sources._text_files import guard_text_for_spreadsheets
+    from discreet.tables._sources._text_files import spreadsheet_guarded_expression
 
-    return pl.select(guard_text_for_spreadsheets(pl.lit(arrow_column_as_polars_series(column)))).to_series().to_arrow()
+    return (
+        pl.select(spreadsheet_guarded_expression(pl.lit(arrow_column_as_polars_series(column)))).to_series().to_arrow()
+    )
 
 
 def _schema_without_dictionaries(schema: pa.Schema) -> pa.Schema:

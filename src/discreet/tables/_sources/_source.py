@@ -35,7 +35,7 @@ from discreet.errors import DiscreetError
 from discreet.tables._sources._arrow import (
     check_batch,
     split_batch_into_frames,
-    translate_arrow_errors,
+    translating_arrow_errors,
 )
 from discreet.tables._sources._files import (
     ParquetFile,
@@ -272,7 +272,7 @@ class _ScanningSource(Source):
 
     def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         scans = list(self._make_scans(wanted.columns))
-        with translate_polars_errors(self.name):
+        with translating_polars_errors(self.name):
             parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
         first, *others = parts
         return itertools.chain(
@@ -283,7 +283,7 @@ class _ScanningSource(Source):
     def _distinct_values(self, prepare: Prepare, columns: Sequence[str] | None, column: str, number: int) -> list[Any]:
         """The first `number` distinct values of a column."""
         found: dict[Any, None] = {}
-        with translate_polars_errors(self.name):
+        with translating_polars_errors(self.name):
             for scan in self._make_scans(columns):
                 few: pl.DataFrame = prepare(scan).select(column).unique(maintain_order=True).head(number).collect()
                 found.update(dict.fromkeys(few.to_series().to_list()))
@@ -303,7 +303,7 @@ class ScannedSource(_ScanningSource):
         untyped: bool | Collection[str] = False,
         rows: int | None = None,
     ) -> None:
-        with translate_polars_errors(name):
+        with translating_polars_errors(name):
             schema = frame.collect_schema()
         super().__init__(name, schema, untyped=untyped, guarded=untyped is True, rows=rows)
         self._frame = frame
@@ -348,7 +348,7 @@ class FilesSource(_ScanningSource):
     def _make_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
         """A scan of all files, or of those of each shape."""
         wanted = list(self.schema) if columns is None else list(columns)
-        with translate_polars_errors(self.name):
+        with translating_polars_errors(self.name):
             for files in self.columns.group_files_to_scan_together(wanted):
                 yield self.columns.cast_frame_to_common_types(
                     self._scan([file.path for file in files]), files[0], wanted
@@ -362,7 +362,7 @@ class ParquetSource(FilesSource):
         self._files = [ParquetFile(path, name if len(paths) == 1 else path) for path in paths]
         kinds = []
         for file in self._files:
-            with translate_polars_errors(file.name):
+            with translating_polars_errors(file.name):
                 kinds.append(pl.scan_parquet([file.path], glob=False).collect_schema())
         files = [InputFile(file.path, file.name, kind) for file, kind in zip(self._files, kinds, strict=True)]
         super().__init__(
@@ -385,14 +385,14 @@ class ParquetSource(FilesSource):
                     "file with smaller row groups, or give more memory"
                 )
         self._used = columns
-        return self._read_slices(prepare, columns)
+        return self._read_frames_in_slices(prepare, columns)
 
-    def _read_slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
+    def _read_frames_in_slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
         for reader, file in zip(self._files, self.columns.files, strict=True):
             own = file.columns_to_read(columns)
             for batch in reader.read_batches(own):
                 for frame in check_and_split_batch(self.name, batch, own):
-                    with translate_polars_errors(self.name):
+                    with translating_polars_errors(self.name):
                         prepared = prepare(self.columns.cast_frame_to_common_types(frame, file, columns))
                     yield prepared
 
@@ -410,19 +410,19 @@ class StreamSource(Source):
     def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         for frame in _iterate_frames_translating_errors(self.name, self._given(wanted)):
             self._last = frame
-            with translate_polars_errors(self.name):
+            with translating_polars_errors(self.name):
                 prepared = prepare(frame)
             yield prepared
 
     def example_values(self, prepare: Prepare, column: str, number: int) -> list[Any]:
-        with translate_polars_errors(self.name):
+        with translating_polars_errors(self.name):
             found: pl.DataFrame = prepare(self._last)
         return distinct_values(found, column, number)
 
 
 def start_collecting_scan_in_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The rows of a scan, batch by batch. Reading starts at once."""
-    with translate_polars_errors(name):
+    with translating_polars_errors(name):
         batches = rows.collect_batches(chunk_size=_BATCH, maintain_order=False)
     return _iterate_frames_translating_errors(name, batches)
 
@@ -435,7 +435,7 @@ def _collect_scan_in_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataF
 def _iterate_frames_translating_errors(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Frames as they come; errors of their reader are errors of ours."""
     while True:
-        with translate_polars_errors(name):
+        with translating_polars_errors(name):
             try:
                 frame = next(frames)
             except StopIteration:
@@ -444,7 +444,7 @@ def _iterate_frames_translating_errors(name: str, frames: Iterator[pl.DataFrame]
 
 
 @contextmanager
-def translate_polars_errors(name: str) -> Iterator[None]:
+def translating_polars_errors(name: str) -> Iterator[None]:
     """Turn polars' errors about the data into errors of ours: polars' messages may show values."""
     try:
         yield
@@ -475,7 +475,7 @@ def distinct_values(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
 def check_and_split_batch(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
     """An Arrow batch, checked in full, as frames."""
     found = check_batch(batch, name, columns)
-    with translate_arrow_errors(name, "cannot be read"), translate_polars_errors(name):
+    with translating_arrow_errors(name, "cannot be read"), translating_polars_errors(name):
         yield from split_batch_into_frames(found)
 
 

@@ -7,9 +7,9 @@ comma if it has one outside of quotes, else the only one of the others in it; a 
 because the requested columns are missing.
 
 A spreadsheet runs a cell that begins with = + - @, or with a tab or line break before one, and a client or label can have such a name.
-`guard_text_for_spreadsheets` puts an apostrophe in front of such a text in the tables that we write, and also in front of a text that
-already has apostrophes before such a character. Different texts therefore stay different, and `unguard_spreadsheet_text` restores each. A
-text that is a number, such as -1, stays as it is. Columns of numbers and the header stay as they are.
+`spreadsheet_guarded_expression` puts an apostrophe in front of such a text in the tables that we write, and also in front of a text that
+already has apostrophes before such a character. Different texts therefore stay different, and `spreadsheet_unguarded_expression` restores
+each. A text that is a number, such as -1, stays as it is. Columns of numbers and the header stay as they are.
 
 **JSON lines** have an object on each line. Texts, numbers and truth values are read as written, so 3 and "3" are one label and one client.
 A missing name and null are nulls. A list or an object as a value, a repeated name in an object and a line that is not an object are errors
@@ -28,7 +28,7 @@ from typing import Any
 
 import polars as pl
 
-from discreet._base.files import translate_read_errors
+from discreet._base.files import translating_read_errors
 from discreet.errors import DiscreetError, refuse_repeated_column_names
 from discreet.tables._sources._files import (
     AGREEMENT_FILE,
@@ -46,7 +46,7 @@ from discreet.tables._sources._source import (
     Source,
     StreamSource,
     start_collecting_scan_in_batches,
-    translate_polars_errors,
+    translating_polars_errors,
 )
 
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -58,7 +58,7 @@ _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 def text_files_source(kind: str, name: str, files: Sequence[str], folder: Path | None) -> Source:
     """A source from text files of one kind. `folder`: where packed ones are unpacked, one at a time."""
     if kind == "json lines":
-        with translate_polars_errors(name):
+        with translating_polars_errors(name):
             lines = JsonLines(name, files)
         return StreamSource(
             name,
@@ -70,7 +70,7 @@ def text_files_source(kind: str, name: str, files: Sequence[str], folder: Path |
     inputs = []
     for path in files:
         file = name if len(files) == 1 else path
-        with translate_polars_errors(file):
+        with translating_polars_errors(file):
             inputs.append(InputFile(path, file, _read_header_schema(path, file, found)))
     scan = partial(pl.scan_csv, infer_schema=False, glob=False, separator=found)
     columns, agreement = FileColumns(name, inputs), _agreement_in_folder_of_samples(name)
@@ -91,7 +91,7 @@ def text_files_source(kind: str, name: str, files: Sequence[str], folder: Path |
 
 def unguarded_samples_expression(source: Source, column: str) -> pl.Expr:
     """A column of samples as it was before it was guarded for spreadsheets."""
-    return unguard_spreadsheet_text(pl.col(column)) if source.is_guarded else pl.col(column)
+    return spreadsheet_unguarded_expression(pl.col(column)) if source.is_guarded else pl.col(column)
 
 
 def _separator_of_all_files(name: str, files: Sequence[str]) -> str:
@@ -111,13 +111,13 @@ def _read_header_schema(file: str, name: str, separator: str) -> pl.Schema:
     return pl.scan_csv([given], infer_schema=False, glob=False, separator=separator).collect_schema()
 
 
-def guard_text_for_spreadsheets(text: pl.Expr) -> pl.Expr:
+def spreadsheet_guarded_expression(text: pl.Expr) -> pl.Expr:
     """Texts for a table for people, such that no spreadsheet runs them."""
     runs = text.str.contains(f"^'*{RUN}") & ~text.str.contains(NUMBER)
     return pl.when(runs).then(pl.lit("'") + text).otherwise(text)
 
 
-def unguard_spreadsheet_text(text: pl.Expr) -> pl.Expr:
+def spreadsheet_unguarded_expression(text: pl.Expr) -> pl.Expr:
     """The original texts from such a table."""
     return text.str.replace(f"^'('*{RUN})", "${1}")
 
@@ -127,7 +127,7 @@ def _agreement_in_folder_of_samples(name: str) -> str | None:
     beside = Path(name) / AGREEMENT_FILE
     if not (os.path.isdir(name) and beside.is_file()):
         return None
-    with translate_read_errors(str(beside), "cannot be read"):
+    with translating_read_errors(str(beside), "cannot be read"):
         return beside.read_text(encoding="utf-8")
 
 
@@ -186,7 +186,7 @@ class JsonLines:
                     raise DiscreetError(f"{file} has no column {name!r}: no folder in its path is called {name}=...")
             for chunk in self._read_object_chunks(file, room, _LINES):
                 for name in clients:
-                    self._check_client_names_clearing_nans(chunk, file, name)
+                    self._refuse_bad_client_names_and_clear_nans(chunk, file, name)
                 texts = {
                     name: [keys[name]] * len(chunk) if name in keys else self._column_as_texts(chunk, file, name)
                     for name in wanted
@@ -228,7 +228,7 @@ class JsonLines:
             raise self._line_error(file, number, " is no JSON object; write one on each line")
         return found
 
-    def _check_client_names_clearing_nans(self, chunk: Chunk, file: str, name: str) -> None:
+    def _refuse_bad_client_names_and_clear_nans(self, chunk: Chunk, file: str, name: str) -> None:
         """Raise an error for values that cannot name a client, and turn NaN into null."""
         for number, line in chunk:
             value = line.get(name)
