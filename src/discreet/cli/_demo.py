@@ -172,7 +172,7 @@ def _destinations_section(found: DestinationEstimate) -> Section:
         "client": {"aircraft": found.client, "named": list(found.named)},
         "destinations": _shares_json_record(found),
         "off_by": {"reports": off[0], "values": off[1]},
-        "aircraft_that_values_need": found.clients_needed_if_values_sent,
+        "aircraft_that_values_need": found.clients_needed_if_samples_sent,
     }
     made = empty_table("destination", "truth", "by reports", "interval", "by values", "interval")
     for place in np.argsort(-found.truth, kind="stable")[:_SHOWN].tolist():
@@ -188,7 +188,7 @@ def _destinations_section(found: DestinationEstimate) -> Section:
         made,
         f"{found.covering_interval_count} of {size} intervals from reports contain the truth. The error of all {size} shares together, in "
         f"total variation, is {off[0]:.2f} by reports and {off[1]:.2f} by single values. Single values would need "
-        f"[bold]{found.clients_needed_if_values_sent:,} aircraft[/bold] for the same precision. "
+        f"[bold]{found.clients_needed_if_samples_sent:,} aircraft[/bold] for the same precision. "
         "(Samples look like an aircraft's own records; reports do not.)",
     ]
 

@@ -293,7 +293,7 @@ class DestinationEstimate:
         return int(((self.found.law.low <= self.truth) & (self.truth <= self.found.law.high)).sum())
 
     @property
-    def clients_needed_if_values_sent(self) -> int:
+    def clients_needed_if_samples_sent(self) -> int:
         """How many aircraft values would need to tell a share as well, in the uniform population."""
         reports = self.found.sampler
         return int(np.ceil(self.found.clients * reports.by_values().variance() / reports.variance()))
@@ -396,7 +396,7 @@ def destinations_figure(estimate: DestinationEstimate) -> Figure:
         write_panel_title(
             axes[1],
             "By values, the old way",
-            f"{off[1]}; as good with {estimate.clients_needed_if_values_sent:,} aircraft",
+            f"{off[1]}; as good with {estimate.clients_needed_if_samples_sent:,} aircraft",
         )
         draw_population(estimate.by_values, truth=estimate.truth, most=_LISTED, ax=axes[1])
         ends = [each.get_xlim() for each in axes]
