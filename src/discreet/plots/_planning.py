@@ -143,7 +143,7 @@ def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
     axes.locator_params(axis="y", nbins=5)
     if curve.least is not None:
         if named:
-            _write_bracketed_curve_names(axes)
+            _write_three_curve_names_in_corner(axes)
     elif named:
         best = "optimal: nobody\ncan go below" if curve.exact else "optimal box\n(upper bound)"
         _write_two_curve_names(axes, curve.epsilon, mollifier, "mollifier\n(baseline)", optimal, best)
@@ -153,7 +153,7 @@ def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
         )
 
 
-def _write_bracketed_curve_names(axes: Axes) -> None:
+def _write_three_curve_names_in_corner(axes: Axes) -> None:
     """Write three names in the corner that falling curves leave empty: the curves are too close for names beside each."""
     names = ("mollifier (baseline)", style.COLOURS["mollifier"]), ("optimal sampler", style.COLOURS["optimal"]), (
         "smallest of any sampler\n(between certified sides)", style.QUIET,
@@ -375,7 +375,7 @@ def _compute_plan_curves(
     samplers = [OptimalSampler(family, epsilon=each) for each in grid.tolist()]
     sizes = np.geomspace(max(10, clients / 100), clients * 100, 40)
 
-    def margin_of_share_at(name: str, budget: float, size: float) -> float:
+    def share_margin_of_mechanism(name: str, budget: float, size: float) -> float:
         sampler = SERVING[name](family, epsilon=budget)
         return outlook(sampler, mechanism=name, clients=int(size), confidence=confidence).at_worst
 
@@ -384,7 +384,7 @@ def _compute_plan_curves(
         risk={f: np.array([float(sampler.risk(f)) for sampler in samplers]) for f in _STYLES},
         clients=sizes,
         errors={
-            (budget, name): np.array([margin_of_share_at(name, budget, size) for size in sizes])
+            (budget, name): np.array([share_margin_of_mechanism(name, budget, size) for size in sizes])
             for budget in budgets
             for name in SERVING
         },

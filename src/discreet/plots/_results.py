@@ -291,13 +291,13 @@ def comparison(
             _draw_compared_mechanisms(
                 panel, [record for record in rows if record.divergence == name], value, names, shades, labels or {}
             )
-            panel.set_title(_escape_formula_signs(divergence_label(name)), loc="left", fontsize=11)
+            panel.set_title(_shorten_and_escape_name(divergence_label(name)), loc="left", fontsize=11)
         axes[0].set_ylabel(_VALUES[value])
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
     return drawn
 
 
-def _escape_formula_signs(name: str) -> str:
+def _shorten_and_escape_name(name: str) -> str:
     """A name as matplotlib prints it: one short line, and no dollar sign starts a formula."""
     return shorten_name(" ".join(name.split())).replace("$", r"\$")
 
@@ -317,7 +317,7 @@ def _draw_compared_mechanisms(
         if not points:
             continue
         bound = value == "worst_case" and not all(row.exact for row in rows if row.mechanism == name)
-        label = labels.get(name, _escape_formula_signs(name)) + (" (upper bound)" if bound else "")
+        label = labels.get(name, _shorten_and_escape_name(name)) + (" (upper bound)" if bound else "")
         if as_bars:
             axes.bar(place, points[0][1], color=colours[name], label=label, alpha=0.5 if bound else 1.0)
         else:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet._base.files import atomic_write
 from discreet.errors import DiscreetError, check_kind, check_path, need_extra
-from discreet.plots import check_picture_path, shorten_name
+from discreet.plots import refuse_wrong_picture_ending, shorten_name
 
 try:
     import matplotlib
@@ -249,7 +249,7 @@ def save(drawn: Figure, path: str | Path) -> None:
     """
     check_kind("drawn", drawn, Figure, "pass what a function of discreet.plots returned")
     path = check_path("path", path)
-    check_picture_path(path)
+    refuse_wrong_picture_ending(path)
     with using_library_style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # of a label: a box is drawn in its place
         content = io.BytesIO()
