@@ -43,13 +43,13 @@ from discreet.estimation._inference import (
     inversion_of,
     inversion_of_joint_sample,
     largest_block_sum,
+    lower_ends_with_sum_at_most_one,
     nearest_law,
     outcome_value_function,
-    parse_statistic_parameter,
+    parse_number_in_statistic_name,
     reweight_examples,
     reweight_examples_to_reports,
-    share_bounds_within_family,
-    simultaneous_lower_ends,
+    share_bounds_from_family_alone,
     sum_values_in_each_report,
     threshold_indicator,
 )
@@ -294,9 +294,9 @@ class InvertedPopulation:
         """The average client's distribution: an unbiased estimate, which may be negative, and intervals."""
         family = self.mechanism.family
         mu = np.broadcast_to(np.asarray(family.reference, dtype=np.float64), family.size)
-        least, most = share_bounds_within_family(family.served_bounds, mu)
+        least, most = share_bounds_from_family_alone(family.served_bounds, mu)
         each, together = (self._share_interval_ends(among, least, most) for among in (1, family.size))
-        return Shares(self.share_estimates, *each, simultaneous_lower_ends(together[0], least), together[1])
+        return Shares(self.share_estimates, *each, lower_ends_with_sum_at_most_one(together[0], least), together[1])
 
     def _share_interval_ends(self, among: int, least: Floats, most: Floats) -> tuple[Floats, Floats]:
         columns = self._inverse_matrix.T
@@ -323,7 +323,7 @@ class InvertedPopulation:
             for n in (1, len(self.counts))
         )
         (low, high), (all_low, all_high) = ends
-        return Shares(self.counts / self.samples, low, high, simultaneous_lower_ends(all_low), all_high)
+        return Shares(self.counts / self.samples, low, high, lower_ends_with_sum_at_most_one(all_low), all_high)
 
     @cached_property
     def liar_shift(self) -> float:
@@ -518,7 +518,7 @@ def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike 
     if kind == "mean" and not at:
         phi = outcome_value_function(found.domain)
     elif kind == "at-most":
-        phi = threshold_indicator(found.domain, parse_statistic_parameter(name, at))
+        phi = threshold_indicator(found.domain, parse_number_in_statistic_name(name, at))
     else:
         return found.statistic(name)
     return reported_average(found.sampler, reports=reports, values=phi.values, confidence=found.confidence, name=name)

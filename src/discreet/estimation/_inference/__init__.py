@@ -12,8 +12,8 @@ with imports_on_first_use(globals()):
         clopper_pearson_interval_ends as clopper_pearson_interval_ends,
         exact_interval_ends as exact_interval_ends,
         first_outcome_with_share_beyond_limit as first_outcome_with_share_beyond_limit,
-        interval_ends_through_inversion as interval_ends_through_inversion,
         one_sided_miss_probability as one_sided_miss_probability,
+        released_interval_ends_for_inversion as released_interval_ends_for_inversion,
     )
     from discreet.estimation._inference._inversion import (
         Inversion as Inversion,
@@ -21,15 +21,15 @@ with imports_on_first_use(globals()):
         inversion_of as inversion_of,
         inversion_of_joint_sample as inversion_of_joint_sample,
         invert_released_intervals as invert_released_intervals,
+        lower_ends_with_sum_at_most_one as lower_ends_with_sum_at_most_one,
         nearest_law as nearest_law,
-        share_bounds_within_family as share_bounds_within_family,
-        simultaneous_lower_ends as simultaneous_lower_ends,
+        share_bounds_from_family_alone as share_bounds_from_family_alone,
     )
     from discreet.estimation._inference._least_squares import (
         ReportSums as ReportSums,
         ShareTables as ShareTables,
         TreeLevels as TreeLevels,
-        block_sums_of_reports as block_sums_of_reports,
+        coefficient_sums_of_reports as coefficient_sums_of_reports,
         report_sampler_of_part as report_sampler_of_part,
         unbiased_shares_from_reports as unbiased_shares_from_reports,
     )
@@ -48,8 +48,8 @@ with imports_on_first_use(globals()):
         largest_block_sum as largest_block_sum,
         numeric_outcomes as numeric_outcomes,
         outcome_value_function as outcome_value_function,
-        parse_statistic_parameter as parse_statistic_parameter,
-        quantile_ends_and_blur as quantile_ends_and_blur,
+        parse_number_in_statistic_name as parse_number_in_statistic_name,
+        quantile_interval_fields as quantile_interval_fields,
         quantile_of_law as quantile_of_law,
         squared_deviation_function as squared_deviation_function,
         sum_values_in_each_report as sum_values_in_each_report,

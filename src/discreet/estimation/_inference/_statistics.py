@@ -157,7 +157,7 @@ def _evaluate_statistic_at_outcome(phi: Callable[[Any], float], outcome: Any) ->
     return number
 
 
-def parse_statistic_parameter(wanted: str, parameter: str) -> float:
+def parse_number_in_statistic_name(wanted: str, parameter: str) -> float:
     """The number after the colon of a statistic's name."""
     try:
         number = float(parameter)
@@ -174,7 +174,7 @@ def quantile_of_law(law: Floats, values: Floats, level: float) -> float:
     return float(values[reached[0] if reached.size else -1])
 
 
-def quantile_ends_and_blur(
+def quantile_interval_fields(
     domain: Domain, values: Floats, first: int, last: int, released: float
 ) -> tuple[float, float, float, float]:
     """The fields of an estimate from the interval of a quantile on: its ends, the `released` one, and what cells blur."""
@@ -435,12 +435,12 @@ def prefix_share_tests(sampler: ReportSampler, sizes: Integers, clients: int, le
     own = gap / (1.0 - together)  # 1 - beta
     inside, outside = ((1.0 - own) * everywhere + own * each for each in (inside, outside))
     second = np.asarray(level * inside + (1.0 - level) * outside)
-    most = _largest_block_sum_of_sets(w, sizes, padding, share)
-    least = -_largest_block_sum_of_sets(w, k - sizes, padding, 1.0 - share)
+    most = _largest_block_sums_by_set_size(w, sizes, padding, share)
+    least = -_largest_block_sums_by_set_size(w, k - sizes, padding, 1.0 - share)
     return _AverageTest(clients, gap, most, least, lambda _: second)
 
 
-def _largest_block_sum_of_sets(width: int, sizes: Integers, padding: int, share: Floats) -> Floats:
+def _largest_block_sums_by_set_size(width: int, sizes: Integers, padding: int, share: Floats) -> Floats:
     """`largest_block_sum` of the centred indicators of sets with these sizes."""
     others = np.maximum(width - sizes - padding, 0)
     return np.asarray(np.minimum(width, sizes) * (1.0 - share) - others * share)
