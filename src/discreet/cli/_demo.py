@@ -27,7 +27,7 @@ from discreet.research import (
     estimate_time_zones,
     flight_release_figure,
     release_flights,
-    release_flights_by_design,
+    release_flights_with_design,
     time_zones_figure,
 )
 from discreet.research.data import logbooks, zone_logbooks
@@ -56,7 +56,7 @@ def show_demo_on_flights(
     run = release_flights(logbooks(), epsilon=epsilon, aircraft=aircraft)
     zones = estimate_time_zones(zone_logbooks(), epsilon=epsilon, aircraft=run.client.name)
     destinations = estimate_destinations(logbooks(), epsilon=epsilon, aircraft=run.client.name)
-    served = release_flights_by_design(logbooks(range(1, 7)), logbooks(range(7, 13)), epsilon=epsilon)
+    served = release_flights_with_design(logbooks(range(1, 7)), logbooks(range(7, 13)), epsilon=epsilon)
     sections = {
         "release": (_release_section(run), flight_release_figure(run), PICTURE),
         "population": (_time_zones_section(zones), time_zones_figure(zones), POPULATION_PICTURE),

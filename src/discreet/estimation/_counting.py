@@ -29,7 +29,7 @@ from discreet._base.labelled import unbox_arrow_column
 from discreet.audit import MOST_DRAWS
 from discreet.domain import LARGEST_VALUE, Bins, Domain, Interval
 from discreet.errors import DiscreetError, check_count
-from discreet.estimation._inference import Ends, average_upper_bound, largest_block_sum, sum_values_in_each_report
+from discreet.estimation._inference import Ends, average_upper_bound, largest_report_sum, sum_values_in_each_report
 from discreet.mechanisms import (
     DEFAULT_CELLS,
     AnyFamily,
@@ -365,7 +365,7 @@ class ReportRows:
             .mean(axis=1)
         )
         return middle + self._mean_upper_bound_from_sums(
-            sums, largest_block_sum(self.sampler.blocks, phi - middle), miss
+            sums, largest_report_sum(self.sampler.blocks, phi - middle), miss
         )
 
     def _mean_upper_bound_from_sums(self, sums: Floats, most: float, miss: float) -> float:
@@ -386,8 +386,8 @@ class ReportRows:
             phi = np.full(size, -share)
             phi[order[: place + 1]] += 1.0
             sums = below - share * width
-            high = share + self._mean_upper_bound_from_sums(sums, largest_block_sum(self.sampler.blocks, phi), miss)
-            low = share - self._mean_upper_bound_from_sums(-sums, largest_block_sum(self.sampler.blocks, -phi), miss)
+            high = share + self._mean_upper_bound_from_sums(sums, largest_report_sum(self.sampler.blocks, phi), miss)
+            low = share - self._mean_upper_bound_from_sums(-sums, largest_report_sum(self.sampler.blocks, -phi), miss)
             first = min(first, place) if high >= level else first
             last = place + 1 if low < level else last
         return first, last

@@ -403,7 +403,7 @@ class ReportLiars:
             DiscreetError: for outcomes outside the domain.
         """
         chosen = np.unique(self.found.sampler.family.numbers(list(outcomes)))
-        least, most = fewest_and_most_outcomes_in_block(self.found.sampler.blocks, chosen)
+        least, most = fewest_and_most_outcomes_in_report(self.found.sampler.blocks, chosen)
         return self.shift * (most - least)
 
     @cached_property
@@ -493,7 +493,7 @@ def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:
     return ReportLiars(number, number / (found.sampler.chances.gap * found.clients), found)
 
 
-def fewest_and_most_outcomes_in_block(blocks: BlockFamily, outcomes: NDArray[np.int64]) -> tuple[int, int]:
+def fewest_and_most_outcomes_in_report(blocks: BlockFamily, outcomes: NDArray[np.int64]) -> tuple[int, int]:
     """The least and the most of these outcomes that a block holds; for many affine blocks, bounds of them."""
     size, others = len(outcomes), blocks.point_count - len(outcomes)
     least, most = max(0, blocks.width - others), min(size, blocks.width)

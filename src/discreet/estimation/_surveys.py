@@ -40,7 +40,7 @@ from discreet.estimation._inference import (
     coefficient_sums_of_reports,
     exact_interval_ends,
     nearest_law,
-    report_sampler_of_part,
+    report_sampler_of_survey_part,
     unbiased_shares_from_reports,
 )
 from discreet.mechanisms import ReportCounts, Reports
@@ -204,7 +204,7 @@ def answer_survey(
         if asks_for_table(answer.question):
             columns = answer.question.columns
             law = tables.pooled_shares_if_better(columns, answer.clients, confidence, intervals) or answer.law
-            consistent = tables.consistent_shares(columns)
+            consistent = tables.consistent_shares_of_columns(columns)
             known = bool(np.isfinite(law.estimate).all())
             answers[place] = replace(
                 answer, law=law, consistent=consistent if known else np.full_like(consistent, np.nan)
@@ -288,7 +288,7 @@ class _QuestionReports:
         return tuple(joint_labels(columns, self.question.columns))
 
     def _answer_shares(self, confidence: float, among: int) -> SurveyAnswer:
-        sampler = report_sampler_of_part(self.sampler, self.parts[0])
+        sampler = report_sampler_of_survey_part(self.sampler, self.parts[0])
         supports = ReportCounts(sampler).add(self.reports[0]).supports()
 
         def share_interval_ends(count: int) -> Iterator[Floats]:
@@ -357,7 +357,7 @@ class _QuestionReports:
             return ReportSums([values[distinct.astype(np.int64)]], [often], values.min(axis=0), values.max(axis=0))
         centred = matrix - matrix.mean(axis=1, keepdims=True)
         return coefficient_sums_of_reports(
-            [report_sampler_of_part(self.sampler, part)], [(None, distinct, often)], [centred.T]
+            [report_sampler_of_survey_part(self.sampler, part)], [(None, distinct, often)], [centred.T]
         )
 
     def _answer_quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:

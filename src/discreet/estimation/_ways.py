@@ -116,7 +116,7 @@ def _sampler_with_best_uniform_floor(counts: Any, epsilon: float, f: FDivergence
 
 def _client_divergences(sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Floats:
     """The divergence of every client (a row of counts) from its output distribution."""
-    found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _iterate_client_law_blocks(counts)]
+    found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _iterate_client_laws_in_batches(counts)]
     return np.concatenate(found)
 
 
@@ -125,7 +125,7 @@ def _sampler_cost(name: str, sampler: Sampler[FiniteFamily], counts: Any, f: FDi
     return SamplerCost(name, float(found.mean()), float(np.median(found)), float(found.max()), float(sampler.risk(f)))
 
 
-def _iterate_client_law_blocks(counts: Any) -> Iterator[Floats]:
+def _iterate_client_laws_in_batches(counts: Any) -> Iterator[Floats]:
     """Distributions (some, k) of the clients, in blocks that fit in memory."""
     step = max(1, _BLOCK // counts.shape[1])
     for start in range(0, counts.shape[0], step):

@@ -34,10 +34,10 @@ def output_density_figure(law: OutputLaw, *, ax: AxesLike | None, title: str | N
         )
     with style.using_library_style():
         if law.dim == 1:
-            drawn, (axes,) = style.new_or_given_panels(ax, title, size=(7.6, 4.3))
+            drawn, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(7.6, 4.3))
             _draw_density_curves(axes, law)
         else:
-            drawn, panels = style.new_or_given_panels(ax, title, size=(11.0, 4.4), panels=(1, 3), share=True)
+            drawn, panels = style.new_or_given_figure_and_panels(ax, title, size=(11.0, 4.4), panels=(1, 3), share=True)
             _draw_density_images(drawn, panels, law)
     return drawn
 
@@ -190,7 +190,7 @@ def output(
     check_count("most", most)
     client = _ClientOutput.from_sampler_and_client(sampler, sampler.family, p, released)
     with style.using_library_style():
-        drawn, (axes,) = style.new_or_given_panels(ax, title, size=(6.4, 5.2))
+        drawn, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(6.4, 5.2))
         _draw_client_output(axes, client, most)
     return drawn
 

@@ -111,7 +111,7 @@ def risk_curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = Non
     rows, columns = (2, 2) if len(curves) == MOST_PANELS else (1, len(curves))
     with style.using_library_style():
         size = 1.0 + 4.2 * columns, 0.7 + 3.1 * rows
-        drawn, panels = style.new_or_given_panels(ax, title, size=size, panels=(rows, columns), share=True)
+        drawn, panels = style.new_or_given_figure_and_panels(ax, title, size=size, panels=(rows, columns), share=True)
         for place, (axes, curve) in enumerate(zip(panels, curves, strict=True)):
             _draw_risk_panel(axes, curve, named=place == 0)
             if place >= len(curves) - columns:
@@ -253,7 +253,7 @@ def frontier(
     if title is None and ax is None:
         title = f"What a better mean costs: epsilon {ordered[0].epsilon:g}, {ordered[0].family.size:,} outcomes"
     with style.using_library_style():
-        drawn, (axes,) = style.new_or_given_panels(ax, title, size=(6.8, 4.8))
+        drawn, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(6.8, 4.8))
         style.write_panel_title(
             axes, "Designs, as less is kept", f"{ordered[0].examples:,} examples; grey: proved to be out of reach"
         )
@@ -350,7 +350,7 @@ def plan(
         title = f"A plan for {pluralise(clients, 'client')} and {pluralise(family.size, 'outcome')}"
     found = _compute_plan_curves(family, clients, budgets, accuracy, confidence)
     with style.using_library_style():
-        drawn, (left, right) = style.new_or_given_panels(ax, title, size=(11.6, 4.6), panels=(1, 2))
+        drawn, (left, right) = style.new_or_given_figure_and_panels(ax, title, size=(11.6, 4.6), panels=(1, 2))
         _draw_risk_against_epsilon(left, found)
         _draw_margins_against_clients(right, found)
     return drawn

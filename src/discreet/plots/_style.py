@@ -166,7 +166,7 @@ def empty_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, wspace=0.03))
 
 
-def new_or_given_panels(
+def new_or_given_figure_and_panels(
     ax: AxesLike | None,
     title: str | None,
     *,

@@ -26,7 +26,7 @@ with imports_on_first_use(globals()):
         estimate_time_zones as estimate_time_zones,
         flight_release_figure as flight_release_figure,
         release_flights as release_flights,
-        release_flights_by_design as release_flights_by_design,
+        release_flights_with_design as release_flights_with_design,
         time_zones_figure as time_zones_figure,
     )
     from discreet.research._reports import (

@@ -241,7 +241,7 @@ class Learner:
             with ThreadPoolExecutor(processor_count()) as pool:
                 jobs = zip(clients, weights, seeds, strict=True)
                 return np.stack(list(pool.map(lambda job: self._train_client_networks(kernels, *job), jobs)))
-        return self._train_on_device(clients, weights, seeds)
+        return self._train_networks_on_device(clients, weights, seeds)
 
     def _train_client_networks(self, kernels: ModuleType, p: LogDensity, weights: Floats, seed: Seed) -> Singles:
         training, preset, dim = self.training, self.preset, len(self.low)
@@ -262,7 +262,9 @@ class Learner:
             )
         return found
 
-    def _train_on_device(self, clients: Sequence[LogDensity], weights: Floats, seeds: Sequence[Seed]) -> Singles:
+    def _train_networks_on_device(
+        self, clients: Sequence[LogDensity], weights: Floats, seeds: Sequence[Seed]
+    ) -> Singles:
         from discreet.research import _boosted_tensors as tensors
 
         training, dim = self.training, len(self.low)

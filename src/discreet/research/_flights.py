@@ -10,7 +10,7 @@ estimated without bias. The truth is known here and compared with the estimate.
 `estimate_destinations`: each aircraft sends one report on all 104 destinations, and beside it, for comparison, one value by the linear
 mechanism at the same epsilon.
 
-`release_flights_by_design`: the logs of the first half-year are the public examples. Every aircraft of the second half releases one
+`release_flights_with_design`: the logs of the first half-year are the public examples. Every aircraft of the second half releases one
 destination of that half's log. A design made from the logs that it serves would break their guarantee; this one has seen none of them. Most
 aircraft flew in both halves, so the served resemble the examples more closely than unrelated clients would.
 """
@@ -209,7 +209,7 @@ class DesignedFlights:
     own: int  # released destinations that the aircraft flew to in the second half
 
 
-def release_flights_by_design(first: Logbooks, second: Logbooks, *, epsilon: float) -> DesignedFlights:
+def release_flights_with_design(first: Logbooks, second: Logbooks, *, epsilon: float) -> DesignedFlights:
     """Design on the first logbooks, and release one destination of every aircraft of the second."""
     family = Simplex(second.outcomes)
     examples, laws = family.law(counts=first.counts), family.law(counts=second.counts)

@@ -294,7 +294,7 @@ def _laws_of_tensor(tensor: torch.Tensor, name: str, logits: bool, temperature: 
     return found
 
 
-def _group_rows_by_reference(rows: TensorRows, terms: Terms) -> Iterator[_ReferenceGroup]:
+def _iterate_row_groups_by_reference(rows: TensorRows, terms: Terms) -> Iterator[_ReferenceGroup]:
     own, public = client_laws(rows), reference_laws(rows)
     if public is None:
         yield _ReferenceGroup(slice(0, len(own)), slice(None), own, sampler_around_uniform_reference(rows.size, terms))
@@ -328,7 +328,7 @@ def _restrict_laws_to_possible_outcomes(held: Floats, weights: Floats) -> Floats
 def draw_outcomes_on_host(rows: TensorRows, terms: Terms, uniform: Integers) -> Integers:
     """One outcome for each row, from one uniform integer each."""
     found = np.empty(len(rows.p), dtype=np.int64)
-    for part in list(_group_rows_by_reference(rows, terms)):  # all are checked before the first is drawn
+    for part in list(_iterate_row_groups_by_reference(rows, terms)):  # all are checked before the first is drawn
         if part.sampler is None:
             number = np.zeros(len(part.laws), dtype=np.int64)
         else:
@@ -340,7 +340,7 @@ def draw_outcomes_on_host(rows: TensorRows, terms: Terms, uniform: Integers) -> 
 def integer_weights_on_host(rows: TensorRows, terms: Terms) -> Integers:
     """The integers (n, k) that `draw_outcomes_on_host` draws from."""
     found = np.zeros(tuple(rows.p.shape), dtype=np.int64)
-    for part in _group_rows_by_reference(rows, terms):
+    for part in _iterate_row_groups_by_reference(rows, terms):
         found[part.rows, part.columns] = (
             TOTAL if part.sampler is None else weights_of(part.sampler.lattice, part.laws, None)
         )
@@ -350,7 +350,7 @@ def integer_weights_on_host(rows: TensorRows, terms: Terms) -> Integers:
 def output_laws_on_host(rows: TensorRows, terms: Terms) -> Floats:
     """The output distributions (n, k) in floating point."""
     found = np.zeros(tuple(rows.p.shape))
-    for part in _group_rows_by_reference(rows, terms):
+    for part in _iterate_row_groups_by_reference(rows, terms):
         found[part.rows, part.columns] = 1.0 if part.sampler is None else part.sampler.box.project(part.laws)
     return found
 
@@ -358,7 +358,7 @@ def output_laws_on_host(rows: TensorRows, terms: Terms) -> Floats:
 def output_laws_and_free_outcomes(rows: TensorRows, terms: Terms) -> tuple[Floats, NDArray[np.bool_]]:
     """The output distributions (n, k), and which outcomes lie strictly between their bounds."""
     found, free = np.zeros(tuple(rows.p.shape)), np.zeros(tuple(rows.p.shape), dtype=bool)
-    for part in _group_rows_by_reference(rows, terms):
+    for part in _iterate_row_groups_by_reference(rows, terms):
         if part.sampler is None:
             found[part.rows, part.columns] = 1.0
             continue

@@ -8,7 +8,7 @@ with imports_on_first_use(globals()):
         Ends as Ends,
         Shares as Shares,
         average_upper_bound as average_upper_bound,
-        clopper_pearson_ends_by_miss as clopper_pearson_ends_by_miss,
+        clopper_pearson_ends_for_miss as clopper_pearson_ends_for_miss,
         clopper_pearson_interval_ends as clopper_pearson_interval_ends,
         exact_interval_ends as exact_interval_ends,
         first_outcome_with_share_beyond_limit as first_outcome_with_share_beyond_limit,
@@ -30,7 +30,7 @@ with imports_on_first_use(globals()):
         ShareTables as ShareTables,
         TreeLevels as TreeLevels,
         coefficient_sums_of_reports as coefficient_sums_of_reports,
-        report_sampler_of_part as report_sampler_of_part,
+        report_sampler_of_survey_part as report_sampler_of_survey_part,
         unbiased_shares_from_reports as unbiased_shares_from_reports,
     )
     from discreet.estimation._inference._reweighting import (
@@ -45,7 +45,7 @@ with imports_on_first_use(globals()):
         OutcomeFunction as OutcomeFunction,
         SupportStatistics as SupportStatistics,
         evaluate_function_on_outcomes as evaluate_function_on_outcomes,
-        largest_block_sum as largest_block_sum,
+        largest_report_sum as largest_report_sum,
         numeric_outcomes as numeric_outcomes,
         outcome_value_function as outcome_value_function,
         parse_number_in_statistic_name as parse_number_in_statistic_name,

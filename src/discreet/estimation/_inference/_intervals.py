@@ -81,7 +81,7 @@ def one_sided_miss_probability(confidence: float, among: int = 1) -> float:
     return 0.5 * (1.0 - confidence) / among
 
 
-def clopper_pearson_ends_by_miss(counts: ArrayLike, samples: float, miss: float) -> Ends:
+def clopper_pearson_ends_for_miss(counts: ArrayLike, samples: float, miss: float) -> Ends:
     """Clopper and Pearson's ends, each of which misses with probability at most `miss`; counts need not be whole."""
     few = np.asarray(counts, dtype=np.float64)
     share = few / samples
@@ -97,7 +97,7 @@ def clopper_pearson_interval_ends(
     `among`: the number of intervals that share the error (Bonferroni), so that the confidence holds for all of them together.
     """
     distinct, places = np.unique(counts, return_inverse=True)  # far fewer than outcomes
-    low, high = clopper_pearson_ends_by_miss(distinct, samples, one_sided_miss_probability(confidence, among))
+    low, high = clopper_pearson_ends_for_miss(distinct, samples, one_sided_miss_probability(confidence, among))
     return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
 
@@ -117,7 +117,7 @@ def first_outcome_with_share_beyond_limit(
         else scipy.special.betaincc(many + 1.0, samples - many, limit)
     )
     for place in past[tails < 2.0 * miss]:
-        low, high = clopper_pearson_ends_by_miss(counts[place], samples, miss)
+        low, high = clopper_pearson_ends_for_miss(counts[place], samples, miss)
         if side * ((low if above else high) - limits[place] * ulps) > 0.0:
             return int(place)
     return None

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from discreet.estimation._inference._intervals import Shares, average_upper_bound, one_sided_miss_probability
 from discreet.estimation._inference._statistics import (
-    largest_block_sum_by_column,
+    largest_report_sum_by_column,
     outcome_membership_table,
     sum_values_in_each_report,
 )
@@ -75,7 +75,7 @@ class ShareTables:
         self._parts = [sampler.parts[number] for number in sampler.tables]
         self._reports = [reports[number] for number in sampler.tables]
         self._clients = np.array([len(given) for given in self._reports])
-        samplers = [report_sampler_of_part(sampler, part) for part in self._parts]
+        samplers = [report_sampler_of_survey_part(sampler, part) for part in self._parts]
         self._written = [part.projection.columns for part in self._parts if isinstance(part.projection, JointColumns)]
         self._chances = [(each.chances.outside, each.chances.gap) for each in samplers]
         self._held: dict[int, NDArray[np.float32]] = {}
@@ -85,7 +85,7 @@ class ShareTables:
                 _reorder_table_columns(self._columns, unbiased_shares_from_reports(each, given), written, names)
             )
 
-    def consistent_shares(self, columns: Columns) -> Floats:
+    def consistent_shares_of_columns(self, columns: Columns) -> Floats:
         """The shares of a question's outcomes by all tables."""
         names = columns_in_survey_order(self._columns, columns)
         return _reorder_table_columns(
@@ -181,8 +181,8 @@ class ShareTables:
                 values.append((sums - middle) * correction)
                 counts.append(often)
                 widest = np.maximum(
-                    scale * largest_block_sum_by_column(blocks, each) - middle,
-                    middle - scale * -largest_block_sum_by_column(blocks, -each),
+                    scale * largest_report_sum_by_column(blocks, each) - middle,
+                    middle - scale * -largest_report_sum_by_column(blocks, -each),
                 )
                 reach = np.maximum(reach, widest * correction)
             binned = _bin_values_linearly_on_grid(np.concatenate(values), np.concatenate(counts), reach)
@@ -236,7 +236,7 @@ class ShareTables:
         return found
 
 
-def report_sampler_of_part(sampler: SurveySampler, part: Part) -> ReportSampler:
+def report_sampler_of_survey_part(sampler: SurveySampler, part: Part) -> ReportSampler:
     """The reports on a part alone."""
     assert isinstance(part.blocks, BlockFamily)
     return ReportSampler(Simplex(part.blocks.size), privacy=sampler.privacy, blocks=part.blocks)
@@ -325,8 +325,8 @@ def coefficient_sums_of_reports(
         middle = chances.outside * each.sum(axis=0)
         sums = sum_values_in_each_report(blocks, distinct, each) if table is None else table @ each.astype(np.float32)
         values.append(scale * (sums - middle))
-        least = np.minimum(least, scale * (-largest_block_sum_by_column(blocks, -each) - middle))
-        most = np.maximum(most, scale * (largest_block_sum_by_column(blocks, each) - middle))
+        least = np.minimum(least, scale * (-largest_report_sum_by_column(blocks, -each) - middle))
+        most = np.maximum(most, scale * (largest_report_sum_by_column(blocks, each) - middle))
     return ReportSums(values, [often for _, _, often in held], least, most)
 
 
@@ -335,7 +335,7 @@ class TreeLevels:
 
     def __init__(self, sampler: SurveySampler, column: str, parts: Sequence[Part], reports: Sequence[Reports]) -> None:
         self._parts, self._reports = parts, reports
-        self._samplers = [report_sampler_of_part(sampler, part) for part in parts]
+        self._samplers = [report_sampler_of_survey_part(sampler, part) for part in parts]
         self._levels = [part.blocks.size for part in parts]
         self._tree = Tree.finest_on_cells(self._levels[-1])
         growth = math.exp(sampler.epsilon)

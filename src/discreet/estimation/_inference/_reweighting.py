@@ -284,7 +284,7 @@ def _fit_example_mixture_and_optimism(
         )
     )
     falls = [found.leave_one_out_log_likelihood_losses(released, shares) for found in path]
-    chosen = len(path) - 1 if pull is not None else _index_of_pull_by_leave_one_out(path, falls, shares, number)
+    chosen = len(path) - 1 if pull is not None else _regularisation_index_by_leave_one_out(path, falls, shares, number)
     return path[chosen], float(shares @ falls[chosen])
 
 
@@ -300,7 +300,7 @@ def _sample_fraction_of_each_sampler(rounds: Sequence[tuple[Sampler[Any], Intege
     return np.concatenate([np.full(len(counts), float(counts.sum()) / number) for _, counts in rounds])
 
 
-def _index_of_pull_by_leave_one_out(
+def _regularisation_index_by_leave_one_out(
     path: Sequence[ExampleMixture], freedoms: Sequence[Floats], shares: Floats, number: float
 ) -> int:
     """The strongest pull whose leave-one-out prediction is within one standard error of the best."""

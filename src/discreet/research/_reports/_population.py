@@ -154,8 +154,8 @@ def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
         _no_better_than_uniform_finding(contests),
         _raw_sample_bias_finding(rows),
         _oracles_waste_large_budget_finding(rows),
-        _average_client_finding(rows),
-        _worst_client_finding(rows),
+        _best_mechanism_on_average_finding(rows),
+        _best_mechanism_for_worst_client_finding(rows),
         _own_outcome_release_rate_finding(rows),
     )
     return [each for each in found if each is not None]
@@ -203,7 +203,7 @@ def client_divergences_table(rows: Sequence[SetAtBudget], divergence: str = "tv"
 
 def raw_sample_bias_table(rows: Sequence[SetAtBudget]) -> Table:
     """Bias and total TV error of raw samples of Q*, at the budget nearest to 1: a line for each set."""
-    shown = _sets_nearest_budget(rows, 1.0)
+    shown = _rows_at_nearest_budget(rows, 1.0)
     body = [
         [row.title, f"{row.bias['optimal']:.3f}", f"{mean_error(row, 'optimal', projected=False):.3f}"] for row in shown
     ]
@@ -212,7 +212,7 @@ def raw_sample_bias_table(rows: Sequence[SetAtBudget]) -> Table:
 
 def own_outcome_release_rate_table(rows: Sequence[SetAtBudget]) -> Table:
     """How often a released outcome is one of the client's own, at the budget nearest to 4: a line for each set."""
-    shown = _sets_nearest_budget(rows, 4.0)
+    shown = _rows_at_nearest_budget(rows, 4.0)
     body = [[row.title, *(f"{row.own[name]:.0%}" for name in SAMPLES)] for row in shown]
     return [f"set, ε = {shown[0].epsilon:g}", *(SHORT_LABELS[name] for name in SAMPLES)], body
 
@@ -291,13 +291,13 @@ def _no_better_than_uniform_finding(contests: Sequence[SampleOracleContest]) -> 
     )
 
 
-def _sets_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget]:
+def _rows_at_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget]:
     """Each set at the recorded budget nearest to the given one."""
     return [min(those, key=lambda row: abs(row.epsilon - epsilon)) for those in rows_by_set(rows).values()]
 
 
 def _raw_sample_bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
-    shown = sorted(_sets_nearest_budget(rows, 1.0), key=lambda row: row.bias["optimal"])
+    shown = sorted(_rows_at_nearest_budget(rows, 1.0), key=lambda row: row.bias["optimal"])
     least, most = (
         (f"{row.bias['optimal']:.3f}", f"{mean_error(row, 'optimal', projected=False):.3f}", row.title)
         for row in (shown[0], shown[-1])
@@ -321,7 +321,7 @@ def _oracles_waste_large_budget_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _average_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
+def _best_mechanism_on_average_finding(rows: Sequence[SetAtBudget]) -> Finding:
     parts = []
     for f in ("tv", "kl", "hellinger"):
         best = Counter(min(SAMPLES, key=lambda name: row.realised[name][f].mean) for row in rows)
@@ -339,7 +339,7 @@ def _average_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
+def _best_mechanism_for_worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     lead = {row.unit: row.realised["mollifier"]["tv"].worst - row.realised["optimal"]["tv"].worst for row in rows}
     behind = [row for row in rows if lead[row.unit] <= 0.0]
     most = max(rows, key=lambda row: lead[row.unit])
@@ -361,7 +361,7 @@ def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
 
 
 def _own_outcome_release_rate_finding(rows: Sequence[SetAtBudget]) -> Finding:
-    shown = sorted(_sets_nearest_budget(rows, 4.0), key=lambda row: row.own["optimal"])
+    shown = sorted(_rows_at_nearest_budget(rows, 4.0), key=lambda row: row.own["optimal"])
     told = [f"{row.own['optimal']:.0%} on {row.title}" for row in (shown[0], shown[-1])]
     return (
         "A sample is a record; a support is not.",

@@ -263,7 +263,7 @@ class PrivateLogits(LogitsProcessor):
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores that allow only the drawn token in each row."""
-        self._refuse_unexpected_input(input_ids, scores)
+        self._refuse_unexpected_scores_or_tokens(input_ids, scores)
         active = [place for place, row in enumerate(self._rows) if not row.stopped]
         public = self._context.next_token_logits()
         if active:
@@ -287,7 +287,7 @@ class PrivateLogits(LogitsProcessor):
         """The guarantee of each row, after `generate`."""
         return [Statement.of(self._terms, len(row.tokens), row.stopped) for row in self._rows]
 
-    def _refuse_unexpected_input(self, input_ids: torch.Tensor, scores: torch.Tensor) -> None:
+    def _refuse_unexpected_scores_or_tokens(self, input_ids: torch.Tensor, scores: torch.Tensor) -> None:
         if tuple(scores.shape) != (len(self._rows), self._terms.vocabulary):
             raise DiscreetError(
                 f"scores have shape {tuple(scores.shape)}, not {(len(self._rows), self._terms.vocabulary)}: one row for each public prompt; "
