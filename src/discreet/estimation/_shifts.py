@@ -226,7 +226,7 @@ class ShareBounds:
 
     @classmethod
     def from_estimate_and_scores(cls, found: AnyPopulation, scores: Floats) -> ShareBounds:
-        """The bounds of an estimate's shares that each reach so many standard deviations."""
+        """The bounds of an estimate's shares that lie so many standard deviations (scores) away."""
         masses = np.zeros(len(found.counts)) if isinstance(found, ReportedPopulation) else found.reference
         pairs, places = np.unique(
             np.stack([found.counts.astype(np.float64), masses], axis=1), axis=0, return_inverse=True

@@ -375,7 +375,7 @@ def _build_mechanisms_at_budgets(family: FiniteFamily, sources: list[Any], epsil
 
 
 def _load_mechanism_of_installed_package(name: str) -> Any:
-    """The mechanism of an installed package; for another name, the ways to give one."""
+    """The class of a mechanism that an installed package offers under this name; else an error that names the ways to give one."""
     try:
         return installed_mechanism(name).kind
     except DiscreetError as error:

@@ -177,7 +177,7 @@ def quantile_of_law(law: Floats, values: Floats, level: float) -> float:
 def quantile_interval_fields(
     domain: Domain, values: Floats, first: int, last: int, released: float
 ) -> tuple[float, float, float, float]:
-    """The fields of an estimate from the interval of a quantile on: its ends, the `released` one, and what cells blur."""
+    """The fields `low`, `high`, `released` and `blur` of a quantile that lies between the outcomes `first` and `last`."""
     if domain.edges is None:
         return float(values[first]), float(values[last]), released, 0.0
     blur = float(0.5 * np.diff(domain.edges)[[first, last]].max())

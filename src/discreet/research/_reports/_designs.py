@@ -167,7 +167,7 @@ def design_divergences_table(rows: Sequence[DesignedSplit], divergence: str) -> 
 
 
 def gain_by_kept_worst_case_table(rows: Sequence[KeptAtBudget]) -> Table:
-    """The gain of each `keep` over Q* in mean KL, and the largest possible gain of any sampler."""
+    """The gain over Q* in mean KL for each `keep`, the share of the best worst case that is kept, and the largest possible gain."""
     keeps = [one.keep for one in rows[0].kept]
     body = []
     for row in rows:

@@ -218,11 +218,11 @@ class KeptAtBudget:
     kept: tuple[KeepResult, ...]
 
     def relative_gain_over_optimal(self, keep: float) -> float:
-        """The relative reduction of the mean compared with Q*."""
+        """The relative reduction of the mean KL compared with Q*, by the design with this `keep`."""
         return 1.0 - self._result_with_keep(keep).mean / self.mean
 
     def gain_bound_of_any_sampler(self, keep: float) -> float:
-        """The proved largest gain of any sampler."""
+        """The proved largest gain of any sampler that keeps this share of the worst case."""
         return 1.0 - self._result_with_keep(keep).floor / self.mean
 
     def _result_with_keep(self, keep: float) -> KeepResult:
