@@ -80,7 +80,7 @@ def in_both_ways(epochs: int = 10, steps: int = 50) -> None:
         "10,000 chains, two networks": (
             steps,
             walked_compiled,
-            lambda: tensors.walk_chains(two[None], weights[None], *box, training, preset, SEED, "cpu"),
+            lambda: tensors.draw_points_by_metropolis(two[None], weights[None], *box, training, preset, SEED, "cpu"),
         ),
     }
     print("One step on one core, ms                 compiled     torch     ratio")

@@ -276,7 +276,7 @@ def check() -> None:
         beside = read_tensor_rows(exact.cpu(), None, None if public is None else public.cpu(), 1.0)
         on_device = draw_outcomes(given, terms, FixedIntegers(uniform))
         assert on_device.is_cuda
-        assert np.array_equal(on_device.cpu().numpy(), host.draw_outcomes(beside, terms, uniform))
+        assert np.array_equal(on_device.cpu().numpy(), host.draw_outcomes_on_host(beside, terms, uniform))
     _check_streams(generator)
     _check_randomness()
     print("integers, ratios, draws and the numpy path: as they should be")
@@ -358,12 +358,12 @@ def _check_streams(generator: torch.Generator) -> None:
         integers = SystemEntropy().integers(len(p))
         for public in (None, p[0], -p):
             rows, terms = read_tensor_rows(p, None, public, 1.0), make_terms(epsilon=9.0)
-            found = gpu.draw_outcomes(rows, terms, FixedIntegers(integers))
+            found = gpu.draw_outcomes_on_gpu(rows, terms, FixedIntegers(integers))
             with torch.cuda.stream(torch.cuda.Stream()):
-                assert torch.equal(found, gpu.draw_outcomes(rows, terms, FixedIntegers(integers)))
+                assert torch.equal(found, gpu.draw_outcomes_on_gpu(rows, terms, FixedIntegers(integers)))
             for _ in range(200 if shape[1] > 2048 else 3):
                 release(logits=p, reference=public, epsilon=9.0)
-            assert torch.equal(found, gpu.draw_outcomes(rows, terms, FixedIntegers(integers)))
+            assert torch.equal(found, gpu.draw_outcomes_on_gpu(rows, terms, FixedIntegers(integers)))
 
 
 def check_batches() -> tuple[int, int]:
@@ -395,7 +395,9 @@ def _served_alike(p: torch.Tensor, reference: torch.Tensor, epsilon: float) -> b
 
     def served(rows: torch.Tensor, public: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         given = read_tensor_rows(rows, None, public, 1.0)
-        lower, excess, fill = gpu.solve_all_rows(given, make_terms(epsilon=epsilon)).weight_parts()
+        lower, excess, fill = gpu.launch_with_all_rows_solved(
+            given, make_terms(epsilon=epsilon)
+        ).lower_excess_and_fill_weights()
         return lower, lower + excess + fill
 
     each = reference.expand(p.shape).contiguous()
@@ -421,8 +423,8 @@ def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float
     from discreet.torch import _gpu as gpu  # needs Triton, which comes with torch's build for CUDA
 
     rows, terms = read_tensor_rows(p, None, public, 1.0), make_terms(epsilon=epsilon, upper=upper)
-    solved = gpu.solve_all_rows(rows, terms)
-    lower, excess, fill = solved.weight_parts()
+    solved = gpu.launch_with_all_rows_solved(rows, terms)
+    lower, excess, fill = solved.lower_excess_and_fill_weights()
     found = lower + excess + fill
     assert bool((found.sum(1) == TOTAL).all())
     assert bool((lower == lower[0]).all()), "one reference, one floor, wherever it stands in a batch"
@@ -431,14 +433,18 @@ def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float
     assert max(Fraction(a, b) for a, b in zip(most, least, strict=True) if b) <= exp_lower(epsilon)
     some = read_tensor_rows(p[:100], None, public if public is None or public.ndim == 1 else public[:100], 1.0)
     distance = (
-        0.5 * (found[:100].double().cpu() / TOTAL - torch.from_numpy(host.output(some, terms))).abs().sum(1).max()
+        0.5
+        * (found[:100].double().cpu() / TOTAL - torch.from_numpy(host.output_laws_on_host(some, terms)))
+        .abs()
+        .sum(1)
+        .max()
     )
     assert distance < 1e-5, (
         f"{float(distance)} from the projection: {p.shape}, {p.dtype}, {epsilon}, {upper}, {public is not None}"
     )
     for _ in range(3):
         integers = SystemEntropy().integers(len(p))
-        drawn = gpu.draw_outcomes(rows, terms, FixedIntegers(integers))
+        drawn = gpu.draw_outcomes_on_gpu(rows, terms, FixedIntegers(integers))
         assert torch.equal(drawn, outcomes_of_integers(solved, torch.from_numpy(integers).to(p.device)))
     return float(distance)
 
@@ -447,7 +453,7 @@ def portions_hold_their_totals(solved: Any) -> bool:
     """Whether every portion of a long row can have each total between its bounds: surely <= sum L <= least, fullest <= sum U."""
     if solved.plan.short:
         return True
-    lower, upper, _ = solved.write_integer_bounds_and_excess()
+    lower, upper, _ = solved.compute_integer_bounds_and_excess()
     surely, least, wanted, fullest = solved.portions.unbind(1)
     low, high = (solved.cut_into_portions(each).sum(2) for each in (lower, upper))
     far_more = (
@@ -461,13 +467,13 @@ def outcomes_of_integers(solved: Any, integers: torch.Tensor) -> torch.Tensor:
     """The outcome of each row's integer in [0, 2^62), by the integers of all outcomes and the order in which they are assigned."""
     from discreet.torch import _gpu as gpu
 
-    parts = solved.weight_parts()
+    parts = solved.lower_excess_and_fill_weights()
     shared = parts[0].sum(1)
     if solved.plan.short:  # over a reference the excess is counted from the upper end
         above = TOTAL - 1 - integers + shared
         return _place(parts, torch.where(integers < shared, integers, above) if solved.referenced else integers)
     surely, least, wanted, fullest = solved.portions.unbind(1)
-    given, fill = gpu._hand_out_excess_and_fill(least, fullest, wanted - least, TOTAL)
+    given, fill = gpu._excess_and_fill_up_to_totals(least, fullest, wanted - least, TOTAL)
     cut, rest = [solved.cut_into_portions(each) for each in parts], integers
     spans, starts, in_row_order = (
         [surely, least - surely, given, fill],

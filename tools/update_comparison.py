@@ -16,11 +16,11 @@ from discreet.research._reports._designs import (
     design_divergences_table,
     design_figure,
     design_findings,
-    gain_by_keep_table,
-    learned_findings,
-    reweighted_errors_table,
-    reweighted_findings,
-    shift_findings,
+    gain_by_kept_worst_case_table,
+    learned_design_findings,
+    reweighted_estimate_errors_table,
+    reweighted_estimate_findings,
+    shifted_clients_findings,
     shifted_clients_table,
 )
 from discreet.research._reports._follow_up import (
@@ -34,10 +34,10 @@ from discreet.research._reports._follow_up import (
 from discreet.research._reports._population import (
     client_divergences_table,
     estimate_errors_table,
+    own_outcome_release_rate_table,
     population_figures,
     population_findings,
     raw_sample_bias_table,
-    released_own_outcomes_table,
     rows_by_set,
     sample_oracle_contest_table,
 )
@@ -78,16 +78,16 @@ def learned_blocks(records: Path) -> dict[str, str]:
     blocks = {}
     if (records / "learned.jsonl").exists():
         learned = read_records(records / "learned.jsonl", LearnedRun).rows
-        blocks["learned"] = listed(learned_findings(learned))
+        blocks["learned"] = listed(learned_design_findings(learned))
         blocks |= {
             f"learned_{times}": markdown(*closed_gap_table(learned, times)) for times in {row.times for row in learned}
         }
     if (records / "reweighted.jsonl").exists():
         reweighted = read_records(records / "reweighted.jsonl", ReweightedSet).rows
-        blocks["reweighted"] = listed(reweighted_findings(reweighted))
+        blocks["reweighted"] = listed(reweighted_estimate_findings(reweighted))
         for drawn in SKEWS:
-            blocks[f"reweighted_{drawn}"] = markdown(*reweighted_errors_table(reweighted, drawn))
-            blocks[f"squared_{drawn}"] = markdown(*reweighted_errors_table(reweighted, drawn, squared=True))
+            blocks[f"reweighted_{drawn}"] = markdown(*reweighted_estimate_errors_table(reweighted, drawn))
+            blocks[f"squared_{drawn}"] = markdown(*reweighted_estimate_errors_table(reweighted, drawn, squared=True))
     return blocks
 
 
@@ -107,7 +107,7 @@ def population_blocks(records: Path) -> dict[str, str]:
         "shares_squared": markdown(*estimate_errors_table(told, "mse")),
         "fidelity": markdown(*client_divergences_table(run.rows)),
         "bias": markdown(*raw_sample_bias_table(run.rows)),
-        "own": markdown(*released_own_outcomes_table(run.rows)),
+        "own": markdown(*own_outcome_release_rate_table(run.rows)),
     }
 
 
@@ -122,8 +122,8 @@ def design_blocks(records: Path) -> dict[str, str]:
         **{
             f"designs_{name}": markdown(*design_divergences_table(run.rows, name)) for name in ("kl", "tv", "hellinger")
         },
-        "keeps": markdown(*gain_by_keep_table(read_records(paths["keeps"], KeptAtBudget).rows)),
-        "shifts": listed(shift_findings(shifts)),
+        "keeps": markdown(*gain_by_kept_worst_case_table(read_records(paths["keeps"], KeptAtBudget).rows)),
+        "shifts": listed(shifted_clients_findings(shifts)),
         "shifts_kl": markdown(*shifted_clients_table(shifts)),
     }
 

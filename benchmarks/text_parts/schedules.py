@@ -11,7 +11,7 @@ import torch
 
 from discreet.accounting import compose
 from discreet.torch import fitted_upper, output
-from discreet.torch.transformers._terms import box_profile
+from discreet.torch.transformers._terms import box_profile_of_one_token
 
 EPSILONS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 SCHEDULED = (1.0, 2.0)
@@ -126,7 +126,7 @@ def as_costly(
     def total(epsilons: list[float]) -> float:
         near = [min(uppers, key=lambda known: abs(known - each)) for each in epsilons]
         parts = [
-            (box_profile(each, uppers[known], words), count)
+            (box_profile_of_one_token(each, uppers[known], words), count)
             for each, known, count in zip(epsilons, near, counts, strict=True)
         ]
         return compose(parts).epsilon(1e-6)

@@ -49,7 +49,7 @@ def test_other_promises_are_verified_and_larger_ones_are_not(notion: dc.privacy.
         found = certificate(OptimalSampler(family, privacy=notion))
         assert found.holds
         assert found.privacy == notion
-        record = verify.read_certificate(found.to_json())
+        record = verify.parse_certificate(found.to_json())
         assert verify.problems(record) == []
     path = tmp_path / "certificate.json"
     found.write(path)
@@ -84,7 +84,7 @@ def test_a_certificate_names_the_agreement_it_is_for(agreement: dc.Agreement, tm
     found.write(path)
     code, said = verified(path)
     assert (code, said.rstrip().endswith(f"under agreement {agreement.id}")) == (0, True), said
-    assert verify.read_certificate(found.to_json())["agreement"] == agreement.id
+    assert verify.parse_certificate(found.to_json())["agreement"] == agreement.id
     for other in AGREED:
         if other is not agreement:
             with pytest.raises(dc.DiscreetError, match="belongs to agreement"):
@@ -121,7 +121,7 @@ def test_an_agreement_that_a_certificate_is_not_for_is_found() -> None:
 def test_certificates_without_an_agreement_are_what_they_were() -> None:
     """Their text has not changed, and they verify: files that were written before stay good."""
     found = certificate(OptimalSampler(Simplex(4), epsilon=0.5))
-    record = verify.read_certificate(found.to_json())
+    record = verify.parse_certificate(found.to_json())
     assert record.keys() == verify.FIELDS | {"box"}
     assert verify.problems(record) == []
 
@@ -267,7 +267,7 @@ def test_whatever_is_accepted_is_true(data: st.DataObject, boxed: bool) -> None:
         elif wanted is not ABSENT:
             holder[last] = wanted
     try:
-        accepted = not verify.problems(verify.read_certificate(json.dumps(record)))
+        accepted = not verify.problems(verify.parse_certificate(json.dumps(record)))
     except ValueError:
         accepted = False
     if accepted:
@@ -328,14 +328,14 @@ def test_equal_weights_hold_at_every_epsilon() -> None:
     """A budget so small that 1 is the only ratio it allows, and that e^epsilon is 1 to every digit."""
     found = certificate_of([[1, 1], [1, 1]], epsilon=1e-300)
     assert found.holds
-    assert verify.problems(verify.read_certificate(found.to_json())) == []
+    assert verify.problems(verify.parse_certificate(found.to_json())) == []
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(7, 2.0), (64, 0.5), (104, 1.0), (104, 4.0), (10**6, 1.0)])
 def test_certificates_of_reports_are_verified_and_forged_ones_are_not(size: int, epsilon: float) -> None:
     sampler = dc.ReportSampler(dc.Simplex(size), epsilon=epsilon)
     found = certificate(sampler, agreement=dc.Agreement.of(sampler))
-    record = verify.read_certificate(found.to_json())
+    record = verify.parse_certificate(found.to_json())
     assert verify.problems(record) == []
     other = dc.Agreement.of(dc.ReportSampler(dc.Simplex(size), epsilon=epsilon / 2))
     for forged in (

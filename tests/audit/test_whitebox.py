@@ -62,7 +62,7 @@ def test_every_sampler_has_a_certificate_that_verifies(data: st.DataObject, kind
     found = certificate(kind(family, epsilon=data.draw(epsilons(1e-3, 40.0))))
     assert found.holds
     assert not found.is_refuted
-    assert verify.problems(verify.read_certificate(found.to_json())) == []
+    assert verify.problems(verify.parse_certificate(found.to_json())) == []
 
 
 def test_several_samples_have_a_certificate_of_all_of_them() -> None:
@@ -71,7 +71,7 @@ def test_several_samples_have_a_certificate_of_all_of_them() -> None:
     assert found.holds
     assert len(found.weights[0]) == 10
     assert 1 - Fraction(1, 10**12) < found.realised_epsilon[0] <= found.realised_epsilon[1] < 1
-    assert verify.problems(verify.read_certificate(found.to_json())) == []
+    assert verify.problems(verify.parse_certificate(found.to_json())) == []
     assert not certificate(joint, epsilon=0.999).holds
 
 
@@ -124,7 +124,7 @@ def test_continuous_samplers_have_certificates_too(kind: type[Sampler[Any]], dis
     assert (
         found.realised_epsilon[0] > Fraction(9, 10) if kind is not MollifierSampler else found.realised_epsilon[0] > 0
     )
-    assert verify.problems(verify.read_certificate(found.to_json())) == []
+    assert verify.problems(verify.parse_certificate(found.to_json())) == []
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (7, 0.5), (12, 1.0), (104, 1.0), (104, 4.0), (20, 6.0)])

@@ -18,7 +18,7 @@ from discreet.estimation._counting import (
     line_cells_of_sampler,
     one_bin_per_cell,
 )
-from discreet.estimation._sample_tables import place_points_in_bins
+from discreet.estimation._sample_tables import points_at_positions_in_bins
 from discreet.families import Tabulated
 from discreet.release import TOTAL
 
@@ -200,7 +200,7 @@ def test_synthetic_rows_spread_in_a_bin_as_the_reference_does() -> None:
     sampler = dc.LinearSampler(family, epsilon=2.0)
     found = population(sampler, samples=sampler.release([family.mixture([1.0], [0.1])] * 500))
     numbers = np.repeat(np.arange(found.domain.size), 2000)
-    rows = place_points_in_bins(found, numbers, np.random.default_rng(0).random(len(numbers)))
+    rows = points_at_positions_in_bins(found, numbers, np.random.default_rng(0).random(len(numbers)))
     assert (found.domain.numbers(rows) == numbers).all()
     edges = np.asarray(found.domain.edges)
     beyond = rows[numbers == found.domain.size - 1] - edges[-2]

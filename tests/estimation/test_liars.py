@@ -11,7 +11,7 @@ import discreet as dc
 from discreet.estimation import Population, inversion_of, liars, population
 from discreet.estimation._inference._intervals import clopper_pearson_interval_ends
 from discreet.estimation._inference._inversion import invert_released_intervals
-from discreet.estimation._shifts import liars_per_half_interval
+from discreet.estimation._shifts import count_liars_that_shift_half_interval
 from discreet.families import Band
 from tests.soaking import wide
 
@@ -116,7 +116,7 @@ def test_with_the_linear_mechanism_one_liar_shifts_a_share_by_one_over_gamma_n()
     assert one == pytest.approx(1.0 / (gamma * 1000))
     assert liars(found, 7).shift == pytest.approx(7.0 / (gamma * 1000))
     half = float((found.law.high - found.law.low).max()) / 2.0
-    many = liars_per_half_interval(found)
+    many = count_liars_that_shift_half_interval(found)
     assert (many - 1) * one < half <= many * one * (1.0 + 1e-9)
 
 

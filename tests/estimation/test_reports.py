@@ -10,7 +10,7 @@ import pytest
 from discreet import Simplex
 from discreet.errors import DiscreetError
 from discreet.estimation import nearest_law, report_liars, reported_average, reported_population
-from discreet.estimation._shifts import outcomes_per_block_range
+from discreet.estimation._shifts import fewest_and_most_outcomes_in_report
 from discreet.mechanisms import ReportCounts, ReportSampler
 from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, SingleOutcomes
 from discreet.release._randomness import _SeededRandomness
@@ -183,7 +183,7 @@ def test_overlaps_of_a_set_with_blocks_are_the_least_and_the_most(family: BlockF
     for size in range(1, family.size + 1):
         chosen = np.random.default_rng(size).choice(family.size, size=size, replace=False)
         each = family.holds(reports[:, None], chosen[None, :]).sum(axis=1)
-        assert outcomes_per_block_range(family, np.sort(chosen)) == (each.min(), each.max())
+        assert fewest_and_most_outcomes_in_report(family, np.sort(chosen)) == (each.min(), each.max())
 
 
 def test_liars_move_shares_and_sets_by_no_more_than_is_said_and_can_do_that() -> None:

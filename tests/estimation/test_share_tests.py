@@ -10,7 +10,7 @@ import discreet as dc
 from discreet.estimation._inference._intervals import (
     clopper_pearson_interval_ends,
     exact_interval_ends,
-    interval_ends_through_inversion,
+    released_interval_ends_for_inversion,
 )
 from discreet.estimation._inference._inversion import inversion_of, invert_released_intervals
 from tests.estimation.coverage import EXPECTED, chances_of, coin_sum
@@ -61,7 +61,7 @@ def test_they_hold_as_often_as_they_say_for_clients_alike_and_not(
     sampler = kind(dc.Simplex(k), epsilon=epsilon)
     inversion, counts, mu = inversion_of(sampler), np.arange(n + 1), np.full(n + 1, 1.0 / k)
     low, high = invert_released_intervals(
-        inversion, sampler.bounds, mu, interval_ends_through_inversion(counts, n, confidence, inversion, mu)
+        inversion, sampler.bounds, mu, released_interval_ends_for_inversion(counts, n, confidence, inversion, mu)
     )
     wider = invert_released_intervals(
         inversion, sampler.bounds, mu, clopper_pearson_interval_ends(counts, n, confidence)
@@ -96,9 +96,9 @@ def test_a_band_of_several_masses_takes_each_as_it_is(among: int) -> None:
     sampler = dc.OptimalSampler(dc.Band([4, 3, 2, 1], lower=0.0, upper=2.0), epsilon=2.0)
     inversion = inversion_of(sampler)
     counts, mu = np.array([40, 30, 20, 10]), np.array([0.4, 0.3, 0.2, 0.1])
-    together = interval_ends_through_inversion(counts, 100, 0.9, inversion, mu, among=among)
+    together = released_interval_ends_for_inversion(counts, 100, 0.9, inversion, mu, among=among)
     for place in range(4):
-        alone = interval_ends_through_inversion(counts[[place]], 100, 0.9, inversion, mu[[place]], among=among)
+        alone = released_interval_ends_for_inversion(counts[[place]], 100, 0.9, inversion, mu[[place]], among=among)
         assert (alone[0][0], alone[1][0]) == (together[0][place], together[1][place])
     outer = clopper_pearson_interval_ends(counts, 100, 0.9, among=among)
     assert np.all((outer[0] <= together[0]) & (together[1] <= outer[1]))

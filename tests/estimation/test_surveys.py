@@ -14,7 +14,7 @@ from discreet.errors import DiscreetError
 from discreet.estimation import SurveyAnswer, answer_survey, survey_outlook
 from discreet.estimation._inference._least_squares import (
     TreeLevels,
-    report_sampler_of_part,
+    report_sampler_of_survey_part,
     unbiased_shares_from_reports,
 )
 from discreet.estimation._surveys import _QuestionReports
@@ -214,7 +214,9 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
         equations.append(weight * np.kron(np.eye(count), np.ones((1, cells // count))))
         values.append(
             weight
-            * unbiased_shares_from_reports(report_sampler_of_part(sampler, asked.parts[place]), asked.reports[place])
+            * unbiased_shares_from_reports(
+                report_sampler_of_survey_part(sampler, asked.parts[place]), asked.reports[place]
+            )
         )
     equations.append(1e7 * np.ones((1, cells)))
     values.append(np.array([1e7]))
@@ -224,7 +226,8 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     queries = (np.arange(cells)[:, None] < edges[None, :]).astype(float)
     coefficients = levels.query_coefficients_by_level(queries)
     linear_form = edges / cells + sum(
-        each.T @ unbiased_shares_from_reports(report_sampler_of_part(sampler, asked.parts[place]), asked.reports[place])
+        each.T
+        @ unbiased_shares_from_reports(report_sampler_of_survey_part(sampler, asked.parts[place]), asked.reports[place])
         for place, each in enumerate(coefficients)
     )
     assert linear_form == pytest.approx(levels.distribution_function[edges], abs=1e-10)

@@ -128,7 +128,7 @@ def _auditing(c: Chooser) -> Any:
         found = audit.certificate(
             c.sampler(), epsilon=c.among([None, 1.0, c.number()]), most_inputs=c.among([2, 8, 64])
         )
-        assert found.holds == (not verify.problems(verify.read_certificate(found.to_json())))
+        assert found.holds == (not verify.problems(verify.parse_certificate(found.to_json())))
         return _forged(c, json.loads(found.to_json()))
     if what == 0:
         counts = (c.among([0, 5, 99, c.number()]), c.among([0, 5, 99, c.number()]))
@@ -158,7 +158,7 @@ def _forged(c: Chooser, record: Any) -> list[str]:
         value = value[key]
     value[key] = c.among([None, True, 0, 1, -1, 1.0, "1", "1e999999999", [], {}, 10**4000, c.json()])
     try:
-        return verify.problems(verify.read_certificate(json.dumps(record)))
+        return verify.problems(verify.parse_certificate(json.dumps(record)))
     except ValueError as wrong:  # what the script answers with "not a certificate"
         raise dc.DiscreetError(str(wrong)) from None
 

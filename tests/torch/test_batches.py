@@ -100,7 +100,9 @@ def test_a_row_has_the_same_box_and_outcome_whoever_comes_with_it(masked: bool) 
 
     def boxes(given: Any) -> list[Any]:
         return [
-            part.sampler.lattice for part in host._group_rows_by_reference(given, terms) if part.sampler is not None
+            part.sampler.lattice
+            for part in host._iterate_row_groups_by_reference(given, terms)
+            if part.sampler is not None
         ]
 
     (one,) = boxes(read_tensor_rows(rows, None, reference, 1.0))

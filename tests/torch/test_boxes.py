@@ -20,7 +20,7 @@ from discreet.torch._host import LARGEST_SIZE, DeviceBox, Terms, make_terms
 )
 def test_a_rounded_product_stays_below_e_to_the_epsilon(lower: int, epsilon: float) -> None:
     """U = floor(rho L) in float32, as the kernels compute it."""
-    box = DeviceBox.around(1000, Terms(Pure(epsilon), None))
+    box = DeviceBox.from_size_and_terms(1000, Terms(Pure(epsilon), None))
     with np.errstate(over="ignore"):
         upper = math.floor(min(np.float32(lower) * np.float32(box.ratio), np.float32(TOTAL)))
     assert Fraction(upper) <= exp_lower(epsilon) * lower
@@ -38,7 +38,7 @@ def test_whatever_float32_does_to_the_sum_the_integers_add_up(
 ) -> None:
     """sum L <= 2^62 <= sum U for a Z that is off by as much as is allowed for, and no integer is shared past `unshared`."""
     try:
-        box = DeviceBox.around(size, Terms(Pure(epsilon), upper))
+        box = DeviceBox.from_size_and_terms(size, Terms(Pure(epsilon), upper))
     except DiscreetError:
         return
     masses = np.exp(5.0 * np.random.default_rng(seed).standard_normal(size)).astype(np.float32)
@@ -53,12 +53,12 @@ def test_whatever_float32_does_to_the_sum_the_integers_add_up(
 @pytest.mark.parametrize(("size", "epsilon"), [(10, 1e-5), (10, 1e5), (LARGEST_SIZE + 1, 1.0)])
 def test_what_leaves_no_room_for_rounding_is_refused(size: int, epsilon: float) -> None:
     with pytest.raises(DiscreetError, match="pass float64"):
-        DeviceBox.around(size, Terms(Pure(epsilon), None))
+        DeviceBox.from_size_and_terms(size, Terms(Pure(epsilon), None))
 
 
 def test_a_usual_epsilon_is_not_refused_on_a_vocabulary() -> None:
     for epsilon in (0.01, 0.1, 1.0, 8.0, 60.0):
-        box = DeviceBox.around(262_144, Terms(Pure(epsilon), None))
+        box = DeviceBox.from_size_and_terms(262_144, Terms(Pure(epsilon), None))
         assert box.b == pytest.approx(math.exp(-epsilon / 2))  # Husain's mollifier, unless told otherwise
 
 
@@ -80,7 +80,7 @@ def test_other_notions_are_kept_whatever_float32_makes_of_what_is_shared(
 ) -> None:
     """For every sum of L between the two that are allowed for, and the largest ratio that a rounded product can have."""
     try:
-        box = DeviceBox.around(size, Terms(privacy, upper))
+        box = DeviceBox.from_size_and_terms(size, Terms(privacy, upper))
     except DiscreetError:
         return
     shared = box.surely_shared + math.floor(lower * (box.unshared - box.surely_shared))
@@ -91,6 +91,6 @@ def test_other_notions_are_kept_whatever_float32_makes_of_what_is_shared(
 
 def test_another_notion_than_a_pure_epsilon_needs_an_upper_beside_a_reference() -> None:
     with pytest.raises(DiscreetError, match="upper"):
-        DeviceBox.around(1000, Terms(Gaussian(1.0), None))
+        DeviceBox.from_size_and_terms(1000, Terms(Gaussian(1.0), None))
     with pytest.raises(DiscreetError, match="raw draws"):
-        DeviceBox.around(1000, Terms(Approximate(0.1, delta=0.5), 1.2))
+        DeviceBox.from_size_and_terms(1000, Terms(Approximate(0.1, delta=0.5), 1.2))

@@ -94,7 +94,7 @@ def test_every_call_reads_a_key_of_its_own_and_keeps_none(monkeypatch: pytest.Mo
             read_tensor_rows(torch.zeros((count, 50), device=DEVICE), None, None, 1.0),
             make_terms(epsilon=1.0),
         )
-        found = [gpu.draw_outcomes(rows, terms, SystemEntropy()) for _ in range(2)]
+        found = [gpu.draw_outcomes_on_gpu(rows, terms, SystemEntropy()) for _ in range(2)]
         assert [len(each) for each in read[-2:]] == [asked, asked]
         assert count == 1 or not torch.equal(*found)
     assert len(set(read)) == len(read) == 2 * len(cases)
@@ -106,15 +106,15 @@ def test_outcomes_of_a_keystream_are_those_of_its_integers(monkeypatch: pytest.M
     rows, terms = read_tensor_rows(torch.randn((many, 9), device=DEVICE), None, None, 1.0), make_terms(epsilon=3.0)
     words = keystream(bytes(range(32)), bytes(12), 0, many).cpu().numpy().view(np.uint64)
     integers = (words >> np.uint64(2)).astype(np.int64)
-    found = gpu.draw_outcomes(rows, terms, SystemEntropy())
-    assert torch.equal(found, gpu.draw_outcomes(rows, terms, FixedIntegers(integers)))
+    found = gpu.draw_outcomes_on_gpu(rows, terms, SystemEntropy())
+    assert torch.equal(found, gpu.draw_outcomes_on_gpu(rows, terms, FixedIntegers(integers)))
 
 
 def test_more_rows_than_a_counter_is_made_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "_MOST_ROWS", 5)
     rows = read_tensor_rows(torch.zeros((5, 3), device=DEVICE), None, None, 1.0)
     with pytest.raises(DiscreetError, match="logits has 5 rows"):
-        gpu.draw_outcomes(rows, make_terms(epsilon=1.0), SystemEntropy())
+        gpu.draw_outcomes_on_gpu(rows, make_terms(epsilon=1.0), SystemEntropy())
 
 
 @pytest.mark.slow
@@ -129,19 +129,19 @@ def test_rows_are_drawn_from_the_integers_that_are_shown(
     p[1, 0], p[2, -1] = 0.0, 0.0
     reference = 2 * torch.randn(size, generator=generator).to(DEVICE) if referenced else None
     rows, terms = read_tensor_rows(p.to(DEVICE), None, reference, 1.0), make_terms(epsilon=epsilon, upper=upper)
-    solved = gpu.solve_all_rows(rows, terms)
-    lower, excess, fill = solved.weight_parts()
+    solved = gpu.launch_with_all_rows_solved(rows, terms)
+    lower, excess, fill = solved.lower_excess_and_fill_weights()
     found = lower + excess + fill
     assert (found.sum(1) == TOTAL).all()
     assert (lower == lower[0]).all()
     pairs = zip(found.max(0).values.tolist(), found.min(0).values.tolist(), strict=True)
     assert max(Fraction(most, least) for most, least in pairs) <= exp_lower(epsilon)
-    assert np.abs(found.cpu().numpy() / TOTAL - host.output(rows, terms)).sum(1).max() < 2e-5
+    assert np.abs(found.cpu().numpy() / TOTAL - host.output_laws_on_host(rows, terms)).sum(1).max() < 2e-5
     assert portions_hold_their_totals(solved)
     integers = np.random.default_rng(size).integers(0, TOTAL, 6)
     integers[:2] = 0, TOTAL - 1
     place = outcomes_of_integers(solved, torch.from_numpy(integers).to(DEVICE))
-    assert torch.equal(gpu.draw_outcomes(rows, terms, FixedIntegers(integers)), place)
+    assert torch.equal(gpu.draw_outcomes_on_gpu(rows, terms, FixedIntegers(integers)), place)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -232,8 +232,8 @@ def test_references_of_very_different_portions_keep_the_promise(size: int, epsil
     in_one, cut = 0, 0
     for public in hard_references(reference):
         rows, terms = read_tensor_rows(p, None, public, 1.0), make_terms(epsilon=epsilon)
-        solved = gpu.solve_all_rows(rows, terms)
-        lower, excess, fill = solved.weight_parts()
+        solved = gpu.launch_with_all_rows_solved(rows, terms)
+        lower, excess, fill = solved.lower_excess_and_fill_weights()
         found = lower + excess + fill
         assert (found.sum(1) == TOTAL).all()
         assert portions_hold_their_totals(solved)
@@ -241,7 +241,7 @@ def test_references_of_very_different_portions_keep_the_promise(size: int, epsil
         assert max(Fraction(most, least) for most, least in pairs if least) <= exp_lower(epsilon)
         assert ((lower > 0) == (found > 0)).all()
         integers = SystemEntropy().integers(20)
-        drawn = gpu.draw_outcomes(rows, terms, FixedIntegers(integers))
+        drawn = gpu.draw_outcomes_on_gpu(rows, terms, FixedIntegers(integers))
         assert torch.equal(drawn, outcomes_of_integers(solved, torch.from_numpy(integers).to(DEVICE)))
         in_one += int((solved.portions[:, 1, 0] < 0).any())
         cut += int((solved.portions[:, 1, 0] >= 0).any())
@@ -255,7 +255,7 @@ def test_a_row_that_is_no_distribution_is_refused(size: int, wrong: float) -> No
     p = torch.zeros((70, size), device=DEVICE)
     p[69] = wrong
     with pytest.raises(DiscreetError, match=r"logits\[69\]"):
-        gpu.draw_outcomes(read_tensor_rows(p, None, None, 1.0), make_terms(epsilon=1.0), SystemEntropy())
+        gpu.draw_outcomes_on_gpu(read_tensor_rows(p, None, None, 1.0), make_terms(epsilon=1.0), SystemEntropy())
 
 
 @needs_gpu
@@ -284,13 +284,13 @@ def test_a_call_waits_for_what_was_asked_before_and_ends_when_it_is_done(
                 rows = read_tensor_rows(p, None, m, 1.0)
                 if bad:
                     with pytest.raises(DiscreetError, match=rf"logits\[{shape[0] // 2}\]"):
-                        gpu.draw_outcomes(rows, terms, FixedIntegers(integers))
+                        gpu.draw_outcomes_on_gpu(rows, terms, FixedIntegers(integers))
                     continue
-                found = gpu.draw_outcomes(rows, terms, FixedIntegers(integers))
+                found = gpu.draw_outcomes_on_gpu(rows, terms, FixedIntegers(integers))
                 with torch.cuda.stream(torch.cuda.Stream()):  # which waits for nothing: the call has ended
                     seen = found.clone()
                     torch.cuda.current_stream().synchronize()
-                expected = gpu.draw_outcomes(rows, terms, FixedIntegers(integers))
+                expected = gpu.draw_outcomes_on_gpu(rows, terms, FixedIntegers(integers))
                 torch.cuda.synchronize()
                 assert torch.equal(seen, expected)
 

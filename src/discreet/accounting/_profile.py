@@ -98,7 +98,7 @@ class BoxProfile:
     def upper_mass(self) -> float:
         """m B: the probability of a privacy loss of +epsilon, rounded up."""
         return min(
-            1.0, self._extreme_reference_mass / (self.alpha + (1.0 - self.alpha) * math.exp(-self.epsilon)) * ROUNDED_UP
+            1.0, self._smaller_extreme_mass / (self.alpha + (1.0 - self.alpha) * math.exp(-self.epsilon)) * ROUNDED_UP
         )
 
     @property
@@ -114,7 +114,7 @@ class BoxProfile:
         return min(1.0, math.nextafter(self.upper_mass * -math.expm1(beta - self.epsilon) * ROUNDED_UP, math.inf))
 
     @property
-    def _extreme_reference_mass(self) -> float:
+    def _smaller_extreme_mass(self) -> float:
         return min(self.alpha, 1.0 - self.alpha)
 
 

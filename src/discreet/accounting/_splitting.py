@@ -54,27 +54,27 @@ def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: flo
         raise DiscreetError(f"samples is more than {MOST_SAMPLES:,}, up to which the sum is exact")
     delta = PROBABILITY.check("delta", delta)
 
-    def epsilon_above_budget(share: float) -> float:
+    def composed_epsilon_minus_total(share: float) -> float:
         return compose([(BoxProfile(epsilon=share, alpha=alpha), n)]).epsilon(delta) - total
 
     share = total / n
-    epsilon_above_budget(share)  # validates alpha
+    composed_epsilon_minus_total(share)  # validates alpha
     if delta == 0.0:
         while Fraction(share) * n > Fraction(total):
             share = math.nextafter(share, 0.0)
         return share
     high = 2.0 * share
-    while epsilon_above_budget(high) <= 0.0:
+    while composed_epsilon_minus_total(high) <= 0.0:
         share, high = high, 2.0 * high
         if high > 1e3:  # delta alone covers all of it
             return share
     share = (
-        float(scipy.optimize.brentq(epsilon_above_budget, share, high, xtol=1e-12, rtol=1e-12))
-        if epsilon_above_budget(share) < 0.0
+        float(scipy.optimize.brentq(composed_epsilon_minus_total, share, high, xtol=1e-12, rtol=1e-12))
+        if composed_epsilon_minus_total(share) < 0.0
         else share
     )
     step = math.ulp(share)
-    while epsilon_above_budget(share) > 0.0:
+    while composed_epsilon_minus_total(share) > 0.0:
         share, step = share - step, 2.0 * step
     return share
 
@@ -143,7 +143,7 @@ def _cached_equal_share(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
         return Pure(_pure_epsilon_for_each_sample(privacy.epsilon, n))
     found: list[Privacy] = []
     if n <= MOST_EXACT:
-        share = _find_largest_share(
+        share = _find_largest_share_keeping_notion(
             lambda epsilon: keeps_together(privacy, *_extreme_masses_of_optimal_box(bounds, epsilon), n)
         )
         found += [Pure(share)] if share else []
@@ -187,7 +187,7 @@ def _extreme_masses_of_optimal_box(bounds: Bounds, epsilon: float) -> tuple[Frac
     return least, ratio * least
 
 
-def _find_largest_share(keeps: Callable[[float], bool]) -> float:
+def _find_largest_share_keeping_notion(keeps: Callable[[float], bool]) -> float:
     """Nearly the largest share up to which all shares keep the notion; 0 if none is found."""
     low, high = 0.0, 1.0
     while high < _LARGEST_SHARE and keeps(high):

@@ -99,7 +99,7 @@ def iterate_partitions_to_try(samples: Sequence[Samples]) -> Iterator[SamplePart
     if width > 1:
         yield from _iterate_partitions_by_whole_row(pooled)
         yield from _iterate_partitions_by_coordinate_pair(coordinates[:_PAIRED_COORDINATES], samples)
-        yield from _iterate_partitions_by_direction(samples)
+        yield from _iterate_partitions_by_mean_difference(samples)
 
 
 def _refuse_wrong_sample_count(found: int, wanted: int) -> None:
@@ -230,7 +230,7 @@ def _product_partition(one: SamplePartition, other: SamplePartition) -> SamplePa
     )
 
 
-def _iterate_partitions_by_direction(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
+def _iterate_partitions_by_mean_difference(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     """The direction in which the mean of an input differs from that of the first."""
     means = [np.nan_to_num(np.asarray(s.matrix)).mean(axis=0) for s in samples]
     for number, mean in enumerate(means[1:], start=1):

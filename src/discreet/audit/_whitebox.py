@@ -257,7 +257,7 @@ def certificate(
         DiscreetError: for what is not a sampler, another sampler than the one agreed on, and a notion that no file can state.
     """
     if agreement is not None:
-        _refuse_claim_beside_agreement(agreement, sampler, epsilon, privacy)
+        _refuse_claim_or_foreign_sampler(agreement, sampler, epsilon, privacy)
     if isinstance(sampler, SurveySampler):
         return _make_survey_certificate(sampler, epsilon, privacy, agreement)
     if isinstance(sampler, ReportSampler):
@@ -347,7 +347,7 @@ def _make_survey_certificate(
     )
 
 
-def _refuse_claim_beside_agreement(
+def _refuse_claim_or_foreign_sampler(
     agreement: Agreement,
     sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler,
     epsilon: float | None,

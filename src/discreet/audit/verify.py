@@ -73,7 +73,7 @@ def refuse_json_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
-def read_certificate(text: str) -> dict[str, Any]:
+def parse_certificate(text: str) -> dict[str, Any]:
     """The certificate in a text; a ValueError if it is none."""
     record: dict[str, Any] = json.loads(
         text, object_pairs_hook=object_without_repeated_fields, parse_constant=refuse_json_constant
@@ -380,7 +380,7 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         with open(arguments[0], encoding="utf-8") as file:
-            record = read_certificate(file.read())
+            record = parse_certificate(file.read())
         wrong = problems(record)
     except (OSError, ValueError, ArithmeticError, RecursionError) as error:
         sys.stderr.write(f"not a certificate: {ascii(str(error))[1:-1]}\n")  # escaped: no control characters

@@ -27,7 +27,7 @@ from discreet.research import (
     estimate_time_zones,
     flight_release_figure,
     release_flights,
-    release_flights_by_design,
+    release_flights_with_design,
     time_zones_figure,
 )
 from discreet.research.data import logbooks, zone_logbooks
@@ -56,7 +56,7 @@ def show_demo_on_flights(
     run = release_flights(logbooks(), epsilon=epsilon, aircraft=aircraft)
     zones = estimate_time_zones(zone_logbooks(), epsilon=epsilon, aircraft=run.client.name)
     destinations = estimate_destinations(logbooks(), epsilon=epsilon, aircraft=run.client.name)
-    served = release_flights_by_design(logbooks(range(1, 7)), logbooks(range(7, 13)), epsilon=epsilon)
+    served = release_flights_with_design(logbooks(range(1, 7)), logbooks(range(7, 13)), epsilon=epsilon)
     sections = {
         "release": (_release_section(run), flight_release_figure(run), PICTURE),
         "population": (_time_zones_section(zones), time_zones_figure(zones), POPULATION_PICTURE),
@@ -172,7 +172,7 @@ def _destinations_section(found: DestinationEstimate) -> Section:
         "client": {"aircraft": found.client, "named": list(found.named)},
         "destinations": _shares_json_record(found),
         "off_by": {"reports": off[0], "values": off[1]},
-        "aircraft_that_values_need": found.clients_needed_if_values_sent,
+        "aircraft_that_values_need": found.clients_needed_if_samples_sent,
     }
     made = empty_table("destination", "truth", "by reports", "interval", "by values", "interval")
     for place in np.argsort(-found.truth, kind="stable")[:_SHOWN].tolist():
@@ -188,7 +188,7 @@ def _destinations_section(found: DestinationEstimate) -> Section:
         made,
         f"{found.covering_interval_count} of {size} intervals from reports contain the truth. The error of all {size} shares together, in "
         f"total variation, is {off[0]:.2f} by reports and {off[1]:.2f} by single values. Single values would need "
-        f"[bold]{found.clients_needed_if_values_sent:,} aircraft[/bold] for the same precision. "
+        f"[bold]{found.clients_needed_if_samples_sent:,} aircraft[/bold] for the same precision. "
         "(Samples look like an aircraft's own records; reports do not.)",
     ]
 

@@ -67,7 +67,7 @@ from discreet.estimation import (
 )
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, Sampler
-from discreet.plots import check_picture_path
+from discreet.plots import refuse_wrong_picture_ending
 from discreet.privacy.tradeoff import weak_pure_rounds_warning
 from discreet.tables import Columns, Reading, file_source, outcome_counts_by_client
 
@@ -185,7 +185,7 @@ def design_sampler(
         )
     check_output_path(output, what="agreement")
     if plot is not None:
-        check_picture_path(plot)
+        refuse_wrong_picture_ending(plot)
         refuse_same_file(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
     coding = Coding(required_domain_from_options(domain, domain_size, bounds, cells), other, nulls)
     columns = Columns(client=client, value=value, count=count, weight=weight)

@@ -219,9 +219,9 @@ class EstimateOptions:
     def refuse_unusable_picture_path(self, read: Mapping[str, str | Path | None]) -> None:
         """Raise an error for a picture that cannot be written, or would replace one of the files to read."""
         if self.plot is not None:
-            from discreet.plots import check_picture_path  # loaded if a picture is drawn
+            from discreet.plots import refuse_wrong_picture_ending  # loaded if a picture is drawn
 
-            check_picture_path(self.plot)
+            refuse_wrong_picture_ending(self.plot)
             refuse_same_file(self.plot, read, what="picture")
 
     def save_picture(self, draw: Callable[[Any], Any]) -> None:

@@ -56,7 +56,7 @@ from discreet.research import (
     compare,
     design_findings,
     follow_up_findings,
-    learned_findings,
+    learned_design_findings,
     named_experiment,
     population_findings,
     realised_epsilon_of_records,
@@ -65,9 +65,9 @@ from discreet.research import (
     recorded_mechanisms,
     records_path,
     requested_experiment_names,
-    reweighted_findings,
+    reweighted_estimate_findings,
     run_experiment,
-    shift_findings,
+    shifted_clients_findings,
     write_report,
 )
 from discreet.research.experiments.client_sets import missing_client_sets
@@ -234,9 +234,9 @@ def _print_findings_of_report(
             found = [
                 *population_findings(rows["population"]),
                 *design_findings(rows["designs"]),
-                *shift_findings(rows["shifts"]),
-                *learned_findings(rows["learned"]),
-                *reweighted_findings(rows["reweighted"]),
+                *shifted_clients_findings(rows["shifts"]),
+                *learned_design_findings(rows["learned"]),
+                *reweighted_estimate_findings(rows["reweighted"]),
             ]
             print_text_blocks(*_finding_lines(found, missing=[one.name for one in missing_client_sets()]))
             print_text_blocks(

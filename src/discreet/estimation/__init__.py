@@ -6,7 +6,7 @@ with imports_on_first_use(globals(), extra="cli"):
     from discreet.estimation._client_tables import (
         ClientGroups as ClientGroups,
         SharedClients as SharedClients,
-        count_shared_clients as count_shared_clients,
+        count_shared_and_unshared_clients as count_shared_and_unshared_clients,
         refuse_clients_in_several_sources as refuse_clients_in_several_sources,
     )
     from discreet.estimation._counting import (
@@ -61,7 +61,7 @@ with imports_on_first_use(globals(), extra="cli"):
     )
     from discreet.estimation._population import AnyPopulation as AnyPopulation, Population, ReportedPopulation
     from discreet.estimation._record import (
-        fidelities_to_truth_by_law as fidelities_to_truth_by_law,
+        fidelities_of_estimated_laws as fidelities_of_estimated_laws,
         json_record_of_change as json_record_of_change,
         json_record_of_estimate as json_record_of_estimate,
         json_record_of_group_estimates as json_record_of_group_estimates,
@@ -77,7 +77,7 @@ with imports_on_first_use(globals(), extra="cli"):
         notes_on_survey_answers as notes_on_survey_answers,
         notes_on_unverified_records as notes_on_unverified_records,
         notes_on_unverified_reports as notes_on_unverified_reports,
-        outcome_names_of_other_columns as outcome_names_of_other_columns,
+        outcome_names_without_group_column as outcome_names_without_group_column,
         places_of_questions_with_group_shares as places_of_questions_with_group_shares,
     )
     from discreet.estimation._sample_tables import (
@@ -102,8 +102,8 @@ with imports_on_first_use(globals(), extra="cli"):
         ReportLiars,
         SurveyChange,
         change,
+        count_liars_that_shift_half_interval as count_liars_that_shift_half_interval,
         liars,
-        liars_per_half_interval as liars_per_half_interval,
         report_liars,
         survey_change,
     )

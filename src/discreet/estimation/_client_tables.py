@@ -6,7 +6,7 @@ clients is checked, which detects a release that came twice, though not every si
 
 `refuse_clients_in_several_sources` raises an error for clients in several files: a client who released under two agreements has spent
 twice, and counts twice in what is learned from both. Files without client names cannot be checked, and the caller is told so.
-`count_shared_clients` counts the clients that two files have in common.
+`count_shared_and_unshared_clients` counts the clients that two files have in common.
 
 A group is a public value of the client: a column of the table itself, or of a table of clients, joined by the names of clients
 (`ClientGroups`). `GroupReader` reads a table by groups.
@@ -109,15 +109,15 @@ class RepeatedClientCheck:
         """Remember the clients of a frame; where there is room for a part of them, those of some hashes."""
         if frame[_NOBODY].any():
             raise DiscreetError(f"{self._where} holds nulls: samples without a client; filter them out")
-        self._seen.append(self._select_hashes_still_checked(frame.select(self._called)))
+        self._seen.append(self._select_hashes_to_remember(frame.select(self._called)))
         self._remembered += self._seen[-1].height
         while self._remembered > MOST_TOLD_APART:
             self.refuse_repeated_clients()  # clients that are forgotten now came once so far
             self._parts *= 2
-            self._seen = [self._select_hashes_still_checked(each) for each in self._seen]
+            self._seen = [self._select_hashes_to_remember(each) for each in self._seen]
             self._remembered = sum(each.height for each in self._seen)
 
-    def _select_hashes_still_checked(self, words: pl.DataFrame) -> pl.DataFrame:
+    def _select_hashes_to_remember(self, words: pl.DataFrame) -> pl.DataFrame:
         return (
             words if self._parts < 2 else words.filter(pl.col(self._called[0]).hash(seed=self._seed) % self._parts == 0)
         )
@@ -167,7 +167,7 @@ class SharedClients:
     after: int
 
 
-def count_shared_clients(before: Source, after: Source) -> SharedClients | None:
+def count_shared_and_unshared_clients(before: Source, after: Source) -> SharedClients | None:
     """How many clients two files share, and how many are in one alone; None where one of them does not name its clients, or numbers them."""
     earlier, later = _read_distinct_client_hashes(before), _read_distinct_client_hashes(after)
     if earlier is None or later is None or not (earlier.height and later.height):
@@ -270,7 +270,7 @@ class GroupReader:
                     )
                 yield str(name), part
 
-    def refuse_missing_groups(self) -> None:
+    def refuse_clients_without_group(self) -> None:
         """Refuse clients without a group, where they are an error, and a source without any group."""
         groups = self._groups
         if self.missing and groups.nulls == "error":

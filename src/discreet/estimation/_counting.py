@@ -29,7 +29,7 @@ from discreet._base.labelled import unbox_arrow_column
 from discreet.audit import MOST_DRAWS
 from discreet.domain import LARGEST_VALUE, Bins, Domain, Interval
 from discreet.errors import DiscreetError, check_count
-from discreet.estimation._inference import Ends, average_upper_bound, largest_block_sum, sum_values_in_each_report
+from discreet.estimation._inference import Ends, average_upper_bound, largest_report_sum, sum_values_in_each_report
 from discreet.mechanisms import (
     DEFAULT_CELLS,
     AnyFamily,
@@ -344,10 +344,10 @@ class ReportRows:
     @cached_property
     def _client_counts_by_outcome_repeats(self) -> Integers:
         """(k, J + 1): the number of clients of whom 0 to J reports hold each outcome."""
-        held = (self._which_reports_hold_outcome(outcome).sum(axis=1) for outcome in range(self.sampler.family.size))
+        held = (self._which_reports_contain_outcome(outcome).sum(axis=1) for outcome in range(self.sampler.family.size))
         return np.array([np.bincount(each, minlength=self.reports.shape[1] + 1) for each in held], dtype=np.int64)
 
-    def _which_reports_hold_outcome(self, outcome: int) -> NDArray[np.bool_]:
+    def _which_reports_contain_outcome(self, outcome: int) -> NDArray[np.bool_]:
         return self.sampler.blocks.holds(self.reports, np.array([outcome]))
 
     def share_interval_ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
@@ -365,7 +365,7 @@ class ReportRows:
             .mean(axis=1)
         )
         return middle + self._mean_upper_bound_from_sums(
-            sums, largest_block_sum(self.sampler.blocks, phi - middle), miss
+            sums, largest_report_sum(self.sampler.blocks, phi - middle), miss
         )
 
     def _mean_upper_bound_from_sums(self, sums: Floats, most: float, miss: float) -> float:
@@ -378,16 +378,16 @@ class ReportRows:
         """The first and the last place in the order that the quantile may have."""
         size, width = len(order), np.zeros(self.client_count)
         for outcome in range(size):
-            width += self._which_reports_hold_outcome(outcome).mean(axis=1)
+            width += self._which_reports_contain_outcome(outcome).mean(axis=1)
         below, first, last = np.zeros(self.client_count), size - 1, 0
         for place, outcome in enumerate(order[:-1].tolist()):
-            below += self._which_reports_hold_outcome(outcome).mean(axis=1)
+            below += self._which_reports_contain_outcome(outcome).mean(axis=1)
             share = (place + 1.0) / size
             phi = np.full(size, -share)
             phi[order[: place + 1]] += 1.0
             sums = below - share * width
-            high = share + self._mean_upper_bound_from_sums(sums, largest_block_sum(self.sampler.blocks, phi), miss)
-            low = share - self._mean_upper_bound_from_sums(-sums, largest_block_sum(self.sampler.blocks, -phi), miss)
+            high = share + self._mean_upper_bound_from_sums(sums, largest_report_sum(self.sampler.blocks, phi), miss)
+            low = share - self._mean_upper_bound_from_sums(-sums, largest_report_sum(self.sampler.blocks, -phi), miss)
             first = min(first, place) if high >= level else first
             last = place + 1 if low < level else last
         return first, last

@@ -42,14 +42,14 @@ from discreet.estimation._inference import (
     example_laws_for_reports,
     inversion_of,
     inversion_of_joint_sample,
-    largest_block_sum,
+    largest_report_sum,
+    lower_ends_with_sum_at_most_one,
     nearest_law,
     outcome_value_function,
-    parse_statistic_parameter,
+    parse_number_in_statistic_name,
     reweight_examples,
     reweight_examples_to_reports,
-    share_bounds_within_family,
-    simultaneous_lower_ends,
+    share_bounds_from_family_alone,
     sum_values_in_each_report,
     threshold_indicator,
 )
@@ -157,7 +157,7 @@ class _GivenSamples:
         rows = None if self.samples is None else rows_of_several_samples_or_none(self.samples, domain)
         _refuse_wrong_samples_per_client(self.released_by, rows, self.rounds)
         if rows is None:
-            return _outcome_counts(self.samples, self.counts, domain), None
+            return _count_samples_or_order_counts(self.samples, self.counts, domain), None
         if self.has_examples:
             raise DiscreetError(_ONE_SAMPLE)
         return rows.outcome_counts, rows
@@ -217,7 +217,7 @@ def _population_of_joint_draws(joint: JointSampler, given: _GivenSamples, confid
     )
 
 
-def _outcome_counts(samples: Any, counts: Any, domain: Domain) -> NDArray[np.int64]:
+def _count_samples_or_order_counts(samples: Any, counts: Any, domain: Domain) -> NDArray[np.int64]:
     return counts_in_outcome_order(counts, domain) if samples is None else count_samples_by_outcome(samples, domain)
 
 
@@ -294,9 +294,9 @@ class InvertedPopulation:
         """The average client's distribution: an unbiased estimate, which may be negative, and intervals."""
         family = self.mechanism.family
         mu = np.broadcast_to(np.asarray(family.reference, dtype=np.float64), family.size)
-        least, most = share_bounds_within_family(family.served_bounds, mu)
+        least, most = share_bounds_from_family_alone(family.served_bounds, mu)
         each, together = (self._share_interval_ends(among, least, most) for among in (1, family.size))
-        return Shares(self.share_estimates, *each, simultaneous_lower_ends(together[0], least), together[1])
+        return Shares(self.share_estimates, *each, lower_ends_with_sum_at_most_one(together[0], least), together[1])
 
     def _share_interval_ends(self, among: int, least: Floats, most: Floats) -> tuple[Floats, Floats]:
         columns = self._inverse_matrix.T
@@ -323,7 +323,7 @@ class InvertedPopulation:
             for n in (1, len(self.counts))
         )
         (low, high), (all_low, all_high) = ends
-        return Shares(self.counts / self.samples, low, high, simultaneous_lower_ends(all_low), all_high)
+        return Shares(self.counts / self.samples, low, high, lower_ends_with_sum_at_most_one(all_low), all_high)
 
     @cached_property
     def liar_shift(self) -> float:
@@ -369,7 +369,7 @@ def inverted_population(
             f"the matrix of {found.name!r} cannot be inverted: different populations give the same samples; take a mechanism that keeps them "
             "apart, or a larger epsilon"
         )
-    counted = _outcome_counts(samples, counts, found.family.domain)
+    counted = _count_samples_or_order_counts(samples, counts, found.family.domain)
     if not counted.sum():
         raise DiscreetError("there are no samples; nothing can be estimated")
     return InvertedPopulation(found.family.domain, counted, matrix, found, float(confidence))
@@ -483,16 +483,16 @@ def reported_average(
     distinct, often = np.unique(given, return_counts=True)
     sums, chances = sum_values_in_each_report(sampler.blocks, distinct, centred), sampler.chances
 
-    def average_from_mean_block_sum(mean: float) -> float:
+    def average_from_mean_report_sum(mean: float) -> float:
         return middle + (mean - chances.outside * float(centred.sum())) / chances.gap
 
     ends = []
     for sign in (-1.0, 1.0):
-        possible = np.append(sign * sums, largest_block_sum(sampler.blocks, sign * centred))  # the last was not seen
+        possible = np.append(sign * sums, largest_report_sum(sampler.blocks, sign * centred))  # the last was not seen
         found = sign * average_upper_bound(possible, np.append(often, 0), confidence)
-        ends.append(min(max(average_from_mean_block_sum(found), least), most))
+        ends.append(min(max(average_from_mean_report_sum(found), least), most))
     mean = float(often @ sums) / len(given)
-    return Estimate(name, average_from_mean_block_sum(mean), ends[0], ends[1], mean)
+    return Estimate(name, average_from_mean_report_sum(mean), ends[0], ends[1], mean)
 
 
 def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike | None = None) -> Estimate:
@@ -518,7 +518,7 @@ def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike 
     if kind == "mean" and not at:
         phi = outcome_value_function(found.domain)
     elif kind == "at-most":
-        phi = threshold_indicator(found.domain, parse_statistic_parameter(name, at))
+        phi = threshold_indicator(found.domain, parse_number_in_statistic_name(name, at))
     else:
         return found.statistic(name)
     return reported_average(found.sampler, reports=reports, values=phi.values, confidence=found.confidence, name=name)

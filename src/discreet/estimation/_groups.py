@@ -49,10 +49,10 @@ from discreet.estimation._inference import (
     Estimate,
     Shares,
     clopper_pearson_interval_ends,
-    simultaneous_lower_ends,
+    lower_ends_with_sum_at_most_one,
 )
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation, merge_populations
-from discreet.estimation._shifts import SPLITS, ShareBounds, SplitScores, standard_error_of_average_share
+from discreet.estimation._shifts import SPLITS, ShareBounds, SplitScores, standard_error_of_uniform_share
 from discreet.estimation._surveys import SurveyAnswers, answer_survey
 from discreet.families import ContinuousFamily
 from discreet.mechanisms import AnyFamily, LineCells, ReportCounts, ReportSampler, Sampler
@@ -337,7 +337,7 @@ def shares_within(found: SurveyAnswers, place: int, column: str) -> dict[Any, Sh
     least, most = _group_share_interval_ends(found, column, low, high)
     names = columns[column].names
     return {
-        names[group]: _shares_of_cells_within_total(cells[group], low[group], high[group], least[group], most[group])
+        names[group]: _conditional_cell_shares(cells[group], low[group], high[group], least[group], most[group])
         for group in range(len(cells))
     }
 
@@ -351,7 +351,7 @@ def _group_share_interval_ends(found: SurveyAnswers, column: str, low: Floats, h
     return least, most
 
 
-def _shares_of_cells_within_total(cells: Floats, low: Floats, high: Floats, least: float, most: float) -> Shares:
+def _conditional_cell_shares(cells: Floats, low: Floats, high: Floats, least: float, most: float) -> Shares:
     """The shares of cells within their sum, which lies between `least` and `most`."""
     total = cells.sum()
     estimate = cells / total if total > 0.0 else np.full(len(cells), np.nan)
@@ -401,7 +401,7 @@ class PooledPopulation:
         estimate = sum((w * each.law.estimate for w, each in zip(weights, self.stages, strict=True)), np.zeros(1))
         low, high = self._pooled_share_interval_ends(1)
         all_low, all_high = self._pooled_share_interval_ends(len(estimate))
-        return Shares(estimate, low, high, simultaneous_lower_ends(all_low), all_high)
+        return Shares(estimate, low, high, lower_ends_with_sum_at_most_one(all_low), all_high)
 
     @cached_property
     def _stages_merged_by_sampler(self) -> tuple[AnyPopulation, ...]:
@@ -426,12 +426,12 @@ class PooledPopulation:
             return (law.low, law.high) if among == 1 else (law.all_low, law.all_high)
         if len(stages) == 2:
             scaled = (
-                weights[0] * standard_error_of_average_share(stages[0]),
-                weights[1] * standard_error_of_average_share(stages[1]),
+                weights[0] * standard_error_of_uniform_share(stages[0]),
+                weights[1] * standard_error_of_uniform_share(stages[1]),
             )
             scores = SplitScores.from_standard_errors(scaled, error, SPLITS)
             first, second = (
-                ShareBounds.at_scores(each, steps)
+                ShareBounds.from_estimate_and_scores(each, steps)
                 for each, steps in zip(stages, (scores.before, scores.after), strict=True)
             )
             # of each step the ends on which both scores are larger: the first falls while the second grows

@@ -39,7 +39,7 @@ from discreet.estimation._inference import (
     Ends,
     Inversion,
     Line,
-    clopper_pearson_ends_by_miss,
+    clopper_pearson_ends_for_miss,
     inversion_of,
     invert_released_intervals,
     one_sided_miss_probability,
@@ -84,7 +84,7 @@ class SamplingNoise:
         if math.isinf(self.clients):
             return released, released
         if self.clients < _MANY:
-            return clopper_pearson_ends_by_miss(released * self.clients, self.clients, self.end_miss_probability)
+            return clopper_pearson_ends_for_miss(released * self.clients, self.clients, self.end_miss_probability)
         around = self._normal_half_width(released)
         return np.maximum(released - around, 0.0), np.minimum(released + around, 1.0)
 

@@ -44,17 +44,17 @@ from discreet.estimation._inference import (
     evaluate_function_on_outcomes,
     exact_interval_ends,
     first_outcome_with_share_beyond_limit,
-    interval_ends_through_inversion,
     invert_released_intervals,
+    lower_ends_with_sum_at_most_one,
     nearest_law,
     numeric_outcomes,
     one_sided_miss_probability,
     outcome_value_function,
-    parse_statistic_parameter,
-    quantile_ends_and_blur,
+    parse_number_in_statistic_name,
+    quantile_interval_fields,
     quantile_of_law,
-    share_bounds_within_family,
-    simultaneous_lower_ends,
+    released_interval_ends_for_inversion,
+    share_bounds_from_family_alone,
     squared_deviation_function,
     threshold_indicator,
 )
@@ -132,7 +132,7 @@ class PopulationEstimate(ABC):
     def law_from_released_intervals(self, each: Ends, together: Ends) -> Shares:
         """The average client's distribution from intervals of the released shares: of each alone, and of all together."""
         all_low, all_high = self.client_intervals_from_released(together)
-        all_low = simultaneous_lower_ends(all_low, self.share_bounds[0])
+        all_low = lower_ends_with_sum_at_most_one(all_low, self.share_bounds[0])
         return Shares(self.share_estimates, *self.client_intervals_from_released(each), all_low, all_high)
 
     @cached_property
@@ -165,10 +165,10 @@ class PopulationEstimate(ABC):
             case "median" if not parameter:
                 return self._estimate_quantile(wanted, 0.5)
             case "quantile":
-                level = OPEN_UNIT.check("quantile", parse_statistic_parameter(wanted, parameter))
+                level = OPEN_UNIT.check("quantile", parse_number_in_statistic_name(wanted, parameter))
                 return self._estimate_quantile(wanted, level)
             case "at-most":
-                threshold = parse_statistic_parameter(wanted, parameter)
+                threshold = parse_number_in_statistic_name(wanted, parameter)
                 return self._estimate_average(wanted, threshold_indicator(self.domain, threshold))
         raise DiscreetError(
             f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
@@ -266,7 +266,7 @@ class Population(PopulationEstimate):
         each, together = (
             self.rows.share_interval_ends(self.confidence, among=among)
             if self.rows is not None
-            else interval_ends_through_inversion(
+            else released_interval_ends_for_inversion(
                 self.counts, self.clients, self.confidence, self.inversion, self.reference, among=among
             )
             for among in (1, len(self.counts))
@@ -276,7 +276,7 @@ class Population(PopulationEstimate):
     @property
     def share_bounds(self) -> Ends:
         """The least and the largest share of each outcome that clients inside the family can have."""
-        return share_bounds_within_family(self.bounds, self.reference)
+        return share_bounds_from_family_alone(self.bounds, self.reference)
 
     @cached_property
     def share_estimates(self) -> Floats:
@@ -378,7 +378,9 @@ class Population(PopulationEstimate):
     def _event_share_interval(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
         """The interval of the share of an event: the average of a function with two values."""
         counts, mu = np.array([self.counts[event].sum()]), np.array([min(float(self.reference[event].sum()), 1.0)])
-        ends = interval_ends_through_inversion(counts, self.clients, self.confidence, self.inversion, mu, among=among)
+        ends = released_interval_ends_for_inversion(
+            counts, self.clients, self.confidence, self.inversion, mu, among=among
+        )
         low, high = self.client_intervals_from_released(ends, mu)
         return float(low[0]), float(high[0])
 
@@ -417,7 +419,7 @@ class Population(PopulationEstimate):
             law = self.share_estimates if isinstance(self.domain, Bins) else self.nearest
             estimate = quantile_of_law(law[order], values[order], level)
         released = float(values[order][np.argmax(below / self.samples >= level)])
-        return Estimate(name, estimate, *quantile_ends_and_blur(self.domain, values[order], first, last, released))
+        return Estimate(name, estimate, *quantile_interval_fields(self.domain, values[order], first, last, released))
 
     released = OldName("released_shares")
 
@@ -532,7 +534,7 @@ class ReportedPopulation(PopulationEstimate):
         miss = one_sided_miss_probability(self.confidence)
         first, last = self._support_statistics.quantile_place_range(order, level, miss)
         estimate = quantile_of_law(self.nearest[order], values[order], level)
-        return Estimate(name, estimate, *quantile_ends_and_blur(self.domain, values[order], first, last, estimate))
+        return Estimate(name, estimate, *quantile_interval_fields(self.domain, values[order], first, last, estimate))
 
 
 AnyPopulation = Population | ReportedPopulation

@@ -23,7 +23,14 @@ from discreet.estimation._groups import GroupedPopulation, PooledPopulation, sha
 from discreet.estimation._inference import Estimate, Shares
 from discreet.estimation._planning import variance_excess_or_none
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
-from discreet.estimation._shifts import Change, Liars, ReportLiars, SurveyChange, count_shifts_in_half_interval, liars
+from discreet.estimation._shifts import (
+    Change,
+    Liars,
+    ReportLiars,
+    SurveyChange,
+    count_shifts_fitting_half_interval,
+    liars,
+)
 from discreet.estimation._surveys import SurveyAnswers, joint_labels
 from discreet.estimation._ways import rounds_cost
 from discreet.families import serves_everybody
@@ -63,7 +70,7 @@ def notes_on_estimate(
     return (
         [*trusted, *found.doubts]
         if isinstance(found, ReportedPopulation)
-        else [*trusted, *_notes_on_excluded_clients(found), *found.doubts]
+        else [*trusted, *_notes_on_clients_outside_family(found), *found.doubts]
     )
 
 
@@ -115,7 +122,7 @@ def json_record_of_estimate(
     if truth is not None:
         made["fidelity"] = {
             name: {key: None if part is None else json_number_or_null(part) for key, part in asdict(each).items()}
-            for name, each in fidelities_to_truth_by_law(found, truth).items()
+            for name, each in fidelities_of_estimated_laws(found, truth).items()
         }
     excess = variance_excess_or_none(found.sampler)
     if excess is not None:
@@ -132,7 +139,11 @@ def _agreement_json_fields(agreed: Agreement) -> dict[str, Any]:
 
 def _liar_json_fields(law: Shares, shift: float, band_shift: float) -> dict[str, Any]:
     """What one liar can have done, and how many can move a share by half of its longest interval."""
-    return {"one": shift, "one_at_ends": band_shift, "as_far_as_intervals": count_shifts_in_half_interval(law, shift)}
+    return {
+        "one": shift,
+        "one_at_ends": band_shift,
+        "as_far_as_intervals": count_shifts_fitting_half_interval(law, shift),
+    }
 
 
 def json_record_of_inverted_estimate(
@@ -259,7 +270,7 @@ def _shares_as_json(shares: Shares) -> list[dict[str, float]]:
     ]
 
 
-def fidelities_to_truth_by_law(found: AnyPopulation, truth: Floats) -> dict[str, Fidelity]:
+def fidelities_of_estimated_laws(found: AnyPopulation, truth: Floats) -> dict[str, Fidelity]:
     """How near to the truth each of the laws is that an estimate holds. The supports of reports are no law."""
     laws = {} if isinstance(found, ReportedPopulation) else {"the samples": found.released_shares.estimate}
     if found.exact:
@@ -280,7 +291,7 @@ def notes_on_unverified_records(agreed: Agreement, *, named: bool = True, distin
     return said
 
 
-def _notes_on_excluded_clients(found: Population) -> list[str]:
+def _notes_on_clients_outside_family(found: Population) -> list[str]:
     """Notes on clients that the intervals exclude: clients of a table are lists of values, and short lists are in no band of densities."""
     if found.finest is None or found.exact or serves_everybody(found.sampler.family):
         return []
@@ -391,7 +402,7 @@ def places_of_questions_with_group_shares(found: SurveyAnswers, column: str) -> 
     ]
 
 
-def outcome_names_of_other_columns(found: SurveyAnswers, place: int, column: str) -> list[str]:
+def outcome_names_without_group_column(found: SurveyAnswers, place: int, column: str) -> list[str]:
     """The outcomes of the other columns of a question, in the order of `shares_within`."""
     return joint_labels(
         found.sampler.survey.columns, [name for name in found[place].question.columns if name != column]
@@ -408,7 +419,7 @@ def json_record_of_shares_within_groups(found: SurveyAnswers, notes: Sequence[st
             {
                 "question": found[place].question.title,
                 "groups": {
-                    str(group): named_share_rows(outcome_names_of_other_columns(found, place, by), law)
+                    str(group): named_share_rows(outcome_names_without_group_column(found, place, by), law)
                     for group, law in shares_within(found, place, by).items()
                 },
             }

@@ -181,7 +181,7 @@ def tally_reports(
     reader = _make_report_reader(source, agreement, column)
     counted, kept = ReportCounts(sampler), list[NDArray[np.uint64]]()
     for reports in _iterate_larger_report_batches(
-        _read_report_batches(reader, source, column, sampler.blocks.report_description)
+        _read_reports_in_batches(reader, source, column, sampler.blocks.report_description)
     ):
         counted.add(reports)
         if keep:
@@ -218,7 +218,7 @@ class SurveyTally:
 def read_survey_reports(source: Source, agreement: Agreement, *, column: str = REPORT) -> SurveyTally:
     """The reports of a source on a survey, one of each client."""
     reader = _make_report_reader(source, agreement, column)
-    reports = list(_read_report_batches(reader, source, column, "a survey's report is a whole number"))
+    reports = list(_read_reports_in_batches(reader, source, column, "a survey's report is a whole number"))
     reader.refuse_repeated_clients()
     whole = np.concatenate(reports) if reports else np.zeros(0, dtype=np.uint64)
     return SurveyTally(whole, reader.named, reader.distinct)
@@ -283,7 +283,7 @@ def _refuse_missing_column(source: Source, agreement: Agreement, column: str, ki
         )
 
 
-def _read_report_batches(
+def _read_reports_in_batches(
     reader: _ReleaseReader, source: Source, column: str, layout: str
 ) -> Iterator[NDArray[np.uint64]]:
     """The reports of a source, batch by batch; `layout` says what a report is, if one is none."""
@@ -429,7 +429,7 @@ def tally_releases_by_group(
     counted = tallied.counts.reports if isinstance(tallied, ReportTally) else int(tallied.counts.sum())
     if reader.total != counted:
         raise DiscreetError(f"{source.name} has changed since it was counted; start again")
-    reader.refuse_missing_groups()
+    reader.refuse_clients_without_group()
     ordered = {name: counts[name] for name in sorted(counts, key=group_sort_key)}
     return ordered, {name: np.concatenate(parts) for name, parts in kept.items()}, reader.missing
 
@@ -442,7 +442,7 @@ def read_survey_reports_by_group(
     reader = GroupReader(source, _whole_number_expression(column), groups, column, MOST_SURVEYED_GROUPS)
     for called, part in reader.read_frames_by_group():
         kept.setdefault(called, []).append(np.repeat(part[KEY].to_numpy(), part[NUMBER].to_numpy()))
-    reader.refuse_missing_groups()
+    reader.refuse_clients_without_group()
     return {name: np.concatenate(kept[name]) for name in sorted(kept, key=group_sort_key)}, reader.missing
 
 
@@ -470,7 +470,7 @@ def synthetic_row_counts(found: AnyPopulation, rows: int) -> NDArray[np.int64]:
     return whole
 
 
-def place_points_in_bins(found: Population, numbers: NDArray[np.int64], place: Floats) -> Floats:
+def points_at_positions_in_bins(found: Population, numbers: NDArray[np.int64], place: Floats) -> Floats:
     """Points of the bins of a continuous family: `place` in [0, 1) is the position in each, in shares of the reference.
 
     A bin may reach far into a tail; the estimate gives its mass, and the reference how the mass is spread.
@@ -524,7 +524,7 @@ def write_synthetic_rows(found: AnyPopulation, coding: Coding, output: str, rows
             numbers = rng.permutation(np.repeat(np.arange(len(taken)), taken))
             place = rng.random(len(numbers))
             if isinstance(found, Population) and found.finest is not None:
-                column = pa.array(place_points_in_bins(found, numbers, place))
+                column = pa.array(points_at_positions_in_bins(found, numbers, place))
             else:
                 column = outcomes_as_samples(coding, numbers, place)
             writer.write(pa.RecordBatch.from_arrays([column], schema=schema))

@@ -154,13 +154,13 @@ class Change:
         return Estimate(name, estimate, low, high, last.released - first.released, first.blur + last.blur)
 
     def _scores_before_and_after(self, among: int, steps: int) -> SplitScores:
-        noise = standard_error_of_average_share(self.before), standard_error_of_average_share(self.after)
+        noise = standard_error_of_uniform_share(self.before), standard_error_of_uniform_share(self.after)
         return SplitScores.from_standard_errors(noise, 0.5 * (1.0 - self.confidence) / among, steps)
 
     def _change_interval_ends(self, among: int) -> Ends:
         scores = self._scores_before_and_after(among, SPLITS)
         before, after = (
-            ShareBounds.at_scores(found, steps)
+            ShareBounds.from_estimate_and_scores(found, steps)
             for found, steps in ((self.before, scores.before), (self.after, scores.after))
         )
         return _share_change_interval_ends(before, after)
@@ -196,7 +196,7 @@ def critical_score_of_weighted_sum(error: float, weights: tuple[float, float], c
         density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
         return np.asarray(density * scipy.special.ndtr(-np.minimum(cap, (c - u * z) / w)))
 
-    def excess_probability(c: float) -> float:
+    def relative_excess_probability(c: float) -> float:
         first, second = min(cap, c / u), min(cap, c / w)
         kink = min(max((c - w * cap) / u, 0.0), first)  # up to there the cap comes first
         inside = kink * float(masses @ exceeding_density(kink * nodes, c))
@@ -204,10 +204,10 @@ def critical_score_of_weighted_sum(error: float, weights: tuple[float, float], c
         alone = float(scipy.special.ndtr(-first) + 0.5 * scipy.special.ndtr(-second))
         return (alone + inside) / error - 1.0
 
-    return float(scipy.optimize.brentq(excess_probability, 0.0, 4.0 * cap, xtol=1e-12))
+    return float(scipy.optimize.brentq(relative_excess_probability, 0.0, 4.0 * cap, xtol=1e-12))
 
 
-def standard_error_of_average_share(found: AnyPopulation) -> float:
+def standard_error_of_uniform_share(found: AnyPopulation) -> float:
     """The standard error of a share of one k-th, from public numbers alone."""
     if isinstance(found, ReportedPopulation):
         share, slope = found.sampler.chances.outside, 1.0 / found.sampler.chances.gap
@@ -225,20 +225,20 @@ class ShareBounds:
     places: NDArray[np.int64]
 
     @classmethod
-    def at_scores(cls, found: AnyPopulation, scores: Floats) -> ShareBounds:
-        """The bounds of an estimate's shares that each reach so many standard deviations."""
+    def from_estimate_and_scores(cls, found: AnyPopulation, scores: Floats) -> ShareBounds:
+        """The bounds of an estimate's shares that lie so many standard deviations (scores) away."""
         masses = np.zeros(len(found.counts)) if isinstance(found, ReportedPopulation) else found.reference
         pairs, places = np.unique(
             np.stack([found.counts.astype(np.float64), masses], axis=1), axis=0, return_inverse=True
         )
         tails = scipy.special.ndtr(-scores)
-        low = _least_released_shares(pairs[:, :1], found.clients, tails)
-        high = 1.0 - _least_released_shares(found.clients - pairs[:, :1], found.clients, tails)
+        low = _least_released_shares_by_tail(pairs[:, :1], found.clients, tails)
+        high = 1.0 - _least_released_shares_by_tail(found.clients - pairs[:, :1], found.clients, tails)
         mu = np.broadcast_to(pairs[:, 1:], low.shape)
         return cls(*found.client_intervals_from_released((low, high), mu), places.ravel())
 
 
-def _least_released_shares(counts: Floats, clients: int, tails: Floats) -> Floats:
+def _least_released_shares_by_tail(counts: Floats, clients: int, tails: Floats) -> Floats:
     """The least q with z(x; q) at most the score of each tail; 0 for a count of 0."""
     exact = np.nan_to_num(binomial_probability_lower_bound(counts, clients, tails), nan=0.0)
     next_to_mean = np.maximum(counts - 1.0, 0.0) / clients  # z is 0 from there on
@@ -368,7 +368,7 @@ class Liars:
     @cached_property
     def law(self) -> Shares:
         """The estimate, with intervals that hold despite the liars."""
-        return _law_despite_liars(self.found, self.number)
+        return _shares_with_intervals_despite_liars(self.found, self.number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,13 +403,13 @@ class ReportLiars:
             DiscreetError: for outcomes outside the domain.
         """
         chosen = np.unique(self.found.sampler.family.numbers(list(outcomes)))
-        least, most = outcomes_per_block_range(self.found.sampler.blocks, chosen)
+        least, most = fewest_and_most_outcomes_in_report(self.found.sampler.blocks, chosen)
         return self.shift * (most - least)
 
     @cached_property
     def law(self) -> Shares:
         """The estimate, with intervals that hold despite them."""
-        return _law_despite_liars(self.found, self.number)
+        return _shares_with_intervals_despite_liars(self.found, self.number)
 
 
 def liars(found: AnyPopulation, number: int = 1) -> Liars | ReportLiars:
@@ -440,18 +440,18 @@ def liars(found: AnyPopulation, number: int = 1) -> Liars | ReportLiars:
     return Liars(number, shift, band_shift if found.exact else min(band_shift, 1.0), found)
 
 
-def liars_per_half_interval(found: AnyPopulation) -> int:
+def count_liars_that_shift_half_interval(found: AnyPopulation) -> int:
     """How many liars can move a share by half the length of the longest interval."""
-    return count_shifts_in_half_interval(found.law, liars(found, 1).shift)
+    return count_shifts_fitting_half_interval(found.law, liars(found, 1).shift)
 
 
-def count_shifts_in_half_interval(law: Shares, shift: float) -> int:
+def count_shifts_fitting_half_interval(law: Shares, shift: float) -> int:
     """How many times a shift fits into half the length of the longest interval, rounded up."""
     longest = float((law.high - law.low).max())
     return math.ceil(0.5 * longest / shift - 1e-9)
 
 
-def _law_despite_liars(found: AnyPopulation, number: int) -> Shares:
+def _shares_with_intervals_despite_liars(found: AnyPopulation, number: int) -> Shares:
     """The estimate, with intervals that hold if `number` of the clients lie."""
     if number == 0:
         return found.law
@@ -493,7 +493,7 @@ def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:
     return ReportLiars(number, number / (found.sampler.chances.gap * found.clients), found)
 
 
-def outcomes_per_block_range(blocks: BlockFamily, outcomes: NDArray[np.int64]) -> tuple[int, int]:
+def fewest_and_most_outcomes_in_report(blocks: BlockFamily, outcomes: NDArray[np.int64]) -> tuple[int, int]:
     """The least and the most of these outcomes that a block holds; for many affine blocks, bounds of them."""
     size, others = len(outcomes), blocks.point_count - len(outcomes)
     least, most = max(0, blocks.width - others), min(size, blocks.width)

@@ -37,10 +37,10 @@ from discreet.estimation._inference import (
     ShareTables,
     TreeLevels,
     average_upper_bound,
-    block_sums_of_reports,
+    coefficient_sums_of_reports,
     exact_interval_ends,
     nearest_law,
-    report_sampler_of_part,
+    report_sampler_of_survey_part,
     unbiased_shares_from_reports,
 )
 from discreet.mechanisms import ReportCounts, Reports
@@ -203,8 +203,8 @@ def answer_survey(
     for place, answer in enumerate(answers):
         if asks_for_table(answer.question):
             columns = answer.question.columns
-            law = tables.pooled_shares_or_none(columns, answer.clients, confidence, intervals) or answer.law
-            consistent = tables.consistent_shares(columns)
+            law = tables.pooled_shares_if_better(columns, answer.clients, confidence, intervals) or answer.law
+            consistent = tables.consistent_shares_of_columns(columns)
             known = bool(np.isfinite(law.estimate).all())
             answers[place] = replace(
                 answer, law=law, consistent=consistent if known else np.full_like(consistent, np.nan)
@@ -260,7 +260,7 @@ class _QuestionReports:
 
     def _answer_without_reports(self) -> SurveyAnswer:
         """The answer where nobody was asked: everything is possible."""
-        names, least, most = self._labels_of_answer_numbers(), 0.0, 1.0
+        names, least, most = self._answer_labels(), 0.0, 1.0
         domain = self.sampler.survey.columns[self.question.columns[0]]
         if isinstance(self.question, (MeanQuestion, QuantileQuestion)) and isinstance(domain, Interval):
             least, most = domain.low, domain.high
@@ -272,7 +272,7 @@ class _QuestionReports:
             self.question, 0, names, Shares(unknown, low, high, low, high), unknown, self._unit_of_first_column()
         )
 
-    def _labels_of_answer_numbers(self) -> tuple[str, ...]:
+    def _answer_labels(self) -> tuple[str, ...]:
         """What each number of the answer is about."""
         columns, (column, *_) = self.sampler.survey.columns, self.question.columns
         match self.question:
@@ -288,7 +288,7 @@ class _QuestionReports:
         return tuple(joint_labels(columns, self.question.columns))
 
     def _answer_shares(self, confidence: float, among: int) -> SurveyAnswer:
-        sampler = report_sampler_of_part(self.sampler, self.parts[0])
+        sampler = report_sampler_of_survey_part(self.sampler, self.parts[0])
         supports = ReportCounts(sampler).add(self.reports[0]).supports()
 
         def share_interval_ends(count: int) -> Iterator[Floats]:
@@ -299,7 +299,7 @@ class _QuestionReports:
             unbiased_shares_from_reports(sampler, self.reports[0]), *share_interval_ends(1), *share_interval_ends(among)
         )
         even = law.estimate - (law.estimate.sum() - 1.0) / len(supports)  # the total is known
-        return SurveyAnswer(self.question, self.clients, self._labels_of_answer_numbers(), law, even)
+        return SurveyAnswer(self.question, self.clients, self._answer_labels(), law, even)
 
     def _answer_mean(self, confidence: float, among: int) -> SurveyAnswer:
         column = self.question.columns[0]
@@ -323,7 +323,7 @@ class _QuestionReports:
         estimate = np.array([low + width * float(seen @ often) / self.clients])
         law = Shares(estimate, *mean_interval_ends(1), *mean_interval_ends(among))
         return SurveyAnswer(
-            self.question, self.clients, self._labels_of_answer_numbers(), law, estimate, self._unit_of_first_column()
+            self.question, self.clients, self._answer_labels(), law, estimate, self._unit_of_first_column()
         )
 
     def _unit_of_first_column(self) -> str:
@@ -343,7 +343,7 @@ class _QuestionReports:
             return (np.clip(offset + np.array(side), least, most) for side in sides)
 
         law = Shares(estimates, *sum_interval_ends(1), *sum_interval_ends(among))
-        return SurveyAnswer(self.question, self.clients, self._labels_of_answer_numbers(), law, estimates)
+        return SurveyAnswer(self.question, self.clients, self._answer_labels(), law, estimates)
 
     def _report_contributions_to_sums(self, matrix: Floats) -> ReportSums:
         """What each report adds to the sums in the rows of a matrix, less the means of rows."""
@@ -356,8 +356,8 @@ class _QuestionReports:
             values = part.blocks.unbiased_values(matrix, gain)
             return ReportSums([values[distinct.astype(np.int64)]], [often], values.min(axis=0), values.max(axis=0))
         centred = matrix - matrix.mean(axis=1, keepdims=True)
-        return block_sums_of_reports(
-            [report_sampler_of_part(self.sampler, part)], [(None, distinct, often)], [centred.T]
+        return coefficient_sums_of_reports(
+            [report_sampler_of_survey_part(self.sampler, part)], [(None, distinct, often)], [centred.T]
         )
 
     def _answer_quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:
@@ -370,7 +370,7 @@ class _QuestionReports:
 
         law = Shares(estimates, *quantile_interval_ends(1), *quantile_interval_ends(among))
         return SurveyAnswer(
-            self.question, self.clients, self._labels_of_answer_numbers(), law, estimates, self._unit_of_first_column()
+            self.question, self.clients, self._answer_labels(), law, estimates, self._unit_of_first_column()
         )
 
 

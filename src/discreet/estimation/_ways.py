@@ -80,13 +80,13 @@ def compare_samplers(designed: Design, counts: Any) -> list[SamplerCost]:
     family = Simplex(size)
     samplers: dict[str, Sampler[FiniteFamily]] = {
         **{name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()},
-        "best uniform": _best_uniform_sampler(counts, epsilon, f),
+        "best uniform": _sampler_with_best_uniform_floor(counts, epsilon, f),
         "designed": designed.sampler,
     }
     return [_sampler_cost(name, sampler, counts, f) for name, sampler in samplers.items()]
 
 
-def _best_uniform_sampler(counts: Any, epsilon: float, f: FDivergence) -> Sampler[FiniteFamily]:
+def _sampler_with_best_uniform_floor(counts: Any, epsilon: float, f: FDivergence) -> Sampler[FiniteFamily]:
     """The sampler with a uniform floor of the best mass b, by golden section: the mean is convex in b (`discreet.design._floors`, T1).
 
     b = k/(s e^eps + k - s) is the floor for clients with s outcomes each.
@@ -116,7 +116,7 @@ def _best_uniform_sampler(counts: Any, epsilon: float, f: FDivergence) -> Sample
 
 def _client_divergences(sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Floats:
     """The divergence of every client (a row of counts) from its output distribution."""
-    found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _iterate_client_law_blocks(counts)]
+    found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _iterate_client_laws_in_batches(counts)]
     return np.concatenate(found)
 
 
@@ -125,7 +125,7 @@ def _sampler_cost(name: str, sampler: Sampler[FiniteFamily], counts: Any, f: FDi
     return SamplerCost(name, float(found.mean()), float(np.median(found)), float(found.max()), float(sampler.risk(f)))
 
 
-def _iterate_client_law_blocks(counts: Any) -> Iterator[Floats]:
+def _iterate_client_laws_in_batches(counts: Any) -> Iterator[Floats]:
     """Distributions (some, k) of the clients, in blocks that fit in memory."""
     step = max(1, _BLOCK // counts.shape[1])
     for start in range(0, counts.shape[0], step):
@@ -387,7 +387,7 @@ def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int
     count = check_count("samples", samples, least=2, most=10**4, fix="one sample is one at the whole budget")
     check_count("clients", clients)
     laws = (
-        _uniform_clients_of_each_size(family.size)
+        _uniform_clients_by_outcome_count(family.size)
         if examples is None
         else np.atleast_2d(family.as_rows(examples, "examples"))
     )
@@ -395,14 +395,14 @@ def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int
     share = OptimalSampler(family, epsilon=whole.epsilon / count)
     costs = _TotalVariations(laws, worst=examples is None)
     multisets = Multisets(family.size, count) if Multisets.can_be_listed(family.size, count) else None
-    error = _linear_estimate_error(family, whole.epsilon, clients)
+    error = _population_error_of_linear_sampler(family, whole.epsilon, clients)
     found = [Way("single", 1, whole.epsilon, costs.mean_or_worst_of_laws(laws, whole.output(laws)), None, error)]
     if multisets is not None:
         for name, around in (("joint", AROUND[0]), ("product", AROUND[1])):
             joint = JointSampler(family, samples=count, epsilon=whole.epsilon, around=around)
-            found.append(Way(name, count, whole.epsilon, *costs.mean_or_worst_of_joint_draws(joint), None))
+            found.append(Way(name, count, whole.epsilon, *costs.distances_of_one_and_all_joint_draws(joint), None))
     together = None if multisets is None else costs.mean_or_worst_of_independent_draws(multisets, share.output(laws))
-    error = _linear_estimate_error(family, share.epsilon, clients * count)
+    error = _population_error_of_linear_sampler(family, share.epsilon, clients * count)
     found.append(
         Way("composed", count, share.epsilon, costs.mean_or_worst_of_laws(laws, share.output(laws)), together, error)
     )
@@ -426,7 +426,7 @@ class _TotalVariations:
         ]
         return float(self._put(np.concatenate([np.atleast_1d(part) for part in parts])))
 
-    def mean_or_worst_of_joint_draws(self, joint: JointSampler) -> tuple[float, float]:
+    def distances_of_one_and_all_joint_draws(self, joint: JointSampler) -> tuple[float, float]:
         """The distances for one sample of a joint draw, and for all of them."""
         each, together = [], []
         for rows in self._client_slices_fitting_memory(len(joint.multisets)):
@@ -440,13 +440,13 @@ class _TotalVariations:
         return [slice(start, start + many) for start in range(0, len(self._laws), many)]
 
 
-def _uniform_clients_of_each_size(size: int) -> Floats:
+def _uniform_clients_by_outcome_count(size: int) -> Floats:
     """Clients uniform on 1, ..., k outcomes: on the simplex it does not matter which."""
     held = np.unique(np.round(np.geomspace(1, size, _SPREADS)).astype(np.int64))
     return np.array([(np.arange(size) < s) / s for s in held])
 
 
-def _linear_estimate_error(family: FiniteFamily, epsilon: float, samples: int) -> float | None:
+def _population_error_of_linear_sampler(family: FiniteFamily, epsilon: float, samples: int) -> float | None:
     return outlook(LinearSampler(family, epsilon=epsilon), mechanism="linear", clients=samples).total
 
 

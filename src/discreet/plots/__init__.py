@@ -75,7 +75,7 @@ def shorten_name(name: str, most: int = 32) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
-def check_picture_path(path: Path) -> None:
+def refuse_wrong_picture_ending(path: Path) -> None:
     """Raise an error for a file name without a picture's ending."""
     if path.suffix.lower() not in FORMATS:
         raise DiscreetError(f"picture {str(path)!r} does not end in {', '.join(FORMATS)}; name one of these")

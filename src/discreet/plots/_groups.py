@@ -62,7 +62,7 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
         title = style.drawable_text_or_fallback(title or _default_groups_title(found), _default_groups_title(found))
     with style.using_library_style():
         size, share = (2.2 + 2.3 * columns, 1.0 + rows * tall), first.domain.edges is None
-        drawn, panels = style.new_or_given_panels(ax, title, size=size, panels=(rows, columns), share=share)
+        drawn, panels = style.new_or_given_figure_and_panels(ax, title, size=size, panels=(rows, columns), share=share)
         for place, (axes, name) in enumerate(zip(panels, names, strict=False)):
             style.write_panel_title(
                 axes,
@@ -173,7 +173,7 @@ def change(found: Change, *, most: int = 15, ax: AxesLike | None = None, title: 
         usual = f"The change from {found.before.clients:,} to {found.after.clients:,} clients"
         title = style.drawable_text_or_fallback(title or usual, usual)
     with style.using_library_style():
-        drawn, (axes,) = style.new_or_given_panels(ax, title, size=(8.4, max(3.2, 1.6 + 0.32 * len(shown))))
+        drawn, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(8.4, max(3.2, 1.6 + 0.32 * len(shown))))
         _draw_share_changes(axes, law, shown)
         style.write_row_names(
             axes, [style.short_drawable_name(domain.names[place], f"outcome {place}") for place in shown]
@@ -314,7 +314,7 @@ def _draw_question_panels(
         told += f"; {pluralise(len(found.answers) - len(answers), 'more question')} not shown"
     with style.using_library_style():
         size = (1.4 + 3.6 * columns, 1.0 + rows * max(2.4, 1.1 + _TALL * tall))
-        drawn, panels = style.new_or_given_panels(ax, title, size=size, panels=(rows, columns))
+        drawn, panels = style.new_or_given_figure_and_panels(ax, title, size=size, panels=(rows, columns))
         for place, axes in enumerate(panels[: len(answers)]):
             draw(axes, place)
         _hide_unused_panels_and_write_caption(drawn, panels, len(answers), told, new=ax is None)

@@ -34,10 +34,10 @@ def output_density_figure(law: OutputLaw, *, ax: AxesLike | None, title: str | N
         )
     with style.using_library_style():
         if law.dim == 1:
-            drawn, (axes,) = style.new_or_given_panels(ax, title, size=(7.6, 4.3))
+            drawn, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(7.6, 4.3))
             _draw_density_curves(axes, law)
         else:
-            drawn, panels = style.new_or_given_panels(ax, title, size=(11.0, 4.4), panels=(1, 3), share=True)
+            drawn, panels = style.new_or_given_figure_and_panels(ax, title, size=(11.0, 4.4), panels=(1, 3), share=True)
             _draw_density_images(drawn, panels, law)
     return drawn
 
@@ -48,7 +48,7 @@ def _draw_density_curves(axes: Axes, law: OutputLaw) -> None:
     h = law.family.pdf(x)
     p, q = _client_density(law, x[:, None]), law.pdf(x)
     floor, ceiling = law.constants.b * h, law.constants.B * h
-    wanted = _unclipped_density_ratio(law, x[:, None])
+    wanted = _density_ratio_before_clipping(law, x[:, None])
     top = 1.12 * float(max(p.max(), q.max(), ceiling.max()))
     for where, colour, text in (
         (wanted < law.constants.b, FLOOR, "raised to the floor b h"),
@@ -81,7 +81,7 @@ def _draw_density_images(drawn: Figure, panels: Sequence[Axes], law: OutputLaw) 
     points = np.stack(np.meshgrid(x, y, indexing="xy"), axis=-1).reshape(-1, 2)
     shape = (_POINTS[2], _POINTS[2])
     p, q = _client_density(law, points).reshape(shape), law.pdf(points).reshape(shape)
-    wanted = _unclipped_density_ratio(law, points).reshape(shape)
+    wanted = _density_ratio_before_clipping(law, points).reshape(shape)
     brightest = float(max(p.max(), q.max()))
     left, middle, right = panels
     for other in (middle, right):
@@ -122,7 +122,7 @@ def _client_density(law: OutputLaw, points: Floats) -> Floats:
     return np.where(inside, np.exp(law.clients[0].log_density(points) - law.log_mass[0]), 0.0)
 
 
-def _unclipped_density_ratio(law: OutputLaw, points: Floats) -> Floats:
+def _density_ratio_before_clipping(law: OutputLaw, points: Floats) -> Floats:
     """slope p/h + lift b: q/h without the box; below b where q is raised, above B where q is cut."""
     h = np.exp(law.family.log_reference(points))
     ratio = np.divide(_client_density(law, points), h, out=np.zeros_like(h), where=h > 0.0)
@@ -190,7 +190,7 @@ def output(
     check_count("most", most)
     client = _ClientOutput.from_sampler_and_client(sampler, sampler.family, p, released)
     with style.using_library_style():
-        drawn, (axes,) = style.new_or_given_panels(ax, title, size=(6.4, 5.2))
+        drawn, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(6.4, 5.2))
         _draw_client_output(axes, client, most)
     return drawn
 

@@ -111,7 +111,7 @@ def risk_curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = Non
     rows, columns = (2, 2) if len(curves) == MOST_PANELS else (1, len(curves))
     with style.using_library_style():
         size = 1.0 + 4.2 * columns, 0.7 + 3.1 * rows
-        drawn, panels = style.new_or_given_panels(ax, title, size=size, panels=(rows, columns), share=True)
+        drawn, panels = style.new_or_given_figure_and_panels(ax, title, size=size, panels=(rows, columns), share=True)
         for place, (axes, curve) in enumerate(zip(panels, curves, strict=True)):
             _draw_risk_panel(axes, curve, named=place == 0)
             if place >= len(curves) - columns:
@@ -143,7 +143,7 @@ def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
     axes.locator_params(axis="y", nbins=5)
     if curve.least is not None:
         if named:
-            _write_bracketed_curve_names(axes)
+            _write_three_curve_names_in_corner(axes)
     elif named:
         best = "optimal: nobody\ncan go below" if curve.exact else "optimal box\n(upper bound)"
         _write_two_curve_names(axes, curve.epsilon, mollifier, "mollifier\n(baseline)", optimal, best)
@@ -153,7 +153,7 @@ def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
         )
 
 
-def _write_bracketed_curve_names(axes: Axes) -> None:
+def _write_three_curve_names_in_corner(axes: Axes) -> None:
     """Write three names in the corner that falling curves leave empty: the curves are too close for names beside each."""
     names = ("mollifier (baseline)", style.COLOURS["mollifier"]), ("optimal sampler", style.COLOURS["optimal"]), (
         "smallest of any sampler\n(between certified sides)", style.QUIET,
@@ -253,7 +253,7 @@ def frontier(
     if title is None and ax is None:
         title = f"What a better mean costs: epsilon {ordered[0].epsilon:g}, {ordered[0].family.size:,} outcomes"
     with style.using_library_style():
-        drawn, (axes,) = style.new_or_given_panels(ax, title, size=(6.8, 4.8))
+        drawn, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(6.8, 4.8))
         style.write_panel_title(
             axes, "Designs, as less is kept", f"{ordered[0].examples:,} examples; grey: proved to be out of reach"
         )
@@ -350,7 +350,7 @@ def plan(
         title = f"A plan for {pluralise(clients, 'client')} and {pluralise(family.size, 'outcome')}"
     found = _compute_plan_curves(family, clients, budgets, accuracy, confidence)
     with style.using_library_style():
-        drawn, (left, right) = style.new_or_given_panels(ax, title, size=(11.6, 4.6), panels=(1, 2))
+        drawn, (left, right) = style.new_or_given_figure_and_panels(ax, title, size=(11.6, 4.6), panels=(1, 2))
         _draw_risk_against_epsilon(left, found)
         _draw_margins_against_clients(right, found)
     return drawn
@@ -375,7 +375,7 @@ def _compute_plan_curves(
     samplers = [OptimalSampler(family, epsilon=each) for each in grid.tolist()]
     sizes = np.geomspace(max(10, clients / 100), clients * 100, 40)
 
-    def margin_of_share_at(name: str, budget: float, size: float) -> float:
+    def share_margin_of_mechanism(name: str, budget: float, size: float) -> float:
         sampler = SERVING[name](family, epsilon=budget)
         return outlook(sampler, mechanism=name, clients=int(size), confidence=confidence).at_worst
 
@@ -384,7 +384,7 @@ def _compute_plan_curves(
         risk={f: np.array([float(sampler.risk(f)) for sampler in samplers]) for f in _STYLES},
         clients=sizes,
         errors={
-            (budget, name): np.array([margin_of_share_at(name, budget, size) for size in sizes])
+            (budget, name): np.array([share_margin_of_mechanism(name, budget, size) for size in sizes])
             for budget in budgets
             for name in SERVING
         },

@@ -19,7 +19,14 @@ from discreet.errors import DiscreetError, check_choice, check_count, check_kind
 from discreet.estimation import AnyPopulation, Population, ReportedPopulation
 from discreet.families import ContinuousFamily, as_renormalised_laws
 from discreet.plots import _style as style, divergence_label, privacy_label, shorten_name
-from discreet.plots._style import Axes, AxesLike, Figure, mechanism_colours, new_or_given_panels, using_library_style
+from discreet.plots._style import (
+    Axes,
+    AxesLike,
+    Figure,
+    mechanism_colours,
+    new_or_given_figure_and_panels,
+    using_library_style,
+)
 
 Floats = NDArray[np.float64]
 _BY_EXAMPLES = style.COLOURS["mollifier"]  # no mollifier is drawn beside it
@@ -62,7 +69,7 @@ def population(
         title = usual if title is None else style.drawable_text_or_fallback(title, usual)
     height = 4.6 if found.domain.edges is not None else max(3.2, 1.6 + 0.32 * min(most, found.domain.size))
     with style.using_library_style():
-        drawn, (axes,) = style.new_or_given_panels(ax, title, size=(8.4, height))
+        drawn, (axes,) = style.new_or_given_figure_and_panels(ax, title, size=(8.4, height))
         if found.domain.edges is None:
             _draw_label_shares(axes, found, known, most)
             above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}  # given axes may have a title
@@ -174,9 +181,9 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
     if title is None and ax is None:
         title = f"Claimed ε = {found.epsilon:g}: {'refuted' if found.is_refuted else 'not refuted'}"
     with style.using_library_style():
-        drawn, (left, right) = style.new_or_given_panels(ax, title, size=(10.0, 4.0), panels=(1, 2))
+        drawn, (left, right) = style.new_or_given_figure_and_panels(ax, title, size=(10.0, 4.0), panels=(1, 2))
         _draw_event_frequencies(left, found)
-        _draw_event_bounds(right, found)
+        _draw_event_epsilon_bounds(right, found)
     return drawn
 
 
@@ -194,7 +201,7 @@ def _draw_event_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     axes.set_ylabel("how often")
 
 
-def _draw_event_bounds(axes: Axes, found: BlackBoxAudit) -> None:
+def _draw_event_epsilon_bounds(axes: Axes, found: BlackBoxAudit) -> None:
     claim, bounds = found.epsilon, [event.empirical_epsilon_lower_bound for event in found.events]
     style.write_panel_title(
         axes, "What each event proves", "a lower bound for epsilon, on draws that had no part in choosing it"
@@ -286,18 +293,20 @@ def comparison(
     shades = {**mechanism_colours(names), **(colours or {})}
     own: Any = dict(style or {})
     with using_library_style() if style is None else matplotlib.rc_context(own):
-        drawn, axes = new_or_given_panels(ax, title, size=(3.4 * len(panels) + 1.6, 3.6), panels=(1, len(panels)))
+        drawn, axes = new_or_given_figure_and_panels(
+            ax, title, size=(3.4 * len(panels) + 1.6, 3.6), panels=(1, len(panels))
+        )
         for panel, name in zip(axes, panels, strict=True):
             _draw_compared_mechanisms(
                 panel, [record for record in rows if record.divergence == name], value, names, shades, labels or {}
             )
-            panel.set_title(_escape_formula_signs(divergence_label(name)), loc="left", fontsize=11)
+            panel.set_title(_shorten_and_escape_name(divergence_label(name)), loc="left", fontsize=11)
         axes[0].set_ylabel(_VALUES[value])
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
     return drawn
 
 
-def _escape_formula_signs(name: str) -> str:
+def _shorten_and_escape_name(name: str) -> str:
     """A name as matplotlib prints it: one short line, and no dollar sign starts a formula."""
     return shorten_name(" ".join(name.split())).replace("$", r"\$")
 
@@ -317,7 +326,7 @@ def _draw_compared_mechanisms(
         if not points:
             continue
         bound = value == "worst_case" and not all(row.exact for row in rows if row.mechanism == name)
-        label = labels.get(name, _escape_formula_signs(name)) + (" (upper bound)" if bound else "")
+        label = labels.get(name, _shorten_and_escape_name(name)) + (" (upper bound)" if bound else "")
         if as_bars:
             axes.bar(place, points[0][1], color=colours[name], label=label, alpha=0.5 if bound else 1.0)
         else:

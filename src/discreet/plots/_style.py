@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet._base.files import atomic_write
 from discreet.errors import DiscreetError, check_kind, check_path, raise_missing_extra
-from discreet.plots import check_picture_path, shorten_name
+from discreet.plots import refuse_wrong_picture_ending, shorten_name
 
 try:
     import matplotlib
@@ -166,7 +166,7 @@ def empty_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, wspace=0.03))
 
 
-def new_or_given_panels(
+def new_or_given_figure_and_panels(
     ax: AxesLike | None,
     title: str | None,
     *,
@@ -249,7 +249,7 @@ def save(drawn: Figure, path: str | Path) -> None:
     """
     check_kind("drawn", drawn, Figure, "pass what a function of discreet.plots returned")
     path = check_path("path", path)
-    check_picture_path(path)
+    refuse_wrong_picture_ending(path)
     with using_library_style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # of a label: a box is drawn in its place
         content = io.BytesIO()

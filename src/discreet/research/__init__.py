@@ -26,7 +26,7 @@ with imports_on_first_use(globals()):
         estimate_time_zones as estimate_time_zones,
         flight_release_figure as flight_release_figure,
         release_flights as release_flights,
-        release_flights_by_design as release_flights_by_design,
+        release_flights_with_design as release_flights_with_design,
         time_zones_figure as time_zones_figure,
     )
     from discreet.research._reports import (
@@ -34,14 +34,14 @@ with imports_on_first_use(globals()):
         CostQuantiles as CostQuantiles,
         design_findings as design_findings,
         follow_up_findings as follow_up_findings,
-        learned_findings as learned_findings,
+        learned_design_findings as learned_design_findings,
         population_findings as population_findings,
         realised_epsilon_of_records as realised_epsilon_of_records,
         recorded_client_costs as recorded_client_costs,
         recorded_epsilons as recorded_epsilons,
         recorded_mechanisms as recorded_mechanisms,
-        reweighted_findings as reweighted_findings,
-        shift_findings as shift_findings,
+        reweighted_estimate_findings as reweighted_estimate_findings,
+        shifted_clients_findings as shifted_clients_findings,
         write_report as write_report,
     )
     from discreet.research.experiments import (

@@ -206,7 +206,9 @@ def bounded_logit(logit: Floats, preset: Preset) -> Floats:
     return np.clip(logit, preset.low, preset.high) if preset.clipped else 0.5 + 0.5 * np.tanh(0.5 * logit)
 
 
-def boost_exponents(networks: Singles, weights: Sequence[float], x: Floats, width: int, preset: Preset) -> Floats:
+def boosted_density_exponents(
+    networks: Singles, weights: Sequence[float], x: Floats, width: int, preset: Preset
+) -> Floats:
     """The exponent of the boosted density, sum_t theta^t c_t, at points (n, dim), for the networks (rounds, parameters) of one client."""
     total = np.zeros(len(x))
     for row, weight in zip(networks, weights, strict=False):
@@ -247,7 +249,7 @@ class Learner:
             with ThreadPoolExecutor(processor_count()) as pool:
                 jobs = zip(clients, weights, seeds, strict=True)
                 return np.stack(list(pool.map(lambda job: self._train_client_networks(kernels, *job), jobs)))
-        return self._train_on_device(clients, weights, seeds)
+        return self._train_networks_on_device(clients, weights, seeds)
 
     def _train_client_networks(self, kernels: ModuleType, p: LogDensity, weights: Floats, seed: Seed) -> Singles:
         training, preset, dim = self.training, self.preset, len(self.low)
@@ -268,7 +270,9 @@ class Learner:
             )
         return found
 
-    def _train_on_device(self, clients: Sequence[LogDensity], weights: Floats, seeds: Sequence[Seed]) -> Singles:
+    def _train_networks_on_device(
+        self, clients: Sequence[LogDensity], weights: Floats, seeds: Sequence[Seed]
+    ) -> Singles:
         from discreet.research import _boosted_tensors as tensors
 
         training, dim = self.training, len(self.low)
@@ -283,7 +287,7 @@ class Learner:
                 own = np.stack([self._draw_boosted_points_by_inversion(*row) for row in rows])
             else:
                 seed = int(rngs[0].integers(2**62))
-                own = tensors.walk_chains(
+                own = tensors.draw_points_by_metropolis(
                     so_far, weights[:, :t], self.low, self.high, training, self.preset, seed, self.device
                 )
             fresh = np.stack([draw_initial_parameters(dim, training.width, rng) for rng in rngs])
@@ -306,7 +310,8 @@ class Learner:
         """Points (1, samples) of Q_t on an interval by inverting its distribution function on a fine grid."""
         x = np.linspace(max(self.low[0], -_REACH), min(self.high[0], _REACH), _GRID + 1)
         log_density = (
-            boost_exponents(networks, weights.tolist(), x[:, None], self.training.width, self.preset) - 0.5 * x * x
+            boosted_density_exponents(networks, weights.tolist(), x[:, None], self.training.width, self.preset)
+            - 0.5 * x * x
         )
         density = np.exp(log_density - log_density.max())
         below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
@@ -350,23 +355,25 @@ class BoostedLaw:
     nodes: Nodes
 
     @cached_property
-    def _boost_exponents_at_nodes(self) -> Floats:
+    def _density_exponents_at_nodes(self) -> Floats:
         """(n, nodes) of sum_t theta^t c_t."""
-        return self._boost_exponents_at(self.nodes.x.reshape(-1, self.reference.dim))
+        return self._density_exponents_at(self.nodes.x.reshape(-1, self.reference.dim))
 
     @cached_property
     def _log_normalisers(self) -> Floats:
         masses = self.nodes.masses.ravel()
-        return np.asarray(np.log((np.exp(self._boost_exponents_at_nodes) * masses).sum(axis=1) / masses.sum()))
+        return np.asarray(np.log((np.exp(self._density_exponents_at_nodes) * masses).sum(axis=1) / masses.sum()))
 
-    def _boost_exponents_at(self, x: Floats) -> Floats:
+    def _density_exponents_at(self, x: Floats) -> Floats:
         rows = zip(self.networks, self.weights, strict=True)
-        return np.stack([boost_exponents(nets, weights.tolist(), x, self.width, self.preset) for nets, weights in rows])
+        return np.stack(
+            [boosted_density_exponents(nets, weights.tolist(), x, self.width, self.preset) for nets, weights in rows]
+        )
 
     def log_relative(self, x: ArrayLike) -> Floats:
         """log q/q_0 at points (n,) in one dimension or (n, dim)."""
         points = as_points(x, self.reference.dim)
-        found = self._boost_exponents_at(points) - self._log_normalisers[:, None]
+        found = self._density_exponents_at(points) - self._log_normalisers[:, None]
         shape = shape_of_point_values(x, self.reference.dim)
         return found.reshape((len(found), *shape)) if self.many else found.reshape(shape)
 
@@ -380,13 +387,13 @@ class BoostedLaw:
         epsilon/2).
         """
         return self._scalar_if_one_client(
-            np.abs(self._boost_exponents_at_nodes - self._log_normalisers[:, None]).max(axis=1)
+            np.abs(self._density_exponents_at_nodes - self._log_normalisers[:, None]).max(axis=1)
         )
 
     @property
     def largest_pairwise_log_ratio(self) -> float:
         """The largest |log q/q'| on the nodes between any two of these clients' output distributions."""
-        found = self._boost_exponents_at_nodes - self._log_normalisers[:, None]
+        found = self._density_exponents_at_nodes - self._log_normalisers[:, None]
         return float((found.max(axis=0) - found.min(axis=0)).max())
 
     def divergence(self, name: str | FDivergence) -> float | Floats:
@@ -396,7 +403,7 @@ class BoostedLaw:
         shift = largest_log_ratios(log_ratio)
         p = np.exp(log_ratio - shift[:, None]) * masses
         correct_mass_errors_and_warn(self.reference, self.clients, shift + np.log(p.sum(axis=1)), np.zeros(len(p)))
-        q = np.exp(self._boost_exponents_at_nodes) * masses
+        q = np.exp(self._density_exponents_at_nodes) * masses
         f = divergences.divergence(name)
         return self._scalar_if_one_client(
             np.asarray(f(p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True)))

@@ -70,7 +70,7 @@ def train_networks(parameters: Singles, p: Singles, q: Singles, training: Traini
     return np.asarray(flat.detach().cpu().numpy())
 
 
-def boost_exponents(networks: Sequence[Layers], weights: Any, x: Any, preset: Preset) -> Any:
+def boosted_density_exponents(networks: Sequence[Layers], weights: Any, x: Any, preset: Preset) -> Any:
     """sum_t theta^t c_t at points (n, dim, m): (n, m). `weights` is (rounds, n, 1)."""
     total = torch.zeros(x.shape[0], x.shape[2], device=x.device)
     for network, weight in zip(networks, weights, strict=False):
@@ -80,7 +80,7 @@ def boost_exponents(networks: Sequence[Layers], weights: Any, x: Any, preset: Pr
     return total
 
 
-def walk_chains(
+def draw_points_by_metropolis(
     networks: Singles,
     weights: Floats,
     low: Floats,
@@ -106,10 +106,10 @@ def walk_chains(
         floor = torch.tensor(np.maximum(low, -1e30)[:, None].astype(np.float32), device=place)
         ceiling = torch.tensor(np.minimum(high, 1e30)[:, None].astype(np.float32), device=place)
         x = torch.zeros(clients, dim, training.samples, device=place)
-        height = boost_exponents(nets, theta, x, preset)
+        height = boosted_density_exponents(nets, theta, x, preset)
         for _ in range(training.burn_in + 1):
             y = torch.randn(x.shape, generator=generator, device=place).add_(x)
-            level = boost_exponents(nets, theta, y, preset).sub_(y.square().sum(dim=1), alpha=0.5)
+            level = boosted_density_exponents(nets, theta, y, preset).sub_(y.square().sum(dim=1), alpha=0.5)
             chance = torch.rand(height.shape, generator=generator, device=place).log_()
             inside = ((y >= floor) & (y <= ceiling)).all(dim=1)
             accept = inside & (chance < level - height)

@@ -227,7 +227,7 @@ class Comparison:
         for name in self.mechanisms:
             drawn = [each for each in shown if each.mechanism == name]
             bound = value == "worst_case" and not all(each.exact for each in drawn)
-            lines += _pgf_plot_lines(
+            lines += _pgf_curve_source_lines(
                 [(each.epsilon, float(getattr(each, value))) for each in drawn],
                 _escape_latex(name) + (" (upper bound)" if bound else ""),
                 "+[dashed]" if bound else "",
@@ -236,7 +236,7 @@ class Comparison:
             least = [
                 (epsilon, smallest) for epsilon, smallest in {each.epsilon: each.smallest for each in shown}.items()
             ]
-            lines += _pgf_plot_lines(least, "smallest possible", "[dotted, thick]")
+            lines += _pgf_curve_source_lines(least, "smallest possible", "[dotted, thick]")
         return _write_text_if_path_given("\n".join([*lines, "\\end{axis}", "\\end{tikzpicture}", ""]), path)
 
     def plot(
@@ -317,18 +317,18 @@ def compare(
     check_laws(laws)
     if not len(laws):
         raise DiscreetError("clients is empty; give the distribution of at least one")
-    functions = [divergence(each) for each in _as_nonempty_list("divergences", divergences)]
+    functions = [divergence(each) for each in _require_nonempty_list("divergences", divergences)]
     names = [each.name for each in functions]
     again = next((name for name in names if names.count(name) > 1), None)
     if again is not None:
         raise DiscreetError(f"two divergences are called {again!r}; give them names that differ")
-    made = _build_mechanisms(
+    made = _build_mechanisms_at_budgets(
         family,
-        _as_nonempty_list("mechanisms", mechanisms),
-        [check_epsilon(each) for each in _as_nonempty_list("epsilons", epsilons)],
+        _require_nonempty_list("mechanisms", mechanisms),
+        [check_epsilon(each) for each in _require_nonempty_list("epsilons", epsilons)],
     )
     labels = _mechanism_labels(made)
-    costs = {id(each): _client_divergences(each, laws, functions) for each in made}
+    costs = {id(each): _client_costs_by_divergence(each, laws, functions) for each in made}
     records = []
     promises = dict.fromkeys(str(each.privacy) for each in made)
     for promise in promises:
@@ -343,19 +343,19 @@ def compare(
     return Comparison(tuple(records))
 
 
-def _as_nonempty_list(name: str, given: Any) -> list[Any]:
+def _require_nonempty_list(name: str, given: Any) -> list[Any]:
     """A list, not a text or a single value in its place."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray) or not len(given):
         raise DiscreetError(f"{name} = {given!r} is not a list of at least one; pass a list")
     return list(given)
 
 
-def _build_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[float]) -> list[Any]:
+def _build_mechanisms_at_budgets(family: FiniteFamily, sources: list[Any], epsilons: list[float]) -> list[Any]:
     """Every mechanism at every budget; one that has a budget of its own, once."""
     found: list[Any] = []
     for source in sources:
         if isinstance(source, str):
-            kind: Any = MECHANISMS[source] if source in MECHANISMS else _installed_mechanism_class(source)
+            kind: Any = MECHANISMS[source] if source in MECHANISMS else _load_mechanism_of_installed_package(source)
         elif isinstance(source, type) or (callable(source) and not isinstance(source, Mechanism)):
             kind = source
         else:
@@ -374,8 +374,8 @@ def _build_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[f
     return found
 
 
-def _installed_mechanism_class(name: str) -> Any:
-    """The mechanism of an installed package; for another name, the ways to give one."""
+def _load_mechanism_of_installed_package(name: str) -> Any:
+    """The class of a mechanism that an installed package offers under this name; else an error that names the ways to give one."""
     try:
         return installed_mechanism(name).kind
     except DiscreetError as error:
@@ -387,26 +387,26 @@ def _installed_mechanism_class(name: str) -> Any:
 def _mechanism_labels(mechanisms: list[Any]) -> dict[int, str]:
     """What each mechanism is called: its name, with its parameters where another one of that name is compared at the same budget."""
     labels = {id(each): each.name for each in mechanisms}
-    shared = {each.name for each in mechanisms if _is_label_taken_by_another(each, mechanisms, labels)}
+    shared = {each.name for each in mechanisms if _has_same_label_as_another(each, mechanisms, labels)}
     for each in mechanisms:
         if each.name in shared and isinstance(each, OwnSampler) and each.parameters:
             given = ", ".join(f"{name}={value}" for name, value in each.parameters.items())
             labels[id(each)] = f"{each.name} ({given})"
     for each in mechanisms:
-        if _is_label_taken_by_another(each, mechanisms, labels):
+        if _has_same_label_as_another(each, mechanisms, labels):
             raise DiscreetError(
                 f"two mechanisms are called {labels[id(each)]!r} at {each.privacy}; give them names that differ"
             )
     return labels
 
 
-def _is_label_taken_by_another(one: Any, mechanisms: list[Any], labels: dict[int, str]) -> bool:
+def _has_same_label_as_another(one: Any, mechanisms: list[Any], labels: dict[int, str]) -> bool:
     """Whether another mechanism has the same label and promise."""
     mine = (labels[id(one)], str(one.privacy))
     return sum((labels[id(each)], str(each.privacy)) == mine for each in mechanisms) > 1
 
 
-def _client_divergences(mechanism: Any, laws: Floats, functions: Sequence[FDivergence]) -> list[Floats]:
+def _client_costs_by_divergence(mechanism: Any, laws: Floats, functions: Sequence[FDivergence]) -> list[Floats]:
     """The divergences of all clients from their output laws, for each function; outputs are computed once."""
     if mechanism.family.size != laws.shape[1]:
         raise DiscreetError(
@@ -459,7 +459,7 @@ def _escape_latex(text: str) -> str:
     return " ".join(text.split()).translate(_LATEX)
 
 
-def _pgf_plot_lines(points: Sequence[tuple[float, float]], label: str, style: str) -> list[str]:
+def _pgf_curve_source_lines(points: Sequence[tuple[float, float]], label: str, style: str) -> list[str]:
     """One line of a picture with its entry in the legend; numbers that are not finite are left out."""
     known = [f"({x!r}, {y!r})" for x, y in points if math.isfinite(y)]
     if not known:

@@ -10,7 +10,7 @@ estimated without bias. The truth is known here and compared with the estimate.
 `estimate_destinations`: each aircraft sends one report on all 104 destinations, and beside it, for comparison, one value by the linear
 mechanism at the same epsilon.
 
-`release_flights_by_design`: the logs of the first half-year are the public examples. Every aircraft of the second half releases one
+`release_flights_with_design`: the logs of the first half-year are the public examples. Every aircraft of the second half releases one
 destination of that half's log. A design made from the logs that it serves would break their guarantee; this one has seen none of them. Most
 aircraft flew in both halves, so the served resemble the examples more closely than unrelated clients would.
 """
@@ -209,7 +209,7 @@ class DesignedFlights:
     own: int  # released destinations that the aircraft flew to in the second half
 
 
-def release_flights_by_design(first: Logbooks, second: Logbooks, *, epsilon: float) -> DesignedFlights:
+def release_flights_with_design(first: Logbooks, second: Logbooks, *, epsilon: float) -> DesignedFlights:
     """Design on the first logbooks, and release one destination of every aircraft of the second."""
     family = Simplex(second.outcomes)
     examples, laws = family.law(counts=first.counts), family.law(counts=second.counts)
@@ -293,7 +293,7 @@ class DestinationEstimate:
         return int(((self.found.law.low <= self.truth) & (self.truth <= self.found.law.high)).sum())
 
     @property
-    def clients_needed_if_values_sent(self) -> int:
+    def clients_needed_if_samples_sent(self) -> int:
         """How many aircraft values would need to tell a share as well, in the uniform population."""
         reports = self.found.sampler
         return int(np.ceil(self.found.clients * reports.by_values().variance() / reports.variance()))
@@ -396,7 +396,7 @@ def destinations_figure(estimate: DestinationEstimate) -> Figure:
         write_panel_title(
             axes[1],
             "By values, the old way",
-            f"{off[1]}; as good with {estimate.clients_needed_if_values_sent:,} aircraft",
+            f"{off[1]}; as good with {estimate.clients_needed_if_samples_sent:,} aircraft",
         )
         draw_population(estimate.by_values, truth=estimate.truth, most=_LISTED, ax=axes[1])
         ends = [each.get_xlim() for each in axes]

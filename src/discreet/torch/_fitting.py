@@ -64,18 +64,18 @@ class _PublicExamples:
         self._logits, self._reference, self._temperature = logits, reference, temperature
         self._laws = torch.softmax(logits.double() / temperature, -1).cpu().numpy()
 
-    def upper_at_place(self, place: float) -> float:
+    def upper_for_box_position(self, place: float) -> float:
         """`upper` for a place in (0, 1), the position of b between e^-epsilon and 1."""
         b = math.exp(-self._budget) + place * -math.expm1(-self._budget)
         return max(1.0 + 1e-6, b * math.expm1(min(self._budget, 700.0)) / (1.0 - b))
 
-    def mean_divergence(self, place: float, hotter: float = 1.0) -> float:
+    def mean_divergence_of_box(self, place: float, hotter: float = 1.0) -> float:
         """The mean divergence with the box at this place around the reference at this temperature."""
         served = output(
             logits=self._logits,
             reference=self._reference if hotter == 1.0 else self._reference / hotter,
             epsilon=self._budget,
-            upper=self.upper_at_place(place),
+            upper=self.upper_for_box_position(place),
             temperature=self._temperature,
         )
         return float(np.mean(self._f(self._laws, served.double().cpu().numpy())))
@@ -103,7 +103,9 @@ def fitted_upper(
         >>> upper = fitted_upper(epsilon=2.0, logits=after_public_letters, reference=after_nothing)
     """
     examples = _PublicExamples(epsilon, logits, reference, measure, temperature)
-    return examples.upper_at_place(_minimise_by_golden_sections(examples.mean_divergence, 0.0, 1.0, _STEPS)[0])
+    return examples.upper_for_box_position(
+        _minimise_by_golden_sections(examples.mean_divergence_of_box, 0.0, 1.0, _STEPS)[0]
+    )
 
 
 def fitted_box(
@@ -130,16 +132,16 @@ def fitted_box(
         >>> box = fitted_box(epsilon=2.0, logits=after_public_letters, reference=after_nothing)
     """
     examples = _PublicExamples(epsilon, logits, reference, measure, temperature)
-    place, value = _minimise_by_golden_sections(examples.mean_divergence, 0.0, 1.0, _STEPS)
-    plain = FittedBox(examples.upper_at_place(place), 1.0, value)
+    place, value = _minimise_by_golden_sections(examples.mean_divergence_of_box, 0.0, 1.0, _STEPS)
+    plain = FittedBox(examples.upper_for_box_position(place), 1.0, value)
     near = max(0.0, place - _NEAR), min(1.0, place + _NEAR)
 
     def best_box_at_log_temperature(warmth: float) -> FittedBox:
         hotter = math.exp(warmth)
         there, served = _minimise_by_golden_sections(
-            partial(examples.mean_divergence, hotter=hotter), *near, _NEARBY_STEPS
+            partial(examples.mean_divergence_of_box, hotter=hotter), *near, _NEARBY_STEPS
         )
-        return FittedBox(examples.upper_at_place(there), hotter, served)
+        return FittedBox(examples.upper_for_box_position(there), hotter, served)
 
     warmth, served = _minimise_by_golden_sections(
         lambda warmth: best_box_at_log_temperature(warmth).value, 0.0, _HOTTEST, _TEMPERATURE_STEPS

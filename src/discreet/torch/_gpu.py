@@ -80,7 +80,7 @@ class LaunchPlan:
         device: torch.device,
     ) -> None:  # fmt: skip
         if referenced:
-            box = DeviceBox.around(size, terms)
+            box = DeviceBox.from_size_and_terms(size, terms)
             reals = (box.b, min(box.B, _UNBOUNDED), box.ratio, box.b * TOTAL, 0.0, 0.0, 0.0)
             whole = (1, box.unshared, box.surely_shared, 0)
             ceiling = box.B
@@ -357,13 +357,13 @@ class _Launch:
             self._draw_short_rows(self._make_random_words(stream), keep, stream)
         elif self.referenced:
             words = self._make_random_words(stream)
-            self._solve_rows(words, self._rows_in_solving_order(), self.count, stream)
+            self._solve_rows_and_draw_outcomes(words, self._rows_in_solving_order(), self.count, stream)
         elif self.count <= _FEW and stream is not None:
             self._draw_few_rows(stream)
         else:
             words = self._make_random_words(stream)
-            self._check_rows(words, True, stream)
-            self._solve_rows(words, room.listed, -1, stream)
+            self._check_rows_and_draw_without_solving(words, True, stream)
+            self._solve_rows_and_draw_outcomes(words, room.listed, -1, stream)
 
     def _make_random_words(self, stream: Any) -> torch.Tensor:
         """One 64-bit word for each row, whose upper 62 bits are its integer; few of them are in host memory."""
@@ -406,19 +406,19 @@ class _Launch:
         if at_once:
             self._make_random_words(stream)
             if int(words.max()) >> (64 - BITS) < plan.shared_total:
-                self._check_rows(room.few, False, stream)
+                self._check_rows_and_draw_without_solving(room.few, False, stream)
                 return
         room.before.record(stream)
         room.side.wait_event(room.before)
         if not at_once:
-            self._check_rows(None, False, room.side)
+            self._check_rows_and_draw_without_solving(None, False, room.side)
             self._make_random_words(stream)
         own = np.flatnonzero(words >> np.uint64(64 - BITS) >= np.uint64(plan.shared_total))
         if own.size:
             room.own_array[: own.size] = own
-            self._solve_rows(room.few, room.own, own.size, stream)
+            self._solve_rows_and_draw_outcomes(room.few, room.own, own.size, stream)
         if at_once:
-            self._check_rows(room.few, False, room.side)
+            self._check_rows_and_draw_without_solving(room.few, False, room.side)
         else:
             plan.launch_kernel(
                 long.store_shared_outcomes, 1, (room.few, self.out, plan.whole, self.count), _SHARED, stream
@@ -437,7 +437,7 @@ class _Launch:
         )  # fmt: skip
         plan.launch_kernel(short.draw_short_rows, -(-self.count // together), arguments, constants, stream)
 
-    def _check_rows(self, words: torch.Tensor | None, listing: bool, stream: Any) -> None:
+    def _check_rows_and_draw_without_solving(self, words: torch.Tensor | None, listing: bool, stream: Any) -> None:
         """Check rows over a uniform reference. With words, draw those whose integers are shared, and list the others on request."""
         plan, room, parts = self.plan, self.room, self.plan.programs_that_check_one_row(self.count)
         arguments = (
@@ -446,7 +446,7 @@ class _Launch:
         )  # fmt: skip
         plan.launch_kernel(long.check_long_rows, self.count * parts, arguments, plan.checked, stream)
 
-    def _solve_rows(self, words: torch.Tensor, listed: torch.Tensor, rows: int, stream: Any) -> None:
+    def _solve_rows_and_draw_outcomes(self, words: torch.Tensor, listed: torch.Tensor, rows: int, stream: Any) -> None:
         """Solve rows and find their outcomes: all rows over a reference, the listed ones over a uniform one; -1 for all that are listed."""
         plan, room = self.plan, self.room
         kept, keep = (self.portions, 1) if len(self.portions) else (room.words, 0)
@@ -464,7 +464,7 @@ class _Launch:
             programs = plan.solving if rows < 0 else min(plan.solving, rows * plan.most_split)
         plan.launch_kernel(long.solve_long_rows, programs, arguments, constants, stream)
 
-    def write_integer_bounds_and_excess(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def compute_integer_bounds_and_excess(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, U and E, (n, k) each, of rows that were all solved."""
         shape, plan = (self.count, self.size), self.plan
         lower, upper, excess = (torch.empty(shape, dtype=torch.int64, device=self.p.device) for _ in range(3))
@@ -475,18 +475,18 @@ class _Launch:
             )
         return lower, upper, excess
 
-    def weight_parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def lower_excess_and_fill_weights(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, E as far as it is given out, and the fill, (n, k) each, of rows that were all solved."""
-        lower, upper, excess = self.write_integer_bounds_and_excess()
+        lower, upper, excess = self.compute_integer_bounds_and_excess()
         if self.plan.short:
-            return lower, *_hand_out_excess_and_fill(lower, upper, excess, TOTAL)
+            return lower, *_excess_and_fill_up_to_totals(lower, upper, excess, TOTAL)
         low, high, more = (self.cut_into_portions(each) for each in (lower, upper, excess))
         _, least, wanted, fullest = self.portions.unbind(1)
-        totals = least + sum(_hand_out_excess_and_fill(least, fullest, wanted - least, TOTAL))
+        totals = least + sum(_excess_and_fill_up_to_totals(least, fullest, wanted - least, TOTAL))
         in_portions = [
-            self.join_portions(each) for each in _hand_out_excess_and_fill(low, high, more, totals[:, :, None])
+            self.join_portions(each) for each in _excess_and_fill_up_to_totals(low, high, more, totals[:, :, None])
         ]
-        in_one = _hand_out_excess_and_fill(lower, upper, excess, TOTAL)
+        in_one = _excess_and_fill_up_to_totals(lower, upper, excess, TOTAL)
         cuttable = least[:, :1] >= 0
         return lower, *(torch.where(cuttable, many, one) for many, one in zip(in_portions, in_one, strict=True))
 
@@ -503,40 +503,40 @@ class _Launch:
         return (cut.mT if self.referenced else cut).reshape(len(cut), -1)[:, : self.size]
 
 
-def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torch.Tensor:
+def draw_outcomes_on_gpu(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torch.Tensor:
     """One outcome for each row, from one integer in [0, 2^62) each."""
     if not len(rows.p):
         return torch.empty(0, dtype=torch.int64, device=rows.p.device)
     return _Launch(rows, terms, source).out
 
 
-def solve_all_rows(rows: TensorRows, terms: Terms) -> _Launch:
-    """The kernels on rows of which none shares its integer, with what `weight_parts` needs."""
+def launch_with_all_rows_solved(rows: TensorRows, terms: Terms) -> _Launch:
+    """The kernels on rows of which none shares its integer, with what `lower_excess_and_fill_weights` needs."""
     nobody_shares = np.full(len(rows.p), TOTAL - 1, dtype=np.int64)
     return _Launch(rows, terms, FixedIntegers(nobody_shares), keep=True)
 
 
-def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
-    """W = L + E + fill: the integers that `draw_outcomes` draws from."""
+def integer_weights_on_gpu(rows: TensorRows, terms: Terms) -> torch.Tensor:
+    """W = L + E + fill: the integers that `draw_outcomes_on_gpu` draws from."""
     if not len(rows.p):
         return torch.empty(tuple(rows.p.shape), dtype=torch.int64, device=rows.p.device)
-    lower, excess, fill = solve_all_rows(rows, terms).weight_parts()
+    lower, excess, fill = launch_with_all_rows_solved(rows, terms).lower_excess_and_fill_weights()
     found = lower + excess + fill
     if not bool((found.sum(1) == TOTAL).all()):
         raise DiscreetError("weights do not sum to 2^62: these are not the integers of the draw; please report this")
     return found
 
 
-def _hand_out_excess_and_fill(
+def _excess_and_fill_up_to_totals(
     lower: torch.Tensor, upper: torch.Tensor, excess: torch.Tensor, totals: torch.Tensor | int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(the excess as far as it is given out, and the fill) beyond `lower`, along the last axis, so that all sum to `totals`."""
+    """How much of the excess each outcome gets, and of the fill after it, beyond `lower` along the last axis, so that all sum to `totals`."""
     available = totals - lower.sum(-1, keepdim=True)
-    given = _hand_out_units(excess, available)
-    return given, _hand_out_units(upper - lower - given, available - given.sum(-1, keepdim=True))
+    given = _hand_out_units_in_order(excess, available)
+    return given, _hand_out_units_in_order(upper - lower - given, available - given.sum(-1, keepdim=True))
 
 
-def _hand_out_units(wanted: torch.Tensor, available: torch.Tensor) -> torch.Tensor:
+def _hand_out_units_in_order(wanted: torch.Tensor, available: torch.Tensor) -> torch.Tensor:
     """How much each outcome gets when `available` units are handed out in order; sums beyond 2^63 occur only behind the last unit."""
     ends = torch.cumsum(wanted, -1)
     past = torch.cummax(((ends > available) | (ends < 0)).to(torch.int8), -1).values > 0

@@ -20,7 +20,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from discreet.errors import DiscreetError
-from discreet.torch._host import TensorRows, Terms, output_and_free_outcomes
+from discreet.torch._host import TensorRows, Terms, output_laws_and_free_outcomes
 
 
 def needs_gradients(given: Any) -> bool:
@@ -39,7 +39,7 @@ def refuse_gradients_of_reference(reference: Any) -> None:
 
 def differentiable_output(given: torch.Tensor, rows: TensorRows, terms: Terms) -> torch.Tensor:
     """`output` as a function of the given tensor (..., k), by the host's arithmetic on every device."""
-    found, free = output_and_free_outcomes(rows, terms)
+    found, free = output_laws_and_free_outcomes(rows, terms)
     device = given.device
     laws, inside = torch.from_numpy(found).to(device), torch.from_numpy(free).to(device)
     result: torch.Tensor = _Projection.apply(

@@ -14,7 +14,7 @@ Hence, over k outcomes,
 
     sum L <= (1 + 2^-13) b 2^62 + k  <=  2^62  <=  (1 - 2^-23) rho ((1 - 2^-13) b 2^62 - k) - k  <=  sum U
 
-if b keeps that distance from both ends. `DeviceBox.around` checks this in rational numbers.
+if b keeps that distance from both ends. `DeviceBox.from_size_and_terms` checks this in rational numbers.
 
 Notions other than pure epsilon depend on sum L too. All distributions lie between L and rho' L, rho' = (1 + 2^-24) rho. With s = sum L/2^62
 the two points (`discreet.privacy._notion`) are l = min(1 - s, rho' s - 1)/(rho' - 1) and rho' l. On the line of the points (l, 1 - rho' l),
@@ -172,7 +172,7 @@ class Terms:
     upper: float | None
 
     @property
-    def bounds(self) -> Bounds:
+    def family_bounds(self) -> Bounds:
         """The band around a reference that the box is made for: up to `upper`. By default upper is e^(epsilon/2) + 1 for a pure epsilon,
         which gives Husain's mollifier with b = e^(-epsilon/2).
         """
@@ -206,9 +206,9 @@ class DeviceBox:
     surely_shared: int
 
     @classmethod
-    def around(cls, size: int, terms: Terms) -> DeviceBox:
+    def from_size_and_terms(cls, size: int, terms: Terms) -> DeviceBox:
         """The box around references over `size` outcomes; too small a budget, or too many outcomes, is an error."""
-        bounds = terms.bounds
+        bounds = terms.family_bounds
         if not isinstance(terms.privacy, Pure):
             refuse_useless_or_raw_privacy(terms.privacy, bounds)
         constants = constants_of_box_for_privacy(terms.privacy, bounds)
@@ -294,7 +294,7 @@ def _laws_of_tensor(tensor: torch.Tensor, name: str, logits: bool, temperature: 
     return found
 
 
-def _group_rows_by_reference(rows: TensorRows, terms: Terms) -> Iterator[_ReferenceGroup]:
+def _iterate_row_groups_by_reference(rows: TensorRows, terms: Terms) -> Iterator[_ReferenceGroup]:
     own, public = client_laws(rows), reference_laws(rows)
     if public is None:
         yield _ReferenceGroup(slice(0, len(own)), slice(None), own, sampler_around_uniform_reference(rows.size, terms))
@@ -311,7 +311,7 @@ def _group_rows_by_reference(rows: TensorRows, terms: Terms) -> Iterator[_Refere
             if columns.size == rows.size
             else _restrict_laws_to_possible_outcomes(own[which].take(columns, axis=1), weights)
         )
-        family = Band(weights, lower=0.0, upper=terms.bounds.upper, any_client=True)
+        family = Band(weights, lower=0.0, upper=terms.family_bounds.upper, any_client=True)
         yield _ReferenceGroup(which, columns, held, OptimalSampler(family, privacy=terms.privacy))
 
 
@@ -325,10 +325,10 @@ def _restrict_laws_to_possible_outcomes(held: Floats, weights: Floats) -> Floats
     return np.where(some, held / np.where(some, total, 1.0), weights / weights.sum())
 
 
-def draw_outcomes(rows: TensorRows, terms: Terms, uniform: Integers) -> Integers:
+def draw_outcomes_on_host(rows: TensorRows, terms: Terms, uniform: Integers) -> Integers:
     """One outcome for each row, from one uniform integer each."""
     found = np.empty(len(rows.p), dtype=np.int64)
-    for part in list(_group_rows_by_reference(rows, terms)):  # all are checked before the first is drawn
+    for part in list(_iterate_row_groups_by_reference(rows, terms)):  # all are checked before the first is drawn
         if part.sampler is None:
             number = np.zeros(len(part.laws), dtype=np.int64)
         else:
@@ -337,28 +337,28 @@ def draw_outcomes(rows: TensorRows, terms: Terms, uniform: Integers) -> Integers
     return found
 
 
-def weights(rows: TensorRows, terms: Terms) -> Integers:
-    """The integers (n, k) that `draw_outcomes` draws from."""
+def integer_weights_on_host(rows: TensorRows, terms: Terms) -> Integers:
+    """The integers (n, k) that `draw_outcomes_on_host` draws from."""
     found = np.zeros(tuple(rows.p.shape), dtype=np.int64)
-    for part in _group_rows_by_reference(rows, terms):
+    for part in _iterate_row_groups_by_reference(rows, terms):
         found[part.rows, part.columns] = (
             TOTAL if part.sampler is None else weights_of(part.sampler.lattice, part.laws, None)
         )
     return found
 
 
-def output(rows: TensorRows, terms: Terms) -> Floats:
+def output_laws_on_host(rows: TensorRows, terms: Terms) -> Floats:
     """The output distributions (n, k) in floating point."""
     found = np.zeros(tuple(rows.p.shape))
-    for part in _group_rows_by_reference(rows, terms):
+    for part in _iterate_row_groups_by_reference(rows, terms):
         found[part.rows, part.columns] = 1.0 if part.sampler is None else part.sampler.box.project(part.laws)
     return found
 
 
-def output_and_free_outcomes(rows: TensorRows, terms: Terms) -> tuple[Floats, NDArray[np.bool_]]:
+def output_laws_and_free_outcomes(rows: TensorRows, terms: Terms) -> tuple[Floats, NDArray[np.bool_]]:
     """The output distributions (n, k), and which outcomes lie strictly between their bounds."""
     found, free = np.zeros(tuple(rows.p.shape)), np.zeros(tuple(rows.p.shape), dtype=bool)
-    for part in _group_rows_by_reference(rows, terms):
+    for part in _iterate_row_groups_by_reference(rows, terms):
         if part.sampler is None:
             found[part.rows, part.columns] = 1.0
             continue

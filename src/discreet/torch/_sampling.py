@@ -79,7 +79,7 @@ def _cached_or_new_terms(epsilon: float | None, privacy: Privacy | None, upper: 
         return make_terms(epsilon=epsilon, privacy=privacy, upper=upper)
 
 
-def _accept_keywords_of(
+def _accept_keywords_for_rows_and_terms(
     asked: Callable[P, tuple[TensorRows, Terms]],
 ) -> Callable[[Callable[[TensorRows, Terms], torch.Tensor]], Callable[P, torch.Tensor]]:
     """A function of rows and terms as one of the keywords that make them, with their documentation, so that the list exists once."""
@@ -135,7 +135,7 @@ def _accept_gradients(describe: Callable[P, torch.Tensor]) -> Callable[P, torch.
 
 
 @_accept_generator
-@_accept_keywords_of(_read_rows_and_terms)
+@_accept_keywords_for_rows_and_terms(_read_rows_and_terms)
 def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """One private outcome for each row, from integer weights and the operating system's entropy.
 
@@ -159,7 +159,7 @@ def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     return found if len(rows.shape) == 1 else found.reshape(rows.shape)
 
 
-@_accept_keywords_of(_read_rows_and_terms)
+@_accept_keywords_for_rows_and_terms(_read_rows_and_terms)
 def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """The integers that `release` draws with: each row sums to 2^62, and over one reference no entry exceeds e^epsilon times another's.
 
@@ -173,7 +173,7 @@ def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
 
 
 @_accept_gradients
-@_accept_keywords_of(_read_rows_and_terms)
+@_accept_keywords_for_rows_and_terms(_read_rows_and_terms)
 def output(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """The output distribution Q(.|P) of each row, differentiable in logits or probabilities.
 
@@ -190,7 +190,7 @@ def output(rows: TensorRows, terms: Terms) -> torch.Tensor:
     laws = (
         _integer_weights(rows, terms).to(torch.float64) / TOTAL
         if on_gpu
-        else torch.from_numpy(host.output(rows, terms))
+        else torch.from_numpy(host.output_laws_on_host(rows, terms))
     )
     return laws.to(rows.p.device, rows.p.dtype).reshape(*rows.shape, rows.size)
 
@@ -215,11 +215,11 @@ def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torc
     if _are_drawn_by_gpu_kernels(rows):
         from discreet.torch import _gpu as gpu
 
-        return gpu.draw_outcomes(rows, terms, source)
+        return gpu.draw_outcomes_on_gpu(rows, terms, source)
     uniform = np.empty(len(rows.p), dtype=np.int64)
     for _ in source.fill_by_parts(uniform):
         pass
-    return torch.from_numpy(host.draw_outcomes(rows, terms, uniform)).to(rows.p.device)
+    return torch.from_numpy(host.draw_outcomes_on_host(rows, terms, uniform)).to(rows.p.device)
 
 
 def _integer_weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
@@ -227,5 +227,5 @@ def _integer_weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     if _are_drawn_by_gpu_kernels(rows):
         from discreet.torch import _gpu as gpu
 
-        return gpu.weights(rows, terms)
-    return torch.from_numpy(host.weights(rows, terms)).to(rows.p.device)
+        return gpu.integer_weights_on_gpu(rows, terms)
+    return torch.from_numpy(host.integer_weights_on_host(rows, terms)).to(rows.p.device)

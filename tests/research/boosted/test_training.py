@@ -97,7 +97,8 @@ def test_inverse_transform_draws_from_the_law(preset: str) -> None:
     """Evenly spread uniforms give points whose distribution function is that of the density, integrated independently."""
     x = np.linspace(-4.0, 4.0, 40_001)
     density = np.exp(
-        networks.boost_exponents(strong_network(1)[None], [3.0], x[:, None], SMALL.width, PRESETS[preset]) - 0.5 * x * x
+        networks.boosted_density_exponents(strong_network(1)[None], [3.0], x[:, None], SMALL.width, PRESETS[preset])
+        - 0.5 * x * x
     )
     below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
     drawn = inverted(5_000, preset)
@@ -122,9 +123,9 @@ def test_chains_draw_from_the_law(preset: str) -> None:
         np.random.default_rng(1),
     )[0]
     training = Training(samples=count, batch=count, burn_in=100)
-    batched = tensors.walk_chains(strong_network(1)[None, None], weights[None], *INTERVAL, training, chosen, 1, "cpu")[
-        0, 0
-    ]
+    batched = tensors.draw_points_by_metropolis(
+        strong_network(1)[None, None], weights[None], *INTERVAL, training, chosen, 1, "cpu"
+    )[0, 0]
     for found in (walked, batched):
         assert stats.ks_2samp(found, exact).pvalue > 1e-4
         assert np.abs(found).max() <= 4.0
@@ -135,13 +136,15 @@ def test_chains_in_the_plane_draw_from_the_law() -> None:
     chosen, row = PRESETS["corrected"], strong_network(2)
     rng = np.random.default_rng(2)
     x = rng.standard_normal((200_000, 2))
-    weight = np.exp(networks.boost_exponents(row[None], [2.0], x, SMALL.width, chosen))
+    weight = np.exp(networks.boosted_density_exponents(row[None], [2.0], x, SMALL.width, chosen))
     value = np.cos(x[:, 0] + 2.0 * x[:, 1])
     expected = float((weight * value).sum() / weight.sum())
     low, high = np.full(2, -np.inf), np.full(2, np.inf)
     training = Training(samples=6_000, batch=6_000, burn_in=60)
     walked = compiled.walk_chains(row[None], np.array([2.0]), SMALL.width, True, chosen.high, low, high, 6_000, 61, rng)
-    batched = tensors.walk_chains(row[None, None], np.array([[2.0]]), low, high, training, chosen, 3, "cpu")[0]
+    batched = tensors.draw_points_by_metropolis(
+        row[None, None], np.array([[2.0]]), low, high, training, chosen, 3, "cpu"
+    )[0]
     for found in (walked, batched):
         mean = float(np.cos(found[0] + 2.0 * found[1]).mean())
         assert abs(mean - expected) < 5.0 / math.sqrt(6_000)

@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.research.experiments import run_experiment
-from discreet.research.experiments._designs import DesignComparison, exact_excess_over_lower_bound
+from discreet.research.experiments._designs import DesignComparison, exact_cost_excess_over_lower_bound
 from tests.research.experiments.test_population import skewed
 
 SMALL = DesignComparison(epsilons=(0.5, 3.0), splits=2, sets=(skewed(150, 6),))  # 30 examples: more than e^3
@@ -46,6 +46,6 @@ def test_the_gap_in_rationals_is_that_in_floats() -> None:
     laws = skewed(60, 5).laws
     found = dc.design(dc.Simplex(5), epsilon=1.0, clients=laws, keep=0.0)
     gap = (found.value - found.bound) / found.value
-    assert exact_excess_over_lower_bound(found, laws) == pytest.approx(gap, abs=1e-9)
+    assert exact_cost_excess_over_lower_bound(found, laws) == pytest.approx(gap, abs=1e-9)
     moved = replace(found, sampler=dc.OptimalSampler(dc.Simplex(5), epsilon=1.0))
-    assert exact_excess_over_lower_bound(moved, laws) > 0.01  # it is the sampler's own integers that are looked at
+    assert exact_cost_excess_over_lower_bound(moved, laws) > 0.01  # it is the sampler's own integers that are looked at

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.research._reports._designs import closed_gap_table, learned_findings
+from discreet.research._reports._designs import closed_gap_table, learned_design_findings
 from discreet.research.experiments import run_experiment
 from discreet.research.experiments._designs import (
     BATCHES,
@@ -48,7 +48,7 @@ def test_records_read_back(tmp_path: Path) -> None:
 def test_each_client_speaks_once() -> None:
     laws = np.eye(40)
     crowd = _ClientQueue(laws, np.random.default_rng(1))
-    parts = [crowd.take_next_clients(share) for share in (0.05, 0.1, 0.17, 0.17, 0.17, 0.17, 0.17)]
+    parts = [crowd.take_next_share_of_clients(share) for share in (0.05, 0.1, 0.17, 0.17, 0.17, 0.17, 0.17)]
     assert sum(len(part) for part in parts) == 40
     assert (np.vstack(parts).sum(axis=0) == 1.0).all()
 
@@ -60,14 +60,14 @@ def test_resampled_clients_are_as_many_as_asked_for() -> None:
     laws = np.full((10, 3), 1 / 3)
     crowd = _ResampledClients(laws, np.random.default_rng(1), 100)
     sampler = OptimalSampler(Simplex(3), epsilon=1.0)
-    assert crowd.draw_and_count_samples(crowd.take_next_clients(0.17), sampler).sum() == 170
+    assert crowd.draw_and_count_samples(crowd.take_next_share_of_clients(0.17), sampler).sum() == 170
 
 
 def test_tables_and_findings_follow_the_records(rows: list[LearnedRun]) -> None:
     head, body = closed_gap_table(rows, 100)
     assert head == ["set", "ε = 0.1", "ε = 2"]
     assert body[0][2] == f"{rows[3].closed_gap_share:.0%}"
-    told = dict(learned_findings(rows))
+    told = dict(learned_design_findings(rows))
     assert f"the median over ε ≥ 1 is {rows[2].closed_gap_share:.0%}" in told["One sample of each client."]
     assert "With 100 times as many clients." in told
-    assert learned_findings([]) == []
+    assert learned_design_findings([]) == []

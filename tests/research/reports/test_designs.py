@@ -13,8 +13,8 @@ from discreet.research._reports._designs import (
     design_figure,
     design_findings,
     design_page,
-    gain_by_keep_table,
-    shift_findings,
+    gain_by_kept_worst_case_table,
+    shifted_clients_findings,
     shifted_clients_table,
 )
 from discreet.research.experiments import Header, RecordedRun
@@ -62,16 +62,16 @@ def test_tables_hold_every_mean_and_floors_are_rounded_down() -> None:
     assert ["", "designed", "0.205", "0.500"] in body
     floors = next(line for line in body if line[1] == "no sampler is below")
     assert all(float(cell) <= 0.19 for cell in floors[2:])
-    assert gain_by_keep_table([KEEP])[1] == [["train rides", "1", "0.500", "10.0% of at most 10.1%"]]
+    assert gain_by_kept_worst_case_table([KEEP])[1] == [["train rides", "1", "0.500", "10.0% of at most 10.1%"]]
     assert shifted_clients_table([SHIFT])[1][0][-1] == "yes"
 
 
 def test_it_is_said_where_a_design_stops_paying() -> None:
     worse = replace(SHIFT, shift="north", made_on="north", means={**SHIFT.means, "elsewhere": 0.8})
-    said = dict(shift_findings([SHIFT, worse]))
+    said = dict(shifted_clients_findings([SHIFT, worse]))
     assert "75% to 75%" in said["Where a design made elsewhere pays."]
     assert "2.0 to 2.0 times" in said["Where it stops paying."]
-    mixed = dict(shift_findings([SHIFT, replace(worse, shift="east", epsilon=4.0)]))
+    mixed = dict(shifted_clients_findings([SHIFT, replace(worse, shift="east", epsilon=4.0)]))
     assert "at ε = 1 only" in mixed["Where it depends."]
 
 

@@ -16,11 +16,11 @@ from discreet.research._reports._population import (
     client_divergences_table,
     estimate_errors_table,
     mean_error,
+    own_outcome_release_rate_table,
     population_figures,
     population_findings,
     population_page,
     raw_sample_bias_table,
-    released_own_outcomes_table,
     rows_by_set,
     sample_oracle_contest_table,
 )
@@ -88,7 +88,7 @@ def test_who_is_closer(
     recorded: RecordedRun[SetAtBudget], errors: dict[str, float], winner: str | None, informative: bool
 ) -> None:
     contest = SampleOracleContest(with_errors(recorded.rows[0], **errors))
-    assert {contest.best_sample, contest.best_oracle} == set(errors)
+    assert {contest.best_sampler_name, contest.best_oracle_name} == set(errors)
     assert contest.winner == winner
     assert contest.beats_uniform_guess == informative
 
@@ -122,12 +122,13 @@ def test_small_tables_follow_the_records(recorded: RecordedRun[SetAtBudget]) -> 
     assert [len(line) for line in body] == [4, 4]
     first = SampleOracleContest(rows_by_set(rows)["skewed4"][0])
     assert (
-        f"{mean_error(first.row, first.best_sample):.3f} / {mean_error(first.row, first.best_oracle):.3f}" in body[0][1]
+        f"{mean_error(first.row, first.best_sampler_name):.3f} / {mean_error(first.row, first.best_oracle_name):.3f}"
+        in body[0][1]
     )
     assert raw_sample_bias_table(rows)[0] == ["set, ε = 1", "bias", "total error"]
     assert raw_sample_bias_table(rows)[1][0][1] == f"{rows_by_set(rows)['skewed4'][1].bias['optimal']:.3f}"
-    assert released_own_outcomes_table(rows)[0] == ["set, ε = 4", "Q*", "mollifier", "linear"]
-    assert released_own_outcomes_table(rows)[1][1][3] == f"{rows_by_set(rows)['skewed30'][2].own['linear']:.0%}"
+    assert own_outcome_release_rate_table(rows)[0] == ["set, ε = 4", "Q*", "mollifier", "linear"]
+    assert own_outcome_release_rate_table(rows)[1][1][3] == f"{rows_by_set(rows)['skewed30'][2].own['linear']:.0%}"
     told = rows_by_set(rows)["skewed30"][2].realised["linear"]["tv"]
     assert client_divergences_table(rows)[1][5][1:][-1] == f"{told.mean:.3f} ({told.worst:.3f})"
 

@@ -21,7 +21,7 @@ from tests.needed import needed_module
 needed_module("transformers", "pip install '.[transformers]'")
 from discreet.torch.transformers import PrivateText, TokenTerms, generate  # noqa: E402
 from discreet.torch.transformers._models import Context, SeparateContexts  # noqa: E402
-from discreet.torch.transformers._stream import reference_logits  # noqa: E402
+from discreet.torch.transformers._stream import public_logits_as_reference  # noqa: E402
 from tests.torch.transformers.models import SIZE, loaded, model, saved, tokenizer  # noqa: E402
 
 PUBLIC = "Beautiful is better"
@@ -128,7 +128,7 @@ def test_a_text_of_several_tokens_is_at_most_e_to_the_sum_times_as_likely_from_o
             Context(model(), [private + text], 0).next_token_logits(),
             Context(model(), [[3, 4, *text]], 0).next_token_logits(),
         )
-        found = weights(logits=own, reference=reference_logits(public, terms, WORDS), epsilon=0.7)[0].tolist()
+        found = weights(logits=own, reference=public_logits_as_reference(public, terms, WORDS), epsilon=0.7)[0].tolist()
         return {token: Fraction(weight, 2**62) for token, weight in enumerate(found) if weight}
 
     first = [law(private, []) for private in ([50, 60, 70], [80])]
@@ -245,7 +245,7 @@ def test_no_token_leaves_that_was_not_written_down(tmp_path: Path, monkeypatch: 
 def test_what_the_public_law_rules_out_is_never_drawn() -> None:
     public = torch.randn(3, SIZE, generator=torch.Generator().manual_seed(1))
     terms = TokenTerms(epsilon=1.0, tokens=1, vocabulary=SIZE, top_k=10, top_p=0.9, temperature=0.5)
-    found = reference_logits(public, terms, WORDS)
+    found = public_logits_as_reference(public, terms, WORDS)
     assert (found[:, WORDS:] == -math.inf).all()
     kept = (found > -math.inf).sum(1)
     assert (kept <= 10).all()
@@ -255,7 +255,7 @@ def test_what_the_public_law_rules_out_is_never_drawn() -> None:
         inside = torch.softmax(public[row, :WORDS].double() / 0.5, -1).topk(10).values
         assert float((inside / inside.sum())[: int(kept[row]) - 1].sum()) < 0.9
         assert math.isclose(float(law.sum()), 1.0)
-    plain = reference_logits(public, TokenTerms(epsilon=1.0, tokens=1, vocabulary=SIZE), SIZE)
+    plain = public_logits_as_reference(public, TokenTerms(epsilon=1.0, tokens=1, vocabulary=SIZE), SIZE)
     assert plain is public
     for _ in range(3):
         assert all(token < WORDS for token in one(epsilon=0.1, tokens=20).tokens)

@@ -12,7 +12,7 @@ from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
 from discreet.torch.transformers import TokenStream  # noqa: E402
-from discreet.torch.transformers._terms import box_profile  # noqa: E402
+from discreet.torch.transformers._terms import box_profile_of_one_token  # noqa: E402
 
 LOGITS, PUBLIC = torch.randn(2, 30, generator=torch.Generator().manual_seed(1))
 
@@ -26,7 +26,7 @@ def test_a_stream_adds_up_what_each_token_cost_and_refuses_the_one_too_many() ->
         stream.draw(LOGITS, PUBLIC, epsilon=0.001)
     assert len(stream.tokens) == 3
     assert stream.odometer == Odometer(
-        delta=0.0, releases=tuple((box_profile(epsilon, None, 30), 1) for epsilon in (0.5, 1.0, 1.5))
+        delta=0.0, releases=tuple((box_profile_of_one_token(epsilon, None, 30), 1) for epsilon in (0.5, 1.0, 1.5))
     )
 
 

@@ -20,7 +20,7 @@ from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
 from discreet.torch.transformers import TokenTerms  # noqa: E402
-from discreet.torch.transformers._terms import box_profile  # noqa: E402
+from discreet.torch.transformers._terms import box_profile_of_one_token  # noqa: E402
 from tests.soaking import examples  # noqa: E402
 
 TERMS = TokenTerms(epsilon=0.5, tokens=64, vocabulary=1000)
@@ -39,9 +39,9 @@ TERMS = TokenTerms(epsilon=0.5, tokens=64, vocabulary=1000)
 def test_the_profile_covers_the_integers_of_every_reference(
     epsilon: float, upper: float | None, size: int, seed: int
 ) -> None:
-    told = box_profile(epsilon, upper, size)
+    told = box_profile_of_one_token(epsilon, upper, size)
     weights = np.random.default_rng(seed).dirichlet(np.full(size, 0.1)) + 1e-12
-    most = make_terms(epsilon=epsilon, upper=upper).bounds.upper
+    most = make_terms(epsilon=epsilon, upper=upper).family_bounds.upper
     lattice = dc.OptimalSampler(dc.Band(weights, lower=0, upper=most, any_client=True), epsilon=epsilon).lattice
     lower, upper_mass = extreme_masses(Fraction(lattice.shared_total, TOTAL), lattice.largest_ratio)
     for beta in (part * epsilon for part in (0.0, 0.25, 0.5, 0.75, 0.95)):
@@ -53,8 +53,8 @@ def test_the_profile_covers_the_integers_of_every_reference(
 )  # of the last an integer for each token is much of b 2^62
 @pytest.mark.parametrize("upper", [None, 1.5, 30.0])
 def test_the_profile_covers_what_a_gpu_may_share(epsilon: float, upper: float | None) -> None:
-    box = DeviceBox.around(128_256, make_terms(epsilon=epsilon, upper=upper))
-    told = box_profile(epsilon, upper, 128_256)
+    box = DeviceBox.from_size_and_terms(128_256, make_terms(epsilon=epsilon, upper=upper))
+    told = box_profile_of_one_token(epsilon, upper, 128_256)
     for shared in (box.surely_shared, (box.surely_shared + box.unshared) // 2, box.unshared):
         part, ratio = Fraction(min(shared, TOTAL - 1), TOTAL), Fraction(math.exp(epsilon))
         mass = min(1 - part, ratio * part - 1) / (ratio - 1) * ratio  # m B

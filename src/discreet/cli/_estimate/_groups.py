@@ -45,7 +45,7 @@ from discreet.estimation import (
     SharedClients,
     change,
     coding_and_sampler,
-    count_shared_clients,
+    count_shared_and_unshared_clients,
     estimate_groups,
     json_record_of_change,
     json_record_of_group_estimates,
@@ -302,7 +302,7 @@ def print_change_between_files(asked: EstimateOptions, compare: str) -> None:
     if all(agreed.survey is not None for agreed in agreements):
         _refuse_options_for_surveys(asked)
         sides = tuple(zip((earlier, later), agreements, strict=True))
-        print_survey_change(asked, sides, _shared_clients_notes(count_shared_clients(earlier, later)))
+        print_survey_change(asked, sides, _shared_clients_notes(count_shared_and_unshared_clients(earlier, later)))
         return
     reads = [
         _CountedTable.count_table(records, agreed, asked)
@@ -316,7 +316,7 @@ def print_change_between_files(asked: EstimateOptions, compare: str) -> None:
     kept = [read.tallied.reports for read in reads if isinstance(read.tallied, ReportTally)]
     sent = (kept[0], kept[1]) if len(kept) == 2 and kept[0] is not None and kept[1] is not None else None
     statistics = [found.statistic(name, reports=sent) for name in asked.statistic]
-    shared = count_shared_clients(earlier, later)
+    shared = count_shared_and_unshared_clients(earlier, later)
     doubts = [*_notes_of_both_files(found, reads), *_shared_clients_notes(shared)]
     said = (
         json_record_of_change(found, (reads[0].agreed, reads[1].agreed), doubts, statistics=statistics)

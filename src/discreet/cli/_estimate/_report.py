@@ -35,16 +35,16 @@ from discreet.estimation import (
     SurveyAnswers,
     answer_groups,
     answer_survey,
-    fidelities_to_truth_by_law,
+    count_liars_that_shift_half_interval,
+    fidelities_of_estimated_laws,
     json_record_of_shares_within_groups,
     json_record_of_survey_answers,
     json_record_of_survey_change,
     json_record_of_survey_groups,
     liars,
-    liars_per_half_interval,
     notes_on_survey_answers,
     notes_on_unverified_reports,
-    outcome_names_of_other_columns,
+    outcome_names_without_group_column,
     outlook,
     places_of_questions_with_group_shares,
     read_survey_reports,
@@ -243,8 +243,9 @@ def _influence_of_liars_text(found: AnyPopulation) -> str:
     others = ", those of a whole block of outcomes at once" if isinstance(found, ReportedPopulation) else ""
     return (
         f"[bold]Liars[/bold]: intervals allow for chance, not for lies. Each {who} that lies, in place of an honest one or added to them, "
-        f"can shift a share by {_share_percent_text(one.shift)} %{ends}{others}; {liars_per_half_interval(found):,} can shift it by half the "
-        "longest interval. (--liars M: intervals that hold even if M of them lie.)"
+        f"can shift a share by {_share_percent_text(one.shift)} %{ends}{others}; "
+        f"{count_liars_that_shift_half_interval(found):,} can shift it by half the longest interval. "
+        "(--liars M: intervals that hold even if M of them lie.)"
     )
 
 
@@ -302,7 +303,7 @@ def _mechanism_advice_text(found: AnyPopulation) -> str:
 def _distances_from_truth_table(found: AnyPopulation, known: Any) -> Table:
     distance = [] if found.domain.values is None else ["Wasserstein"]
     made = empty_table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
-    for name, each in fidelities_to_truth_by_law(found, known).items():
+    for name, each in fidelities_of_estimated_laws(found, known).items():
         parts = [each.tv, each.kl, each.hellinger, each.largest]
         made.add_row(name, *map(format_number, parts if each.wasserstein is None else [*parts, each.wasserstein]))
     return made
@@ -373,7 +374,7 @@ def print_survey_shares_within_groups(asked: EstimateOptions, records: Source, a
     notes = notes_on_unverified_reports(named=held.named, distinct=held.distinct)
     blocks: list[Any] = [_headline_of_survey(found.clients, agreed), *notes_as_text_blocks(notes)]
     for place in places:
-        names = outcome_names_of_other_columns(found, place, by)
+        names = outcome_names_without_group_column(found, place, by)
         made = empty_table(safe_text(by, most=40), "outcome", "share within, %", "all at once", texts=2)
         for group, law in shares_within(found, place, by).items():
             order = np.argsort(-np.nan_to_num(law.estimate), kind="stable")[: asked.top or _TOP_IN_GROUPS]

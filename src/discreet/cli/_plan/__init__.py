@@ -69,7 +69,7 @@ from discreet.estimation import (
 )
 from discreet.families import Simplex
 from discreet.mechanisms import SERVING, LinearSampler
-from discreet.plots import USUAL_EPSILONS, check_picture_path
+from discreet.plots import USUAL_EPSILONS, refuse_wrong_picture_ending
 
 _PURPOSES = {
     "each": "that a sample looks drawn from its client",
@@ -205,7 +205,7 @@ def plan_collection(
     mechanism, taken = choose_mechanism_and_note(goal, None, may_ask=not json)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     if plot is not None:
-        check_picture_path(plot)
+        refuse_wrong_picture_ending(plot)
     family = Simplex(required_domain_from_options(domain, domain_size, bounds, cells))
     budgets = sorted(set(epsilon or USUAL_EPSILONS))
     rows = [

@@ -16,7 +16,7 @@ population's q. Write U_x(q) = P[Bin(n, q) >= x] and L_y(q) = P[Bin(n, q) <= y].
   larger, has probability at most a = 1 - confidence [Blaker 2000]. The interval is the hull of the other q. It lies inside Clopper
   and Pearson's, who double the smaller tail. With more than `LARGEST_STEPPED` samples of an outcome and of its complement, Blaker's
   interval is shorter by one or two hundredths, and Clopper and Pearson's is given.
-* `interval_ends_through_inversion`, shares between two lines. A share P is compatible with every released share q from q_H(P) to q_L(P)
+* `released_interval_ends_for_inversion`, shares between two lines. A share P is compatible with every released share q from q_H(P) to q_L(P)
   (`discreet.estimation._inference`), so a test of P is one of q_H <= q <= q_L. Reject in {U_x(q_L) <= t} and {L_y(q_H) <= t}, with t as
   large as the level allows. The probability of the two under q is U_x(q) + L_y(q), which falls and then grows with q (its derivative is n
   times the difference of two binomial probabilities, whose ratio grows with q), so its largest value over [q_H, q_L] is at an end. If
@@ -81,7 +81,7 @@ def one_sided_miss_probability(confidence: float, among: int = 1) -> float:
     return 0.5 * (1.0 - confidence) / among
 
 
-def clopper_pearson_ends_by_miss(counts: ArrayLike, samples: float, miss: float) -> Ends:
+def clopper_pearson_ends_for_miss(counts: ArrayLike, samples: float, miss: float) -> Ends:
     """Clopper and Pearson's ends, each of which misses with probability at most `miss`; counts need not be whole."""
     few = np.asarray(counts, dtype=np.float64)
     share = few / samples
@@ -97,7 +97,7 @@ def clopper_pearson_interval_ends(
     `among`: the number of intervals that share the error (Bonferroni), so that the confidence holds for all of them together.
     """
     distinct, places = np.unique(counts, return_inverse=True)  # far fewer than outcomes
-    low, high = clopper_pearson_ends_by_miss(distinct, samples, one_sided_miss_probability(confidence, among))
+    low, high = clopper_pearson_ends_for_miss(distinct, samples, one_sided_miss_probability(confidence, among))
     return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
 
@@ -117,7 +117,7 @@ def first_outcome_with_share_beyond_limit(
         else scipy.special.betaincc(many + 1.0, samples - many, limit)
     )
     for place in past[tails < 2.0 * miss]:
-        low, high = clopper_pearson_ends_by_miss(counts[place], samples, miss)
+        low, high = clopper_pearson_ends_for_miss(counts[place], samples, miss)
         if side * ((low if above else high) - limits[place] * ulps) > 0.0:
             return int(place)
     return None
@@ -210,7 +210,7 @@ def exact_interval_ends(counts: Integers, samples: int, confidence: float, *, am
     return low[places].reshape(counts.shape), high[places].reshape(counts.shape)
 
 
-def interval_ends_through_inversion(
+def released_interval_ends_for_inversion(
     counts: Integers, samples: int, confidence: float, inversion: Inversion, masses: Floats, *, among: int = 1
 ) -> Ends:
     """Released shares whose lines are the ends of intervals of true shares, for outcomes or events with these reference masses.
@@ -228,9 +228,9 @@ def interval_ends_through_inversion(
         return ends
     low, high = ends[0][first], ends[1][first]
     seen, mu = pairs[:, 0], pairs[:, 1]
-    low = np.maximum(low, _lower_interval_ends_through_inversion(seen, samples, level, inversion, mu))
+    low = np.maximum(low, _released_lower_ends_for_inversion(seen, samples, level, inversion, mu))
     high = np.minimum(
-        high, 1.0 - _lower_interval_ends_through_inversion(samples - seen, samples, level, inversion, 1.0 - mu)
+        high, 1.0 - _released_lower_ends_for_inversion(samples - seen, samples, level, inversion, 1.0 - mu)
     )
     return low[places.ravel()], high[places.ravel()]
 
@@ -256,7 +256,7 @@ def _share_with_upper_tail(counts: Floats, samples: int, tail: float) -> Floats:
 
 def _cached_lower_interval_ends(counts: Floats, samples: int, level: float) -> Floats:
     """inf {q : q is not rejected} of each count; computed ends are kept."""
-    known = _computed_lower_ends_by_count(samples, level)
+    known = _cache_of_lower_interval_ends(samples, level)
     new = np.array([count for count in counts.tolist() if count not in known])
     if new.size:
         known.update(zip(new.tolist(), _compute_lower_interval_ends(new, samples, level).tolist(), strict=True))
@@ -264,7 +264,7 @@ def _cached_lower_interval_ends(counts: Floats, samples: int, level: float) -> F
 
 
 @functools.lru_cache(maxsize=64)
-def _computed_lower_ends_by_count(samples: int, level: float) -> dict[float, float]:
+def _cache_of_lower_interval_ends(samples: int, level: float) -> dict[float, float]:
     """The computed ends by their counts: both ends, and estimates of the same size, ask for many again."""
     return {}
 
@@ -298,7 +298,7 @@ def _compute_lower_interval_ends(counts: Floats, samples: int, level: float) -> 
         ends = some.both_tails_probability(right) > level
         crossed = _BinomialTails(counts[left_over[ends]], samples, opposite[left_over[ends]])
         found[left_over] = end
-        found[left_over[ends]] = _find_root(crossed.tail_excess_function(level), begin[ends], right[ends])
+        found[left_over[ends]] = _find_root(crossed.both_tails_minus_level_function(level), begin[ends], right[ends])
         left[left_over], opposite[left_over] = right, opposite[left_over] + 1.0
         left_over = left_over[~(ends | (right >= end))]
     found[left_over] = 0.0
@@ -319,7 +319,7 @@ class _BinomialTails:
             self.opposite, self.samples, q
         )
 
-    def tail_excess_function(self, level: float) -> Callable[[Floats], Floats]:
+    def both_tails_minus_level_function(self, level: float) -> Callable[[Floats], Floats]:
         """A function of q: the excess of both tails over a level."""
         return lambda q: self.both_tails_probability(q) - level
 
@@ -349,7 +349,7 @@ def _find_root(values: Callable[[Floats], Floats], left: Floats, right: Floats) 
     return np.where(stays, right, low)
 
 
-def _lower_interval_ends_through_inversion(
+def _released_lower_ends_for_inversion(
     counts: Floats, samples: int, level: float, inversion: Inversion, mu: Floats
 ) -> Floats:
     """The least q_L whose share is not rejected: between where one tail is half of the level, and where it is all of it."""

@@ -26,7 +26,7 @@ a mu + s Q is a signed measure. An `Inversion` is two of them with low <= P <= h
 Lines that differ describe identifiability, not noise: even if Q is known perfectly, P may be anywhere between them.
 
 **Lower ends that hold together** add up to at most 1 whenever they hold, since the shares do. If they add up to more, some of them miss, and
-`simultaneous_lower_ends` lowers them alike. It only widens intervals, so their coverage stays.
+`lower_ends_with_sum_at_most_one` lowers them alike. It only widens intervals, so their coverage stays.
 
 **Nearest distribution.** An unbiased estimate may have negative entries. `nearest_law` is the distribution nearest to it in Euclidean
 distance: clip(v - t, lower, upper) with t such that it sums to one. It is nearer to every possible truth (projection onto a convex set that
@@ -111,18 +111,18 @@ def invert_released_intervals(
     inversion: Inversion, bounds: Bounds, mu: Floats, released: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """Intervals of P's shares from intervals of Q's, for events with these reference masses and clients within the bounds."""
-    least, most = share_bounds_within_family(bounds, mu)
+    least, most = share_bounds_from_family_alone(bounds, mu)
     low, high = inversion.least(mu, released[0]), inversion.most(mu, released[1])
     top = np.clip(high, least, most)
     return np.minimum(np.clip(low, least, most), top), top  # samples outside the box can make the lines cross
 
 
-def simultaneous_lower_ends(low: Floats, least: Floats | float = 0.0) -> Floats:
+def lower_ends_with_sum_at_most_one(low: Floats, least: Floats | float = 0.0) -> Floats:
     """Lower ends that hold together: max(low - t, least), with the least t >= 0 such that they add up to at most 1."""
     return low if low.sum() <= 1.0 else nearest_law(low, least, low)
 
 
-def share_bounds_within_family(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
+def share_bounds_from_family_alone(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
     """The bounds of events with these reference masses that follow from membership in the family alone."""
     most = np.minimum(1.0 - bounds.lower * (1.0 - mu), np.minimum(bounds.upper * mu, 1.0))
     least = np.maximum(bounds.lower * mu, 1.0 - bounds.upper * (1.0 - mu))

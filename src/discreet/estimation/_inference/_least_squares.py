@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from discreet.estimation._inference._intervals import Shares, average_upper_bound, one_sided_miss_probability
 from discreet.estimation._inference._statistics import (
-    largest_block_sum_by_column,
+    largest_report_sum_by_column,
     outcome_membership_table,
     sum_values_in_each_report,
 )
@@ -75,7 +75,7 @@ class ShareTables:
         self._parts = [sampler.parts[number] for number in sampler.tables]
         self._reports = [reports[number] for number in sampler.tables]
         self._clients = np.array([len(given) for given in self._reports])
-        samplers = [report_sampler_of_part(sampler, part) for part in self._parts]
+        samplers = [report_sampler_of_survey_part(sampler, part) for part in self._parts]
         self._written = [part.projection.columns for part in self._parts if isinstance(part.projection, JointColumns)]
         self._chances = [(each.chances.outside, each.chances.gap) for each in samplers]
         self._held: dict[int, NDArray[np.float32]] = {}
@@ -85,14 +85,14 @@ class ShareTables:
                 _reorder_table_columns(self._columns, unbiased_shares_from_reports(each, given), written, names)
             )
 
-    def consistent_shares(self, columns: Columns) -> Floats:
+    def consistent_shares_of_columns(self, columns: Columns) -> Floats:
         """The shares of a question's outcomes by all tables."""
         names = columns_in_survey_order(self._columns, columns)
         return _reorder_table_columns(
-            self._columns, self._least_squares_table(names, self._clients), names, columns
+            self._columns, self._least_squares_table_of_columns(names, self._clients), names, columns
         ).ravel()
 
-    def pooled_shares_or_none(self, columns: Columns, own: int, confidence: float, among: int) -> Shares | None:
+    def pooled_shares_if_better(self, columns: Columns, own: int, confidence: float, among: int) -> Shares | None:
         """The shares by the small tables, with intervals; None where a question's own reports, so many, do about as well."""
         names = columns_in_survey_order(self._columns, columns)
         used = self._which_tables_are_worth_using(names, own)
@@ -101,7 +101,7 @@ class ShareTables:
         pooled = self._shares_and_interval_ends(names, used, confidence, among)
         return Shares(*(_reorder_table_columns(self._columns, each, names, columns).ravel() for each in pooled))
 
-    def _least_squares_table(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
+    def _least_squares_table_of_columns(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
         """The least-squares table over columns from the reports of these tables; an effect that nobody tells is 0."""
         sizes = self._columns.column_sizes(names)
         weights = self._sampler.marginals.table_weights_in_effects(clients)
@@ -123,7 +123,7 @@ class ShareTables:
         """The tables from which an interval is computed: none where the question's own reports do about as well."""
         cells, marginals = math.prod(self._columns.column_sizes(names)), self._sampler.marginals
         related = np.array([bool(set(names) & set(each)) for each in self._tables])
-        related &= self._clients >= self._fewest_reports_per_table(names, related)
+        related &= self._clients >= self._fewest_reports_of_used_table(names, related)
         small = (
             related
             & self._which_tables_sum_quickly
@@ -139,7 +139,7 @@ class ShareTables:
         whole = marginals.cell_variance(names, np.where(related, self._clients, 0))
         return np.asarray(related & (math.isfinite(whole) and not own))
 
-    def _fewest_reports_per_table(self, names: Columns, related: NDArray[np.bool_]) -> int:
+    def _fewest_reports_of_used_table(self, names: Columns, related: NDArray[np.bool_]) -> int:
         """How many reports a table needs to be used: fewer where most clients were asked tables with few reports each."""
 
         def variance_at_report_threshold(fewest: int) -> float:
@@ -158,7 +158,7 @@ class ShareTables:
         """The consistent shares by these tables alone, and the ends of their intervals: each alone, and all together."""
         clients = np.where(used, self._clients, 0)
         weights = self._sampler.marginals.table_weights_in_effects(clients)
-        estimate = self._least_squares_table(names, clients)
+        estimate = self._least_squares_table_of_columns(names, clients)
         numbers, cells, everyone = np.flatnonzero(used), estimate.size, int(clients.sum())
         ends: list[list[float]] = [[], [], [], []]
         step = max(
@@ -181,11 +181,11 @@ class ShareTables:
                 values.append((sums - middle) * correction)
                 counts.append(often)
                 widest = np.maximum(
-                    scale * largest_block_sum_by_column(blocks, each) - middle,
-                    middle - scale * -largest_block_sum_by_column(blocks, -each),
+                    scale * largest_report_sum_by_column(blocks, each) - middle,
+                    middle - scale * -largest_report_sum_by_column(blocks, -each),
                 )
                 reach = np.maximum(reach, widest * correction)
-            binned = _spread_counts_over_grid(np.concatenate(values), np.concatenate(counts), reach)
+            binned = _bin_values_linearly_on_grid(np.concatenate(values), np.concatenate(counts), reach)
             for place, share in enumerate(estimate.ravel()[some]):
                 grid = np.linspace(-reach[place], reach[place], _GRID + 1)
                 for kind, (count, sign) in enumerate(((1, -1.0), (1, 1.0), (among, -1.0), (among, 1.0))):
@@ -236,7 +236,7 @@ class ShareTables:
         return found
 
 
-def report_sampler_of_part(sampler: SurveySampler, part: Part) -> ReportSampler:
+def report_sampler_of_survey_part(sampler: SurveySampler, part: Part) -> ReportSampler:
     """The reports on a part alone."""
     assert isinstance(part.blocks, BlockFamily)
     return ReportSampler(Simplex(part.blocks.size), privacy=sampler.privacy, blocks=part.blocks)
@@ -256,7 +256,7 @@ def _reorder_table_columns(
     return np.asarray(table.transpose([list(given).index(name) for name in wanted]))
 
 
-def _spread_counts_over_grid(values: Floats, counts: NDArray[np.int64], reach: Floats) -> Floats:
+def _bin_values_linearly_on_grid(values: Floats, counts: NDArray[np.int64], reach: Floats) -> Floats:
     """How often each point of a grid from -reach to reach occurs, (columns, points): a value counts for its two neighbours, with its mean."""
     found = np.empty((values.shape[1], _GRID + 1))
     for column, most in enumerate(reach):
@@ -309,7 +309,7 @@ class ReportSums:
         return sign * average_upper_bound(sign * grid, counts.astype(np.int64), confidence, among=among)
 
 
-def block_sums_of_reports(
+def coefficient_sums_of_reports(
     samplers: Sequence[ReportSampler],
     held: Sequence[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]],
     coefficients: Sequence[Floats],
@@ -325,8 +325,8 @@ def block_sums_of_reports(
         middle = chances.outside * each.sum(axis=0)
         sums = sum_values_in_each_report(blocks, distinct, each) if table is None else table @ each.astype(np.float32)
         values.append(scale * (sums - middle))
-        least = np.minimum(least, scale * (-largest_block_sum_by_column(blocks, -each) - middle))
-        most = np.maximum(most, scale * (largest_block_sum_by_column(blocks, each) - middle))
+        least = np.minimum(least, scale * (-largest_report_sum_by_column(blocks, -each) - middle))
+        most = np.maximum(most, scale * (largest_report_sum_by_column(blocks, each) - middle))
     return ReportSums(values, [often for _, _, often in held], least, most)
 
 
@@ -335,7 +335,7 @@ class TreeLevels:
 
     def __init__(self, sampler: SurveySampler, column: str, parts: Sequence[Part], reports: Sequence[Reports]) -> None:
         self._parts, self._reports = parts, reports
-        self._samplers = [report_sampler_of_part(sampler, part) for part in parts]
+        self._samplers = [report_sampler_of_survey_part(sampler, part) for part in parts]
         self._levels = [part.blocks.size for part in parts]
         self._tree = Tree.finest_with_cell_count(self._levels[-1])
         growth = math.exp(sampler.epsilon)
@@ -475,7 +475,7 @@ class TreeLevels:
         for start in range(0, len(sequence), _EDGES):
             edges = sequence[start : start + _EDGES]
             coefficients = [each[:, edges] for each in self._edge_coefficients_by_level]
-            sums = block_sums_of_reports(self._samplers, self._reports_with_membership_by_level, coefficients)
+            sums = coefficient_sums_of_reports(self._samplers, self._reports_with_membership_by_level, coefficients)
             offset = (edges + 1) / (len(self.edges) - 1)  # what the contrasts leave out: the uniform law's value
             for place in range(len(edges)):
                 found = offset[place] + sums.mean_interval_end(place, confidence, among, end)

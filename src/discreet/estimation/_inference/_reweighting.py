@@ -112,13 +112,13 @@ def iterate_best_mixtures(laws: Floats, shares: Floats, pulls: Sequence[float]) 
     w = np.full(number, 1.0 / number)
     v = f / (w @ q)
     for pull in pulls:
-        w, v = _follow_central_path(q, f, w, v, pull)
+        w, v = _solve_weights_and_dual_by_newton(q, f, w, v, pull)
         w, gap = _normalise_weights_and_bound_gap(q, f, w, pull)
         v = f / (w @ q)
         yield ExampleMixture(w, w @ laws, pull, gap)
 
 
-def _follow_central_path(q: Floats, f: Floats, w: Floats, v: Floats, pull: float) -> tuple[Floats, Floats]:
+def _solve_weights_and_dual_by_newton(q: Floats, f: Floats, w: Floats, v: Floats, pull: float) -> tuple[Floats, Floats]:
     """Newton steps towards w s = pull/N and v y = f, from weights and dual of a larger pull."""
     target = pull / len(q)
     best, least = (w, v), math.inf
@@ -230,7 +230,7 @@ def reweight_examples(
     found, fitted = _fit_example_mixture_and_optimism(released, shares, number, laws.shape[1], pull)
     law = np.asarray(found.weights @ laws)
     unexplained = (
-        (shares - found.law * _round_sample_shares_by_outcome(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
+        (shares - found.law * _sample_fraction_of_each_sampler(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
     )
     return Reweighted(
         law,
@@ -238,7 +238,7 @@ def reweight_examples(
         found.weights,
         found.pull * number,
         found.gap,
-        _pearson_deviation(rounds, found, fitted),
+        _standardised_pearson_statistic(rounds, found, fitted),
     )
 
 
@@ -284,7 +284,7 @@ def _fit_example_mixture_and_optimism(
         )
     )
     falls = [found.leave_one_out_log_likelihood_losses(released, shares) for found in path]
-    chosen = len(path) - 1 if pull is not None else _index_of_pull_by_leave_one_out(path, falls, shares, number)
+    chosen = len(path) - 1 if pull is not None else _regularisation_index_by_leave_one_out(path, falls, shares, number)
     return path[chosen], float(shares @ falls[chosen])
 
 
@@ -295,12 +295,12 @@ def _output_laws_of_examples(sampler: Sampler[Any], laws: Floats) -> Floats:
     return sampler.weights_on_atoms(laws) / TOTAL
 
 
-def _round_sample_shares_by_outcome(rounds: Sequence[tuple[Sampler[Any], Integers]], number: float) -> Floats:
+def _sample_fraction_of_each_sampler(rounds: Sequence[tuple[Sampler[Any], Integers]], number: float) -> Floats:
     """Each round's share of the samples, for every outcome of every round."""
     return np.concatenate([np.full(len(counts), float(counts.sum()) / number) for _, counts in rounds])
 
 
-def _index_of_pull_by_leave_one_out(
+def _regularisation_index_by_leave_one_out(
     path: Sequence[ExampleMixture], freedoms: Sequence[Floats], shares: Floats, number: float
 ) -> int:
     """The strongest pull whose leave-one-out prediction is within one standard error of the best."""
@@ -349,7 +349,9 @@ def _regularisation_path_down_to(least: float, number: float) -> list[float]:
     return [*(one for one in PULLS if one > least / number), least / number]
 
 
-def _pearson_deviation(rounds: Sequence[tuple[Sampler[Any], Integers]], found: ExampleMixture, fitted: float) -> float:
+def _standardised_pearson_statistic(
+    rounds: Sequence[tuple[Sampler[Any], Integers]], found: ExampleMixture, fitted: float
+) -> float:
     """Pearson's statistic in standard deviations: sum (c - n y)^2/(n y), of mean (outcomes - 1 for each round) less what was fitted.
 
     Its variance under the mixture is 2 (k - 1) + (sum 1/y - k^2 - 2k + 2)/n, exactly, which allows for outcomes that are hardly ever

@@ -157,7 +157,7 @@ def _evaluate_statistic_at_outcome(phi: Callable[[Any], float], outcome: Any) ->
     return number
 
 
-def parse_statistic_parameter(wanted: str, parameter: str) -> float:
+def parse_number_in_statistic_name(wanted: str, parameter: str) -> float:
     """The number after the colon of a statistic's name."""
     try:
         number = float(parameter)
@@ -174,10 +174,10 @@ def quantile_of_law(law: Floats, values: Floats, level: float) -> float:
     return float(values[reached[0] if reached.size else -1])
 
 
-def quantile_ends_and_blur(
+def quantile_interval_fields(
     domain: Domain, values: Floats, first: int, last: int, released: float
 ) -> tuple[float, float, float, float]:
-    """The fields of an estimate from the interval of a quantile on: its ends, the `released` one, and what cells blur."""
+    """The fields `low`, `high`, `released` and `blur` of a quantile that lies between the outcomes `first` and `last`."""
     if domain.edges is None:
         return float(values[first]), float(values[last]), released, 0.0
     blur = float(0.5 * np.diff(domain.edges)[[first, last]].max())
@@ -207,30 +207,32 @@ def mean_tail_probability(deviation: Floats, variance: Floats, reach: Floats, sa
     return np.where(deviation <= 0.0, 1.0, np.where(deviation > reach * (1.0 + 1e-9), 0.0, exact))
 
 
-def centred_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
+def centred_report_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     """The sums of centred values over blocks. Those that took long are kept: they do not depend on data."""
     is_long = isinstance(blocks, AffineBlocks) and blocks.point_count * blocks.size <= _MOST_PRODUCTS
-    return _cached_block_sums(blocks, phi.tobytes()) if is_long else _compute_block_sums(blocks, phi)
+    return _cached_report_sums(blocks, phi.tobytes()) if is_long else _compute_report_sums(blocks, phi)
 
 
 @lru_cache(maxsize=1024)
-def _cached_block_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
-    return _compute_block_sums(blocks, np.frombuffer(written))
+def _cached_report_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
+    return _compute_report_sums(blocks, np.frombuffer(written))
 
 
-def _compute_block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
+def _compute_report_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     squares, together = float(phi @ phi), float(blocks.chance_of_holding_second_point)
     everywhere = float(blocks.chance_of_holding_point) * (1.0 - together) * squares
-    most = largest_block_sum(blocks, phi)
+    most = largest_report_sum(blocks, phi)
     if not isinstance(blocks, AffineBlocks):
-        return BlockSums(everywhere, _second_moments_of_subset_blocks(blocks, phi * phi, squares), most)
+        return BlockSums(everywhere, _second_moments_of_subset_sums(blocks, phi * phi, squares), most)
     if blocks.point_count * blocks.size > _MOST_PRODUCTS:
-        loose = min(everywhere / float(blocks.chance_of_holding_point), max(most, largest_block_sum(blocks, -phi)) ** 2)
+        loose = min(
+            everywhere / float(blocks.chance_of_holding_point), max(most, largest_report_sum(blocks, -phi)) ** 2
+        )
         return BlockSums(everywhere, np.full(blocks.size, loose), most)
-    return BlockSums(everywhere, *_affine_block_moments_and_largest_sum(blocks, phi))
+    return BlockSums(everywhere, *_affine_sum_moments_and_largest_sum(blocks, phi))
 
 
-def _second_moments_of_subset_blocks(blocks: BlockFamily, phi_squared: Floats, squares: float | Floats) -> Floats:
+def _second_moments_of_subset_sums(blocks: BlockFamily, phi_squared: Floats, squares: float | Floats) -> Floats:
     """psi for all subsets of one width: E V^2 given x, with sum phi = 0."""
     one = float(blocks.chance_of_holding_second_point)
     two = one * (blocks.width - 2) / (blocks.point_count - 2) if blocks.point_count > 2 else 0.0
@@ -238,7 +240,7 @@ def _second_moments_of_subset_blocks(blocks: BlockFamily, phi_squared: Floats, s
     return np.asarray(phi_squared * (1.0 - 2.0 * one) + one * others + two * (phi_squared - others))
 
 
-def _affine_block_moments_and_largest_sum(blocks: AffineBlocks, phi: Floats) -> tuple[Floats, float]:
+def _affine_sum_moments_and_largest_sum(blocks: AffineBlocks, phi: Floats) -> tuple[Floats, float]:
     """psi for affine blocks, and the largest V, over all vectors and shifts."""
     q, c, outcomes = blocks.prime, blocks.window, np.arange(blocks.size, dtype=np.int64)
     total, most = np.zeros(blocks.size), -math.inf
@@ -263,12 +265,12 @@ def _cyclic_window_sums(lines: Floats, window: int) -> Floats:
     return np.asarray(upto[:, first + window] - upto[:, first])
 
 
-def largest_block_sum(blocks: BlockFamily, phi: Floats) -> float:
+def largest_report_sum(blocks: BlockFamily, phi: Floats) -> float:
     """At least the sum of phi over any block: of so many of the largest entries, where padding counts 0."""
-    return float(largest_block_sum_by_column(blocks, phi[:, None])[0])
+    return float(largest_report_sum_by_column(blocks, phi[:, None])[0])
 
 
-def largest_block_sum_by_column(blocks: BlockFamily, columns: Floats) -> Floats:
+def largest_report_sum_by_column(blocks: BlockFamily, columns: Floats) -> Floats:
     """The same for each column of a table (outcomes, columns)."""
     padding = np.zeros((min(blocks.point_count - blocks.size, blocks.width), columns.shape[1]))
     return np.asarray(np.sort(np.concatenate([columns, padding]), axis=0)[-blocks.width :].sum(axis=0))
@@ -308,14 +310,14 @@ class SupportStatistics:
         centred = phi - middle
         if len(np.unique(phi)) == 2:
             return middle + self._centred_mean_upper_bound(centred, miss, math.inf)
-        psi = centred_block_sums(self.sampler.blocks, centred).given
+        psi = centred_report_sums(self.sampler.blocks, centred).given
         spread = float(psi.mean())
         second = spread + self._centred_mean_upper_bound(psi - spread, _FOR_VARIANCE * miss, math.inf)
         return middle + self._centred_mean_upper_bound(centred, (1.0 - _FOR_VARIANCE) * miss, second)
 
     def _centred_mean_upper_bound(self, phi: Floats, miss: float, second: float) -> float:
         """The same for values with sum 0. `second`: a bound on P(psi), from elsewhere."""
-        least, most, observed = float(phi.min()), float(phi.max()), self._mean_block_sum(phi)
+        least, most, observed = float(phi.min()), float(phi.max()), self._mean_report_sum(phi)
         if least == most:
             return most
         test = _AverageTest.of_values(self.sampler, phi, self.clients, second)
@@ -331,7 +333,7 @@ class SupportStatistics:
         narrow = 1e-12 * (most - least)
         return min(float(scipy.optimize.brentq(tail_minus_miss, low, most, xtol=narrow)) + 2.0 * narrow, most)
 
-    def _mean_block_sum(self, phi: Floats) -> float:
+    def _mean_report_sum(self, phi: Floats) -> float:
         return float(phi @ self.supports) / self.clients
 
     def quantile_place_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
@@ -370,7 +372,7 @@ class SupportStatistics:
             test = _AverageTest.of_values(self.sampler, phi, self.clients, math.inf)
             mu = np.array([level - (place + 1.0) / len(order)])
             found = (test.probability_of_mean_at_most if below else test.probability_of_mean_at_least)(
-                mu, self._mean_block_sum(phi)
+                mu, self._mean_report_sum(phi)
             )
             if found[0] >= miss:
                 return int(place)
@@ -397,14 +399,14 @@ class _AverageTest:
     @classmethod
     def of_values(cls, sampler: ReportSampler, phi: Floats, clients: int, bound: float) -> _AverageTest:
         """The tests of centred values; `bound`: on P(psi), from elsewhere."""
-        sums, chances = centred_block_sums(sampler.blocks, phi), sampler.chances
+        sums, chances = centred_report_sums(sampler.blocks, phi), sampler.chances
         own = chances.gap / (1.0 - float(sampler.blocks.chance_of_holding_second_point))  # 1 - beta
         places, heights = concave_hull(phi, sums.given)
 
         def second_moment(mu: Floats) -> Floats:
             return (1.0 - own) * sums.everywhere + own * np.minimum(np.interp(mu, places, heights), bound)
 
-        return cls(clients, chances.gap, sums.most, -centred_block_sums(sampler.blocks, -phi).most, second_moment)
+        return cls(clients, chances.gap, sums.most, -centred_report_sums(sampler.blocks, -phi).most, second_moment)
 
     def probability_of_mean_at_most(self, mu: Floats, observed: float | Floats) -> Floats:
         """The probability of so small a mean of V, or a smaller one."""
@@ -430,18 +432,18 @@ def prefix_share_tests(sampler: ReportSampler, sizes: Integers, clients: int, le
     if isinstance(blocks, AffineBlocks):
         inside = outside = everywhere / float(blocks.chance_of_holding_point)
     else:
-        inside = _second_moments_of_subset_blocks(blocks, np.square(1.0 - share), squares)
-        outside = _second_moments_of_subset_blocks(blocks, np.square(share), squares)
+        inside = _second_moments_of_subset_sums(blocks, np.square(1.0 - share), squares)
+        outside = _second_moments_of_subset_sums(blocks, np.square(share), squares)
     own = gap / (1.0 - together)  # 1 - beta
     inside, outside = ((1.0 - own) * everywhere + own * each for each in (inside, outside))
     second = np.asarray(level * inside + (1.0 - level) * outside)
-    most = _largest_block_sum_of_sets(w, sizes, padding, share)
-    least = -_largest_block_sum_of_sets(w, k - sizes, padding, 1.0 - share)
+    most = _largest_report_sums_by_set_size(w, sizes, padding, share)
+    least = -_largest_report_sums_by_set_size(w, k - sizes, padding, 1.0 - share)
     return _AverageTest(clients, gap, most, least, lambda _: second)
 
 
-def _largest_block_sum_of_sets(width: int, sizes: Integers, padding: int, share: Floats) -> Floats:
-    """`largest_block_sum` of the centred indicators of sets with these sizes."""
+def _largest_report_sums_by_set_size(width: int, sizes: Integers, padding: int, share: Floats) -> Floats:
+    """`largest_report_sum` of the centred indicators of sets with these sizes."""
     others = np.maximum(width - sizes - padding, 0)
     return np.asarray(np.minimum(width, sizes) * (1.0 - share) - others * share)
 

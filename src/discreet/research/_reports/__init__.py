@@ -22,9 +22,9 @@ from discreet.research.experiments import MixtureClient, RecordedRun
 with imports_on_first_use(globals()):
     from discreet.research._reports._designs import (
         design_findings as design_findings,
-        learned_findings as learned_findings,
-        reweighted_findings as reweighted_findings,
-        shift_findings as shift_findings,
+        learned_design_findings as learned_design_findings,
+        reweighted_estimate_findings as reweighted_estimate_findings,
+        shifted_clients_findings as shifted_clients_findings,
     )
     from discreet.research._reports._follow_up import follow_up_findings as follow_up_findings
     from discreet.research._reports._population import population_findings as population_findings
@@ -96,7 +96,7 @@ def set_figure_title(drawn: Figure, title: str, size: float = 13) -> None:
     drawn.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold")
 
 
-def mark_quick_run(drawn: Figure, mark: str = "QUICK RUN") -> None:
+def write_quick_run_mark(drawn: Figure, mark: str = "QUICK RUN") -> None:
     """Mark a picture of a quick run."""
     drawn.text(0.995, 0.985, mark, ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold")
 

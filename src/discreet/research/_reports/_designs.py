@@ -166,13 +166,13 @@ def design_divergences_table(rows: Sequence[DesignedSplit], divergence: str) -> 
     return ["set", "sampler", *(f"ε = {epsilon:g}" for epsilon in epsilons)], body
 
 
-def gain_by_keep_table(rows: Sequence[KeptAtBudget]) -> Table:
-    """The gain of each `keep` over Q* in mean KL, and the largest possible gain of any sampler."""
+def gain_by_kept_worst_case_table(rows: Sequence[KeptAtBudget]) -> Table:
+    """The gain over Q* in mean KL for each `keep`, the share of the best worst case that is kept, and the largest possible gain."""
     keeps = [one.keep for one in rows[0].kept]
     body = []
     for row in rows:
         cells = [
-            f"{row.gain_over_optimal(keep):.1%} of at most {row.largest_possible_gain(keep) + 5e-4:.1%}"
+            f"{row.relative_gain_over_optimal(keep):.1%} of at most {row.gain_bound_of_any_sampler(keep) + 5e-4:.1%}"
             for keep in keeps
         ]
         body.append([row.title, f"{row.epsilon:g}", _four_digits_text(row.mean), *cells])
@@ -199,7 +199,7 @@ def shifted_clients_table(rows: Sequence[ShiftedDesign]) -> Table:
     return ["made on, serving", "ε", *(SAMPLER_LABELS[name] for name in names), "no sampler is below", "pays"], body
 
 
-def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
+def shifted_clients_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
     """Where a design made elsewhere pays, and where it does not."""
     kinds = {row.shift: [one for one in rows if one.shift == row.shift] for row in rows}
     named = {name: f"{those[0].title} ({those[0].made_on}, serving {those[0].kind})" for name, those in kinds.items()}
@@ -275,7 +275,7 @@ def closed_gap_table(rows: Sequence[LearnedRun], times: int = 1) -> Table:
     return ["set", *(f"ε = {epsilon:g}" for epsilon in budgets)], body
 
 
-def learned_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
+def learned_design_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
     """How much of the gap is closed, in how many cases none is, and the largest loss."""
     said = []
     for times in sorted({row.times for row in rows}):
@@ -300,7 +300,7 @@ def learned_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
     return said
 
 
-def reweighted_errors_table(rows: Sequence[ReweightedSet], drawn: str, *, squared: bool = False) -> Table:
+def reweighted_estimate_errors_table(rows: Sequence[ReweightedSet], drawn: str, *, squared: bool = False) -> Table:
     """TV errors by estimate, or mean squared ones in units of 10^-6: a line for each set and budget."""
     body = []
     for row in (row for row in rows if row.drawn == drawn):
@@ -311,7 +311,7 @@ def reweighted_errors_table(rows: Sequence[ReweightedSet], drawn: str, *, square
     return ["set", "ε", *ESTIMATES.values()], body
 
 
-def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
+def reweighted_estimate_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
     """Which estimates are closer to the served clients' average than the best oracle."""
     said = []
     for drawn, headline in (
@@ -348,7 +348,7 @@ def learned_designs_page(runs: Runs, pictures: Pictures) -> str:
     """The page on designs learned privately and on the population behind designed samples; it has no pictures."""
     learned, reweighted = runs["learned"], runs["reweighted"]
     header = learned.header
-    said = [*learned_findings(learned.rows), *reweighted_findings(reweighted.rows)]
+    said = [*learned_design_findings(learned.rows), *reweighted_estimate_findings(reweighted.rows)]
     parts = []
     for times in sorted({row.times for row in learned.rows}):
         parts += [
@@ -358,9 +358,9 @@ def learned_designs_page(runs: Runs, pictures: Pictures) -> str:
     for drawn in dict.fromkeys(row.drawn for row in reweighted.rows):
         parts += [
             f"<h2>TV from the estimate to the average served client, {html.escape(drawn)} examples</h2>",
-            reports.html_table(*reweighted_errors_table(reweighted.rows, drawn), texts=2),
+            reports.html_table(*reweighted_estimate_errors_table(reweighted.rows, drawn), texts=2),
             f"<h2>Mean squared error of a share times 10^6, {html.escape(drawn)} examples</h2>",
-            reports.html_table(*reweighted_errors_table(reweighted.rows, drawn, squared=True), texts=2),
+            reports.html_table(*reweighted_estimate_errors_table(reweighted.rows, drawn, squared=True), texts=2),
         ]
     return reports.html_page(
         "designs learned privately",
@@ -399,7 +399,7 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
             axes.set_visible(False)
         panels[0].legend(frameon=False, fontsize=9, loc="upper left")
         if run.header.quick:
-            reports.mark_quick_run(drawn)
+            reports.write_quick_run_mark(drawn)
     return drawn
 
 
@@ -437,7 +437,7 @@ def design_page(runs: Runs, pictures: Pictures) -> str:
     parts += [
         "<h2>With the worst case kept</h2>",
         "<p class='quiet'>Gain in mean KL over Q*, of the proved largest gain of any sampler.</p>",
-        reports.html_table(*gain_by_keep_table(keeps.rows), rule_on=None),
+        reports.html_table(*gain_by_kept_worst_case_table(keeps.rows), rule_on=None),
         "<h2>Made on one kind of clients, serving another: mean KL</h2>",
         reports.html_table(*shifted_clients_table(shifts.rows), rule_on=None),
     ]
@@ -446,6 +446,8 @@ def design_page(runs: Runs, pictures: Pictures) -> str:
         "Designs for clients they have not seen",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
         quick="few clients of each set, one split." if header.quick else None,
-        findings=reports.findings_as_html_items([*design_findings(designs.rows), *shift_findings(shifts.rows)]),
+        findings=reports.findings_as_html_items(
+            [*design_findings(designs.rows), *shifted_clients_findings(shifts.rows)]
+        ),
         parts=parts,
     )

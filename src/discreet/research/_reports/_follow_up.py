@@ -96,7 +96,7 @@ def published_numbers_table(finite: Sequence[FiniteClasses], mixtures: Sequence[
     for row in finite:
         for name, found in row.classes.items() if row.outcomes == 10 else ():
             cited = PUBLISHED_FINITE.get((row.kind, row.budget, name), {})
-            body += _rows_beside_published_numbers(
+            body += _rows_of_our_and_published_numbers(
                 ["10 outcomes, minimax", _notion_label(row), name], cited, found.minimax
             )
     for place in mixtures:
@@ -105,11 +105,11 @@ def published_numbers_table(finite: Sequence[FiniteClasses], mixtures: Sequence[
                 cited = PUBLISHED_LAPLACE.get((place.kind, place.budget, name, mechanism), {})
                 ours = {f: getattr(one, mechanism) for f, one in found.pointwise.items()}
                 what = f"largest of {found.clients} mixtures, {mechanism}"
-                body += _rows_beside_published_numbers([what, _notion_label(place), name], cited, ours)
+                body += _rows_of_our_and_published_numbers([what, _notion_label(place), name], cited, ours)
     return ["what", "notion", "class", "divergence", "published", "ours"], body
 
 
-def _rows_beside_published_numbers(
+def _rows_of_our_and_published_numbers(
     what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]
 ) -> list[list[str]]:
     lines = []
@@ -150,7 +150,7 @@ def follow_up_findings(runs: Runs) -> list[Finding]:
     ]
     ratios = [
         one.projection / one.linear
-        for each in _collect_classes_of_rows(mixtures)
+        for each in _class_comparisons_of_rows(mixtures)
         if (one := each.pointwise["kl"]).linear > 1e-6
     ]
     said.append(
@@ -162,7 +162,7 @@ def follow_up_findings(runs: Runs) -> list[Finding]:
         )
     )
     gaps = [
-        _largest_calibration_gap(each)
+        _largest_minimax_gap_of_calibrations(each)
         for row in finite
         for name, each in row.classes.items()
         if name != "wide" and each.published_minimax
@@ -249,11 +249,11 @@ def _plane_divergences_html_table(rows: Sequence[PlaneLaw]) -> str:
     return reports.html_table(["notion", "class", "mechanism", *map(divergence_label, SHOWN)], body, texts=3)
 
 
-def _collect_classes_of_rows(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
+def _class_comparisons_of_rows(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
     return [each for row in rows for each in row.classes.values()]
 
 
-def _largest_calibration_gap(found: ClassAtBudget) -> float:
+def _largest_minimax_gap_of_calibrations(found: ClassAtBudget) -> float:
     """The largest relative difference between minimax values by the two calibrations."""
     return max(abs(value - found.minimax[f]) / found.minimax[f] for f, value in found.published_minimax.items())
 
@@ -376,7 +376,7 @@ def follow_up_figures(runs: Runs) -> dict[str, Figure]:
         found = {name: draw(runs[name].rows) for name, draw in drawers.items()}
         for name, drawn in found.items():
             if runs[name].header.quick:
-                reports.mark_quick_run(drawn)
+                reports.write_quick_run_mark(drawn)
     return found
 
 

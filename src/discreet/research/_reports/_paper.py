@@ -34,7 +34,6 @@ from discreet.research._reports import (
     hellinger_from_published_half,
     html_page,
     html_table,
-    mark_quick_run,
     picture_html,
     published_divergences_by_name,
     realised_epsilon_of_records,
@@ -42,6 +41,7 @@ from discreet.research._reports import (
     recorded_epsilons,
     recorded_mechanisms,
     set_figure_title,
+    write_quick_run_mark,
 )
 from discreet.research.experiments import (
     EPSILONS,
@@ -139,7 +139,7 @@ def paper_figure(run: RecordedRun[Any]) -> Figure:
             case _:
                 drawn = _worst_cases_figure(run.rows)
         if run.header.quick and isinstance(run.rows[0], RingLaw | MixtureClient):
-            mark_quick_run(drawn, "QUICK RUN: not the paper's setting")
+            write_quick_run_mark(drawn, "QUICK RUN: not the paper's setting")
     return drawn
 
 

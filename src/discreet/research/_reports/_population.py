@@ -31,11 +31,11 @@ from discreet.research._reports import (
     findings_as_html_items,
     html_page,
     html_table,
-    mark_quick_run,
     picture_html,
     recorded_epsilons,
     set_figure_title,
     titles_with_budgets_text,
+    write_quick_run_mark,
 )
 from discreet.research.experiments import PAPER_DIVERGENCES, RecordedRun, SetAtBudget
 
@@ -81,25 +81,31 @@ class SampleOracleContest:
     samples: tuple[str, ...] = SAMPLES
 
     @property
-    def best_sample(self) -> str:
+    def best_sampler_name(self) -> str:
         return min(self.samples, key=lambda name: mean_error(self.row, name))
 
     @property
-    def best_oracle(self) -> str:
+    def best_oracle_name(self) -> str:
         return min(ORACLES, key=lambda name: mean_error(self.row, name))
 
     @property
     def error_ratio(self) -> float:
         """Error of the sample over error of the oracle: below 1 the sample is closer."""
-        return mean_error(self.row, self.best_sample) / mean_error(self.row, self.best_oracle)
+        return mean_error(self.row, self.best_sampler_name) / mean_error(self.row, self.best_oracle_name)
 
     @property
     def difference_exceeds_chance(self) -> bool:
         """Whether the difference exceeds chance between repetitions."""
         spread = math.hypot(
-            *(self.row.errors[name].projected["tv"].standard_error for name in (self.best_sample, self.best_oracle))
+            *(
+                self.row.errors[name].projected["tv"].standard_error
+                for name in (self.best_sampler_name, self.best_oracle_name)
+            )
         )
-        return abs(mean_error(self.row, self.best_sample) - mean_error(self.row, self.best_oracle)) > CERTAIN * spread
+        return (
+            abs(mean_error(self.row, self.best_sampler_name) - mean_error(self.row, self.best_oracle_name))
+            > CERTAIN * spread
+        )
 
     @property
     def winner(self) -> str | None:
@@ -111,12 +117,12 @@ class SampleOracleContest:
     @property
     def beats_uniform_guess(self) -> bool:
         """Whether the better of the two is at least a tenth closer than the uniform distribution, which needs no data."""
-        return self.sample_beats_uniform_guess or self._is_closer_than_uniform(self.best_oracle)
+        return self.sample_beats_uniform_guess or self._is_closer_than_uniform(self.best_oracle_name)
 
     @property
     def sample_beats_uniform_guess(self) -> bool:
         """The same for the sample alone."""
-        return self._is_closer_than_uniform(self.best_sample)
+        return self._is_closer_than_uniform(self.best_sampler_name)
 
     def _is_closer_than_uniform(self, rival: str) -> bool:
         return mean_error(self.row, rival) < WORTH_ASKING * self.row.uniform["tv"]
@@ -147,10 +153,10 @@ def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
         _oracle_equals_sampler_finding(rows),
         _no_better_than_uniform_finding(contests),
         _raw_sample_bias_finding(rows),
-        _unused_large_budget_finding(rows),
-        _average_client_finding(rows),
-        _worst_client_finding(rows),
-        _released_own_outcomes_finding(rows),
+        _oracles_waste_large_budget_finding(rows),
+        _best_mechanism_on_average_finding(rows),
+        _best_mechanism_for_worst_client_finding(rows),
+        _own_outcome_release_rate_finding(rows),
     )
     return [each for each in found if each is not None]
 
@@ -163,7 +169,7 @@ def sample_oracle_contest_table(rows: Sequence[SetAtBudget]) -> Table:
         cells = []
         for contest in map(SampleOracleContest, those):
             mark = {"sample": "sample", "oracle": "oracle", None: "either"}[contest.winner]
-            numbers = f"{mean_error(contest.row, contest.best_sample):.3f} / {mean_error(contest.row, contest.best_oracle):.3f}"
+            numbers = f"{mean_error(contest.row, contest.best_sampler_name):.3f} / {mean_error(contest.row, contest.best_oracle_name):.3f}"
             cells.append(f"{mark}: {numbers}" + ("" if contest.beats_uniform_guess else " †"))
         body.append([_set_label_with_sizes(those[0]), *cells])
     return head, body
@@ -197,16 +203,16 @@ def client_divergences_table(rows: Sequence[SetAtBudget], divergence: str = "tv"
 
 def raw_sample_bias_table(rows: Sequence[SetAtBudget]) -> Table:
     """Bias and total TV error of raw samples of Q*, at the budget nearest to 1: a line for each set."""
-    shown = _sets_nearest_budget(rows, 1.0)
+    shown = _rows_at_nearest_budget(rows, 1.0)
     body = [
         [row.title, f"{row.bias['optimal']:.3f}", f"{mean_error(row, 'optimal', projected=False):.3f}"] for row in shown
     ]
     return [f"set, ε = {shown[0].epsilon:g}", "bias", "total error"], body
 
 
-def released_own_outcomes_table(rows: Sequence[SetAtBudget]) -> Table:
+def own_outcome_release_rate_table(rows: Sequence[SetAtBudget]) -> Table:
     """How often a released outcome is one of the client's own, at the budget nearest to 4: a line for each set."""
-    shown = _sets_nearest_budget(rows, 4.0)
+    shown = _rows_at_nearest_budget(rows, 4.0)
     body = [[row.title, *(f"{row.own[name]:.0%}" for name in SAMPLES)] for row in shown]
     return [f"set, ε = {shown[0].epsilon:g}", *(SHORT_LABELS[name] for name in SAMPLES)], body
 
@@ -221,8 +227,8 @@ def _set_at_budget_text(row: SetAtBudget) -> str:
 
 def _contest_errors_text(contest: SampleOracleContest) -> str:
     return (
-        f"{REPORT_LABELS[contest.best_sample]} {mean_error(contest.row, contest.best_sample):.3f}, {REPORT_LABELS[contest.best_oracle]} "
-        f"{mean_error(contest.row, contest.best_oracle):.3f}"
+        f"{REPORT_LABELS[contest.best_sampler_name]} {mean_error(contest.row, contest.best_sampler_name):.3f}, "
+        f"{REPORT_LABELS[contest.best_oracle_name]} {mean_error(contest.row, contest.best_oracle_name):.3f}"
     )
 
 
@@ -247,7 +253,7 @@ def _sample_wins_finding(contests: Sequence[SampleOracleContest]) -> Finding | N
     said = f"A sample is closer in {len(won)} of {len(contests)} cases."
     if worth:
         least = min(worth, key=lambda contest: contest.error_ratio)
-        kinds = Counter(SHORT_LABELS[contest.best_sample] for contest in worth)
+        kinds = Counter(SHORT_LABELS[contest.best_sampler_name] for contest in worth)
         said += (
             f" In {len(worth)} of them it also beats the uniform distribution by a tenth or more: "
             f"{titles_with_budgets_text([contest.row for contest in worth])}. "
@@ -285,13 +291,13 @@ def _no_better_than_uniform_finding(contests: Sequence[SampleOracleContest]) -> 
     )
 
 
-def _sets_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget]:
+def _rows_at_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget]:
     """Each set at the recorded budget nearest to the given one."""
     return [min(those, key=lambda row: abs(row.epsilon - epsilon)) for those in rows_by_set(rows).values()]
 
 
 def _raw_sample_bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
-    shown = sorted(_sets_nearest_budget(rows, 1.0), key=lambda row: row.bias["optimal"])
+    shown = sorted(_rows_at_nearest_budget(rows, 1.0), key=lambda row: row.bias["optimal"])
     least, most = (
         (f"{row.bias['optimal']:.3f}", f"{mean_error(row, 'optimal', projected=False):.3f}", row.title)
         for row in (shown[0], shown[-1])
@@ -303,7 +309,7 @@ def _raw_sample_bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _unused_large_budget_finding(rows: Sequence[SetAtBudget]) -> Finding:
+def _oracles_waste_large_budget_finding(rows: Sequence[SetAtBudget]) -> Finding:
     last = [row for row in rows if row.epsilon == max(recorded_epsilons(rows))]
     ratios = [mean_error(row, name) / mean_error(row, "raw") for row in last for name in ("unary", "hashing")]
     best = [min(mean_error(row, name) for name in SAMPLES) / mean_error(row, "raw") for row in last]
@@ -315,7 +321,7 @@ def _unused_large_budget_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _average_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
+def _best_mechanism_on_average_finding(rows: Sequence[SetAtBudget]) -> Finding:
     parts = []
     for f in ("tv", "kl", "hellinger"):
         best = Counter(min(SAMPLES, key=lambda name: row.realised[name][f].mean) for row in rows)
@@ -333,7 +339,7 @@ def _average_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
+def _best_mechanism_for_worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     lead = {row.unit: row.realised["mollifier"]["tv"].worst - row.realised["optimal"]["tv"].worst for row in rows}
     behind = [row for row in rows if lead[row.unit] <= 0.0]
     most = max(rows, key=lambda row: lead[row.unit])
@@ -354,8 +360,8 @@ def _worst_client_finding(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _released_own_outcomes_finding(rows: Sequence[SetAtBudget]) -> Finding:
-    shown = sorted(_sets_nearest_budget(rows, 4.0), key=lambda row: row.own["optimal"])
+def _own_outcome_release_rate_finding(rows: Sequence[SetAtBudget]) -> Finding:
+    shown = sorted(_rows_at_nearest_budget(rows, 4.0), key=lambda row: row.own["optimal"])
     told = [f"{row.own['optimal']:.0%} on {row.title}" for row in (shown[0], shown[-1])]
     return (
         "A sample is a record; a support is not.",
@@ -385,7 +391,7 @@ def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
         found |= {f"population-{name}": _client_set_figure(those) for name, those in rows_by_set(rows).items()}
         if run.header.quick:
             for drawn in found.values():
-                mark_quick_run(drawn, "QUICK RUN: few repetitions")
+                write_quick_run_mark(drawn, "QUICK RUN: few repetitions")
     return found
 
 
@@ -418,8 +424,8 @@ def _contest_overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
 def _plot_contest_cell(axes: Axes, x: int, y: int, contest: SampleOracleContest) -> None:
     axes.add_patch(_filled_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
     style = "normal" if contest.beats_uniform_guess else "italic"
-    names = f"{SHORT_LABELS[contest.best_sample]} / {SHORT_LABELS[contest.best_oracle]}"
-    values = f"{mean_error(contest.row, contest.best_sample):.3f} / {mean_error(contest.row, contest.best_oracle):.3f}"
+    names = f"{SHORT_LABELS[contest.best_sampler_name]} / {SHORT_LABELS[contest.best_oracle_name]}"
+    values = f"{mean_error(contest.row, contest.best_sampler_name):.3f} / {mean_error(contest.row, contest.best_oracle_name):.3f}"
     axes.annotate(names, (x, y), (0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=8, style=style)
     axes.annotate(values, (x, y), (0, -1), textcoords="offset points", ha="center", va="top", fontsize=9, style=style)
 
@@ -488,7 +494,7 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Pictures) -> str:
         "<h3>Total variation of a client, mean (worst)</h3>",
         html_table(*client_divergences_table(rows), texts=2, rule_on=None),
         "<h3>Released outcomes that are the client's own</h3>",
-        html_table(*released_own_outcomes_table(rows), rule_on=None),
+        html_table(*own_outcome_release_rate_table(rows), rule_on=None),
         "<h3>Bias and total TV error of Q* samples</h3>",
         html_table(*raw_sample_bias_table(rows), rule_on=None),
     ]

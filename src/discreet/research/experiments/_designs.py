@@ -61,7 +61,7 @@ from discreet.research.experiments.client_sets import (
     SetComparison,
     Shift,
     available_set_names,
-    iterate_units_with_laws,
+    iterate_set_and_laws_of_units,
 )
 
 Floats = NDArray[np.float64]
@@ -125,7 +125,7 @@ class DesignComparison(SetComparison):
         }
 
     @property
-    def unit_name_endings(self) -> Sequence[object]:
+    def unit_name_suffixes(self) -> Sequence[object]:
         return range(self.splits)
 
     def compute_unit_record(
@@ -152,16 +152,16 @@ class DesignComparison(SetComparison):
             split=split,
             examples=len(examples),
             served=len(served),
-            parts=shares_of_smoothing_weight(choice.smoothing),
+            parts=smoothing_shares_as_tuple(choice.smoothing),
             means={kind: mean_costs_by_divergence(served, one) for kind, one in samplers.items()},
             floor=floor.bound,
             gap=(floor.value - floor.bound) / floor.value if floor.value else 0.0,
-            exact_gap=exact_excess_over_lower_bound(floor, served) if split == 0 and not self.is_quick else None,
+            exact_gap=exact_cost_excess_over_lower_bound(floor, served) if split == 0 and not self.is_quick else None,
             kept=(1.0 - float(sampler.risk("tv"))) / (1.0 - float(samplers[OptimalSampler.name].risk("tv"))),
         )
 
 
-def shares_of_smoothing_weight(smoothing: Smoothing) -> tuple[float, ...] | None:
+def smoothing_shares_as_tuple(smoothing: Smoothing) -> tuple[float, ...] | None:
     """The division of the weight: (redrawn examples, point masses), for the model also the share of the safe floor; None for no design."""
     parts = smoothing.redrawn, smoothing.points
     return {"parts": parts, "model": (*parts, HALF)}.get(smoothing.rule)
@@ -174,7 +174,7 @@ def split_examples_and_clients(laws: Floats, share: float, seed: int, split: int
     return laws[order[:number]], laws[order[number:]]
 
 
-def exact_excess_over_lower_bound(found: Design, laws: Floats) -> float:
+def exact_cost_excess_over_lower_bound(found: Design, laws: Floats) -> float:
     """The relative excess of a KL design's mean over its floor, from rationals alone.
 
     The mean is that of the integers of the draw. The distributions are the given floats (the floor's own, each divided by its sum), and
@@ -217,12 +217,12 @@ class KeptAtBudget:
     worst: float
     kept: tuple[KeepResult, ...]
 
-    def gain_over_optimal(self, keep: float) -> float:
-        """The relative reduction of the mean compared with Q*."""
+    def relative_gain_over_optimal(self, keep: float) -> float:
+        """The relative reduction of the mean KL compared with Q*, by the design with this `keep`."""
         return 1.0 - self._result_with_keep(keep).mean / self.mean
 
-    def largest_possible_gain(self, keep: float) -> float:
-        """The proved largest gain of any sampler."""
+    def gain_bound_of_any_sampler(self, keep: float) -> float:
+        """The proved largest gain of any sampler that keeps this share of the worst case."""
         return 1.0 - self._result_with_keep(keep).floor / self.mean
 
     def _result_with_keep(self, keep: float) -> KeepResult:
@@ -314,7 +314,7 @@ class ShiftComparison:
         return [f"{name}/{epsilon:g}" for name in available_set_names(self.shifts) for epsilon in self.epsilons]
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[ShiftedDesign]]:
-        for shift, (examples, others), (epsilon,) in iterate_units_with_laws(units, self.shifts):
+        for shift, (examples, others), (epsilon,) in iterate_set_and_laws_of_units(units, self.shifts):
             yield [self.compute_unit_record(shift, examples, others, float(epsilon))]
 
     def compute_unit_record(self, shift: Shift, examples: Floats, others: Floats, epsilon: float) -> ShiftedDesign:
@@ -418,7 +418,7 @@ class LearnedComparison(SetComparison):
         }
 
     @property
-    def unit_name_endings(self) -> Sequence[object]:
+    def unit_name_suffixes(self) -> Sequence[object]:
         splits = {times: range(self.splits if times == 1 else 1) for times in self.times}
         return [f"{times}/{split}" for times, each in splits.items() for split in each]
 
@@ -430,16 +430,16 @@ class LearnedComparison(SetComparison):
         rng = self.seeded_generator_of_unit(unit)
         crowd = _ClientQueue(laws, rng) if times == 1 else _ResampledClients(laws, rng, times)
         family, bit = Simplex(laws.shape[1]), OptimalSampler(Simplex(2), epsilon=epsilon)
-        spread = bit, crowd.draw_and_count_samples(crowd.take_next_clients(BITS), bit, of_spread=True)
+        spread = bit, crowd.draw_and_count_samples(crowd.take_next_share_of_clients(BITS), bit, of_spread=True)
         first = learn(family, epsilon=epsilon).sampler
         rounds: list[tuple[Sampler[Any], Any]] = [
-            (first, crowd.draw_and_count_samples(crowd.take_next_clients(FIRST), first))
+            (first, crowd.draw_and_count_samples(crowd.take_next_share_of_clients(FIRST), first))
         ]
         share = (1.0 - BITS - FIRST) / BATCHES
         batches, held = [], []
         for _ in range(BATCHES):
             found = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
-            those = crowd.take_next_clients(share)
+            those = crowd.take_next_share_of_clients(share)
             batches.append(_measure_costs_of_served_batch(found, those, family, epsilon))
             rounds.append((found.sampler, crowd.draw_and_count_samples(those, found.sampler)))
             held.append(those)
@@ -483,7 +483,7 @@ class _ClientQueue:
     def __init__(self, laws: Floats, rng: np.random.Generator) -> None:
         self._laws, self._rng, self._share = laws[rng.permutation(len(laws))], rng, 0.0
 
-    def take_next_clients(self, share: float) -> Floats:
+    def take_next_share_of_clients(self, share: float) -> Floats:
         """The distributions of the next share of the clients."""
         start, self._share = self._share, self._share + share
         ends = [round(end * len(self._laws)) for end in (start, self._share)]
@@ -502,7 +502,7 @@ class _ResampledClients:
     def __init__(self, laws: Floats, rng: np.random.Generator, times: int) -> None:
         self._laws, self._rng, self._number, self._asked = laws, rng, times * len(laws), 0
 
-    def take_next_clients(self, share: float) -> Floats:
+    def take_next_share_of_clients(self, share: float) -> Floats:
         """The set, for as many clients as the share contains."""
         self._asked = round(share * self._number)
         return self._laws

@@ -228,10 +228,10 @@ class LocalFinite:
                 "local": Band([1] * k, lower=2 / (k - 2), upper=k / 2 - 1),
                 "wide": Band([1] * k, lower=0.5, upper=1.125),
             }
-            classes = {name: self._compare_on_clients(family, privacy) for name, family in families.items()}
+            classes = {name: self._compare_mechanisms_on_clients(family, privacy) for name, family in families.items()}
             yield [FiniteClasses(unit, kind, float(budget), str(privacy), k, classes)]
 
-    def _compare_on_clients(self, family: FiniteFamily, privacy: Any) -> ClassAtBudget:
+    def _compare_mechanisms_on_clients(self, family: FiniteFamily, privacy: Any) -> ClassAtBudget:
         laws = self._draw_clients(family)
 
         def costs_of_sampler(sampler: Any) -> dict[str, Floats]:

@@ -318,11 +318,11 @@ class ClientSetLaws:
         estimates: dict[str, list[Floats]] = {name: [] for name in (*samplers, *oracles, "raw", "reports")}
         for _ in range(repetitions):
             for name, sampler in samplers.items():
-                estimates[name].append(self._frequencies_of_outcomes(_release_with_seed(sampler, self.laws, rng)))
+                estimates[name].append(self._outcome_frequencies(_release_with_seed(sampler, self.laws, rng)))
             raw = draw_raw_outcomes(self.laws, rng)
             for name, oracle in oracles.items():
                 estimates[name].append(oracle.simulate_share_estimates(raw, rng))
-            estimates["raw"].append(self._frequencies_of_outcomes(raw))
+            estimates["raw"].append(self._outcome_frequencies(raw))
             estimates["reports"].append(simulate_share_estimates_of_reports(reports, raw, reporting))
         found = {name: np.array(rows) for name, rows in estimates.items()}
         found["linear"] = inversion_of(linear).low(family.reference, found["linear"])
@@ -348,7 +348,7 @@ class ClientSetLaws:
                 name: float(distances_from_law(q.mean(axis=0), self.average_client)["tv"])
                 for name, q in outputs.items()
             },
-            errors={name: self._errors_of_estimates(rows) for name, rows in found.items()},
+            errors={name: self._summarise_estimate_errors(rows) for name, rows in found.items()},
             uniform={measure: float(value) for measure, value in uniform.items()},
         )
 
@@ -358,7 +358,7 @@ class ClientSetLaws:
             for f in PAPER_DIVERGENCES
         }
 
-    def _errors_of_estimates(self, estimates: Floats) -> EstimateErrors:
+    def _summarise_estimate_errors(self, estimates: Floats) -> EstimateErrors:
         projected = np.array([nearest_law(row) for row in estimates])
         return EstimateErrors(
             *(
@@ -370,7 +370,7 @@ class ClientSetLaws:
             )
         )
 
-    def _frequencies_of_outcomes(self, outcomes: Integers) -> Floats:
+    def _outcome_frequencies(self, outcomes: Integers) -> Floats:
         return np.bincount(outcomes, minlength=len(self.declared.outcomes)) / len(outcomes)
 
 
@@ -434,7 +434,7 @@ class ReweightedComparison(SetComparison):
         }
 
     @property
-    def unit_name_endings(self) -> Sequence[object]:
+    def unit_name_suffixes(self) -> Sequence[object]:
         return tuple(SKEWS)
 
     def compute_unit_record(

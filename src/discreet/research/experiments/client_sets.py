@@ -77,7 +77,7 @@ def available_set_names(sets: Iterable["ClientSet | Shift"]) -> list[str]:
     return [one.name for one in sets if one.bundled or one not in ours]
 
 
-def iterate_units_with_laws(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple[Any, Any, list[str]]]:
+def iterate_set_and_laws_of_units(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple[Any, Any, list[str]]]:
     """(the set of that name, its laws, the other parts) of every unit NAME/..., with one set in memory at a time."""
     for name, those in groupby(units, key=lambda unit: unit.partition("/")[0]):
         declared = next(one for one in sets if one.name == name)
@@ -360,7 +360,7 @@ class SetComparison:
         return {one.name: len(one.outcomes) for one in self.sets}
 
     @property
-    def unit_name_endings(self) -> Sequence[object]:
+    def unit_name_suffixes(self) -> Sequence[object]:
         """What follows NAME/EPSILON in the names of units; empty if nothing does."""
         return ()
 
@@ -369,15 +369,15 @@ class SetComparison:
         """The units of every set whose records are available."""
         starts = [f"{name}/{epsilon:g}" for name in available_set_names(self.sets) for epsilon in self.epsilons]
         return (
-            [f"{start}/{part}" for start in starts for part in self.unit_name_endings]
-            if self.unit_name_endings
+            [f"{start}/{part}" for start in starts for part in self.unit_name_suffixes]
+            if self.unit_name_suffixes
             else starts
         )
 
     def compute_records_in_batches(self, units: Sequence[str]) -> Iterator[list[Any]]:
         """The record of each unit."""
         for unit, (declared, laws, (epsilon, *parts)) in zip(
-            units, iterate_units_with_laws(units, self.sets), strict=True
+            units, iterate_set_and_laws_of_units(units, self.sets), strict=True
         ):
             yield [self.compute_unit_record(unit, declared, laws, float(epsilon), *parts)]
 

@@ -34,7 +34,7 @@ from discreet.torch.transformers._models import (
     vocabulary_of_checked_model,
     vocabulary_of_checked_tokenizer,
 )
-from discreet.torch.transformers._stream import TextInProgress, draw_tokens, reference_logits
+from discreet.torch.transformers._stream import TextInProgress, draw_tokens, public_logits_as_reference
 from discreet.torch.transformers._terms import Statement, TokenTerms
 
 
@@ -143,15 +143,15 @@ def generate(
     rows = [TextInProgress(terms, held, number) for terms, held in zip(made, ledgers, strict=True)]
     padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
 
-    def read_context(
+    def read_prompts_into_context(
         what: str, reader: Any, texts: list[str], kind: type[Context] | type[SeparateContexts]
     ) -> Context | SeparateContexts:
         read = [tokenise_prompt(tokenizer, what, text) for text in texts]
         refuse_prompts_without_room(reader, read, made[0].tokens, what)
         return kind(reader, read, padding)
 
-    own = read_context("private", model, prompts, Context if together else SeparateContexts)
-    common = read_context("public", model if public_model is None else public_model, openings, Context)
+    own = read_prompts_into_context("private", model, prompts, Context if together else SeparateContexts)
+    common = read_prompts_into_context("public", model if public_model is None else public_model, openings, Context)
     _draw_texts_token_by_token(rows, own, common, made[0], known, end_tokens(model, tokenizer), padding)
     found = [
         PrivateText(
@@ -183,7 +183,7 @@ def _draw_texts_token_by_token(
             own, common = own[active], common[active]
         drawn = draw_tokens(own, common, terms, known, len(rows[active[0]].tokens))  # active rows have equal length
         for place, token in zip(active, drawn, strict=True):
-            rows[place].release_token(token, ends)
+            rows[place].charge_and_release_token(token, ends)
         latest = torch.tensor([row.tokens[-1] if not row.stopped else padding for row in rows])
         private.append_tokens(latest)
         public.append_tokens(latest)
@@ -250,7 +250,7 @@ def box_for(
     for place in range(count):
         private, beside = own.next_token_logits(), common.next_token_logits()
         held.append(private)
-        shared.append(reference_logits(beside, terms, known))
+        shared.append(public_logits_as_reference(beside, terms, known))
         latest = torch.tensor(draw_tokens(private, beside, terms, known, place))
         own.append_tokens(latest)
         common.append_tokens(latest)

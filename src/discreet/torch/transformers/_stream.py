@@ -12,8 +12,8 @@ token (beams, assistants and several return sequences are detected and rejected)
 
 **Drawing.** One private token for each row: the public distribution becomes the reference of the box, and a drawn token leaves once charged.
 
-`reference_logits` contains all preprocessing of the public distribution. `TextInProgress` collects the tokens of one text, charges its ledger
-and notes why it stopped.
+`public_logits_as_reference` contains all preprocessing of the public distribution. `TextInProgress` collects the tokens of one text, charges
+its ledger and notes why it stopped.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from discreet.errors import BudgetError, DiscreetError, check_count, check_kind,
 from discreet.ledger import Budget, Entry, Ledger
 from discreet.torch import release
 from discreet.torch.transformers._models import Context, refuse_prompts_without_room, vocabulary_of_checked_model
-from discreet.torch.transformers._terms import Statement, TokenTerms, box_profile
+from discreet.torch.transformers._terms import Statement, TokenTerms, box_profile_of_one_token
 
 
-def reference_logits(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.Tensor:
+def public_logits_as_reference(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.Tensor:
     """The public logits as the reference: divided by the temperatures, and -inf for tokens that cannot occur.
 
     The possible tokens depend only on public data: the tokenizer's size, and top_k and top_p of the public distribution.
@@ -76,7 +76,7 @@ def draw_tokens(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, 
             f"the private logits have shape {tuple(private.shape)} and the public ones {tuple(public.shape)}; both models need one "
             "vocabulary"
         )
-    reference = reference_logits(public, terms, known).to(private.device)
+    reference = public_logits_as_reference(public, terms, known).to(private.device)
 
     def draw_with_epsilon(epsilon: float) -> torch.Tensor:
         return release(
@@ -98,7 +98,7 @@ class TextInProgress:
         self.tokens: list[int] = []
         self.stopped = ""
 
-    def release_token(self, token: int, ends: set[int]) -> None:
+    def charge_and_release_token(self, token: int, ends: set[int]) -> None:
         """Release a drawn token once it is charged; a ledger that already has one for this place returns that one."""
         if self._ledger is not None:
             here = len(self.tokens)
@@ -183,7 +183,7 @@ class TokenStream:
         for name, given in (("logits", logits), ("reference", reference)):
             if tuple(given.shape) != (self._vocabulary,):
                 raise DiscreetError(f"{name} has shape {tuple(given.shape)}, not ({self._vocabulary},)")
-        profile = box_profile(epsilon, upper, self._vocabulary)
+        profile = box_profile_of_one_token(epsilon, upper, self._vocabulary)
         charges = self._ledger_entries_by_place()
         place = len(self.tokens) + 1
         if place in charges:
@@ -263,14 +263,14 @@ class PrivateLogits(LogitsProcessor):
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores that allow only the drawn token in each row."""
-        self._refuse_unexpected_input(input_ids, scores)
+        self._refuse_unexpected_scores_or_tokens(input_ids, scores)
         active = [place for place, row in enumerate(self._rows) if not row.stopped]
         public = self._context.next_token_logits()
         if active:
             place = len(self._rows[active[0]].tokens)
             drawn = draw_tokens(scores[active], public[active].to(scores.device), self._terms, self._known, place)
             for place, token in zip(active, drawn, strict=True):
-                self._rows[place].release_token(token, self._ends)
+                self._rows[place].charge_and_release_token(token, self._ends)
         # `generate` pads a row that has ended; a row without budget is ended here
         last = min(self._ends, default=0)
         still = set(active)
@@ -287,7 +287,7 @@ class PrivateLogits(LogitsProcessor):
         """The guarantee of each row, after `generate`."""
         return [Statement.of(self._terms, len(row.tokens), row.stopped) for row in self._rows]
 
-    def _refuse_unexpected_input(self, input_ids: torch.Tensor, scores: torch.Tensor) -> None:
+    def _refuse_unexpected_scores_or_tokens(self, input_ids: torch.Tensor, scores: torch.Tensor) -> None:
         if tuple(scores.shape) != (len(self._rows), self._terms.vocabulary):
             raise DiscreetError(
                 f"scores have shape {tuple(scores.shape)}, not {(len(self._rows), self._terms.vocabulary)}: one row for each public prompt; "

@@ -37,24 +37,24 @@ _DELTA = Range(0.0, 1.0, high_open=True)
 _TOP_P = Range(0.0, 1.0, low_open=True)
 
 
-def box_profile(epsilon: float, upper: float | None, vocabulary: int) -> BoxProfile:
+def box_profile_of_one_token(epsilon: float, upper: float | None, vocabulary: int) -> BoxProfile:
     """The profile of one token from the box of these terms over `vocabulary` tokens, for every possible sum of L."""
-    bounds = make_terms(epsilon=epsilon, upper=upper).bounds
+    bounds = make_terms(epsilon=epsilon, upper=upper).family_bounds
     b = Fraction(constants_of_optimal_box(bounds, epsilon).b)
     off = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))  # twice the bound, for the floats below
     most, least = (
-        _alpha_of_box_profile(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
+        _alpha_of_box_lower_bound(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
     )  # alpha falls with b
     return BoxProfile(epsilon=epsilon, alpha=min(max(0.5, least), most))
 
 
-def _alpha_of_box_profile(b: Fraction, epsilon: float) -> float:
+def _alpha_of_box_lower_bound(b: Fraction, epsilon: float) -> float:
     """(1 - b)/((e^epsilon - 1) b), between 0 and 1."""
     found = float(1 - min(b, Fraction(1))) * math.exp(-epsilon) / (float(b) * -math.expm1(-epsilon))
     return min(1.0, max(found, 1e-300))
 
 
-_profile = lru_cache(maxsize=1024)(box_profile)
+_profile = lru_cache(maxsize=1024)(box_profile_of_one_token)
 Spending = tuple[tuple[BoxProfile, int], ...]  # profiles, with their numbers of tokens
 
 
@@ -200,7 +200,7 @@ class TokenTerms:
     @property
     def bounds(self) -> Bounds:
         """The band around the public distribution that the box is made for."""
-        return make_terms(epsilon=self.epsilon, upper=self.upper).bounds
+        return make_terms(epsilon=self.epsilon, upper=self.upper).family_bounds
 
     def within(self, budget: Budget) -> TokenTerms:
         """The same terms with as many tokens as a budget allows, at its delta; an error if it allows none.
