@@ -290,4 +290,4 @@ def test_secrets_and_keys_do_not_print_themselves() -> None:
         assert "Z" not in shown
         assert key.value.hex()[:8] not in shown
     assert pickle.loads(pickle.dumps(key)) == key  # a worker gets the key of a run
-    assert keyed.uniform_integer_of_word(2**64 - 1) == 2**62 - 1
+    assert keyed.uniform_62_bit_integer_of_word(2**64 - 1) == 2**62 - 1

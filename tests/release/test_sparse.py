@@ -29,7 +29,7 @@ from discreet.release._randomness import (
     client_message,
     integer_law_of_weights,
     pseudo_random_words_of_client,
-    uniform_integer_of_word,
+    uniform_62_bit_integer_of_word,
 )
 from tests.release.test_plain import read_only
 from tests.soaking import examples
@@ -239,7 +239,7 @@ def test_order_does_not_matter_and_the_words_are_those_of_the_standard_library(l
             )
             assert int(order[row]) == expected[1]
             assert within[row] == (expected[2] >> 11) * 2.0**-53
-            assert out[row] == sparse_outcomes(sampler, dict(counts), [uniform_integer_of_word(expected[0])])[0]
+            assert out[row] == sparse_outcomes(sampler, dict(counts), [uniform_62_bit_integer_of_word(expected[0])])[0]
             a, b, c, d = expected[4:]
             sums += InputDigest((a, b, c, d))
         assert tuple(digest.tolist()) == sums.words
@@ -290,7 +290,7 @@ def test_weights_are_put_on_the_grid(records: list[tuple[int, float]], random: A
     law = integer_law_of_weights([x for x, _ in records], [weight for _, weight in records])
     found = pseudo_random_words_of_client(KEY, 0, list(law), list(law.values()))
     numbers = {x: float(number) for x, number in law.items()}
-    expected = sparse_outcomes(sampler, numbers, [uniform_integer_of_word(found[0])])[0], found[1]
+    expected = sparse_outcomes(sampler, numbers, [uniform_62_bit_integer_of_word(found[0])])[0], found[1]
     for side in (records, shuffled):
         clients = columns([[x for x, _ in side]], weights=[[weight for _, weight in side]])
         assert first_words(sampler, clients) == expected

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import discreet as dc
 from discreet import release
-from discreet.release._randomness import Question, Secret, pseudo_random_words_of_client, uniform_integer_of_word
+from discreet.release._randomness import Question, Secret, pseudo_random_words_of_client, uniform_62_bit_integer_of_word
 
 SECRET = Secret(bytes(range(32)))
 
@@ -40,7 +40,7 @@ def expected(
     for client, counts in held.items():
         outcome_list = sorted(counts)
         integers.append(
-            uniform_integer_of_word(
+            uniform_62_bit_integer_of_word(
                 pseudo_random_words_of_client(key, client, outcome_list, [counts[x] for x in outcome_list])[0]
             )
         )

@@ -17,7 +17,7 @@ from discreet._base.numerics import exp_lower
 from discreet.domain import Coding
 from discreet.domain._coding import outcome_codes_expression, resolve_and_count_marks
 from discreet.families import LineCells, Tabulated
-from discreet.release._randomness import Question, pseudo_random_words_of_client, uniform_integer_of_word
+from discreet.release._randomness import Question, pseudo_random_words_of_client, uniform_62_bit_integer_of_word
 from discreet.tables import Request, sample, sample_file
 from tests.tables.small_tables import SECRET
 
@@ -80,7 +80,9 @@ def test_every_client_gets_what_its_empirical_law_and_its_key_say() -> None:
     expected = {}
     for who, counts in held.items():
         cells = sorted(counts)
-        u = uniform_integer_of_word(pseudo_random_words_of_client(key, who, cells, [counts[cell] for cell in cells])[0])
+        u = uniform_62_bit_integer_of_word(
+            pseudo_random_words_of_client(key, who, cells, [counts[cell] for cell in cells])[0]
+        )
         law = np.bincount(cells, [counts[cell] for cell in cells], minlength=line.size) / counts.total()
         expected[who] = int(release.outcomes(sampler.lattice, law[None], None, np.array([u]))[0])
     numbers = line.numbers(found.column("sample").to_pylist()).tolist()

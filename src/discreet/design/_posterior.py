@@ -66,7 +66,7 @@ class Dirichlet:
         return draw_dirichlet_clients(mean, np.full(len(mean), self.concentration), rng)
 
     def mean_chance_of_equal_draws(self, mean: Floats) -> float:
-        """The second probability of `concentration_law` for the average client around a mean distribution (k,)."""
+        """How often two draws of one client agree, as `concentration_law` scales it, averaged over clients around a mean (k,)."""
         return expected_chance_of_equal_draws(mean, self.concentration)
 
 
@@ -121,7 +121,7 @@ def concentration_law(laws: Floats) -> Floats:
 
 
 def expected_chance_of_equal_draws(mean: Floats, concentration: float) -> float:
-    """The second of these probabilities for the average model client."""
+    """How often two draws of one client agree, scaled likewise, averaged over Dirichlet clients."""
     k = len(mean)
     agree = (1.0 + concentration * float(mean @ mean)) / (1.0 + concentration)
     return min(max((agree - 1.0 / k) / (1.0 - 1.0 / k), 0.0), 1.0)

@@ -493,7 +493,7 @@ def pseudo_random_words_of_client(
     return struct.unpack(f"<{WORDS}Q", hashed.digest())
 
 
-def uniform_integer_of_word(first_word: int) -> int:
+def uniform_62_bit_integer_of_word(first_word: int) -> int:
     """The uniform integer in [0, 2^62) of a first word."""
     return first_word >> (64 - BITS)
 

@@ -167,8 +167,8 @@ def refuse_unusable_client_type(where: str, kind: Any, *, shown: Any = None) -> 
         )
 
 
-def warn_of_client_column_of_floats(where: str, kind: Any) -> None:
-    """Warn if floats are read as integers."""
+def warn_if_client_column_holds_floats(where: str, kind: Any) -> None:
+    """Warn if a column of that type holds floats, which are read as integers."""
     if kind in _WHOLE_BELOW:
         warn_caller(
             f"{where} holds floats: whole ones are read as the integers that they stand for, 1.0 as client 1. If an earlier release cast "
@@ -288,7 +288,7 @@ def _client_names_as_integers_or_texts(where: str, clients: pa.Array) -> pa.Arra
     )
     if found.null_count():
         raise DiscreetError(message_for_rows_without_client(where, kind, found.null_count(), len(found)))
-    warn_of_client_column_of_floats(where, kind)
+    warn_if_client_column_holds_floats(where, kind)
     return found.to_arrow()
 
 

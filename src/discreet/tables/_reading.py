@@ -53,7 +53,7 @@ from discreet.tables._columns import (
     refuse_unusable_client_type,
     refuse_unusable_composite_client_type,
     type_of_column_values,
-    warn_of_client_column_of_floats,
+    warn_if_client_column_holds_floats,
     warn_of_suspicious_client_names,
 )
 from discreet.tables._sources import FEW, Source
@@ -239,10 +239,10 @@ class Reading:
             f"{self.columns.client_columns_text}{of and f' of {of}'}", kind, number, rows
         )
 
-    def warn_of_client_columns_of_floats(self) -> None:
+    def warn_if_client_columns_hold_floats(self) -> None:
         """Warn of columns whose floats are read as integers."""
         for name, kind in zip(self.columns.client_columns, self.name_kinds, strict=True):
-            warn_of_client_column_of_floats(f"column {name!r}", kind)
+            warn_if_client_column_holds_floats(f"column {name!r}", kind)
 
     def prepare_rows(self, frame: Any) -> Any:
         """A frame (lazy or not) as columns client, outcome and perhaps count: one row for each record. Of a survey also `moved`.
@@ -414,7 +414,7 @@ class RecordReader:
         elif isinstance(columns.client, str) and clients.dtype == pl.String:
             warn_of_suspicious_client_names(columns.client, clients, first=first)
         elif first:
-            reading.warn_of_client_columns_of_floats()
+            reading.warn_if_client_columns_hold_floats()
         counts = None
         if "count" in frame.columns:
             self._add_up_null_and_invalid_amounts(frame["count"])

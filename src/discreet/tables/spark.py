@@ -51,7 +51,7 @@ from discreet.tables._columns import (
     normalise_client_names,
     read_client_list_file,
     refuse_unusable_client_type,
-    warn_of_client_column_of_floats,
+    warn_if_client_column_holds_floats,
 )
 from discreet.tables._drawing import Kernel
 from discreet.tables._parts import (
@@ -79,7 +79,7 @@ from discreet.tables._sources import (
 __all__ = ["sample", "sample_files"]
 
 
-def pack_records_by_bucket(records: RecordArrays, seed: np.uint64) -> Iterator[pa.RecordBatch]:
+def pack_records_into_bucket_batches(records: RecordArrays, seed: np.uint64) -> Iterator[pa.RecordBatch]:
     """A row for each bucket of clients: whom it holds, the number of outcomes of each, all outcomes[, their counts], each as bytes."""
     code = choose_grouping_functions(records.outcomes.size)
     starts, *ordered = code.records_by_part(*map(read_only_view, records), _BUCKET_BITS, seed)
@@ -297,7 +297,7 @@ def _release_spark_frame(
 ) -> DataFrame:
     if request.secret is not None:
         Rounds(request.secret).refuse_if_secret_has_ledger()
-    job.reading.warn_of_client_columns_of_floats()  # here: warnings of a task are not seen
+    job.reading.warn_if_client_columns_hold_floats()  # here: warnings of a task are not seen
     if clients is not None:
         _refuse_list_of_composite_clients(job)
     seed = np.uint64(secrets.randbits(64))  # of the buckets, the same in all tasks
@@ -356,7 +356,7 @@ def _make_record_combiner(job: Job, seed: np.uint64, tallies: list[Any] | None) 
             amounts = np.empty(0) if counts is None else counts
             waiting.append(RecordArrays(*client_names_as_arrays(clients), outcomes, amounts))
             if sum(piece.nbytes for piece in waiting) >= _COMBINED:
-                yield from pack_records_by_bucket(RecordArrays.join_pieces(waiting), seed)
+                yield from pack_records_into_bucket_batches(RecordArrays.join_pieces(waiting), seed)
                 waiting = []
         reader.refuse_bad_rows_with_counts()
         if tallies is not None:
@@ -366,7 +366,7 @@ def _make_record_combiner(job: Job, seed: np.uint64, tallies: list[Any] | None) 
             ):
                 total.add(number)
         if waiting:
-            yield from pack_records_by_bucket(RecordArrays.join_pieces(waiting), seed)
+            yield from pack_records_into_bucket_batches(RecordArrays.join_pieces(waiting), seed)
 
     return combine_batches
 
@@ -528,7 +528,7 @@ def _arrow_and_spark_sample_types(job: Job) -> tuple[pa.DataType, T.DataType]:
 
 
 def _spark_schema_of_buckets(job: Job) -> T.StructType:
-    """The columns of `pack_records_by_bucket`."""
+    """The columns of `pack_records_into_bucket_batches`."""
     lists = ["lengths", "outcomes", "clients"]
     if not job.reading.are_clients_integers:
         lists.append("text_lengths")
@@ -569,7 +569,7 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
     kind = _polars_type_of_spark(clients.schema[column].dataType)
     where = f"column {column!r} of the list of clients"
     refuse_unusable_client_type(where, kind)
-    warn_of_client_column_of_floats(where, kind)
+    warn_if_client_column_holds_floats(where, kind)
     if is_integer_client_type(kind) != job.reading.are_clients_integers:  # a cast would invent clients or nulls
         here, there = ("integers", "texts") if job.reading.are_clients_integers else ("texts", "integers")
         raise DiscreetError(
@@ -594,7 +594,7 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
                 0 if columns.count_or_weight_column is None else len(listed), dtype=columns.count_or_weight_numpy_dtype
             )
             arrays = client_names_as_arrays(normalise_client_names(listed))
-            yield from pack_records_by_bucket(RecordArrays(*arrays, outcomes, counts), seed)
+            yield from pack_records_into_bucket_batches(RecordArrays(*arrays, outcomes, counts), seed)
 
     return clients.select(name.cast(names).alias("client")).mapInArrow(combine_marks, _spark_schema_of_buckets(job))
 

@@ -205,7 +205,8 @@ class FunctionCache:
             try:
                 data = kept.load_overload_data(key)
                 if data is not None:
-                    is_complete = kept.has_machine_code(signature)  # if it is damaged, both are made anew
+                    # if it is damaged, both are made anew
+                    is_complete = kept.has_or_cannot_store_machine_code(signature)
                     result = import_module("numba.core.compiler").CompileResult._rebuild(context, *data)
                     if not is_complete:
                         self._store_machine_code_and_data(signature, result)
@@ -340,7 +341,7 @@ class _FunctionFiles:
         with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
             return read_trusted_file(self._machine_code_file_name(kinds), within=folder)
 
-    def has_machine_code(self, types: Any) -> bool:
+    def has_or_cannot_store_machine_code(self, types: Any) -> bool:
         """Whether machine code for these types of arguments is stored, or cannot be."""
         with suppress(UnstorableError):
             kinds = argument_kinds_text_of_types(types)

@@ -267,11 +267,11 @@ class _ScanningSource(Source):
     """Rows that polars scans."""
 
     @abc.abstractmethod
-    def _make_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
+    def _iterate_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
         """The scans of which the rows are made, in order."""
 
     def _read_frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
-        scans = list(self._make_scans(wanted.columns))
+        scans = list(self._iterate_scans(wanted.columns))
         with translating_polars_errors(self.name):
             parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
         first, *others = parts
@@ -284,7 +284,7 @@ class _ScanningSource(Source):
         """The first `number` distinct values of a column."""
         found: dict[Any, None] = {}
         with translating_polars_errors(self.name):
-            for scan in self._make_scans(columns):
+            for scan in self._iterate_scans(columns):
                 few: pl.DataFrame = prepare(scan).select(column).unique(maintain_order=True).head(number).collect()
                 found.update(dict.fromkeys(few.to_series().to_list()))
                 if len(found) >= number:
@@ -308,7 +308,7 @@ class ScannedSource(_ScanningSource):
         super().__init__(name, schema, untyped=untyped, guarded=untyped is True, rows=rows)
         self._frame = frame
 
-    def _make_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
+    def _iterate_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
         yield self._frame
 
     def example_values(self, prepare: Prepare, column: str, number: int) -> list[Any]:
@@ -345,7 +345,7 @@ class FilesSource(_ScanningSource):
     def example_values(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         return self._distinct_values(prepare, self._used, column, number)
 
-    def _make_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
+    def _iterate_scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
         """A scan of all files, or of those of each shape."""
         wanted = list(self.schema) if columns is None else list(columns)
         with translating_polars_errors(self.name):
