@@ -12,7 +12,7 @@ from scipy import stats
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.families import BoundedDensity, HistogramFit, Tabulated
-from discreet.families._continuous import interval_masses_if_known, panel_masses
+from discreet.families._continuous import known_interval_masses_of_clients, panel_masses
 from discreet.families._densities import _CDF_ERRORS, as_density
 from discreet.families._integration import IntervalMasses
 from tests.design.lines import gaussian, laplace, mixture_client, table_client
@@ -168,14 +168,14 @@ def spiked(_: Any, x: Any) -> Any:
 def test_somebody_s_own_distribution_is_a_bare_function() -> None:
     own = type("Spiked", (stats.rv_continuous,), {"_pdf": spiked})
     given = own(a=0.0, b=1.0, name="norm")()
-    assert interval_masses_if_known([as_density(given, 1)], np.linspace(0.0, 1.0, 5)) == [None]
+    assert known_interval_masses_of_clients([as_density(given, 1)], np.linspace(0.0, 1.0, 5)) == [None]
 
 
 def test_a_histogram_between_edges_that_are_not_its_own() -> None:
     for family in (dc.GaussianMixtures(1, box=(-4.0, 4.0)), dc.DensityBand(stats.norm(0.0, 1.0), lower=0.0, upper=3.0)):
         law = family.law(records=np.random.default_rng(1).normal(size=60).clip(-3, 3), fit=HistogramFit(9))
         edges = np.array([-np.inf if family.box == [(-np.inf, np.inf)] else -4.0, -1.3, 0.2, 0.21, 2.0, 4.0])
-        (found,) = interval_masses_if_known([law], edges)
+        (found,) = known_interval_masses_of_clients([law], edges)
         fine = np.linspace(-4.0, 4.0, 400_001)
         middles = 0.5 * (fine[1:] + fine[:-1])
         mass = np.exp(law.log_density(middles[:, None])) * np.diff(fine)

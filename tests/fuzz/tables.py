@@ -123,7 +123,7 @@ def kernels(c: Chooser) -> Any:
         mechanism=c.among(["optimal", "linear"]),
     )  # fmt: skip
     assert isinstance(request.coding, Coding)
-    kinds = {"c": c.among([pl.Int64(), pl.String()]), "v": request.coding.type_to_read_texts_as}
+    kinds = {"c": c.among([pl.Int64(), pl.String()]), "v": request.coding.polars_type_to_read_texts_as}
     kernel = engines.Kernel(request.job(pl.Schema(kinds), where="here"))
     rows = c.below(4)
     outcomes = [[c.among([0, 1, 2, 2, 3, -1, 2**40, None]) for _ in range(c.below(3))] for _ in range(rows)]

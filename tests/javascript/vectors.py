@@ -202,7 +202,7 @@ def _cases(agreement: Agreement, sampler: Any, rng: np.random.Generator) -> Iter
         dense = np.zeros(domain.size)
         dense[outcomes] = counts
         try:
-            law = sampler._laws_on_atoms(sampler.family.law(counts=dense)[None, :]).rows
+            law = sampler._client_laws_on_atoms(sampler.family.law(counts=dense)[None, :]).rows
         except dc.DiscreetError:  # the linear mechanism serves members alone
             return
         weights = release.weights(sampler.lattice, law, sampler.mixing)[0]

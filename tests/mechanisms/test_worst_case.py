@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import discreet as dc
-from discreet.projection._worst_case import mollifier_epsilon_for
+from discreet.projection._worst_case import mollifier_epsilon_reaching_risk
 from tests.mechanisms.continuous.clients import random_mixture
 from tests.soaking import examples, wide
 
@@ -110,7 +110,7 @@ def test_the_budget_follows_the_sampler_and_not_the_band() -> None:
     assert epsilon == pytest.approx(0.7089, abs=1e-4)
     assert dc.OptimalSampler(family, epsilon=epsilon).risk("tv").value <= 0.2
     assert dc.OptimalSampler(family, epsilon=epsilon * (1 - 1e-6)).risk("tv").value > 0.2
-    assert mollifier_epsilon_for(family, divergence="tv", risk=0.2) > 0.0
+    assert mollifier_epsilon_reaching_risk(family, divergence="tv", risk=0.2) > 0.0
 
 
 @pytest.mark.parametrize("name", ["kl", "tv", "hellinger", "chi2", "jensen_shannon", "le_cam", "alpha:3", "alpha:0.5"])
@@ -151,7 +151,7 @@ def test_a_band_near_the_identity_keeps_its_digits() -> None:
 
 def test_a_tiny_risk_takes_the_epsilon_it_takes() -> None:
     assert dc.epsilon_for(dc.Simplex(10), divergence="kl", risk=1e-20) == pytest.approx(math.log(9e20), rel=1e-12)
-    assert mollifier_epsilon_for(dc.Simplex(10), divergence="kl", risk=1e-20) == pytest.approx(
+    assert mollifier_epsilon_reaching_risk(dc.Simplex(10), divergence="kl", risk=1e-20) == pytest.approx(
         2 * math.log(0.9e20), rel=1e-9
     )
 
@@ -173,7 +173,7 @@ def test_a_band_that_is_not_decomposable_has_no_exact_zero() -> None:
 @pytest.mark.parametrize("call", [
     lambda: dc.minimax_risk(cast(Any, 10), epsilon=1.0, divergence="tv"),
     lambda: dc.epsilon_for(cast(Any, [0.5, 0.5]), divergence="tv", risk=0.1),
-    lambda: mollifier_epsilon_for(cast(Any, None), divergence="tv", risk=0.1),
+    lambda: mollifier_epsilon_reaching_risk(cast(Any, None), divergence="tv", risk=0.1),
 ])  # fmt: skip
 def test_what_is_no_family_is_refused_by_name(call: Any) -> None:
     with pytest.raises(dc.DiscreetError, match=r"is not a family; pass Simplex"):

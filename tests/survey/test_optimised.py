@@ -244,8 +244,8 @@ def test_ranks_are_mapped_to_blocks_by_their_copies() -> None:
     assert blocks.reports_of_ranks(np.arange(11)).tolist() == [0, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4]
     for x, listed in enumerate(([0, 2, 2, 4, 4, 4, 4], [1, 2, 2, 4, 4, 4, 4], [3, 3, 3, 4, 4, 4, 4])):
         assert blocks.reports_holding_outcomes(np.full(7, x), np.arange(7)).tolist() == listed
-    assert blocks.number_of_ranks_by_report(blocks.every_report()).tolist() == [1, 1, 2, 3, 4]
-    held = blocks.holds(blocks.every_report()[:, None], np.arange(3)[None, :])
+    assert blocks.rank_counts_of_reports(blocks.all_reports()).tolist() == [1, 1, 2, 3, 4]
+    held = blocks.holds(blocks.all_reports()[:, None], np.arange(3)[None, :])
     assert (
         held.tolist()
         == blocks.membership_matrix.tolist()

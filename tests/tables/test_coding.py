@@ -101,7 +101,11 @@ def test_refusals(domain: dc.Domain, other: object, message: str) -> None:
 
 
 def test_other_names_an_outcome_however_it_is_written() -> None:
-    assert Coding(dc.Numbers(3), "2").other_outcome == Coding(dc.Numbers(3), 2).other_outcome == 2
-    assert Coding(dc.Labels([5, 7]), "7").other_outcome == 1
+    assert (
+        Coding(dc.Numbers(3), "2").outcome_for_values_outside
+        == Coding(dc.Numbers(3), 2).outcome_for_values_outside
+        == 2
+    )
+    assert Coding(dc.Labels([5, 7]), "7").outcome_for_values_outside == 1
     assert fit_coding_to_column(Coding(dc.Labels(["5", "7"]), "7"), "x", pl.Int64(), agreed=False).other == 7
-    assert Coding(dc.Interval(0, 1, cells=2), "nearest").other_outcome is None
+    assert Coding(dc.Interval(0, 1, cells=2), "nearest").outcome_for_values_outside is None

@@ -15,7 +15,7 @@ import discreet as dc
 from discreet import release
 from discreet._base.numerics import exp_lower
 from discreet.domain import Coding
-from discreet.domain._coding import outcome_codes_expression, resolve_and_count_marks
+from discreet.domain._coding import outcome_codes_expression, resolve_and_count_misfit_marks
 from discreet.families import LineCells, Tabulated
 from discreet.release._randomness import Question, pseudo_random_words_of_client, uniform_62_bit_integer_of_word
 from discreet.tables import Request, sample, sample_file
@@ -131,7 +131,7 @@ def test_values_outside_and_missing_are_refused_or_sent_where_they_are_to_go() -
             sample(given, client="who", value="x", sampler=sampler)
     far = pl.DataFrame({"x": [-100.0, 100.0, -4.0, 4.0]})
     coding = Coding(line, "nearest")
-    found, tally = resolve_and_count_marks(
+    found, tally = resolve_and_count_misfit_marks(
         coding, far.select(outcome_codes_expression(coding, "x")).to_series().to_numpy()
     )
     assert found.tolist() == [*line.numbers([-4.0, 4.0]), *line.numbers([-4.0, 4.0])]
@@ -197,16 +197,24 @@ def test_a_value_where_the_reference_has_nothing_is_outside() -> None:
     apart = dc.DensityBand(Tabulated([0.0, 1.0, 2.0, 3.0], [1.0, 0.0, 2.0]), lower=0.0, upper=3.0)
     sampler = dc.OptimalSampler(apart, epsilon=1.0, discretisation=dc.Cells(6))
     line = LineCells.of_sampler(sampler)
-    assert line.are_between_cells(np.array([0.0, 0.99, 1.01, 1.5, 1.99, 2.01, 3.0])).tolist() == [0, 0, 1, 1, 1, 0, 0]
+    assert line.are_in_gaps_between_cells(np.array([0.0, 0.99, 1.01, 1.5, 1.99, 2.01, 3.0])).tolist() == [
+        0,
+        0,
+        1,
+        1,
+        1,
+        0,
+        0,
+    ]
     with pytest.raises(dc.DiscreetError, match=r"records hold 1\.5, which lies in no cell"):
         line.numbers([0.5, 1.5])
     given = pl.DataFrame({"who": [1, 2], "x": [0.5, 1.5]})
     with pytest.raises(dc.DiscreetError, match="outside"):
         sample(given, client="who", value="x", sampler=sampler)
     found = sample(given, client="who", value="x", sampler=sampler, other="nearest")
-    assert not line.are_between_cells(np.array(found.column("sample").to_pylist())).any()
+    assert not line.are_in_gaps_between_cells(np.array(found.column("sample").to_pylist())).any()
     assert (
         not LineCells.of_sampler(dc.OptimalSampler(INTERVAL, epsilon=1.0))
-        .are_between_cells(np.linspace(-4.0, 4.0, 999))
+        .are_in_gaps_between_cells(np.linspace(-4.0, 4.0, 999))
         .any()
     )

@@ -48,7 +48,7 @@ from discreet.domain import (
     canonical_json,
     check_document_version,
     json_hook_refusing_repeated_fields,
-    read_day,
+    read_date,
     read_json_number,
 )
 from discreet.errors import (
@@ -80,7 +80,7 @@ with placeholders_until_used(globals()):
     from discreet.families import ContinuousFamily
     from discreet.mechanisms import ComposedSampler, JointSampler, OwnSampler, ReportSampler
     from discreet.privacy import Gaussian, privacy_document, read_privacy
-    from discreet.privacy.tradeoff import weak_rounds_warning
+    from discreet.privacy.tradeoff import weak_composition_warning_text
     from discreet.survey import SurveySampler
 
 AgreedSampler = TypeVar("AgreedSampler", bound=Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler)
@@ -388,7 +388,7 @@ class Agreement:
     @property
     def doubt_of_rounds(self) -> str | None:
         """A warning for rounds that are private one by one and weak together; otherwise None."""
-        return weak_rounds_warning(self.promise, self.privacy_of_all_rounds, self.rounds)
+        return weak_composition_warning_text(self.promise, self.privacy_of_all_rounds, self.rounds)
 
     @cached_property
     def canonical(self) -> str:
@@ -434,7 +434,7 @@ class Agreement:
                 f"round = {str(given)!r} is not a number, and the agreement has no schedule of dates. Give the number of the round, or make "
                 "an agreement with a schedule: schedule= (discreet agree --start DATE --every day)"
             )
-        day = read_day("round", given)
+        day = read_date("round", given)
         number = self.schedule.number(day)
         if not 1 <= number <= self.rounds:
             raise DiscreetError(

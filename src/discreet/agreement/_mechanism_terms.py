@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from discreet.agreement._family_terms import AgreementTerms
-from discreet.domain import canonical_json, check_digest_format, read_day, sha256_digest
+from discreet.domain import canonical_json, check_digest_format, read_date, sha256_digest
 from discreet.errors import DiscreetError, check_choice, check_count
 from discreet.families import FiniteFamily
 from discreet.mechanisms import (
@@ -241,7 +241,7 @@ class Schedule(AgreementTerms):
 
     def __post_init__(self) -> None:
         check_choice("schedule.every", self.every, _IN_A_YEAR)
-        first = read_day("schedule.start", self.start)
+        first = read_date("schedule.start", self.start)
         if self.every == "month" and first.day != 1:
             raise DiscreetError(f"schedule.start = {first} is not the first of a month; months start there")
         object.__setattr__(self, "start", first.isoformat())
@@ -263,7 +263,7 @@ class Schedule(AgreementTerms):
         Raises:
             DiscreetError: for what is no date.
         """
-        found, first = read_day("day", day), date.fromisoformat(self.start)
+        found, first = read_date("day", day), date.fromisoformat(self.start)
         if self.every == "month":
             return 12 * (found.year - first.year) + found.month - first.month + 1
         return (found - first).days // _DAYS[self.every] + 1

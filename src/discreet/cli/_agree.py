@@ -52,7 +52,7 @@ from discreet.mechanisms import (
     sampler_named,
 )
 from discreet.privacy import Privacy, Pure
-from discreet.privacy.tradeoff import large_epsilon_warning
+from discreet.privacy.tradeoff import large_epsilon_warning_text
 
 
 def write_or_check_agreement(
@@ -178,7 +178,7 @@ def write_or_check_agreement(
 
         cost = rounds_cost(found)
         lines += [] if cost is None else [f"[bold red]Note[/bold red]: {cost}"]
-    doubt = large_epsilon_warning(found.epsilon) or found.doubt_of_rounds
+    doubt = large_epsilon_warning_text(found.epsilon) or found.doubt_of_rounds
     if doubt is not None:
         lines.append(f"[bold red]Note[/bold red]: {doubt}")
     if found.other is not None and found.domain.labels is not None:

@@ -33,7 +33,7 @@ from discreet.tables import READ, STANDARD
 with placeholders_until_used(globals()):
     from discreet.domain import Interval
     from discreet.privacy import Gaussian
-    from discreet.privacy.tradeoff import large_epsilon_warning
+    from discreet.privacy.tradeoff import large_epsilon_warning_text
     from discreet.survey import Survey, SurveySampler
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def choose_mechanism_and_note(
 
 def refuse_large_epsilon(epsilon: float | None, *, allowed: bool) -> None:
     """Raise an error for an epsilon above 10, unless it is allowed."""
-    doubt = None if epsilon is None or allowed else large_epsilon_warning(epsilon)
+    doubt = None if epsilon is None or allowed else large_epsilon_warning_text(epsilon)
     if doubt is not None:
         raise DiscreetError(f"{doubt}; say --allow-large-epsilon if it is")
 

@@ -39,7 +39,7 @@ from discreet.cli._options import (
     value_option,
 )
 from discreet.cli._printing import Terminal, empty_table, format_number, print_json, print_text_blocks, safe_text
-from discreet.divergences import FDivergence, divergence as divergence_named, is_divergence_name
+from discreet.divergences import FDivergence, divergence as divergence_named, has_form_of_divergence_name
 from discreet.domain import Coding, Domain
 from discreet.errors import POSITIVE, DiscreetError, check_count
 from discreet.research import (
@@ -359,7 +359,7 @@ def _mechanism_named_by_option(name: str) -> Any:
 
 def _divergence_named_by_option(name: str) -> str | FDivergence:
     """A name of ours, or a divergence of a module; a function there is its f."""
-    if is_divergence_name(name):
+    if has_form_of_divergence_name(name):
         return name
     if ":" not in name:
         try:

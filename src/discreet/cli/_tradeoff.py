@@ -23,7 +23,7 @@ from discreet.cli._printing import empty_table, format_number, print_json_or_tex
 from discreet.design import minimax_risk
 from discreet.errors import DiscreetError, ImpossibleError, check_count
 from discreet.families import Band, Simplex
-from discreet.mechanisms import MollifierSampler, OptimalSampler, epsilon_for, mollifier_epsilon_for, nu_for
+from discreet.mechanisms import MollifierSampler, OptimalSampler, epsilon_for, mollifier_epsilon_reaching_risk, nu_for
 from discreet.plots import USUAL_DIVERGENCES, divergence_label
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.privacy.tradeoff import Risk
@@ -160,7 +160,7 @@ def _compute_smallest_budgets(family: Simplex | Band, name: str, risk: float, de
         name,
         risk,
         epsilon_for(family, divergence=name, risk=risk, delta=delta),
-        mollifier_epsilon_for(family, divergence=name, risk=risk),
+        mollifier_epsilon_reaching_risk(family, divergence=name, risk=risk),
         _smallest_nu_for_risk(family, name, risk),
     )
 

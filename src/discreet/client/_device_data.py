@@ -25,8 +25,8 @@ from discreet.domain import (
     CellDomain,
     Domain,
     Numbers,
-    list_records,
     records_as_floats_or_nan,
+    records_as_list,
     whole_floats_as_integers,
 )
 from discreet.errors import DiscreetError
@@ -72,7 +72,7 @@ class DeviceData:
         if rows is not None:
             return cls(rows=_rows_as_mappings(rows))
         if records is not None:
-            return cls(records=list_records(records))
+            return cls(records=records_as_list(records))
         if counts is not None:
             return cls(amounts=_parse_outcome_amounts(counts, "counts"))
         if isinstance(p, str) or (isinstance(p, list | tuple) and any(isinstance(each, str) for each in p)):
@@ -181,12 +181,12 @@ def _rows_as_mappings(rows: Any) -> list[Mapping[str, Any]]:
     """The rows of a device: a list of mappings, or a table as a dict of columns or a frame."""
     if is_frame(rows):
         columns = {
-            str(name): list_records(rows[name]) for name in (rows if isinstance(rows, Mapping) else rows.columns)
+            str(name): records_as_list(rows[name]) for name in (rows if isinstance(rows, Mapping) else rows.columns)
         }
         if len({len(values) for values in columns.values()}) > 1:
             raise DiscreetError("the columns of rows differ in length; pass one value of each column for each row")
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    found = list_records(rows)
+    found = records_as_list(rows)
     for place, row in enumerate(found):
         if not isinstance(row, Mapping):
             raise DiscreetError(
@@ -228,7 +228,7 @@ def _move_law_into_band(law: Floats, sampler: OutcomeSampler) -> Floats:
 def _parse_outcome_amounts(given: Any, name: str) -> LabelledValues | Floats:
     """One number for each outcome, by label or in the order of outcomes; finite and at least 0."""
     if not (isinstance(given, Mapping) or hasattr(given, "__array__")):
-        given = list_records(given)
+        given = records_as_list(given)
     named = split_labels_from_numbers(given, name)
     values = as_floats(given if named is None else named.values, name)
     if values.ndim != 1:

@@ -357,7 +357,7 @@ def export(
                 f"agreement {agreed.id} has {samples:,} samples, more than {MOST_ROWS:,}; estimate from the service"
             )
         coding, _ = coding_and_sampler(agreed)
-        columns = {"client": pa.int64(), "sample": coding.sample_type}
+        columns = {"client": pa.int64(), "sample": coding.arrow_type_of_samples}
         parts = _iterate_shuffled_samples(coding, counts, _find_cell_places_that_read_back(coding, counts))
     numbered = {} if PLACE in columns else {NUMBERED: b"rows"}
     schema = pa.schema(

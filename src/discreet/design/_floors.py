@@ -82,7 +82,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.numerics import exp_lower, exp_upper
 from discreet._base.quadrature import Panels
-from discreet.divergences import CHECKED_IN_RATIONALS, is_line_below
+from discreet.divergences import CHECKED_IN_RATIONALS, is_line_below_generator
 from discreet.errors import DiscreetError
 from discreet.families import (
     Band,
@@ -93,9 +93,9 @@ from discreet.families import (
     IntervalMasses,
     as_density,
     as_floats,
-    error_for_unseen_client,
+    error_for_client_zero_at_every_point,
     panel_masses,
-    raise_error_for_bad_law,
+    raise_error_for_bad_row,
     refuse_bad_entries,
     rows_are_laws,
     warn_of_coarse_masses,
@@ -244,7 +244,7 @@ def _entries_of_dense_clients(clients: Any, size: int, name: str) -> tuple[Integ
         )
     good = rows_are_laws(laws)
     if not good.all():
-        raise_error_for_bad_law(laws, int(np.argmin(good)), name)
+        raise_error_for_bad_row(laws, int(np.argmin(good)), name)
     held = laws > NEGLIGIBLE
     counts = held.sum(axis=1)
     mass = laws[held]
@@ -361,7 +361,7 @@ def _cell_masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMa
             f"{name} holds {found[int(np.argmin(inside))]:g}, which is not in [{edges[0]:g}, {edges[-1]:g}]; clip it, or take a wider box"
         )
     shares = np.histogram(found, edges)[0] / found.size
-    return IntervalMasses.from_mass_and_error(shares, 2.0**-52 * shares)
+    return IntervalMasses.from_mass_and_error_bound(shares, 2.0**-52 * shares)
 
 
 def _cell_masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
@@ -372,13 +372,13 @@ def _cell_masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMa
         return known.as_shares()
     plain = density.approximate_interval_masses(edges) if hasattr(density, "approximate_interval_masses") else None
     if plain is not None and plain.sum() > 0.0:
-        return IntervalMasses.from_mass_without_error(plain / plain.sum())
+        return IntervalMasses.from_mass_without_error_bound(plain / plain.sum())
     panels = Panels.from_edges([edges])
     seen = panel_masses(density, panels, Cartesian((Identity(),), (edges,), (edges,)))
     if seen is None:
-        raise error_for_unseen_client(name)
+        raise error_for_client_zero_at_every_point(name)
     warn_of_coarse_masses(name, seen.error)
-    return IntervalMasses.from_mass_without_error(seen.masses / seen.masses.sum())
+    return IntervalMasses.from_mass_without_error_bound(seen.masses / seen.masses.sum())
 
 
 _STEPS = 200
@@ -521,7 +521,7 @@ class DesignCertificate:
             self.intercept.tolist(), strict=True,
         ):  # fmt: skip
             slope, intercept = Fraction(s), Fraction(i)
-            if not is_line_below(self.name, slope, intercept):
+            if not is_line_below_generator(self.name, slope, intercept):
                 raise DiscreetError(f"{intercept} + {slope} t is not below f")
             apart = slope - middle[j]
             fixed += weight[j] * Fraction(a if apart > 0 else b) * apart

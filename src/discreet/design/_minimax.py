@@ -48,7 +48,7 @@ from discreet.families import (
     LaplaceMixtures,
     Simplex,
     band_vertices,
-    check_family,
+    refuse_non_family,
     vertex_of_uniform_band,
 )
 from discreet.mechanisms import (
@@ -64,7 +64,7 @@ from discreet.privacy.tradeoff import (
     Family,
     Risk,
     constants_of_box_for_privacy,
-    family_of_possible_clients,
+    family_or_simplex_if_any_client,
     risk_by_formula,
     risk_formula_is_minimax,
 )
@@ -198,11 +198,11 @@ def minimax_risk(
     Raises:
         DiscreetError: for an argument that is not a family, an epsilon out of range, an unknown divergence, or a bracket where none is known.
     """
-    check_family(family)
+    refuse_non_family(family)
     notion = chosen_privacy(epsilon, privacy)
     if isinstance(family, ContinuousFamily) and family.any_client:
         return largest_risk_over_all_densities(notion, divergence)
-    family = family_of_possible_clients(family)
+    family = family_or_simplex_if_any_client(family)
     constants = constants_of_box_for_privacy(notion, family.bounds)
     exact = risk_formula_is_minimax(family, notion) or constants.above == 0.0
     found = Risk(risk_by_formula(constants, divergence), exact, exact)

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.families import as_floats, check_laws
+from discreet.families import as_floats, refuse_bad_laws
 from discreet.mechanisms import LinearSampler, Sampler
 
 Floats = NDArray[np.float64]
@@ -114,7 +114,7 @@ def concentration_law(laws: Floats) -> Floats:
     k = laws.shape[-1] if laws.ndim else 1
     if k < 2:
         raise DiscreetError(f"laws has shape {laws.shape}; it has one number for each of two or more outcomes")
-    check_laws(laws)
+    refuse_bad_laws(laws)
     agree = (np.square(laws).sum(axis=-1) - 1.0 / k) / (1.0 - 1.0 / k)
     told = np.clip(agree, 0.0, 1.0)
     return np.stack([1.0 - told, told], axis=-1)

@@ -9,7 +9,7 @@ with imports_on_first_use(globals()):
         HockeyStickCurve as HockeyStickCurve,
         curve_of_divergence as curve_of_divergence,
         hockey_stick_gamma_or_none as hockey_stick_gamma_or_none,
-        is_line_below as is_line_below,
+        is_line_below_generator as is_line_below_generator,
         tangent_line as tangent_line,
     )
     from discreet.divergences._divergences import (
@@ -19,9 +19,9 @@ with imports_on_first_use(globals()):
         alpha,
         chi2,
         divergence,
+        has_form_of_divergence_name as has_form_of_divergence_name,
         hellinger,
         hockey_stick,
-        is_divergence_name as is_divergence_name,
         jensen_shannon,
         kl,
         le_cam,

@@ -70,7 +70,7 @@ def _steepest_jensen_shannon_slope(intercept: Floats) -> Floats:
     return np.asarray(_sum_rounded_down(0.0, np.log(room) / 2.0) - 2.0 * _DOWN * (2.0 + room) / room)
 
 
-def power_curve(order: float) -> SmoothCurve:
+def alpha_divergence_curve(order: float) -> SmoothCurve:
     """The alpha divergences, f(t) = (t^a - a t + a - 1)/(a (a - 1)): slope <= ((1 - a intercept)^((a - 1)/a) - 1)/(a - 1)."""
 
     def steepest_slope(intercept: Floats) -> Floats:
@@ -165,7 +165,7 @@ class FiniteDifferenceCurve:
             slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
             # a certificate multiplies by up to e^eps the amount by which an intercept is below the requested one
             worth = slopes * t + np.minimum(intercepts, intercept) - _MISSED * np.maximum(intercept - intercepts, 0.0)
-        return _pick_lines_worth_most(worth, slopes, intercepts)
+        return _pick_lines_of_largest_worth(worth, slopes, intercepts)
 
     def tangent_by_best_chords(self, t: Floats) -> tuple[Floats, Floats]:
         """(slope, intercept) of the line through (t, f(t)) with the slope that the chords determine best; it may exceed f by rounding."""
@@ -176,7 +176,7 @@ class FiniteDifferenceCurve:
                 slope, intercept = self._line_lowered_below_curve(here - middle * t, t, step)
                 found.append((slope * t + intercept - here, middle, here - middle * t))
             lost, slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
-            return _pick_lines_worth_most(lost, slopes, intercepts)
+            return _pick_lines_of_largest_worth(lost, slopes, intercepts)
 
     def _points_where_lines_touch(self, intercept: Floats, t: Floats) -> Floats:
         """About where a line with that intercept touches f; at a kink, within the smallest step that leaves slopes their digits."""
@@ -204,7 +204,7 @@ class FiniteDifferenceCurve:
 ConvexCurve = SmoothCurve | HockeyStickCurve | FiniteDifferenceCurve
 
 
-def _pick_lines_worth_most(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
+def _pick_lines_of_largest_worth(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
     """(slope, intercept) of the line worth the most, of candidates along the first axis."""
     best = np.argmax(np.where(np.isfinite(worth), worth, -np.inf), axis=0)[None]
     return np.take_along_axis(slopes, best, axis=0)[0], np.take_along_axis(intercepts, best, axis=0)[0]
@@ -276,7 +276,7 @@ SMOOTH: dict[str, SmoothCurve] = {
 CHECKED_IN_RATIONALS = ("kl", "tv", "hellinger", "chi2")
 
 
-def is_line_below(name: str, slope: Fraction, intercept: Fraction) -> bool:
+def is_line_below_generator(name: str, slope: Fraction, intercept: Fraction) -> bool:
     """Whether f(t) >= intercept + slope t for all t >= 0, decided in rationals (of total variation, f(t) = max(t - 1, 0))."""
     match name:
         case "kl":
@@ -309,7 +309,7 @@ def curve_of_divergence(f: FDivergence) -> ConvexCurve:
     if order is None:
         return FiniteDifferenceCurve(f)
     # the same divergences between distributions
-    return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or power_curve(order)
+    return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or alpha_divergence_curve(order)
 
 
 def _built_in_parameter_or_none(f: FDivergence, stem: str) -> float | None:

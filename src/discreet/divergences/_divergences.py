@@ -67,9 +67,9 @@ class _Generator:
     exact: Perspective | None = None
 
     def perspective(self, p: FloatArray, q: FloatArray) -> FloatArray:
-        return self.exact(p, q) if self.exact else self.excess_over_tangent(p, q) + self.slope_at_one * (p - q)
+        return self.exact(p, q) if self.exact else self.terms_above_tangent(p, q) + self.slope_at_one * (p - q)
 
-    def excess_over_tangent(self, p: FloatArray, q: FloatArray) -> FloatArray:
+    def terms_above_tangent(self, p: FloatArray, q: FloatArray) -> FloatArray:
         return self.tangent(p, q, p - q)
 
     def __call__(self, x: FloatArray) -> FloatArray:
@@ -145,9 +145,9 @@ class FDivergence:
         if below <= 0.0 or above <= 0.0:
             return 0.0
         weight = below / (below + above)
-        return weight * self._excess_over_tangent(above) + above / (below + above) * self._excess_over_tangent(-below)
+        return weight * self._excess_at_one_plus(above) + above / (below + above) * self._excess_at_one_plus(-below)
 
-    def _excess_over_tangent(self, t: float) -> float:
+    def _excess_at_one_plus(self, t: float) -> float:
         """f(1 + t) - c t for t >= -1, with c the generator's slope at 1."""
         generator = self._generator
         if t <= -1.0:
@@ -165,7 +165,7 @@ class FDivergence:
         nodes = _read_node_weights(weights, p.shape[-1])
         generator = self._generator
         total = _sum_over_nodes(
-            self._terms_extended_to_zeros(generator.excess_over_tangent, generator.slope_at_one, p, q), nodes
+            self._terms_extended_to_zeros(generator.terms_above_tangent, generator.slope_at_one, p, q), nodes
         )
         equal = _masses_agree(p, q, nodes) if generator.slope_at_one else np.True_
         if not np.all(equal):
@@ -447,7 +447,7 @@ def divergence(name: str | FDivergence) -> FDivergence:
     raise DiscreetError(f"divergence = {name!r} is not one of {choices}")
 
 
-def is_divergence_name(name: str) -> bool:
+def has_form_of_divergence_name(name: str) -> bool:
     """Whether a name is one of ours, up to the number that an order takes: "kl", "renyi:2", also "renyi:two"."""
     stem, colon, _ = _split_divergence_name(name)
     return stem in (_FAMILIES if colon else _NAMED)

@@ -30,12 +30,12 @@ with imports_on_first_use(globals()):
         WIDE_MARKS as WIDE_MARKS,
         Coding as Coding,
         MisfitCounts as MisfitCounts,
-        codes_or_marks_expression as codes_or_marks_expression,
+        codes_or_misfit_marks_expression as codes_or_misfit_marks_expression,
         fit_coding_to_column as fit_coding_to_column,
         is_whole_number_text as is_whole_number_text,
-        mark_in_record_dtype as mark_in_record_dtype,
+        mark_widened_to_record_dtype as mark_widened_to_record_dtype,
         outcome_codes_expression as outcome_codes_expression,
-        resolve_and_count_marks as resolve_and_count_marks,
+        resolve_and_count_misfit_marks as resolve_and_count_misfit_marks,
     )
     from discreet.domain._domain import (
         LARGEST_VALUE as LARGEST_VALUE,
@@ -47,8 +47,8 @@ with imports_on_first_use(globals()):
         check_document_version as check_document_version,
         first_few_as_text as first_few_as_text,
         json_hook_refusing_repeated_fields as json_hook_refusing_repeated_fields,
-        list_records as list_records,
         read_json_number as read_json_number,
+        records_as_list as records_as_list,
         sha256_digest as sha256_digest,
     )
     from discreet.domain._labels import (
@@ -58,8 +58,8 @@ with imports_on_first_use(globals()):
         as_domain,
         check_digest_format as check_digest_format,
         domain_from_terms as domain_from_terms,
-        is_numeric_label as is_numeric_label,
-        read_day as read_day,
+        is_number_or_number_text as is_number_or_number_text,
+        read_date as read_date,
     )
 
 

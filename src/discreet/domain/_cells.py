@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.showing import short_repr
-from discreet.domain._domain import LARGEST_VALUE, Domain, Numbers, first_few_as_text, list_records
+from discreet.domain._domain import LARGEST_VALUE, Domain, Numbers, first_few_as_text, records_as_list
 from discreet.errors import DiscreetError, Range, check_count
 
 MOST_CELLS = 2**40
@@ -197,7 +197,7 @@ class Interval(CellDomain):
 
 def as_flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
     """Numbers as a new flat array; NaN and other values are errors."""
-    given = records if isinstance(records, np.ndarray) else list_records(records)
+    given = records if isinstance(records, np.ndarray) else records_as_list(records)
     try:
         found = np.asarray(given).ravel()
         if found.dtype.kind == "O":  # may contain whole numbers of more than 64 bits
@@ -214,14 +214,14 @@ def as_flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
 
 def records_as_floats_or_nan(records: Any) -> NDArray[np.float64]:
     """Every record as a float; NaN for a record that is not a number."""
-    return np.array([_record_as_float_or_nan(record) for record in list_records(records)], dtype=np.float64)
+    return np.array([_record_as_float_or_nan(record) for record in records_as_list(records)], dtype=np.float64)
 
 
 def whole_floats_as_integers(records: Iterable[Any]) -> list[Any]:
     """The records; floats that are whole numbers as integers, which JSON and tables with gaps do not tell apart."""
     return [
         int(each) if isinstance(each, (float, np.floating)) and math.isfinite(each) and each == int(each) else each
-        for each in list_records(records)
+        for each in records_as_list(records)
     ]
 
 

@@ -4,8 +4,8 @@
 expression. The cell of a number is computed exactly as in `Interval`, operation for operation, so that both find the same one.
 
 A value without an outcome becomes a mark: a number beyond every domain that encodes the reason. Marks are counted in `MisfitCounts` for the
-operator of a release (`resolve_and_count_marks`), and then become the `other` outcome or are left out. `other` is one of the outcomes and
-never adds one. Messages show the value behind a mark only on request.
+operator of a release (`resolve_and_count_misfit_marks`), and then become the `other` outcome or are left out. `other` is one of the outcomes
+and never adds one. Messages show the value behind a mark only on request.
 """
 
 import math
@@ -37,7 +37,7 @@ FIRST_MARK = MARK_ABOVE
 WIDE_MARKS = np.uint64(0xFFFFFFFF00000000)  # what is added to a mark among records of 64 bits, the rows of a survey
 
 
-def mark_in_record_dtype(mark: np.uint32, records: NDArray[Any]) -> Any:
+def mark_widened_to_record_dtype(mark: np.uint32, records: NDArray[Any]) -> Any:
     """A mark as it stands among records of 32 or 64 bits."""
     return mark if records.itemsize == 4 else WIDE_MARKS | np.uint64(mark)
 
@@ -101,7 +101,7 @@ class Coding:
                     f"no column is read with {short_repr(self.domain)}; use Labels, Numbers or Interval"
                 )
         if self.other is not None:
-            object.__setattr__(self, "other", self._other_as_outcome())
+            object.__setattr__(self, "other", self._checked_outcome_for_values_outside())
         check_choice("nulls", self.nulls, NULLS)
         if self.nulls == "other" and (self.other is None or self.has_cells):
             raise DiscreetError(
@@ -109,7 +109,7 @@ class Coding:
                 + ("an interval has none, use 'drop'" if self.has_cells else "say other= (--other) which one")
             )
 
-    def _other_as_outcome(self) -> Any:
+    def _checked_outcome_for_values_outside(self) -> Any:
         """`other` as an outcome. A text that is a whole number names that number."""
         other = self.other
         check_kind("other", other, Hashable, "it is an outcome like the others")
@@ -148,7 +148,7 @@ class Coding:
         return self.domain.size
 
     @property
-    def other_outcome(self) -> int | None:
+    def outcome_for_values_outside(self) -> int | None:
         """The outcome that values outside become; None with an interval, where a value goes to the nearest end."""
         if self.other is None or self.has_cells:
             return None
@@ -162,7 +162,7 @@ class Coding:
         return isinstance(self.domain, CellDomain)
 
     @property
-    def type_to_read_texts_as(self) -> pl.DataType:
+    def polars_type_to_read_texts_as(self) -> pl.DataType:
         """The type that texts in an untyped table are read as."""
         match self.domain:
             case CellDomain():
@@ -173,10 +173,10 @@ class Coding:
                 return pl.Int64()
 
     @property
-    def sample_type(self) -> pa.DataType:
+    def arrow_type_of_samples(self) -> pa.DataType:
         """The type of a column of samples."""
         return {pl.Float64(): pa.float64(), pl.String(): pa.string(), pl.Int64(): pa.int64()}[
-            self.type_to_read_texts_as
+            self.polars_type_to_read_texts_as
         ]
 
 
@@ -228,9 +228,9 @@ def _fit_labels_to_column(
         if kind in (pl.String, pl.Categorical, pl.Enum) or (agreed and kind.is_integer()):
             return coding
         if kind.is_integer():
-            other = None if coding.other is None else _label_as_integer(coding.other, column)
+            other = None if coding.other is None else _text_label_as_integer(coding.other, column)
             return replace(
-                coding, domain=Labels(tuple(_label_as_integer(label, column) for label in labels)), other=other
+                coding, domain=Labels(tuple(_text_label_as_integer(label, column) for label in labels)), other=other
             )
     what = "texts" if texts else "integers"
     raise DiscreetError(
@@ -254,10 +254,10 @@ def outcome_codes_expression(coding: Coding, column: str) -> pl.Expr:
         ):  # the formula of its `cell_numbers_of_values`, in polars: twice as fast as by batches of numpy
             share = (value.cast(pl.Float64) - interval.low) * interval.inverse_length
             cell = (share * interval.cells).floor().clip(0, interval.cells - 1)
-            return _cell_or_mark_expression(coding, value.cast(pl.Float64), interval.low, interval.high, cell)
+            return _cell_or_misfit_mark_expression(coding, value.cast(pl.Float64), interval.low, interval.high, cell)
         case CellDomain() as line:
             low, high = float(line.edges[0]), float(line.edges[-1])
-            return _cell_or_mark_expression(
+            return _cell_or_misfit_mark_expression(
                 coding,
                 value.cast(pl.Float64),
                 low,
@@ -266,17 +266,20 @@ def outcome_codes_expression(coding: Coding, column: str) -> pl.Expr:
             )
         case domain:
             code = pl.when(value.is_between(0, domain.size - 1)).then(value.cast(pl.UInt32, strict=False))
-    return codes_or_marks_expression(value, code)
+    return codes_or_misfit_marks_expression(value, code)
 
 
-def _cell_or_mark_expression(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.Expr) -> pl.Expr:
+def _cell_or_misfit_mark_expression(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.Expr) -> pl.Expr:
     """The cell numbers of values; values beyond an end are marked with that end if they are to go there."""
     below, above = (MARK_BELOW, MARK_ABOVE) if coding.other == NEAREST else (MARK_OUTSIDE, MARK_OUTSIDE)
     past = (
-        pl.when(value.is_nan()).then(_mark_as_expression(MARK_NAN)).when(value < low).then(_mark_as_expression(below))
+        pl.when(value.is_nan())
+        .then(_misfit_mark_as_expression(MARK_NAN))
+        .when(value < low)
+        .then(_misfit_mark_as_expression(below))
     )
-    inside = past.when(value > high).then(_mark_as_expression(above)).when(value.is_not_null())
-    return codes_or_marks_expression(value, inside.then(cell.cast(pl.UInt32, strict=False)))
+    inside = past.when(value > high).then(_misfit_mark_as_expression(above)).when(value.is_not_null())
+    return codes_or_misfit_marks_expression(value, inside.then(cell.cast(pl.UInt32, strict=False)))
 
 
 def _cell_numbers_expression(coding: Coding, value: pl.Expr, line: CellDomain) -> pl.Expr:
@@ -290,30 +293,34 @@ def _cell_numbers_expression(coding: Coding, value: pl.Expr, line: CellDomain) -
     return value.map_batches(find_cell_numbers, return_dtype=pl.Int64, is_elementwise=True)
 
 
-def codes_or_marks_expression(value: pl.Expr, code: pl.Expr) -> pl.Expr:
+def codes_or_misfit_marks_expression(value: pl.Expr, code: pl.Expr) -> pl.Expr:
     """The codes; for values without one, the mark of the reason."""
     return pl.coalesce(
         code,
-        pl.when(value.is_null()).then(_mark_as_expression(MARK_MISSING)).otherwise(_mark_as_expression(MARK_OUTSIDE)),
+        pl.when(value.is_null())
+        .then(_misfit_mark_as_expression(MARK_MISSING))
+        .otherwise(_misfit_mark_as_expression(MARK_OUTSIDE)),
     )
 
 
-def _mark_as_expression(mark: np.uint32) -> pl.Expr:
+def _misfit_mark_as_expression(mark: np.uint32) -> pl.Expr:
     return pl.lit(int(mark), pl.UInt32)
 
 
-def _label_as_integer(label: str, column: str) -> int:
+def _text_label_as_integer(label: str, column: str) -> int:
     if not is_whole_number_text(label):
         raise DiscreetError(f"column {column!r} holds integers but label {label!r} is none; cast the column to text")
     return int(label)
 
 
-def resolve_and_count_marks(coding: Coding, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], MisfitCounts]:
+def resolve_and_count_misfit_marks(
+    coding: Coding, outcomes: NDArray[np.uint32]
+) -> tuple[NDArray[np.uint32], MisfitCounts]:
     """Outcomes with their marks resolved (MISSING: left out; LISTED: left out, but not its client), and the number of marks."""
     if not outcomes.size or outcomes.max() < FIRST_MARK:
         return outcomes, MisfitCounts()
     left_out = int(MARK_LISTED if coding.lenient else MARK_MISSING)
-    outside_to = left_out if coding.other_outcome is None else coding.other_outcome
+    outside_to = left_out if coding.outcome_for_values_outside is None else coding.outcome_for_values_outside
     missing_to = outside_to if coding.nulls == "other" else left_out
     first, last = coding.domain.first_and_last_cell if isinstance(coding.domain, CellDomain) else (0, 0)
     becomes = {

@@ -37,7 +37,7 @@ _PLAIN_FROM, _PLAIN_TO = -6, 21  # decimal exponents between which ECMAScript wr
 _DIGITS = decimal.Context(prec=40, traps=[])  # independent of the caller's decimal context
 
 
-def list_records(records: Any) -> list[Any]:
+def records_as_list(records: Any) -> list[Any]:
     """A column or another iterable as a plain list."""
     if isinstance(records, (str, bytes)):
         raise DiscreetError(f"records = {records!r} is one text; pass a list of records")
@@ -206,9 +206,9 @@ class Numbers(Domain[int]):
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The records themselves, if they are whole numbers from 0 to size - 1; others are an error that names the first few."""
-        found = self.find_numbers(given := records if isinstance(records, np.ndarray) else list_records(records))
+        found = self.find_numbers(given := records if isinstance(records, np.ndarray) else records_as_list(records))
         if found.min(initial=0) < 0:
-            outside = [record for record, number in zip(list_records(given), found, strict=True) if number < 0]
+            outside = [record for record, number in zip(records_as_list(given), found, strict=True) if number < 0]
             true = (
                 "; for booleans take Simplex([False, True])"
                 if any(isinstance(r, (bool, np.bool_)) for r in outside)
@@ -229,7 +229,7 @@ class Numbers(Domain[int]):
         return np.array(
             [
                 record if _is_whole_number(record) and 0 <= record < self.size else -1
-                for record in list_records(records)
+                for record in records_as_list(records)
             ],
             dtype=np.int64,
         )

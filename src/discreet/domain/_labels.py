@@ -30,7 +30,7 @@ from discreet.domain._domain import (
     Outcome,
     canonical_json,
     first_few_as_text,
-    list_records,
+    records_as_list,
     sha256_digest,
 )
 from discreet.errors import DiscreetError, Range, check_count
@@ -41,7 +41,7 @@ _UNSEEN = re.compile(  # invisible letters and marks; format characters have a c
 _DECIMAL = re.compile(r"-?[0-9]{1,30}([.][0-9]{1,30})?")
 
 
-def read_day(name: str, given: Any) -> date:
+def read_date(name: str, given: Any) -> date:
     """A date, or a text of one; an error that names it otherwise."""
     if isinstance(given, date) and not isinstance(given, datetime):
         return given
@@ -92,7 +92,7 @@ class Labels(Domain[Outcome]):
         Raises:
             DiscreetError: for what is no date, and where the last day comes before the first.
         """
-        start, many = read_day("first", first).toordinal(), cls.count_days(first, last)
+        start, many = read_date("first", first).toordinal(), cls.count_days(first, last)
         return Labels(date.fromordinal(day).isoformat() for day in range(start, start + many))
 
     @staticmethod
@@ -109,7 +109,7 @@ class Labels(Domain[Outcome]):
         Raises:
             DiscreetError: for what is no date, and where the last day comes before the first.
         """
-        start, end = read_day("first", first), read_day("last", last)
+        start, end = read_date("first", first), read_date("last", last)
         if end < start:
             raise DiscreetError(f"last = {end} comes before first = {start}; exchange them")
         return end.toordinal() - start.toordinal() + 1
@@ -138,7 +138,7 @@ class Labels(Domain[Outcome]):
     def values(self) -> NDArray[np.float64] | None:
         """The labels as numbers, if all are numbers of a reasonable size or texts of such numbers (files contain texts)."""
         labels: tuple[Any, ...] = self.labels
-        return np.array(list(map(float, labels))) if all(map(is_numeric_label, labels)) else None
+        return np.array(list(map(float, labels))) if all(map(is_number_or_number_text, labels)) else None
 
     @cached_property
     def index(self) -> dict[Any, int]:
@@ -157,7 +157,7 @@ class Labels(Domain[Outcome]):
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome number of every label; an unknown label is an error that names the first few."""
-        given = list_records(records)
+        given = records_as_list(records)
         found = self.find_numbers(given)
         unknown = [record for record, number in zip(given, found, strict=True) if number < 0]
         if any(isinstance(record, (list, dict, set, np.ndarray)) for record in unknown):
@@ -170,7 +170,7 @@ class Labels(Domain[Outcome]):
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome number of every label, -1 for what is no label."""
-        given, index = list_records(records), self.index
+        given, index = records_as_list(records), self.index
         try:
             found = [index.get(record, -1) for record in given]
         except TypeError:  # some cannot be looked up: a list, a dict
@@ -232,7 +232,7 @@ def labels_as_tuple(labels: Any, argument: str) -> tuple[Any, ...]:
     return found
 
 
-def is_numeric_label(label: Any) -> bool:
+def is_number_or_number_text(label: Any) -> bool:
     """Whether a label is a number, or a text of one, for use in statistics."""
     if isinstance(label, str):
         return _DECIMAL.fullmatch(label) is not None

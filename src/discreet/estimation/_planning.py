@@ -44,7 +44,7 @@ from discreet.estimation._inference import (
     invert_released_intervals,
     one_sided_miss_probability,
 )
-from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_floats, check_family
+from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_floats, refuse_non_family
 from discreet.mechanisms import (
     SERVING,
     AnyFamily,
@@ -384,7 +384,7 @@ def epsilon_for_accuracy(
     POSITIVE.check("accuracy", accuracy)
     check_count("clients", clients)
     OPEN_UNIT.check("confidence", confidence)
-    check_family(family)
+    refuse_non_family(family)
     noise = SamplingNoise(clients, confidence, family.size if check_flag("together", together) else 1)
 
     def accuracy_shortfall(log_epsilon: float) -> float:

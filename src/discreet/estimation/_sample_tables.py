@@ -371,7 +371,7 @@ def typed_expression_and_coding(source: Source, column: str, coding: Coding) -> 
     """A column with the type that its domain needs (CSV has no types), and its coding."""
     if not source.is_untyped:
         return pl.col(column), fit_coding_to_column(coding, column, source.schema[column], agreed=True)
-    kind = coding.type_to_read_texts_as
+    kind = coding.polars_type_to_read_texts_as
     return unguarded_samples_expression(source, column).cast(kind, strict=False), fit_coding_to_column(
         coding, column, kind, agreed=True
     )
@@ -492,13 +492,13 @@ def write_weighted_samples(
 ) -> int:
     """Write every sample of the source with its weight, and return their number."""
     weights = sample_weight_by_outcome(found)
-    schema = pa.schema([("sample", coding.sample_type), ("weight", pa.float64())])
+    schema = pa.schema([("sample", coding.arrow_type_of_samples), ("weight", pa.float64())])
     written = 0
     with open_table_writer(output, schema, choose_output_format(output)) as writer:
         for frame in source.read_prepared_frames(
             lambda rows: rows.select(
                 unguarded_samples_expression(source, sample)
-                .cast(coding.type_to_read_texts_as, strict=False)
+                .cast(coding.polars_type_to_read_texts_as, strict=False)
                 .alias("sample")
             ),
             [sample],
@@ -506,7 +506,7 @@ def write_weighted_samples(
             numbers = frame.select(outcome_codes_expression(coding, "sample")).to_series().to_numpy()
             if (numbers >= len(weights)).any():
                 raise DiscreetError(f"{source.name} has changed since it was counted; start again")
-            columns = [frame["sample"].to_arrow().cast(coding.sample_type), pa.array(weights[numbers])]
+            columns = [frame["sample"].to_arrow().cast(coding.arrow_type_of_samples), pa.array(weights[numbers])]
             writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
             written += frame.height
     return written
@@ -516,7 +516,7 @@ def write_synthetic_rows(found: AnyPopulation, coding: Coding, output: str, rows
     """So many rows with the shares of the estimated law, in random order, a part of them at a time."""
     rng = np.random.default_rng()
     left = synthetic_row_counts(found, rows)
-    schema = pa.schema([("sample", coding.sample_type)])
+    schema = pa.schema([("sample", coding.arrow_type_of_samples)])
     with open_table_writer(output, schema, choose_output_format(output)) as writer:
         for start in range(0, rows, _ROWS):
             taken = rng.multivariate_hypergeometric(left, min(_ROWS, rows - start), method="marginals")

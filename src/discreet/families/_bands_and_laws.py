@@ -97,7 +97,7 @@ def bounds_heading_and_rows(bounds: Bounds, ratio: str, *, any_client: bool) -> 
     ]
 
 
-def normalised_bounds(lower: float, upper: float, reference_mass: float = 1.0) -> Bounds:
+def bounds_for_normalised_reference(lower: float, upper: float, reference_mass: float = 1.0) -> Bounds:
     """The bounds with respect to mu = h / mass(h), from the bounds with respect to h; trivial classes are errors."""
     lower = NON_NEGATIVE.check("lower", lower) * reference_mass
     upper = POSITIVE.check("upper", upper, "give an upper bound of dP/dmu") * reference_mass
@@ -164,7 +164,7 @@ class BandFamily:
         return True
 
 
-def check_family(family: Any) -> None:
+def refuse_non_family(family: Any) -> None:
     """Reject an argument that is not a family: a number of outcomes, a sampler, a class instead of a value."""
     known = isinstance(getattr(family, "bounds", None), Bounds)
     if not known or not (isinstance(family, BandFamily) or isinstance(getattr(family, "size", None), int)):
@@ -206,7 +206,7 @@ def _can_fill_bins(masses: list[float], bins: list[float]) -> bool:
     return False
 
 
-def has_even_cover(mu: Floats, alpha: float) -> bool:
+def sets_of_mass_alpha_cover_evenly(mu: Floats, alpha: float) -> bool:
     """Whether sets of mass alpha can be mixed so that every outcome is covered equally often (then with probability alpha).
 
     First the sets of that mass are found. Then the question is whether (1, ..., 1) is in the cone of their indicators. The solver proposes a
@@ -244,7 +244,7 @@ def vertex_of_uniform_band(size: int, lower: float, upper: float) -> MembersOnAt
     between = lower + (whole - full) * (upper - lower)
     reference = np.array([full, 1.0, size - full - 1.0]) / size
     held = reference > 0.0
-    return members_from_ratios(reference[held], np.array([upper, between, lower])[None, held])
+    return members_proportional_to_ratios(reference[held], np.array([upper, between, lower])[None, held])
 
 
 def band_vertices(mu: Floats, lower: float, upper: float) -> MembersOnAtoms:
@@ -257,7 +257,7 @@ def band_vertices(mu: Floats, lower: float, upper: float) -> MembersOnAtoms:
             ratio[:, free] = (1.0 - ratio @ mu) / mu[free]
         slack = 1e-9 * upper
         rows.append(ratio[(ratio[:, free] >= lower - slack) & (ratio[:, free] <= upper + slack)])
-    return members_from_ratios(mu, np.clip(np.concatenate(rows), lower, upper))
+    return members_proportional_to_ratios(mu, np.clip(np.concatenate(rows), lower, upper))
 
 
 def names_and_extreme_laws_of_band(mu: Floats, bounds: Bounds, most: int) -> tuple[tuple[str, ...], Floats]:
@@ -285,7 +285,7 @@ def _law_raised_to_upper_in_order(mu: Floats, lower: float, upper: float, order:
     return np.asarray(law / law.sum())
 
 
-def members_from_ratios(reference: Floats, ratio: Floats) -> MembersOnAtoms:
+def members_proportional_to_ratios(reference: Floats, ratio: Floats) -> MembersOnAtoms:
     """The distributions with dP/dmu in proportion to `ratio` (n, m) on atoms of reference masses (m,), both normalised."""
     reference = reference / reference.sum()
     laws = reference * ratio
@@ -352,15 +352,15 @@ def rows_are_laws(rows: Floats) -> NDArray[np.bool_]:
         return np.asarray((np.abs(total - 1.0) <= SUM_TOLERANCE) & (rows.min(axis=1) >= 0.0))
 
 
-def check_laws(laws: Floats) -> None:
+def refuse_bad_laws(laws: Floats) -> None:
     """Raise an error that names the first invalid row of (..., k) and the reason."""
     rows = laws.reshape(-1, laws.shape[-1])
     good = rows_are_laws(rows)
     if not good.all():
-        raise_error_for_bad_law(rows, int(np.argmin(good)))
+        raise_error_for_bad_row(rows, int(np.argmin(good)))
 
 
-def raise_error_for_bad_law(rows: Floats, row: int, name: str = "p") -> None:
+def raise_error_for_bad_row(rows: Floats, row: int, name: str = "p") -> None:
     """Raise an error that says why one row of an (n, k) array is not a distribution."""
     law = rows[row]
     where = name if len(rows) == 1 else f"{name}[{row}]"
@@ -457,7 +457,7 @@ def find_finite_outsiders(family: FiniteFamily, rows: Floats) -> Outsiders | Non
     numbers = np.flatnonzero(laws_are_outside_band(rows, mu, bounds))
     if not numbers.size:
         return None
-    check_laws(rows)
+    refuse_bad_laws(rows)
     with np.errstate(over="ignore"):  # a very rare outcome
         first = rows[numbers[0]] / mu
     return Outsiders(numbers.tolist(), len(rows), float(first.min()), float(first.max()))

@@ -50,7 +50,7 @@ from discreet.families._integration import (
     Chart,
     Nodes,
     narrow_features_of_clients,
-    split_panels_near_features,
+    split_panels_with_parents_near_features,
     sum_by_cell,
 )
 from discreet.families._kernel_mixtures import (
@@ -149,7 +149,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
         Raises:
             DiscreetError: for an argument that is not a density, or a density without mass in the family's space.
         """
-        clients = as_clients(p, self)
+        clients = as_client_densities(p, self)
         return outsiders_at_nodes(self, clients, summarise_clients_at_nodes(self, clients)) is None
 
     def law(
@@ -196,7 +196,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
         if fit is None:
             few = self.dim <= LARGEST_CHARTED
             fit = MixtureFit() if mixture_family_or_none(self) else HistogramFit() if few else KernelFit()
-        if not _implements_fit(fit):
+        if not _is_fit(fit):
             raise DiscreetError(f"fit = {fit!r} is not a fit; use HistogramFit(), KernelFit() or MixtureFit()")
         return fit.law(self, points)
 
@@ -212,7 +212,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
     @cached_property
     def panels(self) -> Panels:
         """Public panels on which the reference is resolved."""
-        return Panels.from_edges(self.chart.edges)
+        return Panels.from_edges(self.chart.first_panel_edges)
 
     @cached_property
     def nodes(self) -> Nodes:
@@ -235,26 +235,26 @@ class ContinuousFamily(BandFamily, abc.ABC):
         """
         order = ORDER[self.dim]
         features = narrow_features_of_clients(clients, self.dim)
-        return split_panels_near_features(
+        return split_panels_with_parents_near_features(
             features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim
         )
 
     def cells(self, count: int) -> CellPartition:
         """A partition into at least `count` cells of about equal reference mass; the same for all clients."""
         count = check_count("cells", count, most=MOST_CELLS)
-        if count not in self._partitions_by_count:
-            self._partitions_by_count[count] = CellPartition.of_family(self, count)
-        return self._partitions_by_count[count]
+        if count not in self._partitions_by_cell_count:
+            self._partitions_by_cell_count[count] = CellPartition.of_family(self, count)
+        return self._partitions_by_cell_count[count]
 
     @cached_property
-    def _partitions_by_count(self) -> dict[int, CellPartition]:
+    def _partitions_by_cell_count(self) -> dict[int, CellPartition]:
         return {}
 
     given = OldName("given_densities")
 
 
-def _implements_fit(fit: Any) -> bool:
-    """Whether it has a method `law(family, records)`; families and samplers have other methods of that name."""
+def _is_fit(fit: Any) -> bool:
+    """Whether it is a `Fit`, with a method `law(family, records)`; families and samplers have other methods of that name."""
     method = getattr(fit, "law", None)
     return callable(method) and list(inspect.signature(method).parameters) == ["family", "records"]
 
@@ -265,8 +265,8 @@ def refuse_dimension_without_chart(dim: int) -> None:
         raise DiscreetError(f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {dim}")
 
 
-def error_for_singular_class(what: str, fix: str) -> ImpossibleError:
-    """The error for a class on which every sampler has the largest risk."""
+def error_for_class_of_singular_laws(what: str, fix: str) -> ImpossibleError:
+    """The error for a class with mutually singular laws, on which every sampler has the largest risk."""
     return ImpossibleError(
         f"{what}: the class then holds infinitely many laws that are (or come arbitrarily close to being) mutually singular; "
         "for such a class every epsilon-LDP sampler has the largest possible worst-case divergence, M_f = f(0) + f*(0), at every "
@@ -274,7 +274,7 @@ def error_for_singular_class(what: str, fix: str) -> ImpossibleError:
     )
 
 
-def as_box(box: Any, dim: int) -> list[tuple[float, float]]:
+def box_as_axis_intervals(box: Any, dim: int) -> list[tuple[float, float]]:
     """One (low, high) for each axis, from such a list or from one pair for all axes; infinite ends are allowed."""
     try:
         pairs = np.asarray(box, dtype=np.float64)
@@ -298,7 +298,7 @@ def is_list_of_clients(p: Any) -> bool:
     return isinstance(p, (list, tuple))
 
 
-def as_clients(p: Any, family: ContinuousFamily) -> tuple[LogDensity, ...]:
+def as_client_densities(p: Any, family: ContinuousFamily) -> tuple[LogDensity, ...]:
     """One density or a list of them, behind the common interface."""
     if not is_list_of_clients(p):
         return (as_density(p, family.dim),)
@@ -307,7 +307,7 @@ def as_clients(p: Any, family: ContinuousFamily) -> tuple[LogDensity, ...]:
     return tuple(as_density(one, family.dim, f"p[{i}]") for i, one in enumerate(p))
 
 
-def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
+def log_ratios_at_nodes(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
     """log p/h of every client at every node: (n, panels, nodes); minus infinity where p or h is zero."""
     x = nodes.x.reshape(-1, nodes.x.shape[-1])
     mixtures = mixtures_of_one_kernel_or_none(clients) if len(clients) > 1 else None
@@ -318,7 +318,7 @@ def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
     return found.reshape(len(clients), *nodes.weights.shape)
 
 
-def interval_masses_if_known(clients: Sequence[LogDensity], edges: Floats) -> list[Floats | None]:
+def known_interval_masses_of_clients(clients: Sequence[LogDensity], edges: Floats) -> list[Floats | None]:
     """The masses of each client between consecutive edges of a line; None if they are unknown or nearly zero."""
     mixtures = mixtures_of_one_kernel_or_none(clients)
     if mixtures is not None:
@@ -339,18 +339,18 @@ def largest_log_ratios(log_ratio: Floats) -> Floats:
     largest = log_ratio.reshape(len(log_ratio), -1).max(axis=1)
     zero = np.isneginf(largest)
     if zero.any():
-        raise error_for_unseen_client("p" if len(largest) == 1 else f"p[{int(np.argmax(zero))}]")
+        raise error_for_client_zero_at_every_point("p" if len(largest) == 1 else f"p[{int(np.argmax(zero))}]")
     return np.asarray(largest)
 
 
-def error_for_unseen_client(who: str) -> DiscreetError:
+def error_for_client_zero_at_every_point(who: str) -> DiscreetError:
     """The error for a client that is zero at every evaluated point."""
     return DiscreetError(
         f"{who} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
     )
 
 
-def refuse_lost_masses(masses: Floats | float) -> None:
+def refuse_masses_lost_in_rounding(masses: Floats | float) -> None:
     """Reject clients whose mass, relative to their largest p/h, is lost in rounding."""
     smallest = np.atleast_1d(masses)
     if not (smallest > LEAST_MASS).all():
@@ -380,8 +380,8 @@ class NodeSummary:
     slack: float | Floats
 
 
-def reported_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Floats:
-    """(n,) the mass that each client reports in the family's space; NaN if it does not know."""
+def masses_stated_by_densities(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Floats:
+    """(n,) the mass that each client's density states for the family's space; NaN if it states none."""
     mixtures = mixtures_of_one_kernel_or_none(clients)
     if mixtures is not None:
         found = mixture_masses_in_box(mixtures, *family.space)
@@ -391,9 +391,11 @@ def reported_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> 
     return np.where(found > LEAST_MASS, found, np.nan)
 
 
-def clients_missed_by_nodes(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> list[int]:
-    """The clients for which nodes saw no mass, or too little of the mass that they report."""
-    gap = np.abs(seen.log_mass - np.log(reported_masses(family, clients)))
+def numbers_of_clients_missed_by_nodes(
+    family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary
+) -> list[int]:
+    """The numbers of the clients of whose mass the nodes saw nothing, or too little of what their densities state."""
+    gap = np.abs(seen.log_mass - np.log(masses_stated_by_densities(family, clients)))
     much = gap > np.minimum(seen.slack, _MISSED_AT_MOST)
     return [int(i) for i in np.flatnonzero(np.isneginf(seen.log_mass) | much)]
 
@@ -426,12 +428,12 @@ def panel_masses(
     """
     order, dim = ORDER[panels.dim], panels.dim
     features = narrow_features_of_clients([p], dim)
-    fine, owner = split_panels_near_features(
+    fine, owner = split_panels_with_parents_near_features(
         features, panels, chart, widest=0.5 * order, most=_MOST_NODES // order**dim
     )
     extremes = [math.inf, -math.inf]
 
-    def log_density_at_coordinates(t: Floats) -> Floats:
+    def log_density_noting_extremes(t: Floats) -> Floats:
         x = chart.points_at_coordinates(t).reshape(-1, dim)
         found = p.log_density(x)
         if log_reference is not None:
@@ -442,13 +444,13 @@ def panel_masses(
             found = np.where(held, found, -np.inf)
         return np.asarray(found.reshape(t.shape[:-1]))
 
-    waiting = [log_density_at_coordinates(fine.nodes_and_weights(order)[0])]  # reused in the first evaluation below
+    waiting = [log_density_noting_extremes(fine.nodes_and_weights(order)[0])]  # reused in the first evaluation below
     shift = float(waiting[0].max())
     if math.isinf(shift):
         return None
 
     def density_in_coordinates(t: Floats) -> Floats:
-        values = np.exp((waiting.pop() if waiting else log_density_at_coordinates(t)) - shift)
+        values = np.exp((waiting.pop() if waiting else log_density_noting_extremes(t)) - shift)
         return np.where(values > 0.0, values * chart.jacobian(t), 0.0)
 
     _, part, integrals, errors = refine_and_integrate_by_panel(
@@ -492,12 +494,12 @@ def outsiders_at_nodes(family: ContinuousFamily, clients: Sequence[LogDensity], 
     p is divided by its own mass if it knows it, else by the mass that nodes saw.
     """
     bounds = family.bounds
-    known = reported_masses(family, clients)
+    known = masses_stated_by_densities(family, clients)
     unknown = np.isnan(known)
     log_mass = np.where(unknown, seen.log_mass, np.log(known))
     slack = np.where(unknown, seen.slack, np.minimum(seen.slack, _LEAST_SLACK))
     log_smallest, log_largest = seen.log_smallest.copy(), seen.log_largest.copy()
-    for i in {*map(int, np.flatnonzero(unknown)), *clients_missed_by_nodes(family, clients, seen)}:
+    for i in {*map(int, np.flatnonzero(unknown)), *numbers_of_clients_missed_by_nodes(family, clients, seen)}:
         found = _log_ratios_at_narrow_places(family, clients[i])
         log_smallest[i], log_largest[i] = found.min(initial=log_smallest[i]), found.max(initial=log_largest[i])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -509,7 +511,7 @@ def outsiders_at_nodes(family: ContinuousFamily, clients: Sequence[LogDensity], 
     return Outsiders(outside, len(clients), float(smallest[outside[0]]), float(largest[outside[0]]))
 
 
-def find_outsiders(
+def find_continuous_outsiders(
     family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary, members: ContinuousFamily | None
 ) -> Outsiders | None:
     """The clients seen to be outside the band; none for a band that serves everybody.
@@ -540,21 +542,21 @@ def _summarise_client_at_nodes(family: ContinuousFamily, p: LogDensity) -> tuple
     order = ORDER[family.dim]
     panels, _ = family.refine_panels(family.panels, [p], _MOST_NODES)
     nodes = family.nodes if len(panels) == len(family.panels) else family.nodes_of_panels(panels, order)
-    log_ratio = log_ratios([p], nodes)
+    log_ratio = log_ratios_at_nodes([p], nodes)
     shift = float(largest_log_ratios(log_ratio)[0])
     density = np.exp(log_ratio[0] - shift) * nodes.element
     mass = float((density * nodes.weights).sum())
-    refuse_lost_masses(mass)
+    refuse_masses_lost_in_rounding(mass)
     smallest = float(log_ratio[0].min(where=nodes.masses > 0.0, initial=np.inf))
     error = float(nodes.panels.integral_errors(density, order).sum()) / mass
     return shift + math.log(mass), smallest, shift, BAND_SLACK + error
 
 
-def correct_mass_errors_and_warn(
+def update_mass_errors_and_warn(
     family: ContinuousFamily, clients: Sequence[LogDensity], log_mass: Floats, errors: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Errors (n,) that include the part of the reported masses that nodes missed, and which masses are known; warns of large errors."""
-    known = reported_masses(family, clients)
+    """Errors (n,) that include the part of the stated masses that nodes missed, and which masses are stated; warns of large errors."""
+    known = masses_stated_by_densities(family, clients)
     gap = np.abs(np.expm1(log_mass - np.log(known)))
     if family.dim in _MISSED:
         much = np.flatnonzero(gap > np.minimum(_MISSED[family.dim] + 10.0 * errors, _MISSED_AT_MOST))

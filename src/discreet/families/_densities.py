@@ -26,7 +26,7 @@ from discreet.families._integration import (
     IntervalMasses,
     interval_masses_from_cdf_bounds,
     interval_masses_of_lipschitz_density,
-    interval_masses_of_table,
+    interval_masses_of_tabulated_density,
     narrow_features_of_clients,
 )
 
@@ -81,7 +81,7 @@ def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
         _refuse_other_dimension(p, dim, name)
         return (
             ScipyDensity(p, dim, name)
-            if _has_draw_method(p)
+            if _has_scipy_draw_method(p)
             else FunctionDensity(p.logpdf, dim, f"{name}.logpdf", True)
         )
     if callable(getattr(p, "pdf", None)):
@@ -198,7 +198,7 @@ class ScipyDensity(FunctionDensity):
 
     def approximate_interval_masses(self, edges: Floats) -> Floats | None:
         """Differences of its distribution function; None if it has none of its own."""
-        if self.dim > 1 or not _has_distribution_function(self.distribution):
+        if self.dim > 1 or not _has_own_distribution_function(self.distribution):
             return None
         return np.maximum(np.diff(np.asarray(self.distribution.cdf(edges), dtype=np.float64)), 0.0)
 
@@ -299,7 +299,7 @@ class BoundedDensity:
                     f"cdf falls from {edges[place]:g} to {edges[place + 1]:g} by more than error = {self._error:g}; a distribution "
                     "function is non-decreasing"
                 )
-            return IntervalMasses.from_mass_and_error(
+            return IntervalMasses.from_mass_and_error_bound(
                 np.maximum(rise, 0.0), 2.0 * self._error + 2.0**-52 * np.abs(values).max()
             )
         if not np.isfinite(edges).all():
@@ -392,14 +392,14 @@ class Tabulated:
         mass = self.values
         for axis, start, stop in zip(self.axes, low, high, strict=True):
             mass = np.tensordot(
-                _basis_integrals_along_axis(axis, float(start), float(stop), self._constant), mass, axes=(0, 0)
+                _table_basis_integrals_along_axis(axis, float(start), float(stop), self._constant), mass, axes=(0, 0)
             )
         return float(mass)
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
         """Its masses between consecutive edges of a line, enclosed."""
         return (
-            interval_masses_of_table(self.axes[0], self.values, edges, constant=self._constant)
+            interval_masses_of_tabulated_density(self.axes[0], self.values, edges, constant=self._constant)
             if self.dim == 1
             else None
         )
@@ -452,7 +452,7 @@ def format_point(point: Floats) -> str:
     return entries[0] if len(point) == 1 else f"[{', '.join(entries)}]"
 
 
-def _basis_integrals_along_axis(axis: Floats, start: float, stop: float, constant: bool) -> Floats:
+def _table_basis_integrals_along_axis(axis: Floats, start: float, stop: float, constant: bool) -> Floats:
     """The integrals from start to stop along one axis of a table: of the cells' indicators, or of the points' hat functions."""
     low, high = np.clip(start, axis[:-1], axis[1:]), np.clip(stop, axis[:-1], axis[1:])
     lengths = np.maximum(high - low, 0.0)
@@ -478,12 +478,12 @@ def _scipy_narrow_places(distribution: Any, dim: int) -> Features:
     return Features(places.reshape(-1, dim), scales)
 
 
-def _has_distribution_function(distribution: Any) -> bool:
+def _has_own_distribution_function(distribution: Any) -> bool:
     """Whether a scipy distribution, or every component of a mixture, has a distribution function that is not an integral of its density."""
     if not _is_scipy_distribution(distribution):
         return False
     if hasattr(distribution, "components"):
-        return all(_has_distribution_function(one) for one in distribution.components)
+        return all(_has_own_distribution_function(one) for one in distribution.components)
     base = getattr(distribution, "dist", distribution)
     return not hasattr(base, "_cdf") or type(base)._cdf is not scipy.stats.rv_continuous._cdf
 
@@ -498,7 +498,7 @@ def _has_tested_shape_parameters(distribution: Any, base: Any) -> bool:
 
 def _scipy_interval_masses(distribution: Any, edges: Floats) -> IntervalMasses | None:
     """The masses of a scipy distribution between edges, by its distribution function; None if it has none of its own."""
-    if not _has_distribution_function(distribution):
+    if not _has_own_distribution_function(distribution):
         return None
     if hasattr(distribution, "components"):
         parts = [_scipy_interval_masses(one, edges) for one in distribution.components]
@@ -542,7 +542,7 @@ def _refuse_other_dimension(p: Any, dim: int, name: str) -> None:
         raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
 
 
-def _has_draw_method(p: Any) -> bool:
+def _has_scipy_draw_method(p: Any) -> bool:
     """Whether it has one of scipy's two methods for drawing."""
     return callable(getattr(p, "rvs", None)) or callable(getattr(p, "sample", None))
 

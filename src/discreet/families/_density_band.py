@@ -28,13 +28,13 @@ from discreet._base.labelled import split_labels_from_numbers
 from discreet._base.quadrature import Panels, refine_panels_and_integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import DiscreetError, Range
-from discreet.families._bands_and_laws import normalised_bounds, read_any_client_flag
+from discreet.families._bands_and_laws import bounds_for_normalised_reference, read_any_client_flag
 from discreet.families._continuous import (
     ANY,
     LARGEST_CHARTED,
     ContinuousFamily,
-    as_box,
-    error_for_singular_class,
+    box_as_axis_intervals,
+    error_for_class_of_singular_laws,
     refuse_dimension_without_chart,
 )
 from discreet.families._densities import Drawable, LogDensity, Tabulated, as_density
@@ -80,7 +80,7 @@ class DensityBand(ContinuousFamily):
     def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, any_client: bool = False) -> None:
         self.any_client = read_any_client_flag(any_client, lower)
         if isinstance(upper, (int, float)) and upper == math.inf:
-            raise error_for_singular_class("upper = inf", "take a finite upper bound on p/h")
+            raise error_for_class_of_singular_laws("upper = inf", "take a finite upper bound on p/h")
         self.box: list[tuple[float, float]] = _given_box_or_that_of_density(density, box)
         self.dim = len(self.box)
         self.density: LogDensity = as_density(density, self.dim, "density")
@@ -89,14 +89,14 @@ class DensityBand(ContinuousFamily):
         if self.dim <= LARGEST_CHARTED:
             self.panels, mass = self._panels_and_integral_of_density()
             self._log_mass = math.log(mass)
-            self.bounds = normalised_bounds(lower, upper, mass)
+            self.bounds = bounds_for_normalised_reference(lower, upper, mass)
         elif not isinstance(self.density, Drawable) or np.isfinite(self.box).any():
             raise DiscreetError(
                 f"in dimension {self.dim} the density must be able to draw from itself on all of R^{self.dim}: pass a frozen "
                 "scipy.stats distribution or a Mixture, without a box"
             )
         else:
-            self.bounds = normalised_bounds(lower, upper)
+            self.bounds = bounds_for_normalised_reference(lower, upper)
 
     @classmethod
     def around(cls, density: Any, box: Any = None, *, factor: float) -> DensityBand:
@@ -131,11 +131,11 @@ class DensityBand(ContinuousFamily):
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if isinstance(self.density, Drawable):
-            return self._draw_density_inside_box(self.density, count, rng)
+            return self._draw_points_inside_box(self.density, count, rng)
         numbers = rng.choice(len(self._cells_to_draw_from), size=count, p=self._cells_to_draw_from.masses)
         return self._cells_to_draw_from.draw_points_in_cells(numbers, rng)
 
-    def _draw_density_inside_box(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
+    def _draw_points_inside_box(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
         low, high = np.array(self.box).T
         kept: list[Floats] = []
         missing = count
@@ -197,7 +197,9 @@ class DensityBand(ContinuousFamily):
             values = np.exp(self.density.log_density(x)).reshape(t.shape[:-1])
             return np.where(values > 0.0, values * self.chart.jacobian(t), 0.0)
 
-        start, _ = self.refine_panels(Panels.from_edges(self.chart.edges), self.given_densities, _MOST_NODES)
+        start, _ = self.refine_panels(
+            Panels.from_edges(self.chart.first_panel_edges), self.given_densities, _MOST_NODES
+        )
         panels, mass, error = refine_panels_and_integrate_reference(start, density_in_coordinates)
         if mass < _LEAST_MASS:
             raise DiscreetError(
@@ -241,7 +243,7 @@ def _given_box_or_that_of_density(density: Any, box: Any) -> list[tuple[float, f
             pairs = isinstance(box, (list, tuple)) or (isinstance(box, np.ndarray) and box.ndim > 0)
             pairs = pairs and len(box) > 0 and np.ndim(box[0]) > 0
             dim = len(box) if pairs else 1
-        return as_box(box, dim)
+        return box_as_axis_intervals(box, dim)
     if isinstance(density, Tabulated):
         return density.box
     support = getattr(density, "support", None)

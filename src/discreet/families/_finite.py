@@ -39,15 +39,15 @@ from discreet.families._bands_and_laws import (
     as_renormalised_laws,
     attained_bounds,
     band_vertices,
+    bounds_for_normalised_reference,
     bounds_heading_and_rows,
-    check_laws,
-    has_even_cover,
     is_alpha_times_size_whole,
     law_of_counts,
     law_of_logits,
     laws_are_outside_band,
-    normalised_bounds,
     read_any_client_flag,
+    refuse_bad_laws,
+    sets_of_mass_alpha_cover_evenly,
     vertex_of_uniform_band,
 )
 
@@ -140,7 +140,7 @@ class FiniteFamily(BandFamily, abc.ABC, Generic[Outcome]):
             DiscreetError: if p is not a distribution.
         """
         laws = self.as_rows(p)
-        check_laws(laws)
+        refuse_bad_laws(laws)
         return self._are_all_members(laws)
 
     def _are_all_members(self, laws: NDArray[np.float64]) -> bool:
@@ -359,7 +359,7 @@ class Band(FiniteFamily[Outcome]):
             raise DiscreetError(f"{what} has {self.size} names for {raw.size} weights; give one for each")
         scaled = raw / raw.max()  # so that the sum cannot overflow
         self.any_client = read_any_client_flag(any_client, lower)
-        given = normalised_bounds(lower, upper)
+        given = bounds_for_normalised_reference(lower, upper)
         attained = self._bounds_attained_by_members(given, scaled)
         self.bounds = given if self.any_client else attained
         self._weights, self._mu = scaled, scaled / scaled.sum()
@@ -392,7 +392,7 @@ class Band(FiniteFamily[Outcome]):
         alpha = self.bounds.alpha
         if isinstance(self.reference, float):
             return is_alpha_times_size_whole(self.size, alpha)
-        return self.size <= LARGEST_ENUMERATED and has_even_cover(self._mu, alpha)
+        return self.size <= LARGEST_ENUMERATED and sets_of_mass_alpha_cover_evenly(self._mu, alpha)
 
     @property
     def worst_members(self) -> WorstMembers | None:

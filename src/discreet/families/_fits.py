@@ -290,7 +290,7 @@ class MixtureFit:
         places = np.linspace(0, len(apart) - 1, min(len(apart), self.components))
         centres = np.unique(apart[np.round(places).astype(int)], axis=0)
         scales = np.full(len(centres), mixtures.scale)
-        exponents = mixtures.kernel.log_kernel_below_peak(records, centres, scales)
+        exponents = mixtures.kernel.log_kernel_relative_to_centre(records, centres, scales)
         likelihood = np.exp(exponents - exponents.max(axis=0))  # (centres, records)
         weights = np.full(len(centres), 1.0 / len(centres))
         for _ in range(self.steps):  # each step increases the likelihood, which is concave in the weights
@@ -409,7 +409,7 @@ class LineCells(CellDomain):
                 self._partition.family.chart.points_at_coordinates(self._partition.panels.upper[self.order])[:, 0]
             )
 
-    def are_between_cells(self, values: Floats) -> NDArray[np.bool_]:
+    def are_in_gaps_between_cells(self, values: Floats) -> NDArray[np.bool_]:
         """Whether each value, between the ends, is in no cell, because the reference has no mass there."""
         place = np.searchsorted(self.edges[1:-1], values, side="right")
         apart = self.edges[1:] > self._upper_ends_of_cells
@@ -417,7 +417,7 @@ class LineCells(CellDomain):
 
     def find_cells(self, values: Floats) -> Integers:
         """The cell of each value, -1 for NaN and for a value past the ends or between cells."""
-        return np.where(self.are_between_cells(values), -1, super().find_cells(values))
+        return np.where(self.are_in_gaps_between_cells(values), -1, super().find_cells(values))
 
     def points_within_cells(self, numbers: Integers, place: Floats) -> Floats:
         """Points of the cells; `place` in [0, 1) is the position in each, in the family's coordinate."""

@@ -4,8 +4,8 @@
 what is smooth and what is finite. `Cartesian` keeps finite intervals and maps infinite ones to (0, 1) by rational maps, under which every
 density with tails no heavier than Cauchy's stays bounded. `Polar` and `Spherical` suit radial references, whose kinks then lie on coordinate
 lines. `breaks` are the coordinates where the reference is not smooth or has a mode. Between them it is smooth and, for the built-in families,
-monotone along each axis, so its largest value on a box of coordinates is at a corner. `edges` are the breaks with further points between, as
-fine as the family's own scale.
+monotone along each axis, so its largest value on a box of coordinates is at a corner. `first_panel_edges` are the breaks with further
+points between, as fine as the family's own scale.
 
 **Features.** Nodes see a function at finitely many places, and miss a spike between them. Many clients know more: a mixture has centres and
 scales, a distribution quantiles, a table cells. Panels are split there until nodes cannot miss the feature, and the mass that the client
@@ -62,7 +62,7 @@ class Chart(Protocol):
         """For each axis, the coordinates where the reference is not smooth or has a mode."""
 
     @property
-    def edges(self) -> tuple[Floats, ...]:
+    def first_panel_edges(self) -> tuple[Floats, ...]:
         """For each axis, the breaks with further coordinates between: the edges of the first panels."""
 
     def points_at_coordinates(self, t: Floats) -> Floats:
@@ -78,7 +78,7 @@ class Chart(Protocol):
         """|dx/dt_i| along each axis for coordinates (n, dim): their product is the jacobian."""
 
     @property
-    def period(self) -> float:
+    def period_of_last_coordinate(self) -> float:
         """The period of the last coordinate; 0 where it has none."""
 
 
@@ -148,8 +148,8 @@ class Cartesian:
 
     maps: tuple[AxisMap, ...]
     breaks: tuple[Floats, ...]
-    edges: tuple[Floats, ...]
-    period: ClassVar[float] = 0.0
+    first_panel_edges: tuple[Floats, ...]
+    period_of_last_coordinate: ClassVar[float] = 0.0
 
     def points_at_coordinates(self, t: Floats) -> Floats:
         return np.stack([axis.coordinate_to_position(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
@@ -188,8 +188,8 @@ class Polar:
     """(radius, angle) in the plane."""
 
     breaks: tuple[Floats, ...]
-    edges: tuple[Floats, ...]
-    period: ClassVar[float] = 2.0 * math.pi
+    first_panel_edges: tuple[Floats, ...]
+    period_of_last_coordinate: ClassVar[float] = 2.0 * math.pi
 
     def points_at_coordinates(self, t: Floats) -> Floats:
         radius, angle = t[..., 0], t[..., 1]
@@ -211,8 +211,8 @@ class Spherical:
     """(radius, angle from the pole, longitude) in space."""
 
     breaks: tuple[Floats, ...]
-    edges: tuple[Floats, ...]
-    period: ClassVar[float] = 2.0 * math.pi
+    first_panel_edges: tuple[Floats, ...]
+    period_of_last_coordinate: ClassVar[float] = 2.0 * math.pi
 
     def points_at_coordinates(self, t: Floats) -> Floats:
         radius, angle, longitude = t[..., 0], t[..., 1], t[..., 2]
@@ -254,7 +254,7 @@ def narrow_features_of_clients(clients: Iterable[Any], dim: int) -> Features:
     return Features.concat((p.narrow_places() for p in clients if hasattr(p, "narrow_places")), dim)
 
 
-def split_panels_near_features(
+def split_panels_with_parents_near_features(
     features: Features, panels: Panels, chart: Chart, *, widest: float, most: int
 ) -> tuple[Panels, NDArray[np.intp]]:
     """Panels halved until none near a feature is wider than `widest` of its scales, with the parent of each.
@@ -266,9 +266,12 @@ def split_panels_near_features(
         widths = features.scales[:, None] / chart.axis_stretches(middles)
     good = np.isfinite(middles).all(axis=1) & (widths > 0.0).all(axis=1)
     middles, widths = middles[good], widths[good]
-    if chart.period:  # the last coordinate is periodic
+    if chart.period_of_last_coordinate:  # the last coordinate is periodic
         middles = np.concatenate(
-            [middles + shift * np.eye(panels.dim)[-1] for shift in (-chart.period, 0.0, chart.period)]
+            [
+                middles + shift * np.eye(panels.dim)[-1]
+                for shift in (-chart.period_of_last_coordinate, 0.0, chart.period_of_last_coordinate)
+            ]
         )
         widths = np.tile(widths, (3, 1))
     done, owners = panels[np.zeros(len(panels), dtype=bool)], np.empty(0, dtype=np.intp)
@@ -366,7 +369,7 @@ class CellPartition:
             masses = np.concatenate([masses[~heavy], _reference_masses_of_panels(family, halves)])
         held = masses > (0.0 if family.any_client else 1e-15 * masses.max())
         panels, masses = panels[held], masses[held]
-        return cls(family, panels, masses / masses.sum(), _density_ceilings(family, panels))
+        return cls(family, panels, masses / masses.sum(), _density_ceilings_in_cells(family, panels))
 
     def __len__(self) -> int:
         return len(self.panels)
@@ -449,7 +452,7 @@ def _longest_axis_of_cells(family: ContinuousFamily, panels: Panels) -> NDArray[
     return np.asarray(np.argmax(lengths, axis=0))
 
 
-def _density_ceilings(family: ContinuousFamily, panels: Panels) -> Floats:
+def _density_ceilings_in_cells(family: ContinuousFamily, panels: Panels) -> Floats:
     """The largest h J seen at the corners and nodes of each cell, a little above rounding."""
     dim = panels.dim
     corners = np.stack(np.meshgrid(*[(1e-9, 1.0 - 1e-9)] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
@@ -470,12 +473,12 @@ class IntervalMasses:
     proved: bool = True
 
     @classmethod
-    def from_mass_and_error(cls, mass: Floats, error: Floats | float) -> IntervalMasses:
+    def from_mass_and_error_bound(cls, mass: Floats, error: Floats | float) -> IntervalMasses:
         """Masses with a known error bound."""
         return cls(mass, np.maximum(mass - error, 0.0), mass + error)
 
     @classmethod
-    def from_mass_without_error(cls, mass: Floats) -> IntervalMasses:
+    def from_mass_without_error_bound(cls, mass: Floats) -> IntervalMasses:
         """Masses without a proved error bound."""
         return cls(mass, mass, mass, proved=False)
 
@@ -495,7 +498,9 @@ class IntervalMasses:
         return IntervalMasses(self.mass / self.mass.sum(), low, np.minimum(high, 1.0), self.proved)
 
 
-def interval_masses_of_table(axis: Floats, values: Floats, edges: Floats, *, constant: bool) -> IntervalMasses:
+def interval_masses_of_tabulated_density(
+    axis: Floats, values: Floats, edges: Floats, *, constant: bool
+) -> IntervalMasses:
     """The masses of a table that is constant between the positions of its axis, or linear; zero outside."""
     inside = edges[(edges > axis[0]) & (edges < axis[-1])]
     grid = np.unique(np.concatenate([axis, inside]))
@@ -511,7 +516,7 @@ def interval_masses_of_table(axis: Floats, values: Floats, edges: Floats, *, con
     owner = np.searchsorted(edges, start, side="right") - 1  # before the first edge: -1
     held = (owner >= 0) & (owner < edges.size - 1)
     mass = sum_by_cell(pieces[held], owner[held], edges.size - 1)
-    return IntervalMasses.from_mass_and_error(mass, mass * (2.0 * (grid.size + 16) * _UNIT))
+    return IntervalMasses.from_mass_and_error_bound(mass, mass * (2.0 * (grid.size + 16) * _UNIT))
 
 
 def interval_masses_from_cdf_bounds(

@@ -47,7 +47,7 @@ class MixtureKernel(Protocol):
     def log_kernel_at_centre(self, dim: int) -> float:
         """log K(0)."""
 
-    def log_kernel_below_peak(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+    def log_kernel_relative_to_centre(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
         """log K((x - c)/s) - log K(0) for every point (n, dim) and centre (k, dim): (k, n)."""
 
     @property
@@ -78,7 +78,7 @@ class _GaussianKernel:
     def log_kernel_at_centre(self, dim: int) -> float:
         return -0.5 * dim * math.log(2.0 * math.pi)
 
-    def log_kernel_below_peak(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+    def log_kernel_relative_to_centre(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
         if x.shape[1] <= 3:  # differences avoid cancellation
             squared = np.zeros((len(centres), len(x)))
             for axis in range(x.shape[1]):
@@ -119,7 +119,7 @@ class _LaplaceKernel:
     def log_kernel_at_centre(self, dim: int) -> float:
         return -dim * math.log(2.0)
 
-    def log_kernel_below_peak(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+    def log_kernel_relative_to_centre(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
         distance = np.empty((len(centres), len(x)))
         for row, centre in enumerate(centres):
             np.sum(np.abs(x - centre), axis=1, out=distance[row])
@@ -188,7 +188,7 @@ class CorrelatedGaussian:
     def log_kernel_at_centre(self, dim: int) -> float:
         return -0.5 * dim * math.log(2.0 * math.pi)
 
-    def log_kernel_below_peak(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+    def log_kernel_relative_to_centre(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
         out = np.empty((len(centres), len(x)))
         for row, (centre, axes) in enumerate(zip(centres, self.axes, strict=True)):
             apart = scipy.linalg.solve_triangular(axes, (x - centre).T, lower=True, check_finite=False)
@@ -219,20 +219,20 @@ class CorrelatedGaussian:
         for mean, scale, axes in zip(means, scales, self.axes, strict=True):
             lengths, directions = np.linalg.eigh(scale**2 * axes @ axes.T)
             sides = np.sqrt(np.maximum(lengths, 0.0))
-            steps = [_places_along_axis(side, sides[0], _PLACES.get(dim, 1)) for side in sides]
+            steps = [_evenly_spaced_places_on_axis(side, sides[0], _PLACES.get(dim, 1)) for side in sides]
             grid = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, dim) if dim in _PLACES else None
             places.append(mean[None, :] if grid is None else mean + grid @ directions.T)
             widths.append(np.full(len(places[-1]), sides[0]))
         return Features(np.concatenate(places), np.concatenate(widths))
 
 
-def _places_along_axis(side: float, narrowest: float, most: int) -> Floats:
+def _evenly_spaced_places_on_axis(side: float, narrowest: float, most: int) -> Floats:
     """Places within reach along one axis; the narrowest axis needs one."""
     count = min(most, 1 + 2 * math.ceil(_REACH * (side / narrowest - 1.0) / _REACH))
     return np.linspace(-_REACH * side, _REACH * side, count) if count > 1 else np.zeros(1)
 
 
-def scales_and_axes_of_covariances(covariances: ArrayLike, count: int, dim: int) -> tuple[Floats, Floats | None]:
+def scales_and_factors_of_covariances(covariances: ArrayLike, count: int, dim: int) -> tuple[Floats, Floats | None]:
     """Scales (k,) and axes (k, dim, dim) of covariances (dim, dim) or (k, dim, dim); axes are None if all are multiples of the identity."""
     given = as_floats(covariances, "covariances")
     if given.shape not in ((dim, dim), (count, dim, dim)):
@@ -311,7 +311,7 @@ class Mixture:
         if covariances is not None:
             if scales is not None or self.kernel != GAUSSIAN:
                 raise DiscreetError('covariances take the place of scales, for kernel="gaussian"; leave the other out')
-            self.scales, axes = scales_and_axes_of_covariances(covariances, *self.means.shape)
+            self.scales, axes = scales_and_factors_of_covariances(covariances, *self.means.shape)
             if axes is not None:
                 self.kernel = CorrelatedGaussian(axes)
             return
@@ -340,7 +340,7 @@ class Mixture:
             heights = np.log(self.weights) + self.kernel.log_kernel_at_centre(self.dim) - self.dim * np.log(self.scales)
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
-            terms = self.kernel.log_kernel_below_peak(x[rows], self.means, self.scales)
+            terms = self.kernel.log_kernel_relative_to_centre(x[rows], self.means, self.scales)
             terms += heights[:, None]
             out[rows] = log_sum_of_exponentials(terms)
         return out
@@ -388,10 +388,10 @@ def mixture_masses_in_box(mixtures: Sequence[Mixture], low: Floats, high: Floats
     means = np.concatenate([p.means for p in mixtures])
     scales = np.concatenate([p.scales for p in mixtures])[:, None]
     log_masses = mixtures[0].kernel.log_mass_between((low - means) / scales, (high - means) / scales).sum(axis=1)
-    return np.asarray(np.add.reduceat(weights * np.exp(log_masses), _component_starts(mixtures)[:-1]))
+    return np.asarray(np.add.reduceat(weights * np.exp(log_masses), _component_starts_and_end(mixtures)[:-1]))
 
 
-def _component_starts(mixtures: Sequence[Mixture]) -> NDArray[np.intp]:
+def _component_starts_and_end(mixtures: Sequence[Mixture]) -> NDArray[np.intp]:
     """The start of each mixture's components in the concatenated list, and its end."""
     return np.cumsum([0, *(len(p.weights) for p in mixtures)])
 
@@ -399,7 +399,7 @@ def _component_starts(mixtures: Sequence[Mixture]) -> NDArray[np.intp]:
 def mixture_log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
     """(n, m) log densities of n mixtures of one kernel at m shared points, all components at once."""
     kernel, dim = mixtures[0].kernel, mixtures[0].dim
-    starts = _component_starts(mixtures)
+    starts = _component_starts_and_end(mixtures)
     weights = np.concatenate([p.weights for p in mixtures])
     means = np.concatenate([p.means for p in mixtures])
     scales = np.concatenate([p.scales for p in mixtures])
@@ -409,7 +409,7 @@ def mixture_log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
     for first in range(0, len(mixtures), clients):
         last = min(first + clients, len(mixtures))
         rows = slice(starts[first], starts[last])
-        terms = kernel.log_kernel_below_peak(x, means[rows], scales[rows])
+        terms = kernel.log_kernel_relative_to_centre(x, means[rows], scales[rows])
         np.exp(terms, out=terms)
         terms *= heights[rows, None]
         np.add.reduceat(terms, starts[first:last] - starts[first], axis=0, out=out[first:last])
@@ -424,7 +424,7 @@ def interval_masses_of_mixture(
     mass, off = _component_interval_masses_and_errors(kernel, centres, scales, edges)
     whole = weights @ mass
     rounding = 2.0 * (len(weights) + 8) * _UNIT
-    return IntervalMasses.from_mass_and_error(whole, (weights @ off) * (1.0 + rounding) + rounding * whole + TINY)
+    return IntervalMasses.from_mass_and_error_bound(whole, (weights @ off) * (1.0 + rounding) + rounding * whole + TINY)
 
 
 def interval_mass_rows_of_mixtures(mixtures: Sequence[Mixture], edges: Floats) -> Floats:
@@ -437,7 +437,7 @@ def interval_mass_rows_of_mixtures(mixtures: Sequence[Mixture], edges: Floats) -
         centres = np.concatenate([p.means[:, 0] for p in some])
         below = some[0].kernel.cdf((edges - centres[:, None]) / scales[:, None])
         below *= weights[:, None]
-        starts = _component_starts(some)[:-1]
+        starts = _component_starts_and_end(some)[:-1]
         rows[first : first + step] = np.diff(np.add.reduceat(below, starts, axis=0), axis=1)
     return np.maximum(rows, 0.0, out=rows)
 

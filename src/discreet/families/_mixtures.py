@@ -49,12 +49,17 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.quadrature import Panels, refine_panels_and_integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
-from discreet.families._bands_and_laws import MembersOnAtoms, WorstMembers, members_from_ratios, normalised_bounds
+from discreet.families._bands_and_laws import (
+    MembersOnAtoms,
+    WorstMembers,
+    bounds_for_normalised_reference,
+    members_proportional_to_ratios,
+)
 from discreet.families._continuous import (
     LARGEST_CHARTED,
     ContinuousFamily,
-    as_box,
-    error_for_singular_class,
+    box_as_axis_intervals,
+    error_for_class_of_singular_laws,
     refuse_dimension_without_chart,
 )
 from discreet.families._integration import Chart, Polar, Spherical, cartesian_chart
@@ -83,12 +88,12 @@ class _Mixtures(ContinuousFamily):
         self.dim = check_count("dim", dim)
         for name, value, singular in (("radius", radius, math.inf), ("scale", scale, 0.0)):
             if isinstance(value, (int, float)) and value == singular:
-                raise error_for_singular_class(f"{name} = {value:g}", f"take {name} in {POSITIVE}")
+                raise error_for_class_of_singular_laws(f"{name} = {value:g}", f"take {name} in {POSITIVE}")
         self.radius = POSITIVE.check("radius", radius, "give the largest distance of a centre from the origin")
         self.scale = POSITIVE.check("scale", scale, "give the width of one component")
         for name, length in (("radius", self.radius), ("scale", self.scale)):
             LENGTH.check(name, length, "measure in other units")
-        self.box = None if box is None else as_box(box, self.dim)
+        self.box = None if box is None else box_as_axis_intervals(box, self.dim)
         reach = self.radius + self.scale * self._tail
         if self.box is not None and any(low >= reach or high <= -reach for low, high in self.box):
             raise DiscreetError(
@@ -170,7 +175,7 @@ class GaussianMixtures(_Mixtures):
                 "epsilon-LDP sampler has nearly the largest possible worst-case divergence. Use LaplaceMixtures or a "
                 "DensityBand around a public law. Their bounds need not grow with the dimension"
             )
-        self.bounds = normalised_bounds(0.0, 1.0, math.exp(self._log_upper))
+        self.bounds = bounds_for_normalised_reference(0.0, 1.0, math.exp(self._log_upper))
 
     @property
     def worst_members(self) -> WorstMembers | None:
@@ -178,12 +183,12 @@ class GaussianMixtures(_Mixtures):
         radius = self.radius / self.scale
         if self.box is None:
             if self.dim == 1:
-                return worst_gaussian_member_on_line(radius, self._log_upper, None)
-            return worst_gaussian_member_in_space(self.dim, radius, self._log_upper)
+                return discretiser_of_worst_gaussian_on_line(radius, self._log_upper, None)
+            return discretiser_of_worst_gaussian_in_space(self.dim, radius, self._log_upper)
         low, high = self.box[0]
         if self.dim > 1 or low != -high or high < self.radius:
             return None
-        return worst_gaussian_member_on_line(radius, self._log_upper, (low / self.scale, high / self.scale))
+        return discretiser_of_worst_gaussian_on_line(radius, self._log_upper, (low / self.scale, high / self.scale))
 
     def log_reference(self, x: Floats) -> Floats:
         found = self._log_envelope(x) - self._log_upper
@@ -229,7 +234,7 @@ class GaussianMixtures(_Mixtures):
             return self._log_envelope_height + float(scipy.special.logsumexp(self._log_shares_of_radial_integral))
         if self.dim == 1:
             return self._log_envelope_height + math.log(self._envelope_integrals_of_pieces.sum())
-        start = Panels.from_edges(self.chart.edges)
+        start = Panels.from_edges(self.chart.first_panel_edges)
 
         def density_in_coordinates(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
             return np.exp(self._log_envelope(t.reshape(-1, self.dim)) - self._log_envelope_height).reshape(t.shape[:-1])
@@ -271,7 +276,7 @@ class GaussianMixtures(_Mixtures):
         kept: list[Floats] = []
         missing, tried = count, 0
         while missing > 0:
-            x = self._draw_by_rejection(max(2 * missing, 1024), rng)
+            x = self._draw_accepted_points(max(2 * missing, 1024), rng)
             tried += len(x)
             kept.append(x[:missing])
             missing -= len(kept[-1])
@@ -279,7 +284,7 @@ class GaussianMixtures(_Mixtures):
                 raise DiscreetError(f"box = {self.box} holds almost nothing of {self!r}; move it nearer to the origin")
         return np.concatenate(kept)
 
-    def _draw_by_rejection(self, tries: int, rng: np.random.Generator) -> Floats:
+    def _draw_accepted_points(self, tries: int, rng: np.random.Generator) -> Floats:
         """The accepted points of that many tries: drawn on R^dim, or on the box if that is smaller."""
         assert self.box is not None
         low, high = np.array(self.box).T
@@ -380,12 +385,12 @@ class LaplaceMixtures(_Mixtures):
             raise DiscreetError(
                 f"c2 = e^{most:g} would overflow: the box holds almost nothing of some members; widen it"
             )
-        self.bounds = normalised_bounds(math.exp(least), math.exp(most))
+        self.bounds = bounds_for_normalised_reference(math.exp(least), math.exp(most))
 
     @property
     def worst_members(self) -> WorstMembers | None:
         """One kernel at a corner of the ball, on all of R^dim; None on a box."""
-        return worst_laplace_member(self.radius / self.scale) if self.box is None else None
+        return discretiser_of_worst_laplace(self.radius / self.scale) if self.box is None else None
 
     def log_reference(self, x: Floats) -> Floats:
         found = self._log_reference_height - LAPLACE.norm_of_points(x) / self.scale
@@ -425,7 +430,9 @@ def _draw_truncated_normal(low: float, high: float, uniform: Floats) -> Floats:
     )
 
 
-def worst_gaussian_member_on_line(radius: float, log_upper: float, box: tuple[float, float] | None) -> WorstMembers:
+def discretiser_of_worst_gaussian_on_line(
+    radius: float, log_upper: float, box: tuple[float, float] | None
+) -> WorstMembers:
     """The worst member N(radius, 1) on the line, or on an interval about 0; lengths in scales. `log_upper` is the largest log dP/dmu."""
     low, high = (-radius - _FARTHEST, radius + _FARTHEST) if box is None else box
 
@@ -437,34 +444,36 @@ def worst_gaussian_member_on_line(radius: float, log_upper: float, box: tuple[fl
         depth = 2.0 * max(0.0, log_upper - level)
         return radius - depth**0.5 if depth <= 4.0 * radius * radius else -depth / (4.0 * radius)
 
-    def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
+    def members_on_atoms_cut_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         edges = np.concatenate([radius - _NEAR, radius + _NEAR, -radius - _NEAR, -radius + _NEAR, [-radius, radius]])
         x, weights = _gauss_nodes_and_weights(
             _cut_edges_to_interval(np.append(edges, [place_where_log_ratio_is(level) for level in levels]), low, high),
             _LINE_NODES,
         )
-        return members_from_ratios(
+        return members_proportional_to_ratios(
             weights * np.exp(-0.5 * np.square(np.maximum(0.0, np.abs(x) - radius))), np.exp(log_ratio(x))[None, :]
         )
 
-    return members_at_levels
+    return members_on_atoms_cut_at_levels
 
 
-def worst_laplace_member(radius: float) -> WorstMembers:
+def discretiser_of_worst_laplace(radius: float) -> WorstMembers:
     """A Laplace kernel at a corner of the ball, by the one coordinate that matters; lengths in scales."""
 
-    def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
+    def members_on_atoms_cut_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         places = [0.5 * (level + radius) for level in levels]
         x, weights = _gauss_nodes_and_weights(
             _cut_edges_to_interval(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES
         )
         reference = np.concatenate([[0.5], 0.5 * np.exp(-x) * weights, [0.5 * np.exp(-radius)]])
-        return members_from_ratios(reference, np.exp(np.concatenate([[-radius], 2.0 * x - radius, [radius]]))[None, :])
+        return members_proportional_to_ratios(
+            reference, np.exp(np.concatenate([[-radius], 2.0 * x - radius, [radius]]))[None, :]
+        )
 
-    return members_at_levels
+    return members_on_atoms_cut_at_levels
 
 
-def worst_gaussian_member_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers:
+def discretiser_of_worst_gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers:
     """The worst member N(radius e, I) on R^dim, dim >= 2, by the distance r from the origin and the angle to e; lengths in scales.
 
     log dP/dmu = log_upper - (|x - radius e|^2 - (r - radius)_+^2)/2 falls with the angle, so each level is one angle for each r.
@@ -473,7 +482,7 @@ def worst_gaussian_member_in_space(dim: int, radius: float, log_upper: float) ->
     middle = (radius * radius + dim) ** 0.5  # of r under P
     highest = max(mode, middle) + _FARTHEST
 
-    def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
+    def members_on_atoms_cut_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         depths = [2.0 * max(0.0, log_upper - level) for level in levels]
         turns = [turn for depth in depths for turn in _distances_where_level_meets_axis(depth, radius)]
         edges = np.concatenate([*(at + side * _NEAR for at in (mode, middle) for side in (-1.0, 1.0)), [radius], turns])
@@ -491,9 +500,9 @@ def worst_gaussian_member_in_space(dim: int, radius: float, log_upper: float) ->
         log_ratio = log_upper - 0.5 * (distance - beyond[:, None])
         reference = np.exp(log_reference - log_reference.max()).ravel()
         held = reference > 0.0
-        return members_from_ratios(reference[held], np.exp(log_ratio.ravel()[held])[None, :])
+        return members_proportional_to_ratios(reference[held], np.exp(log_ratio.ravel()[held])[None, :])
 
-    return members_at_levels
+    return members_on_atoms_cut_at_levels
 
 
 def _distances_where_level_meets_axis(depth: float, radius: float) -> list[float]:

@@ -44,7 +44,7 @@ from discreet._base.labelled import LawLike
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerError, check_count
-from discreet.families import ContinuousFamily, check_laws
+from discreet.families import ContinuousFamily, refuse_bad_laws
 from discreet.ledger._book import (
     WAIT_SECONDS,
     Book,
@@ -244,7 +244,7 @@ class Ledger:
                 raise DiscreetError(
                     f"p holds {math.prod(laws.shape[:-1])} laws; a ledger is one client's, who has one law"
                 )
-            check_laws(laws)
+            refuse_bad_laws(laws)
             return self._release_and_charge(
                 sampler, lambda: sampler.release_number(laws), agreement=agreement, round=round
             ).sample

@@ -42,7 +42,7 @@ with imports_on_first_use(globals()):
         normalised_law as normalised_law,
     )
     from discreet.mechanisms._own import OwnSampler
-    from discreet.mechanisms._own_weights import draw_from_weights as draw_from_weights
+    from discreet.mechanisms._own_weights import outcomes_from_uniform_integers as outcomes_from_uniform_integers
     from discreet.mechanisms._points import Density, PointAtoms as PointAtoms, Points
     from discreet.mechanisms._reports import (
         BLOCK_KINDS as BLOCK_KINDS,
@@ -58,7 +58,7 @@ with imports_on_first_use(globals()):
         choose_blocks as choose_blocks,
         draw_reports as draw_reports,
         fraction_below_exp_epsilon as fraction_below_exp_epsilon,
-        least_uniform_weight as least_uniform_weight,
+        least_weight_of_uniform_report as least_weight_of_uniform_report,
         make_blocks_of_kind as make_blocks_of_kind,
         require_drawable_record_total as require_drawable_record_total,
         require_report_numbers as require_report_numbers,
@@ -76,7 +76,7 @@ with imports_on_first_use(globals()):
         OutputLaw,
         epsilon_for as epsilon_for,
         largest_risk_over_all_densities as largest_risk_over_all_densities,
-        mollifier_epsilon_for as mollifier_epsilon_for,
+        mollifier_epsilon_reaching_risk as mollifier_epsilon_reaching_risk,
         nu_for as nu_for,
         worst_case_on_atoms as worst_case_on_atoms,
     )

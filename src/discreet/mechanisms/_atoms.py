@@ -49,14 +49,14 @@ with placeholders_until_used(globals()):
         LogDensity,
         Nodes,
         NodeSummary,
-        as_clients,
-        clients_missed_by_nodes,
-        error_for_unseen_client,
-        find_outsiders,
-        interval_masses_if_known,
+        as_client_densities,
+        error_for_client_zero_at_every_point,
+        find_continuous_outsiders,
         is_certain_member,
         is_list_of_clients,
-        log_ratios,
+        known_interval_masses_of_clients,
+        log_ratios_at_nodes,
+        numbers_of_clients_missed_by_nodes,
         panel_masses,
         warn_of_coarse_masses,
     )
@@ -121,12 +121,12 @@ class Atoms(abc.ABC, Generic[Clients]):
         """One client or many, checked."""
 
     @abc.abstractmethod
-    def iterate_client_blocks(self, clients: Clients) -> Iterator[Clients]:
+    def iterate_clients_in_batches(self, clients: Clients) -> Iterator[Clients]:
         """The clients in blocks that fit in memory on the atoms."""
 
     @property
     @abc.abstractmethod
-    def client_family(self) -> FiniteFamily | ContinuousFamily:
+    def family_of_clients(self) -> FiniteFamily | ContinuousFamily:
         """The family of client distributions."""
 
     @abc.abstractmethod
@@ -137,24 +137,24 @@ class Atoms(abc.ABC, Generic[Clients]):
         """The clients on the atoms. `refuse`: raise for a client outside the family instead of warning."""
         found, outsiders = self.laws_on_atoms_and_outsiders(clients)
         if outsiders is not None:
-            warn_of_or_refuse_outsiders(self.client_family, outsiders, refuse=refuse)
+            warn_of_or_refuse_outsiders(self.family_of_clients, outsiders, refuse=refuse)
         return found
 
-    def iterate_blocks_of_laws_on_atoms(self, clients: Clients, *, refuse: bool) -> Iterator[LawsOnAtoms]:
+    def iterate_laws_on_atoms_in_batches(self, clients: Clients, *, refuse: bool) -> Iterator[LawsOnAtoms]:
         """The clients on the atoms, block by block; one warning at the end covers the outsiders of all blocks."""
         seen: Outsiders | None = None
         first = 0
-        for block in self.iterate_client_blocks(clients):
+        for block in self.iterate_clients_in_batches(clients):
             found, outsiders = self.laws_on_atoms_and_outsiders(block)
             if outsiders is not None:
                 these = outsiders.as_part_of_longer_list(len(clients), first)
                 if refuse:
-                    warn_of_or_refuse_outsiders(self.client_family, these, refuse=True)
+                    warn_of_or_refuse_outsiders(self.family_of_clients, these, refuse=True)
                 seen = these if seen is None else seen.concat(these)
             first += len(block)
             yield found
         if seen is not None:
-            warn_of_or_refuse_outsiders(self.client_family, seen, refuse=False)
+            warn_of_or_refuse_outsiders(self.family_of_clients, seen, refuse=False)
 
     @abc.abstractmethod
     def read_laws_on_atoms(self, laws: Any) -> Floats:
@@ -179,7 +179,7 @@ class Atoms(abc.ABC, Generic[Clients]):
         """One client on the atoms, by the same instructions for every client; an error where that is impossible."""
 
     @abc.abstractmethod
-    def bin_count_of_empirical_law(self, p: Any) -> int:
+    def count_bins_in_empirical_law(self, p: Any) -> int:
         """The number of bins of the empirical distribution p."""
 
     def calibrated_epsilon(self, epsilon: float) -> float:
@@ -226,11 +226,11 @@ class OutcomeAtoms(Atoms[Floats]):
         laws = self.family.as_rows(p)
         return ClientBatch(laws.reshape(-1, self.size), laws.shape[:-1])
 
-    def iterate_client_blocks(self, clients: Floats) -> Iterator[Floats]:
+    def iterate_clients_in_batches(self, clients: Floats) -> Iterator[Floats]:
         yield clients  # the draw works in blocks itself
 
     @property
-    def client_family(self) -> FiniteFamily:
+    def family_of_clients(self) -> FiniteFamily:
         return self.family
 
     def laws_on_atoms_and_outsiders(self, clients: Floats) -> tuple[LawsOnAtoms, Outsiders | None]:
@@ -256,7 +256,7 @@ class OutcomeAtoms(Atoms[Floats]):
             raise DiscreetError(f"p has shape {law.shape}; constant_time is for one client: release one law at a time")
         return law
 
-    def bin_count_of_empirical_law(self, p: Any) -> int:
+    def count_bins_in_empirical_law(self, p: Any) -> int:
         return self.size
 
 
@@ -271,7 +271,7 @@ class DensityAtoms(Atoms[Densities]):
     whose: ContinuousFamily | None = field(default=None, kw_only=True)
 
     @property
-    def client_family(self) -> ContinuousFamily:
+    def family_of_clients(self) -> ContinuousFamily:
         return self.family if self.whose is None else self.whose
 
     @property
@@ -280,10 +280,10 @@ class DensityAtoms(Atoms[Densities]):
         """The digest of the atoms in single precision, so that it does not depend on the last bits."""
 
     def read_clients(self, p: Any) -> ClientBatch[Densities]:
-        clients = as_clients(p, self.family)
+        clients = as_client_densities(p, self.family)
         return ClientBatch(clients, (len(clients),) if is_list_of_clients(p) else ())
 
-    def iterate_client_blocks(self, clients: Densities) -> Iterator[Densities]:
+    def iterate_clients_in_batches(self, clients: Densities) -> Iterator[Densities]:
         step = max(1, _BLOCK // self.size)
         return (clients[start : start + step] for start in range(0, len(clients), step))
 
@@ -306,7 +306,7 @@ class DensityAtoms(Atoms[Densities]):
             "continuous: bin its clients, and release on a Simplex"
         )
 
-    def bin_count_of_empirical_law(self, p: Any) -> int:
+    def count_bins_in_empirical_law(self, p: Any) -> int:
         if not isinstance(p, HistogramLaw):
             raise DiscreetError("estimation_cost needs a histogram: p = family.law(records=..., fit=HistogramFit())")
         return p.bins
@@ -391,12 +391,12 @@ class CellAtoms(DensityAtoms):
         more dimensions it comes from nodes. A client gets more nodes if it reports that they missed it, or if p/h changes much inside cells.
         """
         rows, seen = (
-            self._cell_masses_and_summary_on_line(clients)
+            self._cell_masses_and_ratio_summary_on_line(clients)
             if self.family.dim == 1
-            else self._cell_masses_and_summary_at_nodes(clients)
+            else self._cell_masses_and_ratio_summary_at_nodes(clients)
         )
         held = LawsOnAtoms(rows / rows.sum(axis=1, keepdims=True))
-        return held, find_outsiders(self.family, clients, seen, self.whose)
+        return held, find_continuous_outsiders(self.family, clients, seen, self.whose)
 
     @cached_property
     def _edges_and_interval_of_each_cell(self) -> tuple[Floats, Integers]:
@@ -407,35 +407,35 @@ class CellAtoms(DensityAtoms):
         edges = np.unique(ends)
         return edges, np.searchsorted(edges, ends.min(axis=0))
 
-    def _cell_masses_and_summary_on_line(self, clients: Densities) -> tuple[Floats, NodeSummary]:
+    def _cell_masses_and_ratio_summary_on_line(self, clients: Densities) -> tuple[Floats, NodeSummary]:
         """Masses on the cells of a line up to a factor, and a summary of p/h."""
         edges, cells = self._edges_and_interval_of_each_cell
         rows = np.empty((len(clients), self.size))
         log_mass, smallest, largest = np.zeros((3, len(clients)))
         asked = []
-        for i, known in enumerate(interval_masses_if_known(clients, edges)):
+        for i, known in enumerate(known_interval_masses_of_clients(clients, edges)):
             if known is None:
-                rows[i], log_mass[i], smallest[i], largest[i] = self._client_cell_masses_and_extremes(
+                rows[i], log_mass[i], smallest[i], largest[i] = self._client_cell_masses_and_ratio_extremes(
                     clients[i], client_name_in_messages(i, clients)
                 )
                 continue
             rows[i] = known[cells]
             smallest[i] = largest[i] = log_mass[i] = math.log(rows[i].sum())
-            if not (self.client_family.any_client or is_certain_member(self.client_family, clients[i])):
+            if not (self.family_of_clients.any_client or is_certain_member(self.family_of_clients, clients[i])):
                 asked.append(i)
         seen = NodeSummary(log_mass, smallest, largest, _CELL_SLACK)
         if asked:
             some = tuple(clients[i] for i in asked)
-            looked = self._cell_masses_and_summary_at_nodes(some, resolve=False)[1]
+            looked = self._cell_masses_and_ratio_summary_at_nodes(some, resolve=False)[1]
             for i, mass, low, high in zip(asked, looked.log_mass, looked.log_smallest, looked.log_largest, strict=True):
                 log_mass[i], smallest[i], largest[i] = mass, low, high
         return rows, seen
 
-    def _cell_masses_and_summary_at_nodes(
+    def _cell_masses_and_ratio_summary_at_nodes(
         self, clients: Densities, *, resolve: bool = True
     ) -> tuple[Floats, NodeSummary]:
         """mu_i times the average of p/h over the cell's nodes. `resolve`: whether the masses have to be accurate, or only the extreme p/h."""
-        log_ratio = log_ratios(clients, self._nodes_in_cells)
+        log_ratio = log_ratios_at_nodes(clients, self._nodes_in_cells)
         largest = log_ratio.max(axis=(1, 2))
         shift = np.where(np.isneginf(largest), 0.0, largest)
         ratio = np.exp(log_ratio - shift[:, None, None])
@@ -450,32 +450,32 @@ class CellAtoms(DensityAtoms):
             seen = NodeSummary(shift + np.log(rows.sum(axis=1)), smallest, largest, _CELL_SLACK)
         for i in sorted(
             {
-                *clients_missed_by_nodes(self.family, clients, seen),
-                *(_clients_unresolved_at_nodes(ratio, rows) if resolve else ()),
+                *numbers_of_clients_missed_by_nodes(self.family, clients, seen),
+                *(_numbers_of_clients_varying_inside_cells(ratio, rows) if resolve else ()),
             }
         ):
-            found = self._client_cell_masses_and_extremes(
+            found = self._client_cell_masses_and_ratio_extremes(
                 clients[i], client_name_in_messages(i, clients), needed=resolve
             )
             rows[i], seen.log_mass[i], smallest[i], largest[i] = found
         return rows, seen
 
-    def _client_cell_masses_and_extremes(
+    def _client_cell_masses_and_ratio_extremes(
         self, p: LogDensity, who: str, *, needed: bool = True
     ) -> tuple[Floats | float, float, float, float]:
         """p on the cells, with extra nodes where it is narrow or unresolved: row, log mass, extreme log p/h."""
         found = panel_masses(p, self.partition.panels, self.family.chart, self.family.log_reference)
         if found is None:
             if needed:
-                raise error_for_unseen_client(who)
+                raise error_for_client_zero_at_every_point(who)
             return math.nan, 0.0, 0.0, math.inf  # all its mass lies between the nodes, so p/h exceeds any bound there
         if needed and self.family.dim == 1:
             warn_of_coarse_masses(who, found.error)
         return found.masses, found.log_mass, found.log_smallest, found.log_largest
 
 
-def _clients_unresolved_at_nodes(ratio: Floats, rows: Floats) -> list[int]:
-    """The clients with more than a small share of their mass in cells inside which p/h (clients, cells, nodes) changes much."""
+def _numbers_of_clients_varying_inside_cells(ratio: Floats, rows: Floats) -> list[int]:
+    """The numbers of clients with more than a small share of their mass in cells inside which p/h (clients, cells, nodes) changes much."""
     changes = ratio.max(axis=2) > _MUCH * ratio.min(axis=2)
     return [int(i) for i in np.flatnonzero((rows * changes).sum(axis=1) > _CELL_SLACK * rows.sum(axis=1))]
 
@@ -494,7 +494,7 @@ def default_discretisation(family: FiniteFamily | ContinuousFamily) -> Discretis
     return Cells(DEFAULT_CELLS[family.dim]) if family.dim in DEFAULT_CELLS else Points()
 
 
-def discretisation_or_default(
+def discretisation_with_defaults(
     family: FiniteFamily | ContinuousFamily, discretisation: Discretisation | None
 ) -> Discretisation | None:
     """The discretisation with its numbers filled in: the default for None, and the default count for cells without one."""

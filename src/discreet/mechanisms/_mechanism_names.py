@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet._base import placeholders_until_used
 from discreet.errors import DiscreetError
-from discreet.families import Simplex, check_family
+from discreet.families import Simplex, refuse_non_family
 from discreet.mechanisms._atoms import Discretisation
 from discreet.mechanisms._optimal_linear_mollifier import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
@@ -88,7 +88,7 @@ def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
     Raises:
         DiscreetError: for an argument that is not a family, or not a notion of privacy.
     """
-    check_family(family)
+    refuse_non_family(family)
     if not isinstance(privacy, Privacy):
         raise DiscreetError(f"privacy = {privacy!r} is not a notion of privacy; pass Pure(epsilon)")
     if not isinstance(family, Simplex) or not isinstance(privacy, Pure):

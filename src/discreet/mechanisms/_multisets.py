@@ -305,7 +305,7 @@ class JointBox(abc.ABC):
     def risk(self, f: FDivergence) -> Risk:
         """The largest divergence from P^J to its projection."""
 
-    def _risk_of_client_sure_of_multiset(self, f: FDivergence, past_ceiling: float) -> float:
+    def _risk_of_client_sure_of_rarest_multiset(self, f: FDivergence, past_ceiling: float) -> float:
         """The divergence of a client that is sure of the rarest multiset, which has mass 1 - past_ceiling at its ceiling."""
         b, top, least = self.constants.b, self.constants.B, float(np.min(self.reference))
         return point_mass_risk(f, min(top * least, 1.0 - b * (1.0 - least), 1.0), max(past_ceiling, b * (1.0 - least)))
@@ -369,7 +369,7 @@ class ProductBox(JointBox):
             # 1 - B mu to all its digits, since alpha B + (1 - alpha) b = 1
             missed = (one.alpha - rarest) * one.B + (1.0 - one.alpha) * one.b
             past = -math.expm1(self._multisets.samples * math.log1p(-missed)) if missed < 1.0 else 1.0
-        value = self._risk_of_client_sure_of_multiset(f, past)
+        value = self._risk_of_client_sure_of_rarest_multiset(f, past)
         everybody = isinstance(self._family, Simplex) or serves_everybody(self._family)
         return Risk(value, tight=False, attained=everybody and value < f.maximum)
 
@@ -395,7 +395,7 @@ class BandBox(JointBox):
         """Over all clients: an upper bound."""
         alpha, b, top = self.constants.alpha, self.constants.b, self.constants.B
         past = (alpha - float(np.min(self.reference))) * top + (1.0 - alpha) * b
-        return Risk(self._risk_of_client_sure_of_multiset(f, past), tight=False, attained=False)
+        return Risk(self._risk_of_client_sure_of_rarest_multiset(f, past), tight=False, attained=False)
 
 
 def make_joint_box(

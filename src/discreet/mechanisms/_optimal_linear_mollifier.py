@@ -41,8 +41,8 @@ from discreet.families import (
     Bounds,
     FiniteFamily,
     Simplex,
-    check_family,
-    raise_error_for_bad_law,
+    raise_error_for_bad_row,
+    refuse_non_family,
     rows_are_laws,
     serves_everybody,
 )
@@ -61,7 +61,7 @@ from discreet.release import entropy_or_seeded_randomness
 
 with placeholders_until_used(globals()):
     from discreet.divergences import FDivergence, divergence as divergence_named
-    from discreet.families import ContinuousFamily, DensityBand, as_clients, as_density, is_list_of_clients
+    from discreet.families import ContinuousFamily, DensityBand, as_client_densities, as_density, is_list_of_clients
     from discreet.mechanisms._multisets import Multisets
     from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
     from discreet.projection import OutputLaw, OutputProblem, OutputSolver, worst_case_over_family
@@ -139,7 +139,7 @@ class ProjectingSampler(Sampler[F]):
         """
         n = min(check_count("records", records), 10**300)  # what a float can hold
         OPEN_UNIT.check("confidence", confidence)
-        moved = 0.5 * math.sqrt((self.carrier.bin_count_of_empirical_law(p) - 1) / n) + math.sqrt(
+        moved = 0.5 * math.sqrt((self.carrier.count_bins_in_empirical_law(p) - 1) / n) + math.sqrt(
             -math.log1p(-confidence) / (2 * n)
         )
         diameter = min(1.0 - self.constants.b, self.constants.B - 1.0)
@@ -383,7 +383,7 @@ class MollifierSampler(ProjectingSampler[F]):
         if reference is None:
             return
         if isinstance(family, ContinuousFamily):
-            self._own_reference, self._given_reference = _reference_as_density_band(reference, family), reference
+            self._own_reference, self._given_reference = _reference_band_on_family_space(reference, family), reference
             object.__setattr__(self, "_carrier", make_atoms(self._own_reference, self.discretisation, members=family))
         else:
             self._given_reference = _read_positive_reference(reference, family)
@@ -458,7 +458,7 @@ def _read_positive_reference(reference: Any, family: FiniteFamily) -> Floats:
     if law.ndim != 1:
         raise DiscreetError(f"reference has shape {law.shape}; it is one law on the {family.size} outcomes")
     if not rows_are_laws(law[None, :])[0]:
-        raise_error_for_bad_law(law[None, :], 0, "reference")
+        raise_error_for_bad_row(law[None, :], 0, "reference")
     if not (law > _SMALLEST).all():
         raise DiscreetError(
             f"reference[{int(np.argmin(law))}] = {law.min():g}: that outcome could never be released; the worst case "
@@ -474,7 +474,7 @@ def normalised_law(law: Floats) -> Floats:
     return found
 
 
-def _reference_as_density_band(reference: Any, family: ContinuousFamily) -> DensityBand:
+def _reference_band_on_family_space(reference: Any, family: ContinuousFamily) -> DensityBand:
     """Q0 as a band on the family's space. A `DensityBand` bounds p/Q0; a density alone does not."""
     if not isinstance(reference, DensityBand):
         from discreet.families import ANY  # loaded with densities
@@ -509,7 +509,7 @@ def nearest_member(family: ContinuousFamily | FiniteFamily, p: Any) -> OutputLaw
     Raises:
         DiscreetError: for an argument that is not a family or not a distribution.
     """
-    check_family(family)
+    refuse_non_family(family)
     if isinstance(family, ContinuousFamily):
         return _nearest_member_density(family, p)
     return _nearest_member_law(family, p)
@@ -533,5 +533,5 @@ def _nearest_member_density(family: ContinuousFamily, p: Any) -> OutputLaw:
     problem = OutputProblem(family, constants, math.log(bounds.upper / lower) + 1e-9, None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutsideFamilyWarning)
-        clients = as_clients(p, family)
+        clients = as_client_densities(p, family)
         return OutputSolver(problem).output_law(clients, (len(clients),) if is_list_of_clients(p) else ())

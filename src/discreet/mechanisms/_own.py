@@ -44,21 +44,21 @@ from discreet.families import (
     FiniteFamily,
     Simplex,
     as_floats,
-    check_family,
-    check_laws,
+    refuse_bad_laws,
+    refuse_non_family,
 )
 from discreet.mechanisms._atoms import LawsOnAtoms
 from discreet.mechanisms._optimal_linear_mollifier import OneByOneSampler
 from discreet.mechanisms._own_weights import (
-    draw_from_weights,
-    floor_of_matrix,
+    column_minima_of_private_matrix,
     lattice_weights_of_laws,
     matrix_of_linear_law,
     names_and_laws_of_test_clients,
     normalised_law_or_problem,
+    outcomes_from_uniform_integers,
     outcomes_outside_box,
     read_floor_and_ceiling,
-    refuse_bad_law_of_public_client,
+    refuse_bad_law_of_test_client,
 )
 from discreet.mechanisms._sampler import bounds_around_new_reference, privacy_as_argument_text
 from discreet.privacy import Privacy
@@ -110,7 +110,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     _SEALED: ClassVar[frozenset[str]] = frozenset(
         {
             *("output", "box", "constants", "reference", "bounds", "mixing", "matrix"),
-            *("can_draw_in_constant_time", "_integer_weights_of_laws", "_draw_atom_numbers"),
+            *("can_draw_in_constant_time", "_integer_weights_for_clients", "_draw_atom_numbers"),
             *("_draw_atom_number_in_constant_time", "reference_weights", "_draw_number_from_reference"),
             *("_output_laws_of_clients", "_law_or_problem_of_client"),
         }
@@ -125,7 +125,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
             )
 
     def __init__(self, family: FiniteFamily, *, epsilon: float | None = None, privacy: Privacy | None = None) -> None:
-        check_family(family)
+        refuse_non_family(family)
         if isinstance(family, ContinuousFamily):
             raise DiscreetError(
                 f"family = {family!r} is continuous; a mechanism of your own is on outcomes: cut a line into cells, "
@@ -167,7 +167,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
                 f"{type(self).__name__} states no floor; define the property floor: the least probability of each outcome, for any client. "
                 "If the law is linear in p, say linear = True in the class, and the floor follows"
             )
-        return floor_of_matrix(self._matrix, self.privacy)
+        return column_minima_of_private_matrix(self._matrix, self.privacy)
 
     @property
     def ceiling(self) -> ArrayLike | None:
@@ -339,7 +339,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         if self._matrix is not None:  # it was read once, and is the law from then on
             return
         names, laws = self._names_and_laws_of_test_clients()
-        first, second = (self._integer_weights_of_laws(laws) for _ in range(2))
+        first, second = (self._integer_weights_for_clients(laws) for _ in range(2))
         for name, one, other in zip(names, first, second, strict=True):
             if not np.array_equal(one, other):
                 raise DiscreetError(
@@ -350,7 +350,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     def _refuse_law_failing_test_clients(self) -> None:
         """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
         for name, p in zip(*self._names_and_laws_of_test_clients(), strict=True):
-            refuse_bad_law_of_public_client(
+            refuse_bad_law_of_test_client(
                 name, self._law_or_problem_of_client(p, public=True), *self._floor_and_ceiling
             )
 
@@ -385,24 +385,24 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
             )
         return found
 
-    def _integer_weights_of_laws(self, rows: Floats) -> Integers:
+    def _integer_weights_for_clients(self, rows: Floats) -> Integers:
         return np.concatenate(
             [
                 lattice_weights_of_laws(self.lattice, self._output_laws_of_clients(some))
-                for some in self._iterate_blocks_of_client_laws(rows)
+                for some in self._iterate_client_laws_in_batches(rows)
             ]
         )
 
     def _draw_atom_numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
         found = []
-        for rows in self._iterate_blocks_of_client_laws(held.rows):
+        for rows in self._iterate_client_laws_in_batches(held.rows):
             weights = lattice_weights_of_laws(self.lattice, self._output_laws_of_clients(rows))
-            found.append(draw_from_weights(weights, randomness.integers(len(weights))))
+            found.append(outcomes_from_uniform_integers(weights, randomness.integers(len(weights))))
         return np.concatenate(found)
 
-    def _iterate_blocks_of_client_laws(self, rows: Floats) -> Iterator[Floats]:
+    def _iterate_client_laws_in_batches(self, rows: Floats) -> Iterator[Floats]:
         """Clients' laws, as many at a time as their integers fit in memory; all of them are checked first."""
-        check_laws(rows)
+        refuse_bad_laws(rows)
         step = max(1, _BLOCK // self.box.size)
         return (rows[start : start + step] for start in range(0, max(1, len(rows)), step))
 
@@ -419,7 +419,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         return found
 
     def _draw_number_from_reference(self, law: Floats, uniform: int) -> int:
-        return int(draw_from_weights(self.reference_weights[None, :], np.array([uniform]))[0])
+        return int(outcomes_from_uniform_integers(self.reference_weights[None, :], np.array([uniform]))[0])
 
     def __repr__(self) -> str:
         more = "".join(f", {name}={value!r}" for name, value in self.parameters.items())

@@ -29,7 +29,7 @@ _HALF = 31
 _MASK = (1 << _HALF) - 1
 
 
-def draw_from_weights(weights: Integers, uniform: Integers) -> Integers:
+def outcomes_from_uniform_integers(weights: Integers, uniform: Integers) -> Integers:
     """The outcome that each uniform integer falls on, in rows of weights (n, k) that sum to 2^62."""
     return np.asarray((np.cumsum(weights, axis=1) <= uniform[:, None]).sum(axis=1))
 
@@ -50,7 +50,7 @@ def outcomes_outside_box(laws: Floats, lower: Floats, upper: Floats) -> NDArray[
     return np.asarray((laws < lower * (1.0 - ROUNDING) - ROUNDING**2) | (laws > upper * (1.0 + ROUNDING) + ROUNDING**2))
 
 
-def floor_of_matrix(matrix: Floats, privacy: Privacy) -> Floats:
+def column_minima_of_private_matrix(matrix: Floats, privacy: Privacy) -> Floats:
     """The least entry of each column: the floor of a linear law. A matrix that spends more than its epsilon is refused."""
     least, most = matrix.min(axis=0), matrix.max(axis=0)
     if isinstance(privacy, Pure) and (least > 0.0).all():
@@ -110,8 +110,8 @@ def names_and_laws_of_test_clients(
     return ("the reference", *names), np.vstack([mu / mu.sum(), laws])
 
 
-def refuse_bad_law_of_public_client(name: str, found: Floats | str, lower: Floats, upper: Floats) -> None:
-    """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
+def refuse_bad_law_of_test_client(name: str, found: Floats | str, lower: Floats, upper: Floats) -> None:
+    """Refuse a law that fails, or leaves the box, for a test client, whom everybody knows."""
     if isinstance(found, str):
         raise DiscreetError(f"law of a public client ({name}): {found}")
     outside = outcomes_outside_box(found, lower, upper)

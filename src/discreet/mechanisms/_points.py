@@ -22,7 +22,13 @@ import numpy as np
 from discreet._base import OldName
 from discreet.domain import sha256_digest
 from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
-from discreet.families import ContinuousFamily, NodeSummary, Outsiders, bound_on_sampled_mass_error, find_outsiders
+from discreet.families import (
+    ContinuousFamily,
+    NodeSummary,
+    Outsiders,
+    bound_on_sampled_mass_error,
+    find_continuous_outsiders,
+)
 from discreet.mechanisms._atoms import Densities, DensityAtoms, Discretisation, Floats, Integers, LawsOnAtoms
 
 DEFAULT_POINTS = 1 << 16
@@ -81,12 +87,12 @@ class PointAtoms(DensityAtoms):
         """The digest of the points of the public seed."""
         assert self.discretisation.seed is not None
         blocks = (
-            self.draw_block_of_points(number, self.discretisation.seed)
+            self.draw_numbered_batch_of_points(number, self.discretisation.seed)
             for number in range(math.ceil(self.size / _POINTS_IN_A_BLOCK))
         )
         return sha256_digest(b"".join(block.astype("<f4").tobytes() for block in blocks))
 
-    def draw_block_of_points(self, number: int, seed: int) -> Floats:
+    def draw_numbered_batch_of_points(self, number: int, seed: int) -> Floats:
         """The points from number * 4096 on."""
         count = min(_POINTS_IN_A_BLOCK, self.discretisation.count - number * _POINTS_IN_A_BLOCK)
         return self.family.draw(count, np.random.default_rng([seed, number]))
@@ -102,7 +108,7 @@ class PointAtoms(DensityAtoms):
         out = np.empty((len(numbers), self.family.dim))
         for number in np.unique(numbers // _POINTS_IN_A_BLOCK):
             rows = numbers // _POINTS_IN_A_BLOCK == number
-            out[rows] = self.draw_block_of_points(int(number), seed)[numbers[rows] % _POINTS_IN_A_BLOCK]
+            out[rows] = self.draw_numbered_batch_of_points(int(number), seed)[numbers[rows] % _POINTS_IN_A_BLOCK]
         return out
 
     def laws_on_atoms_and_outsiders(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
@@ -114,7 +120,7 @@ class PointAtoms(DensityAtoms):
         )
         log_ratio = np.empty((len(clients), self.discretisation.count))
         for number in range(math.ceil(self.discretisation.count / _POINTS_IN_A_BLOCK)):
-            x = self.draw_block_of_points(number, seed)
+            x = self.draw_numbered_batch_of_points(number, seed)
             columns = slice(number * _POINTS_IN_A_BLOCK, number * _POINTS_IN_A_BLOCK + len(x))
             log_reference = self.family.log_reference(x)
             for row, p in enumerate(clients):
@@ -139,7 +145,7 @@ class PointAtoms(DensityAtoms):
             bound_on_sampled_mass_error(self.family.bounds, self.size),
         )
         visible = [p for p, held in zip(clients, seen, strict=True) if held]
-        outsiders = find_outsiders(self.family, visible, of_points, self.whose)
+        outsiders = find_continuous_outsiders(self.family, visible, of_points, self.whose)
         if outsiders is not None:
             numbers = np.flatnonzero(seen)[list(outsiders.numbers)]
             outsiders = replace(outsiders, numbers=numbers.tolist(), clients=len(clients))

@@ -25,14 +25,14 @@ from discreet._base.labelled import LawLike
 from discreet._base.showing import html_table_for_notebook
 from discreet.domain import Outcome
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.families import Bounds, FiniteFamily, as_floats, check_family
+from discreet.families import Bounds, FiniteFamily, as_floats, refuse_non_family
 from discreet.mechanisms._atoms import (
     Atoms,
     ClientOutputSolver,
     Discretisation,
     LawsOnAtoms,
     default_discretisation,
-    discretisation_or_default,
+    discretisation_with_defaults,
     make_atoms,
 )
 from discreet.privacy import Privacy, Pure, chosen_privacy
@@ -97,8 +97,8 @@ class Sampler(abc.ABC, Generic[F]):
             ),
             *("box", "lattice", "privacy", "epsilon", "carrier", "can_draw_in_constant_time", "_client_output_solver"),
             *(
-                "_laws_on_atoms",
-                "_integer_weights_of_laws",
+                "_client_laws_on_atoms",
+                "_integer_weights_for_clients",
                 "_draw_atom_numbers",
                 "_draw_atom_number_in_constant_time",
                 "_draw_number_from_reference",
@@ -127,11 +127,11 @@ class Sampler(abc.ABC, Generic[F]):
         discretisation: Discretisation | None = None,
         privacy: Privacy | None = None,
     ) -> None:
-        check_family(family)
+        refuse_non_family(family)
         self._family = family
         self._refuse_family_without_box()
         self._privacy = chosen_privacy(epsilon, privacy)
-        self._discretisation = discretisation_or_default(family, discretisation)
+        self._discretisation = discretisation_with_defaults(family, discretisation)
         self._carrier = make_atoms(family, self._discretisation)
         self._refuse_privacy_without_box()
         warn_of_weak_privacy(self._privacy)
@@ -282,7 +282,7 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: if p is not a distribution.
         """
         given = self.carrier.read_clients(p)
-        rows = self._integer_weights_of_laws(self._laws_on_atoms(given.clients).rows)
+        rows = self._integer_weights_for_clients(self._client_laws_on_atoms(given.clients).rows)
         return rows.reshape(*given.shape, self.box.size)
 
     def weights_on_atoms(self, laws: LawLike) -> Integers:
@@ -298,7 +298,7 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: for rows that are not distributions.
         """
         rows = self.carrier.read_laws_on_atoms(laws)
-        return self._integer_weights_of_laws(rows.reshape(-1, self.box.size)).reshape(rows.shape)
+        return self._integer_weights_for_clients(rows.reshape(-1, self.box.size)).reshape(rows.shape)
 
     def with_privacy(self, privacy: Privacy) -> Self:
         """The same sampler with another privacy guarantee.
@@ -388,7 +388,7 @@ class Sampler(abc.ABC, Generic[F]):
                 np.asarray([self._draw_atom_number_in_constant_time(p, randomness)]), ()
             )
         given = self.carrier.read_clients(p)
-        blocks = self.carrier.iterate_blocks_of_laws_on_atoms(given.clients, refuse=self.mixing is not None)
+        blocks = self.carrier.iterate_laws_on_atoms_in_batches(given.clients, refuse=self.mixing is not None)
         found = [
             self.carrier.samples_from_atom_numbers(self._draw_atom_numbers(held, randomness), places, held.seed)
             for held in blocks
@@ -428,12 +428,12 @@ class Sampler(abc.ABC, Generic[F]):
             return self._draw_atom_number_in_constant_time(p, release.entropy_or_seeded_randomness(rng))
         given = self.carrier.read_clients(p)
         numbers = self._draw_atom_numbers(
-            self._laws_on_atoms(given.clients), release.entropy_or_seeded_randomness(rng)
+            self._client_laws_on_atoms(given.clients), release.entropy_or_seeded_randomness(rng)
         ).reshape(given.shape)
         return numbers if given.shape else int(numbers)
 
     def _draw_atom_number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
-        law = self._laws_on_atoms(self.carrier.client_law_in_constant_time(p)[None, :]).rows[0]
+        law = self._client_laws_on_atoms(self.carrier.client_law_in_constant_time(p)[None, :]).rows[0]
         return release.outcome_in_constant_time(self.lattice, law, self.mixing, int(randomness.integers(1)[0]))
 
     def release_reference_number(self, *, rng: Rng = None) -> int:
@@ -499,10 +499,10 @@ class Sampler(abc.ABC, Generic[F]):
     def _client_output_solver(self) -> ClientOutputSolver:
         return self.carrier.make_output_solver(self)
 
-    def _laws_on_atoms(self, clients: Any) -> LawsOnAtoms:
+    def _client_laws_on_atoms(self, clients: Any) -> LawsOnAtoms:
         return self.carrier.laws_on_atoms(clients, refuse=self.mixing is not None)
 
-    def _integer_weights_of_laws(self, rows: Floats) -> Integers:
+    def _integer_weights_for_clients(self, rows: Floats) -> Integers:
         """The integers (n, size) that atoms are drawn with, for clients' laws (n, size) on the atoms."""
         return release.weights(self.lattice, rows, self.mixing)
 

@@ -35,8 +35,8 @@ from discreet.families import (
     ContinuousFamily,
     FiniteFamily,
     Simplex,
-    check_family,
-    check_laws,
+    refuse_bad_laws,
+    refuse_non_family,
     serves_everybody,
 )
 from discreet.mechanisms._atoms import OutcomeAtoms
@@ -98,7 +98,7 @@ class JointSampler:
         around: Around | None = None,
         band: Band | None = None,
     ) -> None:
-        check_family(family)
+        refuse_non_family(family)
         if isinstance(family, ContinuousFamily):
             raise DiscreetError(f"family = {family!r} is continuous; a joint draw is for finitely many outcomes")
         notion = chosen_privacy(epsilon, privacy)
@@ -197,7 +197,7 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        return self._map_client_laws_in_blocks(p, self.multisets.laws)
+        return self._map_client_laws_in_batches(p, self.multisets.laws)
 
     def output(self, p: LawLike) -> Floats:
         """The output distribution Q(.|P) on multisets.
@@ -211,7 +211,7 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        return self._map_client_laws_in_blocks(p, lambda rows: self.box.project(self._projectable_multiset_laws(rows)))
+        return self._map_client_laws_in_batches(p, lambda rows: self.box.project(self._multiset_laws_to_project(rows)))
 
     def output_of_each(self, p: LawLike) -> Floats:
         """The output distribution of any single one of the samples.
@@ -246,8 +246,8 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        return self._map_client_laws_in_blocks(
-            p, lambda rows: release.weights(self.lattice, self._projectable_multiset_laws(rows), None)
+        return self._map_client_laws_in_batches(
+            p, lambda rows: release.weights(self.lattice, self._multiset_laws_to_project(rows), None)
         )
 
     def release(self, p: LawLike, *, rng: Rng = None) -> NDArray[Any]:
@@ -303,12 +303,12 @@ class JointSampler:
         if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != many:
             raise DiscreetError("uniform does not hold one 64-bit integer for each client; pass Randomness.integers(n)")
         if clients is not None:
-            return self._multiset_numbers_by_uniform_integers(
-                map(self._projectable_multiset_laws, self._iterate_blocks_of_checked_laws(clients)), uniform
+            return self._multiset_numbers_from_uniform_integers(
+                map(self._multiset_laws_to_project, self._iterate_checked_laws_in_batches(clients)), uniform
             )
         law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), len(self.multisets))
         rows = np.broadcast_to(law / law.sum(), (len(uniform), law.size))
-        return self._multiset_numbers_by_uniform_integers(
+        return self._multiset_numbers_from_uniform_integers(
             (rows[part] for part in self._iterate_row_slices_within_memory(len(rows))), uniform
         )
 
@@ -336,17 +336,17 @@ class JointSampler:
     def _draw_multiset_numbers(self, clients: Floats, rng: Rng) -> Integers:
         """One multiset for each client, drawn with its integer weights."""
         uniform = release.entropy_or_seeded_randomness(rng).integers(len(clients))
-        return self._multiset_numbers_by_uniform_integers(
-            map(self._projectable_multiset_laws, self._iterate_blocks_of_checked_laws(clients)), uniform
+        return self._multiset_numbers_from_uniform_integers(
+            map(self._multiset_laws_to_project, self._iterate_checked_laws_in_batches(clients)), uniform
         )
 
-    def _map_client_laws_in_blocks(self, p: LawLike, on_multisets: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
+    def _map_client_laws_in_batches(self, p: LawLike, on_multisets: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
         """What a function makes of clients' distributions on the outcomes, block by block: an array (..., multisets)."""
         given = self._carrier.read_clients(p)
-        found = [on_multisets(rows) for rows in self._iterate_blocks_of_checked_laws(given.clients)]
+        found = [on_multisets(rows) for rows in self._iterate_checked_laws_in_batches(given.clients)]
         return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
-    def _multiset_numbers_by_uniform_integers(self, blocks: Iterable[Floats], uniform: Integers) -> Integers:
+    def _multiset_numbers_from_uniform_integers(self, blocks: Iterable[Floats], uniform: Integers) -> Integers:
         """The multisets that integers fall on, for laws on multisets that come in blocks of rows."""
         found, start = [], 0
         for laws in blocks:
@@ -374,10 +374,10 @@ class JointSampler:
             return worst_case_over_family(self.family, self.constants, self.epsilon, divergence, self.privacy)
         return self._joint_box.risk(divergences.divergence(divergence))
 
-    def _iterate_blocks_of_checked_laws(self, clients: Floats) -> Iterator[Floats]:
+    def _iterate_checked_laws_in_batches(self, clients: Floats) -> Iterator[Floats]:
         """Clients' distributions on the outcomes, checked, as many at a time as fit on multisets."""
         rows = self._carrier.laws_on_atoms(clients, refuse=False).rows
-        check_laws(rows)
+        refuse_bad_laws(rows)
         for part in self._iterate_row_slices_within_memory(len(rows)):
             yield rows[part]
 
@@ -387,7 +387,7 @@ class JointSampler:
         for start in range(0, max(1, rows), many):
             yield slice(start, start + many)
 
-    def _projectable_multiset_laws(self, rows: Floats) -> Floats:
+    def _multiset_laws_to_project(self, rows: Floats) -> Floats:
         """The distributions on multisets that are projected; a client with few outcomes gets a tiny part of the reference."""
         laws = self.multisets.laws(rows)
         little = np.where(laws > 0.0, self.box.upper, 0.0).sum(axis=1) <= 1.0
@@ -459,12 +459,12 @@ class ComposedSampler:
                 raise DiscreetError(
                     f"{sampler!r} promises {sampler.privacy}, not the share {notion}; mend with_privacy"
                 )
-            if not isinstance(notion, Pure) or self._draws_together_keep_privacy(sampler):
+            if not isinstance(notion, Pure) or self._composed_draws_keep_privacy(sampler):
                 return sampler
             notion, less = Pure(float(notion.epsilon * (1 - less))), 2 * less
         raise AssertionError("the integer boxes do not keep the share that was found")
 
-    def _draws_together_keep_privacy(self, sampler: Sampler[Any]) -> bool:
+    def _composed_draws_keep_privacy(self, sampler: Sampler[Any]) -> bool:
         """Whether that many draws with this sampler's integers keep the notion. Shares of epsilon add up; those of nu add up as squares."""
         if isinstance(self.privacy, Pure):
             return True

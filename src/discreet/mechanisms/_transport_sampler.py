@@ -43,7 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.labelled import LawLike, values_in_outcome_order
 from discreet.domain import first_few_as_text
 from discreet.errors import DiscreetError
-from discreet.families import FiniteFamily, Simplex, as_floats, check_laws, refuse_bad_entries
+from discreet.families import FiniteFamily, Simplex, as_floats, refuse_bad_entries, refuse_bad_laws
 from discreet.mechanisms._atoms import ClientBatch, OutcomeAtoms
 from discreet.mechanisms._mechanism_names import BUILT_IN, InstalledMechanism
 from discreet.mechanisms._own import OwnSampler
@@ -85,10 +85,10 @@ def nearest_law_on_line(law: Floats, gaps: Floats, low: Floats, high: Floats) ->
         below.moved += least
         above.moved += most
         below.push_kink(aim, gap)
-        for place, change in below.pop_slope_change(gap):
+        for place, change in below.pop_kinks_of_slope_change(gap):
             above.push_kink(place, change)
         above.push_kink(aim, gap)
-        for place, change in above.pop_slope_change(gap):
+        for place, change in above.pop_kinks_of_slope_change(gap):
             below.push_kink(place, change)
         bottoms.append(below.nearest_kink_place)
     found, end = np.empty(len(law)), 1.0
@@ -113,7 +113,7 @@ class _Kinks:
     def nearest_kink_place(self) -> float:
         return self._sign * self._heap[0][0] + self.moved
 
-    def pop_slope_change(self, change: float) -> list[tuple[float, float]]:
+    def pop_kinks_of_slope_change(self, change: float) -> list[tuple[float, float]]:
         """Remove this much change of slope, from the nearest kinks on."""
         taken = []
         while change > 0.0:
@@ -235,7 +235,7 @@ class TransportAtoms(OutcomeAtoms):
     def read_laws(self, p: LawLike, name: str = "p") -> Floats:
         """Distributions (..., k) in the order of the outcomes, checked."""
         found = self.family.as_rows(values_in_outcome_order(p, self.size, self._outcome_numbers_of_keys, name), name)
-        check_laws(found)
+        refuse_bad_laws(found)
         return found
 
     def read_clients(self, p: Any) -> ClientBatch[Floats]:
@@ -381,17 +381,17 @@ class TransportSampler(OwnSampler):
     @cached_property
     def _best_floor(self) -> Floor:
         if self.epsilon > _LARGE:
-            return uniform_transport_floor(self._space, self._exp_of_epsilon, _LEAST)
-        return best_transport_floor(self._space, self._exp_of_epsilon)
+            return uniform_transport_floor(self._space, self._capped_exp_of_epsilon, _LEAST)
+        return best_transport_floor(self._space, self._capped_exp_of_epsilon)
 
     @cached_property
     def _floor_with_worst_case(self) -> Floor:
         if self._given_floor is None:
             return self._best_floor
-        return floor_with_worst_case(self._given_floor[self._space.order], self._space, self._exp_of_epsilon)
+        return floor_with_worst_case(self._given_floor[self._space.order], self._space, self._capped_exp_of_epsilon)
 
     @property
-    def _exp_of_epsilon(self) -> float:
+    def _capped_exp_of_epsilon(self) -> float:
         """e^epsilon, up to an epsilon of 554, where its reciprocal still differs from 0."""
         return math.exp(min(self.epsilon, STEEPEST_EXPONENT))
 
@@ -417,7 +417,7 @@ class TransportSampler(OwnSampler):
     @cached_property
     def _floor_and_ceiling(self) -> tuple[Floats, Floats]:
         lower = np.maximum(self.floor, _LEAST)
-        upper = np.minimum(np.maximum(self.floor * self._exp_of_epsilon, lower), 1.0)
+        upper = np.minimum(np.maximum(self.floor * self._capped_exp_of_epsilon, lower), 1.0)
         return lower, upper
 
     def law(self, p: Floats) -> Floats:

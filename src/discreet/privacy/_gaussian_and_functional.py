@@ -173,7 +173,7 @@ class Functional(Privacy):
 
     def __init__(self, f: Callable[[float], float] | Iterable[tuple[float | Fraction, float | Fraction]]) -> None:
         table = _trade_off_points_of_function(f) if callable(f) else _trade_off_points_of_pairs(f)
-        self._points = _lower_convex_hull(_read_trade_off_points(table))
+        self._points = _lower_hull_of_nearly_convex_points(_read_exact_trade_off_points(table))
 
     @property
     def points(self) -> tuple[tuple[float, float], ...]:
@@ -272,7 +272,7 @@ def _trade_off_points_of_pairs(f: Any) -> list[tuple[Any, Any]]:
     return table
 
 
-def _read_trade_off_points(table: list[tuple[Any, Any]]) -> list[Point]:
+def _read_exact_trade_off_points(table: list[tuple[Any, Any]]) -> list[Point]:
     """The table in rationals; an error says why it is not that of a trade-off function."""
     points = [(_read_exact_coordinate("x", x, x), _read_exact_coordinate("f(x)", y, x)) for x, y in table]
     places = [x for x, _ in points]
@@ -302,7 +302,7 @@ def _read_exact_coordinate(name: str, value: Any, at: Any) -> Fraction:
     return Fraction(value) if isinstance(value, (Fraction, Decimal)) else Fraction(number)
 
 
-def _lower_convex_hull(points: list[Point]) -> tuple[Point, ...]:
+def _lower_hull_of_nearly_convex_points(points: list[Point]) -> tuple[Point, ...]:
     """The lower convex hull; it is an error if a point is off by more than rounding."""
     hull: list[Point] = []
     for point in points:

@@ -223,11 +223,11 @@ def _largest_mixing_weight(privacy: Privacy, bounds: Bounds) -> Fraction:
     if is_allowed(Fraction(1)):
         return Fraction(1)
     if is_allowed(Fraction(_HALF)):
-        return 1 - Fraction(_least_good_float(lambda left: is_allowed(1 - Fraction(left))))
-    return Fraction(-_least_good_float(lambda below: is_allowed(Fraction(-below)), negative=True))
+        return 1 - Fraction(_least_float_meeting_condition(lambda left: is_allowed(1 - Fraction(left))))
+    return Fraction(-_least_float_meeting_condition(lambda below: is_allowed(Fraction(-below)), negative=True))
 
 
-def _least_good_float(good: Callable[[float], bool], *, negative: bool = False) -> float:
+def _least_float_meeting_condition(good: Callable[[float], bool], *, negative: bool = False) -> float:
     """The least good float of (0, 1/2], if all floats above some place are good; or of [-1/2, 0], where 0 counts as good."""
     low, high = (-_float_rank(_HALF), 0) if negative else (0, _float_rank(_HALF))
     while high - low > 1:
@@ -438,7 +438,7 @@ def constants_of_box_for_privacy(privacy: Privacy, bounds: Bounds) -> Constants:
     return Constants(bounds.alpha, *map(float, found))
 
 
-def large_epsilon_warning(epsilon: float) -> str | None:
+def large_epsilon_warning_text(epsilon: float) -> str | None:
     """The warning for a release at that epsilon; None if it is not too large."""
     if not LARGE_EPSILON < epsilon < math.inf:  # an invalid epsilon has an error of its own
         return None
@@ -450,12 +450,12 @@ def large_epsilon_warning(epsilon: float) -> str | None:
 
 def warn_of_large_epsilon(epsilon: float) -> None:
     """Warn a user who makes a sampler with too large an epsilon. Samplers that the library makes for computations release nothing."""
-    doubt = large_epsilon_warning(epsilon)
+    doubt = large_epsilon_warning_text(epsilon)
     if doubt is not None and is_called_by_user(*_MAKERS):
         warn_caller(doubt, LargeEpsilonWarning)
 
 
-def weak_privacy_warning(privacy: Privacy) -> str | None:
+def weak_privacy_warning_text(privacy: Privacy) -> str | None:
     """The warning for a notion with a weak guarantee, by its own numbers; None if the guarantee is strong enough.
 
     Weak are an epsilon above 10, a delta above 0.001; for other notions their values at epsilon = 10. With a delta the guarantee bounds no
@@ -464,7 +464,7 @@ def weak_privacy_warning(privacy: Privacy) -> str | None:
     """
     stated = getattr(privacy, "epsilon", None)
     if stated is not None and not stated <= LARGE_EPSILON:
-        return large_epsilon_warning(stated)
+        return large_epsilon_warning_text(stated)
     if isinstance(privacy, Pure):
         return None
     exponent = LARGE_EPSILON if stated is None else stated
@@ -478,24 +478,24 @@ def weak_privacy_warning(privacy: Privacy) -> str | None:
     )
 
 
-def weak_rounds_warning(each: Privacy, together: Privacy, rounds: int) -> str | None:
+def weak_composition_warning_text(each: Privacy, together: Privacy, rounds: int) -> str | None:
     """The warning for rounds with strong guarantees each and a weak one together; None otherwise."""
-    if rounds == 1 or weak_privacy_warning(each) is not None:
+    if rounds == 1 or weak_privacy_warning_text(each) is not None:
         return None
-    doubt = weak_privacy_warning(together)
+    doubt = weak_privacy_warning_text(together)
     return None if doubt is None else f"{rounds:,} rounds at {each} each are {together} together: {doubt}"
 
 
-def weak_pure_rounds_warning(epsilon: float, rounds: Any) -> str | None:
+def weak_pure_composition_warning_text(epsilon: float, rounds: Any) -> str | None:
     """The same for rounds of a pure epsilon, before the two are checked."""
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds <= 1 or not 0.0 < epsilon < math.inf:
         return None
     total = epsilon * rounds
-    return weak_rounds_warning(Pure(epsilon), Pure(total), rounds) if total < math.inf else None
+    return weak_composition_warning_text(Pure(epsilon), Pure(total), rounds) if total < math.inf else None
 
 
 def warn_of_weak_privacy(privacy: Privacy) -> None:
     """Warn a user who makes a sampler with a weak guarantee."""
-    doubt = weak_privacy_warning(privacy)
+    doubt = weak_privacy_warning_text(privacy)
     if doubt is not None and is_called_by_user(*_MAKERS):
         warn_caller(doubt, LargeEpsilonWarning)

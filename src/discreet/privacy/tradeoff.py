@@ -33,12 +33,12 @@ from discreet.privacy._notion import (
     check_epsilon,
     constants_of_box_for_privacy as constants_of_box_for_privacy,
     constants_of_optimal_box as constants_of_optimal_box,
-    large_epsilon_warning as large_epsilon_warning,
+    large_epsilon_warning_text as large_epsilon_warning_text,
     raw_draw_is_private as raw_draw_is_private,
     warn_of_large_epsilon as warn_of_large_epsilon,
     warn_of_weak_privacy as warn_of_weak_privacy,
-    weak_pure_rounds_warning as weak_pure_rounds_warning,
-    weak_rounds_warning as weak_rounds_warning,
+    weak_composition_warning_text as weak_composition_warning_text,
+    weak_pure_composition_warning_text as weak_pure_composition_warning_text,
 )
 
 with placeholders_until_used(globals()):
@@ -157,6 +157,6 @@ def risk_formula_is_minimax(family: Family, privacy: Privacy) -> bool:
     return reference.size <= LARGEST_ENUMERATED and can_split_into_equal_groups(reference, family.bounds.alpha)
 
 
-def family_of_possible_clients(family: Family) -> Family:
+def family_or_simplex_if_any_client(family: Family) -> Family:
     """The family that clients may be from: the given one, or the simplex for a band that serves any client."""
     return Simplex(family.size) if isinstance(family, Band) and family.any_client else family

@@ -13,7 +13,7 @@ with imports_on_first_use(globals()):
         estimated_numpy_seconds as estimated_numpy_seconds,
         first_invalid_row as first_invalid_row,
         improve_slopes_by_newton as improve_slopes_by_newton,
-        multiply_laws_by_slopes as multiply_laws_by_slopes,
+        laws_times_slopes as laws_times_slopes,
         row_slices_within_memory as row_slices_within_memory,
         solve_slopes_and_lifts as solve_slopes_and_lifts,
         solve_slopes_and_lifts_of_padded_lists as solve_slopes_and_lifts_of_padded_lists,
@@ -32,7 +32,7 @@ with imports_on_first_use(globals()):
     from discreet.projection._worst_case import (
         epsilon_for as epsilon_for,
         largest_risk_over_all_densities as largest_risk_over_all_densities,
-        mollifier_epsilon_for as mollifier_epsilon_for,
+        mollifier_epsilon_reaching_risk as mollifier_epsilon_reaching_risk,
         nu_for as nu_for,
         point_mass_risk as point_mass_risk,
         worst_case_on_atoms as worst_case_on_atoms,

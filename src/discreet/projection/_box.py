@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.kernels import should_use_compiled_code
 from discreet._base.numerics import exp_nearest
 from discreet._base.showing import with_short_repr
-from discreet.families import SUM_TOLERANCE, as_renormalised_laws, raise_error_for_bad_law, rows_are_laws
+from discreet.families import SUM_TOLERANCE, as_renormalised_laws, raise_error_for_bad_row, rows_are_laws
 from discreet.privacy.tradeoff import Constants
 
 Floats = NDArray[np.float64]
@@ -157,7 +157,7 @@ class Box:
         )
         bad = fill(rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law)
         if bad >= 0:
-            raise_error_for_bad_law(rows, bad)
+            raise_error_for_bad_row(rows, bad)
         return slope, lift
 
     def _law_rows_and_shape(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
@@ -179,7 +179,7 @@ def solve_and_fill_affine_laws(
         if projecting:
             slope[rows], lift[rows] = solve_slopes_and_lifts(laws[rows], lower, ceiling)
         if len(out):
-            own = multiply_laws_by_slopes(laws[rows], slope[rows, None])
+            own = laws_times_slopes(laws[rows], slope[rows, None])
             out[rows] = np.clip(own + lift[rows, None] * lower, lower, upper)
     return -1
 
@@ -196,7 +196,7 @@ def first_invalid_row(laws: Floats) -> int:
     return -1 if good.all() else int(np.argmin(good))
 
 
-def multiply_laws_by_slopes(laws: Floats, slope: Floats) -> Floats:
+def laws_times_slopes(laws: Floats, slope: Floats) -> Floats:
     """slope * p, with inf * 0 = 0 and no warning."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where((slope != np.inf) | (laws > NEGLIGIBLE), laws * slope, 0.0)

@@ -36,11 +36,11 @@ from discreet.families import (
     LogDensity,
     NodeSummary,
     as_points,
-    correct_mass_errors_and_warn,
-    find_outsiders,
+    find_continuous_outsiders,
     largest_log_ratios,
     narrow_features_of_clients,
     shape_of_point_values,
+    update_mass_errors_and_warn,
     warn_of_or_refuse_outsiders,
 )
 from discreet.privacy.tradeoff import Constants
@@ -128,7 +128,9 @@ class OutputLaw:
         """The density q at points (n,) in one dimension or (n, dim)."""
         points = as_points(x, self.dim)
         log_reference = self.family.log_reference(points)
-        values = np.stack([self._relative_density(i, points, log_reference) for i in range(len(self.clients))])
+        values = np.stack(
+            [self._output_density_over_reference(i, points, log_reference) for i in range(len(self.clients))]
+        )
         values *= np.exp(log_reference)
         shape = shape_of_point_values(x, self.dim)
         return values.reshape((len(self.clients), *shape)) if self.many else values.reshape(shape)
@@ -139,7 +141,7 @@ class OutputLaw:
         points = as_points(x, self.dim)
         log_reference = self.family.log_reference(points)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._relative_density(0, points, log_reference)) + log_reference)
+            return np.asarray(np.log(self._output_density_over_reference(0, points, log_reference)) + log_reference)
 
     def divergence(self, name: str | FDivergence) -> float | Floats:
         """D_f(P||Q) on the same nodes."""
@@ -164,7 +166,7 @@ class OutputLaw:
         missing = count
         while missing:
             x = self.family.draw(max(64, math.ceil(1.2 * missing * self.constants.B)), rng)
-            accepted = rng.random(len(x)) * self.constants.B < self._relative_density(
+            accepted = rng.random(len(x)) * self.constants.B < self._output_density_over_reference(
                 0, x, self.family.log_reference(x)
             )
             kept.append(x[accepted][:missing])
@@ -176,9 +178,9 @@ class OutputLaw:
         """q/h at points (m, dim) for a single client: in [b, B]."""
         self._refuse_several_clients()
         points = as_points(x, self.dim)
-        return self._relative_density(0, points, self.family.log_reference(points))
+        return self._output_density_over_reference(0, points, self.family.log_reference(points))
 
-    def _relative_density(self, client: int, x: Floats, log_reference: Floats) -> Floats:
+    def _output_density_over_reference(self, client: int, x: Floats, log_reference: Floats) -> Floats:
         ratio = density_ratio(self.clients[client].log_density(x), log_reference + self.log_mass[client])
         return affine_clip(ratio, float(self.slope[client]), float(self.lift[client]), self.constants)
 
@@ -258,7 +260,7 @@ class OutputProblem:
 
     def warn_of_or_refuse_outside_clients(self, clients: Sequence[LogDensity], seen: NodeSummary) -> None:
         """Warn about clients outside the band; reject them if the mechanism is linear."""
-        outsiders = find_outsiders(self.family, clients, seen, self.members)
+        outsiders = find_continuous_outsiders(self.family, clients, seen, self.members)
         if outsiders is not None:
             whose = self.family if self.members is None else self.members
             warn_of_or_refuse_outsiders(whose, outsiders, refuse=self.mixing is not None)
@@ -293,9 +295,9 @@ class OutputProblem:
             slope, lift, np.zeros(len(clients)),
         )  # fmt: skip
 
-    def correct_errors_by_reported_masses(self, law: OutputLaw) -> OutputLaw:
+    def correct_errors_by_stated_masses(self, law: OutputLaw) -> OutputLaw:
         """The law with errors corrected for clients that know their mass."""
-        errors, known = correct_mass_errors_and_warn(self.family, law.clients, law.log_mass, law.errors)
+        errors, known = update_mass_errors_and_warn(self.family, law.clients, law.log_mass, law.errors)
         return replace(law, errors=errors, mass_known=known)
 
 
@@ -329,7 +331,7 @@ class CutLines:
         return errors
 
 
-def cut_panels_into_lines(
+def cut_panels_at_ratio_levels(
     family: ContinuousFamily, panels: Panels, ratio: Floats, levels: list[float], evaluate: Evaluate
 ) -> CutLines:
     """Panels with p/h = ratio (n, order^dim) on their nodes, cut where p/h passes a level.
@@ -404,18 +406,18 @@ def _lines_and_places_of_level_crossings(values: Floats, levels: Floats) -> tupl
     """(line, place in [0, 1]) where the polynomials through values (l, order) at the Gauss-Legendre places pass levels (n, l)."""
     order = values.shape[1]
     places = np.concatenate([[0.0], gauss_rule(order)[0], [1.0]])
-    ends = values @ endpoint_value_map(order)
+    ends = values @ matrix_to_endpoint_values(order)
     sampled = np.concatenate([ends[:, :1], values, ends[:, 1:]], axis=1)
     above = sampled > levels[:, :, None]
     which, line, gap = np.nonzero(above[:, :, :-1] != above[:, :, 1:])
     level = np.broadcast_to(levels, (len(levels), len(values)))[which, line]
-    held = values[line] @ legendre_coefficient_map(order)
+    held = values[line] @ matrix_to_legendre_coefficients(order)
     low, high = places[gap], places[gap + 1]
     at_low, at_high = sampled[line, gap] - level, sampled[line, gap + 1] - level
     place, went_left, went_right = low, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
     for _ in range(_STEPS):  # regula falsi; an end that stays twice has its value halved (the "Illinois" rule)
         place = low + (high - low) * np.clip(at_low / (at_low - at_high), 0.001, 0.999)
-        value = evaluate_legendre_polynomials(held, place) - level
+        value = evaluate_legendre_series(held, place) - level
         left = (value > 0.0) == (at_low > 0.0)
         low, high = np.where(left, place, low), np.where(left, high, place)
         at_low = np.where(left, value, np.where(went_right, 0.5, 1.0) * at_low)
@@ -424,7 +426,7 @@ def _lines_and_places_of_level_crossings(values: Floats, levels: Floats) -> tupl
     return line, place
 
 
-def evaluate_legendre_polynomials(coefficients: Floats, place: Floats) -> Floats:
+def evaluate_legendre_series(coefficients: Floats, place: Floats) -> Floats:
     """Polynomials with Legendre coefficients (n, order) on [0, 1], at places (n, ...) of their own (Clenshaw's recurrence)."""
     x = 2.0 * place - 1.0
     terms = coefficients.T.reshape(coefficients.shape[::-1] + (1,) * (place.ndim - 1))
@@ -438,7 +440,7 @@ def evaluate_legendre_polynomials(coefficients: Floats, place: Floats) -> Floats
 
 
 @cache
-def legendre_coefficient_map(order: int) -> Floats:
+def matrix_to_legendre_coefficients(order: int) -> Floats:
     """(order, order): values at the Gauss-Legendre places to the Legendre coefficients of the polynomial through them."""
     nodes, weights = gauss_rule(order)
     basis = np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1)
@@ -446,7 +448,7 @@ def legendre_coefficient_map(order: int) -> Floats:
 
 
 @cache
-def endpoint_value_map(order: int) -> Floats:
+def matrix_to_endpoint_values(order: int) -> Floats:
     """(order, 2): the map from values at the Gauss-Legendre places to the polynomial's values at 0 and 1."""
     signs = (-1.0) ** np.arange(order)
-    return np.ascontiguousarray(legendre_coefficient_map(order) @ np.stack([signs, np.ones(order)], axis=1))
+    return np.ascontiguousarray(matrix_to_legendre_coefficients(order) @ np.stack([signs, np.ones(order)], axis=1))

@@ -39,8 +39,8 @@ from discreet.families import (
     Tabulated,
     bound_on_sampled_mass_error,
     largest_log_ratios,
-    log_ratios,
-    refuse_lost_masses,
+    log_ratios_at_nodes,
+    refuse_masses_lost_in_rounding,
 )
 from discreet.projection._box import improve_slopes_by_newton
 from discreet.projection._output_law import (
@@ -48,11 +48,11 @@ from discreet.projection._output_law import (
     OutputLaw,
     OutputProblem,
     affine_clip,
-    cut_panels_into_lines,
+    cut_panels_at_ratio_levels,
     density_ratio,
-    endpoint_value_map,
-    evaluate_legendre_polynomials,
-    legendre_coefficient_map,
+    evaluate_legendre_series,
+    matrix_to_endpoint_values,
+    matrix_to_legendre_coefficients,
     ratio_levels_of_kinks,
     row_slices_within_memory,
     segments_between_levels,
@@ -151,28 +151,28 @@ class OneClientSolver:
             self.problem.family, self.problem.constants, self.problem.mixing, (p,), False, found.masses, client, log_mass,
             np.array([found.slope]), np.array([found.lift]), np.array([refined.error]),
         )  # fmt: skip
-        return self.problem.correct_errors_by_reported_masses(law)
+        return self.problem.correct_errors_by_stated_masses(law)
 
     def solve_on_refined_nodes(self, p: LogDensity) -> RefinedSolution:
         """The solution on nodes that resolve p and the kinks of q."""
         dim, tolerance = self.problem.family.dim, TOLERANCE[self.problem.family.dim]
         nodes = nodes_for_client(self.problem.family, p)
-        log_ratio = log_ratios([p], nodes)[0]
+        log_ratio = log_ratios_at_nodes([p], nodes)[0]
         shift = float(largest_log_ratios(log_ratio[None])[0])
         ratio = np.exp(log_ratio - shift)
 
-        def density_ratio_at(x: Floats, log_reference: Floats) -> Floats:
+        def density_ratio_at_points(x: Floats, log_reference: Floats) -> Floats:
             return density_ratio(p.log_density(x), log_reference + shift)
 
         def cut_panels_at_kinks(some: Nodes, ratio: Floats | None = None) -> CutPanels:
             if ratio is None:
-                ratio = density_ratio_at(some.x.reshape(-1, dim), some.log_reference.ravel()).reshape(
+                ratio = density_ratio_at_points(some.x.reshape(-1, dim), some.log_reference.ravel()).reshape(
                     some.weights.shape
                 )
-            return self._cut_panels_along_kinks(some, ratio, found, density_ratio_at)
+            return self._cut_panels_along_kinks(some, ratio, found, density_ratio_at_points)
 
         found = self._solve_on_nodes(nodes.masses.ravel(), ratio.ravel())
-        kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, found, density_ratio_at)
+        kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, found, density_ratio_at_points)
         found = self._solve_on_nodes(*_node_masses_and_ratios_after_cuts(nodes, ratio, kinked, lines))
         cut_at, pieces = found.slope, cut_panels_at_kinks(nodes, ratio)  # now the cuts are where the kinks are
         found = self._solve_on_nodes(pieces.masses, pieces.ratio)
@@ -192,15 +192,15 @@ class OneClientSolver:
         return RefinedSolution(found, shift, float(pieces.errors.sum()))
 
     def _cut_panels_along_kinks(
-        self, nodes: Nodes, ratio: Floats, at: Solution, density_ratio_at: RatioAt
+        self, nodes: Nodes, ratio: Floats, at: Solution, density_ratio_at_points: RatioAt
     ) -> CutPanels:
         """The nodes of some panels, cut along the kinks of the solution that cross them, with every panel's error."""
         order = ORDER[self.problem.family.dim]
-        kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, at, density_ratio_at)
+        kinked, lines = self._kinked_panels_and_cut_lines(nodes, ratio, at, density_ratio_at_points)
         p, q = self._client_and_output_ratios(ratio, at)
         errors = nodes.panels.integral_errors(p * nodes.element, order)
         if self.problem.family.dim == 1:
-            errors += self._errors_by_jumps_at_interval_ends(nodes, ratio, density_ratio_at) / at.mass
+            errors += self._errors_from_jumps_at_interval_ends(nodes, ratio, density_ratio_at_points) / at.mass
         errors[~kinked] += nodes.panels[~kinked].integral_errors(
             (_relative_entropy_terms(p, q) * nodes.element)[~kinked], order
         )
@@ -216,43 +216,45 @@ class OneClientSolver:
         return CutPanels(nodes.panels, *_node_masses_and_ratios_after_cuts(nodes, ratio, kinked, lines), owner, errors)
 
     def _kinked_panels_and_cut_lines(
-        self, nodes: Nodes, ratio: Floats, at: Solution, density_ratio_at: RatioAt
+        self, nodes: Nodes, ratio: Floats, at: Solution, density_ratio_at_points: RatioAt
     ) -> tuple[NDArray[np.bool_], CutLines | None]:
         """Which panels a kink of the solution crosses, and the lines they are cut into."""
         places = self._ratio_levels_of_kinks(at)
         kinked = _panels_crossing_levels(ratio, places)
         if not kinked.any():
             return kinked, None
-        return kinked, cut_panels_into_lines(
-            self.problem.family, nodes.panels[kinked], ratio[kinked], places, density_ratio_at
+        return kinked, cut_panels_at_ratio_levels(
+            self.problem.family, nodes.panels[kinked], ratio[kinked], places, density_ratio_at_points
         )
 
-    def _errors_by_jumps_at_interval_ends(self, nodes: Nodes, ratio: Floats, density_ratio_at: RatioAt) -> Floats:
+    def _errors_from_jumps_at_interval_ends(
+        self, nodes: Nodes, ratio: Floats, density_ratio_at_points: RatioAt
+    ) -> Floats:
         """The error that a jump of p between the outermost nodes of an interval and its ends would cause; the nodes cannot see it."""
         order = ratio.shape[1]
         width = nodes.panels.upper - nodes.panels.lower
         t = np.concatenate([nodes.panels.lower + 1e-9 * width, nodes.panels.upper - 1e-9 * width], axis=1)[..., None]
         x = self.problem.family.chart.points_at_coordinates(t).reshape(-1, 1)
-        found = density_ratio_at(x, self.problem.family.log_reference(x)).reshape(-1, 2)
-        missed = np.abs(found - ratio @ endpoint_value_map(order)) * nodes.element[:, [0, -1]]
+        found = density_ratio_at_points(x, self.problem.family.log_reference(x)).reshape(-1, 2)
+        missed = np.abs(found - ratio @ matrix_to_endpoint_values(order)) * nodes.element[:, [0, -1]]
         return np.asarray(missed.sum(axis=1) * width[:, 0] * gauss_rule(order)[0][0])
 
     def _client_and_output_ratios(self, ratio: Floats, at: Solution) -> tuple[Floats, Floats]:
         """Normalised p/h, and q/h, from p/h on the nodes."""
-        p = _normalised_ratio(ratio, at.mass)
+        p = _finite_normalised_ratio(ratio, at.mass)
         return p, affine_clip(p, at.slope, at.lift, self.problem.constants)
 
     def _solve_on_nodes(self, masses: Floats, ratio: Floats) -> Solution:
         client = masses * ratio
         mass = float(client.sum())
-        refuse_lost_masses(mass)
+        refuse_masses_lost_in_rounding(mass)
         client /= mass
         if self.problem.mixing is not None:
             return Solution(
-                masses, _normalised_ratio(ratio, mass), mass, self.problem.mixing.slope, self.problem.mixing.lift
+                masses, _finite_normalised_ratio(ratio, mass), mass, self.problem.mixing.slope, self.problem.mixing.lift
             )
         box = self.problem.box_on_nodes(masses)
-        return Solution(masses, _normalised_ratio(ratio, mass), mass, *box.slope_and_lift(client))
+        return Solution(masses, _finite_normalised_ratio(ratio, mass), mass, *box.slope_and_lift(client))
 
     def _ratio_levels_of_kinks(self, at: Solution) -> list[float]:
         """The levels at which p/h, before normalisation, meets a bound of the clip, and at which p meets q."""
@@ -260,7 +262,7 @@ class OneClientSolver:
         return [level * at.mass for level in found if 0.0 < level < math.inf]
 
 
-def _normalised_ratio(ratio: Floats, mass: float) -> Floats:
+def _finite_normalised_ratio(ratio: Floats, mass: float) -> Floats:
     """ratio/mass, but finite; a ratio that large is clipped anyway."""
     with np.errstate(over="ignore"):
         return np.minimum(ratio / mass, _LARGEST_RATIO)
@@ -330,23 +332,23 @@ class ManyClientsSolver:
 
     def output_law(self, clients: Sequence[LogDensity]) -> OutputLaw:
         """The output laws of all of them."""
-        nodes, log_ratio, errors = self._find_nodes_resolving_clients(clients)
+        nodes, log_ratio, errors = self._resolving_nodes_log_ratios_and_errors(clients)
         slack = BAND_SLACK + errors
         law = self.problem.solve_output_law_on_nodes(
             clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1), slack
         )
         if self.problem.family.dim == 1:
-            return self.problem.correct_errors_by_reported_masses(self._solve_on_nodes_cut_at_kinks(law, nodes, errors))
+            return self.problem.correct_errors_by_stated_masses(self._solve_on_nodes_cut_at_kinks(law, nodes, errors))
         for rows in row_slices_within_memory(*law.client_masses.shape):
             density = law.output_masses_of_clients(rows).reshape(-1, *nodes.weights.shape) / nodes.weights
             errors[rows] += nodes.panels.integral_errors(density, ORDER[self.problem.family.dim]).sum(axis=1)
-        return self.problem.correct_errors_by_reported_masses(replace(law, errors=errors))
+        return self.problem.correct_errors_by_stated_masses(replace(law, errors=errors))
 
-    def _find_nodes_resolving_clients(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
+    def _resolving_nodes_log_ratios_and_errors(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
         """Nodes on which every client is resolved, log p/h there (n, panels, nodes), and the remaining errors (n,)."""
         dim, order = self.problem.family.dim, ORDER[self.problem.family.dim]
         nodes = self._nodes_refined_at_narrow_places(clients)
-        log_ratio = log_ratios(clients, nodes)
+        log_ratio = log_ratios_at_nodes(clients, nodes)
         shift = largest_log_ratios(log_ratio)
         for _ in range(_SHARED_ROUNDS):
             errors = self._client_mass_errors(nodes, log_ratio, shift)
@@ -355,7 +357,7 @@ class ManyClientsSolver:
                 break
             fresh = self.problem.family.nodes_of_panels(nodes.panels[bad].split_every_panel(2), order)
             nodes = nodes[~bad].concat(fresh)
-            log_ratio = np.concatenate([log_ratio[:, ~bad], log_ratios(clients, fresh)], axis=1)
+            log_ratio = np.concatenate([log_ratio[:, ~bad], log_ratios_at_nodes(clients, fresh)], axis=1)
         return nodes, log_ratio, np.asarray(errors.sum(axis=1))
 
     def _client_mass_errors(self, nodes: Nodes, log_ratio: Floats, shift: Floats) -> Floats:
@@ -364,7 +366,7 @@ class ManyClientsSolver:
         for rows in row_slices_within_memory(len(log_ratio), nodes.weights.size):
             density = np.exp(log_ratio[rows] - shift[rows, None, None]) * nodes.element
             mass = np.sum(density * nodes.weights, axis=(1, 2))
-            refuse_lost_masses(mass)
+            refuse_masses_lost_in_rounding(mass)
             errors[rows] = nodes.panels.integral_errors(density, ORDER[self.problem.family.dim]) / mass[:, None]
         return errors
 
@@ -377,7 +379,9 @@ class ManyClientsSolver:
         slope, cut_mass = law.slope, np.ones(len(ratio))
         for _ in range(2):  # the second time the cuts are where the kinks are
             places = ratio_levels_of_kinks(constants, slope, law.lift) * cut_mass
-            found = cut_panels_at_client_levels(self.problem.family, nodes, ratio, places[places.max(axis=1) > 0.0])
+            found = cut_panels_at_levels_of_each_client(
+                self.problem.family, nodes, ratio, places[places.max(axis=1) > 0.0]
+            )
             client = found.masses * found.ratio
             cut_mass = client.sum(axis=1)
             client /= cut_mass[:, None]
@@ -422,7 +426,9 @@ class CutClients:
         return np.asarray(found.reshape(len(values), -1).sum(axis=1))
 
 
-def cut_panels_at_client_levels(family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: Floats) -> CutClients:
+def cut_panels_at_levels_of_each_client(
+    family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: Floats
+) -> CutClients:
     """Clients with p/h = ratio (n, panels, order) on the nodes of an interval's panels, cut at their own levels (l, n)."""
     clients, panels, order = ratio.shape
     places, weights = gauss_rule(order)
@@ -452,7 +458,7 @@ def _interpolate_ratio(values: Floats, inner: Floats) -> Floats:
     logarithm = np.log(np.maximum(values, _SMALLEST))
     low, high = logarithm.min(axis=1), logarithm.max(axis=1)
     beyond = _BEYOND_NODES * (high - low)
-    found = evaluate_legendre_polynomials(logarithm @ legendre_coefficient_map(values.shape[1]), inner)
+    found = evaluate_legendre_series(logarithm @ matrix_to_legendre_coefficients(values.shape[1]), inner)
     return np.exp(np.clip(found, (low - beyond)[:, None], np.minimum(high + beyond, _LARGEST_LOG)[:, None]))
 
 
@@ -474,7 +480,7 @@ class PublicPointsSolver:
             bound_on_sampled_mass_error(self.problem.family.bounds, len(x)),
         )
         relative = law.output_masses_of_clients(slice(None)) * len(x)
-        return self.problem.correct_errors_by_reported_masses(
+        return self.problem.correct_errors_by_stated_masses(
             replace(law, errors=relative.std(axis=1) / math.sqrt(len(x)))
         )
 

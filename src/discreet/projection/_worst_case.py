@@ -28,7 +28,7 @@ from discreet import divergences
 from discreet._base.numerics import LARGEST_EXPONENT
 from discreet.divergences import FDivergence
 from discreet.errors import NON_NEGATIVE, ImpossibleError
-from discreet.families import Band, Bounds, ContinuousFamily, WorstMembers, check_family, serves_everybody
+from discreet.families import Band, Bounds, ContinuousFamily, WorstMembers, refuse_non_family, serves_everybody
 from discreet.privacy import (
     DELTA,
     DELTA_IS,
@@ -46,7 +46,7 @@ from discreet.privacy.tradeoff import (
     constants_of_box_for_privacy,
     constants_of_optimal_box,
     epsilon_of_box,
-    family_of_possible_clients,
+    family_or_simplex_if_any_client,
     mollifier_constants,
     risk_by_formula,
     risk_formula_is_exact,
@@ -161,7 +161,7 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, d
         DiscreetError: for an argument that is not a family, or a risk or delta out of range.
     """
     delta = read_budget_in_range(DELTA, "delta", delta, DELTA_IS)
-    family, pure, lower, upper = _epsilon_and_box_reaching_risk(family, divergence, risk)
+    family, pure, lower, upper = _family_epsilon_and_box_reaching_risk(family, divergence, risk)
     if pure == 0.0 or delta == 0.0 or NON_NEGATIVE.check("risk", risk) == 0.0:
         return pure
     if upper - delta <= lower * (1.0 + _LOST_IN_ROUNDING):
@@ -190,7 +190,7 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
         ImpossibleError: if no nu reaches the risk, or only one with outcomes rarer than 1e-60, which is not decided.
         DiscreetError: for an argument that is not a family, or a risk out of range.
     """
-    family, pure, lower, upper = _epsilon_and_box_reaching_risk(family, divergence, risk)
+    family, pure, lower, upper = _family_epsilon_and_box_reaching_risk(family, divergence, risk)
     if pure == 0.0:
         return 0.0
     if lower < LEAST_PROBABILITY:
@@ -205,12 +205,12 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
     return _round_up_budget(Gaussian, -normal.inv_cdf(rest) - normal.inv_cdf(lower), family, divergence, risk)
 
 
-def _epsilon_and_box_reaching_risk(
+def _family_epsilon_and_box_reaching_risk(
     family: Family, divergence: str | FDivergence, risk: float
 ) -> tuple[Family, float, float, float]:
     """The family, the pure epsilon whose box has that risk, and m b and m B of the box. Every notion's box is that of some pure epsilon."""
-    family = family_of_possible_clients(family)
-    check_family(family)
+    family = family_or_simplex_if_any_client(family)
+    refuse_non_family(family)
     bounds = family.bounds
     identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
     pure = _epsilon_reaching_risk(constants_of_optimal_box, family, divergence, risk, identity_at)
@@ -236,13 +236,13 @@ def _round_up_budget(
     return budget
 
 
-def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
+def mollifier_epsilon_reaching_risk(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
     """The smallest epsilon at which Husain's mollifier around the reference guarantees `risk`, for comparison with `epsilon_for`.
 
     Its worst case falls with epsilon too, and is 0 once the whole band lies in the ball: e^(-eps/2) <= c1, c2 <= e^(eps/2).
     """
-    family = family_of_possible_clients(family)
-    check_family(family)
+    family = family_or_simplex_if_any_client(family)
+    refuse_non_family(family)
     bounds = family.bounds
     identity_at = 2.0 * max(math.log(bounds.upper), -math.log(bounds.lower)) if bounds.lower else math.inf
     return _epsilon_reaching_risk(mollifier_constants, family, divergence, risk, identity_at)

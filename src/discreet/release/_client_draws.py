@@ -22,7 +22,7 @@ from discreet.projection import (
     NARROW as NOT_LONG,
     NEGLIGIBLE,
     Affine,
-    multiply_laws_by_slopes,
+    laws_times_slopes,
     solve_slopes_and_lifts_of_padded_lists,
     solve_slopes_and_lifts_over_uniform,
 )
@@ -181,7 +181,7 @@ def _excesses_over_lower_bounds(
             masses[rows], lengths[rows], low[rows], high[rows], unheld[rows]
         )
     with np.errstate(over="ignore"):
-        value = multiply_laws_by_slopes(masses, slope[:, None] * TOTAL)
+        value = laws_times_slopes(masses, slope[:, None] * TOTAL)
     inside = np.fmin(np.fmax(lower.astype(np.float64), value), upper.astype(np.float64))
     return np.asarray(inside.astype(np.int64) - lower)
 

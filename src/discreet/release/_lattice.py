@@ -63,7 +63,7 @@ from discreet._base.kernels import should_use_compiled_code
 from discreet._base.numerics import product_rounded_down_and_capped
 from discreet._base.showing import with_short_repr
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.families import raise_error_for_bad_law, rows_are_laws
+from discreet.families import raise_error_for_bad_row, rows_are_laws
 from discreet.privacy import Privacy, Pure, extreme_masses, largest_ratio_for_epsilon
 from discreet.projection import (
     NEGLIGIBLE,
@@ -71,7 +71,7 @@ from discreet.projection import (
     Box,
     estimated_numpy_seconds,
     first_invalid_row,
-    multiply_laws_by_slopes,
+    laws_times_slopes,
     row_slices_within_memory,
     solve_slopes_and_lifts,
     solve_slopes_and_lifts_on_support,
@@ -261,7 +261,7 @@ class Lattice:
             held = laws > NEGLIGIBLE
             portioning = (steep == np.inf) | (lift[:, None] == 0.0)
             if isinstance(self.lower, int):
-                value = multiply_laws_by_slopes(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
+                value = laws_times_slopes(laws, steep) + (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
             else:
                 floor = (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
                 value = np.where(held, laws * steep, 0.0) + np.where(portioning, 0.0, floor)
@@ -437,7 +437,7 @@ def _draw_outcomes_with_slopes_and_lifts(
     )
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
-        raise_error_for_bad_law(laws, bad)
+        raise_error_for_bad_row(laws, bad)
     if out.size and out.min() < 0:
         raise DiscreetError("p changed while it was being read; nothing was released: pass a copy")
     return out, slope, lift
@@ -511,7 +511,7 @@ def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | Non
     _refuse_wrong_draw_arguments(lattice, law, mixing, dimensions=1)
     uniform = check_count("uniform", uniform, least=0, most=TOTAL - 1)
     if not rows_are_laws(law[None, :])[0]:
-        raise_error_for_bad_law(law[None, :], 0)
+        raise_error_for_bad_row(law[None, :], 0)
     rest = np.int64(uniform - lattice.shared_total)
     which = np.int64(rest >= 0)
     found = [np.count_nonzero(np.cumsum(np.broadcast_to(lattice.lower, law.shape)) <= uniform)]

@@ -48,13 +48,13 @@ from discreet.families import (
     LogDensity,
     Mixture,
     Nodes,
-    as_clients,
+    as_client_densities,
     as_points,
-    correct_mass_errors_and_warn,
     is_list_of_clients,
     largest_log_ratios,
-    log_ratios,
+    log_ratios_at_nodes,
     shape_of_point_values,
+    update_mass_errors_and_warn,
 )
 from discreet.privacy import check_epsilon
 from discreet.privacy.tradeoff import warn_of_large_epsilon
@@ -399,10 +399,10 @@ class BoostedLaw:
     def divergence(self, name: str | FDivergence) -> float | Floats:
         """D_f(P||Q) by quadrature, P restricted to the box; warns of a client whose mass the nodes miss."""
         masses = self.nodes.masses.ravel()
-        log_ratio = log_ratios(self.clients, self.nodes).reshape(len(self.clients), -1)
+        log_ratio = log_ratios_at_nodes(self.clients, self.nodes).reshape(len(self.clients), -1)
         shift = largest_log_ratios(log_ratio)
         p = np.exp(log_ratio - shift[:, None]) * masses
-        correct_mass_errors_and_warn(self.reference, self.clients, shift + np.log(p.sum(axis=1)), np.zeros(len(p)))
+        update_mass_errors_and_warn(self.reference, self.clients, shift + np.log(p.sum(axis=1)), np.zeros(len(p)))
         q = np.exp(self._density_exponents_at_nodes) * masses
         f = divergences.divergence(name)
         return self._scalar_if_one_client(
@@ -475,7 +475,7 @@ class BoostedSampler:
 
     def output(self, p: Any, *, seeds: Sequence[Seed] | None = None) -> BoostedLaw:
         """The learnt distribution of a client, or of each of a list. `seeds` fix the training of each; by default 0, 1, ..."""
-        clients = as_clients(p, self.family)
+        clients = as_client_densities(p, self.family)
         chosen: Sequence[Seed] = range(len(clients)) if seeds is None else seeds
         if len(chosen) != len(clients):
             raise DiscreetError(f"seeds has {len(chosen)} entries for {len(clients)} clients; give one for each")

@@ -23,7 +23,7 @@ from discreet._base.labelled import LawLike
 from discreet.design import minimax_risk
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError, check_choice, check_count, raise_missing_extra
-from discreet.families import ContinuousFamily, FiniteFamily, Simplex, check_family, check_laws
+from discreet.families import ContinuousFamily, FiniteFamily, Simplex, refuse_bad_laws, refuse_non_family
 from discreet.mechanisms import MECHANISMS, Mechanism, OwnSampler, installed_mechanism, refuse_non_mechanism
 from discreet.privacy import Pure, check_epsilon
 
@@ -308,13 +308,13 @@ def compare(
         DiscreetError: for an argument that is not a family, clients that are no distributions on it, an unknown name, or a mechanism that
             refuses the family or a budget.
     """
-    check_family(family)
+    refuse_non_family(family)
     if isinstance(family, ContinuousFamily):
         raise DiscreetError(
             f"family = {family!r} is continuous; compare on outcomes, or on cells: Simplex(Interval(low, high, cells=n))"
         )
     laws = np.atleast_2d(family.as_rows(clients, "clients")).reshape(-1, family.size)
-    check_laws(laws)
+    refuse_bad_laws(laws)
     if not len(laws):
         raise DiscreetError("clients is empty; give the distribution of at least one")
     functions = [divergence(each) for each in _require_nonempty_list("divergences", divergences)]

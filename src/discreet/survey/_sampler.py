@@ -35,7 +35,7 @@ from discreet.mechanisms import (
     Reports,
     draw_reports,
     fraction_below_exp_epsilon,
-    least_uniform_weight,
+    least_weight_of_uniform_report,
     require_drawable_record_total,
     require_report_numbers,
 )
@@ -113,7 +113,7 @@ class SurveySampler:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
         units = list(accumulate(part.share_in_whole_units for part in self.parts))
         self._share_ends = tuple(TOTAL * end // units[-1] for end in units)  # n_1, n_1 + n_2, ...
-        self.uniform_weights = tuple(least_uniform_weight(part.blocks, self._bound) for part in self.parts)
+        self.uniform_weights = tuple(least_weight_of_uniform_report(part.blocks, self._bound) for part in self.parts)
         warn_of_weak_privacy(promise)
 
     @property
@@ -496,8 +496,7 @@ class SurveySampler:
         if count > LARGEST_OUTPUT:
             raise DiscreetError(f"there are {count:,} reports; they are listed up to {LARGEST_OUTPUT:,}")
         listed = (
-            part.blocks.every_report() + np.uint64(start)
-            for part, start in zip(self.parts, self._offsets, strict=False)
+            part.blocks.all_reports() + np.uint64(start) for part, start in zip(self.parts, self._offsets, strict=False)
         )
         return np.concatenate(list(listed))
 
@@ -536,7 +535,7 @@ class SurveySampler:
         law = part.projection.outcome_probabilities(self.survey.columns, number)
         inside = part.chance_of_outcome_in_report(own, law)
         drawn = beta / part.blocks.block_count + (1 - beta) * inside / part.blocks.blocks_per_point
-        return self.exact_shares[place] * drawn * int(part.blocks.number_of_ranks_by_report(own)[0])
+        return self.exact_shares[place] * drawn * int(part.blocks.rank_counts_of_reports(own)[0])
 
 
 class _WordReader:

@@ -103,11 +103,11 @@ class Windows:
         """How many reports there are: one for each rank."""
         return self.block_count
 
-    def every_report(self) -> Reports:
+    def all_reports(self) -> Reports:
         """All reports, in order."""
         return np.arange(self.block_count, dtype=np.uint64)
 
-    def number_of_ranks_by_report(self, reports: Reports) -> Integers:
+    def rank_counts_of_reports(self, reports: Reports) -> Integers:
         """How many ranks each report has: one."""
         return np.ones(reports.shape, dtype=np.int64)
 
@@ -215,10 +215,10 @@ class Part:
                 (none, none): blocks.block_count - both - 2 * alone,
             }
         else:
-            for report in blocks.every_report():
+            for report in blocks.all_reports():
                 given = np.array([report], dtype=np.uint64)
                 held = tuple(self.chance_of_outcome_in_report(given, law) for law in laws)
-                found[held] = found.get(held, 0) + int(blocks.number_of_ranks_by_report(given)[0])
+                found[held] = found.get(held, 0) + int(blocks.rank_counts_of_reports(given)[0])
         return {held: many for held, many in found.items() if many}
 
 

@@ -165,11 +165,11 @@ class WeightedBlocks:
         """How many reports there are."""
         return len(self.masks)
 
-    def every_report(self) -> Reports:
+    def all_reports(self) -> Reports:
         """All reports, in order."""
         return np.arange(len(self.masks), dtype=np.uint64)
 
-    def number_of_ranks_by_report(self, reports: Reports) -> Integers:
+    def rank_counts_of_reports(self, reports: Reports) -> Integers:
         """How many copies each report has."""
         return np.asarray(self._copies_of_each_block[reports.astype(np.int64)])
 

@@ -33,7 +33,7 @@ from discreet.domain import (
     Coding,
     Labels,
     MisfitCounts,
-    codes_or_marks_expression,
+    codes_or_misfit_marks_expression,
     fit_coding_to_column,
     is_whole_number_text,
     outcome_codes_expression,
@@ -432,8 +432,10 @@ class ValueColumn:
         """The reading of a column of that type. `untyped`: it holds texts that get their type from the domain."""
         inner: Any = type_of_column_values(kind)
         truths = inner == pl.Boolean and not coding.has_cells
-        dates = _is_date_column_refusing_time_zones(name, inner) and isinstance(coding.type_to_read_texts_as, pl.String)
-        read_as = coding.type_to_read_texts_as if untyped or truths or dates else inner
+        dates = _is_date_column_refusing_time_zones(name, inner) and isinstance(
+            coding.polars_type_to_read_texts_as, pl.String
+        )
+        read_as = coding.polars_type_to_read_texts_as if untyped or truths or dates else inner
         if coding.lenient and not untyped:
             read_as = _type_to_read_values_as(coding, name, inner)
         return cls(
@@ -464,7 +466,7 @@ class ValueColumn:
         if self._first_day_of_domain is not None:
             value = pl.col(self.name)
             day = value.to_physical() - (self._first_day_of_domain.toordinal() - _EPOCH)
-            return codes_or_marks_expression(
+            return codes_or_misfit_marks_expression(
                 value, pl.when(day.is_between(0, self.coding.size - 1)).then(day.cast(pl.UInt32, strict=False))
             )
         outcome = outcome_codes_expression(self.coding, self.name)
@@ -566,7 +568,7 @@ def _is_date_column_refusing_time_zones(column: str, kind: Any) -> bool:
 
 def _type_to_read_values_as(coding: Coding, column: str, kind: Any) -> Any:
     """The type that values of another type are read as. Unreadable values have no outcome; no column is an error for its domain."""
-    wanted = coding.type_to_read_texts_as
+    wanted = coding.polars_type_to_read_texts_as
     texts = isinstance(wanted, pl.String)
     if _is_date_column_refusing_time_zones(column, kind) and texts:
         return wanted

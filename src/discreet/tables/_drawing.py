@@ -66,7 +66,7 @@ from discreet.tables._sources import (
 
 with placeholders_until_used(globals()):
     from discreet.ledger import ClientDigests, PopulationLedger, Round, Settlement
-    from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler, draw_from_weights
+    from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler, outcomes_from_uniform_integers
     from discreet.survey import SurveySampler
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ class OwnDrawing(_DrawingByLaw):
         weights = np.tile(self._sampler.reference_weights, (len(rows), 1))
         with self._asking:  # one thread at a time: it is somebody's own code
             weights[some] = self._sampler.weights(rows[some])
-        return draw_from_weights(weights, uniform)
+        return outcomes_from_uniform_integers(weights, uniform)
 
 
 class JointDrawing(_DrawingByLaw):

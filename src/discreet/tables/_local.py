@@ -15,7 +15,7 @@ import pyarrow as pa
 from discreet._base import placeholders_until_used
 from discreet._base.files import check_output_path, refuse_same_file
 from discreet.agreement import weights_path
-from discreet.domain import MARK_LISTED, Coding, mark_in_record_dtype
+from discreet.domain import MARK_LISTED, Coding, mark_widened_to_record_dtype
 from discreet.errors import (
     DiscreetError,
     check_callable,
@@ -143,7 +143,7 @@ class Release:
         client = pa.int64() if self.job.reading.are_clients_integers else pa.large_string()
         coding = self.job.reading.coding
         names = self.job.sample_columns
-        released = coding.sample_type if isinstance(coding, Coding) and names != ("report",) else pa.uint64()
+        released = coding.arrow_type_of_samples if isinstance(coding, Coding) and names != ("report",) else pa.uint64()
         kinds = (client, *(released for _ in names), pa.dictionary(pa.int8(), pa.string()))
         fields = list(zip(self.job.output_columns, kinds, strict=True))
         return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.text.encode()})
@@ -210,7 +210,7 @@ class Release:
                 "are one client"
             )
         marks: Any = np.empty(len(self._clients), dtype=reading.coding.record_type)
-        marks[:] = mark_in_record_dtype(MARK_LISTED, marks)
+        marks[:] = mark_widened_to_record_dtype(MARK_LISTED, marks)
         columns = reading.columns
         counts = (
             None

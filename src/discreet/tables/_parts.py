@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._base.kernels import read_only_view, should_use_compiled_code
-from discreet.domain import MARK_LISTED, MARK_OUTSIDE, mark_in_record_dtype
+from discreet.domain import MARK_LISTED, MARK_OUTSIDE, mark_widened_to_record_dtype
 from discreet.errors import DiscreetError
 from discreet.release import ClientColumns
 from discreet.tables._columns import normalise_client_names
@@ -505,7 +505,7 @@ def records_by_part(
         if text_ends.size
         else _part_of_each_integer_client(integers, bits, seed)
     )
-    parts[outcomes >= mark_in_record_dtype(MARK_OUTSIDE, outcomes)] = number
+    parts[outcomes >= mark_widened_to_record_dtype(MARK_OUTSIDE, outcomes)] = number
     starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
     order = np.argsort(parts, kind="stable")[: starts[-2]]
     if text_ends.size:
@@ -566,7 +566,7 @@ def are_texts_increasing(ends: Any, text: Any) -> bool:
 
 def remove_marks_of_listed_clients(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
     """As `grouping.remove_marks_of_listed_clients`."""
-    kept = outcomes != mark_in_record_dtype(MARK_LISTED, outcomes)
+    kept = outcomes != mark_widened_to_record_dtype(MARK_LISTED, outcomes)
     before = np.concatenate(([0], np.cumsum(kept)))
     new_ends = before[ends].astype(np.int64)
     listed = np.diff(ends) > np.diff(new_ends)

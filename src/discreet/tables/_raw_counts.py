@@ -24,7 +24,7 @@ from discreet.domain import (
     MARK_UNREADABLE,
     Coding,
     MisfitCounts,
-    resolve_and_count_marks,
+    resolve_and_count_misfit_marks,
 )
 from discreet.errors import DiscreetError
 from discreet.tables._columns import Columns, ValueColumn
@@ -100,7 +100,7 @@ def outcome_counts_by_client(source: Source, reading: Reading) -> Any:
     shown = reading.example_values_outside([misfits], source.example_values)
     reading.refuse_missing_or_outside_values([misfits], int(held["rows"].sum()), shown)
     coding = reading.values[0].coding
-    outcomes, _ = resolve_and_count_marks(coding, marks)
+    outcomes, _ = resolve_and_count_misfit_marks(coding, marks)
     amounts = held["much"].to_numpy()
     if not np.isfinite(amounts).all():
         raise DiscreetError(

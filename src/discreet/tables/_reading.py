@@ -37,8 +37,8 @@ from discreet.domain import (
     Labels,
     MisfitCounts,
     Numbers,
-    mark_in_record_dtype,
-    resolve_and_count_marks,
+    mark_widened_to_record_dtype,
+    resolve_and_count_misfit_marks,
 )
 from discreet.errors import DiscreetError, check_choice
 from discreet.tables._columns import (
@@ -300,7 +300,7 @@ class Reading:
         outcomes = frame["outcome"].to_numpy()
         if isinstance(self.coding, RowCoding):
             return self._resolve_marks_of_survey_columns(outcomes, int(frame[_MOVED].sum()))
-        outcomes, misfits = resolve_and_count_marks(self.coding, outcomes)
+        outcomes, misfits = resolve_and_count_misfit_marks(self.coding, outcomes)
         return outcomes, [misfits]
 
     def _resolve_marks_of_survey_columns(
@@ -318,7 +318,7 @@ class Reading:
             here = reasons[places == place]
             kinds = (MARK_MISSING, MARK_NAN, MARK_UNREADABLE, MARK_OUTSIDE)
             misfits[place] += MisfitCounts(*(int(np.count_nonzero(here == mark)) for mark in kinds))
-        found[marked] = mark_in_record_dtype(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
+        found[marked] = mark_widened_to_record_dtype(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
         return found, misfits
 
     def refuse_missing_or_outside_values(
@@ -421,7 +421,7 @@ class RecordReader:
             counts = frame["count"].to_numpy()
         outcomes, tallies = reading.resolve_missing_and_outside_marks(frame)
         if counts is not None and reading.coding.lenient:
-            listed = outcomes == mark_in_record_dtype(MARK_LISTED, outcomes)
+            listed = outcomes == mark_widened_to_record_dtype(MARK_LISTED, outcomes)
             counts = np.where(listed, np.ones_like(counts), counts)  # such a row keeps its client
         self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
         if self._shown is None:

@@ -36,7 +36,7 @@ from discreet.mechanisms import (
     sampler_named,
 )
 from discreet.privacy import Pure
-from discreet.privacy.tradeoff import large_epsilon_warning, weak_pure_rounds_warning
+from discreet.privacy.tradeoff import large_epsilon_warning_text, weak_pure_composition_warning_text
 from discreet.release import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.tables._columns import Columns
 from discreet.tables._reading import Reading, RowCoding
@@ -161,7 +161,7 @@ class Request:
         """A warning for rounds that are private one by one and weak together; otherwise None."""
         if self.agreement is not None:
             return self.agreement.doubt_of_rounds
-        return weak_pure_rounds_warning(self.epsilon, self.rounds)
+        return weak_pure_composition_warning_text(self.epsilon, self.rounds)
 
     def with_secret(self, secret: Secret) -> "Request":
         """The same request under that secret."""
@@ -219,7 +219,7 @@ class Request:
         sampler = self._make_table_sampler(reading.coding)
         if isinstance(sampler, LinearSampler) and not isinstance(sampler.family, Simplex):
             raise DiscreetError(MEMBERS_ALONE)
-        if (doubt := large_epsilon_warning(self.epsilon) or self.doubt_of_rounds) is not None:
+        if (doubt := large_epsilon_warning_text(self.epsilon) or self.doubt_of_rounds) is not None:
             warn_caller(doubt, LargeEpsilonWarning)
         _warn_of_narrow_cells(sampler)
         version = VERSION if self.agreement is None else self.agreement.version

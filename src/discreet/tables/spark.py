@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from discreet._base.kernels import read_only_view
 from discreet.agreement import Agreement
-from discreet.domain import MARK_LISTED, Coding, mark_in_record_dtype
+from discreet.domain import MARK_LISTED, Coding, mark_widened_to_record_dtype
 from discreet.errors import DiscreetError, check_flag, check_kind, check_path, raise_missing_extra
 from discreet.ledger import Rounds
 from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler
@@ -524,7 +524,7 @@ def _arrow_and_spark_sample_types(job: Job) -> tuple[pa.DataType, T.DataType]:
         )
     assert isinstance(coding, Coding)
     samples = {pa.string(): T.StringType(), pa.int64(): T.LongType(), pa.float64(): T.DoubleType()}
-    return coding.sample_type, samples[coding.sample_type]
+    return coding.arrow_type_of_samples, samples[coding.arrow_type_of_samples]
 
 
 def _spark_schema_of_buckets(job: Job) -> T.StructType:
@@ -588,7 +588,7 @@ def _make_marks_of_listed_clients(clients: DataFrame, job: Job, seed: np.uint64)
                     "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
                 )
             outcomes: NDArray[Any] = np.zeros(len(listed), dtype=job.reading.coding.record_type)
-            outcomes[:] = mark_in_record_dtype(MARK_LISTED, outcomes)
+            outcomes[:] = mark_widened_to_record_dtype(MARK_LISTED, outcomes)
             columns = job.reading.columns
             counts = np.ones(
                 0 if columns.count_or_weight_column is None else len(listed), dtype=columns.count_or_weight_numpy_dtype

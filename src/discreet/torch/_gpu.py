@@ -530,7 +530,7 @@ def integer_weights_on_gpu(rows: TensorRows, terms: Terms) -> torch.Tensor:
 def _excess_and_fill_up_to_totals(
     lower: torch.Tensor, upper: torch.Tensor, excess: torch.Tensor, totals: torch.Tensor | int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """How much of the excess each outcome gets, and of the fill after it, beyond `lower` along the last axis, so that all sum to `totals`."""
+    """How much of the excess each outcome gets, and of the fill after it, beyond `lower`, along the last axis; all sum to `totals`."""
     available = totals - lower.sum(-1, keepdim=True)
     given = _hand_out_units_in_order(excess, available)
     return given, _hand_out_units_in_order(upper - lower - given, available - given.sum(-1, keepdim=True))

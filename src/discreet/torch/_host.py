@@ -47,7 +47,7 @@ from discreet.families import (
     FiniteFamily,
     Simplex,
     law_of_logits,
-    raise_error_for_bad_law,
+    raise_error_for_bad_row,
     renormalise_rounded_laws,
     rows_are_laws,
 )
@@ -290,7 +290,7 @@ def _laws_of_tensor(tensor: torch.Tensor, name: str, logits: bool, temperature: 
     found = renormalise_rounded_laws(array, torch.finfo(tensor.dtype).eps) if tensor.dtype != torch.float64 else array
     good = rows_are_laws(found)
     if not good.all():
-        raise_error_for_bad_law(found, int(np.argmin(good)), name)
+        raise_error_for_bad_row(found, int(np.argmin(good)), name)
     return found
 
 

@@ -14,7 +14,7 @@ from scipy import integrate, stats
 import discreet as dc
 from discreet.families._continuous import bound_on_sampled_mass_error
 from discreet.families._densities import as_density
-from discreet.families._integration import Features, split_panels_near_features
+from discreet.families._integration import Features, split_panels_with_parents_near_features
 from discreet.mechanisms._atoms import CellAtoms
 from discreet.research import BoostedSampler, Training
 from tests.mechanisms.continuous.clients import interval_family
@@ -229,7 +229,9 @@ def test_panels_are_split_where_features_are(family: Any) -> None:
     """The parts fill the panels they are parts of, and a panel that holds a feature's place is no wider than a few of its scales."""
     rng = np.random.default_rng(0)
     features = Features(rng.uniform(-0.9, 0.9, (5, family.dim)), np.array([1e-6, 1e-4, 0.01, 0.5, 3.0]))
-    panels, owner = split_panels_near_features(features, family.panels, family.chart, widest=4.0, most=10**6)
+    panels, owner = split_panels_with_parents_near_features(
+        features, family.panels, family.chart, widest=4.0, most=10**6
+    )
     shares = np.bincount(owner, panels.volume, minlength=len(family.panels))
     assert shares == pytest.approx(family.panels.volume, rel=1e-12)
     places = family.chart.coordinates_of_points(features.places)
@@ -238,7 +240,9 @@ def test_panels_are_split_where_features_are(family: Any) -> None:
         assert holding.any()
         sides = (panels.upper - panels.lower)[holding] * family.chart.axis_stretches(place)
         assert (sides <= 4.0 * scale).all()
-    few, _ = split_panels_near_features(features, family.panels, family.chart, widest=4.0, most=len(family.panels) + 3)
+    few, _ = split_panels_with_parents_near_features(
+        features, family.panels, family.chart, widest=4.0, most=len(family.panels) + 3
+    )
     assert len(few) <= len(family.panels) + 3
 
 

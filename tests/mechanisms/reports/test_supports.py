@@ -53,7 +53,7 @@ def test_reports_counted_together_give_the_table_of_reports_counted_one_by_one(f
     reports, directions = reports_of(family, 300), Directions(family)
     one_by_one = ReportCounts(sampler_with(family, 1.0)).add(reports).table
     together = np.zeros_like(one_by_one)
-    _supports._add_repeated_reports_to_table(directions, reports, together)
+    _supports._count_reports_then_add_to_table(directions, reports, together)
     assert np.array_equal(together, one_by_one)
 
 

@@ -42,7 +42,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
 from discreet._base.quadrature import gauss_rule
-from discreet.domain import LARGEST_VALUE, Domain, is_numeric_label
+from discreet.domain import LARGEST_VALUE, Domain, is_number_or_number_text
 from discreet.errors import DiscreetError
 from discreet.mechanisms import AffineBlocks, BlockFamily, Reports, ReportSampler
 
@@ -99,7 +99,7 @@ def numeric_outcomes(domain: Domain, what: str) -> Floats:
     if domain.values is None:
         raise DiscreetError(
             f"{what} needs numbers, but the outcomes are labels such as "
-            f"{next(name for name in domain.names if not is_numeric_label(name))!r}; pass a function that gives each label a number"
+            f"{next(name for name in domain.names if not is_number_or_number_text(name))!r}; pass a function that gives each label a number"
         )
     return domain.values
 

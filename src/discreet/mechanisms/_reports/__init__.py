@@ -27,7 +27,7 @@ with imports_on_first_use(globals()):
         ReportSampler as ReportSampler,
         draw_reports as draw_reports,
         fraction_below_exp_epsilon as fraction_below_exp_epsilon,
-        least_uniform_weight as least_uniform_weight,
+        least_weight_of_uniform_report as least_weight_of_uniform_report,
         require_drawable_record_total as require_drawable_record_total,
     )
 

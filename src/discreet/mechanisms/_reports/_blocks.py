@@ -89,11 +89,11 @@ class BlockFamily(abc.ABC):
         """How many reports there are: one for each block."""
         return self.block_count
 
-    def every_report(self) -> Reports:
+    def all_reports(self) -> Reports:
         """All reports, in order."""
         return np.sort(self.reports_of_ranks(np.arange(self.block_count)))
 
-    def number_of_ranks_by_report(self, reports: Reports) -> Integers:
+    def rank_counts_of_reports(self, reports: Reports) -> Integers:
         """How many ranks each report has: one."""
         return np.ones(reports.shape, dtype=np.int64)
 

@@ -137,15 +137,15 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
     found = list(iterate_affine_block_candidates(size, growth))
     if ranks and min(found)[0] > best * _TOO_FAR:
         return RankedSubsets(size, width)
-    chosen = _narrowest_candidate(found, best)
+    chosen = _narrowest_of_best_candidates(found, best)
     counted = [each for each in found if _can_count_candidate_reports(each)]
     if counted and not _can_count_candidate_reports(chosen):
-        chosen = _narrowest_candidate(counted, best)
+        chosen = _narrowest_of_best_candidates(counted, best)
     _, window, _, prime, digits = chosen
     return AffineBlocks(size, prime, digits, window)
 
 
-def _narrowest_candidate(found: Sequence[_Candidate], best: float) -> _Candidate:
+def _narrowest_of_best_candidates(found: Sequence[_Candidate], best: float) -> _Candidate:
     """The blocks with the smallest window among those that are as good as the best of them."""
     enough = max(best, min(found)[0]) * _AS_GOOD
     return min((each for each in found if each[0] <= enough), key=lambda each: each[1:])

@@ -74,7 +74,7 @@ class ReportCounts:
             )
         self._sampler = sampler
         self._reports = 0
-        self._table = np.zeros(_count_table_size(sampler.blocks), dtype=np.int64)
+        self._table = np.zeros(_size_of_count_table(sampler.blocks), dtype=np.int64)
 
     @property
     def sampler(self) -> ReportSampler:
@@ -253,7 +253,7 @@ def directions_of_blocks(blocks: AffineBlocks) -> Directions:
     return Directions(blocks)
 
 
-def _count_table_size(blocks: BlockFamily) -> int:
+def _size_of_count_table(blocks: BlockFamily) -> int:
     if isinstance(blocks, AffineBlocks):
         return (blocks.point_count - 1) // (blocks.prime - 1) * blocks.prime
     return blocks.size
@@ -284,7 +284,7 @@ def _add_affine_reports_to_table(blocks: AffineBlocks, reports: Reports, table: 
     """Add the c values of every report to H; of many reports that are alike, all at once."""
     directions = directions_of_blocks(blocks)
     if blocks.block_count <= min(len(reports) * blocks.window // 4, _LARGEST_GROUPED):
-        _add_repeated_reports_to_table(directions, reports, table)
+        _count_reports_then_add_to_table(directions, reports, table)
         return
     additions = len(reports) * blocks.window
     flushed = -(-len(reports) // MOST_IN_16_BITS) * len(table)
@@ -293,7 +293,7 @@ def _add_affine_reports_to_table(blocks: AffineBlocks, reports: Reports, table: 
         return
     step = max(1, _TOGETHER // blocks.window)
     for start in range(0, len(reports), step):
-        row, value, stride = _table_starts_and_strides_of_reports(directions, reports[start : start + step])
+        row, value, stride = _row_starts_offsets_and_strides_of_reports(directions, reports[start : start + step])
         places = np.empty((blocks.window, len(row)), dtype=np.int64)
         for i in range(blocks.window):
             np.add(row, value, out=places[i])
@@ -302,7 +302,7 @@ def _add_affine_reports_to_table(blocks: AffineBlocks, reports: Reports, table: 
         table += np.bincount(places.ravel(), minlength=len(table))
 
 
-def _table_starts_and_strides_of_reports(
+def _row_starts_offsets_and_strides_of_reports(
     directions: Directions, reports: Reports
 ) -> tuple[Integers, Integers, Integers]:
     """Where the row of each report's direction starts in H, and the first and the stride of the c values that it adds 1 to there."""
@@ -322,7 +322,7 @@ def _add_reports_with_compiled_code(directions: Directions, reports: Reports, ta
     def count_reports_of_part(part: Reports) -> None:
         counts = np.zeros(len(table), dtype=np.uint16)
         for start in range(0, len(part), MOST_IN_16_BITS):
-            progressions = _table_starts_and_strides_of_reports(directions, part[start : start + MOST_IN_16_BITS])
+            progressions = _row_starts_offsets_and_strides_of_reports(directions, part[start : start + MOST_IN_16_BITS])
             add_progression_counts(*progressions, blocks.prime, blocks.window, counts)
             with adding:
                 np.add(table, counts, out=table)
@@ -337,7 +337,7 @@ def _add_reports_with_compiled_code(directions: Directions, reports: Reports, ta
         list(pool.map(count_reports_of_part, np.array_split(reports, threads)))
 
 
-def _add_repeated_reports_to_table(directions: Directions, reports: Reports, table: Integers) -> None:
+def _count_reports_then_add_to_table(directions: Directions, reports: Reports, table: Integers) -> None:
     """Add reports to H by way of how often each report came: sums over windows of shifts, then over the vectors of a direction."""
     blocks = directions.blocks
     q, c, vectors = blocks.prime, blocks.window, np.arange(1, blocks.point_count)

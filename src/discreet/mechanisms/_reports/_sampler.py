@@ -34,7 +34,7 @@ from discreet._base.labelled import LawLike
 from discreet._base.showing import html_table_for_notebook
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, check_count
-from discreet.families import Simplex, check_laws
+from discreet.families import Simplex, refuse_bad_laws
 from discreet.mechanisms._mechanism_names import REPORTS_MECHANISM
 from discreet.mechanisms._reports._blocks import (
     AffineBlocks,
@@ -115,7 +115,7 @@ class ReportSampler:
         if blocks is not None and blocks.size != self._family.size:
             raise DiscreetError(f"blocks are on {blocks.size:,} outcomes, the family has {self._family.size:,}")
         self._blocks = choose_blocks(self._family.size, self._bound) if blocks is None else blocks
-        self._uniform_weight = least_uniform_weight(self._blocks, self._bound)
+        self._uniform_weight = least_weight_of_uniform_report(self._blocks, self._bound)
         warn_of_weak_privacy(promise)
 
     @property
@@ -219,7 +219,7 @@ class ReportSampler:
             DiscreetError: if p is not a distribution, before anything is drawn.
         """
         laws = self._family.as_rows(p)
-        check_laws(laws)
+        refuse_bad_laws(laws)
         rows, randomness = laws.reshape(-1, self._family.size), entropy_or_seeded_randomness(rng)
         step = max(1, _TOGETHER // 8)
         parts = (rows[start : start + step] for start in range(0, len(rows), step))
@@ -245,7 +245,7 @@ class ReportSampler:
             DiscreetError: if p is not the distribution of one client, before anything is drawn.
         """
         laws, randomness = self._family.as_rows(p), entropy_or_seeded_randomness(None)
-        check_laws(laws)
+        refuse_bad_laws(laws)
         if laws.ndim != 1:
             raise DiscreetError(f"p holds laws of shape {laws.shape[:-1]}; it is to be the law of one client")
         outcome = draw_outcomes_from_laws(laws[None, :], randomness)
@@ -381,7 +381,7 @@ class ReportSampler:
             raise DiscreetError(
                 f"there are {self._blocks.block_count:,} reports; they are listed up to {LARGEST_OUTPUT:,}"
             )
-        return self._blocks.every_report()
+        return self._blocks.all_reports()
 
     def output(self, p: LawLike) -> Floats:
         """The law of a report, in the order of `reports()`.
@@ -396,7 +396,7 @@ class ReportSampler:
             DiscreetError: if p is not a distribution, and for more than 2^20 reports.
         """
         laws, reports = self._family.as_rows(p), self.reports()
-        check_laws(laws)
+        refuse_bad_laws(laws)
         beta = self._uniform_weight / TOTAL
         masses = np.zeros((*laws.shape[:-1], len(reports)))
         for outcome in range(self._family.size):
@@ -482,7 +482,7 @@ def fraction_below_exp_epsilon(promise: Pure) -> Fraction:
     return bound
 
 
-def least_uniform_weight(blocks: RankedReports, bound: Fraction) -> int:
+def least_weight_of_uniform_report(blocks: RankedReports, bound: Fraction) -> int:
     """N: the least integer with N/2^62 >= b/(b + (E - 1) r)."""
     beta = Fraction(blocks.block_count) / (blocks.block_count + (bound - 1) * blocks.blocks_per_point)
     return -(-TOTAL * beta.numerator // beta.denominator)

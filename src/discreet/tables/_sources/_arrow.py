@@ -277,7 +277,7 @@ def outcomes_as_samples(coding: Coding, outcomes: NDArray[np.int64], within: NDA
             return (
                 polars_texts_as_arrow_column(found)
                 if found.dtype == pl.String
-                else cast_column(found.to_arrow(), coding.sample_type)
+                else cast_column(found.to_arrow(), coding.arrow_type_of_samples)
             )
         case CellDomain() as cells:
             return numbers_as_arrow_column(cells.points_within_cells(outcomes, within))
