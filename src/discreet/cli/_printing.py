@@ -150,11 +150,11 @@ class _ReleaseBars:
         self._reading = bars.add_task("reading", total=rows, speed="")
         self._releasing: Any = None
 
-    def show_rows_read(self, number: int) -> None:
+    def rows(self, number: int) -> None:
         self._bars.advance(self._reading, number)
         self._show_speed(self._reading, "rows")
 
-    def show_clients_drawn(self, number: int) -> None:
+    def clients(self, number: int) -> None:
         if self._releasing is None:
             read = self._bars.tasks[self._reading].completed
             self._bars.update(self._reading, total=read)

@@ -224,7 +224,7 @@ class Release:
             for rows in self._reader.iterate_checked_records(frame, self._source.example_values):
                 parts.add_records(*rows)
                 if self._progress is not None:
-                    self._progress.show_rows_read(len(rows.outcomes))
+                    self._progress.rows(len(rows.outcomes))
         self._reader.refuse_bad_rows_with_counts()
 
     def _draw_sample_batches(self, parts: "ClientParts") -> Iterator[pa.RecordBatch]:
@@ -268,7 +268,7 @@ class Release:
             (batch,) = table.combine_chunks().to_batches() or [batch]
         self._drawn += batch.num_rows
         if self._progress is not None:
-            self._progress.show_clients_drawn(batch.num_rows)
+            self._progress.clients(batch.num_rows)
         yield batch
 
     def _sort_batches_by_random_words(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
