@@ -26,6 +26,7 @@ from discreet.accounting import BoxProfile, Odometer
 from discreet.audit import certificate
 from discreet.mechanisms import Multisets
 from discreet.tables import Request, Secret
+from tests.soaking import wide
 
 PROGRAM = """
 import importlib, os, sys, warnings
@@ -52,7 +53,8 @@ for old, new in zip(sys.argv[1::2], sys.argv[2::2]):
 @pytest.mark.slow
 def test_an_old_name_gives_the_module_itself() -> None:
     """Each in a process of its own, in which nothing of ours is imported yet."""
-    names = [[old, moved_module_name(old)] for old in (*MOVED, "discreet.engines.spark", "discreet.engines.warm_up")]
+    moved = (*MOVED, "discreet.engines.spark", "discreet.engines.warm_up")
+    names = [[old, moved_module_name(old)] for old in wide(moved, moved[::3])]
     assert all(new is not None for _, new in names)
     command = [sys.executable, "-W", "ignore::FutureWarning", "-c", PROGRAM]
     subprocess.run([*command, *(str(name) for pair in names for name in pair)], check=True)

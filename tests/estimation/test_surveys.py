@@ -252,7 +252,7 @@ def misses_and_errors(sampler: SurveySampler, clients: int, runs: int, seed: int
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "clients"), [(1.0, 4000), (4.0, 1500)])
+@pytest.mark.parametrize(("epsilon", "clients"), wide([(1.0, 4000), (4.0, 1500)], [(1.0, 4000)]))
 def test_intervals_cover_the_clients_at_hand_and_errors_are_as_announced(epsilon: float, clients: int) -> None:
     sampler, runs = SurveySampler(Survey(COLUMNS, QUESTIONS), epsilon=epsilon), wide(300, 10)
     missed, errors = misses_and_errors(sampler, clients, runs, seed=3)

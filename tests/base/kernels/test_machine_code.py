@@ -11,6 +11,7 @@ import pytest
 
 from discreet._base.kernels import _machine_code as code
 from tests.base.kernels.test_cache import COMPILING, make_package
+from tests.soaking import wide
 
 KERNELS = """
 from typing import NamedTuple
@@ -153,7 +154,9 @@ def test_machine_code_is_for_one_processor_and_one_setting(compiled: tuple[Path,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spoiled", ["cut off", "one bit", "of another function", "empty"])
+@pytest.mark.parametrize(
+    "spoiled", wide(["cut off", "one bit", "of another function", "empty"], ["one bit", "of another function"])
+)
 def test_spoiled_code_is_compiled_anew(compiled: tuple[Path, str], tmp_path: Path, spoiled: str) -> None:
     package = Path(shutil.copytree(compiled[0], tmp_path / "copied" / "discreet"))
     files = sorted((package / "__pycache__" / "kernels").rglob("*.code"))
