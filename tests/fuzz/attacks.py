@@ -29,6 +29,8 @@ from tests.fuzz.commands import commands
 from tests.fuzz.continuous import continuous_families, continuous_samplers
 from tests.fuzz.estimates import plans, populations
 from tests.fuzz.notions import around, notions, several, transports
+from tests.fuzz.reports import inverted_populations, reported_populations, reports
+from tests.fuzz.surveys import survey_answers, surveys
 from tests.fuzz.tables import kernels, population_ledgers, table_files, tables
 
 SECONDS = 120
@@ -229,6 +231,11 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "classes around a law": around,
     "several": several,
     "transports": transports,
+    "reports": reports,
+    "reported populations": reported_populations,
+    "inverted populations": inverted_populations,
+    "surveys": surveys,
+    "survey answers": survey_answers,
 }
 SLOW = (
     "accounting",
@@ -244,6 +251,8 @@ SLOW = (
     "notions",
     "several",
     "transports",
+    "surveys",
+    "survey answers",
 )
 
 

@@ -19,6 +19,7 @@ from tests.soaking import examples
 EXAMPLES = {
     "ledgers": 60, "commands": 100, "collectors": 100, "accounting": 200, "auditing": 200, "continuous families": 200,
     "continuous samplers": 60, "tables": 200, "table files": 100, "population ledgers": 60, "designs": 100, "several": 100,
+    "reports": 300, "reported populations": 200, "inverted populations": 300, "surveys": 100, "survey answers": 60,
 }  # fmt: skip
 ROLES = {"Domain", "ContinuousFamily", "FiniteFamily"}  # have no constructor of their own
 TOLD = {
