@@ -28,6 +28,7 @@ from tests.fuzz.collectors import collectors
 from tests.fuzz.commands import commands
 from tests.fuzz.continuous import continuous_families, continuous_samplers
 from tests.fuzz.estimates import plans, populations
+from tests.fuzz.exact import domains, exact_numbers, integer_draws, terms
 from tests.fuzz.notions import around, notions, several, transports
 from tests.fuzz.reports import inverted_populations, reported_populations, reports
 from tests.fuzz.surveys import survey_answers, surveys
@@ -236,6 +237,10 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "inverted populations": inverted_populations,
     "surveys": surveys,
     "survey answers": survey_answers,
+    "domains": domains,
+    "terms": terms,
+    "exact numbers": exact_numbers,
+    "integer draws": integer_draws,
 }
 SLOW = (
     "accounting",
