@@ -79,6 +79,7 @@ def test_numbers_beyond_every_float_are_infinite() -> None:
     assert exp_nearest(10**400) == expm1_nearest(10**400) == math.inf
     assert expm1_nearest(-(10**400)) == -1.0
     assert exp_lower(10**400) == exp_lower(64)
+    assert exp_lower(-(10**400)) == exp_lower(-1e300) == 1
     assert str(stated_decimal(10**400)) == "Infinity"
 
 

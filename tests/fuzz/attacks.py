@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,10 @@ from tests.fuzz.commands import commands
 from tests.fuzz.continuous import continuous_families, continuous_samplers
 from tests.fuzz.estimates import plans, populations
 from tests.fuzz.exact import domains, exact_numbers, integer_draws, terms
+from tests.fuzz.experiments import comparisons, learned_designs
 from tests.fuzz.notions import around, notions, several, transports
 from tests.fuzz.reports import inverted_populations, reported_populations, reports
+from tests.fuzz.stores import stores
 from tests.fuzz.surveys import survey_answers, surveys
 from tests.fuzz.tables import kernels, population_ledgers, table_files, tables
 
@@ -209,6 +212,11 @@ def _ledgers(c: Chooser) -> Any:
         return ledger.spent().epsilon
 
 
+def _imported_first(module: str, name: str) -> Callable[[Chooser], Any]:
+    """An attack whose module loads torch or matplotlib, which nobody waits for who does not use it."""
+    return lambda c: getattr(import_module(f"tests.fuzz.{module}"), name)(c)
+
+
 ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "families": _families,
     "samplers": _samplers,
@@ -241,6 +249,12 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "terms": terms,
     "exact numbers": exact_numbers,
     "integer draws": integer_draws,
+    "stores": stores,
+    "pictures": _imported_first("pictures", "pictures"),
+    "tensors": _imported_first("tensors", "tensors"),
+    "private texts": _imported_first("tensors", "private_texts"),
+    "comparisons": comparisons,
+    "learned designs": learned_designs,
 }
 SLOW = (
     "accounting",

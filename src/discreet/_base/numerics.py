@@ -98,6 +98,8 @@ def exp_lower(epsilon: float | decimal.Decimal) -> Fraction:
     epsilon = _number_or_error("epsilon", epsilon)
     if epsilon != epsilon:
         raise DiscreetError(f"epsilon = {epsilon} is not a number")
+    if epsilon <= 0:  # e^epsilon itself may be too small to be written out
+        return Fraction(1)
     with decimal.localcontext(_CONTEXT):
         rounded = min(decimal.Decimal(epsilon), decimal.Decimal(LARGEST_EXPONENT)).exp()
         return max(Fraction(1), Fraction(rounded.next_minus()))

@@ -320,3 +320,11 @@ def test_logits_that_are_no_law_are_refused_before_a_charge(tmp_path: Path) -> N
     with pytest.raises(DiscreetError, match="NaN"):
         generate(broken, tokenizer(), public=PUBLIC, private=PUBLIC, epsilon=1.0, tokens=3, ledger=ledger)
     assert ledger.entries() == []
+
+
+def test_prompts_that_are_not_unicode_are_refused() -> None:
+    for prompts in ({"public": "\ud800", "private": "is"}, {"public": "be", "private": "\ud800"}):
+        with pytest.raises(DiscreetError, match=r"(public|private) is not valid Unicode"):
+            generate(model(), tokenizer(), **prompts, epsilon=1.0, tokens=1)
+    with pytest.raises(DiscreetError, match="examples is not valid Unicode"):
+        generation.box_for(model(), tokenizer(), public="be", examples=["\ud800"], epsilon=1.0, tokens=1)
