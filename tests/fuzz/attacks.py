@@ -272,6 +272,11 @@ SLOW = (
     "transports",
     "surveys",
     "survey answers",
+    "stores",
+    "pictures",
+    "private texts",
+    "comparisons",
+    "learned designs",
 )
 
 

@@ -81,7 +81,7 @@ def populations(c: Chooser) -> Any:
 
 def plans(c: Chooser) -> Any:
     """Promises, their inverses, and what they rest on."""
-    what = c.below(8)
+    what = c.below(9)
     if what == 0:
         bounds = [c.among([0.0, 0.1, 1.0, c.number(), c.law(4)]) for _ in range(2)]
         return estimation.nearest_law(c.among([c.law(4), [c.number() for _ in range(4)]]), *bounds)
@@ -98,6 +98,8 @@ def plans(c: Chooser) -> Any:
         return estimation.epsilon_for_accuracy(
             type(sampler), c.family(), clients=clients, accuracy=accuracy, confidence=hostile_confidence(c)
         )
+    if what == 8:
+        return estimation.variance_excess(sampler)  # type: ignore[arg-type]
     lines = estimation.inversion_of(sampler)
     law = c.law(min(sampler.family.size, 100))
     if what == 6 and np.all(sampler.family.contains(law)):

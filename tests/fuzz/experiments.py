@@ -85,8 +85,8 @@ def learned_designs(c: Chooser) -> Any:
         if c.below(4)
         else (dc.LinearSampler(dc.Simplex(2), epsilon=1.0), c.among([[50, 30], [1, 2, 3], c.law(2), None]))
     )
-    found = learn(
+    learned = learn(
         family, epsilon=c.among([1.0, 1.0, c.number()]), rounds=rounds, spread=spread, divergence=c.among(["kl", "tv", *WORDS]),
         keep=c.among([0.01, 0.5, c.number()]), confidence=hostile_confidence(c),
     )  # fmt: skip
-    return [found.reason, found.sampler.weights(np.full(size, 1.0 / size))]
+    return [learned.reason, learned.sampler.weights(np.full(size, 1.0 / size))]

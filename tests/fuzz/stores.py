@@ -78,7 +78,7 @@ def stores(c: Chooser) -> Any:
             if c.below(8):
                 close_collection(opened)
             out = folder / c.among(["result", "result", "result", "text", "nowhere/result", "\x00"])
-            made = publish(
+            published = publish(
                 store,
                 out if c.below(16) else c.among(TEXTS),
                 agreement=agreement,
@@ -86,7 +86,7 @@ def stores(c: Chooser) -> Any:
                 confidence=hostile_confidence(c),
             )
             assert (out / "index.html").exists()
-            return made.samples
+            return published.samples
         if what == 3:
             write_collector_key(str(folder / "key"))
             rounds: Any = c.among([(1,), (1, 2), (), (0,), None, 3, ["1"], (c.number(),)])
@@ -97,11 +97,11 @@ def stores(c: Chooser) -> Any:
             key = c.among([None, None, folder / "key", folder / "none", *TEXTS])
             addresses = c.among([(), ["https://example.org"], ["x"], 3, "x", [c.among(TEXTS)]])
             patience = c.among([1.0, 1.0, c.number()])
-            made = service(
+            app = service(
                 store, rounds=rounds, tokens=tokens, gateways=gateways, hosts=hosts, origins=origins, key=key, addresses=addresses,
                 patience=patience, replace_key=c.among([False, True, None]),
             )  # fmt: skip
-            assert callable(made)
+            assert callable(app)
             return None
         again = open_store(opened.file if hasattr(opened, "file") else folder / "store.db", create=False)
         closing.callback(again.close)

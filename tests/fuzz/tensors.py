@@ -16,6 +16,11 @@ from tests.fuzz.chooser import WORDS, Chooser
 from tests.torch.transformers import models
 
 ODD_ENTRIES = [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 0.0]
+MODEL_FILES = [
+    "", "{}", "[]", '{"model_type": "gpt2"}', '{"model_type": "none"}', '{"model_type": ["gpt2"]}', "8 bytes!{}", "3", "\x00",
+    '{"model_type": "gpt2", "vocab_size": -1}', '{"model_type": "gpt2", "n_embd": "x"}',
+    '{"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 2, "vocab_size": 5}',
+]  # fmt: skip
 KINDS = [
     torch.float64,
     torch.float64,
@@ -154,7 +159,16 @@ def private_texts(c: Chooser) -> Any:
         )
     if what == 4:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / c.among(["nowhere", ".", "\x00"])
+            path = Path(folder) / c.among([".", ".", ".", "nowhere", "\x00"])
+            for file in (
+                "config.json",
+                "tokenizer.json",
+                "tokenizer_config.json",
+                "model.safetensors",
+                "generation_config.json",
+            ):
+                if c.below(2):
+                    (Path(folder) / file).write_text(c.among(MODEL_FILES))
             return repr(
                 texts.load_model(
                     path if c.below(8) else c.among([3, None, b"x"]), device=c.among(["cpu", "x", 3]), quiet=True
@@ -162,6 +176,7 @@ def private_texts(c: Chooser) -> Any:
             )
     pieces = [model, tokenizer] if c.below(8) else [c.among([model, None, 3]), c.among([tokenizer, None, "x"])]
     private_text = c.among(["is better", "", "than", None, 3])
-    made = texts.generate(*pieces, public=public, private=private_text, **terms)
-    assert isinstance(made.text, str)
-    return repr(made.statement)
+    written = texts.generate(*pieces, public=public, private=private_text, **terms)
+    assert isinstance(written, texts.PrivateText)
+    assert isinstance(written.text, str)
+    return repr(written.statement)

@@ -312,8 +312,8 @@ class KernelsOnCells:
         masses = laws.sum(axis=1, keepdims=True)
         if not masses.all():
             raise DiscreetError(
-                f"box = {self.family.box!r} holds no mass of the kernel at {float(centres[np.argmin(masses)]):g} that floats tell from 0; take "
-                "a wider box, or a smaller radius"
+                f"box = {self.family.box!r} holds no mass of the kernel at {float(centres[np.argmin(masses)]):g}, but for rounding; take a "
+                "wider box, or a smaller radius"
             )
         return np.asarray(laws / masses)
 

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
@@ -190,6 +192,10 @@ def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = F
         ValueError,
         RuntimeError,
         KeyError,
+        TypeError,
+        AttributeError,
+        SafetensorError,
+        StrictDataclassError,
     ) as error:  # raised by transformers and torch for an invalid model
         raise DiscreetError(f"model {folder} cannot be loaded on {where}: {error_reason(error)}") from error
     return LoadedModel(model, tokenizer, _digest_of_model_folder(place))
