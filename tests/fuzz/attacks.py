@@ -31,6 +31,7 @@ from tests.fuzz.continuous import continuous_families, continuous_samplers
 from tests.fuzz.estimates import plans, populations
 from tests.fuzz.exact import domains, exact_numbers, integer_draws, terms
 from tests.fuzz.experiments import comparisons, learned_designs
+from tests.fuzz.methods import methods
 from tests.fuzz.notions import around, notions, several, transports
 from tests.fuzz.reports import inverted_populations, reported_populations, reports
 from tests.fuzz.stores import stores
@@ -255,6 +256,7 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "private texts": _imported_first("tensors", "private_texts"),
     "comparisons": comparisons,
     "learned designs": learned_designs,
+    "methods": methods,
 }
 SLOW = (
     "accounting",

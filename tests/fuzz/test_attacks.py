@@ -20,7 +20,7 @@ EXAMPLES = {
     "continuous samplers": 60, "tables": 200, "table files": 100, "population ledgers": 60, "designs": 100, "several": 100,
     "reports": 400, "reported populations": 400, "inverted populations": 200, "surveys": 200, "survey answers": 120, "domains": 200,
     "terms": 400, "exact numbers": 400, "integer draws": 400, "stores": 200, "pictures": 80, "tensors": 400, "private texts": 120,
-    "comparisons": 120, "learned designs": 80,
+    "comparisons": 120, "learned designs": 80, "methods": 200,
 }  # fmt: skip
 TRIES = {
     "commands": 60,
