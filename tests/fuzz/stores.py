@@ -67,7 +67,7 @@ def stores(c: Chooser) -> Any:
             )
             made = export(
                 store,
-                out if c.below(16) else c.among(TEXTS),
+                out if c.below(16) else c.among([None, 3, b"x", []]),
                 agreement=agreement,
                 round=number,
                 replace=c.among([False, True, None]),
@@ -80,7 +80,7 @@ def stores(c: Chooser) -> Any:
             out = folder / c.among(["result", "result", "result", "text", "nowhere/result", "\x00"])
             published = publish(
                 store,
-                out if c.below(16) else c.among(TEXTS),
+                out if c.below(16) else c.among([None, 3, b"x", []]),
                 agreement=agreement,
                 round=number,
                 confidence=hostile_confidence(c),
