@@ -211,7 +211,9 @@ def check_rational(name: str, value: Any) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise DiscreetError(f"{name} = {value!r} is not a number; pass a Fraction")
     try:
-        return Fraction(value) if isinstance(value, numbers.Rational) else Fraction(float(value))
+        if isinstance(value, numbers.Rational):
+            return Fraction(int(value.numerator), int(value.denominator))  # integers of numpy overflow
+        return Fraction(float(value))
     except (OverflowError, ValueError):
         raise DiscreetError(f"{name} = {value!r} is not a finite number; pass a Fraction") from None
 

@@ -98,3 +98,11 @@ def test_many_samples_and_mistakes() -> None:
         with pytest.raises(dc.DiscreetError) as caught:
             equal_share(notion, samples=samples, bounds=EVERYBODY)
         assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"), [(3, 4), (Fraction(1, 2), Fraction(1, 4)), (-1, 1), (Fraction(1, 2), Fraction(3, 4))]
+)
+def test_masses_of_no_box_are_refused(lower: Any, upper: Any) -> None:
+    with pytest.raises(dc.DiscreetError, match="are no masses of a box"):
+        keeps_together(dc.Gaussian(1.0), lower, upper, 3)

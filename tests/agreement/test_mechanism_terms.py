@@ -141,3 +141,8 @@ def test_labels_cells_and_other_outcomes_go_with_reports(tmp_path: Path) -> None
     assert isinstance(read.sampler().blocks, MaskedSubsets)
     cells = Simplex(Interval(0.0, 10.0, cells=40))
     assert Agreement.from_json(Agreement.of(ReportSampler(cells, epsilon=0.5)).text).sampler().family == cells
+
+
+def test_blocks_on_no_outcomes_are_refused() -> None:
+    with pytest.raises(DiscreetError, match="family = None is not a Simplex"):
+        BlockTerms("values").sampler(None, 1.0)

@@ -211,3 +211,10 @@ def test_more_than_a_file_lists_stands_as_a_digest() -> None:
     with pytest.raises(dc.DiscreetError, match="pass reference="):
         read.sampler()
     assert read.sampler(reference=np.full(size, 1.0 / size)) == sampler
+
+
+@pytest.mark.parametrize("content", [None, "x", 3])
+def test_weights_of_another_kind_are_refused(content: Any) -> None:
+    agreement = dc.Agreement.of(dc.LinearSampler(dc.Simplex(3), epsilon=1.0))
+    with pytest.raises(dc.DiscreetError, match=r"content = .* is not a bytes"):
+        agreement.with_weights(content)

@@ -103,3 +103,11 @@ def test_a_collection_opens_its_rounds_by_number() -> None:
         labelled_agreement_coding_and_sampler(
             Agreement.of(SAMPLER, rounds=3, schedule=Schedule("2026-01-01", every="day"))
         )
+
+
+@pytest.mark.parametrize("number", [0, -3, 2.5, None, "1", True])
+def test_days_of_no_round_are_refused(number: Any) -> None:
+    schedule = Schedule("2026-01-01", "week")
+    for ask in (schedule.first_day, schedule.last_day):
+        with pytest.raises(dc.DiscreetError, match="number = "):
+            ask(number)

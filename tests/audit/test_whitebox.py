@@ -156,3 +156,11 @@ def test_reports_are_certified_for_pure_epsilon_on_two_outcomes_at_least() -> No
         certificate(ReportSampler(Simplex(9), epsilon=1.0), privacy=Gaussian(1.0))
     with pytest.raises(DiscreetError, match="no two clients to compare"):
         certificate(ReportSampler(Simplex(1), epsilon=1.0))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 0.6931471805599453, 0.7, 1e12, 1e300])
+def test_a_claim_is_refuted_at_any_epsilon_without_writing_out_its_exponential(epsilon: float) -> None:
+    found = certificate_of([[1, 2], [2, 1]], epsilon=epsilon)  # the ratio is 2
+    with mpmath.workprec(200):
+        assert found.is_refuted == (mpmath.mpf(epsilon) < mpmath.log(2))
+    assert not (found.is_refuted and found.holds)

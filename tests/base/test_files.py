@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from discreet import DiscreetError, OptimalSampler, Simplex
-from discreet._base.files import atomic_write, check_output_path, leads_to_same_file, refuse_same_file
+from discreet._base.files import atomic_folder, atomic_write, check_output_path, leads_to_same_file, refuse_same_file
 from discreet.agreement import Agreement
 from discreet.audit import certificate
 from discreet.plots import _style as style
@@ -228,3 +228,9 @@ def test_a_picture_keeps_the_mode_and_does_not_go_through_links(tmp_path: Path) 
     (tmp_path / "link.png").symlink_to(tmp_path / "out.png")
     with pytest.raises(DiscreetError, match="is a link"):
         style.save(drawn, tmp_path / "link.png")
+
+
+@pytest.mark.parametrize("name", ["\x00", "nowhere/result"])
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DiscreetError, match="cannot be made"), atomic_folder(tmp_path / name):
+        raise AssertionError("nothing is written")

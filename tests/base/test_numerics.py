@@ -2,12 +2,23 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
+import pytest
 from hypothesis import example, given, strategies as st
 
-from discreet._base.numerics import exp_lower, exp_nearest, exp_upper, expm1_nearest, product_rounded_down_and_capped
+from discreet._base.numerics import (
+    exp_lower,
+    exp_nearest,
+    exp_upper,
+    expm1_nearest,
+    log_bracket,
+    product_rounded_down_and_capped,
+    stated_decimal,
+)
+from discreet.errors import DiscreetError, check_rational
 from discreet.release._lattice import round_down_to_float_integers
 
 
@@ -56,3 +67,28 @@ def test_exponentials_are_the_nearest_floats(exponent: float) -> None:
         for found, value in ((exp_nearest(exponent), exact), (expm1_nearest(exponent), exact - 1)):
             others = (math.nextafter(found, -math.inf), math.nextafter(found, math.inf))
             assert all(abs(found - value) <= abs(mpmath.mpf(other) - value) for other in others)
+
+
+@pytest.mark.parametrize("huge", [10**400, Fraction(10**400), 1e300, math.inf, math.nan, 10**9])
+def test_an_upper_bound_of_an_exponential_that_cannot_be_written_out_is_refused(huge: Any) -> None:
+    with pytest.raises(DiscreetError, match="is not a finite number of at most 100,000"):
+        exp_upper(huge)
+
+
+def test_numbers_beyond_every_float_are_infinite() -> None:
+    assert exp_nearest(10**400) == expm1_nearest(10**400) == math.inf
+    assert expm1_nearest(-(10**400)) == -1.0
+    assert exp_lower(10**400) == exp_lower(64)
+    assert exp_lower(-(10**400)) == exp_lower(-1e300) == 1
+    assert str(stated_decimal(10**400)) == "Infinity"
+
+
+def test_a_ratio_below_one_has_no_bracket() -> None:
+    with pytest.raises(DiscreetError, match="ratio = 1/3 is less than 1"):
+        log_bracket(Fraction(1, 3))
+
+
+def test_integers_of_numpy_do_not_overflow_in_a_rational() -> None:
+    found = check_rational("ratio", np.int8(100))
+    assert found * found == 10_000
+    assert log_bracket(found) == log_bracket(Fraction(100))

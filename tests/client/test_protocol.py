@@ -113,3 +113,11 @@ def test_the_format_does_not_change() -> None:
     assert (
         KEY.public == "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29"
     )  # of 32 zeros: RFC 8032 gives it
+
+
+@pytest.mark.parametrize(
+    ("addresses", "message"), [(3, "addresses = 3 is not a list"), ([None], "holds None, which is not a text")]
+)
+def test_addresses_that_are_no_list_of_texts_are_refused(addresses: Any, message: str) -> None:
+    with pytest.raises(DiscreetError, match=message):
+        protocol.normalise_addresses(addresses)

@@ -364,3 +364,24 @@ def test_held_out_samples_of_a_projection_or_bits_reject_point_masses() -> None:
         "of one value each"
         in check_client_kinds_on_held_out_samples(K, [plain], bits, np.random.default_rng(0)).rejected
     )
+
+
+def test_counts_past_rounding_and_ragged_ones_are_refused() -> None:
+    sampler = dc.LinearSampler(dc.Simplex(3), epsilon=4.0)
+    with pytest.raises(dc.DiscreetError, match="counts sum to more than 1,000,000,000,000,000"):
+        learn(dc.Simplex(3), epsilon=1.0, rounds=[(sampler, [10**14, 2**62, 0])])
+    with pytest.raises(dc.DiscreetError, match="counts are not 3 whole numbers"):
+        learn(dc.Simplex(3), epsilon=1.0, rounds=[(sampler, [[1], [1, 2]])])
+
+
+@pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")
+def test_a_design_is_learned_at_an_epsilon_beyond_every_float() -> None:
+    sampler = dc.LinearSampler(dc.Simplex(2), epsilon=1.0)
+    assert learn(dc.Simplex(2), epsilon=1500.0, rounds=[(sampler, [50, 30])]).sampler.epsilon == 1500.0
+
+
+def test_where_no_sampler_costs_anything_none_gains() -> None:
+    """The hockey stick vanishes for densities of at most 2, so both samplers cost nothing under many hypotheses."""
+    sampler = dc.LinearSampler(dc.Simplex(2), epsilon=1.0)
+    found = learn(dc.Simplex(2), epsilon=0.01, rounds=[(sampler, [115, 50176])], divergence="hockey_stick:2")
+    assert math.isfinite(found.gain)

@@ -133,3 +133,12 @@ def test_a_divergence_without_an_upper_side_of_its_own_has_that_of_the_band() ->
     family = dc.LaplaceMixtures(dim=1)
     found = dc.minimax_risk(family, epsilon=1.0, divergence="reverse_kl", bracket=True)
     assert found.bracket[1] == float(dc.OptimalSampler(family, epsilon=1.0).risk("reverse_kl"))
+
+
+@pytest.mark.filterwarnings("error")
+def test_brackets_that_floats_cannot_hold_are_refused() -> None:
+    with pytest.raises(DiscreetError, match="epsilon = 800 is more than 700"):
+        minimax_bracket(dc.GaussianMixtures(), epsilon=800.0, cells=20)
+    far = dc.GaussianMixtures(radius=7.0, box=[(0.0, 3.0)])
+    with pytest.raises(DiscreetError, match="holds no mass of the kernel at -7"):
+        minimax_bracket(far, epsilon=0.01, cells=20)

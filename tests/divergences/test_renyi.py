@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 from mpmath import log, mp, mpf
 
 import discreet as dc
+from discreet.divergences import RenyiDivergence, renyi
 from tests.strategies import laws
 
 ORDERS = [0.1, 0.5, 0.999, 1.001, 2.0, 5.0, 100.0, 1000.0]
@@ -111,3 +112,10 @@ def test_order_one_is_kl_and_others_are_refused() -> None:
 )
 def test_names_may_be_written_as_people_do(name: str, same: str) -> None:
     assert dc.divergence(name) == dc.divergence(same)
+
+
+def test_the_class_has_no_order_1() -> None:
+    """It divides by order - 1; `renyi(1)` is KL."""
+    with pytest.raises(dc.DiscreetError, match=r"renyi\(1\) is 'kl'"):
+        RenyiDivergence(1.0)
+    assert renyi(1.0).name == "kl"

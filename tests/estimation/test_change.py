@@ -198,3 +198,10 @@ def test_what_has_no_change_is_refused() -> None:
         change(found, population(sampler, samples=[[0, 1], [1, 1]], rounds=2))
     with pytest.raises(DiscreetError, match="median"):
         change(found, found).statistic("median")
+
+
+@pytest.mark.parametrize(("reports", "message"), [(3, "is not a list"), (([0, 1],), "holds 1 lists; pass two")])
+def test_the_reports_of_a_change_are_a_pair(reports: Any, message: str) -> None:
+    found = reported_population(dc.ReportSampler(dc.Simplex(3), epsilon=1.0), reports=[0, 1])
+    with pytest.raises(DiscreetError, match=message):
+        change(found, found).statistic("mean", reports=reports)

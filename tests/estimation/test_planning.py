@@ -343,3 +343,8 @@ def test_the_variance_over_the_least_is_that_of_reports_and_of_values() -> None:
         dc.LinearSampler(dc.Simplex(4), privacy=dc.Gaussian(1.0)),
     ):
         assert variance_excess_or_none(other) is None
+
+
+def test_the_excess_at_an_epsilon_that_says_nothing_is_refused() -> None:
+    with pytest.raises(dc.DiscreetError, match="epsilon = 1e-300: a report would say nothing"):
+        variance_excess(dc.LinearSampler(dc.Simplex(2), epsilon=1e-300))

@@ -243,3 +243,30 @@ def test_an_average_is_that_of_the_shares() -> None:
                 reported_average(sampler, reports=reports, values=wrong)
         with pytest.raises(DiscreetError, match="no reports"):
             reported_average(sampler, reports=[], values=values)
+
+
+def test_values_that_overflow_are_refused() -> None:
+    sampler = ReportSampler(Simplex(3), epsilon=1.0)
+    with pytest.raises(DiscreetError, match="one number from -1e\\+100 to 1e\\+100 for each of 3 outcomes"):
+        reported_average(sampler, reports=[0, 1], values=[1e308, 1e308, 0.0])
+
+
+def test_examples_of_one_outcome_explain_every_report() -> None:
+    sampler = ReportSampler(Simplex(1), epsilon=1.0)
+    found = reported_population(sampler, reports=[0, 0], examples=[[1.0]])
+    assert found.reweighted is not None
+    assert found.reweighted.law.tolist() == [1.0]
+    assert math.isfinite(found.reweighted.strain)
+
+
+@pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")
+def test_the_least_quantile_without_noise_has_no_warning() -> None:
+    found = reported_population(ReportSampler(Simplex(4), epsilon=800.0), reports=[0, 0, 0])
+    least = found.statistic("quantile:1e-300")
+    assert least.low == 0.0 <= least.high
+
+
+def test_the_shift_of_no_list_of_outcomes_is_refused() -> None:
+    found = reported_population(ReportSampler(Simplex(3), epsilon=1.0), reports=[0, 1])
+    with pytest.raises(DiscreetError, match=r"outcomes = 1.5 is not a list; pass labels or outcome numbers"):
+        report_liars(found).shift_of(1.5)  # type: ignore[arg-type]

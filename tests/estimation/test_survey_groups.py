@@ -93,3 +93,12 @@ def test_what_has_no_meaning_is_refused() -> None:
         answer_groups(SAMPLER, {})
     with pytest.raises(DiscreetError, match="no reports"):
         answer_groups(SAMPLER, {"a": []})
+
+
+def test_shares_within_are_ordered_where_cells_contradict_each_other() -> None:
+    """Reports that no honest clients send: every cell is certain to have all clients, or none."""
+    sampler = SurveySampler(Survey({"a": 2, "b": 3}, [shares("a", "b")]), epsilon=0.3)
+    for report in sampler.reports()[:20].tolist():
+        for law in shares_within(answer_survey(sampler, [report] * 2000), 0, "b").values():
+            assert (law.low <= law.high).all()
+            assert 0.0 <= law.low.min() <= law.high.max() <= 1.0

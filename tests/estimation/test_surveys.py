@@ -412,3 +412,18 @@ def test_quantiles_on_few_cells_use_a_smaller_tree() -> None:
     answer = answer_survey(sampler, reports)[0]
     assert answer.law.low[0] <= 0.5 <= answer.law.high[0]
     assert dc.Agreement.from_json(dc.Agreement.of(sampler).text).sampler() == sampler
+
+
+@pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")
+def test_quantiles_at_an_epsilon_beyond_every_float_are_answered() -> None:
+    sampler = SurveySampler(Survey({"amount": Number(0, 10)}, [quantiles("amount", at=(0.5,))]), epsilon=1e308)
+    answer = answer_survey(sampler, sampler.release_table({"amount": [3.0] * 50}))[0]
+    assert answer.law.low[0] <= 3.0 <= answer.law.high[0]
+
+
+@pytest.mark.parametrize("place", [-1, 1, 0.0, None, "0"])
+def test_the_total_of_no_question_is_refused(place: Any) -> None:
+    sampler = SurveySampler(Survey({"amount": Number(0, 10)}, [mean("amount")]), epsilon=1.0)
+    found = answer_survey(sampler, sampler.release_table({"amount": [3.0] * 50}))
+    with pytest.raises(DiscreetError, match=r"place .*it is the place of a question"):
+        found.total(place)

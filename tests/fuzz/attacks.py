@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,13 @@ from tests.fuzz.collectors import collectors
 from tests.fuzz.commands import commands
 from tests.fuzz.continuous import continuous_families, continuous_samplers
 from tests.fuzz.estimates import plans, populations
+from tests.fuzz.exact import domains, exact_numbers, integer_draws, terms
+from tests.fuzz.experiments import comparisons, learned_designs
+from tests.fuzz.methods import methods
 from tests.fuzz.notions import around, notions, several, transports
+from tests.fuzz.reports import inverted_populations, reported_populations, reports
+from tests.fuzz.stores import stores
+from tests.fuzz.surveys import survey_answers, surveys
 from tests.fuzz.tables import kernels, population_ledgers, table_files, tables
 
 SECONDS = 120
@@ -206,6 +213,11 @@ def _ledgers(c: Chooser) -> Any:
         return ledger.spent().epsilon
 
 
+def _imported_first(module: str, name: str) -> Callable[[Chooser], Any]:
+    """An attack whose module loads torch or matplotlib, which nobody waits for who does not use it."""
+    return lambda c: getattr(import_module(f"tests.fuzz.{module}"), name)(c)
+
+
 ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "families": _families,
     "samplers": _samplers,
@@ -229,6 +241,22 @@ ATTACKS: dict[str, Callable[[Chooser], Any]] = {
     "classes around a law": around,
     "several": several,
     "transports": transports,
+    "reports": reports,
+    "reported populations": reported_populations,
+    "inverted populations": inverted_populations,
+    "surveys": surveys,
+    "survey answers": survey_answers,
+    "domains": domains,
+    "terms": terms,
+    "exact numbers": exact_numbers,
+    "integer draws": integer_draws,
+    "stores": stores,
+    "pictures": _imported_first("pictures", "pictures"),
+    "tensors": _imported_first("tensors", "tensors"),
+    "private texts": _imported_first("tensors", "private_texts"),
+    "comparisons": comparisons,
+    "learned designs": learned_designs,
+    "methods": methods,
 }
 SLOW = (
     "accounting",
@@ -244,6 +272,13 @@ SLOW = (
     "notions",
     "several",
     "transports",
+    "surveys",
+    "survey answers",
+    "stores",
+    "pictures",
+    "private texts",
+    "comparisons",
+    "learned designs",
 )
 
 

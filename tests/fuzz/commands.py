@@ -1,64 +1,72 @@
 """Hostile command lines: one line on standard error and a small exit status, or what was asked for; never a traceback."""
 
 import contextlib
+import functools
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.agreement import Agreement
 from discreet.cli._app import app
-from discreet.collect import open_store
+from discreet.collect import close_collection, open_store
 from discreet.collect._counting import Arrival, text_digest
+from discreet.survey import Survey, SurveySampler, shares
 from discreet.tables import write_secret
 from tests.fuzz.chooser import Chooser
 
-OPTIONS = [
-    "--epsilon", "--outcomes", "--alpha", "--samples", "--delta", "--total", "--clients", "--risk", "--divergence", "--lower",
-    "--upper", "--rounds", "--mechanism", "--purpose", "--input", "--draws", "--json", "--check", "--help", "--confidence", "--cells",
-    "--version",
-]  # fmt: skip
-SAMPLING = [
-    "--epsilon", "--domain", "--domain-size", "--cells", "--other", "--nulls", "--count", "--weight", "--clients", "--mechanism",
-    "--drop-client", "--secret", "--round", "--rounds", "--purpose", "--agreement", "--write-agreement", "--memory", "--scratch",
-    "--format", "--engine", "--quiet", "--client", "--value", "--force", "--state", "--ledger", "--budget", "--over-budget",
-]  # fmt: skip
 NEEDED = {
     "tradeoff": ["--outcomes", "--epsilon"], "account": ["--epsilon", "--outcomes"], "certify": ["--outcomes", "--epsilon"],
     "agree": ["--epsilon", "--outcomes"], "ledger create": ["--epsilon"], "audit": ["--epsilon", "--input", "--input"],
     "plan": ["--outcomes", "--clients"],
 }  # fmt: skip
-ESTIMATING = [
-    "--domain", "--statistic", "--statistic", "--confidence", "--top", "--plot", "--synthetic", "--rows", "--truth", "--value", "--client",
-    "--sample", "--liars", "--json",
-]  # fmt: skip
-PLANNING = [
-    "--epsilon",
-    "--accuracy",
-    "--confidence",
-    "--domain",
-    "--example",
-    "--client",
-    "--value",
-    "--seed",
-    "--json",
-]
-DESIGNING = [
-    "--epsilon", "--keep", "--divergence", "--other", "--nulls", "--cells", "--count", "--weight", "--rounds", "--purpose", "--json",
-]  # fmt: skip
-SENDING = [
-    "--epsilon", "--round", "--agreement", "--domain", "--other", "--nulls", "--count", "--weight", "--ledger", "--budget", "--over-budget",
-    "--gateway-token-file", "--ca-file", "--timeout", "--plain-http", "--json", "--quiet",
-]  # fmt: skip
-FLAGS = ("--plain-http", "--json", "--check", "--help", "--version", "--drop-client", "--quiet", "--force")
-MADE = ("--ledger", "--state")  # names under which something may be made
+FOREIGN = ["--epsilon", "--alpha", "--total", "--risk", "--help", "--version", "--nonsense"]
+TESTED_APART = {  # options that would serve, wait, open a browser or start Java
+    "send": {"--patience", "--to"}, "explore": {"--browser", "--port"}, "collect": {"--port", "--store", "--workers"},
+}  # fmt: skip
+WORDS = {
+    "--mechanism": ["linear", "optimal", "mollifier", "reports"], "--nulls": ["drop", "error", "other"], "--for": ["population", "clients"],
+    "--divergence": ["kl", "tv"], "--over-budget": ["drop", "refuse"], "--null-clients": ["drop"], "--null-groups": ["drop"],
+    "--every": ["day", "month"], "--start": ["2026-01-01"], "--show": ["always", "after", "never"], "--lang": ["de"], "--by": ["client"],
+    "--statistic": ["mean", "median", "quantile:0.9", "at-most:1"], "--smoothing": ["none", "2"], "--format": ["csv", "parquet"],
+    "--client": ["client"], "--value": ["value"], "--sample": ["sample"], "--count": ["value"], "--weight": ["value"],
+}  # fmt: skip
+FILES = ["labels.txt", "in.csv", "agreement.json", "survey.json", "secret", "made", "nowhere/made", "\x00"]
 QUICK = [
     "tradeoff", "account", "certify", "agree", "ledger show", "ledger create", "audit", "ledger", "secret", "sample", "sample", "sample",
-    "estimate", "estimate", "plan", "design", "explore", "tokens", "collect", "enrol", "export", "send", "nonsense",
-    "",
+    "estimate", "estimate", "plan", "design", "explore", "tokens", "collect", "enrol", "invite", "export", "close", "publish", "send",
+    "nonsense", "",
 ]  # fmt: skip
+
+
+@functools.cache
+def _agreement_texts() -> tuple[str, ...]:
+    """Agreements on samples, on reports and on a survey."""
+    survey = Survey({"value": 3}, [shares("value")])
+    samplers = (
+        dc.LinearSampler(dc.Simplex(3), epsilon=1.0),
+        dc.ReportSampler(dc.Simplex(12), epsilon=1.0),
+        SurveySampler(survey, epsilon=1.0),
+    )
+    return tuple(Agreement.of(sampler, rounds=2).text for sampler in samplers)
+
+
+@functools.cache
+def _options_of(command: str) -> list[Any]:
+    """The options that a command has."""
+    found: Any = get_command(app)
+    for name in command.split():
+        found = found.get_command(None, name) if hasattr(found, "get_command") else None
+    if found is None:
+        return []
+    return [
+        each
+        for each in found.params
+        if each.opts[0] not in TESTED_APART.get(command, ()) and each.opts[0].startswith("-")
+    ]
 
 
 def commands(c: Chooser) -> None:
@@ -78,10 +86,11 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
     command: str = c.among(QUICK)
     if c.below(64) == 63:  # these take seconds where they succeed
         command = c.among(["demo", "reproduce"])
+    (folder / "agreement.json").write_text(c.among(_agreement_texts()))
+    (folder / "survey.json").write_text('{"columns": {"value": {"size": 3}}, "questions": [{"shares": "value"}]}')
+    (folder / "in.csv").write_text("client,value\na,1\nb,0\n")
+    (folder / "labels.txt").write_text("0\n1\n")
     arguments = command.split()
-    options = {"sample": SAMPLING, "send": SENDING, "estimate": ESTIMATING, "plan": PLANNING, "design": DESIGNING}.get(
-        command, OPTIONS
-    )
     match command:
         case "agree" | "ledger show" | "ledger create" | "secret":
             arguments.append(str(folder / c.among(["file", "nowhere/file", "\x00"])))
@@ -92,20 +101,43 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
         case "certify":
             arguments += ["-o", str(folder / "out.json")]
         case "explore":
-            arguments += ["-o", str(folder / c.among(["page.html", "nowhere/page.html", "\x00"]))]
+            arguments += c.among([
+                ["-o", str(folder / c.among(["page.html", "nowhere/page.html", "\x00"]))],
+                ["--no-browser", "--port", c.among(["70000", "-1"])],
+            ])  # fmt: skip
         case "tokens":
             arguments += _writing(c, folder)
         case "collect":
-            return _collecting(c, folder)
+            arguments += _collecting(c, folder)
         case "enrol":
             arguments += [c.among(["3", "0", "-1", "x", "99999999999999999999"])]
             arguments += ["-o", str(folder / c.among(["file", "nowhere/file", "\x00"]))]
+        case "invite":
+            arguments += [
+                *_stored(c, folder),
+                "--address",
+                c.among(["https://example.org", "https://example.org/x?y", c.text()]),
+            ]
+            arguments += [
+                "-o",
+                str(folder / c.among(["invitations", "invitations", "in.csv", "nowhere/invitations", "\x00"])),
+            ]
         case "export":
-            return [*arguments, *_exporting(c, folder)]
+            arguments += _stored(c, folder)
+            names = ["out.parquet", "out.csv", "out.x", "samples.db", "text", "nowhere/out.arrow", "\x00"]
+            arguments += ["-o", str(folder / c.among(names))]
+        case "close":
+            arguments += _stored(c, folder)
+        case "publish":
+            arguments += [
+                *_stored(c, folder),
+                "-o",
+                str(folder / c.among(["result", "result", "in.csv", "nowhere/result", "\x00"])),
+            ]
         case "demo":
-            arguments += ["--out", str(folder)]
+            return [*arguments, "--out", str(folder)]
         case "reproduce":
-            arguments += [c.among(["fig2", "fig3", "fig9", "", "all fig"]), "--quick", "--out", str(folder)]
+            return [*arguments, c.among(["fig2", "fig3", "fig9", "", "all fig"]), "--quick", "--out", str(folder)]
         case "sample" | "design":
             arguments += _sampling(c, folder)
         case "send":
@@ -115,20 +147,34 @@ def _arguments(c: Chooser, folder: Path) -> list[str]:
     for option in NEEDED.get(command, ()) if c.below(8) else ():
         arguments += [option, c.among(["1", "2", "3", "0.5", "8"]) if c.below(4) else c.text()]
     for _ in range(c.below(4)):
-        option = c.among(options)
-        named = c.below(3) == 0 and option in (
-            "--domain",
-            "--clients",
-            "--secret",
-            "--agreement",
-            "--write-agreement",
-            "--scratch",
-        )
-        if option in MADE:
-            arguments += [option, str(folder / c.among(["made", "labels.txt", "nowhere/made", "\x00"]))]
-        else:
-            arguments += [option] if option in FLAGS else [option, str(folder / "labels.txt") if named else c.text()]
+        arguments += _option(c, command, folder)
     return arguments
+
+
+def _option(c: Chooser, command: str, folder: Path) -> list[str]:
+    """An option of the command, mostly, with a value that is right, mostly."""
+    known = _options_of(command)
+    if not known or c.below(16) == 0:
+        return [c.among(FOREIGN), c.text()][: 1 + c.below(2)]
+    option = c.among(known)
+    name = c.among([*option.opts, *option.secondary_opts])
+    if option.is_flag:
+        return [name]
+    return [name, *(_value(c, option, folder) for _ in range(option.nargs))]
+
+
+def _value(c: Chooser, option: Any, folder: Path) -> str:
+    """What an option takes by its kind."""
+    kind = str(option.type_descriptor.annotation)
+    if c.below(4) == 0:
+        return c.text()
+    if "Path" in kind:
+        return str(folder / c.among(FILES))
+    if "int" in kind or "float" in kind:
+        return str(
+            c.among(["1", "2", "3", "8", "0", "12"] if "int" in kind else ["1", "0.5", "0.95", "0", "1e-6", "3"])
+        )
+    return str(c.among(WORDS.get(option.opts[0], ["value", "x", "1"])))
 
 
 def _writing(c: Chooser, folder: Path) -> list[str]:
@@ -152,33 +198,21 @@ def _writing(c: Chooser, folder: Path) -> list[str]:
 
 def _collecting(c: Chooser, folder: Path) -> list[str]:
     """What a service is started with; something is always wrong with it, or it would stay."""
-    (folder / "agreement.json").write_text(c.among(["", "{}", "[]", "\x00", "[" * 5000]))
     (folder / "tokens.txt").write_text(c.among(["", "short\n", "\x00"]))
-    found = [
-        "collect",
-        str(folder / c.among(["agreement.json", "nowhere.json"])),
-        "--store",
-        str(folder / "samples.db"),
-    ]
-    options = [
-        "--follows",
-        "--host",
-        "--allow-origin",
-        "--allow-host",
-        "--domain",
-        "--round",
-        "--workers",
-        "--tokens",
-        "--patience",
-    ]
-    for _ in range(c.below(4)):
-        option = c.among(options)
-        found += [option, str(folder / "tokens.txt") if option == "--tokens" else c.text()]
-    return [*found, "--port", c.among(["70000", "-1", "x", ""])] if c.below(2) else found
+    if c.below(2):
+        found = [
+            str(folder / "agreement.json"),
+            "--store",
+            str(folder / c.among(["samples.db", "samples.db", "in.csv", "nowhere/x.db"])),
+        ]
+        return [*found, "--port", c.among(["70000", "-1", "x", ""])]
+    (folder / "agreement.json").write_text(c.among(["", "{}", "[]", "\x00", "[" * 5000]))
+    found = [str(folder / c.among(["agreement.json", "nowhere.json"])), "--store", str(folder / "samples.db")]
+    return [*found, "--tokens", str(folder / "tokens.txt")] if c.below(2) else found
 
 
-def _exporting(c: Chooser, folder: Path) -> list[str]:
-    """A store, whole, damaged or none, and what is asked of it."""
+def _stored(c: Chooser, folder: Path) -> list[str]:
+    """A store, whole, damaged or none, and which agreement of it is meant."""
     path = folder / "samples.db"
     with contextlib.closing(open_store(path)) as store:
         agreement = Agreement.of(dc.LinearSampler(dc.Simplex(c.among([1, 3, ["a", "b"]])), epsilon=1.0))
@@ -189,30 +223,22 @@ def _exporting(c: Chooser, folder: Path) -> list[str]:
             [Arrival(text_digest(str(n)), text_digest("key"), 0) for n in range(c.below(4))],
             "2026-01-01",
         )
-    if c.below(2):
+        if c.below(2):
+            close_collection(store)
+    if c.below(3) == 0:
         content = bytearray(path.read_bytes())
         for _ in range(c.below(40)):
             content[c.below(len(content))] = c.below(256)
         path.write_bytes(content[: c.below(len(content)) if c.below(3) == 0 else len(content)])
     (folder / "text").write_text("no store")
-    found = [str(folder / c.among(["samples.db", "samples.db", "samples.db", "text", "nowhere", "\x00"]))]
+    found = [str(folder / c.among(["samples.db", "samples.db", "samples.db", "samples.db", "text", "nowhere", "\x00"]))]
     if c.below(8) == 0:
         found = [c.among(["postgresql://127.0.0.1:1/x", "postgresql://[", "mysql://x/y", "", "://"])]
-    found += [
-        "-o",
-        str(folder / c.among(["out.parquet", "out.csv", "out.x", "samples.db", "text", "nowhere/out.arrow", "\x00"])),
-    ]
-    for _ in range(c.below(3)):
-        option = c.among(["--agreement", "--round", "--write-agreement", "--force", "--json"])
-        value = c.among([agreement.id[:12], agreement.id, "1", "0", "2", str(folder / "made"), c.text()])
-        found += [option] if option in FLAGS else [option, value]
-    return found
+    return [*found, "--agreement", c.among([agreement.id[:12], agreement.id, c.text()])] if c.below(4) == 0 else found
 
 
 def _sending(c: Chooser, folder: Path) -> list[str]:
     """A table, a secret, and a collector that is not there."""
-    (folder / "in.csv").write_text("client,value\na,1\nb,0\n")
-    (folder / "labels.txt").write_text("0\n1\n")
     write_secret(folder / "secret")
     to = c.text() if c.below(4) == 0 else c.among(["http://127.0.0.1:9", "https://127.0.0.1:9", "http://localhost:0"])
     found = [
@@ -265,12 +291,15 @@ def _estimating(c: Chooser, folder: Path) -> list[str]:
         ]
     )
     sampler = kind(family, epsilon=c.among([1e-200, 1e-9, 1.0, 8.0, 1000.0]))
-    Agreement.of(sampler, rounds=c.among([1, 1, 3])).write(folder / "agreement.json")
+    Agreement.of(sampler, rounds=c.among([1, 1, 3])).write(folder / "agreed.json")
     asked: list[list[Any]] = [
         [], ["--statistic", c.among(["mean", "variance", "median", "quantile:0.5", "at-most:1", "x"])],
         ["--synthetic", folder / c.among(["out.csv", "in.csv", "out.parquet", "out.x", "nowhere/out.csv"])],
         ["--truth", folder / "in.csv", "--value", "sample"],
     ]  # fmt: skip
     found: list[Any] = [folder / c.among(["in.csv", "in.csv", "in.csv", "labels.txt", "nowhere.csv"])]
-    found += ["--agreement", folder / c.among(["agreement.json", "agreement.json", "agreement.json", "in.csv"])]
+    found += [
+        "--agreement",
+        folder / c.among(["agreed.json", "agreed.json", "agreed.json", "agreement.json", "in.csv"]),
+    ]
     return [str(part) for part in [*found, *c.among(asked), *c.among(asked)]]

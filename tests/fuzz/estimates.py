@@ -18,11 +18,11 @@ STATISTICS: list[Any] = [
 ]  # fmt: skip
 
 
-def _confidence(c: Chooser) -> Any:
+def hostile_confidence(c: Chooser) -> Any:
     return c.among([0.95, 0.95, 0.5, 1e-12, 0.999999, 1.0 - 2.0**-53, c.number()])
 
 
-def _counts(c: Chooser, size: int) -> Any:
+def counts_of_outcomes(c: Chooser, size: int) -> Any:
     kind = c.below(6)
     if kind == 0:
         return c.law(size)
@@ -50,9 +50,9 @@ def populations(c: Chooser) -> Any:
     sampler = c.sampler()
     size = sampler.family.size
     labels = [c.among([0, 1, "label 0", None, math.nan, 0.5]) for _ in range(c.below(5))]
-    given = {"samples": labels} if c.below(4) == 0 else {"counts": _counts(c, min(size, 100))}
+    given = {"samples": labels} if c.below(4) == 0 else {"counts": counts_of_outcomes(c, min(size, 100))}
     found = estimation.population(
-        sampler, **given, edges=_edges(c, min(size, 100)), confidence=_confidence(c), examples=_examples(c, size)
+        sampler, **given, edges=_edges(c, min(size, 100)), confidence=hostile_confidence(c), examples=_examples(c, size)
     )
     assert all(doubt.strip() for doubt in found.doubts)
     assert (found.law.low <= found.law.high).all()
@@ -70,7 +70,9 @@ def populations(c: Chooser) -> Any:
         if found.finest is None
         else None
     )
-    changes = estimation.change(found, found if parts is None else parts.groups["b"], confidence=_confidence(c)).law
+    changes = estimation.change(
+        found, found if parts is None else parts.groups["b"], confidence=hostile_confidence(c)
+    ).law
     assert (changes.low <= changes.high).all()
     assert (changes.all_low <= changes.low + 1e-12).all()
     assert ((changes.low <= 0.0) & (changes.high >= 0.0)).all()
@@ -79,7 +81,7 @@ def populations(c: Chooser) -> Any:
 
 def plans(c: Chooser) -> Any:
     """Promises, their inverses, and what they rest on."""
-    what = c.below(8)
+    what = c.below(9)
     if what == 0:
         bounds = [c.among([0.0, 0.1, 1.0, c.number(), c.law(4)]) for _ in range(2)]
         return estimation.nearest_law(c.among([c.law(4), [c.number() for _ in range(4)]]), *bounds)
@@ -89,13 +91,15 @@ def plans(c: Chooser) -> Any:
     clients = c.among([1, 1000, 10**15, c.number()])
     accuracy = c.among([0.05, 0.05, 0.5, 1e-9, c.number()])
     if what == 2:
-        return estimation.outlook(sampler, mechanism="any", clients=clients, confidence=_confidence(c))
+        return estimation.outlook(sampler, mechanism="any", clients=clients, confidence=hostile_confidence(c))
     if what == 3:
-        return estimation.clients_for(sampler, accuracy=accuracy, confidence=_confidence(c))
+        return estimation.clients_for(sampler, accuracy=accuracy, confidence=hostile_confidence(c))
     if what == 4:
         return estimation.epsilon_for_accuracy(
-            type(sampler), c.family(), clients=clients, accuracy=accuracy, confidence=_confidence(c)
+            type(sampler), c.family(), clients=clients, accuracy=accuracy, confidence=hostile_confidence(c)
         )
+    if what == 8:
+        return estimation.variance_excess(sampler)  # type: ignore[arg-type]
     lines = estimation.inversion_of(sampler)
     law = c.law(min(sampler.family.size, 100))
     if what == 6 and np.all(sampler.family.contains(law)):

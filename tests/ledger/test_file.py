@@ -469,3 +469,27 @@ def test_what_was_released_is_known_and_costs_nothing(tmp_path: Path) -> None:
         assert len(ledger.entries()) == 1
         with pytest.raises(DiscreetError, match="round = 3"):
             ledger.released_sample(sampler, agreement=agreement, round=3)
+
+
+@pytest.mark.parametrize(
+    ("agreement", "profile", "draw", "message"),
+    [
+        (3, BoxProfile(epsilon=1.0, alpha=0.5), lambda: 1, "agreement = 3 is not a str"),
+        (None, BoxProfile(epsilon=1.0, alpha=0.5), lambda: 1, "agreement = None is not a str"),
+        ("0" * 64, None, lambda: 1, "profile = None is not a BoxProfile"),
+        ("0" * 64, BoxProfile(epsilon=1.0, alpha=0.5), 3, "draw = 3 cannot be called"),
+        ("0" * 64, BoxProfile(epsilon=1.0, alpha=0.5), lambda: None, r"draw\(\) = None is not a whole number"),
+        ("0" * 64, BoxProfile(epsilon=1.0, alpha=0.5), lambda: 1.5, r"draw\(\) = 1.5 is not a whole number"),
+        ("0" * 64, BoxProfile(epsilon=1.0, alpha=0.5), lambda: -1, r"draw\(\) = -1 is less than 0"),
+    ],
+)
+def test_a_charge_that_is_none_leaves_the_ledger_as_it_was(
+    tmp_path: Path, agreement: Any, profile: Any, draw: Any, message: str
+) -> None:
+    ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=3.0))
+    before = ledger.path.read_bytes()
+    with pytest.raises(DiscreetError, match=message):
+        ledger.charged_sample(agreement, round=1, profile=profile, draw=draw)
+    assert ledger.path.read_bytes() == before
+    with pytest.raises(DiscreetError, match="agreement = None is not a Agreement"):
+        ledger.released_sample(OptimalSampler(Simplex(3), epsilon=1.0), agreement=None)  # type: ignore[arg-type]

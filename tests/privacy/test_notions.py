@@ -283,3 +283,11 @@ def test_how_they_print() -> None:
     ]
     assert repr(Approximate(1.0, delta=1e-6)) == "Approximate(epsilon=1.0, delta=1e-06)"
     assert repr(Functional([(0, 1), (0.5, 0.25), (1, 0)])) == "Functional(<3 points>)"
+
+
+@pytest.mark.parametrize(
+    ("shared", "ratio"), [(0, 3), (2, 3), (Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 4), 3), (-1, -1)]
+)
+def test_masses_between_no_bounds_are_refused(shared: Any, ratio: Any) -> None:
+    with pytest.raises(DiscreetError, match="leave no distribution between L and ratio L"):
+        extreme_masses(shared, ratio)

@@ -513,3 +513,25 @@ def test_times_are_days_at_midnight_alone() -> None:
     for other in (midnight.replace(hour=8), midnight.replace(tzinfo=datetime.UTC)):
         with pytest.raises(DiscreetError, match="day"):
             columns.encode({"day": [other]})
+
+
+def test_a_survey_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    survey = Survey({"a": 3}, [shares("a")])
+    for name in ("nowhere/survey.json", "\x00", "."):
+        with pytest.raises(DiscreetError, match="cannot be written"):
+            survey.write(tmp_path / name)
+    asked: list[Any] = [survey.write, Survey.read]
+    for ask in asked:
+        with pytest.raises(DiscreetError, match="path = 3 is not a path"):
+            ask(3)
+
+
+def test_lists_that_are_none_are_refused_before_a_report_is_drawn() -> None:
+    sampler = SurveySampler(Survey({"day": Dates("2026-01-01", "2026-01-05")}, [shares("day")]), epsilon=1.0)
+    with pytest.raises(DiscreetError, match=r"column 'day' = 3 is not a list; pass a day for each row"):
+        sampler.release_table({"day": 3})
+    key = fresh_secret().run_key("0" * 64, 1, Question(value="day"))
+    with pytest.raises(DiscreetError, match="rows = None is not a list"):
+        sampler.release_keyed(key, "a", None, [1])  # type: ignore[arg-type]
+    with pytest.raises(DiscreetError, match="counts = None is not a list"):
+        sampler.release_keyed(key, "a", [0], None)  # type: ignore[arg-type]

@@ -62,3 +62,17 @@ def test_a_box_around_a_flatter_law_serves_as_it_says_and_never_worse(epsilon: f
 def test_no_examples_are_no_choice(fitted: Callable[..., object]) -> None:
     with pytest.raises(DiscreetError, match="examples"):
         fitted(epsilon=1.0, logits=torch.zeros(0, 5), reference=torch.zeros(5))
+
+
+def test_examples_are_read_as_they_are_or_refused() -> None:
+    rows = torch.tensor([[0.1, 0.2, 0.3]], dtype=torch.float64)
+    plain = fitted_upper(epsilon=1.0, logits=rows, reference=rows)
+    grown = rows.clone().requires_grad_()
+    assert fitted_upper(epsilon=1.0, logits=grown, reference=grown) == plain
+    with pytest.raises(DiscreetError, match=r"logits has dtype torch.complex64; pass a tensor of floats"):
+        fitted_upper(epsilon=1.0, logits=rows.to(torch.complex64), reference=rows)
+
+
+def test_a_vanishing_budget_has_an_upper() -> None:
+    rows = torch.tensor([[0.1, 0.2, 0.3]], dtype=torch.float64)
+    assert 1.0 < fitted_upper(epsilon=1e-300, logits=rows, reference=rows) < math.inf

@@ -284,3 +284,10 @@ def test_help_names_every_keyword_and_a_wrong_one_is_an_error(function: Any) -> 
     assert [name for name in names if f"\n    {name}: " not in text.split("Args:")[1].split("Returns:")[0]] == []
     with pytest.raises(TypeError, match="eps"):
         function(logits=torch.zeros(3), eps=1.0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_temperature_that_overflows_is_named() -> None:
+    logits = torch.tensor([1.0, 2.0, -3.0], dtype=torch.float64)
+    with pytest.raises(DiscreetError, match=r"logits / temperature\[0\] = inf is infinite"):
+        release(epsilon=1.0, logits=logits, temperature=1e-320)

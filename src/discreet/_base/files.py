@@ -166,7 +166,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     """A folder to write to, for its owner alone, which gets its name only on success."""
     try:
         partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
         raise DiscreetError(f"folder {str(folder)!r} cannot be made: {error_reason(error)}") from None
     try:
         yield partial

@@ -41,16 +41,24 @@ __all__ = [
 # Independent of the caller's decimal context, without traps.
 _CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
 _LINEAR = 1e-18  # for smaller |x| the nearest float to e^x - 1 is x; for larger, 60 digits of e^x leave 42 of e^x - 1
+_LARGEST_EXACT = 1 << 53  # whole numbers up to which all are floats
+_LARGEST_WRITTEN = 10**5  # exponents up to which e^x is written out as a rational
 LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
 
 
 def _number_or_error(name: str, value: Any) -> float | decimal.Decimal:
-    """Return a float, whole number or decimal as it is, any other number as a float, or raise."""
+    """Return a float, a decimal or a small whole number as it is, any other number as a float, or raise."""
     if type(value) is float or isinstance(value, decimal.Decimal):
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise DiscreetError(f"{name} = {value!r} is not a number")
-    return value if isinstance(value, int) else float(value)
+    if isinstance(value, int) and abs(value) <= _LARGEST_EXACT:
+        return value
+    try:
+        return float(value)
+    except OverflowError:  # a number beyond every float
+        huge: Any = value
+        return math.inf if huge > 0 else -math.inf
 
 
 def stated_decimal(epsilon: float) -> decimal.Decimal:
@@ -90,6 +98,8 @@ def exp_lower(epsilon: float | decimal.Decimal) -> Fraction:
     epsilon = _number_or_error("epsilon", epsilon)
     if epsilon != epsilon:
         raise DiscreetError(f"epsilon = {epsilon} is not a number")
+    if epsilon <= 0:  # e^epsilon itself may be too small to be written out
+        return Fraction(1)
     with decimal.localcontext(_CONTEXT):
         rounded = min(decimal.Decimal(epsilon), decimal.Decimal(LARGEST_EXPONENT)).exp()
         return max(Fraction(1), Fraction(rounded.next_minus()))
@@ -105,11 +115,11 @@ def exp_upper(epsilon: float) -> Fraction:
         The rational.
 
     Raises:
-        DiscreetError: for what is not a finite number.
+        DiscreetError: for what is not a number of at most 10^5.
     """
     finite = _number_or_error("epsilon", epsilon)
-    if not math.isfinite(finite):
-        raise DiscreetError(f"epsilon = {epsilon} is not a finite number")
+    if not math.isfinite(finite) or not -_LARGEST_WRITTEN <= finite <= _LARGEST_WRITTEN:
+        raise DiscreetError(f"epsilon = {finite} is not a finite number of at most {_LARGEST_WRITTEN:,}")
     with decimal.localcontext(_CONTEXT):
         return Fraction(decimal.Decimal(finite).exp().next_plus())
 
@@ -199,11 +209,11 @@ def log_bracket(ratio: Fraction) -> tuple[Fraction, Fraction]:
         low and high.
 
     Raises:
-        DiscreetError: for what is not a positive number.
+        DiscreetError: for what is not a number of at least 1.
     """
     ratio = check_rational("ratio", ratio)
-    if ratio <= 0:
-        raise DiscreetError(f"ratio = {ratio} is not positive, and has no logarithm; pass one of at least 1")
+    if ratio < 1:
+        raise DiscreetError(f"ratio = {ratio} is less than 1; pass its reciprocal, and change the signs")
     with decimal.localcontext(_CONTEXT):
         quotient = decimal.Decimal(ratio.numerator) / decimal.Decimal(ratio.denominator)
         low = max(quotient.next_minus(), decimal.Decimal(1)).ln()

@@ -97,6 +97,10 @@ def keeps_together(privacy: Privacy, lower: Fraction, upper: Fraction, samples: 
     check_kind("privacy", privacy, Privacy, "pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)")
     lower, upper = check_rational("lower", lower), check_rational("upper", upper)
     samples = check_count("samples", samples, least=0, most=MOST_EXACT)
+    if not 0 <= lower <= upper <= 1 - lower:
+        raise DiscreetError(
+            f"lower = {lower} and upper = {upper} are no masses of a box; pass 0 <= lower <= upper with lower + upper <= 1"
+        )
     if lower == upper:
         return True
     scale = math.lcm(lower.denominator, upper.denominator)

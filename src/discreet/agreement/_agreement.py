@@ -634,6 +634,7 @@ class Agreement:
 
     def with_weights(self, content: bytes, where: Any = "weights") -> "Agreement":
         """The agreement with the weights of its reference, read from the content of a weights file."""
+        check_kind("content", content, bytes, "pass what the weights file holds")
         if not isinstance(self.family, FamilyTerms):
             raise DiscreetError(
                 f"agreement {self.id} is on {self.family.description}, which has no weights; leave them out"

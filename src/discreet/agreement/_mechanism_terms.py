@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from discreet.agreement._family_terms import AgreementTerms
-from discreet.domain import canonical_json, check_digest_format, read_date, sha256_digest
+from discreet.domain import Domain, canonical_json, check_digest_format, read_date, sha256_digest
 from discreet.errors import DiscreetError, check_choice, check_count
-from discreet.families import FiniteFamily
+from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import (
     AROUND,
     BLOCK_KINDS,
@@ -115,6 +115,8 @@ class BlockTerms(AgreementTerms):
 
     def sampler(self, family: Any, epsilon: float) -> ReportSampler:
         """The sampler of reports on these blocks."""
+        if not isinstance(family, (Simplex, Domain)):
+            raise DiscreetError(f"family = {family!r} is not a Simplex; reports are for every distribution on outcomes")
         return ReportSampler(family, epsilon=epsilon, blocks=self.on(family.size))
 
 
@@ -276,8 +278,11 @@ class Schedule(AgreementTerms):
 
         Returns:
             The date.
+
+        Raises:
+            DiscreetError: for a number that is none.
         """
-        first = date.fromisoformat(self.start)
+        number, first = check_count("number", number), date.fromisoformat(self.start)
         if self.every == "month":
             months = first.month - 1 + number - 1
             year = first.year + months // 12
@@ -292,6 +297,9 @@ class Schedule(AgreementTerms):
 
         Returns:
             The date.
+
+        Raises:
+            DiscreetError: for a number that is none.
         """
-        after = self.first_day(number + 1)
+        after = self.first_day(check_count("number", number) + 1)
         return after if after == date.max else date.fromordinal(after.toordinal() - 1)

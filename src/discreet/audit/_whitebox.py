@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 
 from discreet._base import OldName
 from discreet._base.files import atomic_write, check_output_path
-from discreet._base.numerics import exp_lower, exp_upper, log_bracket
+from discreet._base.numerics import exp_lower, log_bracket
 from discreet._base.showing import with_short_repr
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, check_count, check_kind
@@ -136,7 +136,7 @@ class Certificate:
     @property
     def is_refuted(self) -> bool:
         """Whether the claim is certainly false."""
-        return self.ratio > exp_upper(self.epsilon)
+        return log_bracket(self.ratio)[0] > Fraction(self.epsilon)
 
     def _weight_ratio_of_two_inputs(self, outcome: int, first: int, second: int) -> Fraction:
         return Fraction(self.weights[first][outcome], self.weights[second][outcome])

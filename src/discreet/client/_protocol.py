@@ -49,7 +49,7 @@ from urllib.parse import urlsplit
 
 from discreet._base.files import atomic_write, read_private_file
 from discreet.domain import canonical_json
-from discreet.errors import DiscreetError, check_flag, raise_missing_extra
+from discreet.errors import DiscreetError, check_flag, check_texts, raise_missing_extra
 
 AGREEMENT = "/agreement"  # the newest, or ?agreement=ID: its text, as in a file
 WEIGHTS = "/weights"  # the file beside an agreement, if there are too many to list
@@ -292,8 +292,9 @@ def read_collector_key(path: str | Path) -> CollectorKey:
 
 def normalise_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
     """The addresses of a statement in normal form: lower case, no default port, no slash at the end."""
+    listed = check_texts("addresses", addresses, "pass addresses such as https://example.org")
     try:
-        found = tuple(str(parse_address(address, plain_http=True)) for address in addresses)
+        found = tuple(str(parse_address(address, plain_http=True)) for address in listed)
     except DiscreetError as error:
         raise DiscreetError(str(error).replace("url", "address", 1)) from None
     if not 1 <= len(found) <= MOST_ADDRESSES:

@@ -84,6 +84,8 @@ LARGEST_LEARNED = 512  # outcomes: the posterior keeps a few square matrices of 
 _HYPOTHESES, _CLIENTS, _CHECKED = 100, 20, 60
 _KEEP = 0.01
 _WORTH = 1e-3  # smaller gains do not count
+_MOST_COUNTED = 10**15  # samples of a round: past them, rounding hides the prior
+_LARGEST_EXPONENT = 700.0  # of e that a float holds
 _HEARD = 0.2  # least share of the design's hypotheses for each possible kind of clients
 _POSSIBLE = (
     1e-4  # the probability of a kind of clients, from which on a design may not harm them: evidence is approximate
@@ -395,7 +397,9 @@ def _relative_gains_over_safe_samplers(
     """The relative gain over the better of the safe samplers, under fresh hypotheses of one kind of clients or of all."""
     means, places = found.draw_hypotheses(_HYPOTHESES, rng, kind)
     clients = found.draw_clients_of_hypotheses(means, places, _CHECKED, rng)
-    return np.asarray(1.0 - cost(sampler, clients) / np.min([cost(one, clients) for one in safe], axis=0))
+    own, best = cost(sampler, clients), np.min([cost(one, clients) for one in safe], axis=0)
+    free = best <= 0.0  # some divergences vanish near 1: what costs nothing either gains nothing
+    return np.where(free, -np.sign(own), 1.0 - own / np.where(free, 1.0, best))
 
 
 def _choose_safe_sampler(
@@ -411,7 +415,7 @@ def _choose_safe_sampler(
     and Q* beyond.
     """
     optimal, mollifier = safe
-    start = int(optimal.family.size > math.exp(optimal.epsilon / 2.0) + 1.0)
+    start = int(optimal.family.size > math.exp(min(optimal.epsilon, _LARGEST_EXPONENT) / 2.0) + 1.0)
     means, places = believed.draw_hypotheses(_HYPOTHESES, rng)
     clients = believed.draw_clients_of_hypotheses(means, places, _CLIENTS, rng)
     found = [
@@ -462,10 +466,16 @@ def _round_counts_from_pair(name: str, size: int, pair: Any) -> RoundCounts:
         raise DiscreetError(
             f"{name} is of {whom!r}, which is for some clients only; learn from samplers that serve everybody"
         )
-    found = np.asarray(counts)
+    try:
+        found = np.asarray(counts)
+    except ValueError:  # of lists of different lengths
+        found = np.zeros(0)
     if found.shape != (size,) or found.dtype.kind not in "iu" or bool((found < 0).any()):
         raise DiscreetError(f"{name}: counts are not {size} whole numbers of at least 0, one for each outcome")
-    return RoundCounts(sampler, found.astype(np.float64))
+    read = found.astype(np.float64)
+    if read.sum() > _MOST_COUNTED:
+        raise DiscreetError(f"{name}: counts sum to more than {_MOST_COUNTED:,}; take the samples of fewer clients")
+    return RoundCounts(sampler, read)
 
 
 def _merge_rounds_of_same_sampler(rounds: Sequence[RoundCounts]) -> list[RoundCounts]:

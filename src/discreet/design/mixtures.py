@@ -43,6 +43,7 @@ __all__ = ["Bracket", "minimax_bracket"]
 Floats = NDArray[np.float64]
 
 BRACKET_CELLS = 360
+_LARGEST_EPSILON = 700.0
 WIDTH = 1e-3  # relative
 _ROUNDING = 1e-9
 _NOTHING = 1e-6  # a width of this size counts as zero for every value
@@ -94,6 +95,10 @@ def minimax_bracket(
         DiscreetError: for another family, or if more cells are needed.
     """
     epsilon = check_epsilon(epsilon)
+    if epsilon > _LARGEST_EPSILON:
+        raise DiscreetError(
+            f"epsilon = {epsilon:g} is more than {_LARGEST_EPSILON:g}: no float holds e^epsilon; take a smaller one"
+        )
     cells = check_count("cells", cells, least=20, most=4096)
     if not isinstance(family, (GaussianMixtures, LaplaceMixtures)) or family.dim != 1:
         raise DiscreetError(f"family = {family!r}; a bracket is for GaussianMixtures or LaplaceMixtures with dim=1")
@@ -304,7 +309,13 @@ class KernelsOnCells:
         edges = self.edges.copy()
         edges[0], edges[-1] = self.low, self.high
         laws = np.diff(self.kernel_mass_below(edges, centres[:, None], scale), axis=1)
-        return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+        masses = laws.sum(axis=1, keepdims=True)
+        if not masses.all():
+            raise DiscreetError(
+                f"box = {self.family.box!r} holds no mass of the kernel at {float(centres[np.argmin(masses)]):g}, but for rounding; take a "
+                "wider box, or a smaller radius"
+            )
+        return np.asarray(laws / masses)
 
     @property
     def scales_of_floor_kernels(self) -> tuple[float, ...]:

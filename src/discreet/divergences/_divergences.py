@@ -333,6 +333,8 @@ class RenyiDivergence(FDivergence):
 
     def __init__(self, order: float) -> None:
         order = POSITIVE.check("order", order, "a Renyi divergence has a positive order; 1 is 'kl'")
+        if order == 1.0:
+            raise DiscreetError("order = 1 is not a Renyi divergence of its own; renyi(1) is 'kl'")
         base = alpha(order)
         super().__init__(
             base._generator,

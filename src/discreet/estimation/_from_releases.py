@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.labelled import LawLike
 from discreet.agreement import Agreement
-from discreet.domain import Bins, Domain
+from discreet.domain import LARGEST_VALUE, Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._counting import (
     ReportRows,
@@ -459,7 +459,7 @@ def reported_average(
     Args:
         sampler: what released the reports.
         reports: the reports, one of each client. Supports alone do not tell how reports spread, so these are needed again.
-        values: a finite number for each outcome.
+        values: a number for each outcome, of at most 1e100.
         confidence: of the interval.
         name: what the average is called.
 
@@ -472,9 +472,10 @@ def reported_average(
     OPEN_UNIT.check("confidence", confidence)
     check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
     given, phi = sampler.check_reports(reports).ravel(), as_floats(values, "values")
-    if phi.shape != (sampler.family.size,) or not np.isfinite(phi).all():
+    if phi.shape != (sampler.family.size,) or not (np.abs(phi) <= LARGEST_VALUE).all():
         raise DiscreetError(
-            f"values has shape {phi.shape}; it is one finite number for each of {sampler.family.size:,} outcomes"
+            f"values has shape {phi.shape}; it is one number from {-LARGEST_VALUE:g} to {LARGEST_VALUE:g} for each of "
+            f"{sampler.family.size:,} outcomes"
         )
     if not given.size:
         raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")

@@ -360,8 +360,9 @@ def _conditional_cell_shares(cells: Floats, low: Floats, high: Floats, least: fl
         bottom = np.where(low > 0.0, low / np.minimum(low + others_high, max(most, 1e-300)), 0.0)
         widest = np.maximum(high + others_low, least)
         top = np.where(widest > 0.0, high / widest, 1.0)
-    bottom, top = np.clip(bottom, 0.0, 1.0), np.clip(top, 0.0, 1.0)
-    return Shares(estimate, bottom, top, bottom, top)
+    ends = np.clip([bottom, top], 0.0, 1.0)
+    least_share, largest_share = ends.min(axis=0), ends.max(axis=0)  # where intervals of cells contradict each other
+    return Shares(estimate, least_share, largest_share, least_share, largest_share)
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,9 +53,10 @@ from discreet.mechanisms import (
     ReportSampler,
     Sampler,
     best_subset_width_and_variance,
+    fraction_below_exp_epsilon,
     population_mechanism,
 )
-from discreet.privacy import Pure, largest_ratio_for_epsilon
+from discreet.privacy import Pure
 
 Floats = NDArray[np.float64]
 Released = Sampler[AnyFamily] | JointSampler | ReportSampler  # what shares among samples or reports are of
@@ -429,8 +430,9 @@ def variance_excess(sampler: LinearSampler[Any] | ReportSampler) -> float:
     size = sampler.family.size
     if size == 1:
         return 1.0
+    bound = fraction_below_exp_epsilon(sampler.privacy)  # or an error: no sample says anything
     own = (1.0 - 1.0 / size) / size / sampler.constants.gamma**2
-    return own / best_subset_width_and_variance(size, float(largest_ratio_for_epsilon(sampler.epsilon)))[1]
+    return own / best_subset_width_and_variance(size, float(bound))[1]
 
 
 def variance_excess_or_none(sampler: Sampler[AnyFamily] | ReportSampler | JointSampler) -> float | None:

@@ -65,7 +65,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.quadrature import gauss_rule
 from discreet.audit import binomial_probability_lower_bound
-from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
+from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind, check_list
 from discreet.estimation._from_releases import reported_statistic
 from discreet.estimation._inference import Ends, Estimate, Shares, clopper_pearson_interval_ends
 from discreet.estimation._population import AnyPopulation, Population, ReportedPopulation
@@ -125,10 +125,13 @@ class Change:
             The difference of the two estimates, and its interval.
 
         Raises:
-            DiscreetError: for a statistic that is no average.
+            DiscreetError: for a statistic that is no average, and reports that are not a pair.
         """
         if isinstance(wanted, str) and wanted.partition(":")[0] not in ("mean", "at-most"):
             raise DiscreetError(f"statistic = {wanted!r} has no interval of its change; ask for mean or at-most:X")
+        pair = None if reports is None else check_list("reports", reports, "pass (before, after)")
+        if pair is not None and len(pair) != 2:
+            raise DiscreetError(f"reports holds {len(pair):,} lists; pass two, those before and those after")
 
         def statistic_at_score(found: AnyPopulation, score: float, place: int) -> Estimate:
             miss = float(scipy.special.ndtr(-max(score, _LEAST_SCORE)))
@@ -138,9 +141,9 @@ class Change:
                 )  # of two values, one end may use all of the error
                 return replace(found, confidence=1.0 - ends * miss).statistic(wanted)
             wide = replace(found, confidence=1.0 - 2.0 * miss)
-            if reports is None:
+            if pair is None:
                 raise DiscreetError("statistics of reports need the reports themselves; pass reports=(before, after)")
-            return reported_statistic(wide, str(wanted), reports[place])
+            return reported_statistic(wide, str(wanted), pair[place])
 
         scores = self._scores_before_and_after(1, _STATISTIC_SPLITS)
         before = [statistic_at_score(self.before, float(score), 0) for score in scores.before]
@@ -402,7 +405,8 @@ class ReportLiars:
         Raises:
             DiscreetError: for outcomes outside the domain.
         """
-        chosen = np.unique(self.found.sampler.family.numbers(list(outcomes)))
+        members = check_list("outcomes", outcomes, "pass labels or outcome numbers")
+        chosen = np.unique(self.found.sampler.family.numbers(members))
         least, most = fewest_and_most_outcomes_in_report(self.found.sampler.blocks, chosen)
         return self.shift * (most - least)
 

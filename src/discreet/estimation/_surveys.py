@@ -159,7 +159,8 @@ class SurveyAnswers:
         Raises:
             DiscreetError: for another question.
         """
-        answer = self.answers[place]
+        most = len(self.answers) - 1
+        answer = self.answers[check_count("place", place, least=0, most=most, fix="it is the place of a question")]
         if not isinstance(answer.question, MeanQuestion):
             raise DiscreetError(f"question {place} asks for {answer.question.title}; a total is that of a mean")
         ends = (answer.law.estimate, answer.law.low, answer.law.high)

@@ -43,7 +43,15 @@ from discreet._base import OldName
 from discreet._base.labelled import LawLike
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
-from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerError, check_count
+from discreet.errors import (
+    BudgetError,
+    CollectorError,
+    DiscreetError,
+    LedgerError,
+    check_callable,
+    check_count,
+    check_kind,
+)
 from discreet.families import ContinuousFamily, refuse_bad_laws
 from discreet.ledger._book import (
     WAIT_SECONDS,
@@ -59,6 +67,7 @@ from discreet.privacy import Privacy
 from discreet.survey import SurveySampler
 
 _KEY = "key"
+_LARGEST_NUMBER = (1 << 64) - 1  # of a sample or a report
 
 
 @dataclass(frozen=True)
@@ -345,8 +354,10 @@ class Ledger:
             What `release` returned, and will return again.
 
         Raises:
+            DiscreetError: for another agreement than that on the sampler, and a round that it does not have.
             LedgerError: for a ledger that cannot be read.
         """
+        check_kind("agreement", agreement, Agreement, "pass the agreement that the sample was released under")
         agreement.check_sampler(sampler)
         found = self._find_charge_for_question(
             self._book.read_lines(), agreement=agreement.id, round=agreement.check_round(round), to=None
@@ -358,6 +369,9 @@ class Ledger:
 
         `draw` may be called without its sample being used or seen.
         """
+        check_kind("agreement", agreement, str, "pass the id of the agreement")
+        check_kind("profile", profile, BoxProfile, "pass profile_of(sampler)")
+        check_callable("draw", draw, "pass a function that draws the number of a sample")
         return self._find_or_add_charge(agreement, round=round, profile=profile, draw=draw).sample
 
     def _find_or_add_charge(
@@ -376,7 +390,7 @@ class Ledger:
         known = self._find_charge_for_question(self._book.read_lines(), agreement=agreement, round=round, to=to)
         if known is not None:
             return known
-        number = int(draw())  # outside the lock: it may take long
+        number = check_count("draw()", draw(), least=0, most=_LARGEST_NUMBER)  # outside the lock: it may take long
         with self._book.using_write_transaction() as pen:
             _note_collector_key(pen, to)
             known = self._find_charge_for_question(pen.lines, agreement=agreement, round=round, to=to)

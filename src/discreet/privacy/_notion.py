@@ -199,11 +199,16 @@ def extreme_masses(shared: Fraction, ratio: Fraction) -> tuple[Fraction, Fractio
         l and u; both 0 where the box holds a single law.
 
     Raises:
-        DiscreetError: for an argument that is not a number.
+        DiscreetError: for an argument that is not a number, and for numbers out of range.
     """
     shared, ratio = check_rational("shared", shared), check_rational("ratio", ratio)
     if ratio == 1 or shared == 1:
         return Fraction(0), Fraction(0)
+    if not 0 < shared < 1 or ratio < 1 or ratio * shared < 1:
+        raise DiscreetError(
+            f"shared = {shared} and ratio = {ratio} leave no distribution between L and ratio L; pass shared in (0, 1] and a ratio of at "
+            "least 1/shared"
+        )
     least = min(1 - shared, ratio * shared - 1) / (ratio - 1)
     return least, ratio * least
 

@@ -201,8 +201,9 @@ class OutputLaw:
 
     def is_certainly_in(self, family: ContinuousFamily) -> bool:
         """Whether its box lies in that family's band, so that the output is a member for every client."""
-        bounds = family.bounds
-        return self.family == family and bounds.lower <= self.constants.b and bounds.upper >= self.constants.B
+        if self.family != family:
+            return False
+        return family.bounds.lower <= self.constants.b and family.bounds.upper >= self.constants.B
 
     def narrow_places(self) -> Features:
         """The narrow places of the clients."""

@@ -474,10 +474,16 @@ def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[
     form = NARROW_FORM if narrow else WIDE_FORM
     client = integer_or_text_name(client) if isinstance(client, str) else client
     if isinstance(client, str):
-        text = client.encode()
+        try:
+            text = client.encode()
+        except UnicodeEncodeError:
+            raise DiscreetError(f"client = {client!r} is not valid Unicode; pass a name that UTF-8 can spell") from None
         head = struct.pack("<Q", TEXT_CLIENT + 256 * form + 65536 * len(text)) + text + bytes(-len(text) % 8)
     else:
-        head = struct.pack("<Qq", INTEGER_CLIENT + 256 * form, client)
+        whole = check_count(
+            "client", client, least=-(1 << 63), most=(1 << 63) - 1, fix="pass a text or a 64-bit integer"
+        )
+        head = struct.pack("<Qq", INTEGER_CLIENT + 256 * form, whole)
     if narrow:
         return head + b"".join(struct.pack("<Q", (x << 32) + number) for x, number in law.items())
     return head + b"".join(struct.pack("<QQ", x, number) for x, number in law.items())

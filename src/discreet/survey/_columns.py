@@ -34,7 +34,7 @@ from discreet.domain import (
     records_as_floats_or_nan,
     whole_floats_as_integers,
 )
-from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.errors import DiscreetError, check_count, check_kind, check_list
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -195,7 +195,8 @@ class SurveyColumns(Mapping[str, Domain]):
             except (KeyError, TypeError, IndexError, ValueError):
                 raise DiscreetError(f"the table has no column {name!r}; the survey asks {', '.join(self)}") from None
             if isinstance(self._given[name], Dates):
-                values = [_date_as_text(value) for value in values]
+                days = check_list(f"column {name!r}", values, "pass a day for each row")
+                values = [_date_as_text(value) for value in days]
             if np.ma.isMaskedArray(table[name]) or np.ndim(values) > 1:
                 raise DiscreetError(
                     f"column {name!r} is masked or has several dimensions; pass one plain value for each row"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.domain import CellDomain, Interval, json_hook_refusing_repeated_fields, sha256_digest
-from discreet.errors import OPEN_UNIT, DiscreetError, Range, check_count, check_kind
+from discreet.errors import OPEN_UNIT, DiscreetError, Range, check_count, check_kind, check_path
 from discreet.survey._columns import SurveyColumns, survey_columns_from_terms
 
 LARGEST_TOGETHER = 3  # columns of one question
@@ -371,8 +371,15 @@ class Survey:
 
         Args:
             path: where to.
+
+        Raises:
+            DiscreetError: for a file that cannot be written, and a column that no file can state.
         """
-        Path(path).write_text(json.dumps(self.terms, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        terms, file = json.dumps(self.terms, indent=1, ensure_ascii=False), check_path("path", path)
+        try:
+            file.write_text(terms + "\n", encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise DiscreetError(f"the survey {str(path)!r} cannot be written: {error}") from None
 
     @classmethod
     def read(cls, path: str | Path) -> Survey:
@@ -387,9 +394,10 @@ class Survey:
         Raises:
             DiscreetError: for a file that cannot be read or is no survey; the message names the field.
         """
+        file = check_path("path", path)
         try:
             terms = json.loads(
-                Path(path).read_text(encoding="utf-8"),
+                file.read_text(encoding="utf-8"),
                 object_pairs_hook=json_hook_refusing_repeated_fields("the survey file"),
             )
         except (OSError, ValueError, RecursionError) as error:

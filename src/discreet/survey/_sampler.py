@@ -29,7 +29,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.errors import DiscreetError, check_count, check_kind, check_list
 from discreet.mechanisms import (
     LARGEST_OUTPUT,
     Reports,
@@ -317,8 +317,12 @@ class SurveySampler:
             DiscreetError: for numbers that are no rows and counts that are none.
         """
         check_kind("key", key, RunKey, "secret.run_key(...) makes one")
-        given = [check_count("row", row, least=0, most=self.survey.columns.size - 1) for row in rows]
-        often = [check_count("count", count, least=0) for count in counts]
+        held = check_list("rows", rows, "pass the numbers of the rows that the client holds")
+        given = [check_count("row", row, least=0, most=self.survey.columns.size - 1) for row in held]
+        often = [
+            check_count("count", count, least=0)
+            for count in check_list("counts", counts, "pass how often it holds each")
+        ]
         if len(given) != len(often):
             raise DiscreetError(f"there are {len(given)} rows and {len(often)} counts; give one count for each row")
         law = integer_law_of_counts(given, often)

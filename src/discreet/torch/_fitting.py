@@ -59,14 +59,18 @@ class _PublicExamples:
         self._budget, self._f = check_epsilon(epsilon), divergence(measure)
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2 or not len(logits):
             raise DiscreetError("logits holds no examples; pass a tensor (n, k) of at least one row")
+        if not logits.is_floating_point():
+            raise DiscreetError(f"logits has dtype {logits.dtype}; pass a tensor of floats")
         check_kind("reference", reference, torch.Tensor, "pass the public logits, (n, k) or (k,)")
         temperature = POSITIVE.check("temperature", temperature)
-        self._logits, self._reference, self._temperature = logits, reference, temperature
-        self._laws = torch.softmax(logits.double() / temperature, -1).cpu().numpy()
+        self._logits, self._reference, self._temperature = logits.detach(), reference.detach(), temperature
+        self._laws = torch.softmax(self._logits.double() / temperature, -1).cpu().numpy()
 
     def upper_for_box_position(self, place: float) -> float:
         """`upper` for a place in (0, 1), the position of b between e^-epsilon and 1."""
         b = math.exp(-self._budget) + place * -math.expm1(-self._budget)
+        if b == 1.0:  # the limit of the quotient as epsilon vanishes
+            return 1.0 / (1.0 - place)
         return max(1.0 + 1e-6, b * math.expm1(min(self._budget, 700.0)) / (1.0 - b))
 
     def mean_divergence_of_box(self, place: float, hotter: float = 1.0) -> float:

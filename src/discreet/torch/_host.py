@@ -286,7 +286,10 @@ def reference_laws(rows: TensorRows) -> Floats | None:
 def _laws_of_tensor(tensor: torch.Tensor, name: str, logits: bool, temperature: float) -> Floats:
     array = tensor.to("cpu", torch.float64).contiguous().numpy()
     if logits:
-        return law_of_logits(array if temperature == 1.0 else array / temperature, array.shape[1], name)
+        if temperature == 1.0:
+            return law_of_logits(array, array.shape[1], name)
+        with np.errstate(over="ignore"):  # what overflows is infinite, and refused
+            return law_of_logits(array / temperature, array.shape[1], f"{name} / temperature")
     found = renormalise_rounded_laws(array, torch.finfo(tensor.dtype).eps) if tensor.dtype != torch.float64 else array
     good = rows_are_laws(found)
     if not good.all():

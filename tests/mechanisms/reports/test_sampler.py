@@ -278,3 +278,37 @@ def test_seeded_reports_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         assert (first == sampler.release_records([1, 2, 3], rng=np.random.default_rng(1))).all()
+
+
+KEY = RunKey(bytes(64))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None, "a", [0], [1]), "key = None is not a RunKey"),
+        ((KEY, "a", None, [1]), "outcomes = None is not a list"),
+        ((KEY, "a", [0], 3), "counts = 3 is not a list"),
+        ((KEY, "a", [0], [1, 2]), "there are 1 outcomes and 2 counts"),
+        ((KEY, "\ud800", [0], [1]), "is not valid Unicode"),
+        ((KEY, 1 << 63, [0], [1]), "client is more than 9,223,372,036,854,775,807"),
+        ((KEY, None, [0], [1]), "client = None is not a whole number; pass a text"),
+        ((KEY, "a", [0, 1, 2], [1 << 62, 1 << 62, 1]), "add up to more than 2"),
+    ],
+)
+def test_a_keyed_report_of_wrong_arguments_names_them(arguments: Any, message: str) -> None:
+    with pytest.raises(DiscreetError, match=message):
+        ReportSampler(Simplex(3), epsilon=1.0).release_keyed(*arguments)
+
+
+def test_outcomes_that_do_not_fit_the_reports_are_refused() -> None:
+    sampler = ReportSampler(Simplex(3), epsilon=1.0)
+    assert sampler.holds([0, 1], [1]).tolist() == [False, True]
+    with pytest.raises(DiscreetError, match="there are 3 reports and 2 outcomes; give one outcome for each"):
+        sampler.holds([0, 1, 2], [0, 1])
+    asked: list[Any] = [sampler.outcomes_of, lambda report: sampler.probability(report, 0)]
+    for ask in asked:
+        with pytest.raises(DiscreetError, match="is not one report; pass one whole number"):
+            ask([])
+    with pytest.raises(DiscreetError, match=r"share = 'x' is not a number"):
+        sampler.variance("x")  # type: ignore[arg-type]

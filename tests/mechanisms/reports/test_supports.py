@@ -189,3 +189,18 @@ def test_a_million_outcomes_are_counted() -> None:
     supports = ReportCounts(sampler).add(reports).supports()
     for outcome in (0, 1, 999_999, 123_456):
         assert supports[outcome] == sampler.blocks.holds(reports, np.array([outcome])).sum()
+
+
+@pytest.mark.parametrize(
+    ("table", "reports", "message"),
+    [
+        ([[1], [1, 2]], None, "table is not one that so many reports"),
+        ([1, 1, 0], "2", "reports = '2' is not a whole number"),
+        ([1, 1, 0], 2.0, "reports = 2.0 is not a whole number"),
+        ([1, 1, 0], True, "reports = True is not a whole number"),
+    ],
+)
+def test_a_table_of_the_wrong_kind_is_refused(table: Any, reports: Any, message: str) -> None:
+    sampler = ReportSampler(Simplex(3), epsilon=6.0)
+    with pytest.raises(DiscreetError, match=message):
+        ReportCounts.from_table(sampler, table, reports)

@@ -19,7 +19,7 @@ from discreet.torch.transformers import _generation as generation, _stream as dr
 from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
-from discreet.torch.transformers import PrivateText, TokenTerms, generate  # noqa: E402
+from discreet.torch.transformers import PrivateText, TokenTerms, generate, load_model  # noqa: E402
 from discreet.torch.transformers._models import Context, SeparateContexts  # noqa: E402
 from discreet.torch.transformers._stream import public_logits_as_reference  # noqa: E402
 from tests.torch.transformers.models import SIZE, loaded, model, saved, tokenizer  # noqa: E402
@@ -320,3 +320,21 @@ def test_logits_that_are_no_law_are_refused_before_a_charge(tmp_path: Path) -> N
     with pytest.raises(DiscreetError, match="NaN"):
         generate(broken, tokenizer(), public=PUBLIC, private=PUBLIC, epsilon=1.0, tokens=3, ledger=ledger)
     assert ledger.entries() == []
+
+
+def test_prompts_that_are_not_unicode_are_refused() -> None:
+    for public, private in (("\ud800", "is"), ("be", "\ud800")):
+        with pytest.raises(DiscreetError, match=r"(public|private) is not valid Unicode"):
+            generate(model(), tokenizer(), public=public, private=private, epsilon=1.0, tokens=1)
+    with pytest.raises(DiscreetError, match="examples is not valid Unicode"):
+        generation.box_for(model(), tokenizer(), public="be", examples=["\ud800"], epsilon=1.0, tokens=1)
+
+
+@pytest.mark.parametrize(
+    "config", ['{"model_type": ["gpt2"]}', '{"model_type": "gpt2", "n_embd": "x"}', "[]", '{"model_type": "gpt2"}']
+)
+def test_a_damaged_model_is_refused(config: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(config)
+    (tmp_path / "model.safetensors").write_text("no tensors, and a header that is too large")
+    with pytest.raises(DiscreetError, match="cannot be loaded on cpu"):
+        load_model(tmp_path, device="cpu", quiet=True)

@@ -268,7 +268,8 @@ def reweight_examples_to_reports(
     law, chances = np.asarray(found.weights @ laws), sampler.chances
     expected = chances.outside + chances.gap * law
     beyond = supports / number - expected
-    squares = float(np.sum(np.square(beyond) / (expected * (1.0 - expected)))) * number
+    spread = np.maximum(expected * (1.0 - expected), 1e-300)  # nothing, of an outcome that every report holds
+    squares = float(np.sum(np.square(beyond) / spread)) * number
     freedom = max(len(law) - 1.0, 1.0)
     strain = (squares - max(freedom - fitted, 0.0)) / math.sqrt(2.0 * freedom)
     return Reweighted(law, nearest_law(law + beyond), found.weights, found.pull * number, found.gap, strain)

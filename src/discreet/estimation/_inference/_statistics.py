@@ -198,7 +198,7 @@ def mean_tail_probability(deviation: Floats, variance: Floats, reach: Floats, sa
 
     It is that of the law on two points with the same variance and reach.
     """
-    room = np.maximum(reach, 1e-300)
+    room = np.maximum(reach, 1e-150)  # whose square is no zero
     ratio = np.maximum(variance, 0.0) / (room * room)
     chance = ratio / (1.0 + ratio)
     share = np.clip((deviation / room + ratio) / (1.0 + ratio), 0.0, 1.0)

@@ -29,7 +29,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.kernels import processor_count, should_use_compiled_code
-from discreet.errors import DiscreetError, check_kind
+from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.mechanisms._reports._blocks import (
     LARGEST_TABLE,
     AffineBlocks,
@@ -106,11 +106,16 @@ class ReportCounts:
         Raises:
             DiscreetError: for a table that no reports give.
         """
-        found, given = cls(sampler), np.asarray(table)
-        blocks = sampler.blocks
+        found, blocks = cls(sampler), sampler.blocks
+        try:
+            given = np.asarray(table)
+        except ValueError:  # of rows of different lengths
+            given = np.zeros(0)
         each = blocks.window if isinstance(blocks, AffineBlocks) else blocks.width
         good = given.shape == found._table.shape and given.dtype.kind in "iu"
-        if good and reports is None:
+        if reports is not None:
+            reports = check_count("reports", reports, least=0, most=MOST_REPORTS, fix="it is how many were counted")
+        elif good:
             reports = int(given.sum()) // each
         if (
             not good

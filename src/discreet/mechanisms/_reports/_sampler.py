@@ -33,7 +33,7 @@ from discreet._base.kernels import read_only_view
 from discreet._base.labelled import LawLike
 from discreet._base.showing import html_table_for_notebook
 from discreet.domain import Domain
-from discreet.errors import DiscreetError, check_count
+from discreet.errors import PROBABILITY, DiscreetError, check_count, check_kind, check_list
 from discreet.families import Simplex, refuse_bad_laws
 from discreet.mechanisms._mechanism_names import REPORTS_MECHANISM
 from discreet.mechanisms._reports._blocks import (
@@ -164,8 +164,11 @@ class ReportSampler:
 
         Returns:
             The variance of one client's contribution; the standard error of n clients is the square root of it over n.
+
+        Raises:
+            DiscreetError: for a share that is not in [0, 1].
         """
-        return self.chances.variance(1.0 / self._family.size if share is None else share)
+        return self.chances.variance(1.0 / self._family.size if share is None else PROBABILITY.check("share", share))
 
     @cached_property
     def excess(self) -> float:
@@ -292,16 +295,23 @@ class ReportSampler:
             The report.
 
         Raises:
-            DiscreetError: for outcomes or counts out of range.
+            DiscreetError: for outcomes or counts out of range, a client that is no name, and a key that is none.
         """
-        for outcome in outcomes:
+        check_kind("key", key, RunKey, "secret.run_key(...) makes one")
+        given = check_list("outcomes", outcomes, "pass the numbers of the outcomes that the client holds")
+        often = check_list("counts", counts, "pass how often the client holds each outcome")
+        for outcome in given:
             check_count("outcome", outcome, least=0, most=self._family.size - 1)
-        for count in counts:
+        for count in often:
             check_count("count", count, least=0, most=TOTAL)
-        law = integer_law_of_counts(outcomes, counts)
-        if not sum(law.values()):
+        if len(given) != len(often):
+            raise DiscreetError(
+                f"there are {len(given)} outcomes and {len(often)} counts; give one count for each outcome"
+            )
+        law = integer_law_of_counts(given, often)
+        if not require_drawable_record_total(sum(law.values())):
             raise DiscreetError("the client has no records; leave it out")
-        return self._draw_keyed_report(key, client_message(client, outcomes, counts), list(law), list(law.values()))
+        return self._draw_keyed_report(key, client_message(client, given, often), list(law), list(law.values()))
 
     def release_messages(
         self, key: RunKey, messages: list[bytes], laws: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
@@ -372,7 +382,8 @@ class ReportSampler:
             DiscreetError: for numbers that are not reports, and for unknown outcomes.
         """
         beta = Fraction(self._uniform_weight, TOTAL)
-        own = (1 - beta) / self._blocks.blocks_per_point if self.holds([report], [outcome])[0] else Fraction(0)
+        holds = self._blocks.holds(self._require_one_report(report), self._family.numbers([outcome]))[0]
+        own = (1 - beta) / self._blocks.blocks_per_point if holds else Fraction(0)
         return beta / self._blocks.block_count + own
 
     def reports(self) -> Reports:
@@ -430,7 +441,19 @@ class ReportSampler:
         Raises:
             DiscreetError: for numbers that are not reports, and for unknown outcomes.
         """
-        return self._blocks.holds(self.check_reports(reports), self._family.numbers(outcomes))
+        given, numbers = self.check_reports(reports), self._family.numbers(outcomes)
+        if given.size != 1 and len(numbers) not in (1, given.shape[-1]):
+            raise DiscreetError(
+                f"there are {given.shape[-1]:,} reports and {len(numbers):,} outcomes; give one outcome for each report, or one in a list"
+            )
+        return self._blocks.holds(given, numbers)
+
+    def _require_one_report(self, report: Any) -> Reports:
+        """The report in an array of one."""
+        given = self.check_reports([report])
+        if given.shape != (1,):
+            raise DiscreetError(f"report = {report!r} is not one report; pass one whole number")
+        return given
 
     def outcomes_of(self, report: int) -> NDArray[Any]:
         """The outcomes that a report names, as labels where there are some; at most one is the client's own.
@@ -444,7 +467,7 @@ class ReportSampler:
         Raises:
             DiscreetError: for a number that is not a report.
         """
-        return np.asarray(self._family.to_samples(self._blocks.outcomes_of(int(self.check_reports([report])[0]))))
+        return np.asarray(self._family.to_samples(self._blocks.outcomes_of(int(self._require_one_report(report)[0]))))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._family!r}, epsilon={self.epsilon:g})"

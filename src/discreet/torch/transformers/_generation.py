@@ -29,6 +29,7 @@ from discreet.torch.transformers._models import (
     Context,
     SeparateContexts,
     end_tokens,
+    prompt_as_bytes,
     refuse_prompts_without_room,
     tokenise_prompt,
     vocabulary_of_checked_model,
@@ -136,7 +137,7 @@ def generate(
         terms = TokenTerms(
             epsilon=epsilon, tokens=tokens, vocabulary=vocabulary, schedule=schedule, upper=upper, delta=delta, temperature=temperature,
             reference_temperature=reference_temperature, top_k=top_k, top_p=top_p, model=model_name,
-            public=sha256_digest(opening.encode()), purpose=purpose,
+            public=sha256_digest(prompt_as_bytes("public", opening)), purpose=purpose,
         )  # fmt: skip
         made.append(terms if budget is None else terms.within(budget))
     warn_of_large_epsilon(made[0].largest)

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
@@ -126,10 +128,19 @@ def end_tokens(model: Any, tokenizer: Any) -> set[int]:
     return set() if found is None else set(found) if isinstance(found, (list, tuple)) else {int(found)}
 
 
-def tokenise_prompt(tokenizer: Any, what: str, text: str) -> list[int]:
-    """A prompt as tokens; an error for an empty one."""
+def prompt_as_bytes(what: str, text: str) -> bytes:
+    """A prompt in UTF-8; an error for what is no text. The text is not shown: it may be private."""
     if not isinstance(text, str):
         raise DiscreetError(f"{what} = {type(text).__name__} is not a text")
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise DiscreetError(f"{what} is not valid Unicode; pass a text that UTF-8 can spell") from None
+
+
+def tokenise_prompt(tokenizer: Any, what: str, text: str) -> list[int]:
+    """A prompt as tokens; an error for an empty one."""
+    prompt_as_bytes(what, text)
     found = [int(token) for token in tokenizer(text)["input_ids"]]
     if not found and tokenizer.bos_token_id is not None:
         found = [int(tokenizer.bos_token_id)]
@@ -181,6 +192,10 @@ def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = F
         ValueError,
         RuntimeError,
         KeyError,
+        TypeError,
+        AttributeError,
+        SafetensorError,
+        StrictDataclassError,
     ) as error:  # raised by transformers and torch for an invalid model
         raise DiscreetError(f"model {folder} cannot be loaded on {where}: {error_reason(error)}") from error
     return LoadedModel(model, tokenizer, _digest_of_model_folder(place))
