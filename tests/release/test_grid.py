@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from discreet.release._randomness import integer_law_of_counts, integer_law_of_weights
+from discreet.release._randomness import integer_law_of_counts, integer_law_of_weighted_records
 
 Law = dict[int, Fraction]
 
@@ -43,7 +43,7 @@ def test_counts_are_their_law_and_nothing_else(rows: list[tuple[int, int]]) -> N
 @given(WEIGHTS, st.randoms(use_true_random=False))
 @example([(0, 1.0), (1, 2.0**-45), (2, 2.0**-44)], None)
 def test_the_grid_keeps_a_law_and_costs_less_than_a_millionth(rows: list[tuple[int, float]], random: object) -> None:
-    numbers = integer_law_of_weights([x for x, _ in rows], [weight for _, weight in rows])
+    numbers = integer_law_of_weighted_records([x for x, _ in rows], [weight for _, weight in rows])
     exact = law_of([(x, Fraction(weight)) for x, weight in rows])
     assert bool(numbers) == bool(exact), "a client with a positive weight has a law, and only that"
     if exact:
@@ -53,7 +53,7 @@ def test_the_grid_keeps_a_law_and_costs_less_than_a_millionth(rows: list[tuple[i
         assert distance <= Fraction(1, 2**21) + nothing * Fraction(1, 2**44)
         assert all(number > 0 for number in numbers.values())
     shuffled = rows if random is None else random.sample(rows, len(rows))  # type: ignore[attr-defined]
-    assert integer_law_of_weights([x for x, _ in shuffled], [weight for _, weight in shuffled]) == numbers
+    assert integer_law_of_weighted_records([x for x, _ in shuffled], [weight for _, weight in shuffled]) == numbers
 
 
 @pytest.mark.slow
@@ -61,15 +61,17 @@ def test_many_outcomes_cost_no_more() -> None:
     """2^15 outcomes of one weight and one of another: no line of 2^-20 would tell those from nothing."""
     number = 1 << 15
     weights = [1.0] * (number - 1) + [1e4]
-    found = normalised(integer_law_of_weights(range(number), weights))
+    found = normalised(integer_law_of_weighted_records(range(number), weights))
     exact = law_of([(x, Fraction(weight)) for x, weight in enumerate(weights)])
     assert sum(abs(found[x] - exact[x]) for x in exact) / 2 <= Fraction(1, 2**21)
 
 
 def test_what_cancellation_leaves_behind_changes_nothing() -> None:
     """Neither as an outcome nor, by the number of outcomes, in the fineness of the grid: two have s = 21, three 22."""
-    assert integer_law_of_weights([0, 1, 2], [0.7, 0.31, 1e-17]) == integer_law_of_weights([0, 1], [0.7, 0.31])
-    assert len(integer_law_of_weights([0, 1, 2], [0.7, 0.31, 1e-6])) == 3
+    assert integer_law_of_weighted_records([0, 1, 2], [0.7, 0.31, 1e-17]) == integer_law_of_weighted_records(
+        [0, 1], [0.7, 0.31]
+    )
+    assert len(integer_law_of_weighted_records([0, 1, 2], [0.7, 0.31, 1e-6])) == 3
 
 
 @pytest.mark.parametrize("factor", [2.0, 3.0, 0.1, 1e-300, 1e300, 5e-310])
@@ -78,15 +80,15 @@ def test_one_law_is_one_message(factor: float) -> None:
     rng = np.random.default_rng(1)
     for _ in range(300):
         weights = rng.integers(1, 1000, rng.integers(1, 9)) / 100
-        plain = integer_law_of_weights(range(weights.size), weights)
+        plain = integer_law_of_weighted_records(range(weights.size), weights)
         if factor == 5e-310:  # so few bits are left there that it is another law, but one all the same
-            assert integer_law_of_weights(range(weights.size), weights * factor)
+            assert integer_law_of_weighted_records(range(weights.size), weights * factor)
             continue
-        assert integer_law_of_weights(range(weights.size), weights * factor) == plain
+        assert integer_law_of_weighted_records(range(weights.size), weights * factor) == plain
     assert (
-        integer_law_of_weights([0, 1], [0.1 + 0.2, 0.7])
-        == integer_law_of_weights([0, 0, 1], [0.1, 0.2, 0.7])
-        == integer_law_of_weights([0, 1], [0.3, 0.7])
+        integer_law_of_weighted_records([0, 1], [0.1 + 0.2, 0.7])
+        == integer_law_of_weighted_records([0, 0, 1], [0.1, 0.2, 0.7])
+        == integer_law_of_weighted_records([0, 1], [0.3, 0.7])
     )
 
 
@@ -97,7 +99,9 @@ def crossings(clients: int, outcomes: int, noise: float, seed: int) -> float:
     for _ in range(clients):
         weights = rng.gamma(0.5, size=outcomes)
         nudged = weights * (1.0 + noise * rng.choice([-1.0, 1.0], outcomes))
-        changed += integer_law_of_weights(range(outcomes), weights) != integer_law_of_weights(range(outcomes), nudged)
+        changed += integer_law_of_weighted_records(range(outcomes), weights) != integer_law_of_weighted_records(
+            range(outcomes), nudged
+        )
     return changed / clients
 
 
@@ -127,6 +131,6 @@ def test_multiples_of_a_unit_do_not_cross_at_all() -> None:
         weights = np.array([beside, most - beside - 2, 1, 1]) * 0.01
         weights[0] *= 1.0 + 2 * noise
         weights[1] *= 1.0 - 2 * noise
-        assert integer_law_of_weights(range(outcomes), weights) == integer_law_of_weights(
+        assert integer_law_of_weighted_records(range(outcomes), weights) == integer_law_of_weighted_records(
             range(outcomes), np.array([beside, most - beside - 2, 1, 1])
         )

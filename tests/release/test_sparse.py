@@ -27,7 +27,7 @@ from discreet.release._randomness import (
     Question,
     Secret,
     client_message,
-    integer_law_of_weights,
+    integer_law_of_weighted_records,
     pseudo_random_words_of_client,
     uniform_62_bit_integer_of_word,
 )
@@ -287,7 +287,7 @@ def test_weights_are_put_on_the_grid(records: list[tuple[int, float]], random: A
     """In whatever order: the words, and the sample, of the whole numbers that exact arithmetic finds."""
     sampler = dc.OptimalSampler(dc.Simplex(10), epsilon=4.0)
     shuffled = random.sample(records, len(records))
-    law = integer_law_of_weights([x for x, _ in records], [weight for _, weight in records])
+    law = integer_law_of_weighted_records([x for x, _ in records], [weight for _, weight in records])
     found = pseudo_random_words_of_client(KEY, 0, list(law), list(law.values()))
     numbers = {x: float(number) for x, number in law.items()}
     expected = sparse_outcomes(sampler, numbers, [uniform_62_bit_integer_of_word(found[0])])[0], found[1]
@@ -305,14 +305,14 @@ def test_shares_on_a_line_of_the_grid_are_decided_exactly(outcomes: int, nudge: 
     unit = 2.0 ** -(bits + 1)
     weights = [unit * (2 * place + 1) for place in range(outcomes - 1)]
     weights.append(1.0 - sum(weights))
-    on_the_lines = integer_law_of_weights(range(outcomes), weights)
+    on_the_lines = integer_law_of_weighted_records(range(outcomes), weights)
     for place in (0, outcomes - 1):
         rows, held = list(range(outcomes)), list(weights)
         if nudge > 0.0:
             rows, held = [place, *rows], [nudge, *held]
         elif nudge:
             held[place] += nudge
-        law = integer_law_of_weights(rows, held)
+        law = integer_law_of_weighted_records(rows, held)
         assert nudge <= 0.0 or place == 0 or law != on_the_lines, "what is on a line is rounded up, and below it down"
         second = first_words(sampler, columns([rows], weights=[held]))[1]
         assert second == pseudo_random_words_of_client(KEY, 0, list(law), list(law.values()))[1]
@@ -323,7 +323,7 @@ def test_what_counts_as_none_is_decided_exactly() -> None:
     rows, held = [0, 1, 2], [3.0**20, 1.0, 2.0**44 - 1.0 - 3.0**20]
     laws = []
     for more in ([], [1], [0]):
-        law = integer_law_of_weights([*more, *rows], [5e-324] * len(more) + held)
+        law = integer_law_of_weighted_records([*more, *rows], [5e-324] * len(more) + held)
         clients = columns([[*more, *rows]], weights=[[5e-324] * len(more) + held])
         second = first_words(dc.LinearSampler(dc.Simplex(3), epsilon=1.0), clients)[1]
         assert second == pseudo_random_words_of_client(KEY, 0, list(law), list(law.values()))[1]
@@ -334,7 +334,7 @@ def test_what_counts_as_none_is_decided_exactly() -> None:
 def test_many_rows_are_decided_exactly() -> None:
     """So many that floating-point sums are off by more than a line: 2^17 rows that are each lost beside the first."""
     rows, held = [0] + [0] * (1 << 17) + [1] * 3, [1.0] + [2.0**-54] * (1 << 17) + [2.0**-30] * 3
-    law = integer_law_of_weights(rows, held)
+    law = integer_law_of_weighted_records(rows, held)
     second = first_words(dc.LinearSampler(dc.Simplex(2), epsilon=1.0), columns([rows], weights=[held]))[1]
     assert second == pseudo_random_words_of_client(KEY, 0, list(law), list(law.values()))[1]
 

@@ -20,7 +20,7 @@ from discreet.ledger._book import forget_rounds_in_memory
 from discreet.mechanisms import AffineBlocks, ReportSampler
 from discreet.mechanisms._reports._blocks import is_prime
 from discreet.release import Question, Secret, write_secret
-from discreet.release._randomness import integer_law_of_weights
+from discreet.release._randomness import integer_law_of_weighted_records
 from discreet.tables import read_secret, sample
 from tests.soaking import wide
 
@@ -87,7 +87,7 @@ def test_weights_count_by_their_law_in_whole_numbers() -> None:
     key = SECRET.run_key(dc.Agreement.of(sampler).id, 1, Question(value="what", weight="often"))
     for who, report in zip(made["who"].to_pylist(), made["report"].to_pylist(), strict=True):
         held = _held(rows, who)
-        law = integer_law_of_weights(held["what"].to_list(), held["often"].to_list())
+        law = integer_law_of_weighted_records(held["what"].to_list(), held["often"].to_list())
         assert report == sampler.release_keyed(key, who, list(law), list(law.values()))
     forget_rounds_in_memory()
 

@@ -74,7 +74,7 @@ def unbox_arrow_column(column: Any) -> Any:
         ) from None
 
 
-def is_frame(values: Any) -> bool:
+def iterates_over_column_names(values: Any) -> bool:
     """Whether iterating over the values gives column names instead of values."""
     return isinstance(values, Mapping) or (
         _noncallable_attribute(values, "columns") is not None and hasattr(values, "__array__")

@@ -46,7 +46,7 @@ _LARGEST_WRITTEN = 10**5  # exponents up to which e^x is written out as a ration
 LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
 
 
-def _number_or_error(name: str, value: Any) -> float | decimal.Decimal:
+def _require_number(name: str, value: Any) -> float | decimal.Decimal:
     """Return a float, a decimal or a small whole number as it is, any other number as a float, or raise."""
     if type(value) is float or isinstance(value, decimal.Decimal):
         return value
@@ -76,7 +76,7 @@ def stated_decimal(epsilon: float) -> decimal.Decimal:
     Raises:
         DiscreetError: for what is not a number.
     """
-    epsilon = float(_number_or_error("epsilon", epsilon))
+    epsilon = float(_require_number("epsilon", epsilon))
     with decimal.localcontext(_CONTEXT):
         return decimal.Decimal(repr(epsilon))
 
@@ -95,7 +95,7 @@ def exp_lower(epsilon: float | decimal.Decimal) -> Fraction:
     Raises:
         DiscreetError: for what is not a number.
     """
-    epsilon = _number_or_error("epsilon", epsilon)
+    epsilon = _require_number("epsilon", epsilon)
     if epsilon != epsilon:
         raise DiscreetError(f"epsilon = {epsilon} is not a number")
     if epsilon <= 0:  # e^epsilon itself may be too small to be written out
@@ -117,7 +117,7 @@ def exp_upper(epsilon: float) -> Fraction:
     Raises:
         DiscreetError: for what is not a number of at most 10^5.
     """
-    finite = _number_or_error("epsilon", epsilon)
+    finite = _require_number("epsilon", epsilon)
     if not math.isfinite(finite) or not -_LARGEST_WRITTEN <= finite <= _LARGEST_WRITTEN:
         raise DiscreetError(f"epsilon = {finite} is not a finite number of at most {_LARGEST_WRITTEN:,}")
     with decimal.localcontext(_CONTEXT):
@@ -136,7 +136,7 @@ def exp_nearest(exponent: float) -> float:
     Raises:
         DiscreetError: for what is not a number.
     """
-    return _cached_exp_nearest(_number_or_error("exponent", exponent))
+    return _cached_exp_nearest(_require_number("exponent", exponent))
 
 
 @lru_cache(maxsize=4096)
@@ -157,7 +157,7 @@ def expm1_nearest(exponent: float) -> float:
     Raises:
         DiscreetError: for what is not a number.
     """
-    return _cached_expm1_nearest(_number_or_error("exponent", exponent))
+    return _cached_expm1_nearest(_require_number("exponent", exponent))
 
 
 @lru_cache(maxsize=4096)

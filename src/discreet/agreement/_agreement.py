@@ -105,7 +105,7 @@ def _read_terms_of_field(name: str, terms: Any) -> AgreementTerms:
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "privacy": read_privacy,
-    "reference": lambda terms: ReferenceTerms.read_with_listed_reference(terms),
+    "reference": lambda terms: ReferenceTerms.read_with_optional_reference(terms),
     "other": require_number_of_outside_outcome,
     **{name: partial(_read_terms_of_field, name) for name in _TERMS},
 }

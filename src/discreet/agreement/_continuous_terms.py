@@ -321,7 +321,7 @@ class ReferenceTerms(AgreementTerms):
         )
 
     @classmethod
-    def read_with_listed_reference(cls, value: Any) -> ReferenceTerms:
+    def read_with_optional_reference(cls, value: Any) -> ReferenceTerms:
         """The terms in a JSON object, which may list the reference itself; an error names the first wrong field."""
         fields = require_object_with_fields("reference", value, _REFERENCE)
         weights, table = fields.get("weights"), read_density_table(fields.get("table"), "reference.table")

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.labelled import LabelledValues, is_frame, split_labels_from_numbers
+from discreet._base.labelled import LabelledValues, iterates_over_column_names, split_labels_from_numbers
 from discreet.agreement import Agreement
 from discreet.domain import (
     CellDomain,
@@ -179,7 +179,7 @@ class DeviceData:
 
 def _rows_as_mappings(rows: Any) -> list[Mapping[str, Any]]:
     """The rows of a device: a list of mappings, or a table as a dict of columns or a frame."""
-    if is_frame(rows):
+    if iterates_over_column_names(rows):
         columns = {
             str(name): records_as_list(rows[name]) for name in (rows if isinstance(rows, Mapping) else rows.columns)
         }

@@ -379,7 +379,7 @@ def _iterate_shuffled_samples(
     """Rows (client, sample) in random order, numbered in that order. `place`: of the point in its cell, for every outcome."""
     rng, total = np.random.default_rng(), int(counts.sum())
 
-    def shuffle_and_number_rows(taken: NDArray[np.int64], start: int) -> list[pa.Array]:
+    def make_shuffled_rows_from_counts(taken: NDArray[np.int64], start: int) -> list[pa.Array]:
         outcomes = rng.permutation(np.repeat(np.arange(len(taken)), taken))
         clients = _as_arrow_column(np.arange(start, start + len(outcomes)))
         return [clients, outcomes_as_samples(coding, outcomes, place[outcomes])]
@@ -387,7 +387,7 @@ def _iterate_shuffled_samples(
     for start in range(0, total, _ROWS):
         taken = rng.multivariate_hypergeometric(counts, min(_ROWS, total - start), method="marginals")
         counts = counts - taken
-        yield shuffle_and_number_rows(taken, start)
+        yield make_shuffled_rows_from_counts(taken, start)
 
 
 def _iterate_shuffled_reports(stored: NDArray[np.int64]) -> Iterator[list[pa.Array]]:

@@ -511,7 +511,7 @@ class DesignCertificate:
         middle = [Fraction(float(c)) for c in centre]
         multiplier, weight = ([Fraction(float(x)) for x in values] for values in (self.multiplier, examples.weight))
         at_zero = Fraction(self.at_zero)
-        rest = [_exact_floor_price(at_zero + one, growth) for one in multiplier]
+        rest = [_exact_cost_per_floor_unit(at_zero + one, growth) for one in multiplier]
         unseen = sum((w * c for w, c in zip(weight, rest, strict=True)), Fraction(0))
         fixed = Fraction(self.constant)
         fixed -= sum((w * (one - c) for w, one, c in zip(weight, multiplier, middle, strict=True)), Fraction(0))
@@ -525,7 +525,7 @@ class DesignCertificate:
                 raise DiscreetError(f"{intercept} + {slope} t is not below f")
             apart = slope - middle[j]
             fixed += weight[j] * Fraction(a if apart > 0 else b) * apart
-            seen[x] += weight[j] * (_exact_floor_price(intercept + multiplier[j], growth) - rest[j])
+            seen[x] += weight[j] * (_exact_cost_per_floor_unit(intercept + multiplier[j], growth) - rest[j])
         hidden = examples.size - len(seen)
         spread = min([*seen, unseen]) if hidden else min(seen)
         return self.floors.least_linear_value(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
@@ -542,7 +542,7 @@ def _last_slopes_of_greedy_filling(examples: ExampleClients, slope: Floats, leas
     return np.asarray(slope[order][place])
 
 
-def _exact_floor_price(level: Fraction, growth: Fraction) -> Fraction:
+def _exact_cost_per_floor_unit(level: Fraction, growth: Fraction) -> Fraction:
     return level if level > 0 else growth * level
 
 

@@ -273,7 +273,7 @@ def fit_posterior(
     widths = WIDTHS if rounds else WIDTHS[2:3]
     tried = [(_find_posterior_mode(rounds, middle, width, start, _FIRST_REACH, rng), width) for width in widths]
     best, width = max(tried, key=lambda one: one[0].evidence)
-    shapes = _prior_probabilities_of_shapes(size)
+    shapes = _client_shapes_with_prior_probabilities(size)
     modes = tuple(
         _find_posterior_mode(rounds, shape, width, best.theta, _REACH, rng)
         if isinstance(shape, Dirichlet)
@@ -294,7 +294,7 @@ def _best_mode_over_prior_widths(
     return max(tried, key=lambda one: one.evidence)
 
 
-def _prior_probabilities_of_shapes(size: int) -> dict[ClientShape, float]:
+def _client_shapes_with_prior_probabilities(size: int) -> dict[ClientShape, float]:
     """The possible shapes of clients on that many outcomes, with their prior probabilities."""
     likely = np.exp([-0.5 * ((math.log(s) - _USUAL) / _SPREAD) ** 2 for s in CONCENTRATIONS])
     others: dict[ClientShape, float] = {Clusters(size, size): _POINTS}

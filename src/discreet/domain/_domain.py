@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base import OldName
-from discreet._base.labelled import is_frame, unbox_arrow_column, values_in_outcome_order
+from discreet._base.labelled import iterates_over_column_names, unbox_arrow_column, values_in_outcome_order
 from discreet.errors import DiscreetError, check_count
 
 VERSION = 2  # of new documents
@@ -41,7 +41,7 @@ def records_as_list(records: Any) -> list[Any]:
     """A column or another iterable as a plain list."""
     if isinstance(records, (str, bytes)):
         raise DiscreetError(f"records = {records!r} is one text; pass a list of records")
-    if is_frame(records):
+    if iterates_over_column_names(records):
         raise DiscreetError(
             f"records is a {type(records).__name__}, not a list of records; pass one column of it, or counts= for how often"
         )

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.labelled import is_frame, unbox_arrow_column
+from discreet._base.labelled import iterates_over_column_names, unbox_arrow_column
 from discreet._base.showing import with_short_repr
 from discreet.domain._cells import Interval
 from discreet.domain._domain import (
@@ -220,7 +220,7 @@ def labels_as_tuple(labels: Any, argument: str) -> tuple[Any, ...]:
     """A list of labels as a tuple; errors name the argument."""
     if isinstance(labels, (str, bytes)):
         raise DiscreetError(f"{argument} = {labels!r} is a text; pass a number of outcomes or a list of labels")
-    if is_frame(labels) or isinstance(labels, (set, frozenset)):
+    if iterates_over_column_names(labels) or isinstance(labels, (set, frozenset)):
         what = "has no order" if isinstance(labels, (set, frozenset)) else "is more than a list of labels"
         raise DiscreetError(f"{argument} = a {type(labels).__name__} {what}; pass a list, each outcome once")
     try:

@@ -133,7 +133,7 @@ class Change:
         if pair is not None and len(pair) != 2:
             raise DiscreetError(f"reports holds {len(pair):,} lists; pass two, those before and those after")
 
-        def statistic_at_score(found: AnyPopulation, score: float, place: int) -> Estimate:
+        def statistic_with_interval_at_score(found: AnyPopulation, score: float, place: int) -> Estimate:
             miss = float(scipy.special.ndtr(-max(score, _LEAST_SCORE)))
             if isinstance(found, Population):
                 ends = (
@@ -146,8 +146,8 @@ class Change:
             return reported_statistic(wide, str(wanted), pair[place])
 
         scores = self._scores_before_and_after(1, _STATISTIC_SPLITS)
-        before = [statistic_at_score(self.before, float(score), 0) for score in scores.before]
-        after = [statistic_at_score(self.after, float(score), 1) for score in scores.after]
+        before = [statistic_with_interval_at_score(self.before, float(score), 0) for score in scores.before]
+        after = [statistic_with_interval_at_score(self.after, float(score), 1) for score in scores.after]
         ends = list(zip(before[:-1], after[1:], strict=True))  # of each step, where both are widest
         low = min(later.low - earlier.high for earlier, later in ends)
         high = max(later.high - earlier.low for earlier, later in ends)

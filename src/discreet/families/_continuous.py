@@ -433,7 +433,7 @@ def panel_masses(
     )
     extremes = [math.inf, -math.inf]
 
-    def log_density_noting_extremes(t: Floats) -> Floats:
+    def log_density_noting_ratio_extremes(t: Floats) -> Floats:
         x = chart.points_at_coordinates(t).reshape(-1, dim)
         found = p.log_density(x)
         if log_reference is not None:
@@ -444,13 +444,15 @@ def panel_masses(
             found = np.where(held, found, -np.inf)
         return np.asarray(found.reshape(t.shape[:-1]))
 
-    waiting = [log_density_noting_extremes(fine.nodes_and_weights(order)[0])]  # reused in the first evaluation below
+    waiting = [
+        log_density_noting_ratio_extremes(fine.nodes_and_weights(order)[0])
+    ]  # reused in the first evaluation below
     shift = float(waiting[0].max())
     if math.isinf(shift):
         return None
 
     def density_in_coordinates(t: Floats) -> Floats:
-        values = np.exp((waiting.pop() if waiting else log_density_noting_extremes(t)) - shift)
+        values = np.exp((waiting.pop() if waiting else log_density_noting_ratio_extremes(t)) - shift)
         return np.where(values > 0.0, values * chart.jacobian(t), 0.0)
 
     _, part, integrals, errors = refine_and_integrate_by_panel(

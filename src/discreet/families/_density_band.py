@@ -162,7 +162,7 @@ class DensityBand(ContinuousFamily):
             maps.append(axis_map)
             inner = np.empty(0)
             if isinstance(self.density, Tabulated):
-                inner = axis_map.position_to_coordinate(self.density.axes[axis])
+                inner = axis_map.point_to_chart_coordinate(self.density.axes[axis])
             elif isinstance(axis_map, WholeLine):
                 inner = np.array([0.5])
             inner = inner[(inner > start) & (inner < stop)]

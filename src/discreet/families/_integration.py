@@ -85,22 +85,22 @@ class Chart(Protocol):
 class AxisMap(Protocol):
     """x(t) on one axis."""
 
-    def coordinate_to_position(self, t: Floats) -> Floats: ...
+    def chart_coordinate_to_point(self, t: Floats) -> Floats: ...
     def position_slope(self, t: Floats) -> Floats: ...
-    def position_to_coordinate(self, x: Floats) -> Floats: ...
+    def point_to_chart_coordinate(self, x: Floats) -> Floats: ...
 
 
 @dataclass(frozen=True)
 class Identity:
     """x = t, for a finite interval."""
 
-    def coordinate_to_position(self, t: Floats) -> Floats:
+    def chart_coordinate_to_point(self, t: Floats) -> Floats:
         return t
 
     def position_slope(self, t: Floats) -> Floats:
         return np.ones_like(t)
 
-    def position_to_coordinate(self, x: Floats) -> Floats:
+    def point_to_chart_coordinate(self, x: Floats) -> Floats:
         return x
 
 
@@ -111,13 +111,13 @@ class HalfLine:
     start: float
     scale: float
 
-    def coordinate_to_position(self, t: Floats) -> Floats:
+    def chart_coordinate_to_point(self, t: Floats) -> Floats:
         return np.asarray(self.start + self.scale * t / (1.0 - t))
 
     def position_slope(self, t: Floats) -> Floats:
         return np.asarray(abs(self.scale) / np.square(1.0 - t))
 
-    def position_to_coordinate(self, x: Floats) -> Floats:
+    def point_to_chart_coordinate(self, x: Floats) -> Floats:
         ratio = (x - self.start) / self.scale
         with np.errstate(divide="ignore"):  # a place outside the half-line
             return np.asarray(ratio / (1.0 + ratio))
@@ -130,13 +130,13 @@ class WholeLine:
     centre: float
     scale: float
 
-    def coordinate_to_position(self, t: Floats) -> Floats:
+    def chart_coordinate_to_point(self, t: Floats) -> Floats:
         return np.asarray(self.centre + self.scale * (2.0 * t - 1.0) / (t * (1.0 - t)))
 
     def position_slope(self, t: Floats) -> Floats:
         return np.asarray(self.scale * (1.0 / np.square(t) + 1.0 / np.square(1.0 - t)))
 
-    def position_to_coordinate(self, x: Floats) -> Floats:
+    def point_to_chart_coordinate(self, x: Floats) -> Floats:
         # s = 2t - 1 solves y (1 - s^2) = 4 s; written so that neither sign of y cancels
         y = (x - self.centre) / self.scale
         return np.asarray(0.5 + 0.5 * y / (2.0 + np.sqrt(4.0 + np.square(y))))
@@ -152,7 +152,7 @@ class Cartesian:
     period_of_last_coordinate: ClassVar[float] = 0.0
 
     def points_at_coordinates(self, t: Floats) -> Floats:
-        return np.stack([axis.coordinate_to_position(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
+        return np.stack([axis.chart_coordinate_to_point(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
 
     def jacobian(self, t: Floats) -> Floats:
         volume = np.ones(t.shape[:-1])
@@ -162,7 +162,7 @@ class Cartesian:
         return volume
 
     def coordinates_of_points(self, x: Floats) -> Floats:
-        return np.stack([axis.position_to_coordinate(x[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
+        return np.stack([axis.point_to_chart_coordinate(x[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
 
     def axis_stretches(self, t: Floats) -> Floats:
         return np.stack([axis.position_slope(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)

@@ -117,7 +117,7 @@ class Destination:
             return False
         return before.collection == self.collection or agreement in self.agreements or agreement == self.collection
 
-    def check_key_and_make_note(self, lines: Iterable[Any]) -> list[Any] | None:
+    def check_key_and_make_key_note(self, lines: Iterable[Any]) -> list[Any] | None:
         """The line to add to a ledger before anything is sent; None if the key is already noted.
 
         Raises:
@@ -307,7 +307,7 @@ class Ledger:
 
         The collector's key is noted: from then on another key at this address is an error until the device's owner trusts it.
         """
-        if to.check_key_and_make_note(self._book.read_lines()[1:]) is not None:
+        if to.check_key_and_make_key_note(self._book.read_lines()[1:]) is not None:
             with self._book.using_write_transaction() as pen:
                 _note_collector_key(pen, to)
         return self._find_charge_for_question(self._book.read_lines(), agreement="", round=round, to=to)
@@ -461,7 +461,7 @@ def client_ledger_exists(path: str | Path) -> bool:
 
 
 def _note_collector_key(pen: BookWriter, to: Destination | None) -> None:
-    note = None if to is None else to.check_key_and_make_note(pen.lines[1:])
+    note = None if to is None else to.check_key_and_make_key_note(pen.lines[1:])
     if note is not None:
         pen.add_line(note)
 

@@ -272,7 +272,7 @@ class PopulationLedger:
         names = names.select_clients(order)
         drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
         with self._book.using_write_transaction() as pen:
-            note = None if self._to is None else self._to.check_key_and_make_note(pen.lines[1:])
+            note = None if self._to is None else self._to.check_key_and_make_key_note(pen.lines[1:])
             runs = _parse_runs(pen.lines)
             self._refuse_other_destination(asked, runs)
             if note is not None:
@@ -309,7 +309,7 @@ class PopulationLedger:
         """
         lines = self._book.read_lines()
         if self._to is not None:
-            self._to.check_key_and_make_note(lines[1:])
+            self._to.check_key_and_make_key_note(lines[1:])
         self._refuse_other_destination(asked, _parse_runs(lines))
 
     def destination_of_round(self, asked: Round) -> Destination | None:

@@ -294,9 +294,9 @@ def _known_breaks_of_axes(family: ContinuousFamily, p: LogDensity) -> list[Float
     found: list[Floats] | None = None
     match p, chart:
         case Mixture(kernel=kernel), Cartesian() if kernel == LAPLACE:
-            found = [axis.position_to_coordinate(p.means[:, i]) for i, axis in enumerate(chart.maps)]
+            found = [axis.point_to_chart_coordinate(p.means[:, i]) for i, axis in enumerate(chart.maps)]
         case Tabulated(), Cartesian():
-            found = [axis.position_to_coordinate(p.axes[i]) for i, axis in enumerate(chart.maps)]
+            found = [axis.point_to_chart_coordinate(p.axes[i]) for i, axis in enumerate(chart.maps)]
         case HistogramLaw(), _ if p.partition.family == family:
             found = list(np.unique(np.vstack([p.partition.panels.lower, p.partition.panels.upper]), axis=0).T)
         case OutputLaw(), _:

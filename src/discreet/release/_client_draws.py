@@ -413,7 +413,7 @@ def _law_of_weights(row: int, size: int, outcomes: list[int], weights: list[floa
         total += each
     if total == math.inf:
         raise RefusedRow(row, 0, REFUSED_OVERFLOW)
-    return keyed.integer_law_of_weights(outcomes, weights)
+    return keyed.integer_law_of_weighted_records(outcomes, weights)
 
 
 def _law_as_number_arrays(numbers: dict[int, int]) -> Law:
@@ -487,7 +487,7 @@ def _outcomes_beyond_shared_part(plan: UniformPlan | ReferencePlan, laws: list[L
     ]
     for some in _iterate_padded_laws_by_length(laws):
         if isinstance(plan, UniformPlan):
-            own, base = _excesses_over_one_lower_bound(plan, some.masses, some.lengths)
+            own, base = _client_excesses_over_common_lower_bound(plan, some.masses, some.lengths)
         else:
             own = _excesses_over_lower_bounds(plan, some.masses, some.lengths, some.outcomes)
         for line, row in enumerate(some.rows):
@@ -509,14 +509,14 @@ def _outcome_without_records(plan: UniformPlan | ReferencePlan, uniform: int) ->
     return _outcome_beyond_shared_part_by_reference_plan(plan, [], [], uniform)
 
 
-def _excesses_over_one_lower_bound(
+def _client_excesses_over_common_lower_bound(
     plan: UniformPlan, masses: NDArray[np.float64], lengths: NDArray[np.int64]
 ) -> tuple[Any, Any]:
     """The excess over L of outcomes in the support, and of those outside."""
     slope, lift = np.full(len(masses), plan.slope), np.full(len(masses), plan.lift)
     if plan.projecting:
         slope, lift = solve_slopes_and_lifts_over_uniform(masses, lengths, plan.size, plan.floor, plan.ceiling)
-    return _excess_over_one_lower_bound(plan, masses, slope, lift), _excess_over_one_lower_bound(
+    return _excess_over_common_lower_bound(plan, masses, slope, lift), _excess_over_common_lower_bound(
         plan, np.zeros((len(masses), 1)), slope, lift
     )
 
@@ -558,7 +558,7 @@ def _iterate_rows_of_similar_length(lengths: NDArray[np.int64]) -> Iterator[NDAr
         yield from (rows[start : start + step] for start in range(0, rows.size, step))
 
 
-def _excess_over_one_lower_bound(
+def _excess_over_common_lower_bound(
     plan: UniformPlan, mass: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
 ) -> Any:
     """As `_compiled._outcome_excess_over_lower_bound`: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L."""

@@ -234,7 +234,7 @@ def integer_law_of_counts(outcomes: Iterable[int], counts: Iterable[int]) -> dic
     return _divide_by_gcd(_sums_by_outcome(outcomes, counts))
 
 
-def integer_law_of_weights(outcomes: Iterable[int], weights: Iterable[float]) -> dict[int, int]:
+def integer_law_of_weighted_records(outcomes: Iterable[int], weights: Iterable[float]) -> dict[int, int]:
     """The same for records with weights. (`discreet.release._canonical_records` computes both for millions of clients.)"""
     sums = _sums_by_outcome(outcomes, [_weight_in_smallest_units(weight) for weight in weights])
     total = sum(sums.values())
@@ -468,7 +468,7 @@ def integer_or_text_name(name: str) -> int | str:
 
 
 def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> bytes:
-    """The canonical input of a client: its identity, and its law in whole numbers (`integer_law_of_weights` for weights)."""
+    """The canonical input of a client: its identity, and its law in whole numbers (`integer_law_of_weighted_records` for weights)."""
     law = integer_law_of_counts(outcomes, counts)
     narrow = all(x < 1 << 32 and number < 1 << 32 for x, number in law.items())
     form = NARROW_FORM if narrow else WIDE_FORM

@@ -66,7 +66,7 @@ class _PublicExamples:
         self._logits, self._reference, self._temperature = logits.detach(), reference.detach(), temperature
         self._laws = torch.softmax(self._logits.double() / temperature, -1).cpu().numpy()
 
-    def upper_for_box_position(self, place: float) -> float:
+    def upper_from_box_floor_fraction(self, place: float) -> float:
         """`upper` for a place in (0, 1), the position of b between e^-epsilon and 1."""
         b = math.exp(-self._budget) + place * -math.expm1(-self._budget)
         if b == 1.0:  # the limit of the quotient as epsilon vanishes
@@ -79,7 +79,7 @@ class _PublicExamples:
             logits=self._logits,
             reference=self._reference if hotter == 1.0 else self._reference / hotter,
             epsilon=self._budget,
-            upper=self.upper_for_box_position(place),
+            upper=self.upper_from_box_floor_fraction(place),
             temperature=self._temperature,
         )
         return float(np.mean(self._f(self._laws, served.double().cpu().numpy())))
@@ -107,7 +107,7 @@ def fitted_upper(
         >>> upper = fitted_upper(epsilon=2.0, logits=after_public_letters, reference=after_nothing)
     """
     examples = _PublicExamples(epsilon, logits, reference, measure, temperature)
-    return examples.upper_for_box_position(
+    return examples.upper_from_box_floor_fraction(
         _minimise_by_golden_sections(examples.mean_divergence_of_box, 0.0, 1.0, _STEPS)[0]
     )
 
@@ -137,7 +137,7 @@ def fitted_box(
     """
     examples = _PublicExamples(epsilon, logits, reference, measure, temperature)
     place, value = _minimise_by_golden_sections(examples.mean_divergence_of_box, 0.0, 1.0, _STEPS)
-    plain = FittedBox(examples.upper_for_box_position(place), 1.0, value)
+    plain = FittedBox(examples.upper_from_box_floor_fraction(place), 1.0, value)
     near = max(0.0, place - _NEAR), min(1.0, place + _NEAR)
 
     def best_box_at_log_temperature(warmth: float) -> FittedBox:
@@ -145,7 +145,7 @@ def fitted_box(
         there, served = _minimise_by_golden_sections(
             partial(examples.mean_divergence_of_box, hotter=hotter), *near, _NEARBY_STEPS
         )
-        return FittedBox(examples.upper_for_box_position(there), hotter, served)
+        return FittedBox(examples.upper_from_box_floor_fraction(there), hotter, served)
 
     warmth, served = _minimise_by_golden_sections(
         lambda warmth: best_box_at_log_temperature(warmth).value, 0.0, _HOTTEST, _TEMPERATURE_STEPS

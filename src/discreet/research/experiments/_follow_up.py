@@ -63,7 +63,7 @@ _ROUNDING = 1e-9  # of quadrature and sums: a smaller difference does not count
 _FARTHEST = 50.0  # largest beta of the published search
 
 
-def laplace_privacy_notion(mu: float) -> Functional:
+def privacy_from_laplace_tradeoff(mu: float) -> Functional:
     """The trade-off function of Laplace(0, 1) against Laplace(mu, 1): neither pure nor Gaussian, and stricter than mu-LDP."""
 
     def tradeoff_at(x: float) -> float:
@@ -84,7 +84,7 @@ def privacy_notion_at_budget(kind: str, budget: float) -> Privacy:
         case "gaussian":
             return Gaussian(budget)
         case _:
-            return laplace_privacy_notion(budget)
+            return privacy_from_laplace_tradeoff(budget)
 
 
 def published_mixing_weight(privacy: Privacy, bounds: Bounds) -> float:

@@ -180,7 +180,7 @@ class TokenTerms:
         """Every epsilon of a token."""
         return {self.epsilon_of(place) for place in range(min(self.tokens, len(self.schedule) + 1))}
 
-    def _profiles_of_first_tokens(self, tokens: int) -> Spending:
+    def _privacy_spending_of_first_tokens(self, tokens: int) -> Spending:
         first = self.schedule[:tokens]
         counts = Counter(first)
         if tokens > len(first):
@@ -190,12 +190,12 @@ class TokenTerms:
     @property
     def loss(self) -> PrivacyLoss:
         """The privacy loss of all tokens together."""
-        return _compose_loss_of_tokens(self._profiles_of_first_tokens(self.tokens))
+        return _compose_loss_of_tokens(self._privacy_spending_of_first_tokens(self.tokens))
 
     @property
     def total(self) -> float:
         """The epsilon of all tokens together at delta."""
-        return _total_epsilon_of_tokens(self._profiles_of_first_tokens(self.tokens), self.delta)
+        return _total_epsilon_of_tokens(self._privacy_spending_of_first_tokens(self.tokens), self.delta)
 
     @property
     def bounds(self) -> Bounds:
@@ -216,7 +216,9 @@ class TokenTerms:
         """
 
         def fits_into_budget(tokens: int) -> bool:
-            return _total_epsilon_of_tokens(self._profiles_of_first_tokens(tokens), budget.delta) <= budget.epsilon
+            return (
+                _total_epsilon_of_tokens(self._privacy_spending_of_first_tokens(tokens), budget.delta) <= budget.epsilon
+            )
 
         low, high = 0, self.tokens + 1  # low fits; high does not, or exceeds the requested number
         while high - low > 1:

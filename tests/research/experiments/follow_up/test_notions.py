@@ -11,7 +11,7 @@ from discreet.research.experiments._follow_up import (
     FOLLOW_UP_BUDGETS,
     NOTION_KINDS,
     PointwiseComparison,
-    laplace_privacy_notion,
+    privacy_from_laplace_tradeoff,
     privacy_notion_at_budget,
     published_mixing_weight,
 )
@@ -42,7 +42,7 @@ def test_the_published_weight_is_not_capped() -> None:
 def test_the_laplace_tradeoff_is_that_of_two_laplace_laws() -> None:
     """Against the errors of every threshold between Laplace(0, 1) and Laplace(mu, 1)."""
     for mu in (0.5, 2.0):
-        f = laplace_privacy_notion(mu)
+        f = privacy_from_laplace_tradeoff(mu)
         for threshold in np.linspace(-4.0, 6.0, 41):
             wrong = 0.5 * math.exp(-threshold) if threshold > 0 else 1.0 - 0.5 * math.exp(threshold)
             apart = threshold - mu
