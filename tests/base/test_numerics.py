@@ -79,8 +79,18 @@ def test_numbers_beyond_every_float_are_infinite() -> None:
     assert exp_nearest(10**400) == expm1_nearest(10**400) == math.inf
     assert expm1_nearest(-(10**400)) == -1.0
     assert exp_lower(10**400) == exp_lower(64)
-    assert exp_lower(-(10**400)) == exp_lower(-1e300) == 1
     assert str(stated_decimal(10**400)) == "Infinity"
+
+
+@pytest.mark.parametrize("epsilon", [-1, -1e300, -(10**400), -5e-324, math.nan])
+def test_no_rational_of_at_least_one_is_below_a_smaller_exponential(epsilon: float) -> None:
+    with pytest.raises(DiscreetError, match="is not a number of at least 0"):
+        exp_lower(epsilon)
+
+
+def test_nothing_was_written_for_nan() -> None:
+    with pytest.raises(DiscreetError, match="epsilon = nan"):
+        stated_decimal(math.nan)
 
 
 def test_a_ratio_below_one_has_no_bracket() -> None:

@@ -227,6 +227,7 @@ def test_any_mechanism_is_compared() -> None:
     [
         ({"mechanisms": "optimal"}, "mechanisms = 'optimal' is not a list"),
         ({"mechanisms": []}, "is not a list of at least one"),
+        ({"epsilons": np.array(1.0)}, "is not a list of at least one"),
         (
             {"mechanisms": ["nothing"]},
             "no installed package offers the mechanism 'nothing'.*pass a class of your own itself",

@@ -77,6 +77,8 @@ def stated_decimal(epsilon: float) -> decimal.Decimal:
         DiscreetError: for what is not a number.
     """
     epsilon = float(_require_number("epsilon", epsilon))
+    if epsilon != epsilon:
+        raise DiscreetError("epsilon = nan is not a number")
     with decimal.localcontext(_CONTEXT):
         return decimal.Decimal(repr(epsilon))
 
@@ -93,13 +95,11 @@ def exp_lower(epsilon: float | decimal.Decimal) -> Fraction:
         The rational.
 
     Raises:
-        DiscreetError: for what is not a number.
+        DiscreetError: for what is not a number of at least 0.
     """
     epsilon = _require_number("epsilon", epsilon)
-    if epsilon != epsilon:
-        raise DiscreetError(f"epsilon = {epsilon} is not a number")
-    if epsilon <= 0:  # e^epsilon itself may be too small to be written out
-        return Fraction(1)
+    if not epsilon >= 0:
+        raise DiscreetError(f"epsilon = {epsilon} is not a number of at least 0; e^epsilon would be less than 1")
     with decimal.localcontext(_CONTEXT):
         rounded = min(decimal.Decimal(epsilon), decimal.Decimal(LARGEST_EXPONENT)).exp()
         return max(Fraction(1), Fraction(rounded.next_minus()))

@@ -345,7 +345,8 @@ def compare(
 
 def _require_nonempty_list(name: str, given: Any) -> list[Any]:
     """A list, not a text or a single value in its place."""
-    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray) or not len(given):
+    is_list = isinstance(given, Sequence | np.ndarray) and not isinstance(given, (str, bytes))
+    if not is_list or getattr(given, "ndim", 1) == 0 or not len(given):
         raise DiscreetError(f"{name} = {given!r} is not a list of at least one; pass a list")
     return list(given)
 
