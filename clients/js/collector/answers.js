@@ -3,7 +3,7 @@ import { numbered, phrase } from "../page/catalogue.js";
 import { element, told } from "../page/element.js";
 import { labelled } from "../page/words.js";
 import { optionTold, saidOf } from "./question.js";
-import { calledIn } from "./told.js";
+import { calledIn } from "./sample-text.js";
 import { axis, FEW, largest, percent, Rows } from "./population.js";
 
 const GROUP_ROWS = 6; // outcomes of each group that are shown

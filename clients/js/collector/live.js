@@ -3,9 +3,9 @@ import { numbered, pageLanguage, phrase, rewordPage, speakOf, useCatalogue } fro
 import { element, told } from "../page/element.js";
 import { containing, suggested } from "../page/search.js";
 import { atMost, certainty, labelled, percentAtMost, sentence } from "../page/words.js";
-import { agreed, ordered, words } from "./agreed.js";
+import { agreed, ordered, words } from "./agreement-terms.js";
 import { answersOf, changesOf, groupsOf, Panels, stagesOf, withinOf } from "./answers.js";
-import { addressed, chosen, headingOf, offer, titled } from "./choice.js";
+import { addressed, chosen, headingOf, offer, titled } from "./agreement-choice.js";
 import { days } from "./days.js";
 import { FEW, histogram, largest, MANY, Rows, rowsOfTable, widest } from "./population.js";
 import { optionTold, questionsOf } from "./question.js";

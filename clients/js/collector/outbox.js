@@ -10,7 +10,7 @@
  * Waiting requests leave in an order by chance, which does not tell in which order people came.
  */
 import { Refused } from "./service.js";
-import { ownStorage } from "./speaker.js";
+import { ownStorage } from "./participation.js";
 
 const KEY = "discreet outbox";
 const REFUSED = "discreet refused"; // {n, said}: of what waited here, and the service's last sentence about it

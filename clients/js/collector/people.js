@@ -10,7 +10,7 @@ import { phrase } from "../page/catalogue.js";
 import { element } from "../page/element.js";
 import { hexed } from "./identity.js";
 import { Outbox } from "./outbox.js";
-import { ownStorage, Speaker, speakerKey } from "./speaker.js";
+import { ownStorage, Speaker, speakerKey } from "./participation.js";
 
 const NAME = /^[1-9][0-9]{0,8}-[0-9a-f]{8}$/; // a turn, and digits by which two tabs cannot take the same one
 const KEPT = /^discreet (?:collector|budget)(?: (.*))?$/;

@@ -13,13 +13,13 @@ import { phrase, speakOf, useCatalogue } from "../page/catalogue.js";
 import { element, told } from "../page/element.js";
 import { labelled, sentence, strength } from "../page/words.js";
 import { Budget } from "../src/budget.js";
-import { agreed, words } from "./agreed.js";
+import { agreed, words } from "./agreement-terms.js";
 import { keyOf } from "./identity.js";
 import { Choice, Form, questionsOf } from "./question.js";
 import { bodyOf, sent } from "./sending.js";
 import { json, Refused, useService } from "./service.js";
-import { Speaker } from "./speaker.js";
-import { reportTold, sampleTold } from "./told.js";
+import { Speaker } from "./participation.js";
+import { reportTold, sampleTold } from "./sample-text.js";
 
 const CATALOGUES = { en, de };
 const ID = /^[0-9a-f]{64}$/;

@@ -8,17 +8,17 @@
  * anything is drawn; nothing else that a person enters keeps it from sending. Whoever collects sees a request of one length, or that somebody left. Leaving the page empties it, so that going back shows nothing.
  *
  * A person has a limit for each collection and a total for the site, which only their click raises: a service that calls everything a new
- * collection gets no more than the total. Several people have a record each (`people.js`); in field mode nobody has one (`field.js`).
+ * collection gets no more than the total. Several people have a record each (`people.js`); in field mode nobody has one (`field-mode.js`).
  */
 import { Budget } from "../src/budget.js";
 import { pageLanguage, phrase, rewordPage, speakOf, useCatalogue } from "../page/catalogue.js";
 import { element, told } from "../page/element.js";
-import { readLong } from "../page/pasting.js";
+import { readLong } from "../page/long-paste.js";
 import { atMost, certainty, coinOf, labelled, percent, percentAtMost, sentence, strength } from "../page/words.js";
-import { agreed, words } from "./agreed.js";
-import { addressed, chosen, headingOf, titled } from "./choice.js";
-import { drawnFrom } from "./drawn.js";
-import { inField, nextTurn, PageMemory, Turn } from "./field.js";
+import { agreed, words } from "./agreement-terms.js";
+import { addressed, chosen, headingOf, titled } from "./agreement-choice.js";
+import { drawnFrom } from "./output-bars.js";
+import { inField, nextTurn, PageMemory, Turn } from "./field-mode.js";
 import { keyOf } from "./identity.js";
 import { isOffline, keepPage, Outbox } from "./outbox.js";
 import { forgetRecord, nextPerson, nameInAddress, openFor, takeToken, peopleHere, personButtons, personOf } from "./people.js";
@@ -26,8 +26,8 @@ import { Choice, Form, questionsOf } from "./question.js";
 import { allowed, noneOf, outsideTold, Records } from "./records.js";
 import { bodyOf, sent } from "./sending.js";
 import { json, posted, Refused, Unreachable } from "./service.js";
-import { Speaker } from "./speaker.js";
-import { calledIn, reportTold, sampleTold } from "./told.js";
+import { Speaker } from "./participation.js";
+import { calledIn, reportTold, sampleTold } from "./sample-text.js";
 
 const FIRST_ASKED = 3; // facts of the agreement that stand above the others, where a question is asked
 const WAITING = 20_000; // milliseconds until what waits is sent again

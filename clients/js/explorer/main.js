@@ -3,7 +3,7 @@ import { language, nouns, words } from "../../../src/discreet/collect/pages/en.j
 import { Agreement, randomInteger } from "../src/agreement.js";
 import { useCatalogue } from "../page/catalogue.js";
 import { element, told } from "../page/element.js";
-import { readLong } from "../page/pasting.js";
+import { readLong } from "../page/long-paste.js";
 import { asked, atMost, certainty, percent, percentAtMost, short } from "../page/words.js";
 import { Bars, curve, NAMES } from "./chart.js";
 import { STEPS, verdict } from "./guide.js";

@@ -7,7 +7,7 @@ import { useCatalogue } from "../page/catalogue.js";
 import { Outbox } from "../collector/outbox.js";
 import { bodyOf, longestSample } from "../collector/sending.js";
 import { posted } from "../collector/service.js";
-import { signing } from "../collector/agreed.js";
+import { signing } from "../collector/agreement-terms.js";
 
 useCatalogue(JSON.parse(readFileSync(new URL("../../../src/discreet/collect/pages/en.json", import.meta.url), "utf8")));
 const read = (family) => Agreement.read(JSON.stringify({ discreet: 2, bits: 62, mechanism: "optimal", epsilon: 1, family: { kind: "simplex", ...family } }));
