@@ -1,27 +1,28 @@
 /**
- * Field mode, /take-part?field: many people take part on one device, one after the other. What a person's page remembers is in its memory alone,
- * a receipt shows no sample, and the page starts anew for the next one: by their click, after the receipt, or when nobody has touched it for long.
+ * Field mode, /take-part?field: many people take part on one device, one after the other. A person's record exists only in the memory of the
+ * page, and a receipt shows no sample. The page starts again for the next person: by a click, some time after the receipt, or after a long time
+ * without input.
  */
-const [WARNED, LEFT, THANKED] = [120, 30, 20]; // seconds untouched until a warning, from there to the next person, and after a receipt
-const TOUCHES = ["click", "keydown", "input", "wheel", "touchmove"]; // and no pointerdown: what it hides would move the page under the click
+const [WARN_AFTER, WARNING_TIME, THANKS_TIME] = [120, 30, 20]; // seconds: without input until the warning, from the warning to the next person, and after a receipt
+const TOUCHES = ["click", "keydown", "input", "wheel", "touchmove"]; // without pointerdown: it would hide the warning, and so move the page under the click
 
-export const inField = (search = location.search) => new URLSearchParams(search).has("field");
+export const isFieldMode = (search = location.search) => new URLSearchParams(search).has("field");
 
-/** A storage that is gone with the page. */
+/** A storage that lasts as long as the page. */
 export class PageMemory {
-  #held = new Map();
-  getItem = (key) => this.#held.get(key) ?? null;
-  setItem = (key, value) => void this.#held.set(key, value);
-  removeItem = (key) => void this.#held.delete(key);
+  #values = new Map();
+  getItem = (key) => this.#values.get(key) ?? null;
+  setItem = (key, value) => void this.#values.set(key, value);
+  removeItem = (key) => void this.#values.delete(key);
 }
 
-/** Start anew for the next person: nothing of this one stays, also where the page is shown again from memory. */
-export function nextTurn() {
+/** Start again for the next person. The page is emptied first, so that it is empty even if the browser shows it again from memory. */
+export function startNextTurn() {
   document.querySelector("main").replaceChildren();
   location.reload();
 }
 
-/** The time of one person at the page. `say(left, done)` tells how many seconds are left of it, null where that is not at issue. */
+/** The time of one person at the page. `say(left, done)` gets the seconds that are left, null if no countdown is due. `done`: it was sent. */
 export class Turn {
   #say;
   #left = Infinity; // seconds
@@ -36,21 +37,21 @@ export class Turn {
     setInterval(() => this.#tick(), 1000);
   }
 
-  /** While something is being sent the page waits, however long that takes. */
+  /** Whether a request is being sent. The page waits for it without a time limit. */
   set busy(value) {
     this.#busy = value;
     if (!this.#done) this.#touch();
   }
 
-  /** It was sent: thank the person for a while. */
+  /** The sample was sent: show the thanks for a while. */
   end() {
     this.#done = true;
-    this.#left = THANKED;
+    this.#left = THANKS_TIME;
     this.#say(this.#left, true);
   }
 
   #touch() {
-    this.#left = WARNED + LEFT;
+    this.#left = WARN_AFTER + WARNING_TIME;
     this.#say(null, false);
   }
 
@@ -58,8 +59,8 @@ export class Turn {
     if (this.#busy || this.#left === Infinity) return;
     this.#left -= 1;
     if (this.#left <= 0) {
-      this.#left = Infinity; // once
-      nextTurn();
-    } else if (this.#done || this.#left <= LEFT) this.#say(this.#left, this.#done);
+      this.#left = Infinity; // so that it happens once
+      startNextTurn();
+    } else if (this.#done || this.#left <= WARNING_TIME) this.#say(this.#left, this.#done);
   }
 }

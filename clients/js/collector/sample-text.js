@@ -1,48 +1,48 @@
-/** Samples and reports as people read them: by what outcomes are called, and what a report is about. */
-import { numbered, phrase } from "../page/catalogue.js";
-import { isolated, labelled, partTold, percentAtLeast } from "../page/words.js";
-import { optionTold, saidOf } from "./question.js";
+/** Samples and reports in words: the names of their outcomes, and what a report is about. */
+import { formatNumber, phrase } from "../page/catalogue.js";
+import { isolatedLabel, partName, percentAtLeast, visibleLabel } from "../page/words.js";
+import { optionText, ownField } from "./question.js";
 
-const MOST_NAMED = 200; // outcomes of a report that are listed
+const MOST_NAMED = 200; // outcomes of a report that are listed at most
 
-/** What a column of a survey is called in these questions. */
-export const calledIn = (questions) => (name) => labelled(saidOf(questions?.columns, name)?.title ?? name);
+/** A function that gives the title of a survey's column in these questions, or else its name. */
+export const columnTitlesIn = (questions) => (name) => visibleLabel(ownField(questions?.columns, name)?.title ?? name);
 
-/** A sample as people call it, or the outcomes that a report names. */
-export function sampleTold(agreement, sample, questions) {
+/** The name of the sampled outcome, or the names of all outcomes in a report. */
+export function sampleText(agreement, sample, questions) {
   const { domain, reports, survey } = agreement;
-  if (survey) return listed(agreement.outcomesOf(sample), (place) => answerTold(survey.parts[survey.partOf(sample)].view, place, questions));
-  if (!reports) return optionTold(questions, String(domain.name(domain.number(sample))));
-  return listed(agreement.outcomesOf(sample), (place) => optionTold(questions, String(domain.name(place))));
+  if (survey) return nameList(agreement.outcomesOf(sample), (place) => partOutcomeText(survey.parts[survey.partOf(sample)].view, place, questions));
+  if (!reports) return optionText(questions, String(domain.name(domain.number(sample))));
+  return nameList(agreement.outcomesOf(sample), (place) => optionText(questions, String(domain.name(place))));
 }
 
-/** So many names as people read. */
-function listed(places, name) {
-  const shown = places.slice(0, MOST_NAMED).map((place) => isolated(name(place))).join(", ");
+/** The names of places as one text. Only the first `MOST_NAMED` are listed. */
+function nameList(places, name) {
+  const shown = places.slice(0, MOST_NAMED).map((place) => isolatedLabel(name(place))).join(", ");
   return places.length > MOST_NAMED ? `${shown} ${phrase("and-more", { n: places.length - MOST_NAMED })}` : shown;
 }
 
-/** An answer as a part of a survey sees it: of columns together, a cell, or a point. */
-function answerTold({ columns, column, cells, points }, place, questions) {
+/** An outcome of one part of a survey: a combination of several columns, a cell of an interval, or a point of it. */
+function partOutcomeText({ columns, column, cells, points }, place, questions) {
   if (columns) {
     const names = [];
     for (const { name, domain } of columns.toReversed()) {
-      names.unshift(optionTold(saidOf(questions?.columns, name), String(domain.name(place % domain.size))));
+      names.unshift(optionText(ownField(questions?.columns, name), String(domain.name(place % domain.size))));
       place = Math.floor(place / domain.size);
     }
     return names.join(" × ");
   }
   const { low, high } = column.domain;
-  const at = (part) => numbered(low + (high - low) * part, { maximumSignificantDigits: 5 });
+  const at = (part) => formatNumber(low + (high - low) * part, { maximumSignificantDigits: 5 });
   return cells ? phrase("range", { low: at(place / cells), high: at((place + 1) / cells) }) : at(place / (points - 1));
 }
 
-/** What a report is, or a randomised answer; nothing where it is a sample. */
-export function reportTold(agreement, sample, questions) {
+/** An explanation of a report or of a randomised answer; empty for a plain sample. */
+export function reportText(agreement, sample, questions) {
   const { survey } = agreement;
   if (survey) {
     const part = survey.parts[survey.partOf(sample)];
-    return `${phrase("coin-chose", { part: isolated(partTold(part, calledIn(questions))) })} ${phrase("report-told", { n: agreement.outcomesOf(sample).length, share: percentAtLeast(part.blind) })}`;
+    return `${phrase("coin-chose", { part: isolatedLabel(partName(part, columnTitlesIn(questions))) })} ${phrase("report-told", { n: agreement.outcomesOf(sample).length, share: percentAtLeast(part.blind) })}`;
   }
   if (!agreement.reports) return questions ? phrase("answer-told") : "";
   return phrase("report-told", { n: agreement.outcomesOf(sample).length, share: percentAtLeast(agreement.reports.chances.blind) });

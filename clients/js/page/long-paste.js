@@ -1,10 +1,10 @@
-/** A text that is pasted into a field. No browser lays out a million rows: past so many characters it is read at once, and the field left empty. */
-const LONG = 1e5;
+/** Long texts that are pasted into a field. Browsers cannot lay out a million rows, so a long text is read at once and never enters the field. */
+const LONGEST_SHOWN = 1e5; // characters
 
-export function readLong(field, read) {
+export function readLongPaste(field, read) {
   field.addEventListener("paste", (event) => {
     const text = event.clipboardData?.getData("text/plain") ?? "";
-    if (text.length <= LONG) return;
+    if (text.length <= LONGEST_SHOWN) return;
     event.preventDefault();
     read(text);
   });
