@@ -168,7 +168,7 @@ def test_what_is_held_is_one_of_the_chosen_options_by_chance_in_every_column(bro
           const parts = document.querySelectorAll("fieldset");
           for (const place of [0, 2]) parts[0].querySelectorAll("input")[place].click();
           for (const place of [1, 2, 3]) parts[place].querySelector("[type=radio]").click();
-          return Array.from({ length: draws }, () => form.held.records[0]);
+          return Array.from({ length: draws }, () => form.personData.records[0]);
         }""",
         [PLAIN.text, 6000],
     )
@@ -256,7 +256,7 @@ def test_names_that_all_objects_know_are_names_like_others(visit: Any, service: 
     alone = page.context.new_page()
     served(alone, {"/": "<!doctype html>", **files})
     alone.goto(f"{SITE}/")
-    told = """async (name) => (await import("/collector/question.js")).optionTold({ options: { tea: "Tea" } }, name)"""
+    told = """async (name) => (await import("/collector/question.js")).optionText({ options: { tea: "Tea" } }, name)"""
     for name in ("constructor", "toString", "__proto__", "hasOwnProperty"):
         assert alone.evaluate(told, name) == name
 

@@ -14,7 +14,7 @@ SECTIONS = ("words", "collector", "take", "live")
 NOUNS = {"sample", "samples", "Sample", "Samples"}
 SCRIPTS = [
     *sorted((CLIENT / "collector").glob("*.js")),
-    *(CLIENT / "page" / f"{name}.js" for name in ("catalogue", "words", "element", "search", "pasting")),
+    *(CLIENT / "page" / f"{name}.js" for name in ("catalogue", "words", "element", "search", "long-paste")),
 ]
 # What is no sentence: names of what is stored and hashed, and markup.
 UNSAID = {

@@ -1,19 +1,21 @@
 /**
- * Requests that a person sent, and that nobody has answered yet. They are kept in the browser until they are, so that a lost network loses nothing:
- * the same text goes out under the same key, and is counted once. What is kept is what would leave anyway: a sample that was drawn and charged before.
+ * Requests that a person sent and that are not answered yet. The browser keeps them until they are answered, so nothing is lost without a
+ * network. The same text is sent again under the same key, and is counted once. A stored request contains only what would leave anyway: a
+ * sample that was drawn and charged before.
  *
- * A request goes to the collector whose page it was sent from, and to no other: a site may have several, under paths of their own, and all of them see
- * one storage. So its address is kept with it, and only pages with that address send it. What a collector refuses for good is told by its number.
+ * A request goes only to the collector whose page sent it. A site may have several collectors under paths of their own, and they share one
+ * storage. So the address is stored with the request, and only pages with that address send it. Requests that a collector refuses for good are
+ * counted, and the page shows their number.
  *
- * Field mode keeps nothing of a person, and so no request either, unless the address says `offline`: then a request waits here without any record. Where
- * tokens are asked for, the request holds the person's, which waits with it.
- * Waiting requests leave in an order by chance, which does not tell in which order people came.
+ * Field mode stores nothing of a person, and so no request, unless the address says `offline`. Then a request waits here without a record of the
+ * person. In a collection with tokens, the waiting request contains the person's token.
+ * Waiting requests leave in random order, which does not show the order in which people came.
  */
 import { Refused } from "./service.js";
-import { ownStorage } from "./speaker.js";
+import { ownStorage } from "./participation.js";
 
 const KEY = "discreet outbox";
-const REFUSED = "discreet refused"; // {n, said}: of what waited here, and the service's last sentence about it
+const REFUSED = "discreet refused"; // {n, said}: how many waiting requests were refused, and the service's last message
 
 export const isOffline = (search = location.search) => new URLSearchParams(search).has("offline");
 
@@ -21,22 +23,25 @@ export class Outbox {
   #storage;
   #locks;
 
-  /** `address`: where requests of this page go. */
+  /** `address`: where the requests of this page go. */
   constructor({ storage = ownStorage(), locks = navigator.locks, address = `${new URL("samples", location.href)}` } = {}) {
     [this.#storage, this.#locks, this.address] = [storage, locks, address];
   }
 
-  /** [{key, text, address, record, collection, round}]: what waits, for whichever collector. `record`: the name of the person's record, undefined where there is none. */
+  /**
+   * [{key, text, address, record, collection, round}]: the waiting requests, for all collectors. `record`: the name of the person's record,
+   * undefined if there is none.
+   */
   get waiting() {
     try {
       const found = JSON.parse(this.#storage.getItem(KEY) ?? "[]");
       return Array.isArray(found) ? found.filter(({ key, text }) => typeof key === "string" && typeof text === "string") : [];
     } catch {
-      return []; // what is not ours is not sent
+      return []; // a text that this page did not write is not sent
     }
   }
 
-  /** What waits for the collector of this page. Requests of earlier versions have no address, and go where their collection is. */
+  /** The requests that wait for the collector of this page. Those of earlier versions have no address, and match by collection. */
   waitingFor(collection) {
     return this.waiting.filter((each) => (each.address === undefined ? each.collection === collection : each.address === this.address));
   }
@@ -49,18 +54,18 @@ export class Outbox {
     await this.#change((waiting) => this.#without(waiting, key));
   }
 
-  /** One agreement at two collectors makes one key. */
+  /** The waiting requests without that of a key to this page's collector. The same agreement at two collectors makes the same key. */
   #without(waiting, key) {
     return waiting.filter((each) => each.key !== key || (each.address ?? this.address) !== this.address);
   }
 
-  /** {n, said}: how many requests that waited were refused for good, which nobody has read of yet; undefined where none was. */
+  /** {n, said}: how many waiting requests were refused for good since somebody last dismissed this; undefined if none was. */
   get refused() {
     try {
       const found = JSON.parse(this.#storage.getItem(REFUSED));
       return Number.isSafeInteger(found?.n) && typeof found.said === "string" ? found : undefined;
     } catch {
-      return undefined; // what is not ours is not said
+      return undefined; // a text that this page did not write is not shown
     }
   }
 
@@ -68,7 +73,7 @@ export class Outbox {
     await this.#locks.request(KEY, () => this.#storage.setItem(REFUSED, JSON.stringify({ n: 1 + (this.refused?.n ?? 0), said: message })));
   }
 
-  /** The person has read of it. */
+  /** Forget the refused requests, once the person has read about them. */
   async dismissRefused() {
     await this.#locks.request(KEY, () => this.#storage.removeItem(REFUSED));
   }
@@ -84,7 +89,10 @@ export class Outbox {
     });
   }
 
-  /** Send what waits for the collector of this page, once each, but what `except` names. `heard(request, answer)` is told of every answer; a refusal ends the waiting as well, and is counted. */
+  /**
+   * Send each request that waits for the collector of this page once, except the one with the key `except`. `onAnswer(request, answer)` is
+   * called with each answer. A refused request stops waiting too, and is counted.
+   */
   async send(post, heard, collection, except) {
     const order = this.waitingFor(collection).filter(({ key }) => key !== except).map((request) => [crypto.getRandomValues(new Uint32Array(1))[0], request]);
     for (const [, request] of order.sort(([one], [other]) => one - other)) {
@@ -92,7 +100,7 @@ export class Outbox {
         const answer = await post(request.text);
         await heard(request, answer);
       } catch (error) {
-        if (!(error instanceof Refused)) return; // later
+        if (!(error instanceof Refused)) return; // try again later
         await this.#countRefused(error);
       }
       await this.drop(request.key);
@@ -100,12 +108,12 @@ export class Outbox {
   }
 }
 
-/** Let the page be opened without a network from now on; resolves to whether it can be. */
+/** Store the page, so that it can be opened without a network. Resolves to whether that is possible. */
 export async function keepPage() {
   try {
     await navigator.serviceWorker.register("worker.js");
   } catch {
-    return false; // a browser that has no workers, or may not run them here
+    return false; // the browser has no service workers, or may not run them here
   }
   const { active } = await navigator.serviceWorker.ready;
   const addresses = [location.href.split("#")[0], ...performance.getEntriesByType("resource").map(({ name }) => name)];

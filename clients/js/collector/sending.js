@@ -1,5 +1,5 @@
-/** One request, sent until it is answered: the very same each time, so that however often it arrives it is counted once. */
-import { posted, Unreachable } from "./service.js";
+/** Sends a request until it is answered. Each attempt sends the same text, so the sample is counted once, however often it arrives. */
+import { postSample, Unreachable } from "./service.js";
 
 const FIRST_WAIT = 1; // seconds
 const LONGEST_WAIT = 10;
@@ -9,33 +9,33 @@ const utf8 = new TextEncoder();
 const bytesOf = (value) => utf8.encode(JSON.stringify(value)).length;
 const LONGEST_NUMBER = 25; // characters of a 64-bit float in JSON, such as -0.0000012345678901234567
 
-/** How many bytes the sample or the report of an agreement takes at most, whichever it is. */
+/** The largest number of bytes that a sample or report of an agreement takes in JSON. */
 export function longestSample({ domain: { labels, interval, size }, reports, survey }) {
   if (reports ?? survey) return bytesOf((reports ?? survey).longest);
   if (labels) return labels.reduce((most, label) => Math.max(most, bytesOf(label)), 0);
   return interval ? LONGEST_NUMBER : bytesOf(size - 1);
 }
 
-/** The body that is sent, with spaces after it: its length is the same for every sample, since TLS shows lengths to whoever is on the way. */
+/** The body that is sent, padded with spaces. The bodies of all samples have the same length, since TLS shows lengths to observers of the network. */
 export const bodyOf = (request, agreement) => JSON.stringify(request) + " ".repeat(longestSample(agreement) - bytesOf(request.sample));
 
-/** What became of it. `trying({attempt, problem, wait})` is told of every failure; `stopped` is an AbortSignal of the person's. */
-export async function sent(body, trying, stopped) {
+/** The service's answer to a body. `onFailure({attempt, problem, wait})` is called after each failure. `stopSignal`: the person's AbortSignal. */
+export async function sendUntilAnswered(body, onFailure, stopSignal) {
   for (let attempt = 1, wait = FIRST_WAIT; ; attempt++, wait = Math.min(GROWTH * wait, LONGEST_WAIT)) {
     try {
-      return await posted(body);
+      return await postSample(body);
     } catch (error) {
-      if (!(error instanceof Unreachable) || stopped.aborted) throw error;
+      if (!(error instanceof Unreachable) || stopSignal.aborted) throw error;
       const seconds = error.wait ?? wait;
-      trying({ attempt, problem: error.message, wait: seconds });
-      await pause(seconds, stopped);
-      if (stopped.aborted) throw error;
+      onFailure({ attempt, problem: error.message, wait: seconds });
+      await pause(seconds, stopSignal);
+      if (stopSignal.aborted) throw error;
     }
   }
 }
 
-const pause = (seconds, stopped) =>
+const pause = (seconds, stopSignal) =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, 1000 * seconds);
-    stopped.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+    stopSignal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
   });

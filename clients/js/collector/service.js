@@ -1,11 +1,11 @@
-/** What the service says, which is English.  Addresses are relative to the page: a proxy may put both under any path. */
+/** Requests to the service, whose messages are in English. Addresses are relative to the page, so that a proxy may put both under any path. */
 import { phrase } from "../page/catalogue.js";
 
-const PATIENCE = 20_000; // milliseconds that an answer may take
-const isLater = (status) => status === 408 || status === 429 || status >= 500; // also of a proxy, which says nothing about the request
+const TIMEOUT = 20_000; // milliseconds that an answer may take
+const isTemporary = (status) => status === 408 || status === 429 || status >= 500; // it may come from a proxy, and says nothing about the request
 const LONGEST_WAIT = 60; // seconds
 
-/** Nobody answered, or asked to be left alone for a while: it is worth trying again. `wait`: seconds that were asked for. */
+/** There was no answer, or a temporary failure, so another attempt may succeed. `wait`: seconds to wait, if the service asked for it. */
 export class Unreachable extends Error {
   constructor(message, wait) {
     super(message);
@@ -13,7 +13,7 @@ export class Unreachable extends Error {
   }
 }
 
-/** The service answered, and said no. */
+/** The service answered and refused the request. */
 export class Refused extends Error {
   constructor(message, status) {
     super(message);
@@ -21,40 +21,40 @@ export class Refused extends Error {
   }
 }
 
-let site = "";
+let serviceAddress = "";
 
-/** Ask another service than that of the page: its address, with a slash at the end. */
-export const useService = (address) => (site = address);
+/** Send requests to another service than that of the page. `address` ends with a slash. */
+export const useService = (address) => (serviceAddress = address);
 
-async function answered(path, query, options) {
+async function fetchAnswer(path, query, options) {
   const fields = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined && value !== null));
-  const address = site + (fields.size ? `${path}?${fields}` : path);
+  const address = serviceAddress + (fields.size ? `${path}?${fields}` : path);
   let answer;
   try {
-    answer = await fetch(address, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE), ...options });
+    answer = await fetch(address, { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT), ...options });
     if (answer.ok || answer.status === 304) return answer;
   } catch {
     throw new Unreachable(phrase("unreachable"));
   }
-  const sentence = await sentenceOf(answer);
-  if (!isLater(answer.status)) throw new Refused(sentence, answer.status);
+  const sentence = await problemText(answer);
+  if (!isTemporary(answer.status)) throw new Refused(sentence, answer.status);
   const wait = Number(answer.headers.get("retry-after"));
   throw new Unreachable(sentence, wait > 0 ? Math.min(wait, LONGEST_WAIT) : undefined);
 }
 
-/** The sentence of a problem, however it came. */
-async function sentenceOf(answer) {
+/** The message of a failed answer, or a sentence with its status if it has none. */
+async function problemText(answer) {
   try {
     const { error } = await answer.json();
     if (typeof error === "string" && error) return error;
   } catch {
-    // said below: a proxy may answer in its own words
+    // the status is said below: a proxy may answer in another format
   }
   return phrase("answered-status", { status: String(answer.status) });
 }
 
-/** What an answer holds; one that breaks off is as good as none. */
-async function read(answer, how) {
+/** The content of an answer. An answer that breaks off counts as none. */
+async function readBody(answer, how) {
   try {
     return await answer[how]();
   } catch {
@@ -62,17 +62,17 @@ async function read(answer, how) {
   }
 }
 
-export const text = async (path, query = {}) => read(await answered(path, query), "text");
-export const bytes = async (path, query = {}) => read(await answered(path, query), "arrayBuffer");
+export const getText = async (path, query = {}) => readBody(await fetchAnswer(path, query), "text");
+export const getBytes = async (path, query = {}) => readBody(await fetchAnswer(path, query), "arrayBuffer");
 
-/** {value, etag}, or null where what is known under `etag` is what there is. `ticket`: of somebody who has taken part. */
-export async function json(path, query = {}, etag = null, ticket = undefined) {
-  const answer = await answered(path, query, { headers: { ...(etag ? { "If-None-Match": etag } : {}), ...(ticket ? { Authorization: `Bearer ${ticket}` } : {}) } });
-  return answer.status === 304 ? null : { value: await read(answer, "json"), etag: answer.headers.get("etag") };
+/** {value, etag}, or null if the value is unchanged since `etag`. `ticket`: given to people who have taken part. */
+export async function getJson(path, query = {}, etag = null, ticket = undefined) {
+  const answer = await fetchAnswer(path, query, { headers: { ...(etag ? { "If-None-Match": etag } : {}), ...(ticket ? { Authorization: `Bearer ${ticket}` } : {}) } });
+  return answer.status === 304 ? null : { value: await readBody(answer, "json"), etag: answer.headers.get("etag") };
 }
 
-/** What became of a request: {counted, again, refused}. */
-export async function posted(body) {
-  const answer = await answered("samples", {}, { method: "POST", headers: { "Content-Type": "application/json" }, body });
-  return read(answer, "json");
+/** Send a request. Returns what became of it: {counted, again, refused}. */
+export async function postSample(body) {
+  const answer = await fetchAnswer("samples", {}, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+  return readBody(answer, "json");
 }

@@ -1,25 +1,26 @@
 /**
  * <discreet-survey collector="https://…" agreement="ID" questions="DIGEST">: take part from a page of another site, which embeds this element.
  *
- * The script comes from the embedding site, not from the collector. So the collector cannot change it, and `agreement` and `questions` are checked by
- * a script that it did not send: another agreement, or other words, are refused. The embedding site itself can read what people enter.
+ * The script comes from the embedding site, so the collector cannot change it. It checks `agreement` and `questions`: another agreement, or
+ * other words, are refused. The embedding site itself can read what people enter.
  *
- * The order is that of /take-part: the agreement is written down, the budget is charged and the sample drawn and kept, it is shown with the whole
- * request, and leaves by a click. The record and the budget are those of the embedding site. The collector has to allow the site: --allow-origin.
+ * The steps are those of /take-part. The agreement is stored, the budget is charged, and the sample is drawn and stored. The sample is shown with
+ * the whole request, and a click sends it. The record and the budget are those of the embedding site. The collector has to allow the site:
+ * --allow-origin.
  */
 import de from "../../../src/discreet/collect/pages/de.json";
 import en from "../../../src/discreet/collect/pages/en.json";
-import { phrase, speakOf, useCatalogue } from "../page/catalogue.js";
-import { element, told } from "../page/element.js";
-import { labelled, sentence, strength } from "../page/words.js";
+import { phrase, setNoun, useCatalogue } from "../page/catalogue.js";
+import { element, termElements } from "../page/element.js";
+import { sentence, strength, visibleLabel } from "../page/words.js";
 import { Budget } from "../src/budget.js";
-import { agreed, words } from "./agreed.js";
+import { loadAgreement, termsInWords } from "./agreement-terms.js";
 import { keyOf } from "./identity.js";
-import { Choice, Form, questionsOf } from "./question.js";
-import { bodyOf, sent } from "./sending.js";
-import { json, Refused, useService } from "./service.js";
-import { Speaker } from "./speaker.js";
-import { reportTold, sampleTold } from "./told.js";
+import { Choice, Form, loadQuestions } from "./question.js";
+import { bodyOf, sendUntilAnswered } from "./sending.js";
+import { getJson, Refused, useService } from "./service.js";
+import { Participation } from "./participation.js";
+import { reportText, sampleText } from "./sample-text.js";
 
 const CATALOGUES = { en, de };
 const ID = /^[0-9a-f]{64}$/;
@@ -30,8 +31,8 @@ fieldset { border: 0; padding: 0; margin: 0 0 1.2em; min-inline-size: 0; } legen
 input, button { font: inherit; } button { padding: .5em 1em; margin: .6em .6em .6em 0; cursor: pointer; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 dt { font-weight: 600; } dd { margin: 0 0 .6em; overflow-wrap: anywhere; } [role=alert]:empty, [role=status]:empty { display: none; } .sample { font-size: 1.3em; font-weight: 600; overflow-wrap: anywhere; }
 `;
-/** The limit that just covers an agreement, all rounds of it. */
-const roundedUp = (budget) => Number(new Intl.NumberFormat("en", { maximumSignificantDigits: 12, roundingMode: "ceil", useGrouping: false }).format(budget * (1 - 1e-14)));
+/** A budget, rounded up to 12 significant digits. The factor first removes the rounding errors of sums and products. */
+const roundUpBudget = (budget) => Number(new Intl.NumberFormat("en", { maximumSignificantDigits: 12, roundingMode: "ceil", useGrouping: false }).format(budget * (1 - 1e-14)));
 
 export class DiscreetSurvey extends HTMLElement {
   #root = this.attachShadow({ mode: "open" });
@@ -62,34 +63,34 @@ export class DiscreetSurvey extends HTMLElement {
     const [collector, id] = [this.getAttribute("collector"), this.getAttribute("agreement")];
     if (!collector || !ID.test(id)) throw new Error(phrase("element-needs"));
     useService(`${collector.replace(/\/+$/, "")}/`);
-    const { value } = await json("collection", { agreement: id });
-    const known = await agreed(id); // whose id is computed from what it says
+    const { value } = await getJson("collection", { agreement: id });
+    const terms = await loadAgreement(id); // its id is computed from its content
     const listed = value.agreements.find(({ agreement }) => agreement === id);
     const pinned = this.getAttribute("questions");
     if (pinned && !listed?.questions?.startsWith(pinned)) throw new Refused(phrase("other-questions"));
-    const questions = await questionsOf(id, listed?.questions, this.#language);
-    if (!known.agreement) throw new Error(phrase("not-from-here", { problem: known.problem }));
+    const questions = await loadQuestions(id, listed?.questions, this.#language);
+    if (!terms.agreement) throw new Error(phrase("not-from-here", { problem: terms.problem }));
     if (value.enrolment) throw new Error(phrase("element-no-tokens"));
-    const speaker = new Speaker();
-    this.#here = { id, known, questions, collection: value, agreement: known.agreement, round: value.round, speaker };
-    speakOf("answer");
-    const spoken = speaker.spoken(value.collection, value.round);
-    const answer = spoken && this.#book()?.answered(known.agreement, { round: value.round });
-    if (answer && spoken.agreement === id) return this.#show(answer, spoken);
+    const participation = new Participation();
+    this.#here = { id, terms, questions, collection: value, agreement: terms.agreement, round: value.round, participation };
+    setNoun("answer");
+    const entry = participation.entryOf(value.collection, value.round);
+    const answer = entry && this.#budget()?.answered(terms.agreement, { round: value.round });
+    if (answer && entry.agreement === id) return this.#show(answer, entry);
     if (value.closed) throw new Refused(phrase("closed-here", { day: value.closed }));
     return this.#ask();
   }
 
-  #book() {
+  #budget() {
     const limit = Budget.limitOf();
     return limit === undefined ? undefined : new Budget({ limit });
   }
 
-  /** What the person would agree to: the agreement's own facts, whatever the questions say. */
+  /** What the person would agree to. The facts come from the agreement, not from the texts of the questions. */
   #facts() {
-    const { known, collection, questions, id } = this.#here;
-    const pairs = [...words(known, collection), [phrase("its-id"), id], ...(questions ? [[phrase("who-wrote"), `${phrase("wrote")} ${questions.digest}`]] : [])];
-    return element("details", {}, element("summary", {}, phrase("asked-survey")), element("dl", {}, ...told(pairs)));
+    const { terms, collection, questions, id } = this.#here;
+    const pairs = [...termsInWords(terms, collection), [phrase("its-id"), id], ...(questions ? [[phrase("who-wrote"), `${phrase("wrote")} ${questions.digest}`]] : [])];
+    return element("details", {}, element("summary", {}, phrase("asked-survey")), element("dl", {}, ...termElements(pairs)));
   }
 
   #ask() {
@@ -100,43 +101,43 @@ export class DiscreetSurvey extends HTMLElement {
     if (!survey) part.append(fieldset);
     const asked = questions ?? { title: agreement.purpose || phrase("take-part"), prefer_not_to_say: true };
     const changed = () => {
-      if (form) button.disabled = !form.held;
+      if (form) button.disabled = !form.personData;
     };
     let form;
     form = survey ? new Form(survey, questions, part, changed) : new Choice(domain, asked, fieldset, changed);
-    const needed = roundedUp((this.#book()?.spent ?? 0) + epsilon);
+    const needed = roundUpBudget((this.#budget()?.spent ?? 0) + epsilon);
     const total = Budget.limitOf();
     if (total !== undefined && needed > total) {
-      note.textContent = `${phrase("spent-so-far", { spent: this.#book().spent, total, n: this.#here.speaker.collections, needed })} ${strength(needed).said}`;
+      note.textContent = `${phrase("spent-so-far", { spent: this.#budget().spent, total, n: this.#here.participation.collectionCount, needed })} ${strength(needed).said}`;
       button.textContent = phrase("raise-and-draw", { needed });
     }
     button.addEventListener("click", (event) => this.#draw(form, event, needed).catch((error) => (this.#problem.textContent = sentence(error.message))));
     this.#body.replaceChildren(
-      ...(survey && questions ? [element("h2", { dir: "auto", lang: questions.language }, labelled(questions.title)), element("p", {}, questions.text ?? "")] : []),
+      ...(survey && questions ? [element("h2", { dir: "auto", lang: questions.language }, visibleLabel(questions.title)), element("p", {}, questions.text ?? "")] : []),
       element("p", {}, phrase("lead-survey")), ...(survey ? [element("p", {}, phrase("coin-told"))] : []), this.#facts(), part, note, button, element("p", {}, phrase("nothing-sent-yet")),
     );
   }
 
-  /** Draw the one answer, once and for all. `event`: of the person's click, which may raise their total as the button says. */
+  /** Draw the person's only answer. `event`: their click, which raises their total if the button says so. */
   async #draw(form, event, needed) {
-    const { agreement, collection: { collection }, round, id, speaker, questions } = this.#here;
-    const law = agreement.law(form.held);
-    const limit = roundedUp(agreement.epsilon * agreement.rounds);
-    const known = Budget.limitOf();
-    const book = new Budget({ limit: known ?? limit });
-    if (known !== undefined && needed > known) await book.raise(needed, event);
-    const spoken = await speaker.speak(collection, round, id, limit, questions?.digest);
-    if (spoken.agreement !== id) throw new Refused(phrase("has-spoken"));
-    const answer = await book.release(agreement, law, { round, part: { limit, questions: speaker.questions(collection) } });
+    const { agreement, collection: { collection }, round, id, participation, questions } = this.#here;
+    const law = agreement.law(form.personData);
+    const limit = roundUpBudget(agreement.epsilon * agreement.rounds);
+    const total = Budget.limitOf();
+    const budget = new Budget({ limit: total ?? limit });
+    if (total !== undefined && needed > total) await budget.raise(needed, event);
+    const entry = await participation.commit(collection, round, id, limit, questions?.digest);
+    if (entry.agreement !== id) throw new Refused(phrase("has-spoken"));
+    const answer = await budget.release(agreement, law, { round, part: { limit, questions: participation.questionsIn(collection) } });
     form.clear();
-    this.#show(answer, spoken);
+    this.#show(answer, entry);
     this.#body.querySelector("h2").focus();
   }
 
-  /** What would be sent, before it is. */
-  #show(answer, spoken) {
-    const { agreement, questions, collection: { collection }, round, id, speaker } = this.#here;
-    const client = speaker.name(collection);
+  /** Show what would be sent, with the button that sends it. */
+  #show(answer, entry) {
+    const { agreement, questions, collection: { collection }, round, id, participation } = this.#here;
+    const client = participation.clientName(collection);
     const request = { agreement: id, round, client, key: keyOf(client, id, round), sample: answer.sample };
     const status = element("p", { role: "status" });
     const button = element("button", { type: "button" }, phrase("send-it"));
@@ -145,8 +146,8 @@ export class DiscreetSurvey extends HTMLElement {
       this.#problem.textContent = "";
       try {
         const body = bodyOf(request, agreement);
-        const found = await sent(body, ({ attempt, problem, wait }) => (status.textContent = `${sentence(problem)} ${phrase("attempt", { attempt, wait: Math.ceil(wait) })}`), new AbortController().signal);
-        await speaker.heard(collection, round, request.key, new Date().toISOString());
+        const found = await sendUntilAnswered(body, ({ attempt, problem, wait }) => (status.textContent = `${sentence(problem)} ${phrase("attempt", { attempt, wait: Math.ceil(wait) })}`), new AbortController().signal);
+        await participation.markReceived(collection, round, request.key, new Date().toISOString());
         status.textContent = phrase(found.counted ? "has-arrived" : "arrived-before");
         button.remove();
         this.dispatchEvent(new CustomEvent("discreet-sent", { detail: { agreement: id, round, counted: Boolean(found.counted) } }));
@@ -155,12 +156,12 @@ export class DiscreetSurvey extends HTMLElement {
         button.disabled = false;
       }
     });
-    if (spoken.at) status.textContent = phrase("taken-part-already");
+    if (entry.at) status.textContent = phrase("taken-part-already");
     this.#body.replaceChildren(
-      element("h2", { tabindex: "-1" }, phrase("your-sample")), element("p", { class: "sample", dir: "auto" }, sampleTold(agreement, answer.sample, questions)),
-      element("p", {}, reportTold(agreement, answer.sample, questions)), element("p", {}, phrase("kept-told")), this.#facts(),
+      element("h2", { tabindex: "-1" }, phrase("your-sample")), element("p", { class: "sample", dir: "auto" }, sampleText(agreement, answer.sample, questions)),
+      element("p", {}, reportText(agreement, answer.sample, questions)), element("p", {}, phrase("kept-told")), this.#facts(),
       element("details", { open: true }, element("summary", {}, phrase("all-that-is-sent")), element("pre", { tabindex: "0" }, JSON.stringify(request, null, 2))),
-      status, ...(spoken.at ? [] : [button]),
+      status, ...(entry.at ? [] : [button]),
     );
   }
 }

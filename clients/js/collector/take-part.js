@@ -1,129 +1,131 @@
 /**
- * The page to take part by. What a person enters stays on it; a sample is drawn once, shown with the whole request, and leaves by a click.
+ * The page on which a person takes part. What they enter stays on the page. A sample is drawn once, shown with the whole request, and sent by a
+ * click.
  *
- * In order: the agreement is written down as that of this browser's one sample, the budget is charged and the sample drawn and kept
- * (`Budget`), it is shown, sent until it is answered, and then remembered as heard. Whatever breaks off in between goes on where it was.
+ * The steps in order: the agreement of this browser's only sample is stored, the budget is charged, and the sample is drawn and stored
+ * (`Budget`). Then the sample is shown, sent until it is answered, and marked as received. If a step breaks off, the page later continues there.
  *
- * Between loading and sending the page asks its service nothing. An answer that a survey's column does not have is told on the page alone, before
- * anything is drawn; nothing else that a person enters keeps it from sending. Whoever collects sees a request of one length, or that somebody left. Leaving the page empties it, so that going back shows nothing.
+ * Between loading and sending the page asks its service nothing. If a person enters an answer that a survey's column does not have, only the page
+ * says so, before anything is drawn. Nothing else that they enter prevents sending. So the collector sees either a request of fixed length, or
+ * that somebody left. Leaving the page empties it, so that going back shows nothing.
  *
- * A person has a limit for each collection and a total for the site, which only their click raises: a service that calls everything a new
- * collection gets no more than the total. Several people have a record each (`people.js`); in field mode nobody has one (`field.js`).
+ * A person has a limit for each collection and a total for the site, which only their click raises. So a service that calls everything a new
+ * collection gets no more than the total. Each of several people has a record (`people.js`); in field mode nobody has one (`field-mode.js`).
  */
 import { Budget } from "../src/budget.js";
-import { pageLanguage, phrase, rewordPage, speakOf, useCatalogue } from "../page/catalogue.js";
-import { element, told } from "../page/element.js";
-import { readLong } from "../page/pasting.js";
-import { atMost, certainty, coinOf, labelled, percent, percentAtMost, sentence, strength } from "../page/words.js";
-import { agreed, words } from "./agreed.js";
-import { addressed, chosen, headingOf, titled } from "./choice.js";
-import { drawnFrom } from "./drawn.js";
-import { inField, nextTurn, PageMemory, Turn } from "./field.js";
+import { pageLanguage, phrase, rewordPage, setNoun, useCatalogue } from "../page/catalogue.js";
+import { element, termElements } from "../page/element.js";
+import { readLongPaste } from "../page/long-paste.js";
+import { atMost, certainty, coinShares, percent, percentAtMost, sentence, strength, visibleLabel } from "../page/words.js";
+import { loadAgreement, termsInWords } from "./agreement-terms.js";
+import { addressOf, choiceInAddress, headingOf, tabTitle } from "./agreement-choice.js";
+import { showOutputBars } from "./output-bars.js";
+import { isFieldMode, PageMemory, startNextTurn, Turn } from "./field-mode.js";
 import { keyOf } from "./identity.js";
 import { isOffline, keepPage, Outbox } from "./outbox.js";
-import { forgetRecord, nextPerson, nameInAddress, openFor, takeToken, peopleHere, personButtons, personOf } from "./people.js";
-import { Choice, Form, questionsOf } from "./question.js";
-import { allowed, noneOf, outsideTold, Records } from "./records.js";
-import { bodyOf, sent } from "./sending.js";
-import { json, posted, Refused, Unreachable } from "./service.js";
-import { Speaker } from "./speaker.js";
-import { calledIn, reportTold, sampleTold } from "./told.js";
+import { forgetRecord, newPersonName, openFor, peopleHere, personButtons, personInAddress, setInAddress, takeToken } from "./people.js";
+import { Choice, Form, loadQuestions } from "./question.js";
+import { allowedValues, noneLabel, outsideText, Records } from "./records.js";
+import { bodyOf, sendUntilAnswered } from "./sending.js";
+import { getJson, postSample, Refused, Unreachable } from "./service.js";
+import { Participation } from "./participation.js";
+import { columnTitlesIn, reportText, sampleText } from "./sample-text.js";
 
-const FIRST_ASKED = 3; // facts of the agreement that stand above the others, where a question is asked
-const WAITING = 20_000; // milliseconds until what waits is sent again
-const AGAIN = 3000; // milliseconds until the service is asked again, where it did not answer
+const FIRST_FACTS = 3; // facts of the agreement that stand above the others, if the page asks a question
+const RESEND_EVERY = 20_000; // milliseconds between attempts to send waiting requests
+const RETRY_AFTER = 3000; // milliseconds until the service is asked again after it did not answer
 const by = (id) => document.getElementById(id);
 const say = (id, text) => (by(id).textContent = text);
 const sayPhrase = (id, key, values) => say(id, phrase(key, values));
 
-let choice = chosen();
-const field = inField();
+let choice = choiceInAddress();
+const field = isFieldMode();
 const offline = isOffline();
-let here; // {collection, round, enrolment, agreement, id, questions, speaker, record}
-let turn; // of a person, in field mode
+let here; // {collection, round, enrolment, agreement, id, questions, participation, record}
+let turn; // of the person, in field mode
 let records;
-let law; // of what was entered
-let answered; // the sample, once it is drawn
+let law; // the distribution of what was entered
+let drawnAnswer; // the sample, once it is drawn
 let stop = new AbortController();
-let linkToken = takeToken(); // of a person who came by a link of their own
-let sendingKey; // of the request that is on its way
+let linkToken = takeToken(); // of a person who opened a link of their own
+let sendingKey; // of the request that is being sent
 
-/** The limit that just covers an agreement, all rounds of it: rounded up, whatever floats make of the product. */
-const upwards = new Intl.NumberFormat("en", { maximumSignificantDigits: 12, roundingMode: "ceil", useGrouping: false });
-const roundedUp = (budget) => Number(upwards.format(budget * (1 - 1e-14)));
-const covering = ({ epsilon, rounds }) => roundedUp(epsilon * rounds);
+/** The limit that just covers all rounds of an agreement. It is rounded up to 12 digits; the factor first removes rounding errors of floats. */
+const roundingUp = new Intl.NumberFormat("en", { maximumSignificantDigits: 12, roundingMode: "ceil", useGrouping: false });
+const roundUpBudget = (budget) => Number(roundingUp.format(budget * (1 - 1e-14)));
+const coveringLimit = ({ epsilon, rounds }) => roundUpBudget(epsilon * rounds);
 
 async function open() {
   try {
-    say("problem", await found());
+    say("problem", await loadCollection());
   } catch (error) {
     say("problem", error instanceof Unreachable ? `${sentence(error.message)} ${phrase("goes-on-trying")}` : sentence(error.message));
-    if (error instanceof Unreachable) setTimeout(open, AGAIN);
+    if (error instanceof Unreachable) setTimeout(open, RETRY_AFTER);
   }
   by("loading").hidden = true;
   document.documentElement.dataset.ready = "true";
-  if (here) await keepWorking();
+  if (here) await startBackgroundWork();
 }
 
-/** Send what waits now and whenever there is a network again; with `?offline`, let the page be opened without one. */
-async function keepWorking() {
+/** Send waiting requests now, at intervals, and when the network returns. With `?offline`, store the page for use without a network. */
+async function startBackgroundWork() {
   if (field && !offline) return;
   addEventListener("online", sendWaiting);
-  setInterval(() => new Outbox().waitingFor(here.collection).length && sendWaiting(), WAITING);
+  setInterval(() => new Outbox().waitingFor(here.collection).length && sendWaiting(), RESEND_EVERY);
   if (offline) document.documentElement.dataset.offline = (await keepPage()) || "";
   await sendWaiting();
 }
 
-/** What is collected here, and what this browser has said of it. Returns what the person should know besides. */
-async function found() {
-  const { value } = await json("collection", { agreement: choice.agreement });
-  const { round } = value; // the open one: a sample of another would be charged and not taken
+/** Load the collection, and show the question or the sample that this browser already has. Returns a note for the person, often empty. */
+async function loadCollection() {
+  const { value } = await getJson("collection", { agreement: choice.agreement });
+  const { round } = value; // the open one: a sample of another round would be charged but not accepted
   if (!globalThis.isSecureContext) {
     throw new Error(phrase("plain-http"));
   }
   const record = recordHere();
-  const speaker = record && new Speaker(record);
-  const spoken = speaker?.spoken(value.collection, round);
-  const id = spoken?.agreement ?? choice.agreement ?? value.agreement;
-  const known = await agreed(id);
-  const questions = await questionsOf(id, value.agreements.find(({ agreement }) => agreement === id)?.questions);
-  by("live").href = by("see").href = addressed("./", { ...choice, agreement: choice.agreement && known.id });
-  by("live").hidden = value.shown !== "always" && !(value.shown === "after" && spoken?.at);
+  const participation = record && new Participation(record);
+  const entry = participation?.entryOf(value.collection, round);
+  const id = entry?.agreement ?? choice.agreement ?? value.agreement;
+  const terms = await loadAgreement(id);
+  const questions = await loadQuestions(id, value.agreements.find(({ agreement }) => agreement === id)?.questions);
+  by("live").href = by("see").href = addressOf("./", { ...choice, agreement: choice.agreement && terms.id });
+  by("live").hidden = value.shown !== "always" && !(value.shown === "after" && entry?.at);
   by("see").hidden = value.shown === "never";
-  speakOf(questions ? "answer" : ["reports", "survey"].includes(known.fields.mechanism) ? "report" : "sample");
+  setNoun(questions ? "answer" : ["reports", "survey"].includes(terms.fields.mechanism) ? "report" : "sample");
   rewordPage();
-  tellAgreement(known, value, questions);
-  if (!known.agreement) throw new Error(phrase("not-from-here", { problem: known.problem }));
+  showTerms(terms, value, questions);
+  if (!terms.agreement) throw new Error(phrase("not-from-here", { problem: terms.problem }));
   if (!record) {
     chooseWho();
     return "";
   }
-  here = { collection: value.collection, round, enrolment: value.enrolment, agreement: known.agreement, id: known.id, questions, speaker, record };
+  here = { collection: value.collection, round, enrolment: value.enrolment, agreement: terms.agreement, id: terms.id, questions, participation, record };
   if (field) beginTurn();
-  const answer = spoken && budget()?.answered(known.agreement, { round });
-  if (answer) shown(answer, spoken);
+  const answer = entry && budget()?.answered(terms.agreement, { round });
+  if (answer) showSample(answer, entry);
   else if (value.closed) {
     by("asked-card").hidden = true;
     throw new Refused(phrase("closed-here", { day: value.closed }));
-  } else ask();
-  if (!field) tellDevice();
-  return answer && spoken.questions && spoken.questions !== questions?.digest ? phrase("words-changed") : "";
+  } else askPerson();
+  if (!field) showDevice();
+  return answer && entry.questions && entry.questions !== questions?.digest ? phrase("words-changed") : "";
 }
 
-/** What is asked, and what the person would agree to. What whoever asks wrote stands apart from what the agreement says. */
-function tellAgreement(known, collection, questions) {
-  const { purpose } = known.fields;
-  say("purpose", questions?.columns ? labelled(questions.title) : purpose ? headingOf(purpose) : phrase("take-part"));
-  document.title = titled(questions?.title ?? purpose, phrase("tab-take-part"));
-  const pairs = words(known, collection).map((pair) => told([pair]));
-  const its = [element("dt", {}, phrase("its-id")), element("dd", {}, element("code", {}, known.id), ` ${phrase("id-told")}`)];
+/** Show what is asked, and what the person would agree to. The author's words stand apart from the facts of the agreement. */
+function showTerms(terms, collection, questions) {
+  const { purpose } = terms.fields;
+  say("purpose", questions?.columns ? visibleLabel(questions.title) : purpose ? headingOf(purpose) : phrase("take-part"));
+  document.title = tabTitle(questions?.title ?? purpose, phrase("tab-take-part"));
+  const pairs = termsInWords(terms, collection).map((pair) => termElements([pair]));
+  const its = [element("dt", {}, phrase("its-id")), element("dd", {}, element("code", {}, terms.id), ` ${phrase("id-told")}`)];
   const theirs = questions ? [element("dt", {}, phrase("who-wrote")), element("dd", {}, phrase("wrote"), " ", element("code", {}, questions.digest))] : [];
-  const first = questions ? FIRST_ASKED : pairs.length;
+  const first = questions ? FIRST_FACTS : pairs.length;
   by("asked").replaceChildren(...pairs.slice(0, first).flat(), ...(questions ? [] : its));
   by("asked-rest").replaceChildren(...(questions ? [...pairs.slice(first).flat(), ...theirs, ...its] : []));
   by("asked-more").hidden = !questions;
   by("asked-card").hidden = false;
-  if (questions || known.agreement?.survey) sayPhrase("lead", "lead-survey");
+  if (questions || terms.agreement?.survey) sayPhrase("lead", "lead-survey");
   if (!questions) return;
   document.documentElement.dataset.survey = "true";
   sayPhrase("draw-heading", "draw-heading-survey");
@@ -133,11 +135,11 @@ function tellAgreement(known, collection, questions) {
   sayPhrase("asked-heading", "asked-survey");
 }
 
-/** {name, storage}: where the record of whoever is here is kept; undefined where several people have one and the address names none. */
+/** {name, storage}: where the person's record is stored; undefined if several people have one and the address names none. */
 function recordHere() {
   if (field) return { storage: new PageMemory() };
   const people = peopleHere();
-  const name = personOf() ?? (people.length > 1 ? undefined : (people[0] ?? ""));
+  const name = personInAddress() ?? (people.length > 1 ? undefined : (people[0] ?? ""));
   return name === undefined ? undefined : { name };
 }
 
@@ -148,27 +150,27 @@ const totalHere = () => Budget.limitOf(here.record);
 const budget = () => (totalHere() === undefined ? undefined : new Budget({ ...here.record, limit: totalHere() }));
 
 /** What they have spent in this collection. */
-const spentHere = () => budget()?.spentOn(here.speaker.questions(here.collection)) ?? 0;
+const spentHere = () => budget()?.spentOn(here.participation.questionsIn(here.collection)) ?? 0;
 
-/** Let somebody say which record is theirs; nothing of any is shown before. */
+/** Let the person say which record is theirs. Nothing of any record is shown before. */
 function chooseWho() {
   by("people").replaceChildren(...personButtons(peopleHere()));
   by("people-card").hidden = false;
 }
 
-/** What this browser keeps of the person, and what can be done about it. */
-function tellDevice() {
+/** Show what this browser stores about the person, and what they can do about it. */
+function showDevice() {
   const others = peopleHere().filter((name) => name !== here.record.name).length;
   const mine = budget();
   by("device-card").hidden = !mine && !others;
-  const many = here.speaker.collections;
+  const many = here.participation.collectionCount;
   const own = mine && phrase("device-keeps", { spent: mine.spent, total: totalHere(), n: many });
   say("device-told", own ? `${own}${others ? ` ${phrase("device-also", { n: others })}` : ""}` : phrase("device-others", { n: others }));
   by("else-part").hidden = by("forget-part").hidden = !mine;
   by("others-part").hidden = !others;
 }
 
-/** Field mode: nothing is kept, and the page says so. */
+/** Begin a turn in field mode. Nothing of the person is kept, and the page says so. */
 function beginTurn() {
   document.documentElement.dataset.field = "true";
   by("field-card").hidden = false;
@@ -177,22 +179,22 @@ function beginTurn() {
   turn ??= new Turn((left, done) => {
     by("stay").hidden = left === null || done;
     say("turn-told", left === null ? "" : phrase("starts-again", { left }));
-    if ((by("turn-listened").textContent === "") === (left !== null)) say("turn-listened", by("turn-told").textContent); // once, and not every second
+    if ((by("turn-listened").textContent === "") === (left !== null)) say("turn-listened", by("turn-told").textContent); // announced once, not every second
   });
 }
 
-/** Let the person say what they hold. */
-function ask() {
-  const { agreement, speaker, collection } = here;
+/** Let the person enter their data, and show what a sample costs. */
+function askPerson() {
+  const { agreement, participation, collection } = here;
   const { domain } = agreement;
   by("draw-card").hidden = false;
-  const limit = speaker.limitOf(collection);
-  const needed = roundedUp(spentHere() + agreement.epsilon);
+  const limit = participation.limitOf(collection);
+  const needed = roundUpBudget(spentHere() + agreement.epsilon);
   by("limit-field").hidden = field || limit >= needed;
-  by("limit").value = limit ?? covering(agreement);
+  by("limit").value = limit ?? coveringLimit(agreement);
   by("total-field").hidden = field || totalHere() === undefined;
   by("total").value = totalHere() ?? "";
-  tellTotal();
+  showTotal();
   const factor = Math.exp(agreement.epsilon);
   say("odds", `${phrase("your-odds", { factor: atMost(factor), sure: percentAtMost(certainty(factor)) })} ${strength(agreement.epsilon).said}`);
   const { epsilon } = agreement;
@@ -201,11 +203,11 @@ function ask() {
     if (!here.questions) sayPhrase("drawn-heading", "may-name");
     sayPhrase("drawn-law", "how-likely-named");
   }
-  askWhat();
+  showQuestion();
 }
 
-/** The question, or what the person holds where none is written. */
-function askWhat() {
+/** Show the questions with their options, or the form for records if there are none. */
+function showQuestion() {
   const { agreement: { domain, survey }, questions } = here;
   const chosen = survey || (questions && questions.choice !== "records");
   by("question-card").hidden = !chosen;
@@ -218,33 +220,33 @@ function askWhat() {
     by("survey-told").lang = questions?.language ?? "";
     say("survey-told", survey && questions?.text ? questions.text : "");
     by("question").replaceChildren(part);
-    records = survey ? new Form(survey, questions, by("question"), () => records && changed()) : new Choice(domain, questions, part, changed);
-    return changed();
+    records = survey ? new Form(survey, questions, by("question"), () => records && updateDraw()) : new Choice(domain, questions, part, updateDraw);
+    return updateDraw();
   }
   if (questions) {
-    say("held-heading", labelled(questions.title));
+    say("held-heading", visibleLabel(questions.title));
     say("held-told", questions.text ?? "");
   }
-  say("entry-told", domain.labels ? phrase("type-outcome") : phrase("type-allowed", { allowed: allowed(domain) }));
-  sayPhrase("draw-first", "enter-first", { none: noneOf(domain) });
+  say("entry-told", domain.labels ? phrase("type-outcome") : phrase("type-allowed", { allowed: allowedValues(domain) }));
+  sayPhrase("draw-first", "enter-first", { none: noneLabel(domain) });
   records = new Records(
     domain,
     { list: by("held"), offered: by("offered"), offeredTold: by("offered-told"), moreOffered: by("more-offered"), problem: by("held-problem"), rest: by("held-rest"), strange: by("strange") },
-    changed,
+    updateDraw,
   );
-  changed();
+  updateDraw();
 }
 
-/** What the person's total allows, and what it means to raise it. */
-function tellTotal() {
+/** Show what the person's total allows, and what it means to raise it. */
+function showTotal() {
   const total = totalHere();
   if (field || total === undefined) return;
   const { epsilon } = here.agreement;
   const spent = budget().spent;
-  const needed = roundedUp(spent + epsilon);
+  const needed = roundUpBudget(spent + epsilon);
   const wanted = Number(by("total").value);
   const factor = Math.exp(Math.max(needed, wanted || 0));
-  const many = here.speaker.collections;
+  const many = here.participation.collectionCount;
   const so = phrase("spent-so-far", { spent, total, n: many, needed });
   const most = Math.max(needed, wanted || 0);
   const means = `${phrase("total-means", { most, factor: atMost(factor), sure: percentAtMost(certainty(factor)) })} ${strength(most).said}`;
@@ -255,26 +257,26 @@ function tellTotal() {
   by("raise").value = needed;
 }
 
-function changed() {
+function updateDraw() {
   const { agreement } = here;
-  const { held } = records;
-  by("drawn-card").hidden = by("draw").disabled = !held;
-  by("draw-first").hidden = Boolean(held);
-  law = held && agreement.law(held);
-  if (agreement.survey) return tellCoin(agreement.survey);
-  say("outside", outsideTold(records, agreement, records.outside < records.total || agreement.domain.interval));
-  if (law) drawnFrom(by("drawn"), by("rest"), agreement, law);
+  const { personData } = records;
+  by("drawn-card").hidden = by("draw").disabled = !personData;
+  by("draw-first").hidden = Boolean(personData);
+  law = personData && agreement.law(personData);
+  if (agreement.survey) return showCoin(agreement.survey);
+  say("outside", outsideText(records, agreement, records.outside < records.total || agreement.domain.interval));
+  if (law) showOutputBars(by("drawn"), by("rest"), agreement, law);
   else for (const id of ["drawn", "rest"]) by(id).replaceChildren();
 }
 
-/** What the coin may choose, and how many questions are left. */
-function tellCoin(survey) {
+/** Show the parts of a survey that the coin may choose, and how many questions are left. */
+function showCoin(survey) {
   const { left } = records;
   sayPhrase("draw-first", "answer-all-first", { n: left });
   sayPhrase("drawn-heading", "coin-heading");
   by("drawn-key").hidden = true;
   by("drawn").replaceChildren(
-    ...[...coinOf(survey, calledIn(here.questions))].map(([part, share]) => {
+    ...[...coinShares(survey, columnTitlesIn(here.questions))].map(([part, share]) => {
       const bar = element("span", { class: "held" });
       bar.style.inlineSize = `${100 * share}%`;
       return element("li", { class: "bar" }, element("bdi", { class: "name" }, part), element("span", { class: "track", "aria-hidden": "true" }, bar), element("span", { class: "told" }, percent(share)));
@@ -282,69 +284,69 @@ function tellCoin(survey) {
   );
 }
 
-/** Empty every field and whatever was shown of it: browsers keep pages that were left, and what fields hold. */
+/** Empty every field, and everything that was shown of it. Browsers keep pages that were left, with the values of their fields. */
 function forget() {
   for (const id of ["entry", "pasted", "token"]) by(id).value = "";
-  if (answered) by("token").dispatchEvent(new Event("input"));
+  if (drawnAnswer) by("token").dispatchEvent(new Event("input"));
   records?.offer("");
   records?.clear();
 }
 
-/** Draw the one sample, once and for all. `event`: of the person's click, which may raise their total. */
+/** Draw the person's only sample. `event`: their click, which may raise their total. */
 async function draw(event) {
-  const { collection, round, agreement, id, speaker, record } = here;
+  const { collection, round, agreement, id, participation, record } = here;
   try {
-    const limit = field ? covering(agreement) : Number(by("limit").value);
+    const limit = field ? coveringLimit(agreement) : Number(by("limit").value);
     const known = totalHere();
     const total = known === undefined ? limit : Number(by("total").value);
-    const own = law;
-    const part = { limit, questions: speaker.questions(collection) };
+    const ownLaw = law; // `law` may change while this function waits
+    const part = { limit, questions: participation.questionsIn(collection) };
     if (limit < agreement.epsilon) throw new Error(phrase("limit-too-small", { limit, epsilon: agreement.epsilon }));
-    const book = new Budget({ ...record, limit: known ?? total }); // refused before anything is written down
-    if (total !== known && known !== undefined) await book.raise(total, event);
-    book.check(agreement, { round, part });
-    const spoken = await speaker.speak(collection, round, id, limit, here.questions?.digest);
-    if (spoken.agreement !== id) return location.reload(); // another tab was first, under another agreement
-    shown(await book.release(agreement, own, { round, part: { limit, questions: speaker.questions(collection) } }), spoken);
-    if (!field) tellDevice();
+    const ownBudget = new Budget({ ...record, limit: known ?? total }); // an invalid limit is refused before anything is stored
+    if (total !== known && known !== undefined) await ownBudget.raise(total, event);
+    ownBudget.check(agreement, { round, part });
+    const entry = await participation.commit(collection, round, id, limit, here.questions?.digest);
+    if (entry.agreement !== id) return location.reload(); // another tab was first, under another agreement
+    showSample(await ownBudget.release(agreement, ownLaw, { round, part: { limit, questions: participation.questionsIn(collection) } }), entry);
+    if (!field) showDevice();
     by("sample-heading").focus();
   } catch (error) {
     say("draw-problem", sentence(error.message));
     if (!by("limit-field").hidden || !by("total-field").hidden) by("budget-part").open = true;
-    tellTotal();
+    showTotal();
   }
 }
 
-/** The whole request, as it would leave; null until there is a token where one is asked for. */
-function request(answer) {
-  const { collection, round, enrolment, id, speaker } = here;
-  const client = enrolment ? by("token").value.trim() : speaker.name(collection);
+/** The whole request as it would be sent; null while a required token is missing. */
+function requestFor(answer) {
+  const { collection, round, enrolment, id, participation } = here;
+  const client = enrolment ? by("token").value.trim() : participation.clientName(collection);
   return client ? { agreement: id, round, client, key: keyOf(client, id, round), sample: answer.sample } : null;
 }
 
-/** The sample, and what would be sent, before it is. */
-function shown(answer, spoken) {
+/** Show the sample and the whole request, before it is sent. */
+function showSample(answer, entry) {
   const { agreement, enrolment, round } = here;
-  answered = answer;
+  drawnAnswer = answer;
   forget();
   for (const id of ["held-card", "question-card", "drawn-card", "draw-card"]) by(id).hidden = true;
   by("sample-card").hidden = false;
-  by("sample").textContent = sampleTold(agreement, answer.sample, here.questions);
-  say("sample-told", reportTold(agreement, answer.sample, here.questions));
+  by("sample").textContent = sampleText(agreement, answer.sample, here.questions);
+  say("sample-told", reportText(agreement, answer.sample, here.questions));
   by("sample").classList.toggle("named", Boolean(agreement.reports ?? agreement.survey));
   if (field) sayPhrase("kept-told", "kept-in-field");
   by("sample").dataset.sample = JSON.stringify(answer.sample);
   by("token-field").hidden = !enrolment;
   if (enrolment && linkToken) by("token").value = linkToken;
   const preview = () => {
-    const body = request(answer);
+    const body = requestFor(answer);
     by("send").disabled = !body;
     by("request").textContent = body ? JSON.stringify(body, null, 2) : phrase("token-first");
-    say("padding", body ? paddingTold(body) : "");
+    say("padding", body ? paddingText(body) : "");
     by("words").replaceChildren(
-      ...told([
+      ...termElements([
         [phrase("where-to"), `${new URL("samples", location.href)}`],
-        [phrase("the-sample"), agreement.reports ?? agreement.survey ? phrase("sent-report", { report: answer.sample }) : phrase("sent-sample", { sample_name: sampleTold(agreement, answer.sample) })],
+        [phrase("the-sample"), agreement.reports ?? agreement.survey ? phrase("sent-report", { report: answer.sample }) : phrase("sent-sample", { sample_name: sampleText(agreement, answer.sample) })],
         [phrase("under-which"), phrase("under", { round })],
         [phrase("from-whom"), phrase(enrolment ? "from-token" : field ? "from-field" : "from-name")],
         [phrase("a-key"), phrase("key-told")],
@@ -354,23 +356,23 @@ function shown(answer, spoken) {
   by("token").addEventListener("input", preview);
   preview();
   by("send").onclick = () => {
-    const body = request(answer);
+    const body = requestFor(answer);
     send({ text: bodyOf(body, agreement), key: body.key });
   };
-  const waits = !field && !spoken.at && new Outbox().waitingFor(here.collection).find((each) => each.collection === here.collection && each.round === round && each.record === here.record.name);
-  if (waits) send(waits); // as the person decided before
-  if (spoken.at) heard(spoken, phrase("taken-part-already"));
+  const waits = !field && !entry.at && new Outbox().waitingFor(here.collection).find((each) => each.collection === here.collection && each.round === round && each.record === here.record.name);
+  if (waits) send(waits); // the person has already decided to send it
+  if (entry.at) showReceipt(entry, phrase("taken-part-already"));
 }
 
-/** How the body that leaves differs from what is shown: it has no line breaks, and spaces at its end. */
-function paddingTold(body) {
+/** How the body that is sent differs from the text that is shown: it has no line breaks, and spaces at its end. */
+function paddingText(body) {
   const padded = bodyOf(body, here.agreement);
   const spaces = padded.length - JSON.stringify(body).length;
   const bytes = new TextEncoder().encode(padded).length;
   return phrase("padding", { spaces: spaces ? phrase("spaces", { n: spaces }) : phrase("no-spaces"), bytes });
 }
 
-/** Send what a person agreed to, {text, key}: kept until it is answered, where anything is kept. */
+/** Send a request that the person agreed to, {text, key}. It is stored until it is answered, except in field mode without `offline`. */
 async function send({ text, key }) {
   stop = new AbortController();
   sendingKey = key;
@@ -382,17 +384,17 @@ async function send({ text, key }) {
   say("send-problem", "");
   sayPhrase("sending", "sending");
   try {
-    const answer = await sent(text, (trouble) => tellTrouble(trouble), stop.signal);
+    const answer = await sendUntilAnswered(text, (trouble) => showTrouble(trouble), stop.signal);
     const at = new Date().toISOString();
-    await here.speaker.heard(here.collection, here.round, key, at);
-    if (typeof answer.ticket === "string" && !field) await here.speaker.keepTicket(here.collection, answer.ticket);
+    await here.participation.markReceived(here.collection, here.round, key, at);
+    if (typeof answer.ticket === "string" && !field) await here.participation.keepTicket(here.collection, answer.ticket);
     await outbox?.drop(key);
-    heard({ key, at }, phrase(answer.counted ? "has-arrived" : "arrived-before"));
+    showReceipt({ key, at }, phrase(answer.counted ? "has-arrived" : "arrived-before"));
   } catch (error) {
-    if (field && offline && error instanceof Unreachable) heard({}, phrase(here.enrolment ? "thanks-offline-token" : "thanks-offline"));
+    if (field && offline && error instanceof Unreachable) showReceipt({}, phrase(here.enrolment ? "thanks-offline-token" : "thanks-offline"));
     else {
       await outbox?.drop(key); // refused, or stopped by the person
-      refused(error);
+      showSendProblem(error);
     }
   } finally {
     sendingKey = undefined;
@@ -403,51 +405,51 @@ async function send({ text, key }) {
   }
 }
 
-/** Nobody answers: the same goes out again, or waits on the device of several people, so that the next one can take part. */
-function tellTrouble({ attempt, problem, wait }) {
+/** Say that an attempt failed and will be repeated. In field mode with `offline` the request waits instead, so that the next person can take part. */
+function showTrouble({ attempt, problem, wait }) {
   if (field && offline) return stop.abort();
   say("sending", `${sentence(problem)} ${phrase("attempt", { attempt, wait: Math.ceil(wait) })}${field ? "" : ` ${phrase("kept-for-network")}`}`);
 }
 
-/** Send what waits from before, of whomever, and say what is left. */
+/** Send the waiting requests of all people, and in field mode say how many are left. */
 async function sendWaiting() {
   const outbox = new Outbox();
   const arrived = async ({ record, collection, round, key }, answer) => {
     if (record === undefined) return;
-    const speaker = new Speaker({ name: record });
-    await speaker.heard(collection, round, key, new Date().toISOString());
-    if (typeof answer.ticket === "string") await speaker.keepTicket(collection, answer.ticket);
+    const participation = new Participation({ name: record });
+    await participation.markReceived(collection, round, key, new Date().toISOString());
+    if (typeof answer.ticket === "string") await participation.keepTicket(collection, answer.ticket);
   };
-  await outbox.send(posted, arrived, here.collection, sendingKey);
-  tellRefused();
+  await outbox.send(postSample, arrived, here.collection, sendingKey);
+  showRefused();
   const n = outbox.waitingFor(here.collection).length;
   if (field) say("outbox-told", n ? phrase("so-many-wait", { n }) : document.documentElement.dataset.offline ? phrase("offline-ready") : "");
 }
 
-/** How many requests that waited were refused: it stays here until somebody has read it. */
-function tellRefused() {
+/** Show how many waiting requests were refused. The number stays on the page until somebody dismisses it. */
+function showRefused() {
   const { refused: many } = new Outbox();
   by("refused-card").hidden = !many;
   const told = many ? phrase("so-many-refused", { n: many.n, said: sentence(many.said) }) : "";
   if (by("refused-told").textContent !== told) say("refused-told", told);
 }
 
-function refused(error) {
+function showSendProblem(error) {
   if (error instanceof Refused && error.status === 409) {
     sayPhrase("send-problem", "has-spoken");
   } else if (error instanceof Unreachable) say("send-problem", `${sentence(error.message)} ${phrase(field ? "still-here" : "nothing-lost")}`);
   else say("send-problem", sentence(error.message));
 }
 
-/** The receipt. */
-function heard({ key, at }, thanks) {
+/** Show the receipt. */
+function showReceipt({ key, at }, thanks) {
   sayPhrase("send", "send-again");
   by("send").classList.replace("action", "plain");
   by("receipt-card").hidden = false;
   say("thanks", thanks);
   if (field) return thankAndForget();
   by("receipt").replaceChildren(
-    ...told([
+    ...termElements([
       [phrase("when"), new Date(at).toLocaleString(pageLanguage())],
       [phrase("agreement-and-round"), phrase("id-and-round", { id: here.id.slice(0, 12), round: here.round })],
       [phrase("its-key"), key],
@@ -456,11 +458,11 @@ function heard({ key, at }, thanks) {
   by("receipt-heading").focus();
 }
 
-/** A receipt that shows nothing of the person, for a while. */
+/** Show a receipt without data of the person, for a while. */
 function thankAndForget() {
   for (const id of ["sample-card", "asked-card", "field-card"]) by(id).hidden = true;
   forget();
-  answered = undefined;
+  drawnAnswer = undefined;
   for (const id of ["sample", "sample-told", "request", "padding", "words", "receipt"]) by(id).replaceChildren();
   delete by("sample").dataset.sample;
   by("send").onclick = null;
@@ -479,19 +481,19 @@ by("add").addEventListener("submit", (event) => {
 by("entry").addEventListener("input", () => records?.offer(by("entry").value));
 by("more-offered").addEventListener("click", () => records.offerMore());
 by("read-pasted").addEventListener("click", () => records.paste(by("pasted").value));
-readLong(by("pasted"), (text) => records.paste(text));
+readLongPaste(by("pasted"), (text) => records.paste(text));
 for (const id of ["clear", "clear-question"]) by(id).addEventListener("click", forget);
 by("draw").addEventListener("click", draw);
 by("stop").addEventListener("click", () => stop.abort());
-by("total").addEventListener("input", tellTotal);
+by("total").addEventListener("input", showTotal);
 by("raise").addEventListener("click", () => {
   by("total").value = by("raise").value;
-  tellTotal();
+  showTotal();
   by("draw").focus();
 });
-for (const id of ["somebody-else", "nobody-of-these"]) by(id).addEventListener("click", () => openFor(nextPerson(peopleHere())));
+for (const id of ["somebody-else", "nobody-of-these"]) by(id).addEventListener("click", () => openFor(newPersonName(peopleHere())));
 by("back-to-others").addEventListener("click", () => {
-  nameInAddress("person", undefined);
+  setInAddress("person", undefined);
   location.reload();
 });
 by("forget").addEventListener("click", async (event) => {
@@ -504,14 +506,14 @@ by("forget").addEventListener("click", async (event) => {
 });
 by("dismiss-refused").addEventListener("click", async () => {
   await new Outbox().dismissRefused();
-  tellRefused();
+  showRefused();
 });
-for (const id of ["next", "next-after"]) by(id).addEventListener("click", nextTurn);
-for (const id of ["entry", "pasted", "token"]) by(id).value = ""; // which a browser may have filled in
+for (const id of ["next", "next-after"]) by(id).addEventListener("click", startNextTurn);
+for (const id of ["entry", "pasted", "token"]) by(id).value = ""; // a browser may have filled them in
 addEventListener("pagehide", () => {
   linkToken = undefined;
   forget();
 });
-addEventListener("pageshow", ({ persisted }) => persisted && forget()); // a page that comes back from memory
+addEventListener("pageshow", ({ persisted }) => persisted && forget()); // for a page that comes back from memory
 useCatalogue(JSON.parse(by("catalogue").textContent));
 open();

@@ -1,17 +1,17 @@
-/** The bars of a client, and the curve of what privacy costs. Marks differ in shape, not only in colour; labels are only ever texts. */
+/** The bars of a client, and the curve of the worst case against epsilon. Marks differ in shape as well as in colour. Labels are plain text. */
 import { element } from "../page/element.js";
-import { percent, short } from "../page/words.js";
+import { percent, shortNumber } from "../page/words.js";
 import { MECHANISMS, WORST, worstOf } from "./model.js";
 
 export const NAMES = { optimal: "Optimal (Q*)", linear: "Linear", mollifier: "Mollifier", designed: "Designed for the spread" };
 
-/** One row for each outcome: a slider that is the client's bar, the box, what is drawn from, and how often 1,000 draws said so. */
+/** One row for each outcome: a slider for the client's bar, the box, the output probability, and how often it came in 1,000 draws. */
 export class Bars {
   constructor(body, onchange, ondrag) {
     Object.assign(this, { body, onchange, ondrag, rows: [], labels: "", scale: 1, dragged: false });
   }
 
-  /** A bar ends where the pointer is, while it is held down. */
+  /** Move the end of a bar to the pointer while it is pressed. */
   follow(track, place, slider) {
     const move = (event) => {
       const { left, width } = track.getBoundingClientRect();
@@ -74,8 +74,8 @@ export class Bars {
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT] = [640, 300, 52, 40, 14, 150];
 const LAST = 8; // the largest epsilon of the curve
 
-/** What the worst client pays against epsilon, for each mechanism; where we are, and the target. */
-export function curve(body, { labels, epsilon, spread, measure, target, shown }) {
+/** Draw what the worst client pays against epsilon, for each mechanism, with the current epsilon and the target. */
+export function drawCurve(body, { labels, epsilon, spread, measure, target, shown }) {
   const size = labels.length;
   const steps = Array.from({ length: 81 }, (_, step) => Math.max(0.01, (LAST * step) / 80));
   const paid = Object.fromEntries(MECHANISMS.map((name) => [name, steps.map((at) => WORST[measure](worstOf(name, size, at, spread)))]));
@@ -93,7 +93,7 @@ export function curve(body, { labels, epsilon, spread, measure, target, shown })
     element("text", { x: WIDTH - RIGHT + 10, y: heights[place] + 4, class: `end ${name}` }, name === "optimal" ? "Q* and linear" : name),
   ]);
   const ticks = [0, 2, 4, 6, 8].map((at) => element("text", { x: x(at), y: HEIGHT - BOTTOM + 20, "text-anchor": "middle" }, String(at)));
-  const heightsTold = [0, 0.5, 1].map((part) => element("text", { x: LEFT - 8, y: y(part * top) + 4, "text-anchor": "end" }, short(part * top)));
+  const heightsTold = [0, 0.5, 1].map((part) => element("text", { x: LEFT - 8, y: y(part * top) + 4, "text-anchor": "end" }, shortNumber(part * top)));
   const here = element("line", { x1: x(epsilon), x2: x(epsilon), y1: TOP, y2: HEIGHT - BOTTOM, class: "here" });
   const aim = target <= top ? [element("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(target), y2: y(target), class: "aim" })] : [];
   const axes = element("path", { d: `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}`, class: "axes" });

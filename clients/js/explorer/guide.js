@@ -1,17 +1,18 @@
 /**
  * The guided path: five steps, each with a question that is answered by changing something on the page.
  *
- * A step sets the page (`start`), names what has to stay as it is (`fixed`) and the part of the page to use (`where`). `solved` looks at the
- * numbers of the page; until then `hint` says how far away one is. `solution` is a change that answers the question.
+ * A step sets the page (`start`), names what has to stay as it is (`fixed`) and the part of the page to use (`where`). `solved` tells from
+ * the numbers of the page whether the question is answered. Until then `hint` says how far away the answer is. `solution` is a change that
+ * answers the question.
  */
-import { percent, short } from "../page/words.js";
+import { percent, shortNumber } from "../page/words.js";
 
 const SEVERAL = [25, 25, 20, 20, 10, 0];
 const RARE = 0.01;
 const WORST = 0.3;
 const HALF = 0.5;
 const MARGIN = 0.05;
-const SLACK = 1e-9; // of sums of floats
+const SLACK = 1e-9; // rounding of sums of floats
 const clientsFor = (found, { clients }) => Math.ceil(clients * (found["population-share"] / MARGIN) ** 2);
 
 export const STEPS = [
@@ -22,7 +23,7 @@ export const STEPS = [
     where: "epsilon", start: {}, fixed: ["counts", "labels"],
     solved: (found) => found.floor <= RARE,
     hint: (found) => `Now ${percent(found.floor)} of the samples say blue. Move epsilon.`,
-    answer: (found, { epsilon }) => `At epsilon = ${epsilon.toFixed(2)} samples say blue ${percent(found.floor)} of the time. But one sample can now change the odds about this person by a factor of ${short(found.factor)}, so little is hidden.`,
+    answer: (found, { epsilon }) => `At epsilon = ${epsilon.toFixed(2)} samples say blue ${percent(found.floor)} of the time. But one sample can now change the odds about this person by a factor of ${shortNumber(found.factor)}, so little is hidden.`,
     solution: () => ({ epsilon: 4.56, shown: "optimal" }),
   },
   {
@@ -31,8 +32,8 @@ export const STEPS = [
     question: "What is the smallest epsilon at which no client pays more than 0.3?",
     where: "epsilon", start: { target: WORST }, fixed: ["labels", "measure", "target"],
     solved: (found, { epsilon }) => found["optimal-worst"] <= WORST && epsilon <= found["epsilon-for"] + 0.02,
-    hint: (found) => (found["optimal-worst"] <= WORST ? "This is more than is needed. Try a smaller epsilon." : `The worst client pays ${short(found["optimal-worst"])}. Try a larger epsilon.`),
-    answer: (found) => `Epsilon = ${short(found["epsilon-for"])}, and no other private sampler reaches 0.3 with less. The curve below shows all worst cases and budgets.`,
+    hint: (found) => (found["optimal-worst"] <= WORST ? "This is more than is needed. Try a smaller epsilon." : `The worst client pays ${shortNumber(found["optimal-worst"])}. Try a larger epsilon.`),
+    answer: (found) => `Epsilon = ${shortNumber(found["epsilon-for"])}, and no other private sampler reaches 0.3 with less. The curve below shows all worst cases and budgets.`,
     solution: (found) => ({ epsilon: Math.ceil(100 * found["epsilon-for"]) / 100 }),
   },
   {
@@ -41,7 +42,7 @@ export const STEPS = [
     question: "Which client pays as much as the worst one? Drag the bars.",
     where: "bar-0", start: {}, fixed: ["epsilon", "measure", "labels"],
     solved: (found) => found["optimal-own"] >= found["optimal-worst"] - SLACK,
-    hint: (found) => `This client pays ${short(found["optimal-own"])} of ${short(found["optimal-worst"])}.`,
+    hint: (found) => `This client pays ${shortNumber(found["optimal-own"])} of ${shortNumber(found["optimal-worst"])}.`,
     answer: (found) => `It is a client with a single outcome. The box limits the probability of that outcome to ${percent(found["optimal-kept"])}, so the client pays the rest.`,
     solution: (found, { counts }) => ({ counts: counts.map((_, place) => (place ? 0 : 100)) }),
   },
@@ -51,8 +52,8 @@ export const STEPS = [
     question: "Halve what this client pays at Q*. Choose another sampler and a spread. Who pays more in return?",
     where: "show-designed", start: { counts: SEVERAL }, fixed: ["counts", "labels", "epsilon", "measure"],
     solved: (found, { shown }) => found[`${shown}-own`] <= HALF * found["optimal-own"],
-    hint: (found, { shown }) => `It pays ${short(found["optimal-own"])} at Q* and ${short(found[`${shown}-own`])} at the sampler you chose. Try the designed one, and move the spread.`,
-    answer: (found, { shown }) => `This client pays ${short(found[`${shown}-own`])} instead of ${short(found["optimal-own"])}. In return, a client with one outcome pays ${short(found[`${shown}-worst`])} instead of ${short(found["optimal-worst"])}.`,
+    hint: (found, { shown }) => `It pays ${shortNumber(found["optimal-own"])} at Q* and ${shortNumber(found[`${shown}-own`])} at the sampler you chose. Try the designed one, and move the spread.`,
+    answer: (found, { shown }) => `This client pays ${shortNumber(found[`${shown}-own`])} instead of ${shortNumber(found["optimal-own"])}. In return, a client with one outcome pays ${shortNumber(found[`${shown}-worst`])} instead of ${shortNumber(found["optimal-worst"])}.`,
     solution: () => ({ shown: "designed", spread: 4 }),
   },
   {
@@ -67,12 +68,12 @@ export const STEPS = [
   },
 ];
 
-/** The part of the state that a step needs and that has been changed, if any. */
-const changedIn = ({ start, fixed }, state, usual) => fixed.find((name) => String(state[name]) !== String({ ...usual, ...start }[name]));
+/** A field of the state that the step fixes and that was changed; undefined if there is none. */
+const changedField = ({ start, fixed }, state, usual) => fixed.find((name) => String(state[name]) !== String({ ...usual, ...start }[name]));
 
-/** Whether the question of a step is answered by the page as it is, and what to say about it. */
+/** {solved, said}: whether the page now answers the question of a step, and what to say about it. */
 export function verdict(step, found, state, usual) {
-  if (changedIn(step, state, usual)) return { solved: false, said: "The bars, the budget or the distance were changed. Begin the step again." };
+  if (changedField(step, state, usual)) return { solved: false, said: "The bars, the budget or the distance were changed. Begin the step again." };
   const solved = step.solved(found, state);
   return { solved, said: solved ? step.answer(found, state) : step.hint(found, state) };
 }

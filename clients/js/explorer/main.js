@@ -1,14 +1,14 @@
-/** The explorer: a state, the page that shows it, and the address that holds it. */
+/** The explorer: the page shows a state, and its address contains that state. */
 import { language, nouns, words } from "../../../src/discreet/collect/pages/en.json";
 import { Agreement, randomInteger } from "../src/agreement.js";
 import { useCatalogue } from "../page/catalogue.js";
-import { element, told } from "../page/element.js";
-import { readLong } from "../page/pasting.js";
-import { asked, atMost, certainty, percent, percentAtMost, short } from "../page/words.js";
-import { Bars, curve, NAMES } from "./chart.js";
+import { element, termElements } from "../page/element.js";
+import { readLongPaste } from "../page/long-paste.js";
+import { agreementFacts, atMost, certainty, percent, percentAtMost, shortNumber } from "../page/words.js";
+import { Bars, drawCurve, NAMES } from "./chart.js";
 import { STEPS, verdict } from "./guide.js";
-import { MECHANISMS, MOST, numbers, samplerOf } from "./model.js";
-import { fitted, hashOf, pasted, stateOf, USUAL } from "./state.js";
+import { LARGEST_DISTANCE, MECHANISMS, pageNumbers, samplerOf } from "./model.js";
+import { fitState, hashOf, parsePasted, stateOf, USUAL } from "./state.js";
 
 useCatalogue({ language, nouns, words });
 const by = (id) => document.getElementById(id);
@@ -17,18 +17,18 @@ const DRAWS = 1000;
 const LARGEST_FILE = 64 * 2 ** 20;
 
 let state = stateOf(location.hash);
-const bars = new Bars(by("bars"), counted, dragged);
+const bars = new Bars(by("bars"), setCount, dragBar);
 
-/** One bar was given a count. */
-function counted(place, count) {
+/** Give one bar a count. */
+function setCount(place, count) {
   const counts = state.counts.slice();
   counts[place] = count;
   if (counts.some(Boolean)) change({ counts });
   else say("problem", "A client needs at least one record. Leave one bar above 0.");
 }
 
-/** One bar was dragged to a share: the others keep their proportions, in counts that are fine enough. */
-function dragged(place, share) {
+/** Drag one bar to a share; null ends the dragging. The others keep their proportions, by counts that are fine enough. */
+function dragBar(place, share) {
   if (share === null) return show();
   const total = state.counts.reduce((sum, count) => sum + count, 0);
   const finer = total < 500 ? Math.ceil(500 / total) : 1;
@@ -41,20 +41,20 @@ function dragged(place, share) {
 
 const say = (id, text) => (by(id).textContent = text);
 
-/** A number on the page: rounded for people, and to all its digits for whoever checks it. */
-function tell(id, value, shown = short) {
+/** Show a number, rounded for people. `dataset.number` has all its digits, for checks. */
+function showNumber(id, value, shown = shortNumber) {
   by(id).textContent = shown(value);
   by(id).dataset.number = value;
 }
 
-function drawn(sampler) {
+function drawCounts(sampler) {
   const counts = new Array(state.counts.length).fill(0);
   for (let draw = 0; draw < DRAWS; draw++) counts[sampler.draw(randomInteger())] += 1;
   return counts;
 }
 
 function change(changes) {
-  state = fitted({ ...state, ...changes });
+  state = fitState({ ...state, ...changes });
   show();
   clearTimeout(change.later);
   change.later = setTimeout(() => history.replaceState(null, "", hashOf(state)), 150); // browsers limit how often an address may change
@@ -63,43 +63,43 @@ function change(changes) {
 function show() {
   say("problem", "");
   const { labels, counts, epsilon, spread, measure, target, clients, shown, tab } = state;
-  const found = numbers(state);
+  const found = pageNumbers(state);
   const sampler = samplerOf(shown, counts, epsilon, spread);
   let draws = counts.map(() => 0);
   try {
-    draws = drawn(sampler);
+    draws = drawCounts(sampler);
   } catch (error) {
     say("problem", error.message);
   }
   bars.show(state, sampler, draws);
-  curve(by("curve"), state);
+  drawCurve(by("curve"), state);
   by("epsilon").value = epsilon;
   by("spread").max = labels.length - 0.01;
   by("spread").value = spread;
   by("measure").value = measure;
-  by("target").max = Math.min(MOST[measure], 100);
+  by("target").max = Math.min(LARGEST_DISTANCE[measure], 100);
   for (const name of ["target", "clients"]) if (document.activeElement !== by(name)) by(name).value = state[name];
   for (const name of MECHANISMS) by(`show-${name}`).checked = name === shown;
   say("epsilon-told", epsilon.toFixed(2));
-  say("spread-told", short(spread));
-  tell("factor", found.factor, atMost);
-  tell("sure", certainty(found.factor), percentAtMost);
-  tell("floor", found.floor, percent);
-  tell("ceiling", found.ceiling, percent);
+  say("spread-told", shortNumber(spread));
+  showNumber("factor", found.factor, atMost);
+  showNumber("sure", certainty(found.factor), percentAtMost);
+  showNumber("floor", found.floor, percent);
+  showNumber("ceiling", found.ceiling, percent);
   for (const name of MECHANISMS) {
-    for (const what of ["own", "worst"]) tell(`${name}-${what}`, found[`${name}-${what}`]);
-    tell(`${name}-kept`, found[`${name}-kept`], percent);
+    for (const what of ["own", "worst"]) showNumber(`${name}-${what}`, found[`${name}-${what}`]);
+    showNumber(`${name}-kept`, found[`${name}-kept`], percent);
   }
-  tell("epsilon-for", found["epsilon-for"]);
-  tell("population-total", found["population-total"]);
-  tell("population-share", found["population-share"], percent);
+  showNumber("epsilon-for", found["epsilon-for"]);
+  showNumber("population-total", found["population-total"]);
+  showNumber("population-share", found["population-share"], percent);
   document.querySelectorAll(".measure-name").forEach((each) => (each.textContent = MEASURES[measure]));
   document.querySelectorAll(".clients-told").forEach((each) => (each.textContent = clients.toLocaleString("en")));
-  say("target-told", short(target));
+  say("target-told", shortNumber(target));
   say("shown-name", NAMES[shown]);
   const strangers = draws.reduce((sum, count, place) => sum + (counts[place] ? 0 : count), 0);
   say("draws-told", `Of 1,000 draws, ${strangers} name an outcome that this client never had.`);
-  by("curve").setAttribute("aria-label", `What the worst client pays (${MEASURES[measure]}) against epsilon. At ${epsilon.toFixed(2)} it is ${short(found["optimal-worst"])} for Q* and the linear mechanism, ${short(found["mollifier-worst"])} for the mollifier, ${short(found["designed-worst"])} for the designed one.`);
+  by("curve").setAttribute("aria-label", `What the worst client pays (${MEASURES[measure]}) against epsilon. At ${epsilon.toFixed(2)} it is ${shortNumber(found["optimal-worst"])} for Q* and the linear mechanism, ${shortNumber(found["mollifier-worst"])} for the mollifier, ${shortNumber(found["designed-worst"])} for the designed one.`);
   showGuide(found);
   for (const name of ["explore", "agreement"]) {
     by(`tab-${name}`).setAttribute("aria-selected", name === tab);
@@ -108,7 +108,7 @@ function show() {
   }
 }
 
-/** The step of the guided path, its question, and how far the page is from an answer. */
+/** Show the step of the guided path, its question, and how far the page is from an answer. */
 function showGuide(found) {
   const step = STEPS[state.step - 1];
   by("guide-step").hidden = !step;
@@ -124,15 +124,15 @@ function showGuide(found) {
   if (by("guide-answer").textContent !== text) say("guide-answer", text);
 }
 
-/** Go to a step, with the page as it starts; 0 leaves the path, and the page as it is. */
+/** Go to a step and set the page to its start. Step 0 leaves the path and keeps the page as it is. */
 function goTo(number) {
   const step = STEPS[number - 1];
   change(step ? { ...USUAL, ...step.start, step: number } : { step: 0 });
   by("guide-heading").focus();
 }
 
-/** The flights: "tail number|place:count,place:count" rows and the names of places, written into the page by Python. */
-function flights() {
+/** Offer the flights of aircraft. Python writes rows "tail number|place:count,place:count" and the names of places into the page. */
+function offerFlights() {
   const { zones, aircraft } = JSON.parse(by("flights").textContent || '{"zones":[],"aircraft":""}');
   const books = new Map();
   for (const row of aircraft.split("\n").filter(Boolean)) {
@@ -152,8 +152,8 @@ function flights() {
   });
 }
 
-/** Show what an agreement says: its file, and beside it that of its weights where it has one. */
-async function open(files) {
+/** Show what an agreement says. `files`: its file, and that of its weights if it has one. */
+async function openAgreement(files) {
   const words = by("agreement-words");
   const beside = [...files].find(({ name }) => name.endsWith(".weights"));
   const file = [...files].find((each) => each !== beside) ?? beside;
@@ -163,7 +163,7 @@ async function open(files) {
     const agreement = Agreement.read(await file.arrayBuffer(), { weights });
     if (agreement.survey) throw new Error("The agreement is on a survey of several columns. This page does not explain surveys yet.");
     words.replaceChildren(
-      ...told(asked(agreement)),
+      ...termElements(agreementFacts(agreement)),
       element("dt", {}, "Its id"),
       element("dd", {}, element("code", {}, agreement.id), " is computed from the content of the agreement. Compare it with the id that you were given."),
     );
@@ -184,7 +184,7 @@ for (const [name, low, high] of [["target", 1e-4, 100], ["clients", 1, 1e9]]) {
     else say("problem", `${name} is a number from ${low} to ${high.toLocaleString("en")}.`);
   });
 }
-by("measure").addEventListener("change", ({ target }) => change({ measure: target.value, target: Math.min(state.target, MOST[target.value] * 0.99) }));
+by("measure").addEventListener("change", ({ target }) => change({ measure: target.value, target: Math.min(state.target, LARGEST_DISTANCE[target.value] * 0.99) }));
 for (const name of MECHANISMS) by(`show-${name}`).addEventListener("change", () => change({ shown: name }));
 by("again").addEventListener("click", show);
 by("guide-next").addEventListener("click", () => goTo((state.step + 1) % (STEPS.length + 1)));
@@ -198,23 +198,23 @@ by("guide-where").addEventListener("click", () => {
 by("guide-solve").addEventListener("click", () => {
   const step = STEPS[state.step - 1];
   const usual = { ...USUAL, ...step.start, step: state.step };
-  change({ ...usual, ...step.solution(numbers(usual), usual) });
+  change({ ...usual, ...step.solution(pageNumbers(usual), usual) });
 });
 by("reset").addEventListener("click", () => change({ ...USUAL, tab: "explore" }));
 function readPasted(text) {
   try {
-    change(pasted(text));
+    change(parsePasted(text));
   } catch (error) {
     say("problem", error.message);
   }
 }
 by("read-pasted").addEventListener("click", () => readPasted(by("pasted").value));
-readLong(by("pasted"), readPasted);
-by("file").addEventListener("change", ({ target }) => target.files.length && open(target.files));
+readLongPaste(by("pasted"), readPasted);
+by("file").addEventListener("change", ({ target }) => target.files.length && openAgreement(target.files));
 by("agreement").addEventListener("dragover", (event) => event.preventDefault());
 by("agreement").addEventListener("drop", (event) => {
   event.preventDefault();
-  if (event.dataTransfer.files.length) open(event.dataTransfer.files);
+  if (event.dataTransfer.files.length) openAgreement(event.dataTransfer.files);
 });
 const tabs = ["explore", "agreement"];
 for (const name of tabs) {
@@ -230,6 +230,6 @@ window.addEventListener("hashchange", () => {
   state = stateOf(location.hash);
   show();
 });
-flights();
+offerFlights();
 show();
 document.documentElement.dataset.ready = "true";

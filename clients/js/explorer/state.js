@@ -1,4 +1,4 @@
-/** What the explorer shows, and how it stands in the address: whatever an address says that makes no sense is left at its usual value. */
+/** The state of the explorer, and its form in the address. A field of the address that makes no sense is left at its usual value. */
 import { countsOf, isCount } from "../page/rows.js";
 
 export const USUAL = {
@@ -22,11 +22,11 @@ export function stateOf(hash) {
     if (value >= low && value <= high) state[name] = value;
   }
   for (const [name, words] of Object.entries(WORDS)) if (words.includes(fields.get(name))) state[name] = fields.get(name);
-  return fitted(state);
+  return fitState(state);
 }
 
-/** The state with a spread that is possible for so many outcomes, and with whole clients and steps of the guided path. */
-export function fitted(state) {
+/** The state with a spread that its number of outcomes allows, and with whole numbers of clients and of steps. */
+export function fitState(state) {
   const most = state.labels.length - 0.01;
   return { ...state, spread: Math.min(Math.max(state.spread, 1), most), clients: Math.round(state.clients), step: Math.round(state.step) };
 }
@@ -43,8 +43,8 @@ export function hashOf(state) {
   return `#${fields}`;
 }
 
-/** Labels and counts from pasted rows. What is none of these is said. */
-export function pasted(text) {
+/** Labels and counts from pasted rows. It throws an error that says what is wrong with other texts. */
+export function parsePasted(text) {
   const found = countsOf(text, MOST_OUTCOMES);
   if (found.size < 2) throw new Error("There is only one label. With one outcome there is nothing to keep private.");
   return { labels: [...found.keys()], counts: [...found.values()] };

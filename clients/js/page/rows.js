@@ -1,9 +1,9 @@
-/** What a person types or pastes: "label, count", "label <tab> count", or one record a row. */
+/** Reads what a person types or pastes: "label, count", "label <tab> count", or one record a row. */
 export const LARGEST_COUNT = 1e9;
 
 export const isCount = (value) => Number.isInteger(value) && value >= 0 && value <= LARGEST_COUNT;
 
-/** [{row, label, count}] of the rows that hold something. `count` is undefined where a row has none, and may be no count where it has one. */
+/** [{row, label, count}] of the rows that are not blank. `count` is undefined if a row has none. It may be invalid, such as -1, 1.5 or NaN. */
 export function readRows(text) {
   return text.split(/\r\n|\r|\n/).filter((row) => row.trim()).map((row) => {
     const [, label, count] = /^(.*?)[\t,;]\s*(-?[0-9.eE+]+)\s*$/u.exec(row) ?? [];
@@ -11,7 +11,10 @@ export function readRows(text) {
   });
 }
 
-/** How often each label comes, as a Map. What is neither of these is said, as are more than `most` labels. */
+/**
+ * How often each label occurs, as a Map. It throws an error that says what is wrong: no rows, less than half of the rows without a count, an
+ * invalid count or sum, or more than `most` labels.
+ */
 export function countsOf(text, most) {
   const rows = readRows(text);
   if (!rows.length) throw new Error("There is nothing to read. Paste rows of a label and a count, or one record a row.");
@@ -33,8 +36,8 @@ export function countsOf(text, most) {
 }
 
 /**
- * The same without a refusal, for whoever may not be refused: [[text, count], ...]. Where most rows have a count, a row without one counts once,
- * and so does a row whose count is none, as the text that it is. More than a thousand million counts as that.
+ * The same as [[text, count], ...], without errors, for pages that must accept every entry. If most rows have a count, a row without a valid
+ * count counts once, by its whole text. Otherwise every row counts once, by its whole text. Counts and sums are cut off at a thousand million.
  */
 export function entriesOf(text) {
   const rows = readRows(text);

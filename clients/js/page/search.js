@@ -1,17 +1,17 @@
-/** Outcomes by what people type: those that contain it, and those that they may have meant. Nothing is asked of anybody. */
+/** Finds outcomes by what people type: labels that contain the text, and labels that they may have meant. The search sends no request. */
 
-/** A text as two people would agree that it is the same: case, width, spaces and what cannot be seen do not matter. */
-export const folded = (text) => text.normalize("NFKC").toLowerCase().replace(/\p{Cf}/gu, "").replace(/\s+/gu, " ").trim();
+/** The form in which texts are compared: case, width, runs of spaces and invisible format characters do not matter. */
+export const foldText = (text) => text.normalize("NFKC").toLowerCase().replace(/\p{Cf}/gu, "").replace(/\s+/gu, " ").trim();
 
-const lists = new WeakMap();
+const foldedLists = new WeakMap();
 function foldedNames(labels) {
-  if (!lists.has(labels)) lists.set(labels, labels.map((label) => folded(String(label))));
-  return lists.get(labels);
+  if (!foldedLists.has(labels)) foldedLists.set(labels, labels.map((label) => foldText(String(label))));
+  return foldedLists.get(labels);
 }
 
-/** The places of labels that contain a text, those that begin with it first; all of them for an empty one. */
-export function containing(labels, text) {
-  const wanted = folded(text);
+/** The places of the labels that contain a text, first those that begin with it. An empty text gives all places. */
+export function placesContaining(labels, text) {
+  const wanted = foldText(text);
   const names = foldedNames(labels);
   const first = [], later = [];
   names.forEach((name, place) => {
@@ -21,23 +21,23 @@ export function containing(labels, text) {
   return [...first, ...later];
 }
 
-/** The places of the labels that a text may be a slip of, the likeliest first. */
-export function suggested(labels, text, most = 3) {
-  const wanted = folded(text).slice(0, LONGEST);
+/** The places of the labels of which a text may be a misspelling, the closest first. */
+export function suggestedPlaces(labels, text, most = 3) {
+  const wanted = foldText(text).slice(0, LONGEST);
   if (!wanted) return [];
   const allowed = Math.min(3, Math.ceil(wanted.length / 4));
   const found = [];
   foldedNames(labels).forEach((name, place) => {
     if (Math.abs(name.length - wanted.length) > allowed) return;
-    const apart = distance(wanted, name, allowed);
+    const apart = editDistance(wanted, name, allowed);
     if (apart <= allowed) found.push([apart, place]);
   });
   return found.sort(([one, first], [other, second]) => one - other || first - second).slice(0, most).map(([, place]) => place);
 }
 const LONGEST = 200;
 
-/** How many letters are wrong, missing, added or swapped with their neighbour; more than `most` is not counted further. */
-export function distance(one, other, most = Infinity) {
+/** How many letters are wrong, missing, added or swapped with their neighbour. The count stops above `most`. */
+export function editDistance(one, other, most = Infinity) {
   let before = [], last = Array.from({ length: other.length + 1 }, (_, place) => place);
   for (let i = 1; i <= one.length; i++) {
     const now = [i];

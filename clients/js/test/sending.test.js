@@ -6,8 +6,8 @@ import { Agreement } from "../src/agreement.js";
 import { useCatalogue } from "../page/catalogue.js";
 import { Outbox } from "../collector/outbox.js";
 import { bodyOf, longestSample } from "../collector/sending.js";
-import { posted } from "../collector/service.js";
-import { signing } from "../collector/agreed.js";
+import { postSample } from "../collector/service.js";
+import { signatureText } from "../collector/agreement-terms.js";
 
 useCatalogue(JSON.parse(readFileSync(new URL("../../../src/discreet/collect/pages/en.json", import.meta.url), "utf8")));
 const read = (family) => Agreement.read(JSON.stringify({ discreet: 2, bits: 62, mechanism: "optimal", epsilon: 1, family: { kind: "simplex", ...family } }));
@@ -56,12 +56,12 @@ test("no number takes more room in JSON than is kept for one", () => {
 
 test("what a signature means is said, and a page claims to have checked nothing", () => {
   const key = "0123456789abcdef".repeat(4);
-  const said = signing({ key, signature: "f".repeat(128), addresses: ["https://example.org"] });
+  const said = signatureText({ key, signature: "f".repeat(128), addresses: ["https://example.org"] });
   assert.match(said, /0123 4567 89ab cdef …/);
   assert.match(said, /https:\/\/example\.org/);
   assert.match(said, /cannot check/);
-  for (const none of [undefined, null, {}, [], "x", { key: "x", addresses: [] }, { key: 3, addresses: ["a"] }, { key }]) assert.match(signing(none), /^No\. /);
-  assert.match(signing({ key, signature: "", addresses: ["\u202e", 3] }), /\\u\{202e\}/);
+  for (const none of [undefined, null, {}, [], "x", { key: "x", addresses: [] }, { key: 3, addresses: ["a"] }, { key }]) assert.match(signatureText(none), /^No\. /);
+  assert.match(signatureText({ key, signature: "", addresses: ["\u202e", 3] }), /\\u\{202e\}/);
 });
 
 /** A storage and locks as browsers have them, and the outbox of a page that sends to an address. */
@@ -107,7 +107,7 @@ test("a failure leaves a request waiting, and a refusal is counted until somebod
       globalThis.fetch = async () => ({ ...status, status: number });
       const before = at("/a").refused?.n ?? 0;
       await at("/a").keep(waits("k"));
-      await at("/a").send(posted, async () => assert.fail("nobody heard it"), "c");
+      await at("/a").send(postSample, async () => assert.fail("nobody heard it"), "c");
       assert.deepEqual([at("/a").waiting.length, at("/a").refused?.n ?? 0], later ? [1, before] : [0, before + 1], `${number}`);
     }
   } finally {

@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 import { Agreement } from "../src/agreement.js";
 import { useCatalogue } from "../page/catalogue.js";
-import { asked, atLeast, atMost, blindShare, certainty, labelled, percent, percentAtLeast, percentAtMost, revealed, strength } from "../page/words.js";
-import { containing, distance, folded, suggested } from "../page/search.js";
+import { agreementFacts, atLeast, atMost, blindShare, certainty, percent, percentAtLeast, percentAtMost, privacyFacts, strength, visibleLabel } from "../page/words.js";
+import { editDistance, foldText, placesContaining, suggestedPlaces } from "../page/search.js";
 import { countsOf, entriesOf } from "../page/rows.js";
 
 const catalogue = (language) => JSON.parse(readFileSync(new URL(`../../../src/discreet/collect/pages/${language}.json`, import.meta.url), "utf8"));
@@ -64,7 +64,7 @@ const SAID = {
 
 test("the sentences for epsilon 0.1 to 10 and 2 to 10,000 outcomes", () => {
   for (const [epsilon, size, grade, sure, doubt, floor, blind] of TABLE) {
-    const said = asked(read({ epsilon, family: { kind: "simplex", size } })).map(([heading, text]) => [heading, text.replaceAll("\u00a0", " ")]);
+    const said = agreementFacts(read({ epsilon, family: { kind: "simplex", size } })).map(([heading, text]) => [heading, text.replaceAll("\u00a0", " ")]);
     const words = Object.fromEntries(said);
     assert.equal(words["How private this is"], `${grade}. ${SAID[grade].replace("@", doubt)}`);
     assert.ok(words["What can be learnt about you at most"].endsWith(`from 50 % sure to ${sure} sure.`), `${sure}`);
@@ -92,7 +92,7 @@ test("grades follow the doubt that is left after all rounds, and the floor follo
     assert.ok(at >= last);
     last = at;
   }
-  assert.equal(revealed(1, 4)[0][1], strength(4).said);
+  assert.equal(privacyFacts(1, 4)[0][1], strength(4).said);
   assert.match(strength(95).said, /percentage/);
   const shares = ["optimal", "linear", "mollifier"].map((mechanism) => blindShare(read({ mechanism, epsilon: 2, family: { kind: "simplex", size: 10 } })));
   assert.ok(Math.abs(shares[2] - Math.exp(-1)) < 1e-12 && shares[2] < shares[0]);
@@ -118,24 +118,24 @@ test("no rounding reaches certainty, and bounds are rounded to the side on which
 });
 
 test("labels are shown whole, and what cannot be seen is spelled out", () => {
-  const [one, other] = ["1", "2"].map((end) => labelled("x".repeat(500) + end));
+  const [one, other] = ["1", "2"].map((end) => visibleLabel("x".repeat(500) + end));
   assert.notEqual(one, other);
-  assert.equal(labelled("a\u200bb\u202ec\u00ad"), "a\\u{200b}b\\u{202e}c\\u{ad}");
+  assert.equal(visibleLabel("a\u200bb\u202ec\u00ad"), "a\\u{200b}b\\u{202e}c\\u{ad}");
 });
 
 test("long lists are searched, and slips of the keyboard found", () => {
   const towns = ["London", "Londonderry", "New London", "Paris", "蓝色", "Straße", ""];
-  assert.deepEqual(containing(towns, "LONDON "), [0, 1, 2]);
-  assert.deepEqual(containing(towns, "").length, towns.length);
-  assert.deepEqual(suggested(towns, "Lodnon"), [0]);
-  assert.deepEqual(suggested(towns, "Pariss"), [3]);
-  assert.deepEqual(suggested(towns, "Berlin"), []);
-  assert.deepEqual(suggested(towns, ""), []);
-  assert.equal(folded(" Ｐ\u200bar\u00a0 is "), "par is");
-  for (const [one, two, apart] of [["", "abc", 3], ["abcd", "acbd", 1], ["kitten", "sitting", 3], ["same", "same", 0]]) assert.equal(distance(one, two), apart);
+  assert.deepEqual(placesContaining(towns, "LONDON "), [0, 1, 2]);
+  assert.deepEqual(placesContaining(towns, "").length, towns.length);
+  assert.deepEqual(suggestedPlaces(towns, "Lodnon"), [0]);
+  assert.deepEqual(suggestedPlaces(towns, "Pariss"), [3]);
+  assert.deepEqual(suggestedPlaces(towns, "Berlin"), []);
+  assert.deepEqual(suggestedPlaces(towns, ""), []);
+  assert.equal(foldText(" Ｐ\u200bar\u00a0 is "), "par is");
+  for (const [one, two, apart] of [["", "abc", 3], ["abcd", "acbd", 1], ["kitten", "sitting", 3], ["same", "same", 0]]) assert.equal(editDistance(one, two), apart);
   const many = Array.from({ length: 50_000 }, (_, place) => `town ${place}`);
   const began = performance.now();
-  assert.equal(suggested(many, "twon 49999")[0], 49_999);
+  assert.equal(suggestedPlaces(many, "twon 49999")[0], 49_999);
   assert.ok(performance.now() - began < 5000);
 });
 
@@ -151,7 +151,7 @@ test("rows that are no counts are entries, and none is refused", () => {
 
 test("a report is said to name many outcomes, which may include the person's", () => {
   const towns = read({ mechanism: "reports", epsilon: 1, family: { kind: "simplex", size: 104 }, blocks: { kind: "affine", q: 107, t: 1, c: 28 } });
-  const said = Object.fromEntries(asked(towns).map(([heading, text]) => [heading, text.replaceAll("\u00a0", " ")]));
+  const said = Object.fromEntries(agreementFacts(towns).map(([heading, text]) => [heading, text.replaceAll("\u00a0", " ")]));
   assert.match(said["What leaves your device"], /^One report, and /);
   assert.match(said["What it can be"], /names about 27 outcomes at once, of 104: .* The named outcomes may include yours\. The report does not say which one is yours, or whether any is\./);
   // p_in = e^1 28/(107 + 28 (e^1 - 1)), p_out = (e^1 27 + 79) 28/106/(107 + 28 (e^1 - 1)), N/2^62 = 107/(107 + 28 (e^1 - 1))
@@ -160,5 +160,5 @@ test("a report is said to name many outcomes, which may include the person's", (
   assert.match(said["How it is drawn"], /names it with a chance of 49.1 %, and any other outcome with a chance of 26 %/);
   assert.match(said["How often only chance decides"], /^With a chance of 68.9 % a report is drawn without using your data/);
   const values = read({ mechanism: "reports", epsilon: 4, family: { kind: "simplex", size: 3 }, blocks: { kind: "values" } });
-  assert.match(Object.fromEntries(asked(values))["What it can be"], /A report names one outcome, of 3: .* It may be yours, or any other\./);
+  assert.match(Object.fromEntries(agreementFacts(values))["What it can be"], /A report names one outcome, of 3: .* It may be yours, or any other\./);
 });

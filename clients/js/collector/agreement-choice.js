@@ -1,10 +1,10 @@
-/** Which agreement and round a page speaks of: what its address says, ?agreement=ID&round=R, and else the newest and the open one. */
+/** Which agreement and round a page shows. Its address may name them, ?agreement=ID&round=R. Otherwise they are the newest and the open one. */
 import { phrase } from "../page/catalogue.js";
 import { element } from "../page/element.js";
-import { labelled } from "../page/words.js";
+import { visibleLabel } from "../page/words.js";
 
-/** {agreement, round, lang}: as the address has them; undefined where it says nothing that makes sense. */
-export function chosen(search = location.search) {
+/** {agreement, round, lang} of the address. Each is undefined if it is missing, and an agreement or round also if it is malformed. */
+export function choiceInAddress(search = location.search) {
   const fields = new URLSearchParams(search);
   const [agreement, round] = [fields.get("agreement") ?? "", fields.get("round") ?? ""];
   return {
@@ -14,14 +14,14 @@ export function chosen(search = location.search) {
   };
 }
 
-/** A purpose as a heading: ids that it names are shortened. They stand in full where the agreement is told. */
-export const headingOf = (purpose) => labelled(purpose.replace(/\b([0-9a-f]{12})[0-9a-f]{52}\b/g, "$1…"));
+/** A purpose as a heading, with shortened ids. The facts of the agreement contain them in full. */
+export const headingOf = (purpose) => visibleLabel(purpose.replace(/\b([0-9a-f]{12})[0-9a-f]{52}\b/g, "$1…"));
 
-/** What a tab is called: the survey first, since tabs are narrow. */
-export const titled = (purpose, page) => (purpose ? `${headingOf(purpose)} – ${page}` : `${page.charAt(0).toUpperCase()}${page.slice(1)} – discreet`);
+/** The title of a tab. The purpose comes first, since tabs are narrow. */
+export const tabTitle = (purpose, page) => (purpose ? `${headingOf(purpose)} – ${page}` : `${page.charAt(0).toUpperCase()}${page.slice(1)} – discreet`);
 
-/** The address of a page for a choice. */
-export function addressed(page, choice) {
+/** The address of a page that shows a choice. */
+export function addressOf(page, choice) {
   const fields = new URLSearchParams(Object.entries(choice).filter(([, value]) => value !== undefined));
   return fields.size ? `${page}?${fields}` : page;
 }
@@ -29,13 +29,13 @@ export function addressed(page, choice) {
 const optionOf = ({ agreement, purpose }, more = "") =>
   element("option", { value: agreement, dir: "auto" }, `${purpose ? headingOf(purpose).slice(0, 60) : phrase("without-purpose")}${more} (${agreement.slice(0, 12)})`);
 
-/** Fill the lists to choose from; they are hidden where there is nothing to choose. `now`: {agreement, round} that is shown. */
-export function offer({ agreements, beside = [] }, now, { form, agreement, agreementField, round, roundField }) {
+/** Fill the lists of agreements and rounds. A list with only one item is hidden. `now`: the {agreement, round} that is shown. */
+export function showChoices({ agreements, beside = [] }, now, { form, agreement, agreementField, round, roundField }) {
   const known = JSON.stringify([agreements, beside]);
   if (agreement.dataset.known !== known) {
     const others = beside.length ? [element("optgroup", { label: phrase("other-collections") }, ...beside.map((each) => optionOf(each)))] : [];
     agreement.replaceChildren(...agreements.map((each) => optionOf(each, each.follows ? phrase("follows") : "")), ...others);
-    agreement.dataset.known = known; // a list that is open must not be filled anew
+    agreement.dataset.known = known; // so that a list is filled again only if it changes: it may be open
   }
   agreement.value = now.agreement;
   const most = agreements.find((each) => each.agreement === now.agreement)?.rounds ?? 1;
