@@ -38,7 +38,7 @@ suite: lint $(COMPILED) $(READ) $(TOOLS)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal || { [ $$? = 1 ] && echo "Once more, alone:" \
 		&& $(BIN)/python -m pytest -v -rA --last-failed --last-failed-no-failures none; }
 
-# For daily work: all but the slow tests, in less than a minute on two cores.
+# For daily work: all but the slow tests, in two to three minutes on two cores.
 quick: $(READY) $(COMPILED)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not soak"
 
