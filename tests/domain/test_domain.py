@@ -285,3 +285,12 @@ def test_whole_numbers_are_found_alike_in_arrays_and_in_lists(kind: Any) -> None
     assert found.tolist() == Numbers(5).find_numbers(given.tolist()).tolist()
     with pytest.raises(dc.DiscreetError, match=r"unknown outcomes: .*5.*outcomes are the numbers 0 to 4"):
         Numbers(5).numbers(given)
+
+
+@pytest.mark.parametrize(
+    ("size", "labels_digest", "said"),
+    [(1j, "sha256:" + 64 * "0", "size = 1j"), (0, "sha256:" + 64 * "0", "size = 0"), (3, "x", "labels_digest = 'x'")],
+)
+def test_digested_labels_have_a_number_and_a_digest(size: Any, labels_digest: str, said: str) -> None:
+    with pytest.raises(dc.DiscreetError, match=said):
+        Digested(size, labels_digest)

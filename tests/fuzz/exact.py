@@ -66,7 +66,7 @@ def _domain(c: Chooser) -> Any:
         )
         return Bins(edges)
     if what == 2:
-        return Digested(c.among([3, 1, 10**6]), c.among(["sha256:" + 64 * "0", "sha256:0", ""]))
+        return Digested(c.among([3, 1, 10**6, c.number()]), c.among(["sha256:" + 64 * "0", "sha256:0", "", c.number()]))
     if what == 3:
         return as_domain(
             c.among([3, ["a", "b"], dc.Numbers(2), dc.Simplex(2), None, "ab", c.number()]), c.among(["domain", "x"])

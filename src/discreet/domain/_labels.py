@@ -285,11 +285,18 @@ class Digested(Domain):
 
     Args:
         size: how many labels there are.
-        labels_digest: the digest of the list.
+        labels_digest: the digest of the list, `sha256:` and 64 hexadecimal digits.
+
+    Raises:
+        DiscreetError: for a number or a digest that is none.
     """
 
     size: int
     labels_digest: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", check_count("size", self.size))
+        check_digest_format("labels_digest", self.labels_digest)
 
     @property
     def labels(self) -> None:
