@@ -43,6 +43,7 @@ _CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN
 _LINEAR = 1e-18  # for smaller |x| the nearest float to e^x - 1 is x; for larger, 60 digits of e^x leave 42 of e^x - 1
 _LARGEST_EXACT = 1 << 53  # whole numbers up to which all are floats
 _LARGEST_WRITTEN = 10**5  # exponents up to which e^x is written out as a rational
+LARGEST_FLOAT_EXPONENT = 700.0  # of e: e^700 is a float, with room for products
 LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
 
 

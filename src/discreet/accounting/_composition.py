@@ -69,7 +69,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
 from discreet._base import OldName
-from discreet._base.numerics import float_rounded_up, product_rounded_up, sum_rounded_up
+from discreet._base.numerics import LARGEST_FLOAT_EXPONENT, float_rounded_up, product_rounded_up, sum_rounded_up
 from discreet._base.showing import with_short_repr
 from discreet.accounting._profile import ROUNDED_UP, BoxProfile, refuse_unless_box_profile
 from discreet.errors import NON_NEGATIVE, OPEN_UNIT, PROBABILITY, DiscreetError, Range, check_count
@@ -383,7 +383,6 @@ def _loss_of_box_releases(profile: BoxProfile, count: int) -> PrivacyLoss:
 
 
 _ORDER = Range(1.0, math.inf)
-_NO_OVERFLOW = 700.0
 MOST_RENYI_SAMPLES = 10**15
 
 
@@ -407,7 +406,7 @@ def renyi(profile: BoxProfile, *, order: float) -> float:
         return epsilon if mass else 0.0
     if mass == 0.0:
         return 0.0
-    if t * epsilon > _NO_OVERFLOW:
+    if t * epsilon > LARGEST_FLOAT_EXPONENT:
         found = float(np.logaddexp(0.0, t * epsilon + math.log(mass))) / t
     elif t == 0.0:
         found = mass * epsilon * -math.expm1(-epsilon)

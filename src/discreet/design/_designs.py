@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike
 
 from discreet import divergences
 from discreet._base import OldName
+from discreet._base.numerics import LARGEST_FLOAT_EXPONENT
 from discreet._base.showing import pluralise
 from discreet.design._floors import (
     DesignCertificate,
@@ -86,7 +87,6 @@ DESIGN_CELLS = 128
 LARGEST_CELLS = 4096
 _NEAR_ZERO = 1e-100  # where a line that begins a little below f(0) touches f
 _UNTOLD = 1e-250  # more than the total of all masses that count as zero
-_LARGEST_EXPONENT = 700.0
 
 
 @final
@@ -197,7 +197,7 @@ def _certify_design_by_enclosures(found: Design, laws: Floats, enclosed: tuple[F
     entry = who[examples.client_of_entry], examples.seen[examples.outcome]
     hardly = most[who]  # a copy
     hardly[examples.client_of_entry, entry[1]] = 0.0
-    f, growth = found.divergence, float(examples.size) + math.exp(min(found.epsilon, _LARGEST_EXPONENT))
+    f, growth = found.divergence, float(examples.size) + math.exp(min(found.epsilon, LARGEST_FLOAT_EXPONENT))
     fall = max(f.at_zero - float(f.f(np.array(_NEAR_ZERO))), 0.0)
     lost = 2.0 * growth * fall + _UNTOLD if hardly.any() else 0.0
     certificate = found.certificate.extend_to_enclosures(least[entry], most[entry], lost)
@@ -474,7 +474,7 @@ class DesignRequest:
             found = self._convert_floor_to_requested_epsilon(
                 found, lambda floor, ratio: cost(examples, self.f, floor, ratio)
             )
-        band = band_of_floor(found.floor, min(self.epsilon, _LARGEST_EXPONENT), family)
+        band = band_of_floor(found.floor, min(self.epsilon, LARGEST_FLOAT_EXPONENT), family)
         sampler = OptimalSampler(band, epsilon=self.epsilon)
         terms = (self.over, keep, len(examples), found.value, found.bound, found.certificate)
         return Design(band, sampler, self.epsilon, self.f, *terms)
@@ -502,7 +502,7 @@ class DesignRequest:
         """
         total = float(found.floor.sum())
         alpha = (1.0 / total - 1.0) / math.expm1(self.solver_epsilon)
-        reach = min(self.epsilon, _LARGEST_EXPONENT)
+        reach = min(self.epsilon, LARGEST_FLOAT_EXPONENT)
         floor = found.floor / total / (1.0 + alpha * math.expm1(reach))
         reached = max(0.0, value(floor, math.exp(reach)))
         bound = min(found.bound, reached) if self.epsilon < self.solver_epsilon else 0.0

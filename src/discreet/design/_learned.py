@@ -57,6 +57,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import divergences
+from discreet._base.numerics import LARGEST_FLOAT_EXPONENT
 from discreet.design._designs import Design, design
 from discreet.design._posterior import (
     LEAST_SHARE,
@@ -85,7 +86,6 @@ _HYPOTHESES, _CLIENTS, _CHECKED = 100, 20, 60
 _KEEP = 0.01
 _WORTH = 1e-3  # smaller gains do not count
 _MOST_COUNTED = 10**15  # samples of a round: past them, rounding hides the prior
-_LARGEST_EXPONENT = 700.0  # of e that a float holds
 _HEARD = 0.2  # least share of the design's hypotheses for each possible kind of clients
 _POSSIBLE = (
     1e-4  # the probability of a kind of clients, from which on a design may not harm them: evidence is approximate
@@ -415,7 +415,7 @@ def _choose_safe_sampler(
     and Q* beyond.
     """
     optimal, mollifier = safe
-    start = int(optimal.family.size > math.exp(min(optimal.epsilon, _LARGEST_EXPONENT) / 2.0) + 1.0)
+    start = int(optimal.family.size > math.exp(min(optimal.epsilon, LARGEST_FLOAT_EXPONENT) / 2.0) + 1.0)
     means, places = believed.draw_hypotheses(_HYPOTHESES, rng)
     clients = believed.draw_clients_of_hypotheses(means, places, _CLIENTS, rng)
     found = [

@@ -32,6 +32,7 @@ import math
 import numpy as np
 
 from discreet import divergences
+from discreet._base.numerics import LARGEST_FLOAT_EXPONENT
 from discreet.design._designs import design
 from discreet.design._floors import Floats, as_example_clients
 from discreet.design._linear_programmes import minimax_bracket_under_notion
@@ -155,7 +156,6 @@ _FEW = 48  # outcomes up to which their worst case is found; beyond, their mean,
 _FEW_KERNELS, _KERNELS, _COARSE = 9, 17, 100  # on cells, for divergences other than total variation
 _NARROW = 1.5  # radius in scales up to which few kernels represent all
 _MODERATE = 4.0  # epsilon beyond which the programme cannot distinguish many kernels
-_LARGEST_EXPONENT = 700.0
 # budgets at which the line's programmes are solved; the bound of a larger one holds for smaller ones
 _SMALLEST_ON_LINE, _LARGEST_ON_LINE = (1e-6, 30.0)
 _LOST = 1e-9  # bound on the rounding of the kernels' masses on cells
@@ -292,8 +292,8 @@ def _minimax_bracket_around_uniform(band: Band, epsilon: float, f: FDivergence) 
     law = np.repeat(atoms.laws[0] / places, places)
     shifts = law[(np.arange(size)[:, None] + np.arange(size)) % size]
     found = design(Simplex(size), epsilon=epsilon, clients=shifts, divergence=f, keep=0.0)
-    ratio = math.exp(min(epsilon, _LARGEST_EXPONENT))
-    total = 1.0 / (1.0 + math.expm1(min(epsilon, _LARGEST_EXPONENT)) / found.family.bounds.upper)
+    ratio = math.exp(min(epsilon, LARGEST_FLOAT_EXPONENT))
+    total = 1.0 / (1.0 + math.expm1(min(epsilon, LARGEST_FLOAT_EXPONENT)) / found.family.bounds.upper)
     alone = as_example_clients(law[None, :], None, size)
     return found.bound, worst_divergence(alone, f, np.full(size, total / size), ratio)
 

@@ -29,6 +29,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base.numerics import LARGEST_FLOAT_EXPONENT
 from discreet.design._floors import as_example_clients, band_of_floor
 from discreet.design._linear_programmes import minimax_tv_floor_and_weights
 from discreet.design._solving import best_floor_for_mean
@@ -43,7 +44,6 @@ __all__ = ["Bracket", "minimax_bracket"]
 Floats = NDArray[np.float64]
 
 BRACKET_CELLS = 360
-_LARGEST_EPSILON = 700.0
 WIDTH = 1e-3  # relative
 _ROUNDING = 1e-9
 _NOTHING = 1e-6  # a width of this size counts as zero for every value
@@ -95,9 +95,9 @@ def minimax_bracket(
         DiscreetError: for another family, or if more cells are needed.
     """
     epsilon = check_epsilon(epsilon)
-    if epsilon > _LARGEST_EPSILON:
+    if epsilon > LARGEST_FLOAT_EXPONENT:
         raise DiscreetError(
-            f"epsilon = {epsilon:g} is more than {_LARGEST_EPSILON:g}: no float holds e^epsilon; take a smaller one"
+            f"epsilon = {epsilon:g} is more than {LARGEST_FLOAT_EXPONENT:g}, past which e^epsilon may exceed every float; take a smaller one"
         )
     cells = check_count("cells", cells, least=20, most=4096)
     if not isinstance(family, (GaussianMixtures, LaplaceMixtures)) or family.dim != 1:
@@ -252,7 +252,7 @@ class FineCells:
         laws = self.kernel_laws(centres)
         if tails.any():  # there p_c/g falls outwards for every c
             reach[:, tails] = math.inf
-        most = np.clip(laws * np.exp(np.minimum(reach, 700.0)), low, high)
+        most = np.clip(laws * np.exp(np.minimum(reach, LARGEST_FLOAT_EXPONENT)), low, high)
         least = np.clip(laws * np.exp(-reach), low, high)
         first, second = shape(low / q), shape(high / q)
         with np.errstate(invalid="ignore", divide="ignore"):

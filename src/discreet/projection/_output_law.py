@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import divergences
+from discreet._base.numerics import LARGEST_FLOAT_EXPONENT
 from discreet._base.quadrature import Panels, gauss_rule, integral_errors_on_unit_cube, tensor_rule
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, NotPrivateWarning, check_count, check_kind, warn_caller
@@ -236,7 +237,7 @@ def _zero_threshold(slope: Any) -> Any:
 
 def density_ratio(log_density: Floats, log_reference: Floats) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
-        found = np.exp(np.minimum(log_density - log_reference, 700.0))
+        found = np.exp(np.minimum(log_density - log_reference, LARGEST_FLOAT_EXPONENT))
     return np.where(np.isneginf(log_density) | np.isneginf(log_reference), 0.0, found)
 
 

@@ -477,7 +477,7 @@ def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[
         try:
             text = client.encode()
         except UnicodeEncodeError:
-            raise DiscreetError(f"client = {client!r} is not valid Unicode; pass a name that UTF-8 can spell") from None
+            raise DiscreetError("client is not valid Unicode; pass a name that UTF-8 can spell") from None
         head = struct.pack("<Q", TEXT_CLIENT + 256 * form + 65536 * len(text)) + text + bytes(-len(text) % 8)
     else:
         whole = check_count(

@@ -20,6 +20,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from discreet._base.numerics import LARGEST_FLOAT_EXPONENT
 from discreet.divergences import divergence
 from discreet.errors import POSITIVE, DiscreetError, check_kind
 from discreet.privacy import check_epsilon
@@ -71,7 +72,7 @@ class _PublicExamples:
         b = math.exp(-self._budget) + place * -math.expm1(-self._budget)
         if b == 1.0:  # the limit of the quotient as epsilon vanishes
             return 1.0 / (1.0 - place)
-        return max(1.0 + 1e-6, b * math.expm1(min(self._budget, 700.0)) / (1.0 - b))
+        return max(1.0 + 1e-6, b * math.expm1(min(self._budget, LARGEST_FLOAT_EXPONENT)) / (1.0 - b))
 
     def mean_divergence_of_box(self, place: float, hotter: float = 1.0) -> float:
         """The mean divergence with the box at this place around the reference at this temperature."""

@@ -32,6 +32,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
+from discreet._base.numerics import LARGEST_FLOAT_EXPONENT
 from discreet.estimation._inference._intervals import Shares, average_upper_bound, one_sided_miss_probability
 from discreet.estimation._inference._statistics import (
     largest_report_sum_by_column,
@@ -54,7 +55,6 @@ from discreet.survey import (
 
 Floats = NDArray[np.float64]
 Columns = tuple[str, ...]
-_LARGEST_EXPONENT = 700.0  # of e that a float holds, with room for products
 _LARGEST_HELD = 1 << 26  # entries of a table of reports and shares that are handled together
 _LARGEST_COEFFICIENTS = 1 << 16  # of a table's shares in those of a question, in its intervals
 _LARGEST_SUMMED = 1 << 22  # outcomes of all different reports on a table that is used for them
@@ -339,7 +339,7 @@ class TreeLevels:
         self._samplers = [report_sampler_of_survey_part(sampler, part) for part in parts]
         self._levels = [part.blocks.size for part in parts]
         self._tree = Tree.finest_with_cell_count(self._levels[-1])
-        growth = math.exp(min(sampler.epsilon, _LARGEST_EXPONENT))
+        growth = math.exp(min(sampler.epsilon, LARGEST_FLOAT_EXPONENT))
         self._noise = [
             variance_per_direction(part.blocks, growth) / len(given)
             for part, given in zip(parts, reports, strict=True)
