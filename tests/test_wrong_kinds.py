@@ -273,6 +273,7 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.divergences.hockey_stick": lambda _: call(2.0),
     "discreet.divergences.renyi": lambda _: call(2.0),
     "discreet.domain.Bins": lambda _: call([0.0, 1.0, 2.0]),
+    "discreet.domain.Digested": lambda _: call(2, "sha256:" + 64 * "0"),
     "discreet.domain.as_domain": lambda _: call(3, "domain"),
     "discreet.estimation.change": lambda _: call(POPULATION, POPULATION, confidence=None),
     "discreet.estimation.clients_for": lambda _: call(LINEAR, accuracy=0.1, confidence=0.95, mass=None, together=False),
