@@ -23,6 +23,7 @@ from scipy import stats
 import discreet as dc
 from discreet import estimation
 from discreet.accounting import BoxProfile
+from discreet.domain import Bins
 from discreet.families import Bounds
 from discreet.mechanisms import ReportSampler
 from discreet.release import generator
@@ -38,6 +39,7 @@ LINEAR = dc.LinearSampler(dc.Simplex(3), epsilon=1.0)
 REPORTS = ReportSampler(dc.Simplex(3), epsilon=1.0)
 SURVEYED = SurveySampler(Survey({"a": 3}, [shares("a")]), epsilon=1.0)
 CROSSED = SurveySampler(Survey({"a": 2, "b": 3}, [shares("a", "b")]), epsilon=1.0)
+TRANSPORT = dc.TransportSampler([0.0, 1.0, 2.0], epsilon=1.0)
 OWN = dc.OwnSampler.of(dc.Simplex(3), np.full((3, 3), 0.25) + 0.25 * np.eye(3), epsilon=1.0)
 PROFILE = BoxProfile(epsilon=1.0, alpha=0.1)
 LAW = CONTINUOUS.output(stats.norm())
@@ -488,7 +490,16 @@ METHODS: dict[str, tuple[Callable[..., Any], Call]] = {
     "law": (LINE.law, call(records=[0.0], fit=None)),
     "cells": (LINE.cells, call(4)),
     "mixture": (LINE.mixture, call([1.0], [0.0])),
-}
+    **{
+        f"to_samples of {type(domain).__name__}": (domain.to_samples, call(np.array([0, 1])))
+        for domain in (dc.Numbers(3), dc.Labels(["a", "b"]), dc.Interval(0.0, 1.0, cells=4), Bins([0.0, 1.0, 2.0]))
+    },
+    **{
+        f"allows of {type(notion).__name__}": (notion.allows, call(Fraction(1, 5), Fraction(1, 4)))
+        for notion in (dc.Pure(1.0), dc.Approximate(1.0, delta=1e-6), dc.Gaussian(1.0), dc.Functional([(0, 1), (0.2, 0.2), (1, 0)]))
+    },
+    "from_parameters": (dc.TransportSampler.from_parameters, call(TRANSPORT.family, TRANSPORT.privacy, dict(TRANSPORT.parameters))),
+}  # fmt: skip
 
 _FEW = 9
 SLOW_ROOMS = ("client", "collect", "design", "estimation", "plots", "research", "tables", "torch")

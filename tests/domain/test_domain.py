@@ -288,6 +288,21 @@ def test_whole_numbers_are_found_alike_in_arrays_and_in_lists(kind: Any) -> None
 
 
 @pytest.mark.parametrize(
+    "domain", [Numbers(3), dc.Labels(["a", "b", "c"]), dc.Interval(0.0, 1.0, cells=3), Bins([0.0, 1.0, 2.0, 4.0])]
+)
+def test_numbers_beyond_the_outcomes_are_no_samples(domain: Any) -> None:
+    """-1 is not the last outcome."""
+    for wrong in ([-1], [0, 3], np.asarray(3), np.array([2**63], dtype=np.uint64)):
+        with pytest.raises(dc.DiscreetError, match="beyond the outcomes; pass whole numbers from 0 to 2"):
+            domain.to_samples(wrong)
+    for wrong in ([0.5], ["a"], [True], None, [[0], [1, 2]]):
+        with pytest.raises(dc.DiscreetError, match="not an array of outcome numbers"):
+            domain.to_samples(wrong)
+    assert np.asarray(domain.to_samples([])).shape == (0,)
+    assert len(domain.to_samples([0, 2])) == 2
+
+
+@pytest.mark.parametrize(
     ("size", "labels_digest", "said"),
     [(1j, "sha256:" + 64 * "0", "size = 1j"), (0, "sha256:" + 64 * "0", "size = 0"), (3, "x", "labels_digest = 'x'")],
 )

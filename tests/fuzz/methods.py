@@ -60,7 +60,7 @@ def _of_transports(c: Chooser) -> Any:
         lambda: float(sampler.risk(c.among(WORDS))),
         lambda: sampler.with_privacy(_notion(c)).worst,
         lambda: dc.TransportSampler.from_parameters(
-            c.among([dc.Simplex(3), dc.Simplex(2), None]), _notion(c), c.among([dict(sampler.parameters), {}, {"points": [0.0]}])
+            c.among([dc.Simplex(3), dc.Simplex(2), None]), _notion(c), c.among([dict(sampler.parameters), {}, {"points": [0.0]}, None, 3])
         ).worst,
     ]  # fmt: skip
     return c.among(calls)()
@@ -179,7 +179,9 @@ def _of_results(c: Chooser) -> Any:
             lambda: compared.to_latex(path, value=value, digits=c.among([3, 0, c.number()])),
             lambda: compared.to_pgf(path, value=value, divergence=c.among([None, "tv", *WORDS, 3])),
             lambda: len(compared.frame()),
-            lambda: Bins([0.0, 1.0, 4.0]).to_samples(np.array([c.below(2), c.below(2)])),
+            lambda: Bins([0.0, 1.0, 4.0]).to_samples(
+                c.among([np.array([c.below(2), c.below(2)]), [c.number()], c.number(), None])
+            ),
             lambda: dc.Labels(["a", "b"]).outcome_numbers_of_labels(c.among([["a"], ["b", "x"], [[]], None, 3])),
         ]
         return c.among(calls)()

@@ -11,7 +11,7 @@ import pytest
 from discreet._base.numerics import exp_lower
 from discreet.errors import DiscreetError
 from discreet.families._bands_and_laws import Bounds
-from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure, extreme_masses
+from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure, extreme_masses, largest_ratio_for_epsilon
 from discreet.privacy.tradeoff import constants_of_optimal_box
 from tests.needed import needed_module
 
@@ -208,6 +208,33 @@ def test_the_decimal_that_was_written_counts() -> None:
     assert Gaussian(0.1).exact_nu == Fraction(1, 10)
     lower = Fraction(1, 4)
     assert not Pure(0.1).allows(lower, lower * exp_lower(0.1))
+
+
+NO_MASSES: list[tuple[Any, Any]] = [
+    (0.5, 0.2),
+    (-0.1, 0.1),
+    (0.4, 0.7),
+    (math.inf, math.inf),
+    (math.nan, 0.5),
+    (0.1, "0.2"),
+]
+
+
+@pytest.mark.parametrize(("lower", "upper"), NO_MASSES)
+@pytest.mark.parametrize(
+    "notion", [Pure(1.0), Approximate(1.0, delta=0.1), Gaussian(1.0), Functional([(0, 1), (1, 0)])]
+)
+def test_only_masses_of_a_box_are_allowed_or_not(notion: Privacy, lower: Any, upper: Any) -> None:
+    with pytest.raises(DiscreetError, match=r"no masses of a box|not a finite number|not a number"):
+        notion.allows(lower, upper)
+
+
+def test_floats_count_as_the_rationals_that_they_are() -> None:
+    """In floats the product would be rounded up to `upper`, and the answer be yes."""
+    ratio, lower = largest_ratio_for_epsilon(1.0), 0.1
+    upper = float(ratio) * lower
+    assert Fraction(upper) > ratio * Fraction(lower)
+    assert not Pure(1.0).allows(cast(Fraction, lower), cast(Fraction, upper))
 
 
 def test_an_exact_number_that_no_float_equals_is_rounded_down() -> None:

@@ -25,9 +25,9 @@ import scipy  # its parts are imported when they are first used
 from discreet._base.numerics import stated_decimal
 from discreet.accounting._composition import MOST_SAMPLES, compose
 from discreet.accounting._profile import BoxProfile
-from discreet.errors import PROBABILITY, DiscreetError, check_count, check_kind, check_rational
+from discreet.errors import PROBABILITY, DiscreetError, check_count, check_kind
 from discreet.families import Bounds
-from discreet.privacy import Approximate, Gaussian, Privacy, Pure, check_epsilon
+from discreet.privacy import Approximate, Gaussian, Privacy, Pure, check_epsilon, require_masses_of_box
 
 MOST_EXACT = 24  # most samples with a composition in rationals
 _LARGEST_SHARE = 60.0
@@ -95,12 +95,8 @@ def keeps_together(privacy: Privacy, lower: Fraction, upper: Fraction, samples: 
         DiscreetError: for arguments out of range.
     """
     check_kind("privacy", privacy, Privacy, "pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)")
-    lower, upper = check_rational("lower", lower), check_rational("upper", upper)
+    lower, upper = require_masses_of_box(lower, upper)
     samples = check_count("samples", samples, least=0, most=MOST_EXACT)
-    if not 0 <= lower <= upper <= 1 - lower:
-        raise DiscreetError(
-            f"lower = {lower} and upper = {upper} are no masses of a box; pass 0 <= lower <= upper with lower + upper <= 1"
-        )
     if lower == upper:
         return True
     scale = math.lcm(lower.denominator, upper.denominator)

@@ -92,7 +92,7 @@ class CellDomain(Domain[float]):
         """The cell of every number, -1 for what lies in no cell or is no number."""
         return self.find_cells(records_as_floats_or_nan(records))
 
-    def to_samples(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
+    def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The middles of the cells; a float for a 0-d array."""
         found = self.values[numbers]
         return found if found.ndim else float(found)
@@ -178,7 +178,7 @@ class Interval(CellDomain):
         places = np.floor((values - self.low) * self.inverse_length * self.cells)
         return np.clip(places, 0, self.cells - 1).astype(np.int64)
 
-    def to_samples(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
+    def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The middles of the cells; a float for a 0-d array."""
         found = self.points_within_cells(numbers, 0.5)
         return found if found.ndim else float(found)

@@ -126,7 +126,6 @@ class Domain(ABC, Generic[Outcome]):
             One number for each.
         """
 
-    @abstractmethod
     def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as samples: labels, whole numbers, or the middles of cells.
 
@@ -135,7 +134,15 @@ class Domain(ABC, Generic[Outcome]):
 
         Returns:
             An array of that shape; a single sample for a 0-d array.
+
+        Raises:
+            DiscreetError: for what is no outcome number.
         """
+        return self._samples_of_outcomes(_require_outcome_numbers(numbers, self.size))
+
+    @abstractmethod
+    def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
+        """The sample of each outcome; a single one for a 0-d array."""
 
     def outcome_numbers_of_labels(self, labels: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome numbers of the keys of a dict or a Series: labels, or the numbers of outcomes."""
@@ -234,7 +241,7 @@ class Numbers(Domain[int]):
             dtype=np.int64,
         )
 
-    def to_samples(self, numbers: NDArray[np.int64]) -> int | NDArray[np.int64]:
+    def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> int | NDArray[np.int64]:
         """The numbers unchanged; an int for a 0-d array."""
         return numbers if numbers.ndim else int(numbers)
 
@@ -242,6 +249,22 @@ class Numbers(Domain[int]):
     def terms(self) -> dict[str, Any]:
         """The number of outcomes."""
         return {"size": self.size}
+
+
+def _require_outcome_numbers(numbers: Any, size: int) -> NDArray[np.int64]:
+    """The numbers as an array, if each is that of an outcome; -1 would count from the end."""
+    try:
+        found = np.asarray(numbers)
+    except (TypeError, ValueError):  # lists of several lengths
+        found = np.asarray(None)
+    fix = f"pass whole numbers from 0 to {size - 1}"
+    if found.dtype.kind not in "iu":
+        if found.size == 0:
+            return found.astype(np.int64)
+        raise DiscreetError(f"numbers is not an array of outcome numbers; {fix}")
+    if found.size and (found.min() < 0 or found.max() >= size):
+        raise DiscreetError(f"numbers reach from {found.min()} to {found.max()}, beyond the outcomes; {fix}")
+    return found
 
 
 def _is_whole_number(record: Any) -> bool:

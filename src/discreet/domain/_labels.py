@@ -177,7 +177,7 @@ class Labels(Domain[Outcome]):
             found = [index.get(record, -1) if _is_hashable_record(record) else -1 for record in given]
         return np.array(found, dtype=np.int64)
 
-    def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
+    def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as labels; one label for a 0-d array."""
         return self._labels_array[numbers] if numbers.ndim else self.labels[int(numbers)]
 
@@ -321,7 +321,7 @@ class Digested(Domain):
         """Raises an error: the labels are not known."""
         self.refuse_unknown_labels()
 
-    def to_samples(self, numbers: NDArray[np.int64]) -> NoReturn:
+    def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> NoReturn:
         """Raises an error: the labels are not known."""
         self.refuse_unknown_labels()
 

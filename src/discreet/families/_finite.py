@@ -171,6 +171,9 @@ class FiniteFamily(BandFamily, abc.ABC, Generic[Outcome]):
 
         Returns:
             A sample for each.
+
+        Raises:
+            DiscreetError: for what is no outcome number.
         """
         return self.domain.to_samples(numbers)
 

@@ -195,6 +195,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
             DiscreetError: as for the class.
             TypeError: for parameters that the class does not take.
         """
+        check_kind("parameters", parameters, Mapping, "pass what the property parameters gives")
         return cls(family, privacy=privacy, **parameters)
 
     @property

@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.labelled import LawLike, values_in_outcome_order
 from discreet.domain import first_few_as_text
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_kind
 from discreet.families import FiniteFamily, Simplex, as_floats, refuse_bad_entries, refuse_bad_laws
 from discreet.mechanisms._atoms import ClientBatch, OutcomeAtoms
 from discreet.mechanisms._mechanism_names import BUILT_IN, InstalledMechanism
@@ -323,6 +323,7 @@ class TransportSampler(OwnSampler):
 
     @classmethod
     def from_parameters(cls, family: FiniteFamily, privacy: Privacy, parameters: Mapping[str, Any]) -> Self:
+        check_kind("parameters", parameters, Mapping, "pass what the property parameters gives")
         norm = parameters.get("norm")
         found = cls(privacy=privacy, **{**parameters, "norm": math.inf if norm == "inf" else norm})
         if found.family != family:

@@ -33,6 +33,7 @@ with imports_on_first_use(globals()):
         extreme_masses,
         largest_ratio_for_epsilon as largest_ratio_for_epsilon,
         read_budget_in_range as read_budget_in_range,
+        require_masses_of_box as require_masses_of_box,
     )
 
 

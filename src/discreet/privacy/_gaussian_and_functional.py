@@ -46,7 +46,7 @@ from typing import Any
 
 from discreet._base.numerics import exp_lower, float_rounded_up, stated_decimal
 from discreet.errors import DiscreetError, Range
-from discreet.privacy._notion import ERROR, EXPONENT, Approximate, Privacy, read_budget_in_range
+from discreet.privacy._notion import ERROR, EXPONENT, Approximate, Privacy, read_budget_in_range, require_masses_of_box
 
 _CONTEXT = decimal.Context(prec=100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
 _CDF_ERROR = Fraction(1, 10**90)
@@ -143,6 +143,7 @@ class Gaussian(Privacy):
         )
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
+        lower, upper = require_masses_of_box(lower, upper)
         if lower == upper:
             return True
         place = normal_quantile_below(lower)
@@ -203,6 +204,7 @@ class Functional(Privacy):
         )
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
+        lower, upper = require_masses_of_box(lower, upper)
         return self._exact_tradeoff_value(lower) <= 1 - upper and self._exact_tradeoff_value(1 - upper) <= lower
 
     @property

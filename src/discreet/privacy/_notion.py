@@ -155,6 +155,9 @@ class Privacy(abc.ABC):
 
         Returns:
             True only if it is certain.
+
+        Raises:
+            DiscreetError: for numbers that are no masses of a box.
         """
 
     @property
@@ -184,6 +187,16 @@ class Privacy(abc.ABC):
         """
         weight, lower, upper = self.mixing(bounds), Fraction(bounds.lower), Fraction(bounds.upper)
         return float(1 - weight * (1 - lower)), float(1 + weight * (upper - 1))
+
+
+def require_masses_of_box(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
+    """m b and m B as rationals. Both are probabilities of disjoint sets, so they sum to at most 1."""
+    lower, upper = check_rational("lower", lower), check_rational("upper", upper)
+    if not 0 <= lower <= upper <= 1 - lower:
+        raise DiscreetError(
+            f"lower = {lower} and upper = {upper} are no masses of a box; pass 0 <= lower <= upper with lower + upper <= 1"
+        )
+    return lower, upper
 
 
 def extreme_masses(shared: Fraction, ratio: Fraction) -> tuple[Fraction, Fraction]:
@@ -279,6 +292,7 @@ class Pure(Privacy):
         return min(1.0, -math.expm1(beta - self.epsilon) / (1.0 + math.exp(-self.epsilon)) * ROUNDED_UP)
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
+        lower, upper = require_masses_of_box(lower, upper)
         return upper <= largest_ratio_for_epsilon(self.epsilon) * lower
 
     @property
@@ -334,6 +348,7 @@ class Approximate(Privacy):
         return min(1.0, found * ROUNDED_UP)
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
+        lower, upper = require_masses_of_box(lower, upper)
         return upper - largest_ratio_for_epsilon(self.epsilon) * lower <= self.exact_delta
 
     @property
