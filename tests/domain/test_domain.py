@@ -292,10 +292,12 @@ def test_whole_numbers_are_found_alike_in_arrays_and_in_lists(kind: Any) -> None
 )
 def test_numbers_beyond_the_outcomes_are_no_samples(domain: Any) -> None:
     """-1 is not the last outcome."""
-    for wrong in ([-1], [0, 3], np.asarray(3), np.array([2**63], dtype=np.uint64)):
+    beyond: list[Any] = [[-1], [0, 3], np.asarray(3), np.array([2**63], dtype=np.uint64)]
+    for wrong in beyond:
         with pytest.raises(dc.DiscreetError, match="beyond the outcomes; pass whole numbers from 0 to 2"):
             domain.to_samples(wrong)
-    for wrong in ([0.5], ["a"], [True], None, [[0], [1, 2]]):
+    no_numbers: list[Any] = [[0.5], ["a"], [True], None, [[0], [1, 2]]]
+    for wrong in no_numbers:
         with pytest.raises(dc.DiscreetError, match="not an array of outcome numbers"):
             domain.to_samples(wrong)
     assert np.asarray(domain.to_samples([])).shape == (0,)
