@@ -15,6 +15,7 @@ from discreet.client._protocol import JSON
 from discreet.collect import open_store
 from tests.collect.postgres import Server, server, until
 from tests.collect.running import PATIENCE, Answer, Collector, agreed, one, running
+from tests.soaking import wide
 
 pytestmark = pytest.mark.slow
 
@@ -88,7 +89,7 @@ def over_database(folder: Path) -> Iterator[tuple[Server, Collector, Agreement]]
         assert collector.stop() == 0
 
 
-@pytest.mark.parametrize("end", [Server.stop, Server.kill])
+@pytest.mark.parametrize("end", wide([Server.stop, Server.kill], [Server.kill]))
 def test_a_database_that_is_gone(tmp_path: Path, end: Callable[[Server], None]) -> None:
     with over_database(tmp_path) as (database, collector, agreement):
         assert collector.send(batch(agreement, "first")).json["counted"] == 500

@@ -113,6 +113,7 @@ def test_whoever_stops_has_sent_nothing_later(context: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_five_people_on_one_tablet_two_questions_a_lost_network_and_a_second_stage(
     context: Any, tmp_path: Path
 ) -> None:

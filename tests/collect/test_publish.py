@@ -21,6 +21,7 @@ from tests.client.flights import command
 from tests.collect.frozen import check_published
 from tests.collect.running import Collector, agreed, one, running
 from tests.javascript.browser import chromium, node_modules, until, watched
+from tests.soaking import wide
 
 MARKUP = "<img src=x onerror=document.title=1>"
 DAY = "2026-07-01"
@@ -216,7 +217,7 @@ def _length(answer: Any) -> int:
     return len(phrase) + sum(len(name) + len(value) for name, value in answer.headers.items()) + len(answer.body)
 
 
-@pytest.mark.parametrize("kind", ["numbers", "reports"])
+@pytest.mark.parametrize("kind", wide(["numbers", "reports"], ["reports"]))
 def test_estimates_of_few_samples_are_hidden_everywhere_until_there_are_enough(tmp_path: Path, kind: str) -> None:
     agreement = dc.Agreement.of(SAMPLERS[kind], purpose=kind)
     agreement.write(tmp_path / "agreement.json")

@@ -476,7 +476,8 @@ def test_all_of_it_can_be_read_in_german(visit: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("width", "locale", "scheme"), [(390, "de", "dark"), (1440, "en", "light"), (320, "en", "light")]
+    ("width", "locale", "scheme"),
+    wide([(390, "de", "dark"), (1440, "en", "light"), (320, "en", "light")], [(320, "de", "dark")]),
 )
 def test_everybody_can_answer(visit: Any, width: int, locale: str, scheme: str) -> None:
     """axe finds nothing to object to in any state, nothing is wider than the screen (320 is 200 % of a phone), and keys suffice."""

@@ -262,7 +262,9 @@ def test_names_that_all_objects_know_are_names_like_others(visit: Any, service: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "scheme", "locale"), [(390, "dark", "de"), (1440, "light", "en")])
+@pytest.mark.parametrize(
+    ("width", "scheme", "locale"), wide([(390, "dark", "de"), (1440, "light", "en")], [(390, "dark", "de")])
+)
 def test_everybody_can_answer_a_survey(visit: Any, width: int, scheme: str, locale: str) -> None:
     checks = (node_modules() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
     more: dict[str, Any] = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "locale": locale}

@@ -316,6 +316,7 @@ def test_linear_samples_leave_every_kind_even_far_from_the_uniform_mean() -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_held_out_samples_only_add_conditions() -> None:
     """Whatever is published meets the rule without them: better overall, and harmless to each kind that the posterior leaves."""
     published = 0

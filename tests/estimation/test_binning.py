@@ -111,7 +111,7 @@ def cdf(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("kind", "discretisation"),
     [
-        (dc.LinearSampler, dc.Cells()),
+        pytest.param(dc.LinearSampler, dc.Cells(), marks=pytest.mark.soak),
         pytest.param(dc.LinearSampler, dc.Cells(24), marks=pytest.mark.soak),
         (dc.OptimalSampler, dc.Cells(24)),
         pytest.param(dc.OptimalSampler, dc.Cells(), marks=pytest.mark.soak),

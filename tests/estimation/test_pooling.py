@@ -37,8 +37,13 @@ def stage(sampler: Any, law: Any, clients: int, rng: np.random.Generator) -> Any
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "samplers",
-    [(LINEAR, STRONGER), (LINEAR, LINEAR), (LINEAR, REPORTS), (LINEAR, OPTIMAL), (LINEAR, STRONGER, REPORTS)],
-    ids=["two", "the same", "reports", "not identifiable", "three"],
+    [
+        pytest.param((LINEAR, STRONGER), id="two", marks=pytest.mark.soak),
+        pytest.param((LINEAR, LINEAR), id="the same", marks=pytest.mark.soak),
+        pytest.param((LINEAR, REPORTS), id="reports", marks=pytest.mark.soak),
+        pytest.param((LINEAR, OPTIMAL), id="not identifiable"),
+        pytest.param((LINEAR, STRONGER, REPORTS), id="three"),
+    ],
 )
 def test_intervals_cover_the_average_of_all_stages(samplers: tuple[Any, ...]) -> None:
     rng, many = np.random.default_rng(11), wide(2000, 100)

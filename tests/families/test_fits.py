@@ -138,7 +138,7 @@ def test_kernels_are_pulled_inside_the_radius() -> None:
 @pytest.mark.parametrize("family", [
     BAND,
     dc.DensityBand(stats.norm(), lower=0.0, upper=1.5),
-    dc.DensityBand(stats.multivariate_normal([0.0, 0.0]), lower=0.5, upper=3.0),
+    pytest.param(dc.DensityBand(stats.multivariate_normal([0.0, 0.0]), lower=0.5, upper=3.0), marks=pytest.mark.soak),
     dc.DensityBand(stats.multivariate_normal(np.zeros(5)), lower=0.5, upper=3.0),
     interval_family(),
 ], ids=str)  # fmt: skip

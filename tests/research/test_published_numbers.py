@@ -300,7 +300,9 @@ def test_follow_up_figures_3_and_7_ten_outcomes(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["pure", "gaussian"], ids=["figure_4", "figure_10"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("pure", id="figure_4"), pytest.param("gaussian", id="figure_10", marks=pytest.mark.soak)]
+)
 def test_follow_up_figures_4_and_10_laplace_mixtures(kind: str) -> None:
     """Follow-up, Figure 4 (epsilon = 1) and Figure 10 (nu = 1): the largest of 100 Laplace mixtures on the line, seed 3, gamma = 3."""
     [row] = next(LocalMixtures().compute_records_in_batches([f"laplace/{kind}/1"]))
