@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(VENV)/.pip
 COMMAND := $(VENV)/.command
+SPARK := $(VENV)/.spark
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
 READ := $(VENV)/.read
@@ -86,17 +88,27 @@ $(TOOLS): clients/js/package-lock.json
 	test -d /usr/lib/postgresql || $(call DEBIAN,postgresql)
 	-npm ci --silent --no-audit --no-fund --prefix clients/js && touch $@
 
-# What the command needs: a minute where downloads allow.
-$(COMMAND): pyproject.toml constraints.txt
+$(PIP):
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	touch $@
+
+# What the command needs: a minute where downloads allow.
+$(COMMAND): pyproject.toml constraints.txt | $(PIP)
 	$(INSTALL) --editable ".[cli,collect]"
 	touch $@
 
-# And what developing needs: torch, transformers, Spark, and the tools. Spark comes as a source archive of 500 MB, most of it compressed already:
-# the wheel that pip makes of it need not be compressed once more.
-$(READY): $(COMMAND)
-	$(INSTALL) --config-settings=--build-option=--compression=stored --editable ".[cli,collect,transformers]" --group dev
+# Spark comes as a source archive of 500 MB, most of it compressed already: the wheel that pip makes of it need not be compressed once more.
+# It is made while the command's packages are installed.
+$(SPARK): constraints.txt | $(PIP)
+	$(BIN)/python -m pip wheel --quiet --no-deps --constraint constraints.txt --config-settings=--build-option=--compression=stored \
+		--wheel-dir $(VENV)/wheels pyspark
+	touch $@
+
+# And what developing needs: torch, transformers, Spark, and the tools.
+$(READY): $(COMMAND) $(SPARK)
+	$(INSTALL) --find-links $(VENV)/wheels --editable ".[cli,collect,transformers]" --group dev
+	rm -rf $(VENV)/wheels
 	touch $@
 
 # The kernels are compiled once, here, so that no test has to wait for them (or compile them twice at a time). The command's packages are
