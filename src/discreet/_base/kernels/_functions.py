@@ -6,7 +6,7 @@ have it, and compiles or loads what it needs (`_cache`). Both run the same instr
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper
 from importlib import import_module
 from threading import RLock
@@ -77,11 +77,22 @@ def kernel(**options: Any) -> Callable[[_Function], _Function]:
                 hasattr(made, "_cache") and options.get("inline") != "always"
             ):  # absent if numba's compilation is disabled
                 made._cache = FunctionCache(function)
+                _compile_once_for_all_constants(made)
             return made
 
         return cast(_Function, _defer_until_numba_loads(function, make_numba_function))
 
     return defer_compilation
+
+
+def _compile_once_for_all_constants(made: Any) -> None:
+    """Let a kernel take a constant from another kernel as any number. Numba would compile it anew for every constant."""
+    unliteral, template_of_call = import_module("numba.core.types").unliteral, made.get_call_template
+
+    def template_of_call_without_constants(kinds: Iterable[Any], named: Mapping[str, Any]) -> Any:
+        return template_of_call(tuple(map(unliteral, kinds)), {name: unliteral(kind) for name, kind in named.items()})
+
+    made.get_call_template = template_of_call_without_constants
 
 
 def overload(target: Callable[..., Any], **options: Any) -> Callable[[_Function], _Function]:
