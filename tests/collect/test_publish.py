@@ -131,8 +131,8 @@ def test_what_cannot_be_published_is_said_and_nothing_is_written(tmp_path: Path)
         store.add(other)
         with pytest.raises(DiscreetError, match="keeps 2 collections, and closing is for good"):
             close_collection(store)
-        _, day = close_collection(store, agreement=agreement.id[:12])
-        assert day == close_collection(store, agreement=agreement.id)[1]
+        closed, day = close_collection(store, agreement=agreement.id[:12])
+        assert closed.closed == day == close_collection(store, agreement=agreement.id)[1]
         close_collection(store, agreement=other.id)
         refused: list[tuple[Path, dict[str, Any], str]] = [
             (tmp_path, {}, "exists; name a new one"),

@@ -59,7 +59,7 @@ def stores(c: Chooser) -> Any:
         number = c.among([1, 1, 2, 0, c.number()])
         if what == 0:
             kept, day = close_collection(store, agreement=agreement)
-            assert close_collection(store, agreement=kept.agreement.id)[1] == day
+            assert close_collection(store, agreement=kept.agreement.id)[1] == kept.closed == day
             return day
         if what == 1:
             out = folder / c.among(

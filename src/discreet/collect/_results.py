@@ -26,7 +26,7 @@ gives the same bytes.
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -441,7 +441,8 @@ def close_collection(store: Store, *, agreement: str | None = None) -> tuple[Sto
         raise DiscreetError(
             f"the store keeps {len(several)} collections, and closing is for good; name an agreement of one: --agreement ID"
         )
-    return found, store.close_collection(found.agreement.id, today_in_utc())
+    day = store.close_collection(found.agreement.id, today_in_utc())
+    return replace(found, closed=day), day
 
 
 @dataclass(frozen=True)
