@@ -192,6 +192,8 @@ def test_a_plan_for_agreed_reports_is_of_them(run: Run, refusal: Callable[..., s
     assert "--example needs --client COLUMN and --value COLUMN" in refusal(*asked, "--example", "rows.csv")
 
 
+@pytest.mark.slow
+@pytest.mark.soak
 def test_the_plan_says_how_far_each_way_is_from_the_least_variance(run: Run) -> None:
     said = json.loads(run("plan", "--outcomes", "104", "--clients", "4043", "--for", "population", "--json").stdout)
     for row in said["rows"]:

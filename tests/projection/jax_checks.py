@@ -35,7 +35,7 @@ SAMPLERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("sampler", wide(SAMPLERS, SAMPLERS[2:3] + SAMPLERS[5:]), ids=repr)
+@pytest.mark.parametrize("sampler", wide(SAMPLERS, [SAMPLERS[2], SAMPLERS[6], SAMPLERS[8], SAMPLERS[9]]), ids=repr)
 def test_it_is_what_numpy_computes(sampler: Any) -> None:
     laws = clients(sampler.family.size)
     found = np.asarray(jax.jit(output_function(sampler))(jnp.asarray(laws)))
@@ -49,7 +49,7 @@ def test_it_is_mapped_and_called_without_a_compiler() -> None:
     assert np.abs(np.asarray(function(jnp.asarray(laws[7]))) - wanted[7]).max() < 1e-12
 
 
-@pytest.mark.parametrize("sampler", wide([SAMPLERS[4], SAMPLERS[6], SAMPLERS[7]], [SAMPLERS[6], SAMPLERS[7]]), ids=repr)
+@pytest.mark.parametrize("sampler", wide([SAMPLERS[4], SAMPLERS[6], SAMPLERS[7]], [SAMPLERS[6]]), ids=repr)
 def test_its_derivative_is_that_of_finite_differences(sampler: Any) -> None:
     k = sampler.family.size
     rng = np.random.default_rng(1)
