@@ -5,6 +5,7 @@
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import polars as pl
 
 from benchmarks.engine_parts.data import OUTCOMES
 from benchmarks.engine_parts.processes import tree_seconds
-from discreet.tables import Secret, sample
+from discreet.tables import Request, Secret, sample
 
 TERMS: dict[str, Any] = {
     "client": "client",
@@ -65,6 +66,9 @@ def speed(source: str) -> dict[str, Any]:
             ),
             "the same, batches without a limit in bytes": lambda: _without_byte_limit(
                 made, lambda: spark.sample(rows, **terms).write.mode("overwrite").parquet(f"{folder}/out")
+            ),
+            "the command's job, from files to files": lambda: spark.sample_files(
+                source, f"{folder}/{secrets.token_hex(4)}.parquet", Request(**terms)
             ),
             "passing the rows to Python": lambda: rows.mapInArrow(_counted, "n long").collect(),
             OWN_QUERY_OF_FEW: lambda: _not_private(few).write.mode("overwrite").parquet(f"{folder}/plain few"),

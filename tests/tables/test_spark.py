@@ -488,6 +488,43 @@ def check_files_that_drift_are_read_as_on_one_machine(spark: Any, tmp_path: Path
         engine.sample_files(source, str(tmp_path / "no.parquet"), Request(**{**TERMS, **asked[1]}))
 
 
+def check_a_job_on_files_limits_batches_by_rows_alone(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit in bytes is off while a job on files runs. It stays where somebody set it, and where rows do not bound memory."""
+    from discreet.tables import spark as engine
+
+    limit, usual = engine._BATCH_BYTES, spark.conf.get(engine._BATCH_BYTES)
+    write, seen = engine._write_release_folder, list[str]()
+
+    def write_and_note_limit(*given: Any) -> None:
+        seen.append(spark.conf.get(limit))
+        write(*given)
+        raise DiscreetError("the disk is full")
+
+    monkeypatch.setattr(engine, "_write_release_folder", write_and_note_limit)
+    pq.write_table(pa.table(rows(clients=20, number=50)), tmp_path / "in.parquet")
+    terms = {name: value for name, value in TERMS.items() if name != "secret"}
+    with pytest.raises(DiscreetError, match="the disk is full"):
+        engine.sample_files(str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet"), Request(**terms))
+    assert seen == [str(2**31 - 1)]
+    assert seen != [usual]
+
+    def limit_during_job(columns: str) -> str:
+        with engine._without_byte_limit_of_batches(spark.createDataFrame([], columns)):
+            return str(spark.conf.get(limit))
+
+    assert limit_during_job("client long, value string") == seen[0]
+    assert spark.conf.get(limit) == usual
+    assert limit not in spark.conf.getAll
+    assert limit_during_job("client long, value array<int>") == usual
+    for name, value in ((limit, usual), (engine._BATCH_ROWS, "0"), (engine._PARTITIONS_BY_SIZE[1], "false")):
+        spark.conf.set(name, value)
+        assert limit_during_job("client long, value long") == usual, name
+        spark.conf.unset(name)
+    assert limit_during_job("client long, value long") == seen[0]
+
+
 def check_the_command_on_spark_writes_what_the_local_one_does(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -601,6 +638,8 @@ def test_spark(spark: Any, tmp_path: Path, install: Install) -> None:
     forget_rounds_in_memory()
     with pytest.MonkeyPatch.context() as patch:
         check_many_small_batches_cut_clients_in_two(spark, patch)
+    with pytest.MonkeyPatch.context() as patch:
+        check_a_job_on_files_limits_batches_by_rows_alone(spark, made(tmp_path / "limits"), patch)
     with pytest.MonkeyPatch.context() as patch:
         check_errors_of_tasks_are_told_in_one_line(spark, made(tmp_path / "errors"), patch)
     with pytest.MonkeyPatch.context() as patch:

@@ -27,6 +27,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -157,6 +158,8 @@ _READ_AT_ONCE = 1 << 18  # rows
 _COMBINED = 1 << 27  # bytes of records that a task groups by client before it passes them on
 _DIGITS = 20  # of a report of 64 bits
 _WORDS = f"<{DIGEST_WORDS}Q"
+_BATCH_ROWS, _BATCH_BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
+_PARTITIONS_BY_SIZE = ("spark.sql.adaptive.enabled", "spark.sql.adaptive.coalescePartitions.enabled")
 _BUCKET_BITS = 12  # 2^12 buckets of clients, each of which is drawn at once
 _DRAWN_AT_ONCE = 1 << 24  # bytes of combined records that a task groups and draws at a time
 
@@ -259,8 +262,9 @@ def sample_files(
         context = session.sparkContext
         tallies = [context.accumulator(0) for _ in range(6)]  # a task that is run twice counts twice
         try:
-            released = _release_spark_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
-            _write_release_folder(released, output, kind, job.agreement)
+            with _without_byte_limit_of_batches(frame.select(*job.reading.columns.all_column_names)):
+                released = _release_spark_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
+                _write_release_folder(released, output, kind, job.agreement)
         except _SPARK_ERRORS as error:
             if _is_discreet_error(error) and not request.show_values:
                 _refuse_bad_rows_of_frame(frame, job)
@@ -369,6 +373,32 @@ def _make_record_combiner(job: Job, seed: np.uint64, tallies: list[Any] | None) 
             yield from pack_records_into_bucket_batches(RecordArrays.join_pieces(waiting), seed)
 
     return combine_batches
+
+
+@contextmanager
+def _without_byte_limit_of_batches(frame: DataFrame) -> Iterator[None]:
+    """While a frame is computed, its session limits Arrow batches by their rows alone; its setting comes back afterwards.
+
+    Under the limit in bytes Spark computes the size of a batch again for every row that it adds, which is a fifth of a release. The limit
+    stays if somebody has set it, if nothing else limits batches, and for lists, of which 10,000 may not fit into memory. It also stays if
+    Spark does not join shuffled partitions by their size: a task could then get all its combined rows in one batch.
+    """
+    settings = frame.sparkSession.conf
+    try:
+        settings.get(_BATCH_BYTES)
+        rows_limited = int(str(settings.get(_BATCH_ROWS))) > 0
+        joined_by_size = all(settings.get(name) == "true" for name in _PARTITIONS_BY_SIZE)
+    except _SPARK_ERRORS:  # Spark 4.0 has no limit in bytes
+        rows_limited = joined_by_size = False
+    lists = any(isinstance(field.dataType, T.ArrayType) for field in frame.schema.fields)
+    if lists or not rows_limited or not joined_by_size or _BATCH_BYTES in settings.getAll:
+        yield
+        return
+    settings.set(_BATCH_BYTES, str(2**31 - 1))
+    try:
+        yield
+    finally:
+        settings.unset(_BATCH_BYTES)
 
 
 @cache
