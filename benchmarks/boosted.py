@@ -64,7 +64,7 @@ def in_both_ways(epochs: int = 10, steps: int = 50) -> None:
     box = np.array([-4.0]), np.array([4.0])
 
     def trained_compiled() -> None:
-        compiled.train_network(
+        compiled.train_client_network_in_place(
             fresh.copy(), p, q, training.width, epochs, training.batch, training.rate, training.momentum
         )
 

@@ -74,7 +74,10 @@ def every_count(sampler: ReportSampler, clients: int) -> ReportedPopulation:
 
 def interval_kinds(found: ReportedPopulation, size: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """The ends of every kind of interval of a share. Those for all shares at once are for as many as there are outcomes."""
-    shares, together = found.law, found.client_intervals_from_released(found._released_share_interval_ends(size))
+    shares, together = (
+        found.law,
+        found.client_intervals_from_released_intervals(found._released_share_interval_ends(size)),
+    )
     return {"share": (shares.low, shares.high), "all shares": together}
 
 

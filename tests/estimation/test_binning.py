@@ -131,7 +131,7 @@ def test_intervals_hold_the_average_member(kind: Any, discretisation: Any) -> No
     known = {"mean": mean, "median": median, "quantile:0.1": grid[np.argmax(cdf(grid) >= 0.1)], "at-most:0.3": cdf(0.3)}
     for _ in range(rounds):
         counts = sum(rng.multinomial(clients, law) for law in laws)
-        samples = line.points_within_cells(np.repeat(np.arange(line.size), counts), rng.random(3 * clients))
+        samples = line.points_at_positions_in_cells(np.repeat(np.arange(line.size), counts), rng.random(3 * clients))
         found = population(agreement, samples=samples)
         assert found.clients == 3 * clients
         truth = np.diff(cdf(found.domain.edges))

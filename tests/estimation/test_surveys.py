@@ -355,7 +355,7 @@ def test_sums_by_optimised_blocks_vary_as_announced() -> None:
         reports = sampler.release_rows(rows, rng=rng)
         asked = _QuestionReports(sampler, 0, sampler.split(reports))
         errors[run] = asked._report_contributions_to_sums(matrix).means  # the uniform population has the means of rows
-    variances = blocks.sum_variances(matrix, math.e - 1.0)
+    variances = blocks.sum_variances_per_client_if_uniform(matrix, math.e - 1.0)
     assert np.mean(np.square(errors)) * clients == pytest.approx(variances.mean(), rel=0.12)
     assert np.abs(errors.mean(axis=0)).max() < 5 * math.sqrt(variances.max() / (runs * clients))
 

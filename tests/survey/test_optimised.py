@@ -99,7 +99,7 @@ def test_sums_are_never_less_precise_than_by_blocks_of_one_width(matrix: Floats,
     present = _sum_variances(matrix, best_blocks_for_size(matrix.shape[1], bound), float(bound))
     assert sampler.variance(0) <= present.max() * (1 + 1e-12)
     if isinstance(part.blocks, WeightedBlocks):
-        variances = part.blocks.sum_variances(matrix, float(bound - 1))
+        variances = part.blocks.sum_variances_per_client_if_uniform(matrix, float(bound - 1))
         assert variances.mean() < present.mean()
         assert sampler.variance(0) == pytest.approx(variances.max(), rel=1e-9)
         assert variances.mean() >= optimise_blocks(matrix, bound).least * (1 - 1e-9)

@@ -48,7 +48,7 @@ def test_the_cells_of_a_line_hold_their_values_and_their_points(name: str) -> No
     assert (cells.panels.lower[numbers, 0] <= t + 1e-9).all()
     assert (t <= cells.panels.upper[numbers, 0] + 1e-9).all()
     for place in (0.0, 0.3, 1.0 - 2**-53):
-        points = line.points_within_cells(numbers, np.full(len(numbers), place))
+        points = line.points_at_positions_in_cells(numbers, np.full(len(numbers), place))
         assert np.isfinite(points).all()
         assert (line.numbers(points) == numbers).all()
     assert len(line.names) == len(line.values) == line.size

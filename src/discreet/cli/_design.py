@@ -68,7 +68,7 @@ from discreet.estimation import (
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, Sampler
 from discreet.plots import refuse_wrong_picture_ending
-from discreet.privacy.tradeoff import weak_pure_composition_warning_text
+from discreet.privacy.tradeoff import weak_total_of_rounds_warning_text
 from discreet.tables import Columns, Reading, file_source, outcome_counts_by_client
 
 LEARNED_KEEP = 0.01
@@ -150,7 +150,7 @@ def design_sampler(
     better, the agreement is on the optimal sampler or the mollifier, and the command says so.
     """
     refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
-    refuse_large_total_epsilon(weak_pure_composition_warning_text(epsilon, rounds), allowed=allow_large_epsilon)
+    refuse_large_total_epsilon(weak_total_of_rounds_warning_text(epsilon, rounds), allowed=allow_large_epsilon)
     if smoothing not in (NO_SMOOTHING, AUTO):
         raise DiscreetError(f"--smoothing {smoothing} is not one of none, auto")
     if keep is not None:

@@ -64,7 +64,7 @@ def block_numbers_to_write(new: Sequence[tuple[int, int]], outcomes: int) -> lis
 
 def add_counts_to_blocks(blocks: Mapping[int, bytes], new: Iterable[tuple[int, int]]) -> list[bytes]:
     """The content of the blocks, in the order of their numbers, after adding new counts."""
-    held = {block: _decode_block_counts(content).copy() for block, content in sorted(blocks.items())}
+    held = {block: _decode_counts_of_outcome_range(content).copy() for block, content in sorted(blocks.items())}
     for outcome, many in new:
         held[outcome // BLOCK][outcome % BLOCK] += many
     return [content.tobytes() for content in held.values()]
@@ -77,13 +77,13 @@ def fetch_outcome_counts_from_blocks(cursor: Any, outcomes: int) -> NDArray[np.i
         for block, content in rows:
             if not 0 <= block < len(counts) // BLOCK:
                 raise StoreError(DAMAGED)
-            counts[block * BLOCK : (block + 1) * BLOCK] += _decode_block_counts(content)
+            counts[block * BLOCK : (block + 1) * BLOCK] += _decode_counts_of_outcome_range(content)
     if counts[outcomes:].any():
         raise StoreError(DAMAGED)
     return require_possible_counts(counts[:outcomes])
 
 
-def _decode_block_counts(content: bytes) -> NDArray[np.int64]:
+def _decode_counts_of_outcome_range(content: bytes) -> NDArray[np.int64]:
     if len(content) != len(EMPTY):
         raise StoreError(DAMAGED)
     return np.frombuffer(content, dtype=_NUMBERS).astype(np.int64)

@@ -375,7 +375,7 @@ class CompiledSteps:
         found = self._products + primal * first - dual * (self._products + first) - primal * dual * (first + second)
         return found + self._weighted_products_of_cost_pairs(primal, dual)
 
-    def predicted_gap_if_pairs_step_alone(self) -> float:
+    def predicted_gap_if_each_pair_steps_by_itself(self) -> float:
         return self._apart
 
     @property

@@ -71,10 +71,14 @@ class PlainSteps:
         self._rest_inverse = 1.0 / (rest_low + rest_high)
         self._rest_coupling = -growth * rest_high * self._rest_inverse
         diagonal = (bend * (low + (1.0 + growth) ** 2 * high) + growth**2 * low * high) * self._inverse
-        rest = block.extend_to_all_clients(growth**2 * rest_low * rest_high * self._rest_inverse)
-        self._looseness = block.sum_by_client(self._inverse) + block.extend_to_all_clients(self._rest_inverse)
-        self._alpha = 1.0 - block.extend_to_all_clients(self._rest_coupling)
-        self._residual = block.sum_by_client(block.low.s) + block.extend_to_all_clients(block.rest_low.s) + total - 1.0
+        rest = block.fill_zeros_for_full_support_clients(growth**2 * rest_low * rest_high * self._rest_inverse)
+        self._looseness = block.sum_by_client(self._inverse) + block.fill_zeros_for_full_support_clients(
+            self._rest_inverse
+        )
+        self._alpha = 1.0 - block.fill_zeros_for_full_support_clients(self._rest_coupling)
+        self._residual = (
+            block.sum_by_client(block.low.s) + block.fill_zeros_for_full_support_clients(block.rest_low.s) + total - 1.0
+        )
         share.add_clients(
             block.starts,
             block.outcome,
@@ -101,13 +105,13 @@ class PlainSteps:
         growth, gradient, at_zero = block.growth, block.cost.gradient(), block.cost.at_zero
         self._slack = gradient + block.multiplier[block.client] - block.low.aim + block.high.aim
         self._rest_slack = at_zero + block.multiplier[block.open] - block.rest_low.aim + block.rest_high.aim
-        moved = block.sum_by_client(self._slack * self._inverse) + block.extend_to_all_clients(
+        moved = block.sum_by_client(self._slack * self._inverse) + block.fill_zeros_for_full_support_clients(
             self._rest_slack * self._rest_inverse
         )
         self._shift = (self._residual - moved) / self._looseness
         entries = gradient - growth * block.high.aim - self._coupling * self._slack
         entries += self._shift[block.client] * (1.0 - self._coupling) - (self._shift * self._alpha)[block.client]
-        rest = block.extend_to_all_clients(
+        rest = block.fill_zeros_for_full_support_clients(
             at_zero - growth * block.rest_high.aim - self._rest_coupling * self._rest_slack
         )
         entries -= rest[block.client]
@@ -139,7 +143,7 @@ class PlainSteps:
         """The weighted products of slacks and multipliers after predicted steps of these lengths."""
         return self._block.weighted_sum_over_pairs(lambda pair: pair.products(primal, dual))
 
-    def predicted_gap_if_pairs_step_alone(self) -> float:
+    def predicted_gap_if_each_pair_steps_by_itself(self) -> float:
         """The same after whole steps of each place by itself."""
         return self._block.weighted_sum_over_pairs(lambda pair: pair.products_if_pairs_step_alone())
 
@@ -159,8 +163,8 @@ class PlainSteps:
         block = self._block
         held = _slacks_after_stepping_alone(block.low, block.high, primal, self._ceilings[0])
         rest = _slacks_after_stepping_alone(block.rest_low, block.rest_high, primal, self._ceilings[1])
-        missing = 1.0 - total - block.sum_by_client(held[0]) - block.extend_to_all_clients(rest[0])
-        room = block.sum_by_client(np.minimum(*held)) + block.extend_to_all_clients(np.minimum(*rest))
+        missing = 1.0 - total - block.sum_by_client(held[0]) - block.fill_zeros_for_full_support_clients(rest[0])
+        room = block.sum_by_client(np.minimum(*held)) + block.fill_zeros_for_full_support_clients(np.minimum(*rest))
         share = np.clip(missing / room, -MOST_RENORMALISED, MOST_RENORMALISED)
         for pairs, (low, high), each in (
             ((block.low, block.high), held, share[block.client]),
@@ -310,7 +314,9 @@ class InteriorPoint:
             predicted += sum(self._map_over_client_blocks(lambda steps: steps.predicted_gap(primal, dual)))
         else:
             predicted = self._sum_over_floor_pairs(lambda pair: pair.products_if_pairs_step_alone())
-            predicted += sum(self._map_over_client_blocks(lambda steps: steps.predicted_gap_if_pairs_step_alone()))
+            predicted += sum(
+                self._map_over_client_blocks(lambda steps: steps.predicted_gap_if_each_pair_steps_by_itself())
+            )
         mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
         part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
         lengths = self._solve_floor_step(factored, lambda aimed: aimed.set_corrector_targets(mu, 2.0 * average))

@@ -270,7 +270,7 @@ class ClientBlock:
     def sum_by_outcome(self, values: Floats, seen: int) -> Floats:
         return np.asarray(np.bincount(self.outcome, weights=values, minlength=seen), dtype=np.float64)
 
-    def extend_to_all_clients(self, values: Floats) -> Floats:
+    def fill_zeros_for_full_support_clients(self, values: Floats) -> Floats:
         """Values of the clients that leave outcomes out, with zeros for the others."""
         out = np.zeros(self.weight.size)
         out[self.open] = values
@@ -280,7 +280,7 @@ class ClientBlock:
         """The clients' mean cost, times their weight."""
         held = floor[self.outcome]
         costs = self.sum_by_client(self.cost.costs_at(held + self.low.s))
-        rest = self.extend_to_all_clients(total - self.sum_by_client(held)[self.open] + self.rest_low.s)
+        rest = self.fill_zeros_for_full_support_clients(total - self.sum_by_client(held)[self.open] + self.rest_low.s)
         return float(np.sum(self.weight * (costs + self.cost.at_zero * rest)))
 
 

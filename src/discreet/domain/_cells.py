@@ -69,7 +69,9 @@ class CellDomain(Domain[float]):
         """The cell of each value that lies between the first end and the last; some cell for any other."""
 
     @abstractmethod
-    def points_within_cells(self, numbers: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float64]:
+    def points_at_positions_in_cells(
+        self, numbers: NDArray[np.int64], place: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Points of the cells: `place` in [0, 1) says where in each, 0 being its lower end."""
 
     def find_cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -159,7 +161,9 @@ class Interval(CellDomain):
         """The cells + 1 ends of the cells, in order."""
         if _ORDINARY < self._length < 1.0 / _ORDINARY:
             return _as_read_only(np.linspace(self.low, self.high, self.cells + 1))
-        starts = self.points_within_cells(np.arange(self.cells), 0.0)  # computed without overflow or loss of digits
+        starts = self.points_at_positions_in_cells(
+            np.arange(self.cells), 0.0
+        )  # computed without overflow or loss of digits
         return _as_read_only(np.append(starts, self.high))
 
     def find_cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -180,10 +184,10 @@ class Interval(CellDomain):
 
     def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
         """The middles of the cells; a float for a 0-d array."""
-        found = self.points_within_cells(numbers, 0.5)
+        found = self.points_at_positions_in_cells(numbers, 0.5)
         return found if found.ndim else float(found)
 
-    def points_within_cells(
+    def points_at_positions_in_cells(
         self, numbers: NDArray[np.int64], place: float | NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Points of the cells; `place` in [0, 1) is the position in each, 0 being its lower end."""
@@ -294,7 +298,9 @@ class Bins(CellDomain):
         """The cell of each value; values lie between the ends."""
         return np.asarray(np.searchsorted(self.edges[1:-1], values, side="right"))  # NaN: past them all
 
-    def points_within_cells(self, numbers: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float64]:
+    def points_at_positions_in_cells(
+        self, numbers: NDArray[np.int64], place: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Points of the cells; `place` in [0, 1) is the position in each, 0 being its lower end."""
         low, high = self.edges[numbers], self.edges[numbers + 1]
         return np.asarray(np.minimum(low + (high - low) * place, high))

@@ -303,14 +303,14 @@ def rows_of_several_samples_or_none(samples: Any, domain: Domain) -> SampleRows 
 def share_interval_ends_from_repeats(repeats: Integers, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
     """The ends of intervals of means, from (outcomes, J + 1) numbers of clients with 0 to J of J; `liars` as in `SampleRows`."""
     often = (
-        _move_liars_to_last_column(repeats, liars)
+        _move_lowest_clients_to_last_column(repeats, liars)
         if liars >= 0
-        else _move_liars_to_last_column(repeats[:, ::-1], -liars)[:, ::-1]
+        else _move_lowest_clients_to_last_column(repeats[:, ::-1], -liars)[:, ::-1]
     )
     return _mean_interval_ends(often, confidence, among)
 
 
-def _move_liars_to_last_column(often: Integers, number: int) -> Integers:
+def _move_lowest_clients_to_last_column(often: Integers, number: int) -> Integers:
     """`number` clients of each row moved from the first columns to the last."""
     before = np.cumsum(often, axis=1)
     left = np.diff(np.maximum(before - number, 0), axis=1, prepend=0)

@@ -46,7 +46,7 @@ from discreet.estimation._inference import (
     lower_ends_with_sum_at_most_one,
     nearest_law,
     outcome_value_function,
-    parse_number_in_statistic_name,
+    parse_statistic_parameter,
     reweight_examples,
     reweight_examples_to_reports,
     share_bounds_from_family_alone,
@@ -519,7 +519,7 @@ def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike 
     if kind == "mean" and not at:
         phi = outcome_value_function(found.domain)
     elif kind == "at-most":
-        phi = threshold_indicator(found.domain, parse_number_in_statistic_name(name, at))
+        phi = threshold_indicator(found.domain, parse_statistic_parameter(name, at))
     else:
         return found.statistic(name)
     return reported_average(found.sampler, reports=reports, values=phi.values, confidence=found.confidence, name=name)

@@ -216,7 +216,7 @@ def longest_interval_half_width(
 ) -> float:
     """The longest reach of a share's interval, over outcomes with these reference masses and every population."""
     longest = 0.0
-    for mass in _masses_with_shares_nearest_half(np.asarray(masses, dtype=np.float64)):
+    for mass in _masses_whose_released_share_nears_half(np.asarray(masses, dtype=np.float64)):
         released = noise.candidate_shares(*noise.compatible_frequency_range(*_released_share_range(sampler, mass)))
         reach = _share_half_widths(inversion, sampler, mass, released, noise)
         longest = max(longest, float(reach.max()))
@@ -231,7 +231,7 @@ def longest_interval_half_width(
     return longest
 
 
-def _masses_with_shares_nearest_half(masses: Floats) -> list[float]:
+def _masses_whose_released_share_nears_half(masses: Floats) -> list[float]:
     """The masses whose shares can come nearest to 1/2, where noise and bands are widest: the largest, and the largest up to 1/2.
 
     A released share ranges from below its mass to above it, and both ends grow with the mass; at most one mass exceeds 1/2.

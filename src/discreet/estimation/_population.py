@@ -50,7 +50,7 @@ from discreet.estimation._inference import (
     numeric_outcomes,
     one_sided_miss_probability,
     outcome_value_function,
-    parse_number_in_statistic_name,
+    parse_statistic_parameter,
     quantile_interval_fields,
     quantile_of_law,
     released_interval_ends_for_inversion,
@@ -102,7 +102,7 @@ class PopulationEstimate(ABC):
         """The estimate of the average client's distribution, without intervals."""
 
     @abstractmethod
-    def client_intervals_from_released(self, released: Ends, mu: Floats | None = None) -> Ends:
+    def client_intervals_from_released_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of the average client's shares from intervals of the released ones; `mu`: the reference masses of the events."""
 
     @abstractmethod
@@ -131,9 +131,9 @@ class PopulationEstimate(ABC):
 
     def law_from_released_intervals(self, each: Ends, together: Ends) -> Shares:
         """The average client's distribution from intervals of the released shares: of each alone, and of all together."""
-        all_low, all_high = self.client_intervals_from_released(together)
+        all_low, all_high = self.client_intervals_from_released_intervals(together)
         all_low = lower_ends_with_sum_at_most_one(all_low, self.share_bounds[0])
-        return Shares(self.share_estimates, *self.client_intervals_from_released(each), all_low, all_high)
+        return Shares(self.share_estimates, *self.client_intervals_from_released_intervals(each), all_low, all_high)
 
     @cached_property
     def nearest(self) -> Floats:
@@ -165,10 +165,10 @@ class PopulationEstimate(ABC):
             case "median" if not parameter:
                 return self._estimate_quantile(wanted, 0.5)
             case "quantile":
-                level = OPEN_UNIT.check("quantile", parse_number_in_statistic_name(wanted, parameter))
+                level = OPEN_UNIT.check("quantile", parse_statistic_parameter(wanted, parameter))
                 return self._estimate_quantile(wanted, level)
             case "at-most":
-                threshold = parse_number_in_statistic_name(wanted, parameter)
+                threshold = parse_statistic_parameter(wanted, parameter)
                 return self._estimate_average(wanted, threshold_indicator(self.domain, threshold))
         raise DiscreetError(
             f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
@@ -284,7 +284,7 @@ class Population(PopulationEstimate):
         released = self._released_frequencies
         return np.asarray(self.inversion.low(self.reference, released)) if self.exact else released
 
-    def client_intervals_from_released(self, released: Ends, mu: Floats | None = None) -> Ends:
+    def client_intervals_from_released_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of P's shares from intervals of Q's; `mu`: the masses of the events, by default of the outcomes."""
         return invert_released_intervals(self.inversion, self.bounds, self.reference if mu is None else mu, released)
 
@@ -381,7 +381,7 @@ class Population(PopulationEstimate):
         ends = released_interval_ends_for_inversion(
             counts, self.clients, self.confidence, self.inversion, mu, among=among
         )
-        low, high = self.client_intervals_from_released(ends, mu)
+        low, high = self.client_intervals_from_released_intervals(ends, mu)
         return float(low[0]), float(high[0])
 
     def _average_upper_bound(self, phi: Floats, among: int) -> float:
@@ -409,7 +409,9 @@ class Population(PopulationEstimate):
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.counts[order])
         mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
-        low, high = self.client_intervals_from_released(self._cumulative_share_interval_ends(order, below), mu)
+        low, high = self.client_intervals_from_released_intervals(
+            self._cumulative_share_interval_ends(order, below), mu
+        )
         low[-1] = high[-1] = 1.0
         first = int(np.argmax(high >= level))
         last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0
@@ -499,7 +501,7 @@ class ReportedPopulation(PopulationEstimate):
         """Warnings to read before trusting the numbers; empty if there are none."""
         return self._doubts_about_examples("reports")
 
-    def client_intervals_from_released(self, released: Ends, mu: Floats | None = None) -> Ends:
+    def client_intervals_from_released_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of the probabilities that a report holds an outcome, as intervals of its share; no reference counts in them."""
         low, high = (np.clip(self._unbiased_shares_from_support(end), 0.0, 1.0) for end in released)
         return low, high

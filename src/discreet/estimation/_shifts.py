@@ -238,7 +238,7 @@ class ShareBounds:
         low = _least_released_shares_by_tail(pairs[:, :1], found.clients, tails)
         high = 1.0 - _least_released_shares_by_tail(found.clients - pairs[:, :1], found.clients, tails)
         mu = np.broadcast_to(pairs[:, 1:], low.shape)
-        return cls(*found.client_intervals_from_released((low, high), mu), places.ravel())
+        return cls(*found.client_intervals_from_released_intervals((low, high), mu), places.ravel())
 
 
 def _least_released_shares_by_tail(counts: Floats, clients: int, tails: Floats) -> Floats:
@@ -476,7 +476,9 @@ def _interval_ends_despite_liars(found: AnyPopulation, number: int, among: int) 
         fewer, more = (
             clopper_pearson_interval_ends(each, found.clients, found.confidence, among=among) for each in changed
         )
-    return found.client_intervals_from_released(fewer)[0], found.client_intervals_from_released(more)[1]
+    return found.client_intervals_from_released_intervals(fewer)[0], found.client_intervals_from_released_intervals(
+        more
+    )[1]
 
 
 def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:

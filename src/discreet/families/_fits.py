@@ -419,7 +419,7 @@ class LineCells(CellDomain):
         """The cell of each value, -1 for NaN and for a value past the ends or between cells."""
         return np.where(self.are_in_gaps_between_cells(values), -1, super().find_cells(values))
 
-    def points_within_cells(self, numbers: Integers, place: Floats) -> Floats:
+    def points_at_positions_in_cells(self, numbers: Integers, place: Floats) -> Floats:
         """Points of the cells; `place` in [0, 1) is the position in each, in the family's coordinate."""
         panels = self._partition.panels
         low, high = panels.lower[numbers, 0], panels.upper[numbers, 0]

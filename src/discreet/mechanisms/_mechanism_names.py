@@ -73,7 +73,7 @@ def mechanism_for(goal: str | None, mechanism: str | None) -> str:
 
 
 def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
-    """The mechanism from which a population's shares are known with the fewest clients: "reports" where their variance is smaller.
+    """Reports or linear samples, whichever estimates a population's shares with fewer clients: "reports" where their variance is smaller.
 
     Values stay where k-ary randomised response is as good, on families other than `Simplex`, under notions other than pure epsilon, and
     where the blocks have more points than can be counted in memory.

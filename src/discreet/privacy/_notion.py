@@ -506,7 +506,7 @@ def weak_composition_warning_text(each: Privacy, together: Privacy, rounds: int)
     return None if doubt is None else f"{rounds:,} rounds at {each} each are {together} together: {doubt}"
 
 
-def weak_pure_composition_warning_text(epsilon: float, rounds: Any) -> str | None:
+def weak_total_of_rounds_warning_text(epsilon: float, rounds: Any) -> str | None:
     """The same for rounds of a pure epsilon, before the two are checked."""
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds <= 1 or not 0.0 < epsilon < math.inf:
         return None

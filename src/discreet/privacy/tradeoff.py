@@ -38,7 +38,7 @@ from discreet.privacy._notion import (
     warn_of_large_epsilon as warn_of_large_epsilon,
     warn_of_weak_privacy as warn_of_weak_privacy,
     weak_composition_warning_text as weak_composition_warning_text,
-    weak_pure_composition_warning_text as weak_pure_composition_warning_text,
+    weak_total_of_rounds_warning_text as weak_total_of_rounds_warning_text,
 )
 
 with placeholders_until_used(globals()):

@@ -292,7 +292,7 @@ def write_weighted_records(
                 problem[1] = REFUSED_NAN
             return -1, NARROW_FORM
         if weight > 0.0:
-            keys[number], amounts[number] = records[place], bits_of_float(weight)
+            keys[number], amounts[number] = records[place], float_bits_as_integer(weight)
             number += 1
     _sort_outcomes(keys, spare, number, size, amounts, spare_amounts)
     rows, ends = amounts.view(np.float64), spare
@@ -450,6 +450,6 @@ def _sort_outcomes(keys: Any, spare: Any, number: int, size: int, amounts: Any, 
 
 
 @kernel()
-def bits_of_float(weight: float) -> Any:
+def float_bits_as_integer(weight: float) -> Any:
     """The bits of a float, as a 64-bit integer."""
     return np.array([weight]).view(np.int64)[0]

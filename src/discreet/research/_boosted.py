@@ -265,7 +265,7 @@ class Learner:
                     training.samples, training.burn_in + 1, rng,
                 )  # fmt: skip
             found[t] = draw_initial_parameters(dim, training.width, rng)
-            kernels.train_network(
+            kernels.train_client_network_in_place(
                 found[t], held, own, training.width, training.epochs, training.batch, training.rate, training.momentum
             )
         return found

@@ -144,7 +144,7 @@ def _layer_views(flat: Any, dim: int, width: int) -> Any:
 
 
 @kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
-def train_network(
+def train_client_network_in_place(
     parameters: Any, p: Any, q: Any, width: int, epochs: int, batch: int, rate: float, momentum: float
 ) -> None:
     """Fit one client's network in place: points p (dim, n) labelled 1 against q labelled 0, batches in fixed order.

@@ -422,7 +422,9 @@ def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fr
         return Strategy(alone, float(np.max(mixed)))
     if isinstance(question, LinearQuestion):
         if isinstance(blocks, WeightedBlocks):
-            return Strategy(alone, float(blocks.sum_variances(question.matrix, growth - 1.0).max()))
+            return Strategy(
+                alone, float(blocks.sum_variances_per_client_if_uniform(question.matrix, growth - 1.0).max())
+            )
         return Strategy(alone, float(_sum_variances(question.matrix, blocks, growth).max()))
     assert isinstance(blocks, BlockFamily)
     return Strategy(alone, share_variance(blocks, growth))

@@ -250,7 +250,7 @@ class WeightedBlocks:
         full = np.linalg.matrix_rank(members) == self.size - 1  # what the estimate inverts
         return bool(full and left <= 1e-8 * max(1.0, float(np.abs(centred).max())))
 
-    def sum_variances(self, matrix: Floats, gain: float) -> Floats:
+    def sum_variances_per_client_if_uniform(self, matrix: Floats, gain: float) -> Floats:
         """n times the variance of each sum of shares in the uniform population."""
         centred = matrix - matrix.mean(axis=1, keepdims=True)
         return np.asarray(
@@ -294,14 +294,14 @@ def optimise_blocks(matrix: Floats, bound: Fraction) -> OptimisedBlocks:
 @lru_cache(maxsize=64)
 def _optimise_blocks_cached(content: bytes, sums: int, bound: Fraction) -> OptimisedBlocks:
     matrix, gain = np.frombuffer(content).reshape(sums, -1), float(bound - 1)
-    centred, scale = _centred_sums_and_their_scale(matrix)
+    centred, scale = _centred_unit_rows_and_their_scale(matrix)
     found, least = _find_blocks_and_variance_bound(centred, gain)
-    variances = found.sum_variances(centred, gain) * scale**2
+    variances = found.sum_variances_per_client_if_uniform(centred, gain) * scale**2
     least = max(least, sum_variance_lower_bound(centred, gain)) * scale**2
     return OptimisedBlocks(found, float(variances.mean()), float(variances.max()), least)
 
 
-def _centred_sums_and_their_scale(matrix: Floats) -> tuple[Floats, float]:
+def _centred_unit_rows_and_their_scale(matrix: Floats) -> tuple[Floats, float]:
     """Centred sums, the longest of which has length 1, and its length."""
     largest = float(np.abs(matrix).max()) or 1.0
     centred = matrix / largest
@@ -312,7 +312,7 @@ def _centred_sums_and_their_scale(matrix: Floats) -> tuple[Floats, float]:
 
 def sum_variance_lower_bound(matrix: Floats, gain: float) -> float:
     """A lower bound on n times the mean variance of the sums in the uniform population, for every report with E = 1 + gain."""
-    centred, scale = _centred_sums_and_their_scale(matrix)
+    centred, scale = _centred_unit_rows_and_their_scale(matrix)
     size = centred.shape[1]
     squares = np.linalg.eigvalsh(centred.T @ centred / len(centred))
     roots = np.sqrt(np.maximum(squares - 1e-13 * squares[-1], 0.0))[::-1]  # rounding is not to raise the bound

@@ -36,7 +36,7 @@ from discreet.mechanisms import (
     sampler_named,
 )
 from discreet.privacy import Pure
-from discreet.privacy.tradeoff import large_epsilon_warning_text, weak_pure_composition_warning_text
+from discreet.privacy.tradeoff import large_epsilon_warning_text, weak_total_of_rounds_warning_text
 from discreet.release import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.tables._columns import Columns
 from discreet.tables._reading import Reading, RowCoding
@@ -161,7 +161,7 @@ class Request:
         """A warning for rounds that are private one by one and weak together; otherwise None."""
         if self.agreement is not None:
             return self.agreement.doubt_of_rounds
-        return weak_pure_composition_warning_text(self.epsilon, self.rounds)
+        return weak_total_of_rounds_warning_text(self.epsilon, self.rounds)
 
     def with_secret(self, secret: Secret) -> "Request":
         """The same request under that secret."""

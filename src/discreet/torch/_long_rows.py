@@ -53,7 +53,7 @@ from discreet.torch._tiles import (
     propose_slopes,
     reduce_sums,
     scan_row,
-    scan_row_without_slopes,
+    scan_row_for_reference_mass,
     slope_and_lift_of_solution,
     sum_in_any_order,
     wait_for_group,
@@ -223,7 +223,7 @@ def solve_long_rows(
                         REFERENCE, LOGITS, DEPTH, OWN, BLOCK,
                     )  # fmt: skip
                 else:
-                    z_now, p_seen, m_seen = scan_row_without_slopes(
+                    z_now, p_seen, m_seen = scan_row_for_reference_mass(
                         p_row, m_row, part * OWN, size, m_shift, m_scale, LOGITS, DEPTH, OWN, BLOCK
                     )
                     f_one = tl.zeros((OWN,), tl.float32)

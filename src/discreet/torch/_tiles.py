@@ -388,7 +388,7 @@ def _scan_numbers(
 
 
 @triton.jit
-def scan_row_without_slopes(
+def scan_row_for_reference_mass(
     p,
     m,
     start,

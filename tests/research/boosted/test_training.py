@@ -56,7 +56,9 @@ def test_three_ways_of_training_agree(dim: int) -> None:
     assert moved > 0.01
     for i, row in enumerate(fresh):
         alone = row.copy()
-        compiled.train_network(alone, p[i], q[i], SMALL.width, SMALL.epochs, SMALL.batch, SMALL.rate, SMALL.momentum)
+        compiled.train_client_network_in_place(
+            alone, p[i], q[i], SMALL.width, SMALL.epochs, SMALL.batch, SMALL.rate, SMALL.momentum
+        )
         np.testing.assert_allclose(alone, batched[i], atol=1e-5 * moved)
         np.testing.assert_allclose(alone, trained_by_autograd(row, p[i], q[i]), atol=1e-5 * moved)
 

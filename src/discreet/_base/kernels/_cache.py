@@ -98,7 +98,7 @@ def open_trusted_root(path: Path) -> Iterator[int]:
 
 
 @contextmanager
-def open_trusted_folder(name: str, *, within: int) -> Iterator[int]:
+def open_subfolder_if_trusted(name: str, *, within: int) -> Iterator[int]:
     """A descriptor of a folder directly within another one."""
     handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=within)
     try:
@@ -309,7 +309,7 @@ class _FunctionFiles:
 
     def load_overload_data(self, key: Any) -> Any:
         """The compiled version that numba stored under this key, or None."""
-        with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
+        with open_trusted_root(self.root) as root, open_subfolder_if_trusted(self.digest, within=root) as folder:
             file = self._read_index(folder).get(key)
             return None if file is None else pickle.loads(read_trusted_file(file, within=folder))
 
@@ -333,12 +333,12 @@ class _FunctionFiles:
         with open_trusted_root(self.root) as root:
             if make_trusted_folder(self.digest, within=root):
                 _remove_oldest_cache_folders(self.root)
-            with open_trusted_folder(self.digest, within=root) as folder:
+            with open_subfolder_if_trusted(self.digest, within=root) as folder:
                 yield folder
 
     def load_machine_code(self, kinds: str) -> bytes:
         """The machine code stored for these kinds of arguments."""
-        with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
+        with open_trusted_root(self.root) as root, open_subfolder_if_trusted(self.digest, within=root) as folder:
             return read_trusted_file(self._machine_code_file_name(kinds), within=folder)
 
     def has_or_cannot_store_machine_code(self, types: Any) -> bool:
@@ -368,7 +368,7 @@ class _FunctionFiles:
         with (
             suppress(OSError),
             open_trusted_root(self.root) as root,
-            open_trusted_folder(self.digest, within=root) as folder,
+            open_subfolder_if_trusted(self.digest, within=root) as folder,
         ):
             self._write_index({}, folder)
 

@@ -237,7 +237,7 @@ def plan_collection(
         return
     blocks: list[Any] = [
         f"[bold]{pluralise(clients, 'client')}, {pluralise(family.size, 'outcome')}[/bold]: one sample each.",
-        _accuracy_of_each_share_table(rows, accuracy),
+        _accuracy_by_epsilon_table(rows, accuracy),
         "TV and KL: the smallest possible worst case of the divergence of a client's distribution from its output distribution. "
         f"+-: margin of the {100 * confidence:g} % interval of a share, in every population. rare: margin for an outcome that nobody "
         f"holds. whole law: expected TV distance of all shares together. clients: the number for a margin of +-{accuracy:g} with linear. "
@@ -339,7 +339,7 @@ def _estimation_ways_text_blocks(ways: dict[float, list[PopulationWay]]) -> list
     ]
 
 
-def _accuracy_of_each_share_table(rows: list[PlanAtEpsilon], accuracy: float) -> Table:
+def _accuracy_by_epsilon_table(rows: list[PlanAtEpsilon], accuracy: float) -> Table:
     columns = ("epsilon", "TV", "KL", "linear\n+-", "rare\n+-", "whole\nlaw", "optimal\n+-")
     made = empty_table(*columns, f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:

@@ -48,7 +48,7 @@ with imports_on_first_use(globals()):
         largest_report_sum as largest_report_sum,
         numeric_outcomes as numeric_outcomes,
         outcome_value_function as outcome_value_function,
-        parse_number_in_statistic_name as parse_number_in_statistic_name,
+        parse_statistic_parameter as parse_statistic_parameter,
         quantile_interval_fields as quantile_interval_fields,
         quantile_of_law as quantile_of_law,
         squared_deviation_function as squared_deviation_function,

@@ -157,7 +157,7 @@ def _evaluate_statistic_at_outcome(phi: Callable[[Any], float], outcome: Any) ->
     return number
 
 
-def parse_number_in_statistic_name(wanted: str, parameter: str) -> float:
+def parse_statistic_parameter(wanted: str, parameter: str) -> float:
     """The number after the colon of a statistic's name."""
     try:
         number = float(parameter)

@@ -72,7 +72,7 @@ _TOGETHER = 1 << 16  # clients that are drawn at once: what they need stays in c
 
 @final
 class ReportSampler:
-    """The private report from which a population is estimated with the fewest clients: a block of outcomes, as one whole number.
+    """The private report from which a population's shares are estimated with few clients: a block of outcomes, as one whole number.
 
     A report is not a sample of the client's records: it names many outcomes at once, and one of them may be the client's. Where epsilon is
     large for the number of outcomes, a block is a single outcome, and a report is its number.

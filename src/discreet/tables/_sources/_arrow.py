@@ -280,7 +280,7 @@ def outcomes_as_samples(coding: Coding, outcomes: NDArray[np.int64], within: NDA
                 else cast_column(found.to_arrow(), coding.arrow_type_of_samples)
             )
         case CellDomain() as cells:
-            return numbers_as_arrow_column(cells.points_within_cells(outcomes, within))
+            return numbers_as_arrow_column(cells.points_at_positions_in_cells(outcomes, within))
         case _:
             return numbers_as_arrow_column(outcomes)
 
