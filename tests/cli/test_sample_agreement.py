@@ -298,6 +298,8 @@ def test_an_output_is_new_unless_forced_and_never_takes_the_place_of_what_is_rea
                     "would replace the secret" in refusal(*command, output, "--format", "parquet") or output == "soft"
                 )
     assert {name: Path(name).read_bytes() for name in before} == before
+    assert "has a second name" in refusal(*command, "first.parquet")  # the record of rounds, as the last of the names
+    Path("hard").unlink()
     os.symlink("first.parquet", "link.parquet")
     assert "is a link, which is never replaced" in refusal(*command, "link.parquet")
     assert "is a device, which is never replaced" in refusal(*command, "/dev/null", "--format", "parquet")

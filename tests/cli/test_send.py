@@ -123,4 +123,4 @@ def test_a_collector_that_fails_half_way_is_told_with_what_to_do(refusal: Callab
     behaviour = replies(Agreement.read(files / "agreement.json"), samples=said(503))
     with serving(behaviour) as server:
         line = refusal(*arguments(files, server.address, "--patience", "0"))
-    assert "0 of 50 samples are acknowledged; run the same again" in line
+    assert "0 of 50 samples of round 1 are acknowledged; run the same again with round=1 (--round 1)" in line

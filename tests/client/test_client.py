@@ -235,7 +235,9 @@ def test_a_pause_that_is_asked_for_is_made_or_refused(tmp_path: Path) -> None:
         assert time.monotonic() - began >= 1.0
     for long in ("86400", "9" * 5000, "Fri, 31 Dec 9999 23:59:59 GMT"):
         with serving(replies(AGREED, samples=said(503, Retry_After=long))) as server:
-            with pytest.raises(CollectorError, match=r"asks to wait .* sending again sends the same"):
+            with pytest.raises(
+                CollectorError, match=r"asks to wait .* sending again with round=1 \(--round 1\) sends the same"
+            ):
                 device(server.address, tmp_path, budget=20.0, patience=60.0).send([1, 0, 0])
             assert len(server.samples()) == 1
     for nonsense in ("-5", "soon", "Fri, 99 Zzz 9999", "", "1e9", "\u0663"):

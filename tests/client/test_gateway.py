@@ -135,7 +135,9 @@ def test_batches_are_sent_until_they_are_answered_and_always_alike(
     monkeypatch.setattr(gateway, "_BATCH", 40)
     busy = [said(200, {"counted": 40, "again": 0, "refused": []}), hung_up, said(503)]
     with serving(replies(AGREED, samples=busy)) as server:
-        with pytest.raises(CollectorError, match="40 of 100 samples are acknowledged; run the same again"):
+        with pytest.raises(
+            CollectorError, match="40 of 100 samples of round 1 are acknowledged; run the same again with round=1 "
+        ):
             sent(server.address, secret, patience=1.0)
         before = [read(each.body) for each in server.asked if each.path == protocol.SAMPLES]
         server.asked.clear()

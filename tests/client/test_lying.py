@@ -270,16 +270,37 @@ def test_two_runs_at_once_under_two_agreements_speak_once(tmp_path: Path) -> Non
 def test_a_collector_that_holds_its_answers_gets_one_sample(tmp_path: Path) -> None:
     with serving(replies(AGREED, samples=[hung_up, hung_up, said(200, COUNTED)])) as server:
         for _ in range(2):
-            with pytest.raises(CollectorError, match="sending again sends the same"):
+            with pytest.raises(CollectorError, match=r"sending again with round=1 \(--round 1\) sends the same"):
                 device(server.address, tmp_path).send(records=["red"])
         assert device(server.address, tmp_path).send(records=["blue"]).counted
         assert len({json.dumps(each) for each in server.samples()}) == 1
 
 
+def test_the_advice_after_an_error_holds_for_a_collector_that_opens_another_round_each_time(tmp_path: Path) -> None:
+    """Without the round eight tries were eight samples."""
+    asked = Agreement.of(dc.LinearSampler(dc.Simplex(COLOURS), epsilon=0.5), rounds=8)
+
+    def opened(number: int) -> Any:
+        row = {"agreement": asked.id, "follows": None, "rounds": 8, "open": [number], "purpose": ""}
+        return said(200, offering(asked, agreements=[row], round=number))
+
+    advised = None
+    with serving(replies(asked, samples=said(500))) as server:
+        for number in (3, 4, 2, 8):
+            server.replies["/collection"] = [opened(number)]
+            with pytest.raises(CollectorError, match="drawn and paid for") as refused:
+                device(server.address, tmp_path, agreement=asked).send(records=["red"], round=advised)
+            advised = int(str(refused.value).split("with round=")[1].split()[0])
+        assert advised == 3
+        assert len(server.samples()) == 4
+        assert len({json.dumps(each) for each in server.samples()}) == 1
+    assert len(Ledger(tmp_path / "ledger").entries()) == 1
+
+
 # identity and ledger belong together
 
 
-@pytest.mark.parametrize("how", ["deleted", "emptied", "new"])
+@pytest.mark.parametrize("how", ["deleted", "emptied", "new", "used"])
 def test_a_ledger_that_is_lost_is_not_started_anew(tmp_path: Path, how: str) -> None:
     path = tmp_path / "ledger"
     with serving(replies(AGREED)) as server:
@@ -288,14 +309,17 @@ def test_a_ledger_that_is_lost_is_not_started_anew(tmp_path: Path, how: str) -> 
             path.write_bytes(b"")
         else:
             path.unlink()
-        if how == "new":
+        if how in ("new", "used"):
             elsewhere = Ledger.create(tmp_path / "elsewhere", Budget(epsilon=5.0))
+            if how == "used":
+                elsewhere.release(AGREED.sampler(), [1, 0, 0], agreement=AGREED)
             os.rename(elsewhere.path, path)
+        why = "is empty, so it is damaged" if how == "emptied" else "this device has spent from"
         for _ in range(3):
-            with pytest.raises(LedgerError, match="this device has spent from") as refused:
+            with pytest.raises(LedgerError, match=why) as refused:
                 device(server.address, tmp_path)
             assert "Restore" in str(refused.value)
-        if how != "new":
+        if how in ("deleted", "emptied"):
             with pytest.raises(LedgerError, match="its identity"):
                 Ledger.create(path, Budget(epsilon=1.0))
         assert len(server.samples()) == 1
@@ -405,17 +429,60 @@ def test_a_signature_of_another_address_vouches_for_nobody(tmp_path: Path) -> No
         assert second.samples() == []
 
 
-def test_every_address_that_was_signed_for_is_remembered(tmp_path: Path) -> None:
-    """Spoken at one address of a key; at its other one, signing ends or another key signs: no fresh sample."""
+@pytest.mark.parametrize("visited", ["signed", "unsigned", "never"])
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_key_is_noted_for_no_address_of_another_collector(tmp_path: Path, visited: str, earlier: bool) -> None:
+    """A collector signs for its own address and for another collector's, which must neither be locked out nor replaced.
+
+    `earlier`: with a note for both addresses in the ledger, as earlier versions made it.
+    """
+    with serving(replies(AGREED)) as honest, serving(replies(OTHER)) as hostile:
+        own = offering(AGREED) if visited == "unsigned" else signed(AGREED, [honest.address])
+        honest.replies["/collection"] = [said(200, own)]
+        if visited != "never":
+            device(honest.address, tmp_path).send(records=["red"])
+        claimed = sorted([hostile.address, honest.address])
+        hostile.replies["/collection"] = [said(200, signed(OTHER, claimed, SECOND_KEY))]
+        device(hostile.address, tmp_path).send(records=["red"])
+        if earlier and visited == "signed":
+            with Ledger(tmp_path / "ledger")._book.using_write_transaction() as pen:
+                pen.add_line(["key", SECOND_KEY.public, claimed])
+        if visited == "signed":
+            honest.replies["/collection"] = [said(200, signed(AGREED, [honest.address], SECOND_KEY))]
+            with pytest.raises(CollectorError, match=f"signed with key {KEY.public} before, and signs with key"):
+                device(honest.address, tmp_path).send(records=["blue"])
+        honest.replies["/collection"] = [said(200, own)]
+        assert device(honest.address, tmp_path).send(records=["blue"]).round == 1
+        assert len({json.dumps(each) for each in honest.samples()}) == 1
+        assert len(Ledger(tmp_path / "ledger").entries()) == 2
+
+
+def test_a_key_of_one_address_says_nothing_about_another(tmp_path: Path) -> None:
+    """Where signing ends at an address that the device meets for the first time, it meets a collector of its own: another name and charge."""
     with serving(replies(AGREED)) as first, serving(replies(AGREED)) as second:
-        both = [first.address, second.address]
-        first.replies["/collection"] = [said(200, signed(AGREED, both))]
+        first.replies["/collection"] = [said(200, signed(AGREED, [first.address, second.address]))]
         device(first.address, tmp_path).send(records=["red"])
-        for told in (offering(AGREED), signed(AGREED, both, SECOND_KEY)):
-            second.replies["/collection"] = [said(200, told)]
-            with pytest.raises(CollectorError, match="signed with key"):
-                device(second.address, tmp_path).send(records=["red"])
-        assert second.samples() == []
+        device(second.address, tmp_path).send(records=["red"])
+        assert len({each["client"] for each in [*first.samples(), *second.samples()]}) == 2
+        assert len(Ledger(tmp_path / "ledger").entries()) == 2
+        second.replies["/collection"] = [said(200, signed(AGREED, [second.address]))]
+        device(second.address, tmp_path).send(records=["red"])
+        second.replies["/collection"] = [said(200, offering(AGREED))]
+        with pytest.raises(CollectorError, match="signs nothing now"):
+            device(second.address, tmp_path).send(records=["red"])
+
+
+def test_a_note_of_an_earlier_version_holds_for_all_its_addresses_until_one_has_its_own() -> None:
+    here, there = "https://a.example", "https://b.example"
+    notes = [["key", KEY.public, [here, there]]]
+    for address in (here, there):
+        told = Destination(address, KEY.public, "0" * 64)
+        assert told.check_key_and_make_key_note(notes) == ["key", KEY.public, [address]]
+        with pytest.raises(CollectorError, match="signs nothing now"):
+            Destination(address, None, "0" * 64).check_key_and_make_key_note(notes)
+    accepted = Destination(here, None, "0" * 64, trusted=True).check_key_and_make_key_note(notes)
+    assert accepted == ["key", None, [here]]
+    assert Destination(here, None, "0" * 64).check_key_and_make_key_note([*notes, accepted]) is None
 
 
 def test_what_the_owner_accepts_is_remembered_and_what_it_replaced_is_not(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -253,7 +254,7 @@ def test_files_that_are_no_ledgers_are_named(tmp_path: Path, ledger: Ledger) -> 
     for name, says in [
         ("missing", "there is no ledger"),
         ("text", "it is not a ledger"),
-        ("empty", "its creation was cut short"),
+        ("empty", "is empty, so it is damaged. Restore it from a copy; do not start a new one"),
         ("future", "'discreet ledger 4', not a 'discreet ledger 3'"),
         ("first", "it holds 2 charges that add up to epsilon = 0.75: keep it, and create a new ledger"),
         ("pipe", "is not a plain file"),
@@ -265,7 +266,52 @@ def test_files_that_are_no_ledgers_are_named(tmp_path: Path, ledger: Ledger) -> 
     with pytest.raises(LedgerError, match="exists already"):
         Ledger.create(ledger.path, Budget(epsilon=100.0))
     assert Ledger(ledger.path).budget.epsilon == 2.0
-    assert Ledger.create(tmp_path / "empty", Budget(epsilon=1.0)).entries() == []  # a creation that was cut short
+    with pytest.raises(LedgerError, match="exists already"):  # it may be one that lost its content
+        Ledger.create(tmp_path / "empty", Budget(epsilon=1.0))
+
+
+def test_a_file_with_two_names_is_refused(tmp_path: Path, ledger: Ledger) -> None:
+    """After a crash at a commit, the line would count under one name and be undone under the other."""
+    sampler = OptimalSampler(Simplex(3), epsilon=0.5)
+    agreed = Agreement.of(sampler)
+    os.link(ledger.path, tmp_path / "second name")
+    for path in (ledger.path, tmp_path / "second name"):
+        with pytest.raises(LedgerError, match="has a second name"):
+            Ledger(path)
+    with pytest.raises(LedgerError, match="has a second name"):
+        ledger.release(sampler, [1, 0, 0], agreement=agreed)
+    (tmp_path / "second name").unlink()
+    assert ledger.release(sampler, [1, 0, 0], agreement=agreed) in (0, 1, 2)
+
+
+def test_what_a_creation_leaves_that_is_cut_short_is_removed(tmp_path: Path, ledger: Ledger) -> None:
+    """Killed before or after the file has its name: the next creation works, and the next use removes the second name."""
+    (tmp_path / "new.new-0123").touch(mode=0o600)
+    assert Ledger.create(tmp_path / "new", Budget(epsilon=1.0)).entries() == []
+    left = ledger.path.with_name(f"{ledger.path.name}.new-4567")
+    os.link(ledger.path, left)
+    assert ledger.entries() == []
+    assert not left.exists()
+    assert ledger.path.stat().st_nlink == 1
+
+
+def test_of_many_that_create_one_ledger_at_the_same_time_one_does(tmp_path: Path) -> None:
+    """The others find it whole."""
+    refusals: list[str] = []
+
+    def create(budget: int) -> float | None:
+        try:
+            return Ledger.create(tmp_path / "shared", Budget(epsilon=float(budget))).budget.epsilon
+        except LedgerError as error:
+            refusals.append(str(error))
+            return None
+
+    with ThreadPoolExecutor(8) as pool:
+        made = [each for each in pool.map(create, range(1, 17)) if each is not None]
+    assert made == [Ledger(tmp_path / "shared").budget.epsilon]
+    assert len(refusals) == 15
+    assert all("exists already" in each for each in refusals)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("shared")] == ["shared"]
 
 
 def test_a_locked_file_is_a_clear_error(ledger: Ledger) -> None:

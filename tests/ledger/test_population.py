@@ -190,18 +190,21 @@ def test_a_ledger_and_a_secret_belong_together(tmp_path: Path, ledger: Populatio
 
 
 def test_a_creation_that_was_cut_short_is_done_again(tmp_path: Path, secret: Secret) -> None:
-    for number, left in enumerate(([], ["book"], ["book", "book-journal"])):
+    for number, left in enumerate(([], ["book.new-0123"], ["book.new-0123", "book.new-0123-journal"])):
         folder = tmp_path / str(number)
         folder.mkdir(mode=0o700)
         for name in left:
             (folder / name).touch(mode=0o600)
         write_secret(tmp_path / f"secret {number}")
         assert PopulationLedger.create(folder, budget=1.0, secret=tmp_path / f"secret {number}").budget.epsilon == 1.0
-    other = tmp_path / "other"
-    other.mkdir(mode=0o700)
-    (other / "notes").touch()
-    with pytest.raises(LedgerError, match="exists already"):
-        PopulationLedger.create(other, budget=1.0, secret=secret)
+    for name in ("notes", "book"):  # an empty book may be one that lost its content
+        other = tmp_path / f"other {name}"
+        other.mkdir(mode=0o700)
+        (other / name).touch(mode=0o600)
+        with pytest.raises(LedgerError, match="exists already"):
+            PopulationLedger.create(other, budget=1.0, secret=secret)
+    with pytest.raises(LedgerError, match="is empty, so it is damaged"):
+        PopulationLedger(tmp_path / "other book", secret)
 
 
 def test_whoever_comes_second_to_make_a_ledger_leaves_the_first_one_s_alone(

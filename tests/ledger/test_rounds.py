@@ -70,6 +70,11 @@ def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state").write_bytes(content.replace(ONE.hex().encode(), TWO.hex().encode()))
     with pytest.raises(LedgerError, match="damaged"):
         Rounds(secret).note_released_round(AGREED, QUESTION, 1, TWO)
+    (tmp_path / "state").write_bytes(b"")
+    with pytest.raises(LedgerError, match="is empty, so it is damaged"):
+        Rounds(secret).note_released_round(AGREED, QUESTION, 1, TWO)
+    with pytest.raises(LedgerError, match="is empty, so it is damaged"):
+        Rounds(secret).refuse_if_secret_has_ledger()
     (tmp_path / "state").write_bytes(b"something else altogether, and long enough to be looked at " * 10)
     with pytest.raises(LedgerError, match="is not a"):
         Rounds(secret).note_released_round(AGREED, QUESTION, 1, TWO)

@@ -86,7 +86,7 @@ def read_or_create_identity(path: str | Path, ledger: Ledger) -> bytes:
             secret = _read_identity_secret(kept)
             if binding.identity is None and not binding.used:
                 raise LedgerError(
-                    f"ledger {ledger.path} is new and empty, but identity {kept} is there: this device has spent from another ledger. "
+                    f"ledger {ledger.path} has met no identity, but identity {kept} is there: this device has spent from another ledger. "
                     f"Restore that one. To start anew on purpose remove {kept}: collectors will then count this device as another one"
                 )
         elif binding.identity is None:
@@ -255,7 +255,10 @@ class Client:
         rows: Any = None,
         round: int | None = None,
     ) -> Receipt:
-        """Release one sample, charged to the ledger, and send it until it is acknowledged. A repeated call sends the same sample.
+        """Release one sample, charged to the ledger, and send it until it is acknowledged.
+
+        A repeated call for the same round sends the same sample. Another round is another sample, which costs epsilon again: after an error
+        pass the round that it names.
 
         Args:
             p: the client's distribution, as `sampler.release` takes it.
@@ -304,7 +307,8 @@ class Client:
             verdict = self._collector.send_samples(body, protocol.JSON, 1)
         except CollectorError as error:
             raise CollectorError(
-                f"{error} (the sample is drawn and paid for in {self.ledger.path}: sending again sends the same, and spends nothing)"
+                f"{error} (the sample of round {number} is drawn and paid for in {self.ledger.path}: sending again with round={number} "
+                f"(--round {number}) sends the same, and spends nothing; another round costs epsilon again)"
             ) from None
         if verdict.refused:
             raise CollectorError(
@@ -326,7 +330,6 @@ class Client:
             offer.key,
             offer.collection,
             frozenset(offer.follows),
-            offer.addresses,
             trusted=self._key is not None,
         )
 
@@ -344,7 +347,7 @@ class Client:
         if self._pinned is None and offer.agreement != agreed.id:
             raise CollectorError(
                 f"{self._collector.address} offered agreement {agreed.id}, and now {offer.agreement}: nothing was released. Read the new "
-                "one, and make a new Client for it"
+                "one, and make a new Client for it. What was sent before stays spent, and a sample under the new one costs epsilon again"
             )
         self._collector.refuse_unnamed_own_mechanism(agreed, named=self._pinned is not None)
         return agreed

@@ -231,8 +231,8 @@ _SENTENCE = 300  # characters of a server's message to show
 class Offer:
     """A collection as its service describes it. `follows`: for each agreement the one it follows, None for the first.
 
-    `agreement`: the requested one, or the newest. `rounds`: its open rounds. `key`: the key that signed it for this address, among
-    `addresses`; None if it is not signed. `closed`: the day on which the collection was closed; `last`: its round then.
+    `agreement`: the requested one, or the newest. `rounds`: its open rounds. `key`: the key that signed it for this address; None if it
+    is not signed. `closed`: the day on which the collection was closed; `last`: its round then.
     """
 
     collection: str
@@ -241,7 +241,6 @@ class Offer:
     enrolment: bool
     follows: dict[str, str | None]
     key: str | None = None
-    addresses: tuple[str, ...] = ()
     closed: str | None = None
     last: int = 1
 
@@ -249,7 +248,8 @@ class Offer:
         """The wanted round if it is open; by default the newest open one."""
         if self.closed is not None:
             raise CollectorError(
-                f"collection {self.collection[:12]} was closed on {self.closed}: nothing was drawn or sent, and nothing is counted any more"
+                f"collection {self.collection[:12]} was closed on {self.closed}: nothing was drawn or sent now, and nothing is counted any "
+                "more"
             )
         if not self.rounds:
             raise CollectorError(f"no samples are taken now under agreement {self.agreement}; try again later")
@@ -299,15 +299,13 @@ class Collector:
         if _first_id_of_agreement_chain(wanted, follows) != collection:
             raise self._not_a_collector_error(protocol.COLLECTION)
         statement = CollectionStatement(agreement=wanted, collection=collection, follows=follows[wanted], addresses=())
-        key, addresses = self._verified_signer_and_addresses(statement, listed[wanted].signed)
-        return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key, addresses, closed, last)
+        key = self._verified_signer(statement, listed[wanted].signed)
+        return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key, closed, last)
 
-    def _verified_signer_and_addresses(
-        self, statement: CollectionStatement, shown: Any
-    ) -> tuple[str | None, tuple[str, ...]]:
-        """The key that signed the statement for this address, and the other addresses it signed for; None without a signature."""
+    def _verified_signer(self, statement: CollectionStatement, shown: Any) -> str | None:
+        """The key that signed the statement for this address; None without a signature."""
         if shown is None:
-            return None, ()
+            return None
         signed = signature_from_json_or_none(shown)
         if signed is None or not has_valid_signature(replace(statement, addresses=signed.addresses), signed):
             raise CollectorError(
@@ -320,7 +318,7 @@ class Collector:
                 f"{self.address}: it offers another collector's agreement, or has moved. Nothing was sent; use an "
                 f"address that it is signed for"
             )
-        return signed.key, signed.addresses
+        return signed.key
 
     def read_agreement(self, wanted: str) -> Agreement:
         """The agreement with this id. The id is a digest of its text, so its source does not matter."""
@@ -396,9 +394,8 @@ class Collector:
         if 300 <= answer.status < 400:
             there = answer.headers.get("location", "elsewhere")[:_SENTENCE]
             raise CollectorError(
-                f"{self.address} redirects to {there!r}, which is not followed. If you trust it, give that address: "
-                f"a sample there is another "
-                "one, which costs epsilon again, unless the collector has signed for both"
+                f"{self.address} redirects to {there!r}, which is not followed. A sample that is sent to another address is another one, "
+                "which costs epsilon again, unless the collector had already signed for both addresses when the first one was sent"
             )
         if answer.status == 410:
             raise CollectorError(f"{self.address} has closed the collection: nothing was counted")

@@ -93,7 +93,10 @@ def send_table(
     tls: ssl.SSLContext | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sent:
-    """Send one private sample for each client of a table to a collection. A repeated call sends the same samples.
+    """Send one private sample for each client of a table to a collection.
+
+    A repeated call for the same round sends the same samples. Another round is another release, which costs epsilon again: after an error
+    pass the round that it names.
 
     Args:
         url: the collector's address.
@@ -165,9 +168,7 @@ def send_table(
     )
     question = Question(value=columns.value_columns_text, count=count, weight=weight)
     agreements = frozenset(offer.follows)
-    to = Destination(
-        str(address), offer.key, offer.collection, agreements, offer.addresses, trusted=trusted is not None
-    )
+    to = Destination(str(address), offer.key, offer.collection, agreements, trusted=trusted is not None)
     books = books.for_destination(to)
     asked = Round(agreement=agreed.id, question=question, number=number, epsilon=agreed.epsilon)
     books.refuse_wrong_destination(asked)
@@ -185,8 +186,8 @@ def send_table(
             verdict = service.send_samples(body, protocol.ARROW, samples)
         except CollectorError as error:
             raise CollectorError(
-                f"{error} ({counted + again + refused:,} of {drawn.num_rows:,} samples are acknowledged; run the same again: it sends the "
-                "same, and spends nothing more)"
+                f"{error} ({counted + again + refused:,} of {drawn.num_rows:,} samples of round {number} are acknowledged; run the same "
+                f"again with round={number} (--round {number}): it sends the same, and spends nothing more)"
             ) from None
         counted, again, refused = counted + verdict.counted, again + verdict.again, refused + len(verdict.refused)
         if progress is not None:

@@ -29,6 +29,10 @@ The file uses a rollback journal with synchronous = EXTRA. Under SQLite's defaul
 cut. A journal that comes back would undo a line after its release. (A write-ahead log with FULL is as safe, but needs three files.) File
 and journal are readable by their owner alone (0600). Each operation opens the file anew, so processes, threads and forks can share a book.
 
+A book gets its name once its first line is durable, so an empty file of that name is damaged and never started anew. A file with two names
+(a hard link) is refused: SQLite looks for the journal beside the name that it is given, so a line that a crash leaves uncommitted would
+count under one name and be undone under the other.
+
 **Rounds** ensures that a round is released once under a secret. Equal data give equal samples, so a second release of a round on changed data
 would reveal, by the samples that differ, that they changed (`discreet.release._randomness`). Before any sample of a round appears, the book
 therefore notes its agreement, question and number with a keyed digest of the whole input. Releasing the same input again is allowed and
@@ -44,18 +48,25 @@ import json
 import math
 import os
 import secrets
+import shlex
 import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet._base.files import NEW_FILE, error_reason, refuse_file_open_to_others, refuse_system_without_file_owners
+from discreet._base.files import (
+    NEW_FILE,
+    error_reason,
+    refuse_file_open_to_others,
+    refuse_system_without_file_owners,
+    sync_folder,
+)
 from discreet._base.numerics import stated_decimal
 from discreet.accounting import MOST_SAMPLES, BoxProfile, compose, renyi
 from discreet.agreement import Agreement
@@ -208,40 +219,46 @@ class Book:
         if not stat.S_ISREG(status.st_mode):
             raise LedgerError(f"{self.what} {self.path} is not a plain file; check the name")
         refuse_file_open_to_others(self.path, status, what=self.what, error=LedgerError)
+        if status.st_nlink > 1:
+            self._refuse_second_name()
+
+    def _refuse_second_name(self) -> None:
+        """Raise an error for a file with a second name, unless that is what a creation left that was cut short; then remove it."""
+        path = Path(os.path.realpath(self.path))
+        with suppress(OSError):  # a folder that cannot be listed or written
+            for left in path.parent.iterdir():
+                if left.name.startswith(f"{path.name}{PARTIAL}") and left.samefile(path):
+                    left.unlink(missing_ok=True)
+        if path.stat().st_nlink > 1:
+            raise LedgerError(
+                f"{self.what} {self.path} has a second name (a hard link), and a charge that a crash interrupts under one name is undone "
+                "under the other. Keep the name beside which NAME-journal lies, if there is one, and remove the other (find "
+                f"{shlex.quote(str(path.parent))} -samefile {shlex.quote(str(path))}, then in higher folders)"
+            )
 
     def create(self, terms: dict[str, Any]) -> None:
-        """Make the file, with its first line. A file that holds anything is never replaced."""
+        """Make the file, whole with its first line. A file of that name is never replaced, not even an empty one."""
         refuse_system_without_file_owners(self.path, what=self.what, error=LedgerError)
-        try:
-            self._make_empty_file()
-        except (OSError, ValueError) as error:
-            raise LedgerError(f"{self.what} {self.path} cannot be made: {error_reason(error)}") from None
-        with self._using_connection() as database, self._durable_transaction(database):
-            if not _is_empty_database(database):
-                raise LedgerError(
-                    f"{self.path} exists already, and replacing it would forget what was spent; use another name"
-                )
-            for statement in _SCHEMA:
-                database.execute(statement)
-            _append_line(database, [], {"format": self.kind, **terms})
-
-    def _make_empty_file(self) -> None:
-        """Make an empty file, unless there is one. It is closed before it gets its name: closing it later would drop the locks of threads."""
         partial = self.path.with_name(f"{self.path.name}{PARTIAL}{secrets.token_hex(8)}")
-        handle = os.open(partial, os.O_RDWR | NEW_FILE, 0o600)
         try:
+            handle = os.open(partial, os.O_RDWR | NEW_FILE, 0o600)
             os.fchmod(handle, 0o600)  # regardless of the umask; journals take the same mode
             os.close(handle)
+            with self._using_connection(partial) as database, self._durable_transaction(database):
+                for statement in _SCHEMA:
+                    database.execute(statement)
+                _append_line(database, [], {"format": self.kind, **terms})
             os.link(partial, self.path)
+            sync_folder(self.path.parent)
         except FileExistsError:
-            pass
+            raise LedgerError(
+                f"{self.path} exists already, and replacing it would forget what was spent; use another name"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise LedgerError(f"{self.what} {self.path} cannot be made: {error_reason(error)}") from None
         finally:
-            partial.unlink()
-
-    def is_blank(self) -> bool:
-        """Whether the file is empty because its creation was interrupted; then it may be created again."""
-        with self._using_connection() as database:
-            return _is_empty_database(database)
+            with suppress(OSError, ValueError):
+                partial.unlink()
 
     def read_lines(self) -> list[Any]:
         """All lines, verified; the first states what the file is."""
@@ -262,9 +279,12 @@ class Book:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'last'").fetchone():
             if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'charges'").fetchone():
                 raise LedgerError(_advice_on_first_format(self.path, database))
-            raise LedgerError(
-                f"{self.path} is not a {self.what}, or its creation was cut short; check the name, or create it"
-            )
+            if not database.execute("SELECT 1 FROM sqlite_master").fetchone():
+                raise LedgerError(
+                    f"{self.what} {self.path} is empty, so it is damaged. Restore it from a copy; do not start a new one: what was spent "
+                    "stays spent. Remove it only if you know that nothing was ever released with it"
+                )
+            raise LedgerError(f"{self.path} is not a {self.what}; check the name")
         rows = database.execute("SELECT number, line, mark FROM lines NOT INDEXED ORDER BY number").fetchall()
         ends = database.execute("SELECT number, mark FROM last").fetchall()
         mark = b""
@@ -300,11 +320,15 @@ class Book:
         database.execute("COMMIT")
 
     @contextmanager
-    def _using_connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection. SQLite errors become errors that name the file, the reason and what is known about the charge."""
-        self.refuse_unsafe_file()
+    def _using_connection(self, partial: Path | None = None) -> Iterator[sqlite3.Connection]:
+        """A connection. SQLite errors become errors that name the file, the reason and what is known about the charge.
+
+        `partial`: the file while it has no name of its own yet.
+        """
+        if partial is None:
+            self.refuse_unsafe_file()
         try:
-            with using_sqlite_connection(self.path, self.wait) as database:
+            with using_sqlite_connection(partial or self.path, self.wait) as database:
                 yield database
         except sqlite3.Error as error:
             why = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
@@ -322,10 +346,6 @@ class BookWriter:
     def add_line(self, line: Any) -> None:
         """Append a line, durable when the transaction ends."""
         _append_line(self._database, self.lines, line)
-
-
-def _is_empty_database(database: sqlite3.Connection) -> bool:
-    return not database.execute("SELECT 1 FROM sqlite_master").fetchone()
 
 
 def _append_line(database: sqlite3.Connection, lines: list[Any], line: Any) -> None:
@@ -435,7 +455,7 @@ class Rounds:
         """Raise an error if this secret serves a ledger."""
         if self._book is None:
             self._refuse_if_ledger_noted(_NOTES_IN_MEMORY.get(self._secret_digest, []))
-        elif not self._is_missing_or_blank(self._book):
+        elif os.path.lexists(self._book.path):
             self._refuse_if_ledger_noted(self._book.read_lines()[1:])
 
     def _refuse_if_ledger_noted(self, lines: list[Any]) -> None:
@@ -455,15 +475,10 @@ class Rounds:
                 lines = _NOTES_IN_MEMORY.setdefault(self._secret_digest, [])
                 yield _NotesUnderSecret(lines, lines.append)
             return
-        if self._is_missing_or_blank(self._book):
-            with _MEMORY_LOCK:
-                self._create_book(self._book)
+        if not os.path.lexists(self._book.path):
+            self._create_book(self._book)
         with self._book.using_write_transaction() as pen:
             yield _NotesUnderSecret(pen.lines[1:], pen.add_line)
-
-    def _is_missing_or_blank(self, book: Book) -> bool:
-        """Whether there is no book, or one without its first line: somebody is making it, or was interrupted."""
-        return not os.path.lexists(book.path) or book.is_blank()
 
     def _create_book(self, book: Book) -> None:
         """Create the book, unless another process has just done so."""

@@ -18,7 +18,8 @@ state anything. The ledger therefore notes the address that was connected to, th
 time:
 
     one collector   the same address, or the same signing key (which names its addresses itself)
-    its key         the one noted last for the address; noted for every address that a signature names, before anything is sent
+    its key         the one noted last for the address that was connected to, before anything is sent; a signature that names other
+                    addresses says nothing about them
     one question    one collector, one round, and one collection: the same name of it, or an agreement stated to be in it
 
 A sample given to one collector is given to no other. A question with an answer is answered by that sample, never by a fresh one. Answers
@@ -79,7 +80,6 @@ class Destination:
         key: the public key that signs there, 64 hexadecimal digits; None if nothing is signed.
         collection: the id of the agreement that the collection began with, as the collector states it.
         agreements: the agreements of the collection, as the collector states them; not stored.
-        addresses: all addresses that the key has signed for.
         trusted: whether the device's owner has named this key, or stated that there is none; not stored.
     """
 
@@ -87,7 +87,6 @@ class Destination:
     key: str | None
     collection: str
     agreements: frozenset[str] = field(default=frozenset(), compare=False)
-    addresses: tuple[str, ...] = field(default=(), compare=False)
     trusted: bool = field(default=False, compare=False)
 
     @property
@@ -123,11 +122,10 @@ class Destination:
         Raises:
             CollectorError: if the key is not the last one noted for the address, unless the device's owner trusts the new one.
         """
-        noted: dict[str, str | None] = {}
-        for line in lines:
-            if is_key_note(line):
-                noted |= dict.fromkeys(line[2], line[1])
-        known = noted.get(self.address)
+        notes = [line for line in lines if is_key_note(line) and self.address in line[2]]
+        # earlier versions noted a key for every address that its signature named, so for other collectors' too
+        own = [key for _, key, addresses in notes if addresses == [self.address]]
+        known = own[-1] if own else notes[-1][1] if notes else None
         if known is not None and known != self.key and not self.trusted:
             now = "signs nothing now" if self.key is None else f"signs with key {self.key} now"
             raise CollectorError(
@@ -135,10 +133,9 @@ class Destination:
                 f"its operator through another channel; if the change is intended, name the key to trust, or "
                 f"'none': key= (--key)"
             )
-        addresses = sorted({self.address, *self.addresses})
-        if all(noted.get(address) == self.key for address in addresses):
+        if own[-1:] == [self.key] or (not notes and self.key is None):
             return None
-        return [_KEY, self.key, addresses]
+        return [_KEY, self.key, [self.address]]
 
 
 def is_key_note(line: Any) -> bool:
@@ -451,13 +448,8 @@ class Ledger:
 
 
 def client_ledger_exists(path: str | Path) -> bool:
-    """Whether a ledger, or anything but the remains of an interrupted creation, is at this path."""
-    if not os.path.lexists(path):
-        return False
-    try:
-        return not Book(path, kind=FORMAT, older=OLDER).is_blank()
-    except LedgerError:  # opening it raises the error
-        return True
+    """Whether a ledger, or anything else, is at this path."""
+    return os.path.lexists(path)
 
 
 def _note_collector_key(pen: BookWriter, to: Destination | None) -> None:
@@ -469,14 +461,14 @@ def _note_collector_key(pen: BookWriter, to: Destination | None) -> None:
 class IdentityBinding:
     """The digest of the identity that a ledger belongs to, or None.
 
-    `used`: whether the ledger may already have met an identity: it has a charge, or a format that noted no identities.
+    `used`: whether the ledger may already have met an identity without noting it, as those of an earlier format have.
     """
 
     def __init__(self, pen: BookWriter) -> None:
         self._pen = pen
         found = [line[1] for line in pen.lines[1:] if line[0] == _BOUND]
         self.identity: str | None = found[0] if found else None
-        self.used = bool(_entries_from_lines(pen.lines)) or pen.lines[0]["format"] in OLDER
+        self.used = pen.lines[0]["format"] in OLDER
 
     def bind_identity(self, identity: str) -> None:
         """Note the identity. A ledger is bound once."""

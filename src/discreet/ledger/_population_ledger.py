@@ -434,10 +434,7 @@ def population_ledger_exists(folder: str | Path) -> bool:
         return False
     if not path.is_dir():
         return True
-    entries = {entry.name for entry in path.iterdir() if not entry.name.startswith(f"{_BOOK}{PARTIAL}")}
-    return not entries <= {_BOOK, f"{_BOOK}-journal"} or (
-        _BOOK in entries and not _open_population_book(path).is_blank()
-    )
+    return any(not entry.name.startswith(f"{_BOOK}{PARTIAL}") for entry in path.iterdir())
 
 
 def _open_population_book(folder: Path) -> Book:

@@ -253,8 +253,8 @@ def warn_of_suspicious_client_names(column: str, names: pl.Series, *, first: boo
         )
     if first and len(names) and names.head(_LOOKED_AT).str.contains(_AS_FLOATS).all():
         warn_caller(
-            f"column {column!r} names clients as floats are written ('1.0'): where they are integers, write '1'. To a ledger or a secret "
-            "'1.0' and '1' are two clients, each with a budget",
+            f"column {column!r} names clients as floats are written ('1.0'). To a ledger or a secret '1.0' and '1' are two clients, each "
+            "with a budget: go on with the names that were released first. Only before the first release write '1' where they are integers",
             ClientNameWarning,
         )
 

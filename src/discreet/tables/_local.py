@@ -427,7 +427,12 @@ def sample_file(
         if agreement_file is not None:
             kept["weights of the agreement"] = weights_path(agreement_file)
         refuse_same_file(output, {**kept, **(keep or {})})
-        check_output_path(output, replace=replace, fix=REPLACE_HINT)
+        again = (
+            ""
+            if request.secret is not None
+            else "; without a secret this is another release, which spends epsilon again"
+        )
+        check_output_path(output, replace=replace, fix=f"{REPLACE_HINT}{again}")
 
     with open_source(path, folder) as source:
         release = Release(
