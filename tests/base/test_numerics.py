@@ -1,6 +1,7 @@
 """Directed rounding against arbitrary precision."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_numbers_beyond_every_float_are_infinite() -> None:
     assert str(stated_decimal(10**400)) == "Infinity"
 
 
-@pytest.mark.parametrize("epsilon", [-1, -1e300, -(10**400), -5e-324, math.nan])
+@pytest.mark.parametrize("epsilon", [-1, -1e300, -(10**400), -5e-324, math.nan, Decimal("nan"), Decimal("sNaN")])
 def test_no_rational_of_at_least_one_is_below_a_smaller_exponential(epsilon: float) -> None:
     with pytest.raises(DiscreetError, match="is not a number of at least 0"):
         exp_lower(epsilon)

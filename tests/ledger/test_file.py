@@ -270,6 +270,12 @@ def test_files_that_are_no_ledgers_are_named(tmp_path: Path, ledger: Ledger) -> 
         Ledger.create(tmp_path / "empty", Budget(epsilon=1.0))
 
 
+@pytest.mark.parametrize("path", [".", "", "/", "a\0b", "nowhere/ledger"])
+def test_what_can_be_no_ledger_s_name_is_an_error(path: str) -> None:
+    with pytest.raises(LedgerError, match=r"exists already|cannot be made"):
+        Ledger.create(path, Budget(epsilon=1.0))
+
+
 def test_a_file_with_two_names_is_refused(tmp_path: Path, ledger: Ledger) -> None:
     """After a crash at a commit, the line would count under one name and be undone under the other."""
     sampler = OptimalSampler(Simplex(3), epsilon=0.5)

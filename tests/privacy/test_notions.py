@@ -237,6 +237,22 @@ def test_floats_count_as_the_rationals_that_they_are() -> None:
     assert not Pure(1.0).allows(cast(Fraction, lower), cast(Fraction, upper))
 
 
+def test_floats_that_are_meant_to_sum_to_one_are_masses() -> None:
+    """0.1 + 0.9 is more than 1 exactly: the smaller mass gives way, so that no answer becomes yes by it."""
+    lower, upper = cast(Fraction, 0.1), cast(Fraction, 0.9)
+    assert Fraction(lower) + Fraction(upper) > 1
+    ratio = Fraction(upper) / (1 - Fraction(upper))
+    assert ratio > Fraction(upper) / Fraction(lower)
+    just = Fraction(upper) - largest_ratio_for_epsilon(1.0) * (1 - Fraction(upper))
+    assert Approximate(1.0, delta=float(just) + 1e-15).allows(lower, upper)
+    assert not Approximate(1.0, delta=float(just) - 1e-15).allows(lower, upper)
+    assert extreme_masses(cast(Fraction, 1 / 3), cast(Fraction, 3.0)) == (Fraction(0), Fraction(0))
+    tiny = 1 + Fraction(1, 10**20)  # a box with little room is still one with room
+    assert extreme_masses(Fraction(1, 2), 2 * tiny)[0] > 0
+    with pytest.raises(DiscreetError, match="no masses of a box"):
+        Pure(1.0).allows(Fraction(1, 10), Fraction(9, 10) + Fraction(1, 10**12))
+
+
 def test_an_exact_number_that_no_float_equals_is_rounded_down() -> None:
     """Whoever states a fraction is never promised a float above it."""
     for number in (Fraction(n, 10_007) for n in range(1, 300)):

@@ -98,11 +98,11 @@ def exp_lower(epsilon: float | decimal.Decimal) -> Fraction:
     Raises:
         DiscreetError: for what is not a number of at least 0.
     """
-    epsilon = _require_number("epsilon", epsilon)
-    if not epsilon >= 0:
+    exact = decimal.Decimal(_require_number("epsilon", epsilon))
+    if exact.is_nan() or exact < 0:  # a comparison with NaN would raise decimal's own error
         raise DiscreetError(f"epsilon = {epsilon} is not a number of at least 0; e^epsilon would be less than 1")
     with decimal.localcontext(_CONTEXT):
-        rounded = min(decimal.Decimal(epsilon), decimal.Decimal(LARGEST_EXPONENT)).exp()
+        rounded = min(exact, decimal.Decimal(LARGEST_EXPONENT)).exp()
         return max(Fraction(1), Fraction(rounded.next_minus()))
 
 

@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base import OldName
 from discreet._base.showing import short_repr
 from discreet.domain._domain import LARGEST_VALUE, Domain, Numbers, first_few_as_text, records_as_list
 from discreet.errors import DiscreetError, Range, check_count
@@ -73,6 +74,8 @@ class CellDomain(Domain[float]):
         self, numbers: NDArray[np.int64], place: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Points of the cells: `place` in [0, 1) says where in each, 0 being its lower end."""
+
+    points_within_cells = OldName("points_at_positions_in_cells")
 
     def find_cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each value, -1 for NaN and for a value in no cell."""

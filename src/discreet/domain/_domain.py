@@ -140,9 +140,9 @@ class Domain(ABC, Generic[Outcome]):
         """
         return self._samples_of_outcomes(_require_outcome_numbers(numbers, self.size))
 
-    @abstractmethod
     def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
-        """The sample of each outcome; a single one for a 0-d array."""
+        """The sample of each outcome; a single one for a 0-d array. By default outcomes are their numbers."""
+        return numbers if numbers.ndim else numbers.item()
 
     def outcome_numbers_of_labels(self, labels: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome numbers of the keys of a dict or a Series: labels, or the numbers of outcomes."""
@@ -240,10 +240,6 @@ class Numbers(Domain[int]):
             ],
             dtype=np.int64,
         )
-
-    def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> int | NDArray[np.int64]:
-        """The numbers unchanged; an int for a 0-d array."""
-        return numbers if numbers.ndim else int(numbers)
 
     @property
     def terms(self) -> dict[str, Any]:

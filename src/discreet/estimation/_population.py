@@ -105,6 +105,8 @@ class PopulationEstimate(ABC):
     def client_intervals_from_released_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of the average client's shares from intervals of the released ones; `mu`: the reference masses of the events."""
 
+    client_intervals_from_released = OldName("client_intervals_from_released_intervals")
+
     @abstractmethod
     def _estimate_average(self, name: str, phi: OutcomeFunction, *, among: int = 1) -> Estimate:
         """The average of a function; `among`: the number of intervals that share the error."""

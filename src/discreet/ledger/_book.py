@@ -239,7 +239,7 @@ class Book:
     def create(self, terms: dict[str, Any]) -> None:
         """Make the file, whole with its first line. A file of that name is never replaced, not even an empty one."""
         refuse_system_without_file_owners(self.path, what=self.what, error=LedgerError)
-        partial = self.path.with_name(f"{self.path.name}{PARTIAL}{secrets.token_hex(8)}")
+        partial = self.path.parent / f"{self.path.name}{PARTIAL}{secrets.token_hex(8)}"
         try:
             handle = os.open(partial, os.O_RDWR | NEW_FILE, 0o600)
             os.fchmod(handle, 0o600)  # regardless of the umask; journals take the same mode
@@ -254,7 +254,9 @@ class Book:
             raise LedgerError(
                 f"{self.path} exists already, and replacing it would forget what was spent; use another name"
             ) from None
-        except (OSError, ValueError) as error:
+        except LedgerError:
+            raise
+        except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
             raise LedgerError(f"{self.what} {self.path} cannot be made: {error_reason(error)}") from None
         finally:
             with suppress(OSError, ValueError):

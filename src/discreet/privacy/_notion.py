@@ -105,6 +105,7 @@ LARGE_EPSILON = 10.0  # odds shift by a factor of 22,000
 ROUNDED_UP = 1.0 + 1e-14  # above the rounding of a dozen operations
 _LARGE_DELTA = 1e-3
 _HALF = 0.5
+_ROUNDED = Fraction(1, 1 << 52)  # by which two floats that are meant to sum to 1 may exceed it
 _MAKERS = "privacy", "mechanisms", "agreement", "design", "torch"  # the rooms through which samplers are made
 
 
@@ -190,8 +191,13 @@ class Privacy(abc.ABC):
 
 
 def require_masses_of_box(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
-    """m b and m B as rationals. Both are probabilities of disjoint sets, so they sum to at most 1."""
+    """m b and m B as rationals. Both are probabilities of disjoint sets, so they sum to at most 1.
+
+    Floats such as 0.1 and 0.9 sum to a little more than 1. Then the smaller mass gives way, which only widens the ratio of the box.
+    """
     lower, upper = check_rational("lower", lower), check_rational("upper", upper)
+    if 0 < lower + upper - 1 <= _ROUNDED:
+        lower = 1 - upper
     if not 0 <= lower <= upper <= 1 - lower:
         raise DiscreetError(
             f"lower = {lower} and upper = {upper} are no masses of a box; pass 0 <= lower <= upper with lower + upper <= 1"
@@ -216,6 +222,8 @@ def extreme_masses(shared: Fraction, ratio: Fraction) -> tuple[Fraction, Fractio
     """
     shared, ratio = check_rational("shared", shared), check_rational("ratio", ratio)
     if ratio == 1 or shared == 1:
+        return Fraction(0), Fraction(0)
+    if 0 < 1 - ratio * shared <= _ROUNDED:  # a single law, but for the rounding of floats such as 1/3
         return Fraction(0), Fraction(0)
     if not 0 < shared < 1 or ratio < 1 or ratio * shared < 1:
         raise DiscreetError(

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base.files import error_reason
 from discreet.domain import CellDomain, Interval, json_hook_refusing_repeated_fields, sha256_digest
 from discreet.errors import OPEN_UNIT, DiscreetError, Range, check_count, check_kind, check_path
 from discreet.survey._columns import SurveyColumns, survey_columns_from_terms
@@ -379,7 +380,7 @@ class Survey:
         try:
             file.write_text(terms + "\n", encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise DiscreetError(f"the survey {str(path)!r} cannot be written: {error}") from None
+            raise DiscreetError(f"the survey {str(path)!r} cannot be written: {error_reason(error)}") from None
 
     @classmethod
     def read(cls, path: str | Path) -> Survey:

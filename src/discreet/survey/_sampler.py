@@ -29,6 +29,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet._base import OldName
 from discreet.errors import DiscreetError, check_count, check_kind, check_list
 from discreet.mechanisms import (
     LARGEST_OUTPUT,
@@ -133,6 +134,8 @@ class SurveySampler:
     def part_terms(self) -> list[dict[str, Any]]:
         """The parts as an agreement states them."""
         return [part_as_terms(part) for part in self.parts]
+
+    part_as_terms = OldName("part_terms")
 
     def __repr__(self) -> str:
         return f"SurveySampler({self.survey!r}, epsilon={self.epsilon:g})"

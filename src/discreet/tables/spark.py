@@ -390,8 +390,8 @@ def _without_byte_limit_of_batches(frame: DataFrame) -> Iterator[None]:
         joined_by_size = all(settings.get(name) == "true" for name in _PARTITIONS_BY_SIZE)
     except _SPARK_ERRORS:  # Spark 4.0 has no limit in bytes
         rows_limited = joined_by_size = False
-    lists = any(isinstance(field.dataType, T.ArrayType) for field in frame.schema.fields)
-    if lists or not rows_limited or not joined_by_size or _BATCH_BYTES in settings.getAll:
+    nested = any(isinstance(field.dataType, (T.ArrayType, T.MapType, T.StructType)) for field in frame.schema.fields)
+    if nested or not rows_limited or not joined_by_size or _BATCH_BYTES in settings.getAll:
         yield
         return
     settings.set(_BATCH_BYTES, str(2**31 - 1))

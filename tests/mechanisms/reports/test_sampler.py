@@ -312,3 +312,15 @@ def test_outcomes_that_do_not_fit_the_reports_are_refused() -> None:
             ask([])
     with pytest.raises(DiscreetError, match=r"share = 'x' is not a number"):
         sampler.variance("x")  # type: ignore[arg-type]
+
+
+def test_many_reports_are_looked_at_beside_many_outcomes() -> None:
+    """One in a list stands for all, in either argument: a column of reports and a list of outcomes give a table."""
+    sampler = ReportSampler(Simplex(104), epsilon=1.0)
+    reports = np.array([7, 1000, 3, 52], dtype=np.uint64)
+    table = sampler.holds(reports[:, None], range(104))
+    assert table.shape == (4, 104)
+    for report, row in zip(reports.tolist(), table, strict=True):
+        assert sorted(sampler.outcomes_of(report).tolist()) == np.flatnonzero(row).tolist()
+    assert sampler.holds(reports, [5]).tolist() == table[:, 5].tolist()
+    assert sampler.holds(reports[:1], [5, 6]).tolist() == table[0, 5:7].tolist()

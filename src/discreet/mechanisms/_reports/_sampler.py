@@ -432,17 +432,17 @@ class ReportSampler:
         """Whether each report's block holds the outcome beside it.
 
         Args:
-            reports: reports (n,), or one in a list.
-            outcomes: labels or outcome numbers, as many, or one in a list.
+            reports: reports (..., n).
+            outcomes: n labels or outcome numbers, or one in a list. As arrays do, one in a list stands for n.
 
         Returns:
-            An array of booleans.
+            An array of booleans; for reports (m, 1) and n outcomes a table (m, n).
 
         Raises:
             DiscreetError: for numbers that are not reports, and for unknown outcomes.
         """
         given, numbers = self.check_reports(reports), self._family.numbers(outcomes)
-        if given.size != 1 and len(numbers) not in (1, given.shape[-1]):
+        if given.shape[-1:] not in ((), (1,)) and len(numbers) not in (1, given.shape[-1]):
             raise DiscreetError(
                 f"there are {given.shape[-1]:,} reports and {len(numbers):,} outcomes; give one outcome for each report, or one in a list"
             )
