@@ -142,7 +142,8 @@ class Domain(ABC, Generic[Outcome]):
 
     def _samples_of_outcomes(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """The sample of each outcome; a single one for a 0-d array. By default outcomes are their numbers."""
-        return numbers if numbers.ndim else numbers.item()
+        found: NDArray[Any] | Any = numbers if numbers.ndim else int(numbers)
+        return found
 
     def outcome_numbers_of_labels(self, labels: Iterable[Any]) -> NDArray[np.int64]:
         """The outcome numbers of the keys of a dict or a Series: labels, or the numbers of outcomes."""
