@@ -103,7 +103,7 @@ class OutsideBoxWarning(UserWarning):
 
 
 class UnresolvedWarning(UserWarning):
-    """Nodes missed some of a client's mass: reports about its output may be off by as much. Its privacy holds."""
+    """Nodes missed some of a client's mass: reports about its output may be off, in total variation by as much. Its privacy holds."""
 
 
 class LargeEpsilonWarning(UserWarning):

@@ -79,6 +79,21 @@ def test_what_is_refused() -> None:
         minimax_bracket(dc.Simplex(3), epsilon=1.0)  # type: ignore[arg-type]
     with pytest.raises(DiscreetError, match="take more cells than 20"):
         minimax_bracket(dc.GaussianMixtures(dim=1, radius=3.0, scale=1.0), epsilon=1.0, cells=20)
+    for kind in (dc.GaussianMixtures, dc.LaplaceMixtures):
+        for box in ((5.0, 6.0), (-6.0, -5.0)):
+            with pytest.raises(DiscreetError, match=r"more than 3\.5 scales beyond all centres"):
+                minimax_bracket(kind(1, radius=1.0, box=box), epsilon=0.3)
+    with pytest.raises(DiscreetError, match=r"holds no mass of a kernel of scale 0\.6 at -2"):
+        minimax_bracket(dc.GaussianMixtures(1, radius=2.0, box=(5.0, 6.2)), epsilon=0.5)
+
+
+def test_where_kernels_change_too_much_the_upper_side_is_not_finite() -> None:
+    """Mirror images; a cell in which a kernel grows past every float gave an error about a number that nobody passed."""
+    for box in ((5.0, 6.2), (-6.2, -5.0)):
+        low, high = dc.minimax_risk(
+            dc.LaplaceMixtures(1, radius=2.0, box=box), epsilon=0.5, divergence="kl", bracket=True
+        ).bracket
+        assert 0.0 <= low <= high
 
 
 FAMILIES = [
@@ -140,5 +155,5 @@ def test_brackets_that_floats_cannot_hold_are_refused() -> None:
     with pytest.raises(DiscreetError, match="epsilon = 800 is more than 700"):
         minimax_bracket(dc.GaussianMixtures(), epsilon=800.0, cells=20)
     far = dc.GaussianMixtures(radius=7.0, box=[(0.0, 3.0)])
-    with pytest.raises(DiscreetError, match="holds no mass of the kernel at -7"):
+    with pytest.raises(DiscreetError, match=r"holds no mass of a kernel of scale 0\.6 at -7"):
         minimax_bracket(far, epsilon=0.01, cells=20)

@@ -246,7 +246,10 @@ class FineCells:
             bent, reach = inside * width / scale, np.full(q.shape, half / scale)
         reach = reach + half * line.log_mass_slope_bound
         low = np.exp(np.minimum(at_left, at_right) - reach)
-        high = np.exp(np.maximum(at_left, at_right) + bent + reach)
+        with np.errstate(over="ignore"):
+            high = np.exp(np.maximum(at_left, at_right) + bent + reach)
+        unbounded = np.isinf(high).any(axis=1)  # kernels change too much inside a cell
+        high[np.isinf(high)] = 1.0
         tails = np.isinf(self.edges[:-1]) | np.isinf(self.edges[1:])
         low[:, tails] = 0.0
         laws = self.kernel_laws(centres)
@@ -258,7 +261,7 @@ class FineCells:
         with np.errstate(invalid="ignore", divide="ignore"):
             rise = np.where(high > low, (second - first) / (high - low), 0.0)
         chord = np.maximum(first + rise * (most - low), first + rise * (least - low))
-        return np.asarray((q * chord).sum(axis=1))
+        return np.where(unbounded, math.inf, (q * chord).sum(axis=1))
 
 
 class KernelsOnCells:
@@ -270,6 +273,11 @@ class KernelsOnCells:
         end = family.radius + _TAIL[self.name] * family.scale
         low, high = (-end, end) if family.box is None else family.box[0]
         self.low, self.high = (-math.inf, math.inf) if family.box is None else family.box[0]
+        if not (self.low < reach and self.high > -reach):
+            raise DiscreetError(
+                f"box = {family.box!r} lies more than {_REACH:g} scales beyond all centres, where kernels are too steep for the cells of a "
+                "bracket; take an interval nearer to the centres"
+            )
         inner = np.linspace(max(low, -reach), min(high, reach), int(_CENTRAL * cells) + 1)
         outer = (cells - int(_CENTRAL * cells)) // 2
         left, right = (np.linspace(a, b, outer + 1) for a, b in ((low, inner[0]), (inner[-1], high)))
@@ -312,8 +320,8 @@ class KernelsOnCells:
         masses = laws.sum(axis=1, keepdims=True)
         if not masses.all():
             raise DiscreetError(
-                f"box = {self.family.box!r} holds no mass of the kernel at {float(centres[np.argmin(masses)]):g}, but for rounding; take a "
-                "wider box, or a smaller radius"
+                f"box = {self.family.box!r} holds no mass of a kernel of scale {self.scale if scale is None else scale:g} at "
+                f"{float(centres[np.argmin(masses)]):g}, but for rounding; take a wider box, or a smaller radius"
             )
         return np.asarray(laws / masses)
 

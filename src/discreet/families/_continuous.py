@@ -569,7 +569,7 @@ def update_mass_errors_and_warn(
         warn_caller(
             f"{client_numbers_in_words(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which nodes saw "
             f"{math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the reference has no mass. Divergences and scale "
-            "may be off by as much; a release is equally private",
+            "may be off, total variation by as much and others by more; a release is equally private",
             UnresolvedWarning,
         )
     return np.fmax(errors, gap), ~np.isnan(known)

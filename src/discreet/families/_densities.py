@@ -40,6 +40,8 @@ _CDF_ERRORS = {
     **dict.fromkeys(("cauchy", "lognorm", "beta", "gamma", "chi2", "t", "weibull_min"), 1e-9),
 }  # relative error of both tails of scipy's distributions: above the errors found against 40 digits
 _CHECKED_SHAPES = Range(1e-3, 1e3)  # shape parameters for which this was tested
+_LARGEST_DISTANCE = {"t": 1e150}  # from the location, in scales: scipy squares it, to infinity beyond
+_CHECKED_DISTANCES = 1e-300, 1e300  # beyond these, floats round it to 0 or to infinity
 _OURS = __name__.partition(".")[0] + "."
 
 
@@ -488,12 +490,24 @@ def _has_own_distribution_function(distribution: Any) -> bool:
     return not hasattr(base, "_cdf") or type(base)._cdf is not scipy.stats.rv_continuous._cdf
 
 
-def _has_tested_shape_parameters(distribution: Any, base: Any) -> bool:
-    """Whether the shape parameters of a frozen distribution (neither location nor scale) are in the tested range."""
+def _has_tested_parameters(distribution: Any, base: Any, name: str, edges: Floats) -> bool:
+    """Whether a frozen distribution's shapes, and the distances of the edges from its location, are in the tested ranges.
+
+    Distances are those in scales. Distributions without shapes, location and scale of their own are tested at all edges.
+    """
     number, names = getattr(base, "numargs", 0), (getattr(base, "shapes", None) or "").split(", ")
-    given = getattr(distribution, "args", ())[:number]
-    named = getattr(distribution, "kwds", {})
-    return all(float(shape) in _CHECKED_SHAPES for shape in (*given, *(named[name] for name in names if name in named)))
+    given, named = getattr(distribution, "args", ()), getattr(distribution, "kwds", {})
+    shapes = (*given[:number], *(named[name] for name in names if name in named))
+    location, scale = (
+        float(named.get(name, given[number + place] if len(given) > number + place else usual))
+        for place, (name, usual) in enumerate([("loc", 0.0), ("scale", 1.0)])
+    )
+    with np.errstate(over="ignore", under="ignore"):
+        distances = np.abs(edges[np.isfinite(edges) & (edges != location)] - location) / scale
+    least, most = _CHECKED_DISTANCES[0], _LARGEST_DISTANCE.get(name, _CHECKED_DISTANCES[1])
+    return all(float(shape) in _CHECKED_SHAPES for shape in shapes) and bool(
+        ((distances >= least) & (distances <= most)).all()
+    )
 
 
 def _scipy_interval_masses(distribution: Any, edges: Floats) -> IntervalMasses | None:
@@ -512,19 +526,21 @@ def _scipy_interval_masses(distribution: Any, edges: Floats) -> IntervalMasses |
         return IntervalMasses(mass, low * (1.0 - rounding), high * (1.0 + rounding), proved)
     base = getattr(distribution, "dist", distribution)
     name = str(getattr(base, "name", type(base).__name__))
-    error = (
-        _CDF_ERRORS.get(name)
-        if _is_scipy_distribution(base) and _has_tested_shape_parameters(distribution, base)
-        else None
-    )
     ends = np.array([*distribution.support(), distribution.median()], dtype=np.float64)
     near = 16.0 * 2.0**-53 * (np.abs(edges) + np.abs(ends[np.isfinite(ends)]).sum())
-    beyond = getattr(distribution, "sf", None) or distribution.ccdf
     before, after = edges - near, edges + near
-    below = np.asarray(distribution.cdf(before)), np.asarray(distribution.cdf(after))
-    above = np.asarray(beyond(after)), np.asarray(beyond(before))
+    error = (
+        _CDF_ERRORS.get(name)
+        if _is_scipy_distribution(base)
+        and _has_tested_parameters(distribution, base, name, np.concatenate([before, after]))
+        else None
+    )
+    beyond = getattr(distribution, "sf", None) or distribution.ccdf
+    with np.errstate(all="ignore"):  # scipy's own overflows
+        below = np.asarray(distribution.cdf(before)), np.asarray(distribution.cdf(after))
+        above = np.asarray(beyond(after)), np.asarray(beyond(before))
+        here = np.asarray(distribution.cdf(edges)), np.asarray(beyond(edges))
     found = interval_masses_from_cdf_bounds(below, above, error or 0.0, proved=error is not None)
-    here = np.asarray(distribution.cdf(edges)), np.asarray(beyond(edges))
     best = np.where(here[0][:-1] > 0.5, here[1][:-1] - here[1][1:], np.diff(here[0]))
     touched = (after[1:] >= ends[0]) & (before[:-1] <= ends[1])
     return replace(found, mass=np.clip(best, found.low, found.high), high=found.high + TINY * touched)

@@ -420,6 +420,10 @@ class CellAtoms(DensityAtoms):
                 )
                 continue
             rows[i] = known[cells]
+            if not rows[i].any():
+                raise DiscreetError(
+                    f"{client_name_in_messages(i, clients)} has no mass where the reference of {self.family!r} has any; no output is like it"
+                )
             smallest[i] = largest[i] = log_mass[i] = math.log(rows[i].sum())
             if not (self.family_of_clients.any_client or is_certain_member(self.family_of_clients, clients[i])):
                 asked.append(i)

@@ -293,3 +293,14 @@ def test_masses_on_the_cells_of_a_square(width: float, bare: bool) -> None:
             np.diff(stats.norm.cdf(np.stack([panels.lower, panels.upper]), centre, width / 16), axis=0)[0], axis=1
         )
         assert 0.5 * np.abs(rows - exact / exact.sum()).sum() < 2e-3
+
+
+@pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.MollifierSampler])
+@pytest.mark.parametrize("p", [stats.norm(0.3, 1e-9), dc.Mixture([1.0], [[0.2]], 1e-8)], ids=["scipy", "mixture"])
+def test_a_client_where_the_reference_has_no_mass_is_named(kind: Any, p: Any) -> None:
+    """Its masses on all cells are 0; that was an error of `math.log`."""
+    family = dc.DensityBand(lambda x: (np.abs(x) > 0.5) * 1.0, (-1, 1), lower=0, upper=3.0)
+    sampler = kind(family, epsilon=1.0)
+    for release in (sampler.weights, sampler.release):
+        with pytest.raises(dc.DiscreetError, match="has no mass where the reference of"):
+            release(p)
