@@ -15,6 +15,7 @@ from discreet.collect._counting import Arrival, text_digest
 from discreet.collect._requests import RequestProblem
 from discreet.collect._sqlite import SqliteStore
 from tests.collect.running import agreed, one, running
+from tests.soaking import wide
 
 
 class Counting(SqliteStore):
@@ -106,14 +107,14 @@ def test_answers_are_kept_for_a_few_questions_alone(store: Counting, monkeypatch
 def test_an_estimate_counts_what_was_acknowledged_before_it_was_asked_for(tmp_path: Path) -> None:
     agreement = agreed(tmp_path)
     with running(tmp_path, "agreement.json") as collector:
-        for number in range(1, 30):
+        for number in range(1, wide(30, 10)):
             assert collector.send(one(agreement, f"c{number}", number % 5)).json["counted"] == 1
             answer = collector.get("/estimate")
             assert answer.json["samples"] == number
         tag = answer.headers["ETag"]
         again = collector.ask("GET", "/estimate", headers={"If-None-Match": f'"other", {tag}'})
         assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag)
-        narrow, wide = (
+        narrow, broad = (
             collector.get(f"/estimate?confidence={level}").json["shares"][0]["law"] for level in ("0.5", "0.99")
         )
-        assert narrow["high"] - narrow["low"] < wide["high"] - wide["low"]
+        assert narrow["high"] - narrow["low"] < broad["high"] - broad["low"]
