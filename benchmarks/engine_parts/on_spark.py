@@ -28,7 +28,7 @@ TERMS: dict[str, Any] = {
     "epsilon": 2.0,
     "secret": Secret(bytes(32)),
 }
-FEW, TIMES = 1000, 3
+FEW, TIMES = 1000, 8
 OWN_QUERY, OWN_QUERY_OF_FEW = "own query, not private", f"own query on {FEW:,} rows"
 _BYTE_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
 MASTER = "spark://127.0.0.1:17077"

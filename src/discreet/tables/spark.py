@@ -36,6 +36,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from discreet._base.kernels import read_only_view
@@ -707,6 +708,8 @@ def _spreadsheet_guarded_spark_column(text: Any) -> Any:
 
 
 def _count_written_rows(session: SparkSession, output: str, kind: str) -> int:
+    if kind != "csv" and not _is_remote_path(output):  # files say it themselves
+        return sum(pq.read_metadata(path).num_rows for path in Path(output).glob("*.parquet"))
     return (session.read.option("header", True).csv(output) if kind == "csv" else session.read.parquet(output)).count()
 
 
