@@ -248,3 +248,15 @@ def test_what_pandas_writes_is_read_as_what_it_held(tmp_path: Path) -> None:
     frame.dropna().astype({"id": "Int64"}).to_json(path, orient="records", lines=True)
     found = released(str(path))
     assert found == {str(name): drawn for name, drawn in released(INTEGERS.head(2)).items()}
+
+
+def test_names_in_two_forms_are_told_before_anybody_looks_at_samples() -> None:
+    """A person who is '1' in some rows and '1.0' in others would be two clients, without a word."""
+    table = {"who": ["1.0", "1", "2.0", "7"], "what": [0, 1, 0, 1]}
+    with pytest.warns(ClientNameWarning, match="both as integers and as floats are written"):
+        sample(pl.DataFrame(table), client="who", value="what", domain=2, epsilon=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sample(
+            pl.DataFrame({**table, "who": ["1.0", "3", "2.0", "7"]}), client="who", value="what", domain=2, epsilon=1.0
+        )

@@ -309,7 +309,7 @@ def refuse_large_epsilon(epsilon: float | None, *, allowed: bool) -> None:
     """Raise an error for an epsilon above 10, unless it is allowed."""
     doubt = None if epsilon is None or allowed else large_epsilon_warning_text(epsilon)
     if doubt is not None:
-        raise DiscreetError(f"{doubt}; say --allow-large-epsilon if it is")
+        raise DiscreetError(f"{doubt}; say --allow-large-epsilon if you mean it")
 
 
 def refuse_large_total_epsilon(doubt: str | None, *, allowed: bool) -> None:

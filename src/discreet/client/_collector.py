@@ -199,7 +199,8 @@ class Patience:
             if time.monotonic() - started + wait > self.total:
                 later = "" if said is None else f", and asks to wait {said:.0f} s"
                 raise CollectorError(
-                    f"{who} does not take it: {why}{later} (asked {pluralise(tries, 'time')}); try again later"
+                    f"{who} does not take it: {why}{later} (asked {pluralise(tries, 'time')}, for up to {self.total:g} s: patience= "
+                    "(--patience)); try again later"
                 )
             time.sleep(wait)
             pause = min(2.0 * pause, _LONGEST)

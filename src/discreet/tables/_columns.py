@@ -251,7 +251,16 @@ def warn_of_suspicious_client_names(column: str, names: pl.Series, *, first: boo
             "rows have no client, leave them out before you cast",
             ClientNameWarning,
         )
-    if first and len(names) and names.head(_LOOKED_AT).str.contains(_AS_FLOATS).all():
+    looked_at = names.head(_LOOKED_AT if first else 0)
+    floats = looked_at.filter(looked_at.str.contains(_AS_FLOATS))
+    integers = floats.str.replace(r"\.0+$", "")
+    if names.is_in(integers.implode()).any():
+        warn_caller(
+            f"column {column!r} names clients both as integers and as floats are written, as '1' and '1.0': these are two clients, each "
+            "with a sample and a budget. If they are one, give the names one form before the first release",
+            ClientNameWarning,
+        )
+    elif len(floats) and len(floats) == len(looked_at):
         warn_caller(
             f"column {column!r} names clients as floats are written ('1.0'). To a ledger or a secret '1.0' and '1' are two clients, each "
             "with a budget: go on with the names that were released first. Only before the first release write '1' where they are integers",

@@ -293,10 +293,16 @@ def _mechanism_advice_text(found: AnyPopulation) -> str:
         for name, kind in SERVING.items()
     }
     risk = float(OptimalSampler(sampler.family, epsilon=sampler.epsilon).risk("tv"))
+    few = promised["linear"].at_worst > promised["optimal"].at_worst
+    more = (
+        " With so few clients neither tells much: more clients narrow linear's margin, and not that of optimal."
+        if few
+        else ""
+    )
     return (
         f"[bold]Which mechanism[/bold]: choose linear to learn the population. Its margin for a share is at most "
-        f"+-{promised['linear'].at_worst:.2g} here, that of optimal +-{promised['optimal'].at_worst:.2g}. Choose optimal if each sample "
-        f"should look like its own client. The TV is at most {risk:.2g} for both, and for every client optimal is at least as close."
+        f"+-{promised['linear'].at_worst:.2g} here, that of optimal +-{promised['optimal'].at_worst:.2g}.{more} Choose optimal if each "
+        f"sample should look like its own client. The TV is at most {risk:.2g} for both, and for every client optimal is at least as close."
     )
 
 
