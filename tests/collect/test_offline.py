@@ -246,10 +246,10 @@ def test_what_is_refused_while_it_waits_is_told_until_it_was_read(context: Any, 
         more = {"text": json.dumps(request), "collection": agreement.id, "round": 1}
         here = [{"key": f"k{number}", "address": f"{collector.address}/samples", **more} for number in range(2)]
         elsewhere = {"key": "k0", "address": f"{collector.address}/elsewhere/samples", **more}
+        page.route("**/samples", lambda route: route.fulfill(status=500, body="<h1>a proxy</h1>"))
         page.evaluate(
             "(all) => localStorage.setItem('discreet outbox', JSON.stringify(all))", [here[0], elsewhere, here[1]]
         )
-        page.route("**/samples", lambda route: route.fulfill(status=500, body="<h1>a proxy</h1>"))
         page.reload()
         until(page, READY)
         until(page, "performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/samples'))")

@@ -10,8 +10,8 @@ More rows take them from ChaCha20 on the device, under a key of 256 bits that th
 (`discreet.torch._keystream`). A call within the capture of a CUDA graph is refused: each replay would draw with the same words.
 
 Streams: everything runs on the stream that is current at the call, and the call ends when that stream has finished. Where the host knows the
-words, rows are solved there while a second stream checks all of them. Each of the two waits for the other. The check needs no words, so
-it starts before the host reads them, unless they are few.
+words, all rows are checked there while a second stream, of higher priority, solves some. Each of the two waits for the other. The check needs
+no words, so it starts before the host reads them, unless they are few.
 """
 
 from __future__ import annotations
@@ -144,7 +144,9 @@ class LaunchPlan:
     def programs_that_check_one_row(self, rows: int) -> int:
         """The number of programs that check one row: several if there are few rows."""
         return (
-            max(1, min(long.MOST_PARTS.value, self.units, self.processors * 8 // rows)) if rows <= _MOST_SHARED else 1
+            max(1, min(long.MOST_PARTS.value, self.units, self.processors * _WAVES // rows))
+            if rows <= _MOST_SHARED
+            else 1
         )
 
     def programs_that_solve_one_row(self, rows: int) -> int:
@@ -167,12 +169,13 @@ class LaunchPlan:
         if found is None:
             with nullcontext() if stream is None else torch.cuda.stream(stream):
                 compiled = function[(programs,)](*arguments, **constants)
-            self._compiled[key] = compiled, [value for name, value in constants.items() if name not in _OPTIONS]
-        elif stream is None:
-            function[(programs,)](*arguments, **constants)
+            if stream is not None:
+                named = compiled.function, compiled.packed_metadata, None, None, None  # without hooks
+                values = [value for name, value in constants.items() if name not in _OPTIONS]
+                self._compiled[key] = compiled.run, named, values
         else:
-            compiled, values = found
-            compiled[(programs, 1, 1)](*arguments, *values, stream=stream.cuda_stream)
+            launch, named, values = found
+            launch(programs, 1, 1, stream.cuda_stream, *named, *arguments, *values)
 
     def current_stream_handle(self) -> int:
         """The handle of the stream that is current on the device of the plan; 0 also stands for interpreted kernels."""
@@ -220,7 +223,7 @@ class KernelBuffers:
         self._device = device if on_gpu else None
         self._streams: dict[int, Any] = {}
         if on_gpu:
-            self.side = torch.cuda.Stream(device)  # checks rows while some are solved
+            self.side = torch.cuda.Stream(device, priority=-1)  # solves rows while all are checked
             self.before, self.after = torch.cuda.Event(), torch.cuda.Event()
 
     def torch_stream_of_handle(self, handle: int) -> Any:
@@ -277,6 +280,7 @@ BUFFERS = _BufferPool()
 _ALIGNMENT = 16  # bytes
 _SHORT = 2048  # most outcomes of a row that a warp holds
 _MOST_SHARED = 1024  # most rows that several programs check together
+_WAVES = 32  # programs that check rows, for each processor: short ones, so that rows that are solved need not wait for their end
 _AT_ONCE = 64  # rows whose words are read from the operating system before anything is launched
 _MOST_SPLIT = 16  # programs that solve one row together, over a uniform reference
 
@@ -318,7 +322,7 @@ class _Launch:
         self.p = p = _as_aligned_rows(rows.p)
         self.m = m = p if rows.reference is None else _as_aligned_rows(rows.reference)
         self.count, self.size = p.shape
-        self.referenced = rows.reference is not None
+        self.referenced, self.keep = rows.reference is not None, keep
         self.plan = plan = plan_of(
             self.size, terms, self.referenced, rows.logits, rows.temperature, (p.dtype, m.dtype), p.device
         )
@@ -335,13 +339,11 @@ class _Launch:
             stream = room.torch_stream_of_handle(plan.current_stream_handle())
             self.source = source
             self.out = torch.empty(self.count, dtype=torch.int64, device=p.device)
-            # of the portions of long rows, if they are kept: surely L, at most L, wanted and fullest totals
-            self.portions = torch.empty(
-                (self.count if keep else 0, 4, plan.portions), dtype=torch.int64, device=p.device
-            )
+            if keep:  # of the portions of long rows: surely L, at most L, wanted and fullest totals
+                self.portions = torch.empty((self.count, 4, plan.portions), dtype=torch.int64, device=p.device)
             room.flag[0] = 0
             try:
-                self._launch_kernels(keep, stream)
+                self._launch_kernels(stream)
                 if stream is not None:
                     stream.synchronize()
             except BaseException:
@@ -350,11 +352,11 @@ class _Launch:
         if room.flag[0]:
             host.raise_error_for_bad_rows(rows)
 
-    def _launch_kernels(self, keep: bool, stream: Any) -> None:
+    def _launch_kernels(self, stream: Any) -> None:
         """Start the kernels that these rows need."""
         room = self.room
         if self.plan.short:
-            self._draw_short_rows(self._make_random_words(stream), keep, stream)
+            self._draw_short_rows(self._make_random_words(stream), stream)
         elif self.referenced:
             words = self._make_random_words(stream)
             self._solve_rows_and_draw_outcomes(words, self._rows_in_solving_order(), self.count, stream)
@@ -392,44 +394,47 @@ class _Launch:
         if self.count > _FEW:
             return room.every
         shared = room.few_array[: self.count] >> np.uint64(64 - BITS) < np.uint64(self.plan.surely_shared)
-        room.own_array[: self.count] = np.argsort(shared, kind="stable")
+        solved = np.flatnonzero(~shared)
+        room.own_array[: solved.size] = solved
+        room.own_array[solved.size : self.count] = np.flatnonzero(shared)
         return room.own
 
     def _draw_few_rows(self, stream: Any) -> None:
         """Draw over a uniform reference where the host knows the integers: rows that share theirs are only checked.
 
-        The others are solved while a second stream checks all rows. Words of more than a few rows take longer than a launch. Then the check
-        starts before they are read, and a kernel of its own draws what is shared.
+        The others are solved meanwhile, on a stream of higher priority. Words of more than a few rows take longer than a launch. Then the
+        check starts before they are read, and a kernel of its own draws what is shared.
         """
         room, plan, at_once = self.room, self.plan, self.count <= _AT_ONCE
-        words = room.few_array[: self.count]
-        if at_once:
-            self._make_random_words(stream)
-            if int(words.max()) >> (64 - BITS) < plan.shared_total:
-                self._check_rows_and_draw_without_solving(room.few, False, stream)
-                return
+        own = self._make_words_and_list_unshared_rows(stream) if at_once else 0
+        if at_once and not own:
+            self._check_rows_and_draw_without_solving(room.few, False, stream)
+            return
         room.before.record(stream)
+        self._check_rows_and_draw_without_solving(room.few if at_once else None, False, stream)
         room.side.wait_event(room.before)
         if not at_once:
-            self._check_rows_and_draw_without_solving(None, False, room.side)
-            self._make_random_words(stream)
-        own = np.flatnonzero(words >> np.uint64(64 - BITS) >= np.uint64(plan.shared_total))
-        if own.size:
-            room.own_array[: own.size] = own
-            self._solve_rows_and_draw_outcomes(room.few, room.own, own.size, stream)
-        if at_once:
-            self._check_rows_and_draw_without_solving(room.few, False, room.side)
-        else:
-            plan.launch_kernel(
-                long.store_shared_outcomes, 1, (room.few, self.out, plan.whole, self.count), _SHARED, stream
-            )
+            own = self._make_words_and_list_unshared_rows(stream)
+        if own:
+            self._solve_rows_and_draw_outcomes(room.few, room.own, own, room.side)
+        if not at_once:
+            shared = room.few, self.out, plan.whole, self.count
+            plan.launch_kernel(long.store_shared_outcomes, 1, shared, _SHARED, room.side)
         room.after.record(room.side)
         stream.wait_event(room.after)
 
-    def _draw_short_rows(self, words: torch.Tensor, keep: bool, stream: Any) -> None:
+    def _make_words_and_list_unshared_rows(self, stream: Any) -> int:
+        """Read the words of few rows. The number of rows whose integers are not shared, which are listed in `room.own`."""
+        self._make_random_words(stream)
+        integers = self.room.few_array[: self.count] >> np.uint64(64 - BITS)
+        own = np.flatnonzero(integers >= np.uint64(self.plan.shared_total))
+        self.room.own_array[: own.size] = own
+        return own.size
+
+    def _draw_short_rows(self, words: torch.Tensor, stream: Any) -> None:
         """Draw rows that fit into registers."""
         plan, room = self.plan, self.room
-        constants = {**plan.short, "KEEP": True} if keep else plan.short
+        constants = {**plan.short, "KEEP": True} if self.keep else plan.short
         aligned, together = constants["ALIGNED"], constants["ROWS"]
         arguments = (
             self.p, self.m, words, room.solved, self.out, room.bad, plan.reals, plan.whole, self.count, self.size // aligned,
@@ -449,17 +454,18 @@ class _Launch:
     def _solve_rows_and_draw_outcomes(self, words: torch.Tensor, listed: torch.Tensor, rows: int, stream: Any) -> None:
         """Solve rows and find their outcomes: all rows over a reference, the listed ones over a uniform one; -1 for all that are listed."""
         plan, room = self.plan, self.room
-        kept, keep = (self.portions, 1) if len(self.portions) else (room.words, 0)
         arguments = (
-            self.p, self.m, listed, room.counts, words, room.solved, kept, self.out, room.bad, plan.reals, plan.whole, room.sums,
-            room.counters, *self.layout, *plan.tolerances, plan.sample_step, rows, plan.most_split, keep,
+            self.p, self.m, listed, room.counts, words, room.solved, self.portions if self.keep else room.words, self.out, room.bad,
+            plan.reals, plan.whole, room.sums, room.counters, *self.layout, *plan.tolerances, plan.sample_step, rows, plan.most_split,
+            int(self.keep),
         )  # fmt: skip
         constants = plan.solved
         if self.referenced:
             split = plan.programs_that_solve_one_row(rows)
             programs = rows * split
             if split > 1:
-                constants = {**plan.solved, "SPLIT": split, "launch_cooperative_grid": True}
+                depth = plan.solved["DEPTH"] * split  # so that a program reads as many numbers at a time
+                constants = {**plan.solved, "DEPTH": depth, "SPLIT": split, "launch_cooperative_grid": True}
         else:
             programs = plan.solving if rows < 0 else min(plan.solving, rows * plan.most_split)
         plan.launch_kernel(long.solve_long_rows, programs, arguments, constants, stream)
