@@ -14,6 +14,7 @@ of `discreet.release._randomness`, after four words that name the survey. Its fi
 its rows; what the others decide is up to `discreet.survey`.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -123,124 +124,73 @@ def outcome_by_uniform_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uni
     return _locate_outcome_by_lengths(rest, upper - lower - base, own, outcomes, size)[0]
 
 
-def _shared_outcome(plan: Any, uniform: Any) -> Any:
-    """(the outcome of an integer of the shared part or the sum to be searched, the value to be found), or (_LATE, 0)."""
-    raise TypeError("_shared_outcome is called from compiled code")
+def _function_of_plan(uniform: Callable[..., Any], reference: Callable[..., Any], report: Callable[..., Any]) -> Any:
+    """A function for kernels that does what one of these does: the one for the class of its first argument, a plan."""
+
+    def call_by_plan(plan: Any, *others: Any) -> Any:
+        raise TypeError("a function of a plan is called from compiled code")
+
+    @overload(call_by_plan, strict=False)  # names of arguments differ
+    def choose_by_plan(plan: Any, *others: Any) -> Callable[..., Any]:
+        return {UniformPlan: uniform, ReferencePlan: reference, ReportPlan: report}[plan.instance_class]
+
+    return call_by_plan
 
 
-@overload(_shared_outcome)
-def _choose_shared_outcome_by_plan(plan: Any, uniform: Any) -> Any:
-    def find_by_uniform_plan(plan: Any, uniform: Any) -> Any:
-        return (uniform // plan.lower if uniform < plan.size * plan.lower else np.int64(_LATE)), np.int64(0)
-
-    def find_by_reference_plan(plan: Any, uniform: Any) -> Any:
-        if uniform >= plan.edges[plan.size]:
-            return np.int64(_LATE), np.int64(0)
-        return np.int64(IN_EDGES), uniform
-
-    def skip_for_report(plan: Any, uniform: Any) -> Any:
-        return np.int64(0), np.int64(0)
-
-    return {UniformPlan: find_by_uniform_plan, ReferencePlan: find_by_reference_plan, ReportPlan: skip_for_report}[
-        plan.instance_class
-    ]
+def _shared_outcome_by_uniform_plan(plan: Any, uniform: Any) -> Any:
+    return (uniform // plan.lower if uniform < plan.size * plan.lower else np.int64(_LATE)), np.int64(0)
 
 
-def _prefetch_rows_of_held_outcomes(plan: Any, outcomes: Any) -> Any:
-    """Prefetch the table rows of held outcomes, if there is a table."""
-    raise TypeError("_prefetch_rows_of_held_outcomes is called from compiled code")
+def _shared_outcome_by_reference_plan(plan: Any, uniform: Any) -> Any:
+    if uniform >= plan.edges[plan.size]:
+        return np.int64(_LATE), np.int64(0)
+    return np.int64(IN_EDGES), uniform
 
 
-@overload(_prefetch_rows_of_held_outcomes)
-def _choose_prefetch_by_plan(plan: Any, outcomes: Any) -> Any:
-    def prefetch_nothing(plan: Any, outcomes: Any) -> None:
-        return
+# (the outcome of an integer of the shared part or the sum to be searched, the value to be found), or (_LATE, 0)
+_shared_outcome = _function_of_plan(
+    _shared_outcome_by_uniform_plan,
+    _shared_outcome_by_reference_plan,
+    lambda plan, uniform: (np.int64(0), np.int64(0)),
+)
 
-    def prefetch_by_reference_plan(plan: Any, outcomes: Any) -> None:
-        prefetch_rows_of_held_outcomes(plan, outcomes)
+# prefetch the table rows of held outcomes, if there is a table
+_prefetch_rows_of_held_outcomes = _function_of_plan(
+    lambda plan, outcomes: None,
+    lambda plan, outcomes: prefetch_rows_of_held_outcomes(plan, outcomes),
+    lambda plan, outcomes: None,
+)
 
-    return prefetch_by_reference_plan if plan.instance_class is ReferencePlan else prefetch_nothing
+# (the outcome beyond the shared part or the sum to be searched, the value to be found)
+_outcome_beyond_shared_part = _function_of_plan(
+    lambda plan, outcomes, masses, own, low, high, uniform: (
+        np.int64(outcome_by_uniform_plan(plan, outcomes, masses, own, uniform)),
+        np.int64(0),
+    ),
+    lambda plan, outcomes, masses, own, low, high, uniform: locate_outcome_by_reference_plan(
+        plan, outcomes, masses, own, low, high, uniform
+    ),
+    lambda plan, outcomes, masses, own, low, high, uniform: (np.int64(0), np.int64(0)),
+)
 
+# find the outcomes that are missing
+_find_missing_outcomes_of_batch = _function_of_plan(
+    lambda plan, found, wanted, numbers: None,
+    lambda plan, found, wanted, numbers: find_missing_outcomes_of_batch(plan, found, wanted, numbers),
+    lambda plan, found, wanted, numbers: None,
+)
 
-def _outcome_beyond_shared_part(
-    plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any
-) -> Any:
-    """(the outcome beyond the shared part or the sum to be searched, the value to be found)."""
-    raise TypeError("_outcome_beyond_shared_part is called from compiled code")
+# whether an outcome is drawn by the words of the client's draw, rather than by those of its report
+_needs_draw_words = _function_of_plan(lambda plan: True, lambda plan: True, lambda plan: False)
 
-
-@overload(_outcome_beyond_shared_part)
-def _choose_outcome_beyond_shared_part(
-    plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any
-) -> Any:
-    def find_by_uniform_plan(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
-        return np.int64(outcome_by_uniform_plan(plan, outcomes, masses, own, uniform)), np.int64(0)
-
-    def find_by_reference_plan(
-        plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any
-    ) -> Any:
-        return locate_outcome_by_reference_plan(plan, outcomes, masses, own, low, high, uniform)
-
-    def skip_for_report(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
-        return np.int64(0), np.int64(0)
-
-    return {UniformPlan: find_by_uniform_plan, ReferencePlan: find_by_reference_plan, ReportPlan: skip_for_report}[
-        plan.instance_class
-    ]
-
-
-def _find_missing_outcomes_of_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
-    """Find the missing outcomes."""
-    raise TypeError("_find_missing_outcomes_of_batch is called from compiled code")
-
-
-@overload(_find_missing_outcomes_of_batch)
-def _choose_batch_search_by_plan(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
-    def find_nothing(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
-        return
-
-    def find_by_reference_plan(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
-        find_missing_outcomes_of_batch(plan, found, wanted, numbers)
-
-    return find_by_reference_plan if plan.instance_class is ReferencePlan else find_nothing
-
-
-def _needs_draw_words(plan: Any) -> Any:
-    """Whether an outcome is drawn by the words of the client's draw, rather than by those of its report."""
-    raise TypeError("_needs_draw_words is called from compiled code")
-
-
-@overload(_needs_draw_words)
-def _choose_need_of_draw_words(plan: Any) -> Any:
-    def true_for_sample(plan: Any) -> Any:
-        return True
-
-    def false_for_report(plan: Any) -> Any:
-        return False
-
-    return false_for_report if plan.instance_class is ReportPlan else true_for_sample
-
-
-def _draw_report(plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any) -> Any:
-    """(whether there is one, the report of a client whose law the words hold), where reports are drawn."""
-    raise TypeError("_draw_report is called from compiled code")
-
-
-@overload(_draw_report)
-def _choose_report_drawing_by_plan(
-    plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any
-) -> Any:
-    def skip_for_sample(
-        plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any
-    ) -> Any:
-        return True, np.uint64(0)
-
-    def draw_for_report(
-        plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any
-    ) -> Any:
-        return draw_report_of_law(plan, keyed, words, used, number, form, spare, state)
-
-    return draw_for_report if plan.instance_class is ReportPlan else skip_for_sample
+# (whether there is one, the report of a client whose law the words hold), where reports are drawn
+_draw_report = _function_of_plan(
+    lambda plan, keyed, words, used, number, form, spare, state: (True, np.uint64(0)),
+    lambda plan, keyed, words, used, number, form, spare, state: (True, np.uint64(0)),
+    lambda plan, keyed, words, used, number, form, spare, state: draw_report_of_law(
+        plan, keyed, words, used, number, form, spare, state
+    ),
+)
 
 
 @kernel()
