@@ -35,7 +35,14 @@ from discreet.cli._options import (
     using_progress_bars_on_terminal,
     value_option,
 )
-from discreet.cli._printing import empty_table, format_number, print_json, print_json_or_text, safe_text
+from discreet.cli._printing import (
+    empty_table,
+    format_number,
+    print_json,
+    print_json_or_text,
+    safe_text,
+    showing_sending_progress,
+)
 from discreet.errors import DiscreetError, spell_out_invisible
 from discreet.ledger import (
     Budget,
@@ -261,7 +268,7 @@ def send_samples_of_table(
     books = None if ledger is None else open_or_create_population_ledger(ledger, budget, held, quiet=quiet or json)
     with (
         open_source(source) if source == STANDARD else nullcontext(source) as records,
-        using_progress_bars_on_terminal("showing_sending_progress", quiet=quiet) as progress,
+        using_progress_bars_on_terminal(showing_sending_progress, quiet=quiet) as progress,
     ):
         sent = send_table(
             to,

@@ -10,11 +10,11 @@ Disable core dumps in commands that read records: a dump would write all of them
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 import typer
@@ -31,13 +31,17 @@ from discreet.privacy.tradeoff import LARGE_EPSILON
 from discreet.tables import READ, STANDARD
 
 with placeholders_until_used(globals()):
+    from discreet.cli._printing import print_json_or_text, safe_text  # loads rich, which a release does not need
     from discreet.domain import Interval
+    from discreet.plots import refuse_wrong_picture_ending
     from discreet.privacy import Gaussian
     from discreet.privacy.tradeoff import large_epsilon_warning_text
     from discreet.survey import Survey, SurveySampler
 
 if TYPE_CHECKING:
     from discreet.tables import Source
+
+_Bars = TypeVar("_Bars")
 
 
 def value_option(metavar: str, help: str, *names: str) -> Any:
@@ -219,8 +223,6 @@ class EstimateOptions:
     def refuse_unusable_picture_path(self, read: Mapping[str, str | Path | None]) -> None:
         """Raise an error for a picture that cannot be written, or would replace one of the files to read."""
         if self.plot is not None:
-            from discreet.plots import refuse_wrong_picture_ending  # loaded if a picture is drawn
-
             refuse_wrong_picture_ending(self.plot)
             refuse_same_file(self.plot, read, what="picture")
 
@@ -233,8 +235,6 @@ class EstimateOptions:
 
     def print_estimate(self, record: dict[str, Any], blocks: list[Any]) -> None:
         """Print the record as JSON or the blocks, as it was asked."""
-        from discreet.cli._printing import print_json_or_text, safe_text  # loads rich, which a release does not need
-
         written = [] if self.plot is None else [f"Written: {safe_text(self.plot)}"]
         print_json_or_text(record, *blocks, *written, json=self.json)
 
@@ -397,13 +397,11 @@ def round_schedule_lines(agreement: Agreement, number: int | None = None) -> Ite
     yield f"{what}; at most {most:,} in a calendar year: {agreement.in_a_year} for a year"
 
 
-def using_progress_bars_on_terminal(bars: str, *, quiet: bool) -> Any:
-    """Show progress on a terminal, by "showing_release_progress" or "showing_sending_progress" of `_printing`; nothing elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        return nullcontext()
-    from discreet.cli import _printing  # loaded for a terminal alone
-
-    return getattr(_printing, bars)()
+def using_progress_bars_on_terminal(
+    bars: Callable[[], AbstractContextManager[_Bars]], *, quiet: bool
+) -> AbstractContextManager[_Bars | None]:
+    """Show progress by these bars on a terminal, and nothing elsewhere."""
+    return nullcontext() if quiet or not sys.stderr.isatty() else bars()
 
 
 def disable_core_dumps() -> None:

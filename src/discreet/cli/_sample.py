@@ -57,6 +57,8 @@ from discreet.release import read_secret
 from discreet.tables import STANDARD, Request, Summary, open_source, sample_file
 
 with placeholders_until_used(globals()):
+    # loads rich
+    from discreet.cli._printing import print_json, print_json_or_text, safe_text, showing_release_progress
     from discreet.survey import Survey
     from discreet.tables import count_values_outside_domain
 
@@ -240,7 +242,7 @@ def release_samples_of_table(
                 from discreet.cli._gateway import open_or_create_population_ledger  # loaded for a ledger alone
 
                 books = open_or_create_population_ledger(ledger, budget, held, quiet=quiet)
-            with using_progress_bars_on_terminal("showing_release_progress", quiet=quiet) as progress:
+            with using_progress_bars_on_terminal(showing_release_progress, quiet=quiet) as progress:
                 summary = sample_file(
                     source,
                     output,
@@ -285,8 +287,6 @@ def release_samples_of_table(
         case _:
             raise DiscreetError(f"engine = {engine!r} is not one of local, spark")
     if json:
-        from discreet.cli._printing import print_json  # loads rich
-
         print_json({"output": output, "round": request.round, **summary.record})
     elif not quiet:
         told = (*_release_summary_lines(summary, request, output, ledger), *([] if taken is None else [taken]))
@@ -363,8 +363,6 @@ def _print_values_outside_domain(source: str, request: Request, scratch: Path | 
         err=True,
     )
     if json:
-        from discreet.cli._printing import print_json  # loads rich
-
         outside = [{"value": value, "rows": rows} for value, rows in found.outside.items()]
         counts = {
             "rows": found.rows, "nameless": found.nameless, "nulls": found.nulls, "not_numbers": found.not_numbers,
@@ -421,7 +419,6 @@ def generate_private_text(
     json: JsonOutput = False,
 ) -> None:
     """Generate a private text with a language model. Each token is drawn from a box around its distribution under the public prompt."""
-    from discreet.cli._printing import print_json_or_text, safe_text  # loads rich
     from discreet.ledger import Budget, Ledger
     from discreet.torch import transformers  # needs torch
 
