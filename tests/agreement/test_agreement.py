@@ -22,10 +22,9 @@ from discreet import (
     MollifierSampler,
     OptimalSampler,
     Simplex,
-    agreement,
 )
 from discreet.agreement import MOST_LISTED, VERSION, Agreement, FamilyTerms
-from discreet.domain import Digested, Interval, Labels
+from discreet.domain import Digested, Interval, Labels, json_hook_refusing_repeated_fields
 from discreet.mechanisms._sampler import Sampler
 from tests.soaking import examples, wide
 from tests.strategies import bands, epsilons, sizes
@@ -384,7 +383,7 @@ def test_many_fields_are_read_in_time_that_grows_with_their_number() -> None:
 
     fields: list[tuple[str, Any]] = [(Name(f"field {number}"), 1) for number in range(2000)]
     with pytest.raises(DiscreetError, match="gives 'field 1999' twice"):
-        agreement._refuse_repeats([*fields, (Name("field 1999"), 2)])
+        json_hook_refusing_repeated_fields("the agreement")([*fields, (Name("field 1999"), 2)])
     assert compared < 10 * len(fields)
 
 

@@ -113,7 +113,6 @@ _AGREEMENT = Fields(
     frozenset({"discreet", "family", "mechanism", "epsilon", "bits"}), frozenset(_PLAIN) | frozenset(_READERS)
 )
 _ONLY_FOR: dict[str, Any] = {"joint": JointSampler, "blocks": ReportSampler, "reference": MollifierSampler}
-_refuse_repeats = json_hook_refusing_repeated_fields("the agreement")
 _LEARNED = re.compile(r"learned from samples under ([0-9a-f]{64}(?:, [0-9a-f]{64})*)")
 
 
@@ -646,7 +645,7 @@ class Agreement:
         """The agreement in a JSON document; an error names the first wrong field."""
         check_kind("text", text, str, "pass the JSON text itself, not what a reader of JSON made of it")
         try:
-            document = json.loads(text, object_pairs_hook=_refuse_repeats)
+            document = json.loads(text, object_pairs_hook=json_hook_refusing_repeated_fields("the agreement"))
             if isinstance(document, dict) and document.get("discreet") != 1:
                 document = json.loads(text, parse_int=read_json_number, parse_float=read_json_number)
         except DiscreetError:

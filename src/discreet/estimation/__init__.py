@@ -72,7 +72,6 @@ with imports_on_first_use(globals(), extra="cli"):
         json_record_of_survey_change as json_record_of_survey_change,
         json_record_of_survey_groups as json_record_of_survey_groups,
         json_record_of_unanswered_survey as json_record_of_unanswered_survey,
-        named_share_rows as named_share_rows,
         notes_on_estimate as notes_on_estimate,
         notes_on_survey_answers as notes_on_survey_answers,
         notes_on_unverified_records as notes_on_unverified_records,

@@ -17,7 +17,6 @@ with imports_on_first_use(globals()):
         REPORTS_MECHANISM as REPORTS_MECHANISM,
         SERVED,
         SERVING as SERVING,
-        InstalledMechanism as InstalledMechanism,
         Mechanism,
         check_mechanism,
         installed_mechanism as installed_mechanism,

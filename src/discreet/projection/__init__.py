@@ -12,7 +12,6 @@ with imports_on_first_use(globals()):
         Box,
         estimated_numpy_seconds as estimated_numpy_seconds,
         first_invalid_row as first_invalid_row,
-        improve_slopes_by_newton as improve_slopes_by_newton,
         laws_times_slopes as laws_times_slopes,
         row_slices_within_memory as row_slices_within_memory,
         solve_slopes_and_lifts as solve_slopes_and_lifts,

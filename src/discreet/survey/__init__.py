@@ -5,10 +5,8 @@ from discreet._base import imports_on_first_use
 with imports_on_first_use(globals()):
     from discreet.survey._columns import (
         Dates,
-        Integers as Integers,
         JointColumns as JointColumns,
         Number,
-        NumberCell as NumberCell,
         SurveyColumns as SurveyColumns,
         cell_edges as cell_edges,
         survey_columns_from_terms as survey_columns_from_terms,
@@ -38,7 +36,6 @@ with imports_on_first_use(globals()):
     from discreet.survey._sampler import SurveySampler
     from discreet.survey._strategies import (
         Part as Part,
-        Strategy as Strategy,
         Tree as Tree,
         Windows as Windows,
         variance_per_direction as variance_per_direction,

@@ -52,7 +52,6 @@ with imports_on_first_use(globals(), extra="cli"):
         open_table_writer as open_table_writer,
         outcomes_as_samples as outcomes_as_samples,
         refuse_missing_columns as refuse_missing_columns,
-        released_samples_batch as released_samples_batch,
         require_unique_column_names as require_unique_column_names,
         source_of_table as source_of_table,
         unguarded_samples_expression as unguarded_samples_expression,

@@ -194,7 +194,7 @@ class FunctionCache:
 
     @property
     def cache_path(self) -> str:
-        return self._module_code_digest()
+        return module_code_digest(self._function.__module__)
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """The function compiled for these types, or None."""
@@ -245,12 +245,6 @@ class FunctionCache:
                 "full", f"compiled code could not be kept in {root}: {error.strerror}; it is compiled again next time"
             )
 
-    def enable(self) -> None:
-        """No effect: the cache is always enabled."""
-
-    def disable(self) -> None:
-        """No effect: the cache is always enabled."""
-
     def flush(self) -> None:
         """Remove the stored versions of this function."""
         for root in cache_roots():
@@ -262,9 +256,6 @@ class FunctionCache:
 
     def _cached_files_in_root(self, root: Path) -> "_FunctionFiles":
         return _cached_files_of_function(self._function, root)
-
-    def _module_code_digest(self) -> str:
-        return module_code_digest(self._function.__module__)
 
 
 def _cached_files_of_function(function: Any, root: Path) -> "_FunctionFiles":
