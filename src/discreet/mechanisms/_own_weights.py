@@ -18,15 +18,13 @@ from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, as_floats, names_and_extreme_laws_of_band, refuse_bad_entries
 from discreet.privacy import Privacy, Pure
 from discreet.projection import STEEPEST_EXPONENT
-from discreet.release import TOTAL, Lattice
+from discreet.release import TOTAL, Lattice, are_row_sums_at_most
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 ROUNDING = 1e-9  # by which a law may leave its box before it counts as outside; the integers stay inside in any case
 _SUM_ROUNDING = 1e-6  # of a law's sum; laws are normalised
 _TRIED = 16  # laws at which a linear law is compared with its matrix
-_HALF = 31
-_MASK = (1 << _HALF) - 1
 
 
 def outcomes_from_uniform_integers(weights: Integers, uniform: Integers) -> Integers:
@@ -38,9 +36,8 @@ def lattice_weights_of_laws(lattice: Lattice, laws: Floats) -> Integers:
     """Laws (n, k) as integers of the lattice: every weight is compared with its bounds, and every sum with 2^62, in integers."""
     weights = lattice.weights(laws, np.ones(len(laws)), np.zeros(len(laws)))
     inside = (weights >= lattice.lower) & (weights <= lattice.upper)
-    low = (weights & _MASK).sum(axis=1)
-    high = (weights >> _HALF).sum(axis=1) + (low >> _HALF)
-    if not (inside.all() and (low & _MASK == 0).all() and (high == TOTAL >> _HALF).all()):
+    exact = are_row_sums_at_most(weights, TOTAL) & ~are_row_sums_at_most(weights, TOTAL - 1)
+    if not (inside.all() and exact.all()):
         raise DiscreetError("the integers of a draw are not in their box; nothing was drawn: please report this")
     return weights
 

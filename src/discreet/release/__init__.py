@@ -24,7 +24,14 @@ with imports_on_first_use(globals()):
         store_sort_words_and_add_digest as store_sort_words_and_add_digest,
     )
     from discreet.release._keyed_reports import add_progression_counts as add_progression_counts
-    from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
+    from discreet.release._lattice import (
+        TOTAL,
+        Lattice,
+        are_row_sums_at_most as are_row_sums_at_most,
+        outcome_in_constant_time,
+        outcomes,
+        weights,
+    )
     from discreet.release._randomness import (
         BITS as BITS,
         DIGEST_WORDS as DIGEST_WORDS,

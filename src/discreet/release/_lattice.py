@@ -98,7 +98,7 @@ def integer_portions_of_floors(floors: Floats, lower: Integers, upper: Integers,
 
 
 def are_row_sums_at_most(spans: Integers, available: int) -> NDArray[np.bool_]:
-    """Whether the sum of each row, without overflow, is at most `available`: then a client's outcomes are all at their ceilings."""
+    """Whether the sum of each row is at most `available`, without overflow."""
     low = (spans & _MASK).sum(axis=-1)
     high = (spans >> _HALF).sum(axis=-1) + (low >> _HALF)
     most = available >> _HALF
