@@ -23,7 +23,7 @@ from discreet import (
     OptimalSampler,
     Simplex,
 )
-from discreet.agreement import MOST_LISTED, VERSION, Agreement, FamilyTerms
+from discreet.agreement import MOST_LISTED, VERSION, Agreement, FamilyTerms, OwnTerms
 from discreet.domain import Digested, Interval, Labels, json_hook_refusing_repeated_fields
 from discreet.mechanisms._sampler import Sampler
 from tests.soaking import examples, wide
@@ -546,3 +546,11 @@ def test_the_id_of_an_agreement_on_several_samples_is_fixed() -> None:
     assert Agreement.of(JOINT[0]).id == "0ce9e671f1ff074fa1a434b19670ec22268cc060a17e33c2bbe2570432035fbe"
     assert hashlib.sha256(np.asarray(JOINT[0].lattice.lower).tobytes()).hexdigest()[:16] == "55164dcd88c09064"
     assert hashlib.sha256(np.asarray(JOINT[2].lattice.lower).tobytes()).hexdigest()[:16] == "c93acf04c4933949"
+
+
+def test_parameters_nested_too_deeply_are_an_error_of_ours() -> None:
+    deep: list[Any] = []
+    for _ in range(10_000):
+        deep = [deep]
+    with pytest.raises(DiscreetError, match="nested too deeply"):
+        OwnTerms("x", "package", "1", f"sha256:{'0' * 64}", {"a": deep})

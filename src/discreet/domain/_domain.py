@@ -277,6 +277,8 @@ def canonical_json(value: Any, version: int = VERSION) -> str:
         raise DiscreetError("an agreement holds texts that can be written in UTF-8 only") from None
     except DiscreetError:
         raise
+    except RecursionError:
+        raise DiscreetError("an agreement holds lists or objects that are nested too deeply") from None
     except ValueError:
         raise DiscreetError("an agreement holds finite numbers only") from None
     return text
