@@ -298,11 +298,13 @@ def test_an_agreement_is_what_its_id_says_or_nothing_is_released(tmp_path: Path)
         (b"\xff\xff", "does not answer as a collector"),
         (json.dumps({**json.loads(AGREED.text), "epsilon": 900.0}).encode(), "but sends"),
         (json.dumps({**json.loads(AGREED.text), "epsilon": "1"}).encode(), "offers an invalid agreement"),
+        (json.dumps({**json.loads(AGREED.text), "purpose": [0] * 10_000}).encode(), "offers an invalid agreement"),
     ):
         with serving(replies(AGREED, agreement=said(200, wrong))) as server:
             client = device(server.address, tmp_path)
-            with pytest.raises(CollectorError, match=why):
+            with pytest.raises(CollectorError, match=why) as refused:
                 client.send([1, 0, 0])
+            assert len(str(refused.value)) < 500
             assert (client.ledger.entries(), server.samples()) == ([], [])
 
 
@@ -400,6 +402,8 @@ def test_an_answer_is_whole_in_time_or_none(tmp_path: Path, slow: Any) -> None:
         raw(b"SSH-2.0-OpenSSH_9.9\r\n"),
         raw(b"HTTP/1.1 99999 Nonsense\r\n\r\n"),
         raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzzzz\r\n"),
+        raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n"),
+        endless(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", b" " * 65536),
     ],
 )
 def test_what_is_not_http_is_no_answer(tmp_path: Path, answer: Any) -> None:

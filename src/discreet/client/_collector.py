@@ -146,10 +146,17 @@ class _TimedSocket:
 
     def makefile(self, mode: str) -> io.BufferedReader:
         assert mode == "rb"
-        return io.BufferedReader(_TimedReader(self._line, self._deadline))
+        return _BoundedReader(_TimedReader(self._line, self._deadline))
 
     def close(self) -> None:
         """Do nothing: `http.client` closes it after the headers and continues to read."""
+
+
+class _BoundedReader(io.BufferedReader):
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:  # `http.client` asks for it where a chunk states a negative length
+            raise http.client.HTTPException("a read without a bound")
+        return super().read(size)
 
 
 class _TimedReader(io.RawIOBase):
@@ -329,7 +336,7 @@ class Collector:
         except UnicodeDecodeError:
             raise self._not_a_collector_error(protocol.AGREEMENT) from None
         except DiscreetError as error:
-            raise CollectorError(f"{self.address} offers an invalid agreement: {error}") from None
+            raise CollectorError(f"{self.address} offers an invalid agreement: {str(error)[:_SENTENCE]}") from None
         if found.id != wanted:
             raise CollectorError(f"{self.address} offers agreement {wanted} but sends {found.id}")
         terms = found.family
