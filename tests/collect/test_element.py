@@ -82,6 +82,7 @@ def service(
     made = {
         "asked": agreed(folder, LABELS),
         "second": agreed(folder, LABELS, name="second.json", purpose="a second question"),
+        "shared": agreed(folder, LABELS, name="shared.json", purpose="a question of two collectors"),
         "survey": dc.Agreement.of(SurveySampler(survey, epsilon=1.0), purpose="a survey"),
     }
     with closing(open_store(folder / "samples.db")) as store:
@@ -181,6 +182,43 @@ def test_other_words_and_other_agreements_are_refused_by_a_script_that_the_colle
     assert page.get_by_role("button").count() == 0
     page = embed("asked", agreement="12")
     page.get_by_text("needs the attributes").wait_for()
+
+
+@pytest.mark.slow
+def test_two_collectors_on_one_page_get_names_of_their_own_each_what_is_sent_to_it(
+    embed: Any, service: Any, site: Site
+) -> None:
+    """The second states the collection of the first, and loads after it. It was sent what the person sent to the first, under one name."""
+    collector, made = service
+    page = embed("shared")
+    addresses = [collector.address, collector.address.replace("127.0.0.1", "localhost")]
+    posts: list[tuple[str, Any]] = []
+    page.on(
+        "request",
+        lambda request: posts.append((request.url, json.loads(request.post_data))) if request.method == "POST" else 0,
+    )
+    first, second = page.locator("discreet-survey").nth(0), page.locator("discreet-survey").nth(1)
+    first.get_by_label("red").wait_for()
+    page.evaluate(
+        """([collector, agreement]) => {
+          const made = Object.assign(document.createElement("discreet-survey"), { lang: "en" });
+          made.setAttribute("collector", collector);
+          made.setAttribute("agreement", agreement);
+          document.querySelector("main").append(made);
+        }""",
+        [addresses[1], made["shared"].id],
+    )
+    second.get_by_label("green").wait_for()
+    for place, (element, colour) in enumerate(((first, "red"), (second, "green")), start=1):
+        element.get_by_label(colour).check()
+        element.get_by_role("button", name="Randomise my answer").click()
+        element.get_by_role("button", name="Send it").click()
+        until(
+            page,
+            f"[...document.querySelectorAll('discreet-survey')][{place - 1}].shadowRoot.querySelector('[role=status]').textContent",
+        )
+    assert [url for url, _ in posts] == [f"{address}/samples" for address in addresses]
+    assert posts[0][1]["client"] != posts[1][1]["client"]
 
 
 @pytest.mark.slow

@@ -5,12 +5,15 @@ import { phrase } from "../page/catalogue.js";
 import { agreementFacts, isolatedLabel, privacyFacts, visibleLabel } from "../page/words.js";
 import { getBytes, getText } from "./service.js";
 
-/** {id, fields, agreement, problem}. If this page cannot draw under the agreement, `agreement` is null and `problem` says why. */
-export async function loadAgreement(id) {
-  const document = await getText("agreement", { agreement: id });
+/**
+ * {id, fields, agreement, problem}. If this page cannot draw under the agreement, `agreement` is null and `problem` says why. `service`: its
+ * address, if it is not the page's.
+ */
+export async function loadAgreement(id, service = "") {
+  const document = await getText(`${service}agreement`, { agreement: id });
   const fields = fieldsOf(document);
   const { family = {} } = fields;
-  const weights = isDigest(family.weights) && !family.reference ? await weightsOf(id) : undefined;
+  const weights = isDigest(family.weights) && !family.reference ? await weightsOf(id, service) : undefined;
   try {
     return { id, fields, agreement: Agreement.read(document, { id, weights }), problem: "" };
   } catch (error) {
@@ -27,9 +30,9 @@ function fieldsOf(document) {
   }
 }
 
-async function weightsOf(id) {
+async function weightsOf(id, service) {
   try {
-    return await getBytes("weights", { agreement: id });
+    return await getBytes(`${service}weights`, { agreement: id });
   } catch (error) {
     if (error.status) return undefined; // there are none: `Agreement.read` says what is missing
     throw error;

@@ -1,6 +1,9 @@
 /**
  * The name of this browser in a collection, computed as in `discreet.client._protocol` from 32 random bytes that never leave the browser.
  * Without these bytes nobody can tell that two names in two collections belong to one person.
+ *
+ * A page of another site than the collector's adds the collector's address, as devices do: another collector that states the same collection
+ * learns no name that is used there.
  */
 import { sha256 } from "../src/sha256.js";
 
@@ -18,8 +21,9 @@ function hmac(secret, message) {
   return sha256(concatenate(padded.map((byte) => byte ^ 0x5c), bytesOfHex(inner)));
 }
 
-/** The name of a client in a collection: 64 hexadecimal digits. `secret`: hexadecimal digits. */
-export const nameIn = (collection, secret, client = "") => hmac(bytesOfHex(secret), bytesOf(`discreet client\0${collection}\0${client}`));
+/** The name of a client in a collection: 64 hexadecimal digits. `secret`: hexadecimal digits. `address`: of a collector on another site. */
+export const nameIn = (collection, secret, client = "", address = "") =>
+  hmac(bytesOfHex(secret), bytesOf(`discreet client\0${collection}\0${client}${address && `\0${address}`}`));
 
 /** The key of the sample that a client sends under an agreement in a round: the same each time it is sent. */
 export const keyOf = (name, agreement, round) => sha256(bytesOf(`discreet key\0${name}\0${agreement}\0${round}`));

@@ -18,10 +18,15 @@ export class Participation {
   #storage;
   #locks;
   #key;
+  #address;
 
-  /** `name`: whose record it is, where several people share a browser. */
-  constructor({ name, storage, locks = globalThis.navigator?.locks } = {}) {
+  /**
+   * `name`: whose record it is, where several people share a browser. `address`: of a collector on another site. What it states about its
+   * collection then touches neither the names nor the entries of other collectors.
+   */
+  constructor({ name, storage, locks = globalThis.navigator?.locks, address = "" } = {}) {
     this.#key = participationKey(name);
+    this.#address = address;
     this.#storage = storage ?? ownStorage();
     this.#locks = locks ?? refuse(phrase("no-locks"));
   }
@@ -31,18 +36,19 @@ export class Participation {
    * which the person takes part. `key`, `at`: the key of the sample and the time, once the service has answered.
    */
   entryOf(collection, round) {
-    return this.#read()?.spoken[`${collection} ${round}`];
+    return this.#read()?.spoken[this.#placeOf(collection, round)];
   }
 
   /** The largest epsilon that the person allows for a collection; undefined if they have not set it. */
   limitOf(collection) {
-    return this.#read()?.limits?.[collection];
+    return this.#read()?.limits?.[this.#keyOf(collection)];
   }
 
   /** The questions of a collection that were asked so far, [agreement's id, round] each. */
   questionsIn(collection) {
-    const rounds = Object.entries(this.#read()?.spoken ?? {}).filter(([place]) => place.startsWith(`${collection} `));
-    return rounds.map(([place, { agreement }]) => [agreement, Number(place.slice(collection.length + 1))]);
+    const start = this.#placeOf(collection, "");
+    const rounds = Object.entries(this.#read()?.spoken ?? {}).filter(([place]) => place.startsWith(start));
+    return rounds.map(([place, { agreement }]) => [agreement, Number(place.slice(start.length))]);
   }
 
   /** The number of collections in which a question was asked. */
@@ -54,8 +60,8 @@ export class Participation {
   async commit(collection, round, agreement, limit, questions) {
     return this.#locks.request(this.#key, () => {
       const stored = this.#read() ?? { discreet: VERSION, secret: randomSecret(), spoken: {} };
-      stored.limits = { ...stored.limits, [collection]: limit };
-      const place = `${collection} ${round}`;
+      stored.limits = { ...stored.limits, [this.#keyOf(collection)]: limit };
+      const place = this.#placeOf(collection, round);
       stored.spoken[place] ??= { agreement, questions };
       this.#write(stored);
       return stored.spoken[place];
@@ -66,7 +72,7 @@ export class Participation {
   async markReceived(collection, round, key, at) {
     return this.#locks.request(this.#key, () => {
       const stored = this.#read();
-      Object.assign(stored.spoken[`${collection} ${round}`], { key, at });
+      Object.assign(stored.spoken[this.#placeOf(collection, round)], { key, at });
       this.#write(stored);
     });
   }
@@ -75,18 +81,27 @@ export class Participation {
   async keepTicket(collection, ticket) {
     return this.#locks.request(this.#key, () => {
       const stored = this.#read();
-      stored.tickets = { ...stored.tickets, [collection]: ticket };
+      stored.tickets = { ...stored.tickets, [this.#keyOf(collection)]: ticket };
       this.#write(stored);
     });
   }
 
   ticketOf(collection) {
-    return this.#read()?.tickets?.[collection];
+    return this.#read()?.tickets?.[this.#keyOf(collection)];
   }
 
   /** The name of this browser in a collection that asks for no token. */
   clientName(collection) {
-    return nameIn(collection, this.#read().secret);
+    return nameIn(collection, this.#read().secret, "", this.#address);
+  }
+
+  /** What the record calls a collection. */
+  #keyOf(collection) {
+    return this.#address ? `${collection}@${this.#address}` : collection;
+  }
+
+  #placeOf(collection, round) {
+    return `${this.#keyOf(collection)} ${round}`;
   }
 
   #read() {

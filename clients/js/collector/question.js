@@ -29,10 +29,10 @@ export const ownField = (object, name) => (object && Object.hasOwn(object, name)
  * The questions beside an agreement, in the person's language; undefined if there are none. `digest`: that of the questions in the collection.
  * `language`: preferred to the languages of the browser.
  */
-export async function loadQuestions(id, digest, language = new URLSearchParams(location.search).get("lang")) {
+export async function loadQuestions(id, digest, language = new URLSearchParams(location.search).get("lang"), service = "") {
   if (pinnedDigest() && !digest?.startsWith(pinnedDigest())) throw new Refused(phrase("other-questions"));
   if (!digest) return undefined;
-  const document = await getText("questions", { agreement: id });
+  const document = await getText(`${service}questions`, { agreement: id });
   if (sha256(new TextEncoder().encode(document)) !== digest) throw new Refused(phrase("other-questions"));
   const { translations = {}, ...original } = JSON.parse(document);
   const versions = { [original.language]: original, ...translations };

@@ -19,11 +19,14 @@ export function longestSample({ domain: { labels, interval, size }, reports, sur
 /** The body that is sent, padded with spaces. The bodies of all samples have the same length, since TLS shows lengths to observers of the network. */
 export const bodyOf = (request, agreement) => JSON.stringify(request) + " ".repeat(longestSample(agreement) - bytesOf(request.sample));
 
-/** The service's answer to a body. `onFailure({attempt, problem, wait})` is called after each failure. `stopSignal`: the person's AbortSignal. */
-export async function sendUntilAnswered(body, onFailure, stopSignal) {
+/**
+ * The service's answer to a body. `onFailure({attempt, problem, wait})` is called after each failure. `stopSignal`: the person's AbortSignal.
+ * `service`: its address, if it is not the page's.
+ */
+export async function sendUntilAnswered(body, onFailure, stopSignal, service) {
   for (let attempt = 1, wait = FIRST_WAIT; ; attempt++, wait = Math.min(GROWTH * wait, LONGEST_WAIT)) {
     try {
-      return await postSample(body);
+      return await postSample(body, service);
     } catch (error) {
       if (!(error instanceof Unreachable) || stopSignal.aborted) throw error;
       const seconds = error.wait ?? wait;

@@ -1,4 +1,7 @@
-/** Requests to the service, whose messages are in English. Addresses are relative to the page, so that a proxy may put both under any path. */
+/**
+ * Requests to the service, whose messages are in English. Addresses are relative to the page, so that a proxy may put both under any path. A page
+ * of another site states the address of the service before each path: it may have several services.
+ */
 import { phrase } from "../page/catalogue.js";
 
 const TIMEOUT = 20_000; // milliseconds that an answer may take
@@ -21,14 +24,9 @@ export class Refused extends Error {
   }
 }
 
-let serviceAddress = "";
-
-/** Send requests to another service than that of the page. `address` ends with a slash. */
-export const useService = (address) => (serviceAddress = address);
-
 async function fetchAnswer(path, query, options) {
   const fields = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined && value !== null));
-  const address = serviceAddress + (fields.size ? `${path}?${fields}` : path);
+  const address = fields.size ? `${path}?${fields}` : path;
   let answer;
   try {
     answer = await fetch(address, { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT), ...options });
@@ -71,8 +69,8 @@ export async function getJson(path, query = {}, etag = null, ticket = undefined)
   return answer.status === 304 ? null : { value: await readBody(answer, "json"), etag: answer.headers.get("etag") };
 }
 
-/** Send a request. Returns what became of it: {counted, again, refused}. */
-export async function postSample(body) {
-  const answer = await fetchAnswer("samples", {}, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+/** Send a request. Returns what became of it: {counted, again, refused}. `service`: its address, with a slash at the end, if it is not the page's. */
+export async function postSample(body, service = "") {
+  const answer = await fetchAnswer(`${service}samples`, {}, { method: "POST", headers: { "Content-Type": "application/json" }, body });
   return readBody(answer, "json");
 }

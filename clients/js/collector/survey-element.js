@@ -5,8 +5,8 @@
  * other words, are refused. The embedding site itself can read what people enter.
  *
  * The steps are those of /take-part. The agreement is stored, the budget is charged, and the sample is drawn and stored. The sample is shown with
- * the whole request, and a click sends it. The record and the budget are those of the embedding site. The collector has to allow the site:
- * --allow-origin.
+ * the whole request, and a click sends it. The record and the budget are those of the embedding site, and each collector's entries are apart:
+ * one that states another's collection learns no name that is used there. The collector has to allow the site: --allow-origin.
  */
 import de from "../../../src/discreet/collect/pages/de.json";
 import en from "../../../src/discreet/collect/pages/en.json";
@@ -18,7 +18,7 @@ import { loadAgreement, termsInWords } from "./agreement-terms.js";
 import { keyOf } from "./identity.js";
 import { Choice, Form, loadQuestions } from "./question.js";
 import { bodyOf, sendUntilAnswered } from "./sending.js";
-import { getJson, Refused, useService } from "./service.js";
+import { getJson, Refused } from "./service.js";
 import { Participation } from "./participation.js";
 import { reportText, sampleText } from "./sample-text.js";
 
@@ -62,17 +62,20 @@ export class DiscreetSurvey extends HTMLElement {
   async #open() {
     const [collector, id] = [this.getAttribute("collector"), this.getAttribute("agreement")];
     if (!collector || !ID.test(id)) throw new Error(phrase("element-needs"));
-    useService(`${collector.replace(/\/+$/, "")}/`);
-    const { value } = await getJson("collection", { agreement: id });
-    const terms = await loadAgreement(id); // its id is computed from its content
+    const service = new URL(`${collector.replace(/\/+$/, "")}/`, location.href);
+    const { value } = await getJson(`${service}collection`, { agreement: id });
+    if (!ID.test(value.collection) || !Number.isSafeInteger(value.round)) throw new Error(phrase("broke-off"));
+    const terms = await loadAgreement(id, service); // its id is computed from its content
     const listed = value.agreements.find(({ agreement }) => agreement === id);
     const pinned = this.getAttribute("questions");
     if (pinned && !listed?.questions?.startsWith(pinned)) throw new Refused(phrase("other-questions"));
-    const questions = await loadQuestions(id, listed?.questions, this.#language);
+    const questions = await loadQuestions(id, listed?.questions, this.#language, service);
     if (!terms.agreement) throw new Error(phrase("not-from-here", { problem: terms.problem }));
     if (value.enrolment) throw new Error(phrase("element-no-tokens"));
-    const participation = new Participation();
-    this.#here = { id, terms, questions, collection: value, agreement: terms.agreement, round: value.round, participation };
+    const earlier = new Participation(); // of /take-part on the same site, and of versions that noted no address
+    const shared = service.origin === location.origin || earlier.entryOf(value.collection, value.round)?.agreement === id;
+    const participation = shared ? earlier : new Participation({ address: service.href });
+    this.#here = { id, service, terms, questions, collection: value, agreement: terms.agreement, round: value.round, participation };
     setNoun("answer");
     const entry = participation.entryOf(value.collection, value.round);
     const answer = entry && this.#budget()?.answered(terms.agreement, { round: value.round });
@@ -136,7 +139,7 @@ export class DiscreetSurvey extends HTMLElement {
 
   /** Show what would be sent, with the button that sends it. */
   #show(answer, entry) {
-    const { agreement, questions, collection: { collection }, round, id, participation } = this.#here;
+    const { agreement, service, questions, collection: { collection }, round, id, participation } = this.#here;
     const client = participation.clientName(collection);
     const request = { agreement: id, round, client, key: keyOf(client, id, round), sample: answer.sample };
     const status = element("p", { role: "status" });
@@ -146,7 +149,7 @@ export class DiscreetSurvey extends HTMLElement {
       this.#problem.textContent = "";
       try {
         const body = bodyOf(request, agreement);
-        const found = await sendUntilAnswered(body, ({ attempt, problem, wait }) => (status.textContent = `${sentence(problem)} ${phrase("attempt", { attempt, wait: Math.ceil(wait) })}`), new AbortController().signal);
+        const found = await sendUntilAnswered(body, ({ attempt, problem, wait }) => (status.textContent = `${sentence(problem)} ${phrase("attempt", { attempt, wait: Math.ceil(wait) })}`), new AbortController().signal, service);
         await participation.markReceived(collection, round, request.key, new Date().toISOString());
         status.textContent = phrase(found.counted ? "has-arrived" : "arrived-before");
         button.remove();
